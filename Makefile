@@ -1,0 +1,42 @@
+# Everything a person or CI runs. `make demo` and `make test` need only Python >= 3.11, git and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint bench docs dist clean
+.DEFAULT_GOAL := help
+
+help:  ## what can be run
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+
+$(VENV)/quaid: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Quaid needs Python 3.11 or newer; say which with make PYTHON=python3.11"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Setting up $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/dev: $(VENV)/quaid
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/quaid  ## a new memory from a sample vault: import, search, read, tools
+	@$(BIN)/python examples/demo.py
+
+test: $(VENV)/dev  ## all tests
+	@$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/dev  ## ruff and mypy (strict, tests too)
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+bench: $(VENV)/dev  ## every figure, one table each
+	@$(BIN)/python -m bench
+
+docs: $(VENV)/quaid  ## write the generated pages again
+	@$(BIN)/python docs/generate.py
+
+dist: $(VENV)/dev  ## wheel and sdist
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check build && $(BIN)/python -m build --quiet
+
+clean:  ## remove what can be made again
+	@rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache

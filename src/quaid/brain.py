@@ -1,0 +1,65 @@
+"""The composition root: settings, clock, randomness, progress and the open store come together here.
+
+A Brain opens its store on first use, so that commands without one (help, skills) never touch a database.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+from quaid.config import Settings
+from quaid.core import dates, ids
+from quaid.store.db import Database
+
+Progress = Callable[[int, int, str], None]
+
+
+def no_progress(done: int, total: int, what: str) -> None:
+    """Report nothing. A reporter may raise Cancelled to stop the work between two steps."""
+
+
+class Brain:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Callable[[], float] = time.time,
+        random: Callable[[int], bytes] = os.urandom,
+        progress: Progress = no_progress,
+    ) -> None:
+        self.settings = settings
+        self.progress = progress
+        self._clock = clock
+        self._random = random
+        self._db: Database | None = None
+
+    @property
+    def db(self) -> Database:
+        if self._db is None:
+            self._db = Database.open(self.settings.db_path, self.now())
+        return self._db
+
+    def create(self, path: str) -> Database:
+        """Make a new memory at `path` and keep it open as this brain's store."""
+        self._db = Database.create(path, self.now())
+        return self._db
+
+    def now(self) -> str:
+        return dates.timestamp(self._clock())
+
+    def new_uuid(self) -> str:
+        return ids.uuid7(int(self._clock() * 1000), self._random(10))
+
+    def close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def __enter__(self) -> "Brain":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

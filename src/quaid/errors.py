@@ -1,0 +1,197 @@
+"""Every failure that a user can meet.
+
+An error is a class: its docstring is the message, with the remedy in it; its attributes say how each
+surface reports it. docs/errors.md is generated from this module. It imports nothing of ours.
+"""
+
+from typing import Any
+
+
+class QuaidError(Exception):
+    """Something went wrong: {problem}."""
+
+    code = "error"
+    exit_status = 1
+    http_status = 500
+    rpc_code = -32000
+
+    def __init__(self, **facts: Any) -> None:
+        self.facts = facts
+        super().__init__((type(self).__doc__ or "").format(**facts))
+
+
+# Wrong calls
+
+
+class InvalidArgument(QuaidError):
+    """{name}: {problem}."""
+
+    code, exit_status, http_status, rpc_code = "invalid_argument", 2, 400, -32602
+
+
+class UnknownCommand(QuaidError):
+    """There is no command {name!r}.{hint} `quaid --help` lists them all."""
+
+    code, exit_status, http_status, rpc_code = "unknown_command", 2, 404, -32602
+
+
+class UnknownTool(QuaidError):
+    """There is no tool {name!r}.{hint} `quaid --tools-json` lists them all."""
+
+    code, exit_status, http_status, rpc_code = "unknown_tool", 2, 404, -32602
+
+
+class InvalidSlug(QuaidError):
+    """{slug!r} is not a slug: {problem}. Use lower-case a-z, 0-9, '-' and '_', with '/' between folders, \
+as in people/alice."""
+
+    code, exit_status, http_status, rpc_code = "invalid_slug", 2, 400, -32602
+
+
+class InvalidType(QuaidError):
+    """{type!r} is not a page type.{hint} The types are: {known}."""
+
+    code, exit_status, http_status, rpc_code = "invalid_type", 2, 400, -32602
+
+
+class InvalidDate(QuaidError):
+    """{name}: {value!r} is not a date. Write YYYY-MM-DD, as in 2026-04-25."""
+
+    code, exit_status, http_status, rpc_code = "invalid_date", 2, 400, -32602
+
+
+class InvalidFrontMatter(QuaidError):
+    """The front matter cannot be read: {problem}. Mend it, or remove the block between the '---' lines."""
+
+    code, exit_status, http_status, rpc_code = "invalid_front_matter", 2, 400, -32602
+
+
+class InvalidSearch(QuaidError):
+    """{query!r} is not FTS5 syntax ({problem}). Leave out --raw to search for the words as they are."""
+
+    code, exit_status, http_status, rpc_code = "invalid_search", 2, 400, -32602
+
+
+class TooLarge(QuaidError):
+    """{what} has {size:,} bytes; the limit is {limit:,}. Split it into smaller pages."""
+
+    code, exit_status, http_status, rpc_code = "too_large", 2, 413, -32013
+
+
+class NotAllowed(QuaidError):
+    """{name} needs the {needed} scope; this caller has {given}."""
+
+    code, exit_status, http_status, rpc_code = "not_allowed", 6, 403, -32003
+
+
+class Cancelled(QuaidError):
+    """Stopped on request; nothing was changed."""
+
+    code, exit_status, http_status, rpc_code = "cancelled", 130, 499, -32800
+
+
+# What is not there, and what has changed
+
+
+class PageNotFound(QuaidError):
+    """There is no page {slug}.{hint} `quaid list` shows what there is."""
+
+    code, exit_status, http_status, rpc_code = "page_not_found", 3, 404, -32001
+
+
+class NotFound(QuaidError):
+    """There is no {what} {name}.{hint}"""
+
+    code, exit_status, http_status, rpc_code = "not_found", 3, 404, -32001
+
+
+class VersionConflict(QuaidError):
+    """{slug} is at version {current_version}, not {expected}. Read it again, merge your change, and send \
+version {current_version}."""
+
+    code, exit_status, http_status, rpc_code = "version_conflict", 4, 409, -32009
+
+
+class FolderNotEmpty(QuaidError):
+    """{path} is not empty. Choose a new folder, or add --force to write into this one."""
+
+    code, exit_status, http_status, rpc_code = "folder_not_empty", 2, 409, -32602
+
+
+class AlreadyExists(QuaidError):
+    """{path} exists already. {hint}"""
+
+    code, exit_status, http_status, rpc_code = "already_exists", 2, 409, -32602
+
+
+class RawNeedsImport(QuaidError):
+    """--raw needs --import-id: it writes the bytes of one import, not the present state.{hint} For the present \
+state, export without --raw."""
+
+    code, exit_status, http_status, rpc_code = "raw_needs_import", 2, 400, -32602
+
+
+# The database and the machine
+
+
+class MissingDatabase(QuaidError):
+    """There is no memory at {path}. `quaid init {path}` makes one."""
+
+    code, exit_status, http_status, rpc_code = "missing_database", 5, 503, -32010
+
+
+class NotADatabase(QuaidError):
+    """{path} is not a Quaid memory ({problem}). Name another file with --db."""
+
+    code, exit_status, http_status, rpc_code = "not_a_database", 5, 503, -32010
+
+
+class NewerDatabase(QuaidError):
+    """{path} has schema version {found}; this Quaid knows versions up to {known}. Upgrade Quaid; the file was \
+not touched."""
+
+    code, exit_status, http_status, rpc_code = "newer_database", 5, 503, -32010
+
+
+class DamagedDatabase(QuaidError):
+    """{path} is damaged ({problem}). `quaid validate` says where; restore the newest backup."""
+
+    code, exit_status, http_status, rpc_code = "damaged_database", 5, 503, -32010
+
+
+class UnsafeSqlite(QuaidError):
+    """SQLite {version} can lose committed writes. Install apsw 3.51.3 or newer."""
+
+    code, exit_status, http_status, rpc_code = "unsafe_sqlite", 5, 503, -32010
+
+
+class MigrationFailed(QuaidError):
+    """{path} could not be brought from schema {found} to {known}: {problem}. Nothing was changed; the backup is \
+{backup}."""
+
+    code, exit_status, http_status, rpc_code = "migration_failed", 5, 503, -32010
+
+
+class ReadOnly(QuaidError):
+    """{path} cannot be written ({problem}). Check the permissions of the file and its folder, or name another \
+with --db."""
+
+    code, exit_status, http_status, rpc_code = "read_only", 5, 403, -32011
+
+
+class DiskFull(QuaidError):
+    """There is no room left for {path}. Nothing was changed; free some space and try again."""
+
+    code, exit_status, http_status, rpc_code = "disk_full", 5, 507, -32012
+
+
+class Busy(QuaidError):
+    """{path} was locked by another process for {seconds} s. Nothing was changed; try again."""
+
+    code, exit_status, http_status, rpc_code = "busy", 5, 503, -32014
+
+
+class FileTrouble(QuaidError):
+    """{path}: {problem}."""
+
+    code, exit_status, http_status, rpc_code = "file_trouble", 5, 500, -32011

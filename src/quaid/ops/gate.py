@@ -1,0 +1,177 @@
+"""The call gate: every surface comes through here, once.
+
+It finds the operation, judges the caller's scope, checks every argument against the signature, and turns
+what the operating system says into an error with a remedy. An operation's body can rely on its types.
+"""
+
+import errno
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from quaid.brain import Brain
+from quaid.errors import (
+    Cancelled,
+    DiskFull,
+    FileTrouble,
+    InvalidArgument,
+    NotAllowed,
+    ReadOnly,
+    TooLarge,
+    UnknownCommand,
+    UnknownTool,
+)
+from quaid.ops import index
+from quaid.ops.register import REGISTER, SCOPES, Op, Param, Scope, load
+
+MAX_TEXT = 4 * 1024 * 1024  # bytes of one argument: no page of a person's knowledge is this long
+MAX_INTEGER = 2**63 - 1
+
+
+def command(name: str) -> Op:
+    """The operation behind a command line's verb."""
+    if name not in index.COMMANDS:
+        raise UnknownCommand(name=name, hint=nearest(name, index.COMMANDS))
+    return _find(index.COMMANDS[name][0])
+
+
+def tool(name: str) -> Op:
+    """The operation behind a tool name of MCP, `quaid call` and `quaid pipe`."""
+    if name not in index.TOOLS:
+        raise UnknownTool(name=name, hint=nearest(name, index.TOOLS))
+    return _find(index.TOOLS[name])
+
+
+def call(brain: Brain, operation: Op, arguments: Mapping[str, Any], scope: Scope) -> Any:
+    """Run an operation for a caller and return its record."""
+    if SCOPES.index(operation.scope) > SCOPES.index(scope):
+        raise NotAllowed(name=operation.tool, needed=operation.scope, given=scope)
+    checked = check(operation, arguments, scope)
+    try:
+        return operation.function(brain, **checked)
+    except KeyboardInterrupt:
+        raise Cancelled from None
+    except OSError as error:
+        raise _from_system(error, brain.settings.db_path) from error
+
+
+def check(operation: Op, arguments: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
+    """Arguments as the operation's signature wants them, or one error that names the argument."""
+    params = {param.name: param for param in operation.params}
+    for name in arguments:
+        if name not in params:
+            raise InvalidArgument(name=name, problem=f"{operation.tool} has no such argument{nearest(name, params)}")
+    checked: dict[str, Any] = {}
+    for name, param in params.items():
+        value = arguments.get(name)
+        checked[name] = _absent(param, scope) if value is None else _CHECKS[param.kind](param, value)
+    return checked
+
+
+def _absent(param: Param, scope: Scope) -> Any:
+    """What a left-out argument means. Only the person at the keyboard may write without naming a version."""
+    if param.required or (param.arg.version == "page" and scope != "owner"):
+        raise InvalidArgument(name=param.name, problem="is required")
+    if param.arg.version == "or new" and scope != "owner":
+        return 0
+    return param.default
+
+
+def nearest(name: str, known: Mapping[str, Any]) -> str:
+    """A hint with the closest known name, or nothing."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def _find(key: str) -> Op:
+    if key not in REGISTER:
+        load(key.partition(".")[0])
+    return REGISTER[key]
+
+
+def _from_system(error: OSError, path: str) -> Exception:
+    where = error.filename if isinstance(error.filename, str) else path
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFull(path=where)
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return ReadOnly(path=where, problem=error.strerror)
+    return FileTrouble(path=where, problem=error.strerror or str(error))
+
+
+def _string(param: Param, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidArgument(name=param.name, problem=f"must be text, not {_named(value)}")
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        if not param.arg.any_text:
+            raise InvalidArgument(name=param.name, problem="holds text that is not valid Unicode") from None
+        value = value.encode("utf-8", "replace").decode()
+        size = len(value)
+    if size > MAX_TEXT:
+        raise TooLarge(what=param.name, size=size, limit=MAX_TEXT)
+    if "\0" in value and not param.arg.any_text:
+        raise InvalidArgument(name=param.name, problem="holds a NUL character; remove it")
+    if param.choices and value not in param.choices:
+        raise InvalidArgument(name=param.name, problem=f"must be one of {', '.join(param.choices)}, not {value!r}")
+    return value
+
+
+def _integer(param: Param, value: Any) -> int:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # JSON does not tell 5 from 5.0
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidArgument(name=param.name, problem=f"must be a whole number, not {_named(value)}")
+    low = -MAX_INTEGER if param.arg.minimum is None else param.arg.minimum
+    high = MAX_INTEGER if param.arg.maximum is None else param.arg.maximum
+    if not low <= value <= high:
+        raise InvalidArgument(name=param.name, problem=f"must be from {low} to {high}, not {value}")
+    return value
+
+
+def _number(param: Param, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        raise InvalidArgument(name=param.name, problem=f"must be a number, not {_named(value)}")
+    return float(value)
+
+
+def _boolean(param: Param, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidArgument(name=param.name, problem=f"must be true or false, not {_named(value)}")
+    return value
+
+
+def _array(param: Param, value: Any) -> list[str]:
+    if not isinstance(value, list):
+        raise InvalidArgument(name=param.name, problem=f"must be a list, not {_named(value)}")
+    return [_string(param, each) for each in value]
+
+
+def _object(param: Param, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidArgument(name=param.name, problem=f"must be an object, not {_named(value)}")
+    import json
+
+    try:
+        size = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
+    except (ValueError, RecursionError):
+        raise InvalidArgument(name=param.name, problem="holds text or numbers that JSON cannot carry") from None
+    if size > MAX_TEXT:
+        raise TooLarge(what=param.name, size=size, limit=MAX_TEXT)
+    return value
+
+
+_CHECKS: dict[str, Callable[[Param, Any], Any]] = {
+    "string": _string,
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+    "array": _array,
+    "object": _object,
+}
+
+
+def _named(value: Any) -> str:
+    names = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object"}
+    return names.get(type(value), "null")

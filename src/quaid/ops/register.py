@@ -1,0 +1,168 @@
+"""The register: one typed function is one operation; its signature is the schema, its docstring the help.
+
+Signatures are read straight off the function object: `inspect` would cost every cold command ten
+milliseconds. Surfaces find an operation through the generated index (`ops/index.py`), which names the
+module of each command and tool, so that `quaid get` does not import the module of `quaid import`.
+"""
+
+from collections.abc import Callable
+from types import UnionType
+from typing import Any, Literal, NamedTuple, TypeVar, cast
+
+Scope = Literal["read", "write", "owner"]
+SCOPES: tuple[Scope, ...] = ("read", "write", "owner")  # each includes the ones before it
+
+# Modules of this package that hold operations. tests/ops/test_register.py compares it with the folder.
+ROOMS = ("pages", "search", "upkeep", "vaults", "skills")
+
+
+class Arg(NamedTuple):
+    """What a parameter's type cannot say."""
+
+    help: str
+    positional: bool = False
+    file: bool = False  # on the command line this is a file name, and its text the value
+    path: bool = False  # names a file or folder of this machine
+    version: Literal["", "page", "or new"] = ""  # the version that was read; "or new": 0 stands for a new page
+    any_text: bool = False  # text that is not valid Unicode is mended, not refused
+    minimum: int | None = None
+    maximum: int | None = None
+
+
+class Param(NamedTuple):
+    name: str
+    kind: str  # a JSON type: string integer number boolean array object
+    choices: tuple[str, ...]
+    required: bool
+    default: Any
+    arg: Arg
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+
+class Op(NamedTuple):
+    function: Callable[..., Any]
+    room: str
+    scope: Scope
+    command: str  # what is typed after `quaid`
+    aliases: dict[str, dict[str, Any]]  # further commands, each with arguments already set
+    tool: str
+    core: bool  # in the tool list that clients get by default
+    examples: tuple[str, ...]
+
+    @property
+    def summary(self) -> str:
+        return (self.function.__doc__ or "").strip().split("\n", 1)[0]
+
+    @property
+    def description(self) -> str:
+        """The docstring with its indentation taken out; line breaks inside a paragraph do not matter."""
+        paragraphs = (self.function.__doc__ or "").strip().split("\n\n")
+        return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+    @property
+    def is_tool(self) -> bool:
+        """What only the person at this machine may do (import, export, settings) is no tool."""
+        return self.scope != "owner"
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        return _params(self.function)
+
+
+REGISTER: dict[str, Op] = {}
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def op(
+    scope: Scope,
+    *,
+    command: str = "",
+    aliases: dict[str, dict[str, Any]] | None = None,
+    tool: str = "",
+    core: bool = False,
+    examples: tuple[str, ...] = (),
+) -> Callable[[Function], Function]:
+    """Register the decorated function as an operation."""
+
+    def register(function: Function) -> Function:
+        room = function.__module__.rpartition(".")[2]
+        name = function.__name__.rstrip("_")
+        REGISTER[f"{room}.{name}"] = Op(
+            function=function,
+            room=room,
+            scope=scope,
+            command=command or name.replace("_", "-"),
+            aliases=aliases or {},
+            tool=tool or f"memory_{name}",
+            core=core,
+            examples=examples,
+        )
+        return function
+
+    return register
+
+
+def load(room: str) -> None:
+    __import__(f"quaid.ops.{room}")
+
+
+def everything() -> list[Op]:
+    """All operations, in the order of the rooms. Only builders of lists and documents need this."""
+    for room in ROOMS:
+        load(room)
+    return sorted(REGISTER.values(), key=lambda each: ROOMS.index(each.room))
+
+
+def _params(function: Callable[..., Any]) -> tuple[Param, ...]:
+    code = function.__code__
+    count = code.co_argcount + code.co_kwonlyargcount
+    names = code.co_varnames[1:count]  # the first is the brain
+    defaults = dict(zip(reversed(names), reversed(function.__defaults__ or ()), strict=False))
+    defaults.update(function.__kwdefaults__ or {})
+    return tuple(_param(name, function.__annotations__[name], defaults) for name in names)
+
+
+def _param(name: str, annotation: Any, defaults: dict[str, Any]) -> Param:
+    arg = next(each for each in annotation.__metadata__ if isinstance(each, Arg))
+    kind, choices = _json_type(annotation.__origin__)
+    return Param(name, kind, choices, name not in defaults, defaults.get(name), arg)
+
+
+_JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}
+
+
+def _json_type(hint: Any) -> tuple[str, tuple[str, ...]]:
+    if isinstance(hint, UnionType):
+        hint = next(each for each in hint.__args__ if each is not type(None))
+    if getattr(hint, "__origin__", None) is Literal:
+        return "string", hint.__args__
+    plain = getattr(hint, "__origin__", hint)
+    return _JSON_TYPES[plain], ()
+
+
+def schema(operation: Op) -> dict[str, Any]:
+    """The JSON schema of an operation's arguments, as MCP and HTTP callers see it."""
+    properties: dict[str, Any] = {}
+    for param in operation.params:
+        entry: dict[str, Any] = {"type": param.kind, "description": param.arg.help}
+        if param.kind == "array":
+            entry["items"] = {"type": "string"}
+        if param.choices:
+            entry["enum"] = list(param.choices)
+        if param.arg.minimum is not None:
+            entry["minimum"] = param.arg.minimum
+        if param.arg.maximum is not None:
+            entry["maximum"] = param.arg.maximum
+        if param.default not in (None, (), "", False):
+            entry["default"] = cast(Any, param.default)
+        properties[param.name] = entry
+    required = [p.name for p in operation.params if p.required or p.arg.version == "page"]
+    result: dict[str, Any] = {"type": "object", "properties": properties}
+    if required:
+        result["required"] = required
+    result["additionalProperties"] = False
+    return result

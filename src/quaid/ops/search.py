@@ -1,0 +1,41 @@
+"""Finding pages by their words."""
+
+from typing import Annotated, NamedTuple
+
+from quaid.brain import Brain
+from quaid.core import page, tags
+from quaid.ops.register import Arg, op
+from quaid.search import words
+from quaid.search.words import Hit
+
+
+class SearchRecord(NamedTuple):
+    query: str
+    hits: tuple[Hit, ...]
+
+
+@op(
+    "read",
+    core=True,
+    examples=("quaid search 'river ai board'", "quaid search oslo --type person --limit 3"),
+)
+def search(
+    brain: Brain,
+    query: Annotated[str, Arg("Words to look for; any text will do.", positional=True, any_text=True)],
+    type: Annotated[str | None, Arg("Only pages of this type, as in person.")] = None,
+    wing: Annotated[str | None, Arg("Only pages of this wing, as in people.")] = None,
+    tag: Annotated[str | None, Arg("Only pages with this tag.")] = None,
+    limit: Annotated[int, Arg("How many pages.", minimum=1, maximum=1000)] = 10,
+    raw: Annotated[bool, Arg("The query is FTS5 syntax.")] = False,
+) -> SearchRecord:
+    """Find pages by their words. Pages that hold all of them come first."""
+    hits = words.search(
+        brain.db,
+        query,
+        type=page.check_type(type) if type else None,
+        wing=wing or None,
+        tag=tags.check(tag) if tag else None,
+        limit=limit,
+        raw=raw,
+    )
+    return SearchRecord(query, tuple(hits))

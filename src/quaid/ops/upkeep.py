@@ -1,0 +1,135 @@
+"""Looking after the memory: figures, checks, backup, settings."""
+
+import os
+from typing import Annotated, Any, NamedTuple
+
+from quaid.brain import Brain
+from quaid.errors import InvalidArgument, NotFound
+from quaid.ops.register import Arg, op
+from quaid.store import settings, upkeep
+from quaid.store.upkeep import Compacted, Stats, Violation
+
+# Settings that a person may change: the values allowed, or int for a positive whole number.
+SETTINGS: dict[str, tuple[str, ...] | type[int]] = {
+    "chunk_strategy": ("section", "page", "paragraph"),
+    "search_merge_strategy": ("sum", "set-union", "rrf"),
+    "default_token_budget": int,
+}
+
+
+class ValidateRecord(NamedTuple):
+    checks: tuple[str, ...]
+    violations: tuple[Violation, ...]
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.violations else 0
+
+
+class BackupRecord(NamedTuple):
+    path: str
+    size: int
+
+
+class Setting(NamedTuple):
+    key: str
+    value: str
+
+
+class SettingsRecord(NamedTuple):
+    settings: tuple[Setting, ...]
+
+
+@op("read", core=True, examples=("quaid stats",))
+def stats(brain: Brain) -> Stats:
+    """Count what the memory holds."""
+    return upkeep.stats(brain.db)
+
+
+@op(
+    "owner",
+    examples=("quaid validate", "quaid validate --links --json", "quaid validate --original notes --exported export"),
+)
+def validate(
+    brain: Brain,
+    links: Annotated[bool, Arg("Check intervals and ends of links.")] = False,
+    assertions: Annotated[bool, Arg("Check duplicates and chains of assertions.")] = False,
+    embeddings: Annotated[bool, Arg("Check models and their vectors.")] = False,
+    fts: Annotated[bool, Arg("Check the word indexes against the pages.")] = False,
+    integrity: Annotated[bool, Arg("Check the database file and its derived rows.")] = False,
+    all: Annotated[bool, Arg("All of these, which is also the default.")] = False,
+    original: Annotated[str | None, Arg("A folder that was imported; compared with --exported.", path=True)] = None,
+    exported: Annotated[str | None, Arg("A folder that was exported; compared with --original.", path=True)] = None,
+) -> ValidateRecord:
+    """Check the memory, or compare an exported folder with its original. Exits 1 when something is wrong."""
+    if (original is None) != (exported is None):
+        raise InvalidArgument(
+            name="exported" if exported is None else "original", problem="is needed too: the comparison is of two folders"
+        )
+    if original is not None and exported is not None:
+        from quaid.vaults import compare
+
+        found = compare.folders(original, exported, brain.progress)
+        return ValidateRecord(("round trip",), tuple(Violation("round trip", *each) for each in found))
+    chosen = {"links": links, "assertions": assertions, "embeddings": embeddings, "fts": fts, "integrity": integrity}
+    names = tuple(name for name, wanted in chosen.items() if wanted or all or not any(chosen.values()))
+    return ValidateRecord(names, tuple(upkeep.validate(brain.db, names)))
+
+
+@op("owner", examples=("quaid compact",))
+def compact(brain: Brain) -> Compacted:
+    """Fold the write-ahead log into one file, ready to copy. Readers go on reading."""
+    return upkeep.compact(brain.db)
+
+
+@op("owner", examples=("quaid backup ~/memory-2026-04-25.db",))
+def backup(
+    brain: Brain, file: Annotated[str, Arg("The file to make; it must not exist.", positional=True, path=True)]
+) -> BackupRecord:
+    """Copy the memory into a new file while others read and write."""
+    target = os.path.join(brain.settings.cwd, os.path.expanduser(file))
+    upkeep.backup(brain.db, target)
+    return BackupRecord(target, os.path.getsize(target))
+
+
+@op("owner", command="config get", examples=("quaid config get default_token_budget",))
+def config_get(brain: Brain, key: Annotated[str, Arg("The setting.", positional=True)]) -> Setting:
+    """Show one setting."""
+    value = settings.get(brain.db, key)
+    if value is None:
+        raise NotFound(what="setting", name=key, hint=_known(brain, key))
+    return Setting(key, value)
+
+
+@op("owner", command="config set", examples=("quaid config set search_merge_strategy rrf",))
+def config_set(
+    brain: Brain,
+    key: Annotated[str, Arg("The setting.", positional=True)],
+    value: Annotated[str, Arg("Its new value.", positional=True)],
+) -> Setting:
+    """Change one setting."""
+    allowed = SETTINGS.get(key)
+    if allowed is None:
+        if settings.get(brain.db, key) is not None:
+            raise InvalidArgument(name=key, problem="is kept by Quaid itself and cannot be set")
+        raise NotFound(what="setting", name=key, hint=_known(brain, key))
+    if isinstance(allowed, tuple):
+        if value not in allowed:
+            raise InvalidArgument(name=key, problem=f"must be one of {', '.join(allowed)}, not {value!r}")
+    elif not (value.isascii() and value.isdigit() and 0 < int(value) < 10**9):
+        raise InvalidArgument(name=key, problem=f"must be a positive whole number, not {value!r}")
+    brain.db.write(lambda tx: settings.set(tx, key, value))
+    return Setting(key, value)
+
+
+@op("owner", command="config list", aliases={"config": {}}, examples=("quaid config list",))
+def config_list(brain: Brain) -> SettingsRecord:
+    """List all settings."""
+    return SettingsRecord(tuple(Setting(key, value) for key, value in settings.all(brain.db)))
+
+
+def _known(brain: Brain, key: str) -> str:
+    from quaid.ops.gate import nearest
+
+    known: dict[str, Any] = dict.fromkeys([*SETTINGS, *(name for name, _ in settings.all(brain.db))])
+    return nearest(key, known) or " `quaid config list` shows them all."

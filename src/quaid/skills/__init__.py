@@ -1,0 +1,209 @@
+"""Skills: workflows for agents, written as markdown. This room knows where they lie and which one wins.
+
+A skill is <folder>/<name>/SKILL.md. Those beside this module are embedded; each further folder is a layer
+above them, and a skill of a later layer shadows those of the same name below it. A file that cannot be read
+is reported and shadows nothing. What a skill says, and whether its commands exist, is not known here.
+"""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+FILE_NAME = "SKILL.md"
+EMBEDDED = "embedded"
+MAX_BYTES = 1024 * 1024  # a skill is read into an agent's context: one of this size is a mistake
+
+
+class Skill(NamedTuple):
+    name: str  # of its folder: that is what shadows and what `show` takes
+    description: str
+    origin: str  # "embedded", or the folder of its layer
+    path: str
+    sha256: str
+    shadows: tuple[str, ...]  # files of the same name in lower layers, nearest first
+
+
+class Problem(NamedTuple):
+    path: str
+    problem: str
+
+
+class Layer(NamedTuple):
+    origin: str
+    path: str
+    present: bool
+    skills: tuple[Skill, ...]
+    problems: tuple[Problem, ...]
+
+
+class Extracted(NamedTuple):
+    name: str
+    path: str
+    outcome: Literal["written", "replaced", "kept", "unchanged"]
+
+
+class _Unreadable(Exception):
+    """Why a file is no skill."""
+
+
+def layers(folders: Iterable[str]) -> list[Layer]:
+    """Every layer in order, the embedded one first; a folder that is named twice counts once."""
+    found = [_layer(EMBEDDED, os.path.dirname(os.path.abspath(__file__)))]
+    seen = {os.path.realpath(found[0].path)}
+    for folder in folders:
+        if os.path.realpath(folder) not in seen:
+            seen.add(os.path.realpath(folder))
+            found.append(_layer(folder, folder))
+    return found
+
+
+def resolved(order: Iterable[Layer]) -> list[Skill]:
+    """The skill that wins for each name, with what it shadows, by name."""
+    winners: dict[str, Skill] = {}
+    for layer in order:
+        for skill in layer.skills:
+            below = winners.get(skill.name)
+            winners[skill.name] = skill._replace(shadows=(below.path, *below.shadows) if below else ())
+    return [winners[name] for name in sorted(winners)]
+
+
+def found(folders: Iterable[str]) -> list[Skill]:
+    """The skills in force, by name."""
+    return resolved(layers(folders))
+
+
+def text_of(skill: Skill) -> str:
+    with open(skill.path, "rb") as file:
+        return file.read(MAX_BYTES).decode("utf-8", "replace")
+
+
+def extract(target: str, force: bool = False) -> list[Extracted]:
+    """Write the embedded skills into a folder. A file there that differs is the user's: it stays, unless forced."""
+    planned = []
+    for skill in found(()):
+        path = os.path.join(target, skill.name, FILE_NAME)
+        with open(skill.path, "rb") as file:
+            content = file.read()
+        planned.append((Extracted(skill.name, path, _outcome(path, content, force)), content))
+    for each, content in planned:
+        if each.outcome in ("written", "replaced"):
+            _write(each.path, content)
+    return [each for each, _ in planned]
+
+
+def _layer(origin: str, folder: str) -> Layer:
+    try:
+        names = sorted(entry.name for entry in os.scandir(folder) if not entry.name.startswith(".") and entry.is_dir())
+    except FileNotFoundError:
+        return Layer(origin, folder, False, (), ())
+    except OSError as error:
+        return Layer(origin, folder, False, (), (Problem(folder, f"cannot be read: {error.strerror}"),))
+    skills: list[Skill] = []
+    problems: list[Problem] = []
+    for name in names:
+        path = os.path.join(folder, name, FILE_NAME)
+        if not os.path.lexists(path):
+            continue  # a folder of something else
+        try:
+            data = _read(path)
+            facts = _front_matter(data.decode())
+        except _Unreadable as error:
+            problems.append(Problem(path, str(error)))
+        except UnicodeDecodeError as error:
+            problems.append(Problem(path, f"is not UTF-8 text (byte {error.start}), so it is left out"))
+        else:
+            digest = hashlib.sha256(data).hexdigest()
+            skills.append(Skill(name, facts.get("description", ""), origin, path, digest, ()))
+            problems += [Problem(path, text) for text in _faults(name, facts)]
+    return Layer(origin, folder, True, tuple(skills), tuple(problems))
+
+
+def _read(path: str) -> bytes:
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise _Unreadable("is not a plain file, so it is left out")
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise _Unreadable(f"cannot be read ({error.strerror}), so it is left out") from None
+    if len(data) > MAX_BYTES:
+        raise _Unreadable(f"is larger than {MAX_BYTES:,} bytes, so it is left out")
+    if not data.strip():
+        raise _Unreadable("is empty, so it is left out")
+    return data
+
+
+def _faults(name: str, facts: dict[str, str]) -> list[str]:
+    if not facts:
+        return ["has no front matter; begin it with '---', name:, description: and '---'"]
+    faults = []
+    if not facts.get("name"):
+        faults.append(f"has no name; write name: {name} into its front matter")
+    elif facts["name"] != name:
+        faults.append(f"calls itself {facts['name']!r} but lies in the folder {name!r}; make them the same")
+    if not facts.get("description"):
+        faults.append("has no description; agents choose a skill by it")
+    return faults
+
+
+def _front_matter(text: str) -> dict[str, str]:
+    """The plain `key: value` pairs at the top, nothing deeper; {} where there is no closed block."""
+    lines = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}").splitlines()
+    if not lines or lines[0].rstrip() != "---":
+        return {}
+    facts: dict[str, str] = {}
+    key = ""
+    for line in lines[1:]:
+        if line.rstrip() == "---":
+            return {name: _unquoted(value) for name, value in facts.items()}
+        if line[:1].isspace():  # the rest of a value that spans lines
+            if key:
+                facts[key] = f"{facts[key]} {line.strip()}".strip()
+            continue
+        name, colon, value = line.partition(":")
+        key = name.strip() if colon and not name.startswith("#") else ""
+        if key:
+            facts[key] = "" if value.strip() in ("|", "|-", ">", ">-") else value.strip()
+    return {}
+
+
+def _unquoted(value: str) -> str:
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+        return value[1:-1].strip()
+    return value
+
+
+def _outcome(path: str, content: bytes, force: bool) -> Literal["written", "replaced", "kept", "unchanged"]:
+    try:
+        with open(path, "rb") as file:
+            old = file.read(len(content) + 1)
+    except FileNotFoundError:
+        return "written"
+    if old == content:
+        return "unchanged"
+    return "replaced" if force else "kept"
+
+
+def _write(path: str, content: bytes) -> None:
+    """The whole file or none of it, readable by its owner only."""
+    folder = os.path.dirname(path)
+    _make_folder(folder)
+    draft = os.path.join(folder, f".{FILE_NAME}.{os.getpid()}.new")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with open(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except OSError:
+        os.unlink(draft)
+        raise
+
+
+def _make_folder(folder: str) -> None:
+    if not os.path.isdir(folder):
+        _make_folder(os.path.dirname(folder))
+        os.mkdir(folder, 0o700)

@@ -1,0 +1,1 @@
+"""One protocol each, built by walking the register of operations."""

@@ -1,0 +1,98 @@
+"""The command line: words in, one operation called, its record printed.
+
+Every command is an operation of the register, but for the few in `local.py`. Nothing here knows what an
+operation does; nothing below here prints.
+"""
+
+import os
+import sys
+from typing import Any
+
+from quaid.errors import QuaidError
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command line and return its exit status."""
+    words = sys.argv[1:] if argv is None else argv
+    as_json = "--json" in words
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # consoles with another code page must not stop a page from showing
+            stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
+    try:
+        return _run(words)
+    except QuaidError as error:
+        _complain(error, as_json)
+        return error.exit_status
+    except KeyboardInterrupt:
+        print("\nquaid: stopped; nothing half-done is left behind", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader went away (`quaid list | head`). Point stdout elsewhere so that exit stays quiet.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(words: list[str]) -> int:
+    from quaid.surfaces.cli import arguments
+
+    line = arguments.split(words)
+    if line.command in ("", "help") or line.wants_help:
+        from quaid.surfaces.cli import manual
+
+        print(manual.page(line.topic) if line.topic else manual.overview(), end="")
+        return 0
+    from quaid.surfaces.cli.local import COMMANDS
+
+    if line.command in COMMANDS:
+        return COMMANDS[line.command].run(line)
+    return _operation(line)
+
+
+def _operation(line: Any) -> int:
+    from quaid import config
+    from quaid.brain import Brain
+    from quaid.ops import gate, index
+    from quaid.surfaces.cli import arguments, progress
+
+    operation = gate.command(line.command)
+    given = arguments.parse(line.rest, operation.params)
+    given.update(index.ALIASES.get(line.command, {}))
+    settings = config.read(line.db, os.environ, os.getcwd())
+    with Brain(settings, progress=progress.reporter(line.as_json)) as brain:
+        record = gate.call(brain, operation, given, "owner")
+    _show(record, line.as_json)
+    return int(getattr(record, "exit_status", 0))
+
+
+def _show(record: Any, as_json: bool) -> None:
+    if as_json:
+        import json
+
+        from quaid.ops.plain import plain
+
+        print(json.dumps(plain(record), ensure_ascii=False, indent=2))
+        return
+    from quaid.surfaces.cli.render import render
+
+    text = render(record)
+    if sys.stdout.isatty():
+        text = _harmless(text)
+    sys.stdout.write(text if text.endswith("\n") or not text else text + "\n")
+    sys.stdout.flush()
+
+
+def _harmless(text: str) -> str:
+    """Text for a terminal: control characters in a page must not move the cursor or rename the window."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}" for each in text)
+
+
+def _complain(error: QuaidError, as_json: bool) -> None:
+    if as_json:
+        import json
+
+        body = {"code": error.code, "message": str(error), **error.facts}
+        print(json.dumps({"error": body}, ensure_ascii=False, default=str), file=sys.stderr)
+    else:
+        print(f"quaid: {_harmless(str(error))}", file=sys.stderr)

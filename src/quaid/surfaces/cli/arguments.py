@@ -1,0 +1,176 @@
+"""Words of a command line to the arguments of an operation.
+
+Hand-written: argparse costs 15 ms of a cold start, more than everything else that `quaid get` does.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from quaid.errors import FileTrouble, InvalidArgument, TooLarge
+from quaid.ops.gate import MAX_TEXT, nearest
+from quaid.ops.register import Param
+
+
+class Line(NamedTuple):
+    """A command line with the words that every command knows taken out."""
+
+    command: str
+    rest: list[str]
+    db: str | None
+    as_json: bool
+    wants_help: bool
+
+    @property
+    def topic(self) -> str:
+        """The command that help is wanted of."""
+        return " ".join(self.rest) if self.command == "help" else self.command
+
+
+def split(words: Sequence[str]) -> Line:
+    """Find the command and the options that stand anywhere: --db, --json, --help."""
+    db, as_json, wants_help = None, False, False
+    rest: list[str] = []
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word == "--":
+            rest += ["--", *words[at:]]
+            break
+        if word == "--json":
+            as_json = True
+        elif word in ("--help", "-h"):
+            wants_help = True
+        elif word == "--db":
+            if at == len(words):
+                raise InvalidArgument(name="--db", problem="needs the path of a memory")
+            db = words[at]
+            at += 1
+        elif word.startswith("--db="):
+            db = word[len("--db=") :]
+        else:
+            rest.append(word)
+    command, rest = _command(rest)
+    return Line(command, rest, db, as_json, wants_help)
+
+
+def _command(words: list[str]) -> tuple[str, list[str]]:
+    """The longest command that the first words name: `config get`, then `config`."""
+    from quaid.ops import index
+
+    if not words:
+        return "", []
+    if words[0].startswith("-"):
+        return {"--version": "version"}.get(words[0], words[0]), words[1:]
+    two = " ".join(words[:2])
+    if two in index.COMMANDS:
+        return two, words[2:]
+    return words[0], words[1:]
+
+
+def parse(words: Sequence[str], params: Sequence[Param]) -> dict[str, Any]:
+    """Arguments by name. Their types are checked later, once, by the call gate."""
+    flags = {param.flag: param for param in params}
+    given: dict[str, Any] = {}
+    plain: list[str] = []
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word == "--":
+            plain += words[at:]
+            break
+        if not word.startswith("--"):
+            plain.append(word)
+            continue
+        name, equals, value = word.partition("=")
+        if name not in flags:
+            raise InvalidArgument(name=name, problem=f"there is no such option.{nearest(name, flags)}".rstrip("."))
+        param = flags[name]
+        if param.kind == "boolean" and not equals:
+            given[param.name] = True
+            continue
+        if not equals:
+            if at == len(words):
+                raise InvalidArgument(name=name, problem="needs a value")
+            value = words[at]
+            at += 1
+        _take(given, param, value)
+    _positionals(given, plain, params)
+    _standard_input(given, params)
+    return given
+
+
+def _positionals(given: dict[str, Any], plain: list[str], params: Sequence[Param]) -> None:
+    slots = [param for param in params if param.arg.positional]
+    for place, param in enumerate(slots):
+        if place < len(plain):
+            last = place == len(slots) - 1
+            # `quaid search river ai` means both words.
+            value = " ".join(plain[place:]) if last and param.arg.any_text else plain[place]
+            _take(given, param, value)
+    if len(plain) > len(slots) and not (slots and slots[-1].arg.any_text):
+        raise InvalidArgument(name=repr(plain[len(slots)]), problem="is one word too many")
+    for param in slots:
+        if param.required and param.name not in given:
+            raise InvalidArgument(name=param.name.upper(), problem="is missing")
+
+
+def _take(given: dict[str, Any], param: Param, word: str) -> None:
+    if param.arg.file:
+        given[param.name] = _text_of(word)
+    elif param.arg.path:
+        given[param.name] = word
+    elif param.kind == "array":
+        given.setdefault(param.name, []).append(_unicode(word))
+    else:
+        given[param.name] = _value(param, _unicode(word))
+
+
+def _value(param: Param, word: str) -> Any:
+    if param.kind == "string":
+        return word
+    import json
+
+    try:
+        return json.loads(word)
+    except (ValueError, RecursionError):
+        kinds = {"integer": "a whole number", "number": "a number", "boolean": "true or false", "object": "JSON"}
+        raise InvalidArgument(name=param.flag, problem=f"must be {kinds[param.kind]}, not {word!r}") from None
+
+
+def _unicode(word: str) -> str:
+    """A shell may pass bytes that are not text; Python hides them in surrogates, which nothing can store."""
+    return word if word.isascii() else word.encode("utf-8", "replace").decode()
+
+
+def _standard_input(given: dict[str, Any], params: Sequence[Param]) -> None:
+    """A file argument that was left out is read from standard input, unless other parts were given."""
+    wanted = next((param for param in params if param.arg.file), None)
+    others = [param.name for param in params if not param.arg.positional and not param.arg.version]
+    if wanted is None or wanted.name in given or any(name in given for name in others):
+        return
+    if sys.stdin.isatty():
+        print(f"Reading {wanted.name} from standard input; Ctrl-D ends it.", file=sys.stderr)
+    given[wanted.name] = _text_of("-")
+
+
+def _text_of(name: str) -> str:
+    try:
+        if name == "-":
+            data = sys.stdin.buffer.read(MAX_TEXT + 1)
+        else:
+            with open(os.path.expanduser(name), "rb") as file:
+                data = file.read(MAX_TEXT + 1)
+    except OSError as error:
+        raise FileTrouble(path=name, problem=f"cannot be read: {error.strerror}") from None
+    if len(data) > MAX_TEXT:
+        size = len(data) if name == "-" else os.path.getsize(os.path.expanduser(name))
+        raise TooLarge(what=name, size=size, limit=MAX_TEXT)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        where = "standard input" if name == "-" else name
+        raise FileTrouble(path=where, problem=f"is not UTF-8 text (byte {error.start})") from None

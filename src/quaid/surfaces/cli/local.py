@@ -1,0 +1,140 @@
+"""The commands that are not operations: they make a memory, serve it, or speak tools as text.
+
+tests/surfaces/cli/test_local.py pins this list; a new verb belongs in the register.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import quaid
+from quaid import config
+from quaid.brain import Brain
+from quaid.errors import AlreadyExists, InvalidArgument
+from quaid.ops.register import Arg, Param
+from quaid.surfaces.cli import arguments
+from quaid.surfaces.cli.arguments import Line
+
+
+class Local(NamedTuple):
+    summary: str
+    params: tuple[Param, ...]
+    run: Callable[[Line], int]
+    examples: tuple[str, ...] = ()
+
+
+def _param(name: str, help: str, *, required: bool = False, positional: bool = True, default: Any = None) -> Param:
+    return Param(name, "string", (), required, default, Arg(help, positional=positional, path=positional))
+
+
+def settings_of(line: Line) -> config.Settings:
+    return config.read(line.db, os.environ, os.getcwd())
+
+
+def _init(line: Line) -> int:
+    given = arguments.parse(line.rest, COMMANDS["init"].params)
+    settings = settings_of(line)
+    path = settings.db_path
+    if given.get("path"):
+        path = os.path.join(settings.cwd, os.path.expanduser(given["path"]))
+    created = not os.path.exists(path)
+    with Brain(settings._replace(db_path=path)) as brain:
+        if created:
+            brain.create(path)
+        elif os.path.isdir(path):
+            raise AlreadyExists(path=path, hint="It is a folder; name a file in it, as in memory.db.")
+        else:
+            _ = brain.db
+    if line.as_json:
+        return _print_json({"path": path, "created": created})
+    print(f"Made a new memory: {path}" if created else f"{path} is a memory already; nothing was changed")
+    if created:
+        print("Next: quaid put people/alice alice.md, quaid import FOLDER, or connect an agent with quaid serve")
+    return 0
+
+
+def _version(line: Line) -> int:
+    arguments.parse(line.rest, ())
+    import apsw
+
+    from quaid.store.db import SCHEMA_VERSION
+
+    facts = {
+        "quaid": quaid.__version__,
+        "sqlite": apsw.sqlite_lib_version(),
+        "schema": SCHEMA_VERSION,
+        "python": sys.version.split()[0],
+        "memory": settings_of(line).db_path,
+    }
+    if line.as_json:
+        return _print_json(facts)
+    print(f"quaid {facts['quaid']} (SQLite {facts['sqlite']}, schema {facts['schema']}, Python {facts['python']})")
+    print(f"memory: {facts['memory']}{'' if os.path.exists(str(facts['memory'])) else ' (not made yet)'}")
+    return 0
+
+
+def _serve(line: Line) -> int:
+    given = arguments.parse(line.rest, COMMANDS["serve"].params)
+    from quaid.surfaces.mcp.stdio import serve
+
+    return serve(settings_of(line), given.get("tools") or "core")
+
+
+def _call(line: Line) -> int:
+    given = arguments.parse(line.rest, COMMANDS["call"].params)
+    from quaid.surfaces.cli import machine
+
+    return machine.call(settings_of(line), given["tool"], given.get("json") or "{}")
+
+
+def _pipe(line: Line) -> int:
+    arguments.parse(line.rest, ())
+    from quaid.surfaces.cli import machine
+
+    return machine.pipe(settings_of(line))
+
+
+def _tools_json(line: Line) -> int:
+    if line.rest:
+        raise InvalidArgument(name="--tools-json", problem="stands alone")
+    from quaid.surfaces.mcp.tools import described
+
+    return _print_json({"tools": described("all")})
+
+
+def _print_json(value: Any) -> int:
+    import json
+
+    print(json.dumps(value, ensure_ascii=False, indent=2))
+    return 0
+
+
+COMMANDS: dict[str, Local] = {
+    "init": Local(
+        "Make a new memory.",
+        (_param("path", "Where; else --db, QUAID_DB or ~/.quaid/memory.db."),),
+        _init,
+        ("quaid init", "quaid init ~/work.db"),
+    ),
+    "serve": Local(
+        "Serve the memory to an agent over MCP (stdio).",
+        (_param("tools", "core, all, or names with commas between.", positional=False, default="core"),),
+        _serve,
+        ("quaid serve", "quaid serve --tools all --db ~/work.db"),
+    ),
+    "call": Local(
+        "Call one tool with JSON, as an agent would.",
+        (_param("tool", "The tool, as in memory_get.", required=True), _param("json", "Its arguments as JSON.")),
+        _call,
+        ("quaid call memory_get '{\"slug\": \"people/alice\"}'",),
+    ),
+    "pipe": Local(
+        'Answer tool calls line by line: {"tool": NAME, "arguments": {...}} in, results out.',
+        (),
+        _pipe,
+        ("quaid pipe < calls.jsonl",),
+    ),
+    "version": Local("Show versions and where the memory is.", (), _version, ("quaid version",)),
+    "--tools-json": Local("Print the tools as MCP lists them.", (), _tools_json, ("quaid --tools-json",)),
+}

@@ -1,0 +1,74 @@
+"""Tools for programs: `quaid call` answers one call, `quaid pipe` a line after another.
+
+Both speak tools exactly as MCP does, with the same scope: what needs a version there needs it here.
+"""
+
+import json
+import sys
+from typing import Any, BinaryIO
+
+from quaid.brain import Brain
+from quaid.config import Settings
+from quaid.errors import InvalidArgument, QuaidError, TooLarge
+from quaid.ops import gate
+from quaid.ops.plain import plain
+
+MAX_LINE = 5 * 1024 * 1024
+
+
+def call(settings: Settings, tool: str, text: str) -> int:
+    with Brain(settings) as brain:
+        result = _answer(brain, tool, _object(text))
+    print(json.dumps(result, ensure_ascii=False, indent=2))
+    return 0
+
+
+def pipe(settings: Settings) -> int:
+    """Every line gets exactly one line back; a bad one gets an error object and the loop goes on."""
+    with Brain(settings) as brain:
+        while (line := _line(sys.stdin.buffer)) != b"":
+            if line is None or line.strip():
+                print(json.dumps(_answer_line(brain, line), ensure_ascii=False), flush=True)
+    return 0
+
+
+def _line(source: BinaryIO) -> bytes | None:
+    """The next line, b"" at the end, None for one over the limit (which is read past, not kept)."""
+    line = source.readline(MAX_LINE + 1)
+    if len(line) <= MAX_LINE:
+        return line
+    while line and not line.endswith(b"\n"):
+        line = source.readline(MAX_LINE)
+    return None
+
+
+def _answer_line(brain: Brain, line: bytes | None) -> dict[str, Any]:
+    request: dict[str, Any] = {}
+    try:
+        if line is None:
+            raise TooLarge(what="The line", size=MAX_LINE + 1, limit=MAX_LINE)
+        request = _object(line.decode("utf-8", "replace"))
+        tool, arguments = request.get("tool"), request.get("arguments", request.get("input", {}))
+        if not isinstance(tool, str):
+            raise InvalidArgument(name="tool", problem='is missing; write {"tool": NAME, "arguments": {...}}')
+        if not isinstance(arguments, dict):
+            raise InvalidArgument(name="arguments", problem="must be an object")
+        answer: dict[str, Any] = {"result": _answer(brain, tool, arguments)}
+    except QuaidError as error:
+        facts = {key: value for key, value in error.facts.items() if isinstance(value, str | int | float)}
+        answer = {"error": {"code": error.code, "message": str(error), **facts}}
+    return {"id": request["id"], **answer} if "id" in request else answer
+
+
+def _answer(brain: Brain, tool: str, arguments: dict[str, Any]) -> Any:
+    return plain(gate.call(brain, gate.tool(tool), arguments, "write"))
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(name="JSON", problem=f"cannot be read: {error}") from None
+    if not isinstance(value, dict):
+        raise InvalidArgument(name="JSON", problem="must be an object in braces")
+    return value

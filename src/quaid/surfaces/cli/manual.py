@@ -1,0 +1,124 @@
+"""Help pages, made from the register."""
+
+from collections.abc import Sequence
+
+from quaid.errors import UnknownCommand
+from quaid.ops import gate, index
+from quaid.ops.register import ROOMS, Param
+
+WIDTH = 100
+TITLES = {
+    "pages": "Pages",
+    "search": "Finding",
+    "vaults": "Folders of files",
+    "upkeep": "Looking after it",
+    "skills": "Skills for agents",
+}
+HEAD = """\
+quaid: the memory that you and your AI agents share. One file, offline, no keys.
+
+Usage: quaid [--db PATH] [--json] COMMAND ...
+
+"""
+OPTIONS = """\
+Options for every command
+  --db PATH        the memory [QUAID_DB, ./memory.db if it exists, ~/.quaid/memory.db]
+  --json           print JSON instead of text
+  --help           help on a command, as in: quaid put --help
+  --version        the version of quaid, SQLite and the memory
+  --tools-json     the tools that agents see, as MCP lists them
+"""
+
+
+def overview() -> str:
+    """The first page: every command with a line."""
+    from quaid.surfaces.cli.local import COMMANDS
+
+    parts = [HEAD, "Start here\n", *_rows([(name, each.summary) for name, each in COMMANDS.items()]), "\n"]
+    for room in ROOMS:
+        rows = [(name, text) for name, (key, text) in index.COMMANDS.items() if key.startswith(room + ".")]
+        parts += [TITLES[room], "\n", *_rows(rows), "\n"]
+    return "".join([*parts, OPTIONS])
+
+
+def page(name: str) -> str:
+    """The page of one command."""
+    from quaid.surfaces.cli.local import COMMANDS
+
+    if name in COMMANDS:
+        local = COMMANDS[name]
+        return _page(name, local.summary, local.params, local.examples)
+    group = [each for each in index.COMMANDS if each.startswith(name + " ")]
+    if group:
+        return f"quaid {name}\n\n" + "".join(_rows([(each, index.COMMANDS[each][1]) for each in group]))
+    if name not in index.COMMANDS:
+        raise UnknownCommand(name=name, hint=gate.nearest(name, index.COMMANDS))
+    operation = gate.command(name)
+    set_already = index.ALIASES.get(name, {})
+    params = [param for param in operation.params if param.name not in set_already]
+    return _page(name, operation.description, params, operation.examples)
+
+
+def page_names() -> list[str]:
+    """Every command that has a page, in the order of the overview."""
+    from quaid.surfaces.cli.local import COMMANDS
+
+    return [*COMMANDS, *index.COMMANDS]
+
+
+def _page(name: str, description: str, params: Sequence[Param], examples: Sequence[str]) -> str:
+    positional = [param for param in params if param.arg.positional]
+    optional = [param for param in params if not param.arg.positional]
+    usage = " ".join(["quaid", name, *(_slot(param) for param in positional), *(["[OPTIONS]"] if optional else [])])
+    parts = [f"Usage: {usage}\n\n", *(line + "\n" for line in _wrap(description, WIDTH)), "\n"]
+    rows = [(_slot(param), param.arg.help) for param in positional]
+    rows += [(_flag(param), param.arg.help + _default(param)) for param in optional]
+    parts += [*_rows(rows), "\n"] if rows else []
+    if examples:
+        parts += ["Examples\n", *(f"  {each}\n" for each in examples)]
+    return "".join(parts).rstrip() + "\n"
+
+
+def _slot(param: Param) -> str:
+    name = "FILE" if param.arg.file else param.name.upper()
+    return name if param.required else f"[{name}]"
+
+
+def _flag(param: Param) -> str:
+    if param.kind == "boolean":
+        return param.flag
+    if param.choices:
+        return f"{param.flag} {'|'.join(param.choices)}"
+    names = {"integer": "N", "number": "X", "object": "JSON"}
+    return f"{param.flag} {names.get(param.kind, 'PATH' if param.arg.path else 'TEXT')}"
+
+
+def _default(param: Param) -> str:
+    if param.required:
+        return " (required)"
+    return f" [{param.default}]" if param.default not in (None, "", False, ()) else ""
+
+
+def _rows(rows: Sequence[tuple[str, str]]) -> list[str]:
+    column = min(34, max((len(name) for name, _ in rows), default=0)) + 2
+    lines: list[str] = []
+    for name, text in rows:
+        wrapped = _wrap(text, WIDTH - column - 2)
+        if len(name) + 2 > column:
+            lines.append(f"  {name}\n")
+            name = ""
+        lines += [f"  {name if not number else '':{column}}{line}\n" for number, line in enumerate(wrapped)]
+    return lines
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    lines: list[str] = []
+    for paragraph in text.split("\n\n"):
+        line = ""
+        for word in paragraph.split():
+            if line and len(line) + 1 + len(word) > width:
+                lines.append(line)
+                line = ""
+            line = f"{line} {word}" if line else word
+        lines.append(line)
+    return lines

@@ -1,0 +1,27 @@
+"""What most tests need: a brain with a fresh memory, a fixed clock and countable randomness."""
+
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from quaid.brain import Brain
+from quaid.config import Settings
+
+NOON = 1_777_118_400.0  # 2026-04-25T12:00:00Z
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(db_path=str(tmp_path / "memory.db"), home=str(tmp_path / "home"), cwd=str(tmp_path))
+
+
+@pytest.fixture
+def brain(settings: Settings) -> Iterator[Brain]:
+    """A brain whose clock moves one second with every look at it."""
+    ticks = itertools.count()
+    with Brain(settings, clock=lambda: NOON + next(ticks), random=os.urandom) as brain:
+        brain.create(settings.db_path)
+        yield brain

@@ -1,0 +1,115 @@
+"""The call gate: types are checked once, scope is judged once."""
+
+from typing import Annotated, Any
+
+import pytest
+
+from quaid.brain import Brain
+from quaid.errors import DiskFull, FileTrouble, InvalidArgument, NotAllowed, QuaidError, TooLarge, UnknownTool
+from quaid.ops import gate
+from quaid.ops.register import Arg, Op
+
+
+def every_kind(
+    brain: Brain,
+    text: Annotated[str, Arg("Text.")],
+    count: Annotated[int, Arg("Count.", minimum=1, maximum=9)] = 5,
+    share: Annotated[float, Arg("Share.")] = 0.5,
+    sure: Annotated[bool, Arg("Sure.")] = False,
+    names: Annotated[list[str] | None, Arg("Names.")] = None,
+    facts: Annotated[dict[str, Any] | None, Arg("Facts.")] = None,
+    page_version: Annotated[int | None, Arg("Version.", version="page")] = None,
+) -> dict[str, Any]:
+    """Give back what came in."""
+    return dict(text=text, count=count, share=share, sure=sure, names=names, facts=facts)
+
+
+OPERATION = Op(every_kind, "test", "write", "every-kind", {}, "memory_every_kind", False, ())
+
+
+def check(**arguments: Any) -> dict[str, Any]:
+    return gate.check(OPERATION, arguments, "owner")
+
+
+def test_right_types_pass_as_they_are() -> None:
+    given = {"text": "a", "count": 9, "share": 1, "sure": True, "names": ["x"], "facts": {"a": [1, None]}}
+    assert check(**given) == {**given, "share": 1.0, "page_version": None}
+
+
+def test_defaults_fill_what_is_left_out_or_null() -> None:
+    assert check(text="a", count=None)["count"] == 5
+
+
+def test_a_whole_number_may_come_as_a_float() -> None:
+    assert check(text="a", count=5.0)["count"] == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ({}, "text"),
+        ({"text": 5}, "text"),
+        ({"text": "nul\0"}, "text"),
+        ({"text": "\ud800"}, "text"),
+        ({"text": "a", "count": "5"}, "count"),
+        ({"text": "a", "count": True}, "count"),
+        ({"text": "a", "count": 0}, "count"),
+        ({"text": "a", "count": 10}, "count"),
+        ({"text": "a", "count": 5.5}, "count"),
+        ({"text": "a", "count": 10**30}, "count"),
+        ({"text": "a", "share": "half"}, "share"),
+        ({"text": "a", "share": float("nan")}, "share"),
+        ({"text": "a", "sure": 1}, "sure"),
+        ({"text": "a", "names": "x"}, "names"),
+        ({"text": "a", "names": [1]}, "names"),
+        ({"text": "a", "facts": []}, "facts"),
+        ({"text": "a", "facts": {"x": float("inf")}}, "facts"),
+        ({"text": "a", "facts": {"x": "\ud800"}}, "facts"),
+        ({"text": "a", "cuont": 5}, "cuont"),
+    ],
+)
+def test_a_wrong_argument_is_named(arguments: dict[str, Any], name: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        gate.check(OPERATION, arguments, "owner")
+    assert caught.value.facts["name"] == name
+
+
+def test_a_misspelt_argument_gets_the_nearest_name() -> None:
+    with pytest.raises(InvalidArgument, match="Did you mean 'count'"):
+        check(text="a", cuont=5)
+
+
+def test_text_over_the_limit_is_too_large() -> None:
+    with pytest.raises(TooLarge):
+        check(text="é" * (gate.MAX_TEXT // 2 + 1))
+
+
+def test_only_the_owner_may_leave_out_the_version() -> None:
+    with pytest.raises(InvalidArgument, match="page_version"):
+        gate.check(OPERATION, {"text": "a"}, "write")
+    assert check(text="a")["page_version"] is None
+
+
+def test_scope_is_judged_before_arguments(brain: Brain) -> None:
+    with pytest.raises(NotAllowed, match="needs the write scope"):
+        gate.call(brain, OPERATION, {"nonsense": 1}, "read")
+
+
+def test_an_unknown_tool_gets_the_nearest_name() -> None:
+    with pytest.raises(UnknownTool, match="memory_search"):
+        gate.tool("memory_serach")
+
+
+@pytest.mark.parametrize(
+    ("number", "error"), [(28, DiskFull), (5, FileTrouble)], ids=["no space", "input/output error"]
+)
+def test_what_the_system_says_becomes_an_error_with_a_remedy(
+    brain: Brain, number: int, error: type[QuaidError]
+) -> None:
+    def failing(brain: Brain) -> None:
+        """Fail."""
+        raise OSError(number, "said the system", "/some/file")
+
+    operation = Op(failing, "test", "read", "failing", {}, "memory_failing", False, ())
+    with pytest.raises(error, match="/some/file"):
+        gate.call(brain, operation, {}, "read")

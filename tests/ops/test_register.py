@@ -1,0 +1,62 @@
+"""The register: every operation is whole, and the generated index is current."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from quaid.ops import gate, index, register
+from quaid.surfaces.cli.render import RENDERERS
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def test_generated_pages_are_current() -> None:
+    done = subprocess.run(
+        [sys.executable, os.path.join(ROOT, "docs", "generate.py"), "--check"], capture_output=True, text=True
+    )
+    assert done.stdout == "", "run `make docs`"
+    assert done.returncode == 0
+
+
+def test_rooms_are_the_modules_that_hold_operations() -> None:
+    folder = os.path.join(ROOT, "src", "quaid", "ops")
+    others = {"__init__", "register", "gate", "index", "plain"}
+    assert {name[:-3] for name in os.listdir(folder) if name.endswith(".py")} - others == set(register.ROOMS)
+
+
+@pytest.mark.parametrize("operation", register.everything(), ids=lambda each: each.command)
+def test_an_operation_is_whole(operation: register.Op) -> None:
+    assert operation.summary.endswith("."), "the docstring's first line is the help"
+    assert operation.examples, "show how it is used"
+    assert all(param.arg.help.endswith(".") for param in operation.params)
+    returned = operation.function.__annotations__["return"]
+    assert returned.__name__ in RENDERERS, "people want to read it too"
+
+
+@pytest.mark.parametrize("operation", register.everything(), ids=lambda each: each.command)
+def test_whatever_writes_takes_the_version_that_was_read(operation: register.Op) -> None:
+    versions = [param for param in operation.params if param.arg.version]
+    assert bool(versions) == (operation.scope == "write")
+
+
+def test_the_tools_of_the_first_part_exist() -> None:
+    names = "get put search list tags tag timeline timeline_add raw stats".split()
+    assert {f"memory_{name}" for name in names} <= set(index.TOOLS)
+
+
+def test_schemas_are_closed_and_typed() -> None:
+    for operation in register.everything():
+        schema: dict[str, Any] = register.schema(operation)
+        assert schema["additionalProperties"] is False
+        assert all(
+            each["type"] in ("string", "integer", "number", "boolean", "array", "object") and each["description"]
+            for each in schema["properties"].values()
+        )
+
+
+def test_a_mutator_requires_its_page_version_of_tools() -> None:
+    assert register.schema(gate.tool("memory_tag"))["required"] == ["slug", "tag", "page_version"]
+    assert register.schema(gate.tool("memory_put"))["required"] == ["slug"]

@@ -1,0 +1,108 @@
+"""The import map, and the other rules of the house that a machine can check."""
+
+import ast
+import os
+import re
+from collections.abc import Iterator
+
+SRC = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src", "quaid")
+
+# Each room may import itself and these. Everything may import errors.
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "core": set(),
+    "formats": {"core"},
+    "store": {"core"},
+    "skills": set(),
+    "search": {"store", "formats", "core"},
+    "vaults": {"store", "formats", "core"},
+    "config": set(),
+    "brain": {"search", "vaults", "store", "formats", "core", "config"},
+    "ops": {"brain", "config", "search", "vaults", "store", "formats", "core", "skills"},
+    "surfaces": {"ops", "brain", "config", "formats", "core"},
+}
+# Rooms that may not open files, look at the clock or the environment.
+PURE = ("core", "formats")
+IMPURE_MODULES = {"os", "io", "time", "random", "secrets", "subprocess", "socket", "apsw", "shutil", "tempfile"}
+
+
+def modules() -> Iterator[tuple[str, str, ast.Module]]:
+    for folder, _, names in os.walk(SRC):
+        for name in names:
+            if name.endswith(".py"):
+                path = os.path.join(folder, name)
+                relative = os.path.relpath(path, SRC)
+                room = relative.split(os.sep)[0].removesuffix(".py")
+                with open(path, encoding="utf-8") as file:
+                    yield room, relative, ast.parse(file.read())
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            if node.module == "quaid":
+                yield from (f"quaid.{alias.name}" for alias in node.names)
+
+
+def test_imports_go_only_to_the_right() -> None:
+    wrong = []
+    for room, path, tree in modules():
+        if room in ("__init__", "__main__"):
+            continue
+        allowed = MAY_IMPORT[room] | {room, "errors"}
+        for name in imported(tree):
+            parts = name.split(".")
+            if parts[0] == "quaid" and len(parts) > 1 and parts[1] not in allowed and parts[1] != "__version__":
+                wrong.append(f"{path} imports {name}")
+    assert wrong == []
+
+
+def test_only_the_store_speaks_to_the_database() -> None:
+    wrong = [path for room, path, tree in modules() if room != "store" and path != "surfaces/cli/local.py"
+             for name in imported(tree) if name.split(".")[0] == "apsw"]
+    assert wrong == []
+
+
+def test_the_old_sqlite_of_the_standard_library_is_never_used() -> None:
+    assert [path for _, path, tree in modules() if "sqlite3" in set(imported(tree))] == []
+
+
+def test_pure_rooms_touch_nothing_outside_their_arguments() -> None:
+    wrong = [f"{path}: {name}" for room, path, tree in modules() if room in PURE
+             for name in imported(tree) if name.split(".")[0] in IMPURE_MODULES]
+    wrong += [f"{path}: open()" for room, path, tree in modules() if room in PURE
+              for node in ast.walk(tree)
+              if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open"]
+    assert wrong == []
+
+
+def test_printing_happens_only_in_surfaces() -> None:
+    wrong = [path for room, path, tree in modules() if room != "surfaces" for node in ast.walk(tree)
+             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"]
+    assert wrong == []
+
+
+def test_every_module_says_what_it_is() -> None:
+    assert [path for _, path, tree in modules() if not ast.get_docstring(tree)] == []
+
+
+def test_no_module_is_a_city_and_no_function_a_street() -> None:
+    wrong = []
+    for _, path, tree in modules():
+        with open(os.path.join(SRC, path), encoding="utf-8") as file:
+            lines = file.read().count("\n")
+        if lines > 400:
+            wrong.append(f"{path} has {lines} lines")
+    assert wrong == []
+
+
+def test_every_table_is_marked_kept_or_derived() -> None:
+    with open(os.path.join(SRC, "store", "schema.sql"), encoding="utf-8") as file:
+        sql = file.read()
+    tables = re.findall(r"^CREATE (?:VIRTUAL )?TABLE (?:IF NOT EXISTS )?(\w+)", sql, re.M)
+    marked = re.findall(r"^-- (?:kept|derived): .+\nCREATE (?:VIRTUAL )?TABLE (?:IF NOT EXISTS )?(\w+)", sql, re.M)
+    assert len(tables) > 20
+    assert tables == marked

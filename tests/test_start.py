@@ -1,0 +1,66 @@
+"""Start-up is a feature: what a cold command may load is written down here."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Modules of the standard library and of ours that cold commands do load, beyond bare Python. Whoever adds
+# one measures it first (DESIGN §4 has figures): 1 ms here is paid by every hook and shell call.
+OURS = "quaid"
+ALLOWED = {
+    "apsw", "json", "re", "typing", "hashlib", "datetime", "collections", "functools", "contextlib", "enum",
+    "types", "operator", "keyword", "reprlib", "itertools", "copyreg", "errno", "fcntl", "time", "math",
+    "threading", "unicodedata", "warnings", "weakref", "heapq", "abc", "struct", "signal", "bisect", "__future__",
+    "msvcrt", "stat",
+}  # fmt: skip
+ALWAYS_HEAVY = {"numpy", "onnxruntime", "mcp", "starlette", "rich", "asyncio", "dataclasses", "inspect", "argparse",
+                "logging", "pathlib", "pydantic", "ssl", "socket", "subprocess", "shutil", "tempfile", "uuid",
+                "difflib", "textwrap", "email", "http", "urllib"}  # fmt: skip
+SHOW = "import sys, atexit; atexit.register(lambda: print('LOADED', *sys.modules, file=sys.stderr))\n"
+
+
+def loaded(command: list[str], folder: Path, text: str = "") -> set[str]:
+    """Names of the top-level modules that a command loads beyond what bare Python loads."""
+
+    def run(code: str) -> set[str]:
+        done = subprocess.run(
+            [sys.executable, "-c", SHOW + code], input=text, capture_output=True, text=True, cwd=folder,
+            env={**os.environ, "HOME": str(folder), "QUAID_DB": str(folder / "memory.db")},
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr, done.stderr
+        return {name.split(".")[0] for name in done.stderr.rpartition("LOADED")[2].split()}
+
+    return run(f"from quaid.surfaces.cli import main; main({command!r})") - run("pass")
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Path:
+    for command in (["init"], ["put", "people/ada"]):
+        loaded(command, tmp_path, "# Ada\n\nWrote the first program.")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("command", "further"),
+    [
+        (["--help"], set()),
+        (["get", "people/ada"], set()),
+        (["list"], set()),
+        (["search", "first program"], set()),
+        (["put", "people/ada"], set()),
+        (["tag", "people/ada", "pioneer"], set()),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_cold_command_loads_only_what_it_needs(memory: Path, command: list[str], further: set[str]) -> None:
+    names = {name for name in loaded(command, memory, "# Ada\n\nNew text.") if not name.startswith("_")}
+    assert names - ALLOWED - {OURS} - further == set()
+    assert names & ALWAYS_HEAVY == set()
+
+
+def test_front_matter_loads_the_yaml_reader_and_nothing_else_does(memory: Path) -> None:
+    assert "ryaml" in loaded(["put", "people/ada"], memory, "---\ntitle: Ada\n---\nText")
+    assert "ryaml" not in loaded(["get", "people/ada"], memory)
