@@ -15,7 +15,7 @@ class SkillsRecord(NamedTuple):
     problems: tuple[Problem, ...]
 
 
-class DoctorRecord(NamedTuple):
+class SkillsDoctorRecord(NamedTuple):
     layers: tuple[Layer, ...]  # a later one shadows an earlier one
     skills: tuple[Skill, ...]  # those in force
     problems: tuple[Problem, ...]
@@ -25,7 +25,7 @@ class DoctorRecord(NamedTuple):
         return 1 if self.problems else 0
 
 
-class ExtractRecord(NamedTuple):
+class SkillsExtractRecord(NamedTuple):
     folder: str
     skills: tuple[Extracted, ...]
 
@@ -47,10 +47,10 @@ def skills_list(brain: Brain) -> SkillsRecord:
 
 
 @op("owner", command="skills doctor", examples=("quaid skills doctor",))
-def skills_doctor(brain: Brain) -> DoctorRecord:
+def skills_doctor(brain: Brain) -> SkillsDoctorRecord:
     """Show every layer of skills in order, with hashes, shadowing and faults. Exits 1 when there is a fault."""
     order = skills.layers(brain.settings.skill_folders)
-    return DoctorRecord(tuple(order), tuple(skills.resolved(order)), _problems(order))
+    return SkillsDoctorRecord(tuple(order), tuple(skills.resolved(order)), _problems(order))
 
 
 @op("owner", command="skills extract", examples=("quaid skills extract", "quaid skills extract --dir ./skills"))
@@ -58,12 +58,12 @@ def skills_extract(
     brain: Brain,
     dir: Annotated[str | None, Arg("The folder to write into; else ~/.quaid/skills.", path=True)] = None,
     force: Annotated[bool, Arg("Replace files that differ, too.")] = False,
-) -> ExtractRecord:
+) -> SkillsExtractRecord:
     """Write the embedded skills into a folder, where they can be changed. Files that differ are kept."""
     folder = brain.settings.skill_folders[0]
     if dir is not None:
         folder = os.path.abspath(os.path.join(brain.settings.cwd, os.path.expanduser(dir)))
-    return ExtractRecord(folder, tuple(skills.extract(folder, force)))
+    return SkillsExtractRecord(folder, tuple(skills.extract(folder, force)))
 
 
 @op("owner", command="skills show", examples=("quaid skills show setup",))

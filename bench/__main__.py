@@ -1,0 +1,24 @@
+"""`python -m bench [NAME ...] [--quick]`: run every benchmark, or the named ones."""
+
+import importlib
+import sys
+import time
+
+NAMES = ("start", "search", "importing", "mcp")
+
+
+def main() -> int:
+    chosen = [word for word in sys.argv[1:] if not word.startswith("-")] or list(NAMES)
+    unknown = sorted(set(chosen) - set(NAMES))
+    if unknown:
+        print(f"no such benchmark: {', '.join(unknown)}; there are: {', '.join(NAMES)}", file=sys.stderr)
+        return 2
+    for name in chosen:
+        started = time.monotonic()
+        importlib.import_module(f"bench.{name}").main()
+        print(f"({name}: {time.monotonic() - started:.0f} s)\n", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

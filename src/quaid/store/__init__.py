@@ -1,0 +1,1 @@
+"""The database: rows, indexes and transactions. The only room that speaks SQL."""

@@ -1,0 +1,82 @@
+"""What SQLite and the operating system complain of, said in the words of errors.py.
+
+Knows which complaint means what for somebody who owns a memory. Does not know which operation met it. Mistakes
+of our own (wrong SQL, a broken constraint) pass through as they are: they are for a developer.
+"""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from quaid.errors import (
+    Busy,
+    Cancelled,
+    DamagedDatabase,
+    DiskFull,
+    FileTrouble,
+    MissingDatabase,
+    NotADatabase,
+    QuaidError,
+    ReadOnly,
+)
+
+BUSY_SECONDS = 10
+"""How long SQLite itself waits for a program that does not know our lock."""
+
+
+@contextmanager
+def told_plainly(path: str) -> Iterator[None]:
+    """Turn the failures of SQLite and of the file system into ours; `path` is the file they are about."""
+    try:
+        yield
+    except apsw.Error as failure:
+        plain = of_sqlite(path, failure)
+        if plain is None:
+            raise
+        raise plain from failure
+    except OSError as failure:
+        raise of_system(path, failure) from failure
+
+
+def of_sqlite(path: str, failure: apsw.Error) -> QuaidError | None:
+    """The error that the user should see, or None when the failure is a mistake in our own code."""
+    problem = str(failure)
+    if isinstance(failure, apsw.FullError):
+        return DiskFull(path=path)
+    if isinstance(failure, apsw.BusyError | apsw.LockedError):
+        return Busy(path=path, seconds=BUSY_SECONDS)
+    if isinstance(failure, apsw.NotADBError):
+        return NotADatabase(path=path, problem=problem)
+    if isinstance(failure, apsw.CorruptError):
+        return DamagedDatabase(path=path, problem=problem)
+    if isinstance(failure, apsw.ReadOnlyError):
+        return ReadOnly(path=path, problem=problem)
+    if isinstance(failure, apsw.CantOpenError):
+        return cannot_open(path)
+    if isinstance(failure, apsw.InterruptError):
+        return Cancelled()
+    if isinstance(failure, apsw.IOError):
+        return FileTrouble(path=path, problem=problem)
+    return None
+
+
+def of_system(path: str, failure: OSError) -> QuaidError:
+    """The same for a failed call of the operating system."""
+    if failure.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFull(path=path)
+    problem = (failure.strerror or str(failure)).lower()
+    if failure.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return ReadOnly(path=path, problem=problem)
+    return FileTrouble(path=path, problem=problem)
+
+
+def cannot_open(path: str) -> QuaidError:
+    """SQLite says only that it cannot open the file; look at the file to say why."""
+    if not os.path.lexists(path):
+        return MissingDatabase(path=path)
+    if not os.access(path, os.R_OK):
+        return FileTrouble(path=path, problem="it may not be read")
+    return ReadOnly(path=path, problem="files beside it could not be made")
