@@ -1,0 +1,197 @@
+"""What a reader sees first in markdown: its headings, first quotation, first paragraph, as plain text.
+
+A light reading for titles and summaries. It renders nothing and knows no page.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from quaid.core import fences
+
+_LONGEST_READ = 4000  # of a paragraph; keeps the cost of hostile markup bounded
+
+# These begin with \n instead of ^, and search a text with one put in front: several times as fast.
+_HEADINGS = {1: re.compile(r"\n {0,3}#[ \t]+(\S[^\n]*)"), 2: re.compile(r"\n {0,3}##[ \t]+(\S[^\n]*)")}
+_UNDERLINE = re.compile(r"\n {0,3}=+[ \t]*(?=\n|\Z)")
+_QUOTES = re.compile(r"\n {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*")
+_QUOTE_MARKS = re.compile(r"^[ \t]*(?:>[ \t]?)+[ \t]*", re.MULTILINE)
+_CALLOUT = re.compile(r"\A\[![\w-]+\][-+]?")
+_HIDDEN = re.compile(r"<!--|<(?:script|style)\b", re.IGNORECASE)
+_HIDDEN_END = {
+    "<!--": re.compile(r"-->"),
+    "<script": re.compile(r"</script>", re.IGNORECASE),
+    "<style": re.compile(r"</style>", re.IGNORECASE),
+}
+_LIST_ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|\Z)")
+_STRUCTURE = re.compile(
+    r"""\#{1,6}(?:[ \t]|\Z)                          # heading
+    | (?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|\Z)          # list item
+    | >                                              # quotation
+    | \|                                             # table
+    | ([-*_])(?:[ \t]*\1){2,}\Z                      # rule
+    | \[[^\[\]]+\]:                                  # link or footnote definition
+    """,
+    re.VERBOSE,
+)
+
+_LABEL = re.compile(r"(\*\*|__|`+)[^*_`]+\1[:.]?")
+_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+_CODE_PLACE = "\ue000"
+_SHORTCODE = re.compile(r"\{\{[<%]([^{}]*)[%>]\}\}|\{%[^{}]*%\}")
+_SHORTCODE_TEXT = re.compile(r"""\stext=["']([^"']*)""")
+_WIKI_LINK = re.compile(r"(!?)\[\[([^\[\]|]*)(?:\|([^\[\]]*))?\]\]")
+_NO_TEXT = re.compile(r"!\[[^\[\]]*\](?:\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])|\[\^[^\[\]]*\]")
+_LINK = re.compile(r"\[([^\[\]]*)\](?:\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])")
+_AUTOLINK = re.compile(r"<([a-z][a-z0-9+.-]*:[^<>\s]*)>", re.IGNORECASE)
+_TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
+_ENTITY = re.compile(r"&(?:nbsp|amp|lt|gt|quot|#39);")
+_ENTITIES = {"&nbsp;": " ", "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'"}
+_EMPHASIS = re.compile(
+    r"\\([!-/:-@\[-`{-~])|(?<![\w\\])(?:[*_]{1,3}|~~)(?=\S)|(?<=[^\s\\])(?:[*_]{1,3}|~~)(?!\w)"
+)
+
+
+def one_line(value: Any) -> str:
+    """A front matter scalar as one line of text; "" for anything else."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return " ".join(str(value).split()) if isinstance(value, (str, int, float)) else ""
+
+
+def without_code(truth: str) -> str:
+    """The text that is written to be read: without fenced code, comments, scripts and styles."""
+    text = fences.cut(truth)
+    kept: list[str] = []
+    position = 0
+    while hidden := _HIDDEN.search(text, position):
+        kept.append(text[position : hidden.start()])
+        end = _HIDDEN_END[hidden[0].lower()].search(text, hidden.end())
+        position = end.end() if end else len(text)
+    return "".join([*kept, text[position:]]) if position else text
+
+
+def first_heading(text: str, level: int) -> str:
+    """The first heading of level 1 or 2 that says something, as plain text, or ""."""
+    text = "\n" + text
+    for heading in _HEADINGS[level].finditer(text):
+        said = plain(_without_closing_hashes(heading[1]))
+        if said:
+            return (_first_underlined(text, heading.start()) if level == 1 else "") or said
+    return _first_underlined(text, len(text)) if level == 1 else ""
+
+
+def _without_closing_hashes(heading: str) -> str:
+    heading = heading.rstrip()
+    bare = heading.rstrip("#")
+    return bare if not bare or bare[-1] in " \t" else heading
+
+
+def _first_underlined(text: str, before: int) -> str:
+    for underline in _UNDERLINE.finditer(text, 0, before):
+        above = text[text.rfind("\n", 0, underline.start()) + 1 : underline.start()].strip()
+        if above and not _STRUCTURE.match(above):
+            return plain(above)
+    return ""
+
+
+def first_quote(text: str) -> str:
+    """The first quotation that says something, as plain text, or ""."""
+    for quote in _QUOTES.finditer("\n" + text):
+        said = plain(_CALLOUT.sub("", _QUOTE_MARKS.sub("", quote[0][1:_LONGEST_READ])))
+        if said:
+            return said
+    return ""
+
+
+def first_paragraph(text: str) -> str:
+    """The first paragraph that says something, as plain text, or "".
+
+    A line that is all bold or all code is taken for a heading or a sample if anything better follows.
+    """
+    second_best = ""
+    for paragraph in _paragraphs(text):
+        written = " ".join(paragraph)
+        said = plain(written)
+        if any(map(str.isalnum, said)):
+            if not _LABEL.fullmatch(written):
+                return said
+            second_best = second_best or said
+    return second_best
+
+
+def _paragraphs(text: str) -> Iterator[list[str]]:
+    """Runs of lines that are no heading, list, table, quotation, rule or indented code."""
+    lines: list[str] = []
+    in_list = in_table = after_blank = False
+    for line in _lines(text):
+        stripped = line.strip()
+        structure = bool(_STRUCTURE.match(stripped))
+        if lines and _makes_heading_or_table(stripped):
+            lines, in_table = [], "|" in stripped
+        elif lines and (structure or not stripped):
+            yield lines
+            lines = []
+        elif lines:
+            lines.append(stripped)
+        elif stripped and not structure and not in_table:
+            in_list = in_list and (not after_blank or line[0] in " \t")
+            if not in_list and not line.startswith(("    ", "\t")):
+                lines = [stripped]
+        if structure:
+            in_list = bool(_LIST_ITEM.match(stripped))
+        after_blank = not stripped
+        in_table = in_table and not after_blank
+    if lines:
+        yield lines
+
+
+def _makes_heading_or_table(line: str) -> bool:
+    """Whether a line turns the paragraph above it into a heading or the head of a table."""
+    marks = set(line)
+    return marks in ({"="}, {"-"}) or ("-" in marks and "|" in marks and marks <= set("-:| \t"))
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines one by one: most callers need only the first few of a long text."""
+    position = 0
+    while position <= len(text):
+        end = text.find("\n", position)
+        end = len(text) if end < 0 else end
+        yield text[position:end]
+        position = end + 1
+
+
+def plain(text: str) -> str:
+    """Markdown inline text with links and emphasis reduced to their words, on one line."""
+    text = text[:_LONGEST_READ].replace(_CODE_PLACE, "")
+    codes: list[str] = []
+
+    def set_aside(code: re.Match[str]) -> str:
+        codes.append(code[2].strip())
+        return _CODE_PLACE
+
+    text = _CODE.sub(set_aside, text)
+    text = _SHORTCODE.sub(_shortcode_text, text)
+    text = _WIKI_LINK.sub(lambda link: "" if link[1] else link[3] or link[2], text)
+    text = _LINK.sub(r"\1", _NO_TEXT.sub("", text))
+    text = _TAG.sub("", _AUTOLINK.sub(r"\1", text))
+    text = _ENTITY.sub(lambda entity: _ENTITIES[entity[0]], text)
+    text = _EMPHASIS.sub(lambda mark: mark[1] or "", text)
+    pieces = text.split(_CODE_PLACE)
+    text = "".join([piece + code for piece, code in zip(pieces, [*codes, ""], strict=True)])
+    return " ".join(text.split())
+
+
+def _shortcode_text(shortcode: re.Match[str]) -> str:
+    said = _SHORTCODE_TEXT.search(shortcode[1] or "")
+    return said[1] if said else ""
+
+
+def shorten(text: str, limit: int) -> str:
+    """The text, or as many whole words of it as fit with an ellipsis."""
+    if len(text) <= limit:
+        return text
+    cut = text[: limit - 1]
+    at_word = cut.rpartition(" ")[0]
+    return (at_word if len(at_word) > limit // 2 else cut).rstrip(" ,;:.-–—") + "…"

@@ -1,0 +1,50 @@
+"""Dates and timestamps as text."""
+
+import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quaid.core import dates
+from quaid.errors import InvalidDate
+
+
+@given(st.dates())
+def test_every_day_of_the_calendar_is_a_date(day: datetime.date) -> None:
+    assert dates.check_date(day.isoformat(), "date") == day.isoformat()
+
+
+@given(st.integers(0, 9999), st.integers(0, 99), st.integers(0, 99))
+def test_a_day_is_a_date_exactly_when_the_calendar_has_it(year: int, month: int, day: int) -> None:
+    try:
+        datetime.date(year, month, day)
+        exists = True
+    except ValueError:
+        exists = False
+    assert dates.is_date(f"{year:04}-{month:02}-{day:02}") is exists
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "",
+        "2026",
+        "2026-04",
+        "2026-4-5",
+        "2026-04-25 ",
+        "2026-04-25\n",
+        "26-04-25",
+        "٢٠٢٦-٠٤-٢٥",
+        "2025-02-29",
+    ],
+)
+def test_anything_else_is_refused_under_the_name_of_its_argument(bad: str) -> None:
+    with pytest.raises(InvalidDate, match="valid_from"):
+        dates.check_date(bad, "valid_from")
+
+
+@given(st.floats(0, 253402300799))
+def test_a_timestamp_is_utc_to_the_second(seconds: float) -> None:
+    at = datetime.datetime.fromtimestamp(int(seconds), datetime.UTC)
+    assert dates.timestamp(seconds) == at.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,48 @@
+"""Title and summary: which of several candidates wins."""
+
+from typing import Any
+
+import pytest
+
+from quaid.core import headline
+
+
+@pytest.mark.parametrize(
+    ("slug", "frontmatter", "text", "fallback", "expected"),
+    [
+        ("a", {"title": " Two\n words "}, "# Other", "f", "Two words"),
+        ("a", {"title": 2024}, "", None, "2024"),
+        ("a", {"title": True}, "", None, "true"),
+        ("a", {"title": ""}, "# From *Text*", "f", "From Text"),
+        ("a", {"title": ["x"]}, "", "Fallback", "Fallback"),
+        ("people/alice-b_example", {}, "", None, "Alice B Example"),
+        ("journal/2026-04-25", {}, "", None, "2026-04-25"),
+        ("-", {}, "", None, "-"),
+    ],
+)
+def test_the_title_is_given_or_the_heading_or_the_fallback_or_the_name(
+    slug: str, frontmatter: dict[str, Any], text: str, fallback: str | None, expected: str
+) -> None:
+    assert headline.title(slug, frontmatter, text, fallback) == expected
+
+
+@pytest.mark.parametrize(
+    ("frontmatter", "text", "expected"),
+    [
+        ({"summary": "Given.\n"}, "> Quoted.", "Given."),
+        ({"summary": "", "description": "Described."}, "First.\n\n> Quoted.", "Quoted."),
+        ({"description": "Described."}, "First.", "First."),
+        ({"description": "Described."}, "# Only a heading", "Described."),
+        ({}, "", ""),
+    ],
+)
+def test_the_summary_is_given_or_quoted_or_the_first_paragraph_or_the_description(
+    frontmatter: dict[str, Any], text: str, expected: str
+) -> None:
+    assert headline.summary(frontmatter, text) == expected
+
+
+def test_a_long_summary_ends_with_a_word_and_an_ellipsis() -> None:
+    cut = headline.summary({}, "word " * 100)
+    assert len(cut) <= 300
+    assert cut.endswith("word…")

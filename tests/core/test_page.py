@@ -1,0 +1,75 @@
+"""A page: everything that follows from its parts."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quaid.core import page
+from quaid.core.timeline import Entry
+
+
+def test_a_page_is_derived_from_its_text_and_its_slug() -> None:
+    made = page.build(
+        "people/alice",
+        {"tags": ["Infra", "#ops"], "email": "a@x"},
+        "# Alice Example\n\n> Founder of [River](../companies/river.md).\n\n## State\n\nBusy.",
+        "## Timeline\n\n- **2026-04-14** | demo day — Met.\n",
+    )
+    assert made.type == "person"
+    assert made.title == "Alice Example"
+    assert made.summary == "Founder of River."
+    assert (made.wing, made.room) == ("people", "state")
+    assert made.tags == ("infra", "ops")
+    assert made.entries == (Entry("2026-04-14", "demo day", "Met.", "", 3),)
+    assert made.frontmatter == {"tags": ["Infra", "#ops"], "email": "a@x"}
+
+
+def test_the_front_matter_overrides_what_would_be_inferred() -> None:
+    given_by_hand = {
+        "title": "T",
+        "type": "Action Item",
+        "summary": "S",
+        "wing": "W",
+        "room": "R",
+        "tag": "one two",
+    }
+    made = page.build("people/alice", given_by_hand, "# A\n\n> B", "", fallback_title="F")
+    assert made[:4] == ("people/alice", "action_item", "T", "S")
+    assert (made.wing, made.room, made.tags) == ("w", "r", ("one", "two"))
+
+
+def test_an_unknown_type_stays_in_the_front_matter_and_the_folder_decides() -> None:
+    made = page.build("people/alice", {"type": "wizard"}, "", "")
+    assert made.type == "person"
+    assert made.frontmatter == {"type": "wizard"}
+
+
+def test_code_gives_neither_title_nor_summary_nor_room() -> None:
+    made = page.build("x", {}, "```\n# Title\n> quote\n## Room\n```\n\nReal text.", "")
+    assert (made.title, made.summary, made.room) == ("X", "Real text.", "")
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+FIELDS = st.dictionaries(
+    st.sampled_from(["title", "type", "summary", "wing", "room", "tags", "tag", "x"]), VALUES
+)
+
+
+@given(FIELDS, st.text(), st.text())
+def test_any_parts_make_a_page_whose_own_fields_are_sound(
+    frontmatter: dict[str, Any], truth: str, timeline: str
+) -> None:
+    made = page.build("notes/x", frontmatter, truth, timeline)
+    assert made.type in page.TYPES
+    assert made.title.strip()
+    assert "\n" not in made.title + made.summary
+    assert len(made.summary) <= 300
+    assert made.wing
+    assert (made.truth, made.timeline, made.frontmatter) == (truth, timeline, frontmatter)
+    json.dumps(made.entries)

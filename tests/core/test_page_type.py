@@ -1,0 +1,71 @@
+"""Page types: their names, and the folders that stand for them."""
+
+import pytest
+
+from quaid.core import page_type
+from quaid.errors import InvalidType
+
+
+def test_there_are_seventeen_types_and_each_has_a_wing() -> None:
+    assert len(page_type.TYPES) == 17
+    assert page_type.TYPES["action_item"] == "actions"
+    assert all(page_type.TYPES.values())
+
+
+@pytest.mark.parametrize("written", ["action_item", "Action Item", "ACTION-ITEM", " action  item "])
+def test_a_type_may_be_written_in_several_ways(written: str) -> None:
+    assert page_type.check_type(written) == "action_item"
+
+
+def test_an_unknown_type_is_refused_with_the_nearest_name_and_the_whole_list() -> None:
+    with pytest.raises(InvalidType, match="Did you mean person") as caught:
+        page_type.check_type("persno")
+    assert "journal" in str(caught.value)
+
+
+def test_a_type_that_is_near_nothing_gets_no_hint() -> None:
+    with pytest.raises(InvalidType) as caught:
+        page_type.check_type("zzzz")
+    assert "Did you mean" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("slug", "expected"),
+    [
+        ("people/alice", "person"),
+        ("person/alice", "person"),
+        ("companies/river", "company"),
+        ("yc/w24", "yc"),
+        ("meetings/2024", "source"),
+        ("programs/x", "source"),
+        ("actions/call", "action_item"),
+        ("action-items/call", "action_item"),
+        ("action_items/call", "action_item"),
+        ("1-projects/x", "project"),
+        ("01_areas/x", "area"),
+        ("3-resources/x", "resource"),
+        ("4-archive/projects/x", "archive"),
+        ("archives/x", "archive"),
+        ("daily/2026-04-25", "journal"),
+        ("journals/2026-04-25", "journal"),
+        ("ideas/x", "project"),
+        ("work/people/alice", "person"),
+        ("work/misc/alice", "concept"),
+        ("people", "concept"),
+        ("x/people", "concept"),
+    ],
+)
+def test_the_outermost_telling_folder_gives_the_type(slug: str, expected: str) -> None:
+    assert page_type.from_folders(slug) == expected
+
+
+def test_every_type_and_every_wing_is_a_telling_folder() -> None:
+    for name, wing in page_type.TYPES.items():
+        assert page_type.from_folders(f"{name}/x") == page_type.from_folders(f"{wing}/x") == name
+
+
+@pytest.mark.parametrize(
+    ("folder", "bare"), [("1-projects", "projects"), ("2024-03", "2024-03"), ("2024", "2024")]
+)
+def test_only_a_number_that_orders_a_name_is_stripped(folder: str, bare: str) -> None:
+    assert page_type.without_number(folder) == bare

@@ -1,0 +1,117 @@
+"""Slugs: which are valid, and how a path becomes one."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quaid.core import slug
+from quaid.errors import InvalidSlug
+
+
+@pytest.mark.parametrize(
+    "good", ["people/alice", "a", "_index", "journal/2026-04-25", "-", "a/-b", "x" * 255]
+)
+def test_a_slug_of_the_allowed_characters_is_returned_as_it_is(good: str) -> None:
+    assert slug.check(good) == good
+
+
+@pytest.mark.parametrize(
+    ("bad", "rule"),
+    [
+        ("", "empty"),
+        ("a" * 256, "256 characters"),
+        ("/a", "begins or ends"),
+        ("a/", "begins or ends"),
+        ("a//b", "'//'"),
+        ("Alice", "'A' is not allowed"),
+        ("a b", "' ' is not allowed"),
+        ("../a", "'.' is not allowed"),
+        ("näme", "'ä' is not allowed"),
+        ("a\n", "is not allowed"),
+    ],
+)
+def test_a_bad_slug_is_refused_with_the_rule_that_it_breaks(bad: str, rule: str) -> None:
+    with pytest.raises(InvalidSlug, match="is not a slug") as caught:
+        slug.check(bad)
+    assert rule in caught.value.facts["problem"]
+
+
+def test_a_very_long_slug_does_not_flood_the_message() -> None:
+    with pytest.raises(InvalidSlug) as caught:
+        slug.check("a" * 100_000)
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("1. Projects/My Näme.md", "1-projects/my-name"),
+        ("people/alice.md", "people/alice"),
+        ("notes.MARKDOWN", "notes"),
+        ("node.org", "node"),
+        ("v1.2 notes.md", "v1-2-notes"),
+        ("data.md.txt", "data-md-txt"),
+        ("docs/_index.md", "docs/_index"),
+        ("a--b -- c.md", "a-b-c"),
+        ("知识/東京.md", "u77e5u8bc6/u6771u4eac"),
+        ("Straße Łódź Æon Þing ığ.md", "strasse-lodz-aeon-thing-ig"),
+        ("ﬁle №5.md", "file-no5"),
+        ("!!!/.md", "x/x"),
+        ("", "x"),
+        ("½ cup.md", "1-2-cup"),
+        ("C++ & C#.md", "c-c"),
+        ("emoji 🎉 party.md", "emoji-party"),
+    ],
+)
+def test_a_path_becomes_a_slug(path: str, expected: str) -> None:
+    assert slug.from_path(path) == expected
+
+
+def test_marks_that_make_another_letter_are_kept_outside_latin() -> None:
+    for one, other in [("мой", "мои"), ("が", "か"), ("हिन्दी", "हन्द")]:
+        assert slug.from_path(one) != slug.from_path(other)
+
+
+@given(st.text())
+def test_both_encodings_of_an_accent_give_the_same_slug(name: str) -> None:
+    composed, decomposed = unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name)
+    assert slug.from_path(composed) == slug.from_path(decomposed)
+
+
+@given(st.text(alphabet=st.characters(), max_size=400))
+def test_every_path_gives_a_valid_slug_that_is_its_own_slug(path: str) -> None:
+    made = slug.from_path(path)
+    assert slug.check(made) == made
+    assert slug.from_path(path) == made
+
+
+@given(
+    st.from_regex(r"[a-z0-9_]+(-[a-z0-9_]+)*(/[a-z0-9_]+){0,3}", fullmatch=True).filter(
+        lambda s: len(s) < 256
+    )
+)
+def test_a_tidy_slug_stays_itself(tidy: str) -> None:
+    assert slug.from_path(tidy + ".md") == tidy
+
+
+def test_overlong_paths_are_cut_and_stay_distinct() -> None:
+    one, other = (
+        slug.from_path("folder/" + "a" * 300 + "1.md"),
+        slug.from_path("folder/" + "a" * 300 + "2.md"),
+    )
+    assert len(one) == len(other) == 255
+    assert one != other
+    assert slug.check(one)
+
+
+def test_an_address_splits_at_its_first_double_colon() -> None:
+    assert slug.split_address("work::people/a") == ("work", "people/a")
+    assert slug.split_address("people/a") == (None, "people/a")
+    assert slug.split_address("work::a::b") == ("work", "a::b")
+
+
+def test_an_address_that_names_no_collection_is_refused() -> None:
+    with pytest.raises(InvalidSlug, match="no collection"):
+        slug.split_address("::people/a")
