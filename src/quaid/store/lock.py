@@ -1,6 +1,6 @@
-"""One writer at a time, over all processes that use a memory.
+"""One writer at a time, over all threads and processes that use a memory.
 
-Knows a file beside the database that is locked while somebody writes or moves the write-ahead log into the
+Knows a file beside the database that is locked while somebody writes, or moves the write-ahead log into the
 database. Does not know what is written. The system drops the lock when its holder dies, so a crash leaves
 nothing to tidy up. The file itself stays: deleting it would let two processes lock two different files.
 """
@@ -8,11 +8,12 @@ nothing to tidy up. The file itself stays: deleting it would let two processes l
 import os
 import sys
 import time
+from _thread import RLock  # threading.RLock is the same; importing threading costs a millisecond
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from quaid.errors import Busy
-from quaid.store.trouble import of_system
+from quaid.store.trouble import system_told_plainly
 
 PATIENCE = 30.0
 """Seconds after which a writer gives up."""
@@ -41,35 +42,18 @@ else:
 
 
 class WriterLock:
-    """The lock of one database. A holder must not ask for it again."""
+    """The lock of one database, and the turn of the threads that share its connection."""
 
-    def __init__(self, database_path: str, patience: float = PATIENCE) -> None:
+    def __init__(self, database_path: str) -> None:
         self.path = database_path + "-lock"
-        self.patience = patience
+        self.patience = PATIENCE
+        self.turn = RLock()
         self._database_path = database_path
         self._handle: int | None = None
 
-    def try_take(self) -> bool:
-        """Take the lock if nobody holds it. Raises ReadOnly where the lock file cannot be made."""
-        try:
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as failure:
-            raise of_system(self._database_path, failure) from failure
-        if _take(handle) and self._is_current(handle):
-            self._handle = handle
-            return True
-        os.close(handle)
-        return False
-
-    def release(self) -> None:
-        """Give the lock back."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            os.close(handle)
-
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the lock; wait for it as long as patience lasts, then raise Busy."""
+        """Write alone. Waits while patience lasts, then raises Busy; other threads may read meanwhile."""
         deadline, pause = time.monotonic() + self.patience, FIRST_PAUSE
         while not self.try_take():
             if time.monotonic() >= deadline:
@@ -80,6 +64,37 @@ class WriterLock:
             yield
         finally:
             self.release()
+
+    def try_take(self) -> bool:
+        """Take the lock, and with it this thread's turn, unless another process holds it."""
+        self.turn.acquire()
+        try:
+            if self._handle is not None:
+                raise RuntimeError("a write was begun inside a write")
+            handle = self._locked_handle()
+        except BaseException:
+            self.turn.release()
+            raise
+        if handle is None:
+            self.turn.release()
+            return False
+        self._handle = handle
+        return True
+
+    def release(self) -> None:
+        """Give the lock back."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+            self.turn.release()
+
+    def _locked_handle(self) -> int | None:
+        with system_told_plainly(self._database_path):
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+        if _take(handle) and self._is_current(handle):
+            return handle
+        os.close(handle)
+        return None
 
     def _is_current(self, handle: int) -> bool:
         """Whether the locked file is still the one at the path: somebody may have deleted it meanwhile."""

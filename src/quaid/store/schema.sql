@@ -68,7 +68,7 @@ CREATE VIRTUAL TABLE page_fts USING fts5 (
 CREATE VIRTUAL TABLE page_fts_unspaced USING fts5 (
     title, body,
     content = '', contentless_delete = 1,
-    tokenize = "unicode61 remove_diacritics 0 categories 'L* N* Co Mn Mc'"
+    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 );
 
 CREATE TRIGGER pages_ai AFTER INSERT ON pages WHEN new.quarantined_at IS NULL BEGIN

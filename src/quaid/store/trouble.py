@@ -1,7 +1,7 @@
 """What SQLite and the operating system complain of, said in the words of errors.py.
 
-Knows which complaint means what for somebody who owns a memory. Does not know which operation met it. Mistakes
-of our own (wrong SQL, a broken constraint) pass through as they are: they are for a developer.
+Knows which complaint means what for somebody who owns a memory. Does not know which operation met it.
+Mistakes of our own (wrong SQL, a broken constraint) pass through as they are: they are for a developer.
 """
 
 import errno
@@ -17,6 +17,7 @@ from quaid.errors import (
     DamagedDatabase,
     DiskFull,
     FileTrouble,
+    InvalidArgument,
     MissingDatabase,
     NotADatabase,
     QuaidError,
@@ -28,8 +29,8 @@ BUSY_SECONDS = 10
 
 
 @contextmanager
-def told_plainly(path: str) -> Iterator[None]:
-    """Turn the failures of SQLite and of the file system into ours; `path` is the file they are about."""
+def sqlite_told_plainly(path: str) -> Iterator[None]:
+    """Turn what SQLite says about the database at `path` into our errors."""
     try:
         yield
     except apsw.Error as failure:
@@ -37,6 +38,16 @@ def told_plainly(path: str) -> Iterator[None]:
         if plain is None:
             raise
         raise plain from failure
+    except UnicodeEncodeError as failure:
+        problem = "it holds half a character (a lone surrogate)"
+        raise InvalidArgument(name="text", problem=problem) from failure
+
+
+@contextmanager
+def system_told_plainly(path: str) -> Iterator[None]:
+    """Turn what the operating system says about the file at `path` into our errors."""
+    try:
+        yield
     except OSError as failure:
         raise of_system(path, failure) from failure
 
@@ -55,7 +66,7 @@ def of_sqlite(path: str, failure: apsw.Error) -> QuaidError | None:
     if isinstance(failure, apsw.ReadOnlyError):
         return ReadOnly(path=path, problem=problem)
     if isinstance(failure, apsw.CantOpenError):
-        return cannot_open(path)
+        return _cannot_open(path)
     if isinstance(failure, apsw.InterruptError):
         return Cancelled()
     if isinstance(failure, apsw.IOError):
@@ -73,10 +84,10 @@ def of_system(path: str, failure: OSError) -> QuaidError:
     return FileTrouble(path=path, problem=problem)
 
 
-def cannot_open(path: str) -> QuaidError:
+def _cannot_open(path: str) -> QuaidError:
     """SQLite says only that it cannot open the file; look at the file to say why."""
     if not os.path.lexists(path):
         return MissingDatabase(path=path)
     if not os.access(path, os.R_OK):
         return FileTrouble(path=path, problem="it may not be read")
-    return ReadOnly(path=path, problem="files beside it could not be made")
+    return ReadOnly(path=path, problem="the files that belong beside it could not be made")

@@ -1,0 +1,225 @@
+"""What may be wrong inside a memory, and how to see it.
+
+Knows the rules that the tables alone cannot hold. Changes nothing. Each check yields what it finds; a check
+that cannot go on because the file is damaged says so as its finding.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import apsw
+
+from quaid.core.page import Page
+from quaid.core.timeline import summary_hash
+from quaid.store import words
+from quaid.store.opening import APPLICATION_ID, SCHEMA_VERSION
+from quaid.store.rebuild import built_pages
+from quaid.store.upkeep import Violation
+
+if TYPE_CHECKING:
+    from quaid.store.db import Database, Row
+
+VEC_TABLE = re.compile(r"page_embeddings_vec_[0-9a-z_]+")
+
+
+Found = Iterator[tuple[str, str]]
+
+
+def run(db: "Database", names: tuple[str, ...]) -> list[Violation]:
+    """Run these checks over one state of the memory."""
+    found: list[Violation] = []
+
+    def look(connection: apsw.Connection) -> None:
+        for name in names:
+            try:
+                found.extend(Violation(name, *finding) for finding in CHECKS[name](connection))
+            except (apsw.CorruptError, apsw.NotADBError) as damage:
+                found.append(Violation(name, "database", str(damage)))
+
+    # FTS5 checks itself by a statement that SQLite takes for a write.
+    if db.writable:
+        db.write(look)
+    else:
+        copy = apsw.Connection(":memory:")
+        with db.lock.turn, copy.backup("main", db.connection, "main") as backup:
+            backup.step()
+        look(copy)
+        copy.close()
+    return found
+
+
+def links(connection: apsw.Connection) -> Found:
+    """Intervals that run backwards or overlap, and links to pages that are not there."""
+    for link, since, until in connection.execute(
+        "SELECT id, valid_from, valid_until FROM links WHERE valid_until < valid_from"
+    ):
+        yield f"link {link}", f"it ends on {until}, before it begins on {since}"
+    # A link with an unknown beginning counts from its last day; one without any date from the end of time.
+    for link, other in connection.execute(
+        "WITH spans AS (SELECT *, coalesce(valid_from, valid_until, '9999-12-31') AS first,"
+        " coalesce(valid_until, '~') AS last FROM links)"
+        " SELECT b.id, a.id FROM spans a"
+        " JOIN spans b USING (from_page_id, to_page_id, relationship, source_kind)"
+        " WHERE a.id < b.id AND a.first < b.last AND b.first < a.last"
+    ):
+        yield f"link {link}", f"its time overlaps with link {other} of the same pages and relationship"
+    for link, side in connection.execute(
+        "SELECT l.id, 'from' FROM links l LEFT JOIN pages p ON p.id = l.from_page_id WHERE p.id IS NULL"
+        " UNION ALL"
+        " SELECT l.id, 'to' FROM links l LEFT JOIN pages p ON p.id = l.to_page_id WHERE p.id IS NULL"
+    ):
+        yield f"link {link}", f"the page that it leads {side} is not there"
+
+
+def assertions(connection: apsw.Connection) -> Found:
+    """Facts that are there twice, and chains of supersession that do not hold."""
+    for first, times, subject, predicate, value in connection.execute(
+        "SELECT min(id), count(*), subject, predicate, object FROM assertions"
+        " GROUP BY page_id, subject, predicate, object, valid_from, valid_until HAVING count(*) > 1"
+    ):
+        yield f"assertion {first}", f"{subject} {predicate} {value} is there {times} times"
+    for old, new in connection.execute(
+        "SELECT o.id, n.id FROM assertions n JOIN assertions o ON o.id = n.supersedes_id"
+        " WHERE o.valid_until IS NULL"
+    ):
+        yield f"assertion {old}", f"assertion {new} supersedes it, but it has no valid_until"
+    older: dict[int, int] = {}
+    for new, old, there in connection.execute(
+        "SELECT n.id, n.supersedes_id, o.id IS NOT NULL FROM assertions n"
+        " LEFT JOIN assertions o ON o.id = n.supersedes_id WHERE n.supersedes_id IS NOT NULL"
+    ):
+        older[new] = old
+        if not there:
+            yield f"assertion {new}", f"it supersedes assertion {old}, which is not there"
+    for start in cycles(older):
+        yield f"assertion {start}", "it supersedes itself, over others or at once"
+
+
+def cycles(older: dict[int, int]) -> list[int]:
+    """The smallest member of each circle in a map from newer to older."""
+    starts: list[int] = []
+    done: set[int] = set()
+    for start in sorted(older):
+        path: dict[int, None] = {}
+        at = start
+        while at in older and at not in done and at not in path:
+            path[at] = None
+            at = older[at]
+        if at in path:
+            circle = list(path)[list(path).index(at) :]
+            starts.append(min(circle))
+        done.update(path)
+    return starts
+
+
+def embeddings(connection: apsw.Connection) -> Found:
+    """Models and chunks that do not fit together."""
+    models: list[Row] = connection.execute("SELECT name, vec_table, active FROM embedding_models").fetchall()
+    active = [name for name, _, is_active in models if is_active]
+    if models and len(active) != 1:
+        yield "embedding_models", f"{len(active)} models are active; it must be exactly one"
+    for model, chunks in connection.execute(
+        "SELECT model, count(*) FROM page_embeddings WHERE model NOT IN (SELECT name FROM embedding_models)"
+        " GROUP BY model"
+    ):
+        yield f"model {model}", f"{chunks} chunks belong to it, but it is not registered"
+    for model, table, _ in models:
+        lost = _lost_vectors(connection, model, table)
+        if lost:
+            yield f"model {model}", f"{lost} chunks have no vector in {table}"
+
+
+def _lost_vectors(connection: apsw.Connection, model: str, table: str) -> int:
+    lost = "SELECT count(*) FROM page_embeddings e WHERE model = ? AND vec_rowid IS NOT NULL"
+    known = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (table,)).fetchone()
+    if known and VEC_TABLE.fullmatch(table):
+        lost += f' AND NOT EXISTS (SELECT 1 FROM "{table}" v WHERE v.rowid = e.vec_rowid)'  # noqa: S608 (checked)
+    rows: list[Row] = connection.execute(lost, (model,)).fetchall()
+    return int(rows[0][0])
+
+
+def fts(connection: apsw.Connection) -> Found:
+    """Words that do not fit the pages."""
+    for table in ("page_fts", "page_fts_unspaced"):
+        try:
+            connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)")  # noqa: S608
+        except apsw.CorruptError:
+            yield table, "its words are not those of the pages"
+    yield from _unspaced(connection)
+
+
+def _unspaced(connection: apsw.Connection) -> Found:
+    """Index every page once more, aside, and compare."""
+    sizes = "SELECT id, sz FROM page_fts_unspaced_docsize"
+    aside = apsw.Connection(":memory:")
+    for (sql,) in connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'page_fts_unspaced'"):
+        aside.execute(str(sql))
+    pages: Iterable[Row] = connection.execute(
+        "SELECT id, title, slug, compiled_truth, timeline FROM searchable_pages"
+    )
+    for page in pages:
+        words.index_page(aside, *page)
+    wanted, there = dict(aside.execute(sizes)), dict(connection.execute(sizes))
+    aside.close()
+    for page_id in sorted(wanted.keys() | there.keys()):
+        if page_id not in there:
+            yield f"page {page_id}", "its words are missing in page_fts_unspaced"
+        elif page_id not in wanted:
+            yield f"page {page_id}", "page_fts_unspaced holds words that it has not"
+        elif wanted[page_id] != there[page_id]:
+            yield f"page {page_id}", "its words in page_fts_unspaced are old"
+
+
+def integrity(connection: apsw.Connection) -> Found:
+    """Damage in the file, rows that point nowhere, versions that disagree, derived rows that are wrong."""
+    for (message,) in connection.execute("PRAGMA integrity_check"):
+        if message != "ok":
+            yield "database", str(message)
+    for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
+        yield f"{table} {row}", f"it points to a row of {parent} that is not there"
+    if connection.pragma("application_id") != APPLICATION_ID:
+        yield "application_id", "it is not Quaid's"
+    for where, version in (
+        ("user_version", connection.pragma("user_version")),
+        *connection.execute("SELECT 'config.version', value FROM config WHERE key = 'version'"),
+        *connection.execute("SELECT 'quaid_config', value FROM quaid_config WHERE key = 'schema_version'"),
+    ):
+        if str(version) != str(SCHEMA_VERSION):
+            yield str(where), f"it says schema {version}, not {SCHEMA_VERSION}"
+    yield from _side_rows(connection)
+
+
+def _side_rows(connection: apsw.Connection) -> Found:
+    """Tags and timeline entries against the texts that they come from."""
+    tags = "SELECT tag FROM tags WHERE page_id = ? ORDER BY id"
+    entries = (
+        "SELECT date, summary_hash, source, summary, detail, line FROM timeline_entries"
+        " WHERE page_id = ? ORDER BY id"
+    )
+    try:
+        for page_id, page, _ in built_pages(connection):
+            if [tag for (tag,) in connection.execute(tags, (page_id,))] != list(page.tags):
+                yield f"page {page.slug}", "its tags are not those of its front matter"
+            if connection.execute(entries, (page_id,)).fetchall() != _entry_rows(page):
+                yield f"page {page.slug}", "its timeline entries are not those of its timeline"
+    except json.JSONDecodeError as problem:
+        yield "pages", f"a front matter is not JSON ({problem})"
+
+
+def _entry_rows(page: Page) -> list[tuple[str, str, str, str, str, int]]:
+    rows: dict[tuple[str, str], tuple[str, str, str, str, str, int]] = {}
+    for entry in page.entries:
+        key = (entry.date, summary_hash(entry.summary))
+        rows.setdefault(key, (*key, entry.source, entry.summary, entry.detail, entry.line))
+    return list(rows.values())
+
+
+CHECKS: dict[str, Callable[[apsw.Connection], Found]] = {
+    "links": links,
+    "assertions": assertions,
+    "embeddings": embeddings,
+    "fts": fts,
+    "integrity": integrity,
+}

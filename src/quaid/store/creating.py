@@ -1,0 +1,71 @@
+"""How a new memory comes to be: whole, or not at all.
+
+Knows schema.sql and the rows that every memory has. Does not know how a memory is used.
+"""
+
+import os
+
+import apsw
+
+from quaid.errors import AlreadyExists
+from quaid.store import durable
+from quaid.store.lock import WriterLock
+from quaid.store.trouble import sqlite_told_plainly, system_told_plainly
+
+DEFAULT_COLLECTION = 1
+
+
+def schema() -> str:
+    """The text of schema.sql."""
+    with open(os.path.join(os.path.dirname(__file__), "schema.sql"), encoding="utf-8") as file:
+        return file.read()
+
+
+def make(path: str, now: str) -> None:
+    """Make a memory at a path where nothing is. It is built beside it and then given its name."""
+    _check_free(path)
+    with system_told_plainly(path):
+        durable.make_folders(os.path.dirname(path))
+    with WriterLock(path).held():
+        _check_free(path)
+        unfinished = path + "-new"
+        with system_told_plainly(path), sqlite_told_plainly(path):
+            durable.discard(unfinished)
+            durable.make_private_file(unfinished)
+            try:
+                _fill(unfinished, now)
+                durable.put_in_place(unfinished, path)
+            except BaseException:
+                durable.discard(unfinished)
+                raise
+
+
+def add_default_collection(tx: apsw.Connection, now: str) -> None:
+    """The collection of the pages that live only in the database."""
+    tx.execute(
+        "INSERT INTO collections (id, name, kind, is_write_target, created_at, updated_at)"
+        " VALUES (?, 'default', 'pages', 1, ?, ?)",
+        (DEFAULT_COLLECTION, now, now),
+    )
+
+
+def _check_free(path: str) -> None:
+    if os.path.lexists(path):
+        raise AlreadyExists(path=path, hint="Use it as it is, or name another file.")
+    # SQLite would take an old log for the new file's own, and spoil it.
+    if os.path.lexists(path + "-wal"):
+        raise AlreadyExists(path=path + "-wal", hint="Its database is gone: bring that back, or move this.")
+
+
+def _fill(path: str, now: str) -> None:
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        connection.pragma("journal_mode", "MEMORY")
+        connection.pragma("synchronous", "OFF")
+        connection.execute("BEGIN")
+        connection.execute(schema())
+        add_default_collection(connection, now)
+        connection.execute("COMMIT")
+        connection.pragma("journal_mode", "WAL")
+    finally:
+        connection.close()

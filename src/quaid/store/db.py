@@ -1,0 +1,161 @@
+"""A memory that is open: reading, one way of writing, closing.
+
+Knows transactions and who may write when. Does not know any table: the other modules of this room hand their
+SQL to it. A Database may be shared by threads; they take turns. Two threads that want to read at the same
+time open two.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import apsw
+
+from quaid.errors import NewerDatabase, NotADatabase, QuaidError, ReadOnly
+from quaid.store import opening
+from quaid.store.lock import WriterLock
+from quaid.store.opening import OLDEST_VERSION, SCHEMA_VERSION
+from quaid.store.trouble import sqlite_told_plainly
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+
+class Database:
+    """One open memory."""
+
+    def __init__(self, path: str, connection: apsw.Connection, writable: bool) -> None:
+        self.path = path
+        self.connection = connection
+        self.writable = writable
+        self.lock = WriterLock(path)
+        self._open = True
+
+    @classmethod
+    def create(cls, path: str, now: str) -> Self:
+        """Make a new memory with its folders, and open it."""
+        from quaid.store.creating import make
+
+        opening.check_sqlite()
+        path = os.path.realpath(path)
+        make(path, now)
+        return cls.open(path, now)
+
+    @classmethod
+    def open(cls, path: str, now: str) -> Self:
+        """Open a memory; bring an older one forward, refuse a newer one and what is none."""
+        opening.check_sqlite()
+        path = os.path.realpath(path)
+        header = opening.header_of(path)
+        _refuse_unknown_version(path, header.version)
+        writable = opening.is_writable(path)
+        with sqlite_told_plainly(path):
+            db = cls(path, opening.connect(path, writable), writable)
+            try:
+                db._get_ready(header, now)
+            except BaseException:
+                db.connection.close()
+                raise
+        return db
+
+    def _get_ready(self, header: opening.Header, now: str) -> None:
+        found = self.connection.pragma("user_version")
+        _refuse_unknown_version(self.path, found)
+        if found < SCHEMA_VERSION:
+            if not self.writable:
+                raise ReadOnly(path=self.path, problem=f"schema {found} must be brought to {SCHEMA_VERSION}")
+            from quaid.store.migrations import bring_forward
+
+            bring_forward(self, now)
+        if self.writable and not header.wal:
+            with self.lock.held():
+                self.connection.pragma("journal_mode", "WAL")
+
+    def rows(self, sql: str, params: Row = ()) -> list[Row]:
+        """All rows that a query finds."""
+        with self.lock.turn, sqlite_told_plainly(self.path):
+            return self.connection.execute(sql, params).fetchall()
+
+    def one(self, sql: str, params: Row = ()) -> Row | None:
+        """The first row that a query finds, if any."""
+        with self.lock.turn, sqlite_told_plainly(self.path):
+            cursor = self.connection.execute(sql, params)
+            row = cursor.fetchone()
+            cursor.close()
+            return row
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Let several reads see the same state. Within a write they see what it has done so far."""
+        with self.lock.turn:
+            if self._in_transaction():
+                yield
+                return
+            with sqlite_told_plainly(self.path):
+                self.connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                with sqlite_told_plainly(self.path):
+                    self.connection.execute("ROLLBACK")
+
+    def write(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Do all of `work` or nothing of it, durably. The only way to write; not to be nested."""
+        if not self.writable:
+            raise ReadOnly(path=self.path, problem="it was opened for reading only")
+        with self.lock.turn:
+            if self._in_transaction():
+                raise RuntimeError("a write was begun inside a write or a reading")
+        with self.lock.held(), sqlite_told_plainly(self.path):
+            self.connection.execute("BEGIN IMMEDIATE")
+            try:
+                result = work(self.connection)
+                self.connection.execute("COMMIT")
+            except BaseException:
+                if self._in_transaction():  # a full disk may have ended it already
+                    self.connection.execute("ROLLBACK")
+                raise
+            return result
+
+    def close(self) -> None:
+        """Close; whoever is the last moves the log into the database, if nobody is writing."""
+        with self.lock.turn:
+            if not self._open:
+                return
+            if self._in_transaction():
+                raise RuntimeError("closed inside a write or a reading")
+            self._open = False
+            alone = self.writable and self._may_take_lock()
+            try:
+                with sqlite_told_plainly(self.path):
+                    if alone:
+                        self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+                    self.connection.close()
+            finally:
+                self.lock.release()
+
+    def _in_transaction(self) -> bool:
+        return self.connection.in_transaction
+
+    def _may_take_lock(self) -> bool:
+        try:
+            return self.lock.try_take()
+        except QuaidError:
+            return False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _refuse_unknown_version(path: str, found: int) -> None:
+    if found > SCHEMA_VERSION:
+        raise NewerDatabase(path=path, found=found, known=SCHEMA_VERSION)
+    if found < OLDEST_VERSION:
+        raise NotADatabase(path=path, problem=f"its schema {found} is older than {OLDEST_VERSION}")

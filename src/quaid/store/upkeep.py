@@ -1,0 +1,173 @@
+"""Looking after a memory: figures, checks, copies, one tidy file.
+
+Knows the file as a whole. Does not know what its pages say.
+"""
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+import apsw
+
+from quaid.errors import AlreadyExists, DamagedDatabase, FileTrouble, ReadOnly
+from quaid.store.opening import SCHEMA_VERSION
+from quaid.store.trouble import BUSY_SECONDS, sqlite_told_plainly, system_told_plainly
+
+if TYPE_CHECKING:
+    from quaid.store.db import Database
+
+CHECKS = ("links", "assertions", "embeddings", "fts", "integrity")
+READERS_WAIT_MS = 100
+"""How long compact waits for readers of an older state before it leaves the rest of the log for later."""
+
+
+class Stats(NamedTuple):
+    """A memory in figures."""
+
+    path: str
+    schema_version: int
+    pages: int
+    pages_by_type: dict[str, int]
+    links: int
+    tags: int
+    timeline_entries: int
+    raw_data: int
+    chunks: int
+    model: str | None
+    contradictions: int
+    gaps: int
+    imports: int
+    size: int
+    wal_size: int
+    updated_at: str | None
+
+
+class Violation(NamedTuple):
+    """One thing that is wrong."""
+
+    check: str
+    where: str
+    problem: str
+
+
+class BackedUp(NamedTuple):
+    """A copy that was made and checked."""
+
+    path: str
+    size: int
+
+
+class Compacted(NamedTuple):
+    """What moving the log into the database did; `busy` when a reader still needs some of the log."""
+
+    size: int
+    wal_before: int
+    wal_after: int
+    busy: bool
+
+
+def stats(db: "Database") -> Stats:
+    """Count what there is, all of one state."""
+    with db.reading():
+        by_type = db.rows(
+            "SELECT type, count(*) FROM pages WHERE quarantined_at IS NULL"
+            " GROUP BY type ORDER BY count(*) DESC, type"
+        )
+        return Stats(
+            path=db.path,
+            schema_version=SCHEMA_VERSION,
+            pages=sum(number for _, number in by_type),
+            pages_by_type=dict(by_type),
+            links=_count(db, "links"),
+            tags=_count(db, "tags"),
+            timeline_entries=_count(db, "timeline_entries"),
+            raw_data=_count(db, "raw_data"),
+            chunks=_count(db, "page_embeddings"),
+            model=_first(db, "SELECT name FROM embedding_models WHERE active = 1"),
+            contradictions=_count(db, "contradictions WHERE resolved_at IS NULL"),
+            gaps=_count(db, "knowledge_gaps WHERE resolved_at IS NULL"),
+            imports=_count(db, "import_manifest"),
+            size=_size(db.path),
+            wal_size=_size(db.path + "-wal"),
+            updated_at=_first(db, "SELECT max(updated_at) FROM pages WHERE quarantined_at IS NULL"),
+        )
+
+
+def validate(db: "Database", which: Iterable[str] = CHECKS) -> list[Violation]:
+    """Everything that the named checks find wrong."""
+    from quaid.store import checks
+
+    with sqlite_told_plainly(db.path):
+        return checks.run(db, tuple(which))
+
+
+def backup(db: "Database", target: str) -> BackedUp:
+    """Copy the present state to a new file, checked and durable, while others go on writing."""
+    from quaid.store import durable
+
+    target = os.path.realpath(target)
+    _check_free(target)
+    unfinished = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.{os.getpid()}")
+    with system_told_plainly(target):
+        durable.make_private_file(unfinished)
+        try:
+            with db.lock.turn, sqlite_told_plainly(target):
+                db.connection.execute("VACUUM INTO ?", (unfinished,))
+            _check_copy(unfinished)
+            _check_free(target)
+            durable.put_in_place(unfinished, target)
+        except BaseException:
+            durable.discard(unfinished)
+            raise
+    return BackedUp(path=target, size=_size(target))
+
+
+def compact(db: "Database") -> Compacted:
+    """Move the log into the database, so that one file is all; readers read on meanwhile."""
+    if not db.writable:
+        raise ReadOnly(path=db.path, problem="it was opened for reading only")
+    wal_before = _size(db.path + "-wal")
+    with db.lock.held(), sqlite_told_plainly(db.path):
+        db.connection.pragma("optimize")
+        db.connection.set_busy_timeout(READERS_WAIT_MS)
+        try:
+            busy, _, _ = db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
+        finally:
+            db.connection.set_busy_timeout(BUSY_SECONDS * 1000)
+    return Compacted(
+        size=_size(db.path), wal_before=wal_before, wal_after=_size(db.path + "-wal"), busy=bool(busy)
+    )
+
+
+def _check_free(target: str) -> None:
+    if os.path.lexists(target):
+        raise AlreadyExists(path=target, hint="Name a new file for the backup.")
+    if not os.path.isdir(os.path.dirname(target)):
+        raise FileTrouble(path=target, problem="its folder is not there")
+
+
+def _check_copy(path: str) -> None:
+    with sqlite_told_plainly(path):
+        copy = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            found = copy.execute("PRAGMA quick_check(1)").fetchall()
+        finally:
+            copy.close()
+    if found != [("ok",)]:
+        raise DamagedDatabase(path=path, problem=str(found[0][0]))
+
+
+def _count(db: "Database", what: str) -> int:
+    return int(_first(db, f"SELECT count(*) FROM {what}") or 0)  # noqa: S608 (only fixed texts above)
+
+
+def _first(db: "Database", sql: str) -> str | None:
+    row = db.one(sql)
+    return None if row is None else row[0]
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0

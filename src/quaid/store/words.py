@@ -1,0 +1,266 @@
+"""The two full-text indexes: fed, matched, counted, and the rows that a search shows.
+
+Knows their SQL, and how text of scripts that put no space between words is cut before it is stored. Does not
+know what a user's question means, nor which of two matches is asked first.
+
+page_fts holds every page and is fed by triggers. page_fts_unspaced holds the pages in which such scripts
+occur, whole: words as they are, runs of those scripts as overlapping pairs of characters, each run closed by
+its last character alone. So a word of two characters is one entry, a longer one a phrase, a single character
+a prefix, and a question that mixes scripts is one match.
+"""
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import apsw
+
+from quaid.errors import InvalidArgument, InvalidSearch
+
+if TYPE_CHECKING:
+    from quaid.store.db import Database
+
+SPACED = "page_fts"
+UNSPACED = "page_fts_unspaced"
+
+BM25 = {
+    SPACED: "bm25(page_fts, 10.0, 5.0, 1.0, 0.8)",  # title, slug, compiled_truth, timeline
+    UNSPACED: "bm25(page_fts_unspaced, 10.0, 1.0)",  # title and slug, body
+}
+NAMES = {SPACED: "{title slug}", UNSPACED: "{title}"}
+"""The columns that name a page."""
+
+WINDOWS, WINDOW = 4, 256
+"""How many places of an index a count looks at, and how many pages wide each is."""
+
+# Chinese, Japanese, Korean, Thai, Lao, Myanmar, Khmer and the Tai scripts. Korean has spaces, but its particles
+# cling to the word. Punctuation is left out: it ends a run.
+_RUN = re.compile(
+    "[\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0edf\u1000-\u1049\u1050-\u109f\u1100-\u11ff\u1780-\u17d3"
+    "\u17d7\u17dc-\u17e9\u1950-\u19df\u1a20-\u1a99\u2e80-\u2fd5\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c"
+    "\u3041-\u3096\u3099\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e\u31a0-\u31bf"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\ua9e0-\ua9fe\uaa60-\uaadd\uac00-\ud7fb\uf900-\ufaff"
+    "\uff66-\uffdc\U0001b000-\U0001b16f\U00020000-\U0003ffff]+"
+)
+_RUN_KEPT = re.compile(f"({_RUN.pattern})")
+_INVISIBLE = re.compile("[\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]")
+"""Marks within words: places where a line may break, and variants of a character."""
+
+
+class Filters(NamedTuple):
+    """Which pages a search may find. None: any."""
+
+    type: str | None = None
+    wing: str | None = None
+    tag: str | None = None
+    collection: str | None = None
+
+
+class PageHead(NamedTuple):
+    """What a search shows of a page."""
+
+    id: int
+    slug: str
+    collection: str
+    title: str
+    type: str
+    wing: str
+    summary: str
+
+
+# Each form is the cheapest that the indexes of `pages` allow. The plus keeps SQLite from running the match once
+# for each page that passes the filter.
+_FILTERS = {
+    "type": "+{index}.rowid IN (SELECT id FROM pages WHERE type = ? AND quarantined_at IS NULL)",
+    "wing": "EXISTS (SELECT 1 FROM pages AS p INDEXED BY pages_by_wing"
+    " WHERE p.wing = ? AND p.id = {index}.rowid AND p.quarantined_at IS NULL)",
+    "tag": "EXISTS (SELECT 1 FROM tags WHERE page_id = {index}.rowid AND tag = ?)",
+    "collection": "+{index}.rowid IN (SELECT p.id FROM collections AS c JOIN pages AS p ON p.collection_id = c.id"
+    " WHERE c.name = ?)",
+}
+
+
+def has_runs(text: str) -> bool:
+    """Whether the text holds a script that puts no spaces between words."""
+    return not text.isascii() and _RUN.search(text) is not None
+
+
+def split_runs(text: str) -> list[str]:
+    """What lies between runs of such scripts, and the runs, in turn: the runs have odd places."""
+    return _RUN_KEPT.split(_plain(text))
+
+
+def pairs(run: str) -> list[str]:
+    """A run as it is stored: each character with the next one, the last one alone."""
+    return [run[at : at + 2] for at in range(len(run))]
+
+
+def _cut(text: str) -> str:
+    return _RUN.sub(lambda run: f" {' '.join(pairs(run.group()))} ", _plain(text))
+
+
+def _plain(text: str) -> str:
+    import unicodedata
+
+    return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+
+
+# Feeding
+
+
+def index_page(tx: "apsw.Connection", page_id: int, title: str, slug: str, truth: str, timeline: str) -> None:
+    """Make the second index hold this page as it is now. The first one is kept by triggers."""
+    remove_page(tx, page_id)
+    if has_runs(title) or has_runs(truth) or has_runs(timeline):
+        tx.execute(
+            "INSERT INTO page_fts_unspaced (rowid, title, body) VALUES (?, ?, ?)",
+            (page_id, _cut(f"{title}\n{slug}"), _cut(f"{truth}\n{timeline}")),
+        )
+
+
+def remove_page(tx: "apsw.Connection", page_id: int) -> None:
+    """Take a page out of the second index, if it is there."""
+    # Looking costs a third of a delete that finds nothing.
+    if tx.execute("SELECT 1 FROM page_fts_unspaced_docsize WHERE id = ?", (page_id,)).fetchone():
+        tx.execute("DELETE FROM page_fts_unspaced WHERE rowid = ?", (page_id,))
+
+
+# Matching
+
+
+def highest_id(db: "Database", index: str) -> int:
+    """The id of the newest page in an index, which is at least the number of pages; 0 when it is empty."""
+    table = "pages" if index == SPACED else "page_fts_unspaced_docsize"
+    row = db.one(f"SELECT max(id) FROM {table}")  # noqa: S608
+    return row[0] or 0 if row else 0
+
+
+def matching(db: "Database", index: str, expression: str, filters: Filters, limit: int) -> list[int]:
+    """Some pages that match, the newest first. Far cheaper than ranking them, and it stops at the limit."""
+    allowed, values = _allowed(index, filters)
+    rows = db.rows(
+        f"SELECT rowid FROM {index} WHERE {index} MATCH ?{allowed} ORDER BY rowid DESC LIMIT ?",  # noqa: S608
+        (expression, *values, limit),
+    )
+    return [page_id for (page_id,) in rows]
+
+
+def match(
+    db: "Database",
+    index: str,
+    expression: str,
+    filters: Filters,
+    limit: int,
+    *,
+    first: list[int] | None = None,
+    above: int = 0,
+) -> list[tuple[int, float]]:
+    """The best matches with their scores, higher is better: those of `first`, then by score.
+
+    With `above`, only pages with a higher id are looked at.
+    """
+    allowed, values = _allowed(index, filters)
+    if above:
+        allowed, values = f"{allowed} AND rowid > ?", (*values, above)
+    wanted = f"{index}.rowid IN (SELECT value FROM json_each(?)) DESC, " if first else ""
+    # Ordering by the function keeps a heap of `limit` rows; ordering by FTS5's own rank sorts all of them.
+    return db.rows(
+        f"SELECT rowid, -{BM25[index]} AS score FROM {index} WHERE {index} MATCH ?{allowed}"  # noqa: S608
+        f" ORDER BY {wanted}score DESC, rowid DESC LIMIT ?",
+        (expression, *values, *([str(first)] if first else []), limit),
+    )
+
+
+def match_raw(db: "Database", query: str, filters: Filters, limit: int) -> list[tuple[int, float]]:
+    """The best matches of an expression that a user wrote in FTS5's syntax; InvalidSearch when it is none."""
+    try:
+        return match(db, SPACED, query, filters, limit)
+    except (apsw.SQLError, InvalidArgument) as failure:
+        raise InvalidSearch(query=query, problem=str(failure).rstrip(".")) from failure
+
+
+def count(db: "Database", index: str, expression: str, filters: Filters, highest: int) -> int:
+    """About how many pages match, seen from a few windows spread over the ids up to `highest`.
+
+    A full count follows the number of matches; this costs a third of a millisecond for any word.
+    """
+    if highest <= WINDOWS * WINDOW:
+        starts = [0]
+        width = highest
+    else:
+        starts = [highest * (2 * place + 1) // (2 * WINDOWS) - WINDOW // 2 for place in range(WINDOWS)]
+        width = WINDOW
+    allowed, values = _allowed(index, filters)
+    row = db.one(
+        f"SELECT count(*) FROM json_each(?) AS start CROSS JOIN {index} WHERE {index} MATCH ?"  # noqa: S608
+        f" AND {index}.rowid BETWEEN start.value + 1 AND start.value + ?{allowed}",
+        (str(starts), expression, width, *values),
+    )
+    return row[0] * highest // (len(starts) * width) if row and row[0] else 0
+
+
+def document_counts(db: "Database", index: str, terms: list[str], highest: int) -> list[int]:
+    """About how many pages hold each of the terms."""
+    return [count(db, index, term, Filters(), highest) for term in terms]
+
+
+def named(db: "Database", index: str, phrase: str, names: list[str], filters: Filters) -> list[int]:
+    """The pages whose title is one of the names, ASCII letters in either case; `phrase` is their words."""
+    allowed, values = _allowed(index, filters)
+    places = ", ".join("?" * len(names))
+    rows = db.rows(
+        f"SELECT {index}.rowid FROM {index} CROSS JOIN pages AS named ON named.id = {index}.rowid"  # noqa: S608
+        f" WHERE {index} MATCH ? AND named.title COLLATE NOCASE IN ({places}){allowed}"
+        f" ORDER BY {index}.rowid",
+        (f"title : ^ {phrase}", *names, *values),
+    )
+    return [page_id for (page_id,) in rows]
+
+
+def with_slug(db: "Database", slug: str, filters: Filters) -> list[int]:
+    """The pages with this slug, in any collection."""
+    allowed, values = _allowed("page", filters)
+    rows = db.rows(
+        "SELECT page.id FROM collections AS c JOIN pages AS page ON page.collection_id = c.id"  # noqa: S608
+        f" WHERE page.slug = ? AND page.quarantined_at IS NULL{allowed} ORDER BY page.collection_id",
+        (slug, *values),
+    )
+    return [page_id for (page_id,) in rows]
+
+
+def _allowed(index: str, filters: Filters) -> tuple[str, tuple[str, ...]]:
+    given = {name: value for name, value in zip(filters._fields, filters, strict=True) if value is not None}
+    return "".join(" AND " + _FILTERS[name].format(index=index) for name in given), tuple(given.values())
+
+
+# Showing
+
+
+def heads(db: "Database", page_ids: list[int]) -> dict[int, PageHead]:
+    """What a search shows of these pages."""
+    rows = db.rows(
+        "SELECT p.id, p.slug, c.name, p.title, p.type, p.wing, p.summary"
+        " FROM pages AS p JOIN collections AS c ON c.id = p.collection_id"
+        " WHERE p.id IN (SELECT value FROM json_each(?)) AND p.quarantined_at IS NULL",
+        (str(page_ids),),
+    )
+    return {row[0]: PageHead(*row) for row in rows}
+
+
+def texts(db: "Database", page_ids: list[int]) -> dict[int, tuple[str, str]]:
+    """The compiled truth and the timeline of these pages."""
+    rows = db.rows(
+        "SELECT id, compiled_truth, timeline FROM pages WHERE id IN (SELECT value FROM json_each(?))",
+        (str(page_ids),),
+    )
+    return {page_id: (truth, timeline) for page_id, truth, timeline in rows}
+
+
+class Stemmer:
+    """The words of a text as page_fts stores them, and where they stand."""
+
+    def __init__(self, db: "Database") -> None:
+        self._tokenize = db.connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
+
+    def words(self, text: bytes) -> list[tuple[int, int, str]]:
+        """Begin and end, in bytes, and the stem of each word."""
+        return self._tokenize(text, apsw.FTS5_TOKENIZE_DOCUMENT, None)  # type: ignore[return-value]

@@ -1,0 +1,72 @@
+"""A fresh memory, and Python scripts that use one as other processes do."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from quaid.store.db import Database
+
+SRC = Path(__file__).resolve().parents[2] / "src"
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "memory.db")
+
+
+@pytest.fixture
+def db(path: str) -> Iterator[Database]:
+    with Database.create(path, "2026-04-25T12:00:00Z") as database:
+        yield database
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Start a script as a process of its own; its arguments are in sys.argv[1:]."""
+    started: list[subprocess.Popen[str]] = []
+
+    def run(script: str, *arguments: str) -> "subprocess.Popen[str]":
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(script), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(SRC)},
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def output(start: Start) -> Callable[..., str]:
+    """Run a script to its end and return what it printed."""
+
+    def run(script: str, *arguments: str) -> str:
+        out, errors = start(script, *arguments).communicate(timeout=60)
+        assert errors == ""
+        return out
+
+    return run
+
+
+@pytest.fixture
+def v5(path: str) -> str:
+    """A memory of schema 5."""
+    import apsw
+
+    connection = apsw.Connection(path)
+    connection.execute((Path(__file__).parent / "fixtures" / "v5.sql").read_text(encoding="utf-8"))
+    connection.close()
+    return path

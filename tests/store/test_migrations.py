@@ -1,0 +1,248 @@
+"""An older memory is brought forward whole, or stays as it was."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import Popen
+
+import apsw
+import pytest
+
+from quaid.errors import DiskFull, MigrationFailed
+from quaid.store import imports, migrations, pages, settings, sidecars, upkeep
+from quaid.store.db import Database
+from quaid.store.step_5_to_6 import identity
+
+NOW = "2026-06-01T00:00:00Z"
+
+
+def shape(db: Database) -> list[tuple[object, ...]]:
+    return db.rows(
+        "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'"
+        " AND name NOT GLOB 'page_fts*_*' ORDER BY type, name"
+    )
+
+
+def rows(path: str, sql: str) -> list[tuple[object, ...]]:
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return connection.execute(sql).fetchall()
+    finally:
+        connection.close()
+
+
+def test_a_migrated_memory_has_the_shape_of_a_new_one(v5: str, tmp_path: Path) -> None:
+    with Database.open(v5, NOW) as old, Database.create(str(tmp_path / "new.db"), NOW) as new:
+        assert shape(old) == shape(new)
+        assert old.connection.pragma("user_version") == 6
+        assert settings.get(old, "version") == "6"
+        assert old.connection.pragma("foreign_keys") == 1
+        assert old.connection.pragma("journal_mode") == "wal"
+
+
+def test_a_migrated_memory_has_nothing_to_complain_of(v5: str) -> None:
+    with Database.open(v5, NOW) as db:
+        assert upkeep.validate(db) == []
+
+
+@pytest.mark.parametrize(
+    ("table", "columns"),
+    [
+        (
+            "pages",
+            "id, slug, type, title, summary, compiled_truth, wing, room, version, created_at, updated_at",
+        ),
+        ("links", "id, from_page_id, to_page_id, relationship, context, valid_from, valid_until, created_at"),
+        ("assertions", "id, page_id, subject, predicate, object, valid_from, valid_until, supersedes_id"),
+        ("assertions", "coalesce(confidence, 1.0), asserted_by, source_ref, evidence_text, created_at"),
+        ("raw_data", "page_id, source, data, fetched_at"),
+        ("raw_imports", "id, page_id, import_id, is_active, raw_bytes, file_path, created_at"),
+        ("contradictions", "id, page_id, other_page_id, type, description, detected_at, resolved_at"),
+        ("knowledge_gaps", "id, query_hash, query_text, approved_by, approved_at, detected_at"),
+        ("embedding_models", "name, dimensions, vec_table, active, created_at"),
+    ],
+)
+def test_every_kept_row_is_carried_over(v5: str, table: str, columns: str) -> None:
+    sql = f"SELECT {columns} FROM {table} ORDER BY 1, 2"
+    before = rows(v5, sql)
+    with Database.open(v5, NOW) as db:
+        assert db.rows(sql) == before != []
+
+
+def test_tags_and_entries_that_stood_beside_a_page_are_in_it_now(v5: str) -> None:
+    with Database.open(v5, NOW) as db:
+        ada, babbage = pages.require(db, "people/ada"), pages.require(db, "people/babbage")
+        assert ada.frontmatter == {"title": "Ada Lovelace", "type": "person", "tags": ["math", "history"]}
+        assert ada.tags == ("math", "history")
+        assert babbage.frontmatter == {"tag": ["math", "engines"]}
+        assert [
+            (entry.date, entry.source, entry.summary, entry.detail) for entry in pages.entries(db, ada.id)
+        ] == [
+            ("1852-11-27", "register", "Died in London.", "Aged 36."),
+            ("1843-09-01", "journal", "Notes published.", ""),
+        ]
+        engine = pages.require(db, "projects/engine")
+        assert engine.frontmatter == {"x-unknown": {"a": [1, None]}, "tags": ["machines"]}
+        assert [entry.summary for entry in pages.entries(db, engine.id)] == ["First description."]
+
+
+def test_words_are_found_after_a_migration(v5: str) -> None:
+    with Database.open(v5, NOW) as db:
+        assert db.rows("SELECT rowid FROM page_fts WHERE page_fts MATCH 'weave'") == [(9,)]
+        assert db.rows("SELECT id FROM page_fts_unspaced_docsize") == [(4,)]
+
+
+def test_the_bytes_of_imports_stay_and_know_their_page(v5: str) -> None:
+    with Database.open(v5, NOW) as db:
+        known = imports.known_files(db)
+        assert known["people/ada.md"].content_hash == hashlib.sha256(b"# Ada\n").hexdigest()
+        assert known["people/ada.md"].page_version_at_import == 3  # nobody changed it since
+        assert known["projects/engine.md"].page_version_at_import is None  # somebody did
+        assert dict(imports.batch_files(db, "first"))["people/ada.md"] == b"# Ada"
+        assert {batch.import_id for batch in imports.batches(db)} == {"first", "second", "stray"}
+        assert sidecars.read(db, 1)[0].data == {"born": 1815, "names": ["Augusta", "Ada"]}
+
+
+def test_settings_of_the_user_stay(v5: str) -> None:
+    with Database.open(v5, NOW) as db:
+        assert settings.all(db) == [
+            ("chunk_strategy", "paragraph"),
+            ("default_token_budget", "4000"),
+            ("original_index", "# Index"),
+            ("search_merge_strategy", "set-union"),
+            ("version", "6"),
+        ]
+
+
+def test_a_question_without_a_name_under_its_permission_is_internal_again(v5: str) -> None:
+    with Database.open(v5, NOW) as db:
+        found = db.rows("SELECT query_hash, sensitivity FROM knowledge_gaps ORDER BY query_hash")
+        assert found == [("aa", "internal"), ("bb", "internal"), ("cc", "external")]
+
+
+def test_every_copy_of_a_memory_gets_the_same_identities(v5: str) -> None:
+    with Database.open(v5, NOW) as db:
+        ada = pages.require(db, "people/ada")
+        assert ada.uuid == identity("people/ada", "2026-01-02T03:04:05Z")
+        assert ada.uuid.startswith("019b7ca9-8c88-7")  # the milliseconds of created_at, then version 7
+        assert db.one("SELECT count(DISTINCT uuid) FROM pages") == (4,)
+
+
+def test_the_backup_is_the_old_memory_and_private(v5: str) -> None:
+    before = rows(v5, "SELECT * FROM pages")
+    Database.open(v5, NOW).close()
+    backup = v5 + ".backup-v5"
+    assert stat.S_IMODE(os.stat(backup).st_mode) == 0o600
+    assert rows(backup, "SELECT * FROM pages") == before
+    assert rows(backup, "PRAGMA user_version") == [(5,)]
+    assert rows(backup, "PRAGMA application_id") == [(0x51414944,)]
+
+
+def test_a_backup_that_is_there_is_never_overwritten(v5: str, tmp_path: Path) -> None:
+    (tmp_path / "memory.db.backup-v5").write_text("precious")
+    (tmp_path / "memory.db.backup-v5-2").write_text("precious too")
+    Database.open(v5, NOW).close()
+    assert (tmp_path / "memory.db.backup-v5").read_text() == "precious"
+    assert rows(v5 + ".backup-v5-3", "PRAGMA user_version") == [(5,)]
+
+
+def test_the_backup_can_be_brought_forward_again(v5: str) -> None:
+    Database.open(v5, NOW).close()
+    with Database.open(v5 + ".backup-v5", NOW) as db:
+        assert upkeep.validate(db) == []
+
+
+def test_opening_again_does_nothing_more(v5: str, tmp_path: Path) -> None:
+    Database.open(v5, NOW).close()
+    Database.open(v5, NOW).close()
+    assert sorted(os.listdir(tmp_path)) == ["memory.db", "memory.db-lock", "memory.db.backup-v5"]
+
+
+@pytest.mark.parametrize("failure", [ValueError("broken"), apsw.ConstraintError("broken")])
+def test_a_step_that_fails_changes_nothing(
+    v5: str, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    whole = migrations.STEPS[5]
+
+    def step(tx: apsw.Connection, now: str) -> None:
+        whole(tx, now)
+        raise failure
+
+    monkeypatch.setitem(migrations.STEPS, 5, step)
+    before = rows(v5, "SELECT type, name, sql FROM sqlite_schema"), rows(v5, "SELECT * FROM pages")
+    with pytest.raises(MigrationFailed, match="broken") as failed:
+        Database.open(v5, NOW)
+    assert failed.value.facts["backup"] == v5 + ".backup-v5"
+    assert (rows(v5, "SELECT type, name, sql FROM sqlite_schema"), rows(v5, "SELECT * FROM pages")) == before
+    assert rows(v5, "PRAGMA user_version") == [(5,)]
+    monkeypatch.undo()
+    Database.open(v5, NOW).close()
+
+
+def test_rows_that_point_nowhere_stop_a_migration(v5: str) -> None:
+    connection = apsw.Connection(v5)
+    connection.execute("UPDATE links SET to_page_id = 77 WHERE id = 5")
+    connection.close()
+    with pytest.raises(MigrationFailed, match="row 5 of links points to a row of pages"):
+        Database.open(v5, NOW)
+    assert rows(v5, "PRAGMA user_version") == [(5,)]
+
+
+def test_no_room_for_the_backup_stops_a_migration(v5: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(path: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("quaid.store.durable.sync_file", no_room)
+    with pytest.raises(DiskFull):
+        Database.open(v5, NOW)
+    assert not os.path.exists(v5 + ".backup-v5")
+    assert rows(v5, "PRAGMA user_version") == [(5,)]
+
+
+def test_of_many_processes_that_open_it_at_once_one_migrates(
+    v5: str, tmp_path: Path, start: Callable[..., "Popen[str]"]
+) -> None:
+    script = """
+        import sys
+        from quaid.store.db import Database
+        sys.stdin.readline()
+        with Database.open(sys.argv[1], "2026-06-01T00:00:00Z") as db:
+            print(db.one("SELECT count(*) FROM pages WHERE collection_id = 1"))
+        """
+    processes = [start(script, v5) for _ in range(4)]
+    results = []
+    for process in processes:
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+    for process in processes:
+        results.append(process.communicate(timeout=60))
+    assert results == [("(4,)\n", "")] * 4
+    assert [name for name in os.listdir(tmp_path) if "backup" in name] == ["memory.db.backup-v5"]
+
+
+@pytest.mark.parametrize("moment", ["0.000", "0.004", "0.008", "0.012", "0.016", "0.020", "0.024"])
+def test_a_migration_that_is_killed_can_be_done_again(
+    v5: str, moment: str, start: Callable[..., "Popen[str]"]
+) -> None:
+    process = start(
+        """
+        import os, signal, sys, threading, time
+        from quaid.store import migrations
+        from quaid.store.db import Database
+        def kill():
+            time.sleep(float(sys.argv[2]))
+            os.kill(os.getpid(), signal.SIGKILL)
+        threading.Thread(target=kill).start()
+        Database.open(sys.argv[1], "2026-06-01T00:00:00Z")
+        time.sleep(10)
+        """,
+        v5,
+        moment,
+    )
+    process.wait(timeout=60)
+    with Database.open(v5, NOW) as db:
+        assert upkeep.validate(db) == []
+        assert db.one("SELECT count(*) FROM pages") == (4,)
