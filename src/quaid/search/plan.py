@@ -1,0 +1,151 @@
+"""What a user's text asks for: the words that a page should hold, as FTS5 reads them.
+
+Any text has a plan; the operators of FTS5 are only text here, because every word is quoted and holds nothing but
+letters, digits and marks. Knows how text falls into words and phrases. Does not know the memory.
+"""
+
+import re
+from typing import NamedTuple
+
+from quaid.store.words import has_runs, pairs, split_runs
+
+LONGEST_TEXT = 10_000
+"""Characters of a question that are read; whatever comes later is not a question any more."""
+
+MOST_WORDS = 32
+MOST_PARTS = 64
+LONGEST_PHRASE = 64
+
+COMMON = frozenset(
+    """a about after all also am an and any are as at be because been before being both but by can could did do does
+    doing down during each few for from had has have having he her here hers him his how i if in into is it its
+    just me more most my no nor not now of off on once only or other our out over own same she should so some such
+    t than that the their them then there these they this those through to too under until up very was we were what
+    when where which while who whom why will with would you your""".split()
+)
+"""English words that say nothing about a page; they count only beside nothing else, or within a phrase."""
+
+_PHRASE = re.compile(r'"([^"]*)"|“([^”]*)”')
+_WORD = re.compile(r"[^\W_]+")
+_POSSESSIVE = re.compile(r"(?<=[^\W_])['’]s(?![^\W_])", re.IGNORECASE)
+
+
+class Term(NamedTuple):
+    """One thing to look for."""
+
+    text: str
+    """Words of the index with spaces between them: one word, or a phrase."""
+    unspaced: bool = False
+    """Only page_fts_unspaced can hold it."""
+    prefix: bool = False
+    """The last word may go on."""
+    literal: str = ""
+    """How it stands in a page, where the words of the index do not show it."""
+
+    @property
+    def quoted(self) -> str:
+        return f'"{self.text}"*' if self.prefix else f'"{self.text}"'
+
+
+class Plan(NamedTuple):
+    """What to look for: pages with all words, then with all telling words, then with any of the parts."""
+
+    words: tuple[Term, ...]
+    telling: tuple[Term, ...]
+    """The words without those that are in every text; all of them when there are no others."""
+    parts: tuple[Term, ...]
+    """The telling words, and what those that are made of several consist of, as e-mail or 東京都."""
+
+    @property
+    def unspaced(self) -> bool:
+        return any(word.unspaced for word in self.words)
+
+
+def plan(text: str) -> Plan:
+    """Read a user's text. No words in it: an empty plan."""
+    words: dict[str, Term] = {}
+    parts: dict[str, Term] = {}
+    for piece, is_phrase in _pieces(_readable(text)):
+        if not is_phrase:
+            piece = _POSSESSIVE.sub(" ", piece)
+        word = _phrase(piece)
+        if word is None:
+            continue
+        words.setdefault(word.text.lower(), word)
+        if not is_phrase:
+            for part in _parts(piece):
+                parts.setdefault(part.text.lower(), part)
+        if len(words) == MOST_WORDS or len(parts) >= MOST_PARTS:
+            break
+    telling = _telling(words)
+    return Plan(
+        tuple(words.values()),
+        tuple(telling.values()),
+        tuple({**telling, **_telling(parts)}.values())[:MOST_PARTS],
+    )
+
+
+def _telling(terms: dict[str, Term]) -> dict[str, Term]:
+    return {text: term for text, term in terms.items() if text not in COMMON} or terms
+
+
+def whole(text: str) -> Term | None:
+    """The whole text as one phrase."""
+    return _phrase(_readable(text))
+
+
+def _readable(text: str) -> str:
+    text = text[:LONGEST_TEXT]
+    if text.isascii():
+        return text
+    import unicodedata
+
+    # The index folds an accent only where it is part of a letter.
+    return unicodedata.normalize("NFC", text)
+
+
+def _pieces(text: str) -> list[tuple[str, bool]]:
+    """What stands between spaces, and what stands between a pair of quotes."""
+    found: list[tuple[str, bool]] = []
+    end = 0
+    if text.count('"') % 2 == 0:
+        for phrase in _PHRASE.finditer(text):
+            found += [(piece, False) for piece in text[end : phrase.start()].split()]
+            found.append((phrase[1] or phrase[2] or "", True))
+            end = phrase.end()
+    return found + [(piece, False) for piece in text[end:].split()]
+
+
+def _phrase(piece: str) -> Term | None:
+    """All of a piece, in its order."""
+    if not has_runs(piece):
+        words = _WORD.findall(piece)[:LONGEST_PHRASE]
+        return Term(" ".join(words)) if words else None
+    between_and_runs = split_runs(piece)
+    literal = "".join(between_and_runs).strip()
+    words = []
+    for place, text in enumerate(between_and_runs):
+        words += pairs(text) if place % 2 else _WORD.findall(text)
+    ends_in_run = not _WORD.search(between_and_runs[-1])
+    prefix = ends_in_run and len(between_and_runs[-2]) == 1
+    if ends_in_run and not prefix:
+        # In a page the run may go on, so its last character need not stand alone there.
+        words.pop()
+    if len(words) > LONGEST_PHRASE:
+        words, prefix = words[:LONGEST_PHRASE], False
+    return Term(" ".join(words), unspaced=True, prefix=prefix, literal=literal)
+
+
+def _parts(piece: str) -> list[Term]:
+    """What a piece is made of, each for itself."""
+    if not has_runs(piece):
+        return [Term(word) for word in _WORD.findall(piece)]
+    parts = []
+    for place, text in enumerate(split_runs(piece)):
+        if place % 2 == 0:
+            parts += [Term(word) for word in _WORD.findall(text)]
+        elif len(text) == 1:
+            parts.append(Term(text, unspaced=True, prefix=True, literal=text))
+        else:
+            parts += [Term(pair, unspaced=True, literal=pair) for pair in pairs(text)[:-1]]
+    return parts
