@@ -1,0 +1,81 @@
+"""Folders of files: bringing them in, writing them out."""
+
+import os
+import time
+from typing import Annotated, NamedTuple
+
+from quaid.brain import Brain
+from quaid.errors import InvalidArgument
+from quaid.ops.register import Arg, op
+from quaid.store import imports as batches
+from quaid.store.imports import Batch
+from quaid.vaults.exporting import ExportReport
+from quaid.vaults.report import ImportReport
+
+
+class ImportRecord(NamedTuple):
+    report: ImportReport
+    cpu_seconds: float
+
+
+class ImportsRecord(NamedTuple):
+    imports: tuple[Batch, ...]
+
+
+@op("owner", command="import", examples=("quaid import ~/notes", "quaid import ~/notes --json"))
+def import_(
+    brain: Brain, folder: Annotated[str, Arg("The folder of markdown files.", positional=True, path=True)]
+) -> ImportRecord:
+    """Bring a folder of markdown in, in one transaction, with an account of every file.
+
+    The folder stays as it is. A second run takes in only what changed, and never overwrites a page that was
+    edited here since."""
+    from quaid.vaults import importing
+
+    started = time.process_time()
+    report = importing.import_folder(
+        brain.db,
+        _path(brain, folder),
+        import_id=brain.new_uuid(),
+        now=brain.now(),
+        new_uuid=brain.new_uuid,
+        progress=brain.progress,
+    )
+    return ImportRecord(report, round(time.process_time() - started, 3))
+
+
+@op(
+    "owner",
+    examples=(
+        "quaid export --dir ~/notes-export",
+        "quaid export --raw --import-id 019dc505-9b00-7abc-8def-0123456789ab --dir ~/notes-as-imported",
+    ),
+)
+def export(
+    brain: Brain,
+    dir: Annotated[str, Arg("The folder to make.", path=True)] = "./export",
+    raw: Annotated[bool, Arg("Byte for byte as one import read the files.")] = False,
+    import_id: Annotated[str | None, Arg("The import that --raw writes; `quaid imports` lists them.")] = None,
+    force: Annotated[bool, Arg("Write into a folder that holds files; the same names are replaced.")] = False,
+) -> ExportReport:
+    """Write all pages into a folder as they are now, or (--raw) the files of one import as they were."""
+    from quaid.vaults import exporting
+
+    if import_id is not None and not raw:
+        raise InvalidArgument(
+            name="import_id", problem="goes with --raw; other exports write what is there now"
+        )
+    target = _path(brain, dir)
+    if raw:
+        return exporting.export_raw(brain.db, import_id, target, force=force, progress=brain.progress)
+    return exporting.export_pages(brain.db, target, force=force, progress=brain.progress)
+
+
+@op("owner", examples=("quaid imports",))
+def imports(brain: Brain) -> ImportsRecord:
+    """List the imports, newest first, with the ids that `export --raw` takes."""
+    return ImportsRecord(tuple(batches.batches(brain.db)))
+
+
+def _path(brain: Brain, name: str) -> str:
+    return os.path.normpath(os.path.join(brain.settings.cwd, os.path.expanduser(name)))

@@ -1,0 +1,1 @@
+"""Folders of files: what is there, bringing it in, writing it out."""

@@ -1,0 +1,80 @@
+"""What the memory knew of a folder, and what reading it found: the ground on which an import decides.
+
+Knows paths, hashes and versions. Holds no bytes, writes nothing.
+"""
+
+from typing import NamedTuple
+
+from quaid.core.page import Page
+from quaid.store import imports
+from quaid.store.db import Database
+from quaid.store.imports import KnownFile
+from quaid.store.pages import Stored
+from quaid.vaults import naming
+from quaid.vaults.scan import path_key
+
+
+class Overtaken(Exception):  # noqa: N818 (it is a signal, not an error)
+    """Another process imported something while we were reading: what we know is no longer so."""
+
+
+class Past:
+    """What the memory knows about the files of a folder.
+
+    A folder that was imported before is known by its last import. Any other may still be the same folder at
+    a new place: it is, if most of the pages that it shares with the memory by path are the same by byte.
+    """
+
+    def __init__(self, db: Database, root: str) -> None:
+        with db.reading():
+            self.newest = imports.newest(db)
+            last = imports.newest(db, root)
+            self.same_folder = last is not None
+            self.files = imports.files_of(db, last) if last else imports.known_files(db)
+        self._other_spellings = {path_key(path): path for path in self.files if not path.isascii()}
+        self._pages: dict[int, str] | None = None
+        self.seen: set[str] = set()
+
+    def find(self, path: str) -> KnownFile | None:
+        known = self.files.get(path)
+        if known is None and not path.isascii():
+            path = self._other_spellings.get(path_key(path), path)
+            known = self.files.get(path)
+        if known is not None:
+            self.seen.add(path)
+        return known
+
+    def judge(self, same: int, different: int) -> None:
+        """Decide whether a folder that was never imported from this place is known from another one."""
+        self.same_folder = self.same_folder or same > different
+
+    def of_page(self, page_id: int) -> tuple[str, KnownFile] | None:
+        """The path and file that this folder brought a page from, if it did."""
+        if not self.same_folder:
+            return None
+        if self._pages is None:
+            self._pages = {
+                each.page_id: path for path, each in self.files.items() if each.page_id is not None
+            }
+        path = self._pages.get(page_id)
+        return None if path is None else (path, self.files[path])
+
+
+class Plan(NamedTuple):
+    """What reading found. Only names: the bytes wait in the spool."""
+
+    past: Past
+    claims: list[naming.Claim]  # the pages that wait, in the order of their paths
+    carried: dict[str, KnownFile]  # files whose bytes are known
+    paths: set[str]  # of everything that an import takes in
+
+    def known(self, path: str) -> KnownFile | None:
+        """The page file as it was last read, if this folder brought it."""
+        known = self.past.find(path) if self.past.same_folder else None
+        return known if known and known.page_id is not None else None
+
+
+def says_the_same(stored: Stored, made: Page) -> bool:
+    """Whether a page in the memory is what a file says."""
+    said = (stored.truth, stored.timeline, stored.frontmatter)
+    return said == (made.truth, made.timeline, made.frontmatter)

@@ -1,0 +1,220 @@
+"""What is in a folder, without reading a file or leaving the folder.
+
+Knows which entries are pages, which are sidecars, and why everything else is left out. Every step down starts
+from the handle of the folder above and refuses links, so that nothing outside can be reached even while
+somebody changes the tree. Does not know what the files say.
+"""
+
+import errno
+import os
+import stat
+import unicodedata
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from quaid.errors import FileTrouble, NotFound
+
+PAGE_ENDINGS = (".md", ".markdown")
+RAW_FOLDER = ".raw"
+SPECIAL_NAMES = ("index.md", "schema.md", "readme.md")  # at the root, in any case; they make no page
+SKIPPED_FOLDERS = ("node_modules",)
+LARGEST_FILE = 4 * 1024 * 1024
+NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+FOLDER_FLAGS = os.O_RDONLY | NO_LINK | getattr(os, "O_DIRECTORY", 0)
+# Opening a named pipe that nobody writes to would wait for ever.
+FILE_FLAGS = os.O_RDONLY | NO_LINK | getattr(os, "O_NONBLOCK", 0)
+DEEPEST = 150  # folders within folders, more than any slug can have; each keeps a handle open
+
+HIDDEN = "hidden folder"
+HIDDEN_FILE = "hidden file"
+SKIPPED = "folder of another tool"
+OTHER_KIND = "other kind of file"
+LINK = "link"
+NOT_A_FILE = "neither file nor folder"
+UNREADABLE = "unreadable"
+BAD_NAME = "name is not UTF-8"
+TOO_DEEP = "too many folders deep"
+GONE = "gone while it was read"
+
+Kind = Literal["page", "special", "sidecar"]
+
+
+class Found(NamedTuple):
+    """A file that an import takes in. The path is relative to the root, as the disk spells it."""
+
+    path: str
+    kind: Kind
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+    @property
+    def key(self) -> str:
+        """The path in one spelling: file systems disagree on how to compose accents."""
+        return path_key(self.path)
+
+
+class LeftOut(NamedTuple):
+    path: str  # printable; a folder that was not entered ends with a slash
+    reason: str
+
+
+def path_key(path: str) -> str:
+    return path if path.isascii() else unicodedata.normalize("NFC", path)
+
+
+class Folder:
+    """An open folder. Files below it are opened step by step, links refused."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._handle = _open_root(root)
+        self._near: tuple[str, int] = ("", self._handle)  # the folder of the last file read
+
+    def __enter__(self) -> "Folder":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()
+        os.close(self._handle)
+
+    def walk(self) -> Iterator[Found | LeftOut]:
+        """Everything in the folder, each folder's entries in the order of their names."""
+        yield from _entries(self._handle, "", 0)
+
+    def read(self, path: str) -> bytes:
+        """The bytes of a file, or one more than LARGEST_FILE of them. OSError when it cannot be read."""
+        parent, _, name = path.rpartition("/")
+        handle = os.open(name, FILE_FLAGS, dir_fd=self._enter(parent))
+        try:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise OSError(errno.EINVAL, NOT_A_FILE, path)
+            return _read(handle, LARGEST_FILE + 1)
+        finally:
+            os.close(handle)
+
+    def _enter(self, parent: str) -> int:
+        if self._near[0] == parent:
+            return self._near[1]
+        self._leave()
+        handle = self._handle
+        for name in parent.split("/") if parent else ():
+            try:
+                below = os.open(name, FOLDER_FLAGS, dir_fd=handle)
+            finally:
+                if handle != self._handle:
+                    os.close(handle)
+            handle = below
+        self._near = (parent, handle)
+        return handle
+
+    def _leave(self) -> None:
+        if self._near[1] != self._handle:
+            os.close(self._near[1])
+        self._near = ("", self._handle)
+
+
+def _open_root(root: str) -> int:
+    # The root itself may be a link: the person named it.
+    try:
+        return os.open(root, FOLDER_FLAGS & ~getattr(os, "O_NOFOLLOW", 0))
+    except FileNotFoundError:
+        raise NotFound(what="folder", name=root, hint=" Check the spelling.") from None
+    except NotADirectoryError:
+        raise FileTrouble(path=root, problem="is a file; name the folder that holds it") from None
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror}); check its permissions"
+        raise FileTrouble(path=root, problem=problem) from None
+    except ValueError:
+        raise FileTrouble(path=printable(root), problem="is not a path: it holds a NUL character") from None
+
+
+def _read(handle: int, limit: int) -> bytes:
+    data = os.read(handle, limit)
+    if not data or len(data) == limit:
+        return data
+    parts = [data]
+    size = len(data)
+    while size < limit and (data := os.read(handle, limit - size)):
+        parts.append(data)
+        size += len(data)
+    return b"".join(parts)
+
+
+def _entries(handle: int, prefix: str, depth: int) -> Iterator[Found | LeftOut]:
+    in_raw = prefix == RAW_FOLDER + "/" or prefix.endswith(f"/{RAW_FOLDER}/")
+    try:
+        with os.scandir(handle) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
+    except OSError:
+        yield LeftOut(prefix or "./", UNREADABLE)
+        return
+    for entry in entries:
+        path = prefix + entry.name
+        if not _is_text(entry.name):
+            yield LeftOut(printable(path), BAD_NAME)
+        elif entry.is_symlink():
+            yield LeftOut(path, LINK)
+        elif entry.is_dir(follow_symlinks=False):
+            yield from _below(handle, path, entry.name, in_raw, depth)
+        elif not entry.is_file(follow_symlinks=False):
+            yield LeftOut(path, NOT_A_FILE)
+        else:
+            yield _file(entry, path, _kind(entry.name, prefix, in_raw))
+
+
+def _below(handle: int, path: str, name: str, in_raw: bool, depth: int) -> Iterator[Found | LeftOut]:
+    reason = _why_not_enter(name, in_raw, depth)
+    if reason:
+        yield LeftOut(path + "/", reason)
+        return
+    try:
+        below = os.open(name, FOLDER_FLAGS, dir_fd=handle)
+    except OSError:
+        yield LeftOut(path + "/", UNREADABLE)
+        return
+    try:
+        yield from _entries(below, path + "/", depth + 1)
+    finally:
+        os.close(below)
+
+
+def _why_not_enter(name: str, in_raw: bool, depth: int) -> str:
+    if in_raw or (name.startswith(".") and name != RAW_FOLDER):
+        return HIDDEN
+    if name in SKIPPED_FOLDERS:
+        return SKIPPED
+    return TOO_DEEP if depth >= DEEPEST else ""
+
+
+def _file(entry: os.DirEntry[str], path: str, kind: Kind | None) -> Found | LeftOut:
+    if kind is None:
+        return LeftOut(path, HIDDEN_FILE if entry.name.startswith(".") else OTHER_KIND)
+    try:
+        facts = entry.stat(follow_symlinks=False)
+    except OSError:
+        return LeftOut(path, GONE)
+    return Found(path, kind, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
+
+
+def _kind(name: str, prefix: str, in_raw: bool) -> Kind | None:
+    lower = name.lower()
+    if in_raw:
+        return "sidecar" if lower.endswith(".json") and not name.startswith(".") else None
+    if name.startswith(".") or not lower.endswith(PAGE_ENDINGS):
+        return None
+    return "special" if not prefix and lower in SPECIAL_NAMES else "page"
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def printable(path: str) -> str:
+    """The path with what cannot be printed as \\x escapes."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -1,0 +1,64 @@
+"""What was read and parsed, waiting on the disk: a whole folder need not fit into memory.
+
+A nameless file that the system forgets with the process. Knows values of marshal, not what they mean.
+"""
+
+import marshal
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import IO, Any, NamedTuple
+
+from quaid.core.page import Entry, Page
+from quaid.store.trouble import system_told_plainly
+
+
+class Waiting(NamedTuple):
+    """A file that is to be written into the database; a page file with the page that it makes."""
+
+    path: str
+    content_hash: str
+    data: bytes
+    page: Page | None
+
+
+class Spool:
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.count = 0
+        self._open: IO[bytes] | None = None
+
+    def __enter__(self) -> "Spool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._open:
+            self._open.close()
+
+    @property
+    def _file(self) -> IO[bytes]:
+        if self._open is None:
+            # Beside the database: there must be room there anyway, and /tmp may be memory.
+            with system_told_plainly(self.folder):
+                self._open = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115 (closed on exit)
+        return self._open
+
+    def add(self, item: Waiting) -> None:
+        page = item.page
+        plain = page and (*page[:-1], [tuple(entry) for entry in page.entries])
+        record = marshal.dumps((item.path, item.content_hash, item.data, plain))
+        self._file.write(len(record).to_bytes(8, "little") + record)
+        self.count += 1
+
+    def each(self) -> Iterator[Waiting]:
+        """What was added, in the same order."""
+        self._file.seek(0, os.SEEK_SET)
+        while head := self._file.read(8):
+            record = self._file.read(int.from_bytes(head, "little"))
+            path, content_hash, data, plain = marshal.loads(record)  # noqa: S302 (our own file)
+            yield Waiting(path, content_hash, data, None if plain is None else _page(plain))
+
+
+def _page(plain: tuple[Any, ...]) -> Page:
+    *parts, entries = plain
+    return Page._make([*parts, tuple([Entry(*entry) for entry in entries])])

@@ -1,0 +1,220 @@
+"""What becomes of each file that was read: inside the one transaction of an import.
+
+Knows when a page may be written, when it is left alone because somebody edited it here, and where a sidecar
+belongs. Does not read the folder.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from quaid.core import slug
+from quaid.errors import VersionConflict
+from quaid.formats import markdown
+from quaid.store import imports, pages, settings, sidecars
+from quaid.store.db import Database
+from quaid.store.imports import KnownFile
+from quaid.store.pages import Stored
+from quaid.vaults import index, naming, sidecar
+from quaid.vaults.plan import Overtaken, Plan, says_the_same
+from quaid.vaults.report import Tally
+from quaid.vaults.spool import Spool, Waiting
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.core.page import Page
+
+Progress = Callable[[int, int, str], None]
+
+SETTING_OF = {"index.md": "original_index", "schema.md": "original_schema"}
+
+
+class TakingIn:
+    def __init__(
+        self,
+        db: Database,
+        plan: Plan,
+        spool: Spool,
+        tally: Tally,
+        import_id: str,
+        now: str,
+        new_uuid: Callable[[], str],
+        progress: Progress,
+    ) -> None:
+        self.db = db
+        self.plan = plan
+        self.spool = spool
+        self.tally = tally
+        self.import_id = import_id
+        self.now = now
+        self.new_uuid = new_uuid
+        self.progress = progress
+        self.slugs: dict[str, str] = {}  # the slug of each page file, by path without ending
+        self.page_files = 0
+        self.written: set[str] = set()  # slugs whose version has risen already
+
+    def run(self, tx: "apsw.Connection") -> None:
+        if imports.newest(self.db) != self.plan.past.newest:
+            raise Overtaken
+        self.tx = tx
+        imports.begin(tx, self.import_id, self.tally.folder, self.now)
+        for path, known in self.plan.carried.items():
+            imports.carry(tx, self.import_id, path, known.raw_id)
+            if known.slug:
+                self._has_page(path, known.slug)
+        assigned = self._assign()
+        for done, item in enumerate(self.spool.each()):
+            self.progress(done, self.spool.count, "Writing")
+            if item.page:
+                self._page(item, item.page, assigned)
+            elif "/" in item.path:
+                self._sidecar(item)
+            else:
+                self._special(item)
+        imports.finish(tx, self.import_id, self.page_files)
+        self.progress(self.spool.count, self.spool.count, "Writing")
+
+    def _assign(self) -> dict[str, str]:
+        """A slug for every page that this folder did not bring before."""
+        known = {claim.path: self.plan.known(claim.path) for claim in self.plan.claims}
+        ours = [*known.values(), *self.plan.carried.values()]
+        self.taken = {each.slug for each in ours if each and each.slug}
+        fresh = [claim for claim in self.plan.claims if known[claim.path] is None]
+        assigned = naming.assign(fresh, self.taken)
+        self.taken.update(assigned.values())
+        for claim in fresh:
+            if assigned[claim.path] != claim.slug:
+                text = f"another file has the slug {claim.slug}; this one is {assigned[claim.path]}"
+                self.tally.note(claim.path, text)
+        return assigned
+
+    def _page(self, item: Waiting, made: "Page", assigned: dict[str, str]) -> None:
+        known = self.plan.known(item.path)
+        if known and known.slug:
+            self._again(item, index.moved(made, known.slug), known)
+        else:
+            self._first_time(item, index.moved(made, assigned[item.path]))
+
+    def _first_time(self, item: Waiting, made: "Page") -> None:
+        try:
+            saved = pages.save(self.tx, made, uuid=self.new_uuid(), now=self.now, expected_version=0)
+        except VersionConflict:
+            self._meets(item, made, pages.require(self.db, made.slug))
+            return
+        self._keep(item, made.slug, saved.id, saved.version)
+        self.written.add(made.slug)
+        self.tally.wrote("new", made)
+
+    def _meets(self, item: Waiting, made: "Page", stored: Stored) -> None:
+        """The slug of a new file has a page already."""
+        if says_the_same(stored, made):
+            self._keep(item, stored.slug, stored.id, stored.version)
+            self.tally.outcomes["unchanged"] += 1
+            return
+        known = self._brought_before(stored, item.path)
+        if known:
+            self._again(item, made, known)
+        elif origin := imports.origin_of(self.db, stored.id):
+            address = naming.beside(made.slug, item.path, self.taken)
+            self.taken.add(address)
+            text = f"a page of {origin[0]} has the slug {made.slug}; this one is {address}"
+            self.tally.note(item.path, text)
+            self._first_time(item, index.moved(made, address))
+        else:
+            self._conflict(item, stored)
+
+    def _brought_before(self, stored: Stored, path: str) -> KnownFile | None:
+        """The file that this folder once brought a page from: the same one, or one that is gone by now."""
+        before = self.plan.past.of_page(stored.id)
+        if before is None and (origin := imports.origin_of(self.db, stored.id)):
+            folder, old_path, known = origin
+            before = (old_path, known) if folder == self.tally.folder else None
+        if before and (before[0] == path or before[0] not in self.plan.paths):
+            return before[1]
+        return None
+
+    def _again(self, item: Waiting, made: "Page", known: KnownFile) -> None:
+        stored = pages.find(self.db, made.slug)
+        if stored and says_the_same(stored, made):
+            self._keep(item, made.slug, stored.id, stored.version)
+            self.tally.outcomes["unchanged"] += 1
+            return
+        if stored and self._edited_here(stored, item.path, known):
+            self._conflict(item, stored)
+            return
+        expected = stored.version if stored else None
+        saved = pages.save(self.tx, made, uuid=self.new_uuid(), now=self.now, expected_version=expected)
+        self._keep(item, made.slug, saved.id, saved.version)
+        self.written.add(made.slug)
+        self.tally.wrote("changed", made)
+
+    def _edited_here(self, stored: Stored, path: str, known: KnownFile) -> bool:
+        if stored.version == known.page_version_at_import:
+            return False
+        # The version also rises with raw data: what counts is whether the text is still that of the file.
+        return not says_the_same(stored, index.read(path, imports.bytes_of(self.db, known.raw_id)).page)
+
+    def _conflict(self, item: Waiting, stored: Stored) -> None:
+        self._keep(item, stored.slug, stored.id, None)  # no version: the page never said what these bytes say
+        self.tally.conflict(item.path, stored.slug)
+
+    def _keep(self, item: Waiting, address: str, page_id: int, version: int | None) -> None:
+        imports.keep(
+            self.tx, self.import_id, item.path, item.data, item.content_hash, page_id, version, self.now
+        )
+        self._has_page(item.path, address)
+
+    def _has_page(self, path: str, address: str) -> None:
+        self.page_files += 1
+        self.slugs[index.stem(path)] = address
+
+    def _keep_bytes(self, item: Waiting) -> None:
+        imports.keep(self.tx, self.import_id, item.path, item.data, item.content_hash, None, None, self.now)
+
+    def _special(self, item: Waiting) -> None:
+        self._keep_bytes(item)
+        key = SETTING_OF.get(item.path.lower())
+        if key:
+            settings.set(self.tx, key, markdown.decode(item.data).text)
+        self.tally.outcomes["special"] += 1
+
+    def _sidecar(self, item: Waiting) -> None:
+        self.tally.outcomes["sidecar"] += 1
+        known = self.plan.past.find(item.path) if self.plan.past.same_folder else None
+        before = imports.bytes_of(self.db, known.raw_id) if known else b'{"sources": {}}'
+        self._keep_bytes(item)
+        try:
+            wanted = sidecar.read(item.data)
+        except ValueError as error:
+            self.tally.note(item.path, f"not JSON, kept as it is: {error}")
+            return
+        page_path = sidecar.page_path(item.path)
+        address = self.slugs.get(page_path) or slug.from_path(page_path + ".md")
+        stored = pages.find(self.db, address)
+        if stored is None:
+            self.tally.note(item.path, f"there is no page {address} for it; kept as it is")
+            return
+        if self._write_sources(item.path, stored.id, before, wanted) and address not in self.written:
+            pages.touch(self.tx, address, expected_version=None, now=self.now)
+            self.written.add(address)
+
+    def _write_sources(self, path: str, page_id: int, before: bytes, wanted: dict[str, object]) -> bool:
+        try:
+            last = sidecar.read(before)
+        except ValueError:
+            last = {}
+        present = {each.source: each.data for each in sidecars.read(self.db, page_id)}
+        changed = False
+        for source in sorted({*wanted, *last}):
+            if (source in wanted) == (source in present) and wanted.get(source) == present.get(source):
+                continue
+            if source in present and (source not in last or last[source] != present[source]):
+                self.tally.note(path, f"what {source} says was changed here; left as it is")
+                continue
+            if source in wanted:
+                sidecars.write(self.tx, page_id, source, wanted[source], self.now)
+                self.tally.raw_data += 1
+            else:
+                sidecars.remove(self.tx, page_id, source)
+            changed = True
+        return changed

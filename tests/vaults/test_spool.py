@@ -1,0 +1,25 @@
+"""The spool gives back what it got, and leaves nothing behind."""
+
+from pathlib import Path
+
+from quaid.vaults import index
+from quaid.vaults.spool import Spool, Waiting
+
+
+def test_what_goes_in_comes_out_in_order(tmp_path: Path) -> None:
+    text = "---\na: {b: [1, null, x]}\n---\nTruth\n\n---\n\n- **2026-04-14** | mail — Wrote.\n"
+    page = index.read("a.md", text.encode()).page
+    assert page.entries
+    items = [Waiting("a.md", "hash", b"\0\xff", page), Waiting(".raw/a.json", "other", b"", None)]
+    with Spool(str(tmp_path)) as spool:
+        for item in items:
+            spool.add(item)
+        assert spool.count == 2
+        assert list(spool.each()) == items
+        assert list(spool.each()) == items
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unused_spool_touches_no_disk(tmp_path: Path) -> None:
+    with Spool(str(tmp_path / "missing")) as spool:
+        assert spool.count == 0
