@@ -1,0 +1,133 @@
+"""Resources: the pages and their index under memory:// addresses.
+
+Everything is read through the call gate, so a resource shows what the tools show and nothing else.
+"""
+
+import re
+from typing import Any
+
+from quaid.brain import Brain
+from quaid.errors import InvalidArgument, NotFound
+from quaid.ops import gate
+
+SCHEME = "memory://"
+INDEX = "memory://index"
+PAGES = "memory://pages/"
+MARKDOWN = "text/markdown"
+LISTED_AT_ONCE = 100
+READ_AT_ONCE = 10_000  # what memory_list gives at most
+DESCRIPTION = 200  # characters; the page itself says more
+
+TEMPLATES = [
+    {
+        "uriTemplate": PAGES + "{slug}",
+        "name": "page",
+        "title": "Page",
+        "description": "A page as markdown: front matter, truth, timeline. Slugs look like people/alice.",
+        "mimeType": MARKDOWN,
+    }
+]
+
+
+def listed(brain: Brain, cursor: str | None) -> dict[str, Any]:
+    """One portion of the resources, newest page first: a page that is added meanwhile hides no other."""
+    offset = _offset(cursor)
+    found = _pages(brain, offset, LISTED_AT_ONCE, "created")
+    resources = [_entry(each) for each in found.pages]
+    if offset == 0:
+        resources.insert(0, _index_entry())
+    result: dict[str, Any] = {"resources": resources}
+    if offset + len(found.pages) < found.total and found.pages:
+        result["nextCursor"] = _cursor(offset + len(found.pages))
+    return result
+
+
+def read(brain: Brain, uri: str) -> dict[str, Any]:
+    """The text behind an address."""
+    if uri.rstrip("/") == INDEX:
+        text = _index(brain)
+    elif uri.startswith(PAGES):
+        text = _page(brain, _decoded(uri[len(PAGES) :]))
+    else:
+        raise NotFound(what="resource", name=uri, hint=f" There are {INDEX} and {PAGES}{{slug}}.")
+    return {"contents": [{"uri": uri, "mimeType": MARKDOWN, "text": text}]}
+
+
+def address(collection: str, slug: str) -> str:
+    """How tools and addresses name a page: its slug, behind its collection unless that is the default."""
+    return slug if collection == "default" else f"{collection}::{slug}"
+
+
+def _page(brain: Brain, slug: str) -> str:
+    from quaid.formats import markdown
+
+    page = gate.call(brain, gate.tool("memory_get"), {"slug": slug}, "read")
+    return markdown.render(page.frontmatter, page.compiled_truth, page.timeline)
+
+
+def _index(brain: Brain) -> str:
+    groups: dict[str, set[str]] = {}
+    done, total = 0, 1
+    while done < total:
+        found = _pages(brain, done, READ_AT_ONCE, "created")
+        for each in found.pages:
+            groups.setdefault(each.type, set()).add(address(each.collection, each.slug))
+        done, total = done + len(found.pages), found.total if found.pages else 0
+        brain.progress(done, max(done, total), "Listing pages")
+    count = sum(len(slugs) for slugs in groups.values())
+    parts = [f"# Index of the memory\n\nPages: {count}\n"]
+    for type in sorted(groups):
+        parts.append(f"\n## {type} ({len(groups[type])})\n\n")
+        parts += [f"- {slug}\n" for slug in sorted(groups[type])]
+    return "".join(parts)
+
+
+def _pages(brain: Brain, offset: int, limit: int, sort: str) -> Any:
+    return gate.call(
+        brain, gate.tool("memory_list"), {"offset": offset, "limit": limit, "sort": sort}, "read"
+    )
+
+
+def _entry(page: Any) -> dict[str, Any]:
+    name = address(page.collection, page.slug)
+    entry = {"uri": PAGES + _encoded(name), "name": name, "title": page.title, "mimeType": MARKDOWN}
+    if page.summary:
+        entry["description"] = page.summary[:DESCRIPTION]
+    return {**entry, "annotations": {"lastModified": page.updated_at}}
+
+
+def _index_entry() -> dict[str, Any]:
+    text = "The slug of every page, grouped by type."
+    return {"uri": INDEX, "name": "index", "title": "Index", "description": text, "mimeType": MARKDOWN}
+
+
+def _cursor(offset: int) -> str:
+    return f"after-{offset}"
+
+
+def _offset(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    match = re.fullmatch(r"after-([1-9][0-9]{0,9})", cursor)
+    if not match:
+        raise InvalidArgument(name="cursor", problem="is not one that this server gave")
+    return int(match[1])
+
+
+def _encoded(name: str) -> str:
+    if re.fullmatch(r"[\w/:.-]*", name, re.ASCII):
+        return name
+    from urllib.parse import quote
+
+    return quote(name, safe="/:")
+
+
+def _decoded(text: str) -> str:
+    if "%" not in text:
+        return text
+    from urllib.parse import unquote_to_bytes
+
+    try:
+        return unquote_to_bytes(text).decode()
+    except UnicodeDecodeError:
+        raise InvalidArgument(name="uri", problem="does not decode to UTF-8") from None

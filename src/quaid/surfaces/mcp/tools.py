@@ -1,0 +1,69 @@
+"""Tools: what the register's operations look like to an agent, and how one is called.
+
+A server started with `core` or `all` answers every tool, listed or not: `core` only keeps the list short.
+A server started with names answers those alone.
+"""
+
+from typing import Any
+
+from quaid.brain import Brain
+from quaid.errors import UnknownTool
+from quaid.ops import gate, index
+from quaid.ops.plain import plain
+from quaid.ops.register import Op, schema
+from quaid.surfaces.mcp.frames import compact
+
+# Tools that write and yet only ever add. Any other writing tool can replace what was there.
+ADDS_ONLY = frozenset({"memory_timeline_add"})
+
+
+def chosen(selection: str) -> frozenset[str] | None:
+    """The names in a selection, or None for `core` and `all`, which name none."""
+    if selection in ("core", "all"):
+        return None
+    names = frozenset(name.strip() for name in selection.split(",") if name.strip())
+    for name in sorted(names):
+        gate.tool(name)
+    if not names:
+        raise UnknownTool(name=selection, hint=" Write core, all, or names with commas between.")
+    return names
+
+
+def described(selection: str) -> list[dict[str, Any]]:
+    """The tools of a selection as MCP lists them, always in the register's order."""
+    names = chosen(selection)
+    operations = [gate.tool(name) for name in index.TOOLS if names is None or name in names]
+    return [_described(each) for each in operations if selection != "core" or each.core]
+
+
+def call(brain: Brain, served: frozenset[str] | None, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Run a tool for a client: its record as an object, and as text for models that see nothing else."""
+    if served is not None and name not in served:
+        raise UnknownTool(name=name, hint=" This server was started with other tools only.")
+    record = plain(gate.call(brain, gate.tool(name), arguments, "write"))
+    return {
+        "content": [{"type": "text", "text": compact(record)}],
+        "structuredContent": record,
+        "isError": False,
+    }
+
+
+def _described(operation: Op) -> dict[str, Any]:
+    return {
+        "name": operation.tool,
+        "title": _title(operation.summary),
+        "description": operation.description,
+        "inputSchema": schema(operation),
+        "annotations": {
+            "readOnlyHint": operation.scope == "read",
+            "destructiveHint": operation.scope != "read" and operation.tool not in ADDS_ONLY,
+            "idempotentHint": True,  # a write names the version it read, so a second one like it is refused
+            "openWorldHint": False,
+        },
+    }
+
+
+def _title(summary: str) -> str:
+    """The first clause of a summary: "Read a page: current truth, ..." is called "Read a page"."""
+    end = min((summary.find(mark) for mark in ":,.;(" if mark in summary), default=len(summary))
+    return summary[:end].strip()

@@ -1,0 +1,180 @@
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from quaid.config import Settings
+from quaid.errors import Cancelled
+from quaid.surfaces.mcp.calls import Answer, Call, Memory, Worker, reporter
+from quaid.surfaces.mcp.frames import Request
+from quaid.surfaces.mcp.handlers import Connection
+
+LONG = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1e9) SELECT max(i) FROM n"
+
+
+@pytest.fixture
+def memory(settings: Settings, db: str) -> Memory:
+    return Memory(settings)
+
+
+@pytest.fixture
+def worker(memory: Memory) -> Worker:
+    return working(memory, [])
+
+
+def working(memory: Memory, sent: list[Any], level: str = "warning") -> Worker:
+    connection = Connection("core")
+    connection.version, connection.level = "2025-11-25", level
+    return Worker(connection, memory, sent.append, deserted=lambda: None)
+
+
+def get(id: int, answers: list[Answer | None], **meta: Any) -> Call:
+    params = {"name": "memory_get", "arguments": {"slug": "people/alice"}, "_meta": meta}
+    return Call(Request(id, "tools/call", params), answers.append)
+
+
+def ids(answers: list[Answer | None]) -> list[Any]:
+    return [each and each["id"] for each in answers]
+
+
+def test_calls_are_answered_in_their_order_before_the_end(worker: Worker) -> None:
+    answers: list[Answer | None] = []
+    for id in range(20):
+        worker.add(get(id, answers))
+    worker.finish()
+    assert ids(answers) == list(range(20))
+
+
+def held(worker: Worker, answers: list[Answer | None]) -> threading.Event:
+    """Keep the worker busy with call 1 until the event is set."""
+    release = threading.Event()
+
+    def reply(answer: Answer | None) -> None:
+        release.wait(30)
+        answers.append(answer)
+
+    worker.add(Call(get(1, []).request, reply))
+    return release
+
+
+def test_a_call_cancelled_before_its_turn_never_runs(worker: Worker) -> None:
+    answers: list[Answer | None] = []
+    release = held(worker, answers)
+    worker.add(get(2, answers))
+    worker.add(get(3, answers))
+    worker.cancel(2)
+    worker.cancel(99)
+    release.set()
+    worker.finish()
+    assert ids(answers) == [1, None, 3]
+
+
+def test_an_id_of_another_type_cancels_nothing(worker: Worker) -> None:
+    answers: list[Answer | None] = []
+    release = held(worker, answers)
+    worker.add(get(2, answers))
+    worker.cancel("2")
+    release.set()
+    worker.finish()
+    assert ids(answers) == [1, 2]
+
+
+def test_a_statement_of_sqlite_stops_when_its_call_is_cancelled_and_the_memory_stays_usable(
+    memory: Memory,
+) -> None:
+    call = memory.call = get(1, [])
+    threading.Timer(0.2, lambda: setattr(call, "cancelled", True)).start()
+    with pytest.raises(Cancelled), memory.db.reading():
+        memory.db.rows(LONG)
+    memory.call = None
+    memory.db.write(lambda tx: tx.execute("UPDATE config SET value = value"))
+    memory.close()
+
+
+def test_a_cancelled_write_leaves_nothing_behind(memory: Memory) -> None:
+    call = memory.call = get(1, [])
+    threading.Timer(0.2, lambda: setattr(call, "cancelled", True)).start()
+
+    def work(tx: Any) -> None:
+        tx.execute("UPDATE pages SET title = 'half done'")
+        tx.execute(LONG).fetchall()
+
+    with pytest.raises(Cancelled):
+        memory.db.write(work)
+    memory.call = None
+    assert memory.db.rows("SELECT 1 FROM pages WHERE title = 'half done'") == []
+    memory.close()
+
+
+def test_progress_rises_over_several_rounds_at_a_calm_pace() -> None:
+    sent: list[Any] = []
+    report = reporter(get(1, [], progressToken="t"), sent.append)
+    for _round in range(2):
+        for done in range(1001):
+            report(done, 1000, "Counting")
+    assert all(each["method"] == "notifications/progress" for each in sent)
+    values = [each["params"]["progress"] for each in sent]
+    assert values == sorted(set(values))
+    assert values[-1] == 2000
+    assert 1000 in values
+    assert len(values) < 50
+    assert sent[-1]["params"] == {
+        "progressToken": "t",
+        "progress": 2000,
+        "total": 2000,
+        "message": "Counting",
+    }
+
+
+@pytest.mark.parametrize("token", [None, True, 1.5, [], {}])
+def test_without_a_proper_token_there_is_no_progress(token: Any) -> None:
+    sent: list[Any] = []
+    reporter(get(1, [], progressToken=token), sent.append)(1, 1, "Counting")
+    assert sent == []
+
+
+def test_progress_is_where_a_cancelled_call_stops() -> None:
+    call = get(1, [])
+    report = reporter(call, [].append)
+    report(1, 2, "Counting")
+    call.cancelled = True
+    with pytest.raises(Cancelled):
+        report(2, 2, "Counting")
+
+
+def test_stopping_gives_up_what_waits(memory: Memory) -> None:
+    answers: list[Answer | None] = []
+    worker = working(memory, [])
+    started = time.monotonic()
+    for id in range(10):
+        worker.add(Call(Request(id, "resources/read", {"uri": "memory://index"}), answers.append))
+    worker.stop()
+    assert len(answers) == 10
+    assert time.monotonic() - started < 30
+
+
+def test_a_client_that_does_not_listen_any_more_ends_the_work_with_the_memory_closed(memory: Memory) -> None:
+    deserted = threading.Event()
+    connection = Connection("core")
+    connection.version = "2025-11-25"
+    worker = Worker(connection, memory, [].append, deserted.set)
+
+    def broken(_answer: Answer | None) -> None:
+        raise BrokenPipeError
+
+    worker.add(Call(Request(1, "tools/call", {"name": "memory_stats"}), broken))
+    assert deserted.wait(30)
+    assert memory._db is None
+
+
+def test_whoever_wants_debug_messages_gets_the_time_and_no_content(memory: Memory) -> None:
+    sent: list[Any] = []
+    worker = working(memory, sent, "debug")
+    worker.add(get(1, []))
+    worker.finish()
+    (message,) = sent
+    assert message["method"] == "notifications/message"
+    assert message["params"]["level"] == "debug"
+    assert set(message["params"]["data"]) == {"method", "succeeded", "ms"}
+    assert "alice" not in str(message)

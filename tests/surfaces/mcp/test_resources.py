@@ -1,0 +1,112 @@
+import pytest
+
+from quaid.brain import Brain
+from quaid.errors import InvalidArgument, InvalidSlug, NotFound, PageNotFound
+from quaid.formats import markdown
+from quaid.ops import gate
+from quaid.surfaces.mcp import resources
+
+
+def text(brain: Brain, uri: str) -> str:
+    (content,) = resources.read(brain, uri)["contents"]
+    assert content["uri"] == uri
+    assert content["mimeType"] == "text/markdown"
+    return str(content["text"])
+
+
+def add_pages(brain: Brain, count: int) -> None:
+    for number in range(count):
+        arguments = {"slug": f"concepts/c{number:04}", "content": f"# Concept {number}\n"}
+        gate.call(brain, gate.tool("memory_put"), arguments, "write")
+
+
+def test_a_page_reads_as_the_markdown_that_was_put(brain: Brain) -> None:
+    document = markdown.parse(text(brain, "memory://pages/people/alice"))
+    assert document.frontmatter["title"] == "Alice Berg"
+    assert document.frontmatter["tags"] == ["founder"]
+    assert "She prefers short calls." in document.truth
+    assert "Moved to Oslo." in document.timeline
+
+
+@pytest.mark.parametrize(
+    "slug", ["people%2Falice", "people/%61lice", "default::people/alice", "default%3A%3Apeople/alice"]
+)
+def test_addresses_are_decoded_and_may_name_the_collection(brain: Brain, slug: str) -> None:
+    assert "Alice Berg" in text(brain, f"memory://pages/{slug}")
+
+
+def test_the_index_groups_the_slugs_by_type(brain: Brain) -> None:
+    index = text(brain, "memory://index")
+    assert "Pages: 2" in index
+    assert "## company (1)\n\n- companies/river\n" in index
+    assert "## person (1)\n\n- people/alice\n" in index
+    assert text(brain, "memory://index/") == index
+
+
+def test_the_index_of_nothing_is_empty(brain: Brain) -> None:
+    brain.db.write(lambda tx: tx.execute("DELETE FROM pages"))
+    assert text(brain, "memory://index") == "# Index of the memory\n\nPages: 0\n"
+
+
+def test_reading_the_index_reports_progress(brain: Brain) -> None:
+    steps: list[tuple[int, int, str]] = []
+    brain.progress = lambda done, total, what: steps.append((done, total, what))
+    text(brain, "memory://index")
+    assert steps == [(2, 2, "Listing pages")]
+
+
+@pytest.mark.parametrize(
+    ("uri", "error"),
+    [
+        ("memory://pages/people/nobody", PageNotFound),
+        ("memory://pages/nowhere::people/alice", PageNotFound),
+        ("memory://pages/", InvalidSlug),
+        ("memory://pages/People/Alice", InvalidSlug),
+        ("memory://pages/../../etc/passwd", InvalidSlug),
+        ("memory://pages/people/alice?x=1", InvalidSlug),
+        ("memory://pages/people%00alice", InvalidArgument),
+        ("memory://pages/%ff", InvalidArgument),
+        ("memory://pages/%zz", InvalidSlug),
+        ("memory://else", NotFound),
+        ("file:///etc/passwd", NotFound),
+        ("", NotFound),
+    ],
+)
+def test_a_wrong_address_is_an_error_that_says_so(brain: Brain, uri: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        resources.read(brain, uri)
+
+
+def test_the_list_starts_with_the_index_and_describes_each_page(brain: Brain) -> None:
+    first, *pages = resources.listed(brain, None)["resources"]
+    assert first["uri"] == "memory://index"
+    alice = next(each for each in pages if each["name"] == "people/alice")
+    assert alice["uri"] == "memory://pages/people/alice"
+    assert alice["title"] == "Alice Berg"
+    assert alice["description"] == "Founder of River, lives in Oslo."
+    assert alice["annotations"]["lastModified"].startswith("2026-04-25T")
+
+
+def test_the_list_comes_in_portions_that_miss_no_page_even_while_pages_are_added(brain: Brain) -> None:
+    add_pages(brain, 150)
+    portion = resources.listed(brain, None)
+    seen = [each["uri"] for each in portion["resources"]]
+    assert len(seen) == 101
+    gate.call(brain, gate.tool("memory_put"), {"slug": "concepts/late", "content": "# Late"}, "write")
+    while "nextCursor" in portion:
+        portion = resources.listed(brain, portion["nextCursor"])
+        seen += [each["uri"] for each in portion["resources"]]
+    assert {f"memory://pages/concepts/c{number:04}" for number in range(150)} <= set(seen)
+    assert seen.count("memory://index") == 1
+
+
+@pytest.mark.parametrize(
+    "cursor", ["", "x", "after-0", "after--1", "after-1 ", "after-99999999999", "after-١"]
+)
+def test_a_cursor_that_we_did_not_give_is_refused(brain: Brain, cursor: str) -> None:
+    with pytest.raises(InvalidArgument, match="cursor"):
+        resources.listed(brain, cursor)
+
+
+def test_a_cursor_beyond_the_end_finds_nothing(brain: Brain) -> None:
+    assert resources.listed(brain, "after-5000") == {"resources": []}
