@@ -39,7 +39,12 @@ class SkillRecord(NamedTuple):
     text: str
 
 
-@op("owner", command="skills list", aliases={"skills": {}}, examples=("quaid skills", "quaid skills list --json"))
+@op(
+    "owner",
+    command="skills list",
+    aliases={"skills": {}},
+    examples=("quaid skills", "quaid skills list --json"),
+)
 def skills_list(brain: Brain) -> SkillsRecord:
     """List the skills in force, each with what it is for."""
     order = skills.layers(brain.settings.skill_folders)
@@ -48,12 +53,16 @@ def skills_list(brain: Brain) -> SkillsRecord:
 
 @op("owner", command="skills doctor", examples=("quaid skills doctor",))
 def skills_doctor(brain: Brain) -> SkillsDoctorRecord:
-    """Show every layer of skills in order, with hashes, shadowing and faults. Exits 1 when there is a fault."""
+    """Show every layer of skills in order, with hashes, shadowing and faults. Exits 1 on a fault."""
     order = skills.layers(brain.settings.skill_folders)
     return SkillsDoctorRecord(tuple(order), tuple(skills.resolved(order)), _problems(order))
 
 
-@op("owner", command="skills extract", examples=("quaid skills extract", "quaid skills extract --dir ./skills"))
+@op(
+    "owner",
+    command="skills extract",
+    examples=("quaid skills extract", "quaid skills extract --dir ./skills"),
+)
 def skills_extract(
     brain: Brain,
     dir: Annotated[str | None, Arg("The folder to write into; else ~/.quaid/skills.", path=True)] = None,
@@ -67,15 +76,21 @@ def skills_extract(
 
 
 @op("owner", command="skills show", examples=("quaid skills show setup",))
-def skills_show(brain: Brain, name: Annotated[str, Arg("The skill, as in setup.", positional=True)]) -> SkillRecord:
+def skills_show(
+    brain: Brain, name: Annotated[str, Arg("The skill, as in setup.", positional=True)]
+) -> SkillRecord:
     """Print the text of a skill, for an agent to read."""
     known = {skill.name: skill for skill in skills.found(brain.settings.skill_folders)}
     if name not in known:
         from quaid.ops.gate import nearest
 
-        raise NotFound(what="skill", name=name, hint=nearest(name, known) or " `quaid skills` lists them all.")
+        raise NotFound(
+            what="skill", name=name, hint=nearest(name, known) or " `quaid skills` lists them all."
+        )
     skill = known[name]
-    return SkillRecord(skill.name, skill.description, skill.origin, skill.path, skill.sha256, skills.text_of(skill))
+    return SkillRecord(
+        skill.name, skill.description, skill.origin, skill.path, skill.sha256, skills.text_of(skill)
+    )
 
 
 def _problems(order: list[Layer]) -> tuple[Problem, ...]:

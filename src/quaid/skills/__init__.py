@@ -44,10 +44,6 @@ class Extracted(NamedTuple):
     outcome: Literal["written", "replaced", "kept", "unchanged"]
 
 
-class _Unreadable(Exception):
-    """Why a file is no skill."""
-
-
 def layers(folders: Iterable[str]) -> list[Layer]:
     """Every layer in order, the embedded one first; a folder that is named twice counts once."""
     found = [_layer(EMBEDDED, os.path.dirname(os.path.abspath(__file__)))]
@@ -80,7 +76,7 @@ def text_of(skill: Skill) -> str:
 
 
 def extract(target: str, force: bool = False) -> list[Extracted]:
-    """Write the embedded skills into a folder. A file there that differs is the user's: it stays, unless forced."""
+    """Write the embedded skills into a folder. A file that differs is the user's and stays, unless forced."""
     planned = []
     for skill in found(()):
         path = os.path.join(target, skill.name, FILE_NAME)
@@ -95,7 +91,9 @@ def extract(target: str, force: bool = False) -> list[Extracted]:
 
 def _layer(origin: str, folder: str) -> Layer:
     try:
-        names = sorted(entry.name for entry in os.scandir(folder) if not entry.name.startswith(".") and entry.is_dir())
+        names = sorted(
+            entry.name for entry in os.scandir(folder) if not entry.name.startswith(".") and entry.is_dir()
+        )
     except FileNotFoundError:
         return Layer(origin, folder, False, (), ())
     except OSError as error:
@@ -106,32 +104,34 @@ def _layer(origin: str, folder: str) -> Layer:
         path = os.path.join(folder, name, FILE_NAME)
         if not os.path.lexists(path):
             continue  # a folder of something else
-        try:
-            data = _read(path)
-            facts = _front_matter(data.decode())
-        except _Unreadable as error:
-            problems.append(Problem(path, str(error)))
-        except UnicodeDecodeError as error:
-            problems.append(Problem(path, f"is not UTF-8 text (byte {error.start}), so it is left out"))
-        else:
-            digest = hashlib.sha256(data).hexdigest()
-            skills.append(Skill(name, facts.get("description", ""), origin, path, digest, ()))
-            problems += [Problem(path, text) for text in _faults(name, facts)]
+        data = _read(path)
+        if isinstance(data, Problem):
+            problems.append(data)
+            continue
+        facts = _front_matter(data.decode())
+        digest = hashlib.sha256(data).hexdigest()
+        skills.append(Skill(name, facts.get("description", ""), origin, path, digest, ()))
+        problems += [Problem(path, fault) for fault in _faults(name, facts)]
     return Layer(origin, folder, True, tuple(skills), tuple(problems))
 
 
-def _read(path: str) -> bytes:
+def _read(path: str) -> bytes | Problem:
+    """The bytes of a text, or why there are none."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise _Unreadable("is not a plain file, so it is left out")
+            return Problem(path, "is not a plain file, so it is left out")
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise _Unreadable(f"cannot be read ({error.strerror}), so it is left out") from None
+        return Problem(path, f"cannot be read ({error.strerror}), so it is left out")
     if len(data) > MAX_BYTES:
-        raise _Unreadable(f"is larger than {MAX_BYTES:,} bytes, so it is left out")
+        return Problem(path, f"is larger than {MAX_BYTES:,} bytes, so it is left out")
     if not data.strip():
-        raise _Unreadable("is empty, so it is left out")
+        return Problem(path, "is empty, so it is left out")
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return Problem(path, f"is not UTF-8 text (byte {error.start}), so it is left out")
     return data
 
 
