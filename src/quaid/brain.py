@@ -11,6 +11,9 @@ from types import TracebackType
 from quaid.config import Settings
 from quaid.core import dates, ids
 from quaid.store.db import Database
+from quaid.store.opening import SCHEMA_VERSION, sqlite_version
+
+__all__ = ["SCHEMA_VERSION", "Brain", "Progress", "no_progress", "sqlite_version"]
 
 Progress = Callable[[int, int, str], None]
 

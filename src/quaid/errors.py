@@ -195,3 +195,9 @@ class FileTrouble(QuaidError):
     """{path}: {problem}."""
 
     code, exit_status, http_status, rpc_code = "file_trouble", 5, 500, -32011
+
+
+class Defect(QuaidError):
+    """Quaid itself failed ({problem}). That is a bug: please report it. QUAID_TRACE=1 shows where."""
+
+    code, exit_status, http_status, rpc_code = "defect", 70, 500, -32603

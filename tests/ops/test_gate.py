@@ -75,7 +75,7 @@ def test_a_wrong_argument_is_named(arguments: dict[str, Any], name: str) -> None
 
 
 def test_a_misspelt_argument_gets_the_nearest_name() -> None:
-    with pytest.raises(InvalidArgument, match="Did you mean 'count'"):
+    with pytest.raises(InvalidArgument, match="did you mean 'count'"):
         check(text="a", cuont=5)
 
 

@@ -59,7 +59,7 @@ def check(operation: Op, arguments: Mapping[str, Any], scope: Scope) -> dict[str
     params = {param.name: param for param in operation.params}
     for name in arguments:
         if name not in params:
-            raise InvalidArgument(name=name, problem=f"{operation.tool} has no such argument{nearest(name, params)}")
+            raise InvalidArgument(name=name, problem=f"{operation.tool} has no such argument{aside(name, params)}")
     checked: dict[str, Any] = {}
     for name, param in params.items():
         value = arguments.get(name)
@@ -82,6 +82,12 @@ def nearest(name: str, known: Mapping[str, Any]) -> str:
 
     close = get_close_matches(name, known, n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def aside(name: str, known: Mapping[str, Any]) -> str:
+    """The same hint for the middle of a sentence."""
+    hint = nearest(name, known).strip()
+    return f" ({hint[0].lower()}{hint[1:]})" if hint else ""
 
 
 def _find(key: str) -> Op:

@@ -318,6 +318,8 @@ def _edit(
 
 
 def _whole(address: str, content: str, old: Stored | None) -> Page:
+    if not content.strip():
+        raise InvalidArgument(name="content", problem="is empty; a page needs text")
     document = markdown.parse(content)
     before = old.frontmatter if old else {}
     if document.problem and document.frontmatter != before:

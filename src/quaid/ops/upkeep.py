@@ -7,7 +7,7 @@ from quaid.brain import Brain
 from quaid.errors import InvalidArgument, NotFound
 from quaid.ops.register import Arg, op
 from quaid.store import settings, upkeep
-from quaid.store.upkeep import Compacted, Stats, Violation
+from quaid.store.upkeep import BackedUp, Compacted, Stats, Violation
 
 # Settings that a person may change: the values allowed, or int for a positive whole number.
 SETTINGS: dict[str, tuple[str, ...] | type[int]] = {
@@ -24,11 +24,6 @@ class ValidateRecord(NamedTuple):
     @property
     def exit_status(self) -> int:
         return 1 if self.violations else 0
-
-
-class BackupRecord(NamedTuple):
-    path: str
-    size: int
 
 
 class Setting(NamedTuple):
@@ -85,11 +80,9 @@ def compact(brain: Brain) -> Compacted:
 @op("owner", examples=("quaid backup ~/memory-2026-04-25.db",))
 def backup(
     brain: Brain, file: Annotated[str, Arg("The file to make; it must not exist.", positional=True, path=True)]
-) -> BackupRecord:
+) -> BackedUp:
     """Copy the memory into a new file while others read and write."""
-    target = os.path.join(brain.settings.cwd, os.path.expanduser(file))
-    upkeep.backup(brain.db, target)
-    return BackupRecord(target, os.path.getsize(target))
+    return upkeep.backup(brain.db, os.path.join(brain.settings.cwd, os.path.expanduser(file)))
 
 
 @op("owner", command="config get", examples=("quaid config get default_token_budget",))

@@ -8,18 +8,21 @@ import os
 import sys
 from typing import Any
 
-from quaid.errors import QuaidError
+from quaid.errors import Defect, FileTrouble, QuaidError
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command line and return its exit status."""
     words = sys.argv[1:] if argv is None else argv
     as_json = "--json" in words
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # consoles with another code page must not stop a page from showing
             stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
     try:
-        return _run(words)
+        status = _run(words)
+        sys.stdout.flush()
+        return status
     except QuaidError as error:
         _complain(error, as_json)
         return error.exit_status
@@ -28,8 +31,30 @@ def main(argv: list[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         # The reader went away (`quaid list | head`). Point stdout elsewhere so that exit stays quiet.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
+    except OSError as error:
+        _drop_output()
+        trouble = FileTrouble(path=error.filename or "standard output", problem=error.strerror or str(error))
+        _complain(trouble, as_json)
+        return trouble.exit_status
+    except Exception as error:
+        if "QUAID_TRACE" in os.environ:
+            raise
+        defect = Defect(problem=f"{type(error).__name__}: {error}")
+        _complain(defect, as_json)
+        return defect.exit_status
+
+
+def _open_streams() -> None:
+    """A stream that the caller closed reads as empty and swallows what is written."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+
+
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(words: list[str]) -> int:
@@ -49,16 +74,15 @@ def _run(words: list[str]) -> int:
 
 
 def _operation(line: Any) -> int:
-    from quaid import config
     from quaid.brain import Brain
     from quaid.ops import gate, index
     from quaid.surfaces.cli import arguments, progress
+    from quaid.surfaces.cli.local import settings_of
 
     operation = gate.command(line.command)
     given = arguments.parse(line.rest, operation.params)
     given.update(index.ALIASES.get(line.command, {}))
-    settings = config.read(line.db, os.environ, os.getcwd())
-    with Brain(settings, progress=progress.reporter(line.as_json)) as brain:
+    with Brain(settings_of(line), progress=progress.reporter(line.as_json)) as brain:
         record = gate.call(brain, operation, given, "owner")
     _show(record, line.as_json)
     return int(getattr(record, "exit_status", 0))
@@ -95,4 +119,4 @@ def _complain(error: QuaidError, as_json: bool) -> None:
         body = {"code": error.code, "message": str(error), **error.facts}
         print(json.dumps({"error": body}, ensure_ascii=False, default=str), file=sys.stderr)
     else:
-        print(f"quaid: {_harmless(str(error))}", file=sys.stderr)
+        print(f"quaid: {_harmless(' '.join(str(error).splitlines()))}", file=sys.stderr)

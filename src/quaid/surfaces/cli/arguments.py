@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from quaid.errors import FileTrouble, InvalidArgument, TooLarge
-from quaid.ops.gate import MAX_TEXT, nearest
+from quaid.ops.gate import MAX_TEXT, aside
 from quaid.ops.register import Param
 
 
@@ -65,7 +65,8 @@ def _command(words: list[str]) -> tuple[str, list[str]]:
     if words[0].startswith("-"):
         return {"--version": "version"}.get(words[0], words[0]), words[1:]
     two = " ".join(words[:2])
-    if two in index.COMMANDS:
+    is_group = any(each.startswith(words[0] + " ") for each in index.COMMANDS)
+    if len(words) > 1 and is_group and not words[1].startswith("-"):
         return two, words[2:]
     return words[0], words[1:]
 
@@ -87,7 +88,7 @@ def parse(words: Sequence[str], params: Sequence[Param]) -> dict[str, Any]:
             continue
         name, equals, value = word.partition("=")
         if name not in flags:
-            raise InvalidArgument(name=name, problem=f"there is no such option.{nearest(name, flags)}".rstrip("."))
+            raise InvalidArgument(name=name, problem=f"there is no such option{aside(name, flags)}")
         param = flags[name]
         if param.kind == "boolean" and not equals:
             given[param.name] = True
@@ -168,7 +169,7 @@ def _text_of(name: str) -> str:
         raise FileTrouble(path=name, problem=f"cannot be read: {error.strerror}") from None
     if len(data) > MAX_TEXT:
         size = len(data) if name == "-" else os.path.getsize(os.path.expanduser(name))
-        raise TooLarge(what=name, size=size, limit=MAX_TEXT)
+        raise TooLarge(what="Standard input" if name == "-" else name, size=size, limit=MAX_TEXT)
     try:
         return data.decode()
     except UnicodeDecodeError as error:

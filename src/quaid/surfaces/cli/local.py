@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import quaid
 from quaid import config
-from quaid.brain import Brain
-from quaid.errors import AlreadyExists, InvalidArgument
+from quaid.brain import SCHEMA_VERSION, Brain, sqlite_version
+from quaid.errors import AlreadyExists, FileTrouble, InvalidArgument
 from quaid.ops.register import Arg, Param
 from quaid.surfaces.cli import arguments
 from quaid.surfaces.cli.arguments import Line
@@ -29,7 +29,11 @@ def _param(name: str, help: str, *, required: bool = False, positional: bool = T
 
 
 def settings_of(line: Line) -> config.Settings:
-    return config.read(line.db, os.environ, os.getcwd())
+    try:
+        cwd = os.getcwd()
+    except FileNotFoundError:
+        raise FileTrouble(path="The current folder", problem="is no longer there; go to another one") from None
+    return config.read(line.db, os.environ, cwd)
 
 
 def _init(line: Line) -> int:
@@ -56,13 +60,9 @@ def _init(line: Line) -> int:
 
 def _version(line: Line) -> int:
     arguments.parse(line.rest, ())
-    import apsw
-
-    from quaid.store.db import SCHEMA_VERSION
-
     facts = {
         "quaid": quaid.__version__,
-        "sqlite": apsw.sqlite_lib_version(),
+        "sqlite": sqlite_version(),
         "schema": SCHEMA_VERSION,
         "python": sys.version.split()[0],
         "memory": settings_of(line).db_path,

@@ -7,6 +7,7 @@ from quaid.ops import gate, index
 from quaid.ops.register import ROOMS, Param
 
 WIDTH = 100
+COLUMN = 17  # where the overview's second column begins
 TITLES = {
     "pages": "Pages",
     "search": "Finding",
@@ -34,10 +35,11 @@ def overview() -> str:
     """The first page: every command with a line."""
     from quaid.surfaces.cli.local import COMMANDS
 
-    parts = [HEAD, "Start here\n", *_rows([(name, each.summary) for name, each in COMMANDS.items()]), "\n"]
+    first = [(name, each.summary) for name, each in COMMANDS.items()]
+    parts = [HEAD, "Start here\n", *_rows(first, COLUMN), "\n"]
     for room in ROOMS:
         rows = [(name, text) for name, (key, text) in index.COMMANDS.items() if key.startswith(room + ".")]
-        parts += [TITLES[room], "\n", *_rows(rows), "\n"]
+        parts += [TITLES[room], "\n", *_rows(rows, COLUMN), "\n"]
     return "".join([*parts, OPTIONS])
 
 
@@ -99,8 +101,8 @@ def _default(param: Param) -> str:
     return f" [{param.default}]" if param.default not in (None, "", False, ()) else ""
 
 
-def _rows(rows: Sequence[tuple[str, str]]) -> list[str]:
-    column = min(34, max((len(name) for name, _ in rows), default=0)) + 2
+def _rows(rows: Sequence[tuple[str, str]], column: int = 0) -> list[str]:
+    column = column or min(34, max((len(name) for name, _ in rows), default=0)) + 2
     lines: list[str] = []
     for name, text in rows:
         wrapped = _wrap(text, WIDTH - column - 2)

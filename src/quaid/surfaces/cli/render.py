@@ -91,13 +91,12 @@ def _search(record: Any) -> str:
 
 def _stats(record: Any) -> str:
     rows = [("pages", f"{record.pages:,}")]
-    rows += [(f"  {name}", f"{count:,}") for name, count in record.by_type]
-    for name in ("links", "tags", "timeline_entries", "raw_data", "assertions", "contradictions", "gaps", "imports"):
+    rows += [(f"  {name}", f"{count:,}") for name, count in record.pages_by_type.items()]
+    for name in ("links", "tags", "timeline_entries", "raw_data", "contradictions", "gaps", "imports"):
         rows.append((name.replace("_", " "), f"{getattr(record, name):,}"))
-    model = f" ({record.embedding_model})" if record.embedding_model else ""
-    rows.append(("embeddings", f"{record.embeddings:,} chunks{model}"))
-    rows.append(("size", f"{_size(record.db_bytes)} and {_size(record.wal_bytes)} of log"))
-    rows.append(("newest change", record.newest or "none"))
+    rows.append(("embeddings", f"{record.chunks:,} chunks{f' ({record.model})' if record.model else ''}"))
+    rows.append(("size", f"{_size(record.size)} and {_size(record.wal_size)} of log"))
+    rows.append(("newest change", record.updated_at or "none"))
     rows.append(("schema", str(record.schema_version)))
     rows.append(("memory", record.path))
     return _table(rows)
@@ -108,8 +107,7 @@ def _validate(record: Any) -> str:
     if not record.violations:
         return f"All is well: {checked}"
     lines = [f"{each.check}: {each.where}: {each.problem}" for each in record.violations]
-    count = len(record.violations)
-    return "\n".join([*lines, f"{count:,} problem{'' if count == 1 else 's'} in: {checked}"])
+    return "\n".join([*lines, f"{_count(len(record.violations), 'problem')} in: {checked}"])
 
 
 def _compacted(record: Any) -> str:
@@ -131,6 +129,85 @@ def _setting(record: Any) -> str:
 
 def _settings(record: Any) -> str:
     return _table([(each.key, _cut(" ".join(each.value.split()), WIDTH)) for each in record.settings])
+
+
+def _imported(record: Any) -> str:
+    report, seen = record.report, record.report.files_seen
+    if not seen:
+        return f"{report.folder} holds no files."
+    lines = [f"{report.folder}: {_count(seen, 'file')}"]
+    told = {
+        "new": "new pages",
+        "changed": "changed pages",
+        "unchanged": "unchanged",
+        "edited": "unchanged, edited here since: left alone",
+        "conflict": "in conflict: left as they are here",
+        "too_large": "too large",
+        "special": "kept, but no pages (index, schema, README)",
+        "sidecar": "sidecars of raw data",
+        "left_out": "left out",
+    }
+    lines += [f"  {report.outcomes[name]:>7,}  {text}" for name, text in told.items() if report.outcomes[name]]
+    lines += [f"{'':11}{count:>7,}  {reason}" for reason, count in report.left_out.items()]
+    lines += [f"{each.path}: {each.note}" for each in report.notes]
+    lines += [f"{each.path}: changed here and there; to take the file: {each.remedy}" for each in report.conflicts]
+    if report.gone:
+        lines.append(f"{_count(len(report.gone), 'file')} of the last import are gone; their pages stay")
+    if report.import_id is None:
+        return "\n".join([*lines, f"Nothing was changed ({record.cpu_seconds:.2f} s CPU)"])
+    kinds = ", ".join(f"{count:,} {name}" for name, count in report.types.items())
+    lines.append(f"types: {kinds or 'none'}")
+    lines.append(f"tags: {report.tags:,}, timeline entries: {report.timeline_entries:,}, raw data: {report.raw_data:,}")
+    return "\n".join([*lines, f"Import {report.import_id} done ({record.cpu_seconds:.2f} s CPU)"])
+
+
+def _exported(record: Any) -> str:
+    what = f"the files of import {record.import_id}" if record.import_id else f"{_count(record.pages, 'page')}"
+    return f"Wrote {what} to {record.folder}: {_count(record.files, 'file')}, {_size(record.bytes)}"
+
+
+def _imports(record: Any) -> str:
+    if not record.imports:
+        return "Nothing was imported yet."
+    return _table(
+        [(each.import_id, each.created_at, f"{_count(each.page_count, 'page')}", each.source_dir)
+         for each in record.imports]
+    )
+
+
+def _skills(record: Any) -> str:
+    rows = [(each.name, each.description) for each in record.skills]
+    return "\n".join([_table(rows), *_faults(record.problems)]) if rows else "\n".join(_faults(record.problems))
+
+
+def _skills_doctor(record: Any) -> str:
+    lines = []
+    for number, layer in enumerate(record.layers, 1):
+        state = _count(len(layer.skills), "skill") if layer.present else "not there"
+        origin = "" if layer.origin == layer.path else f" ({layer.origin})"
+        lines.append(f"{number}. {layer.path}{origin}: {state}")
+        lines += [f"     {each.name}  {each.sha256[:12]}" for each in layer.skills]
+    lines.append("In force:")
+    for each in record.skills:
+        shadows = f", shadows {', '.join(each.shadows)}" if each.shadows else ""
+        lines.append(f"     {each.name}  {each.sha256[:12]}  {each.path}{shadows}")
+    return "\n".join([*lines, *_faults(record.problems)])
+
+
+def _faults(problems: Sequence[Any]) -> list[str]:
+    return [f"{each.path}: {each.problem}" for each in problems]
+
+
+def _skills_extract(record: Any) -> str:
+    return "\n".join(f"{each.outcome:9} {each.path}" for each in record.skills)
+
+
+def _skill(record: Any) -> str:
+    return str(record.text)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
@@ -178,7 +255,14 @@ RENDERERS: dict[str, Callable[[Any], str]] = {
     "Stats": _stats,
     "ValidateRecord": _validate,
     "Compacted": _compacted,
-    "BackupRecord": _backup,
+    "BackedUp": _backup,
     "Setting": _setting,
     "SettingsRecord": _settings,
+    "ImportRecord": _imported,
+    "ExportReport": _exported,
+    "ImportsRecord": _imports,
+    "SkillsRecord": _skills,
+    "SkillsDoctorRecord": _skills_doctor,
+    "SkillsExtractRecord": _skills_extract,
+    "SkillRecord": _skill,
 }

@@ -1,0 +1,218 @@
+"""Operations on pages, called through the gate as every surface calls them."""
+
+from typing import Any
+
+import pytest
+
+from quaid.brain import Brain
+from quaid.errors import (
+    InvalidArgument,
+    InvalidDate,
+    InvalidFrontMatter,
+    InvalidSlug,
+    InvalidType,
+    NotAllowed,
+    PageNotFound,
+    VersionConflict,
+)
+from quaid.ops import gate
+from quaid.ops.register import Scope
+
+ALICE = """---
+title: Alice Example
+type: person
+tags: [infra, ops]
+linkedin: alice-x
+---
+# Alice Example
+
+> Founder of River.
+
+## State
+
+Lives in Oslo.
+
+---
+
+## Timeline
+
+- **2026-04-14** | meeting — Met at a demo day.
+- **2026-04-22** | email — Replied.
+"""
+
+
+def call(brain: Brain, tool: str, scope: Scope = "write", **arguments: Any) -> Any:
+    return gate.call(brain, gate.tool("memory_" + tool), arguments, scope)
+
+
+@pytest.fixture
+def alice(brain: Brain) -> Brain:
+    call(brain, "put", slug="people/alice", content=ALICE)
+    return brain
+
+
+def test_a_page_comes_back_as_it_was_put(alice: Brain) -> None:
+    page = call(alice, "get", slug="people/alice")
+    assert page.title == "Alice Example"
+    assert page.type == "person"
+    assert page.summary == "Founder of River."
+    assert page.compiled_truth.startswith("# Alice Example\n\n> Founder")
+    assert page.timeline.startswith("## Timeline")
+    assert page.frontmatter["linkedin"] == "alice-x"
+    assert page.tags == ("infra", "ops")
+    assert (page.wing, page.version) == ("people", 1)
+
+
+def test_front_matter_overrides_wing_and_room(brain: Brain) -> None:
+    call(brain, "put", slug="people/bo", content="---\nwing: friends\nroom: climbing\n---\n# Bo")
+    page = call(brain, "get", slug="people/bo")
+    assert (page.wing, page.room) == ("friends", "climbing")
+
+
+def test_the_same_page_again_changes_nothing(alice: Brain) -> None:
+    again = call(alice, "put", slug="people/alice", content=ALICE, expected_version=1)
+    assert (again.changed, again.version) == (False, 1)
+
+
+def test_a_stale_version_is_refused_with_the_current_one(alice: Brain) -> None:
+    call(alice, "put", slug="people/alice", content="# New", expected_version=1)
+    with pytest.raises(VersionConflict) as caught:
+        call(alice, "put", slug="people/alice", content="# Other", expected_version=1)
+    assert caught.value.facts["current_version"] == 2
+    assert call(alice, "get", slug="people/alice").compiled_truth == "# New"
+
+
+def test_an_agent_cannot_overwrite_what_it_did_not_read(alice: Brain) -> None:
+    with pytest.raises(VersionConflict):
+        call(alice, "put", slug="people/alice", content="# Other")
+
+
+def test_the_owner_may_write_without_a_version(alice: Brain) -> None:
+    assert call(alice, "put", "owner", slug="people/alice", content="# Other").version == 2
+
+
+def test_parts_change_only_what_they_name(alice: Brain) -> None:
+    before = call(alice, "get", slug="people/alice")
+    call(alice, "put", slug="people/alice", compiled_truth="# Alice\n\nIn Rome.", expected_version=1)
+    call(alice, "put", slug="people/alice", timeline_append="- **2026-05-01** — Moved.", expected_version=2)
+    call(alice, "put", slug="people/alice", frontmatter={"linkedin": None, "score": 3}, expected_version=3)
+    after = call(alice, "get", slug="people/alice")
+    assert after.compiled_truth == "# Alice\n\nIn Rome."
+    assert after.timeline == before.timeline + "\n- **2026-05-01** — Moved."
+    assert after.frontmatter == {"title": "Alice Example", "type": "person", "tags": ["infra", "ops"], "score": 3}
+    assert after.version == 4
+
+
+def test_a_part_makes_a_new_page(brain: Brain) -> None:
+    assert call(brain, "put", slug="concepts/tides", compiled_truth="# Tides").created
+
+
+def test_truth_is_dated_apart_from_the_timeline(alice: Brain) -> None:
+    before = call(alice, "get", slug="people/alice")
+    call(alice, "put", slug="people/alice", timeline_append="- **2026-05-01** — Moved.", expected_version=1)
+    after = call(alice, "get", slug="people/alice")
+    assert after.truth_updated_at == before.truth_updated_at
+    assert after.timeline_updated_at > before.timeline_updated_at
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"slug": "People/Alice", "content": "x"}, InvalidSlug),
+        ({"slug": "../etc", "content": "x"}, InvalidSlug),
+        ({"slug": "a", "content": "---\ntype: spaceship\n---\nx"}, InvalidType),
+        ({"slug": "a", "content": "---\ntype: [x]\n---\nx"}, InvalidType),
+        ({"slug": "a", "content": "---\na: [\n---\nx"}, InvalidFrontMatter),
+        ({"slug": "a"}, InvalidArgument),
+        ({"slug": "a", "content": ""}, InvalidArgument),
+        ({"slug": "a", "content": " \n"}, InvalidArgument),
+        ({"slug": "a", "content": "x", "compiled_truth": "y"}, InvalidArgument),
+        ({"slug": "a", "compiled_truth": "one\n\n---\n\ntwo"}, InvalidArgument),
+        ({"slug": "a", "content": "x", "expected_version": 3}, VersionConflict),
+    ],
+)
+def test_a_wrong_put_leaves_no_page(brain: Brain, arguments: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        call(brain, "put", **arguments)
+    assert call(brain, "list").total == 0
+
+
+def test_a_foreign_type_that_was_there_before_may_stay(brain: Brain) -> None:
+    with pytest.raises(InvalidType):
+        call(brain, "put", slug="a", content="---\ntype: docs\n---\nx")
+
+
+def test_an_unknown_page_gets_the_nearest_name(alice: Brain) -> None:
+    with pytest.raises(PageNotFound, match="people/alice"):
+        call(alice, "get", slug="people/alcie")
+
+
+def test_tags_live_in_the_front_matter(alice: Brain) -> None:
+    added = call(alice, "tag", slug="people/alice", tag="#Founder", page_version=1)
+    assert (added.tags, added.version) == (("infra", "ops", "founder"), 2)
+    assert call(alice, "get", slug="people/alice").frontmatter["tags"] == ["infra", "ops", "founder"]
+    removed = call(alice, "tag", slug="people/alice", tag="infra", remove=True, page_version=2)
+    assert call(alice, "tags", slug="people/alice").tags == removed.tags == ("ops", "founder")
+
+
+def test_a_tag_that_is_there_already_changes_nothing(alice: Brain) -> None:
+    again = call(alice, "tag", slug="people/alice", tag="ops", page_version=1)
+    assert (again.changed, again.version) == (False, 1)
+
+
+def test_pages_are_listed_by_type_tag_and_wing(alice: Brain) -> None:
+    call(alice, "put", slug="companies/river", content="# River")
+    assert [page.slug for page in call(alice, "list").pages] == ["companies/river", "people/alice"]
+    assert [page.slug for page in call(alice, "list", type="person").pages] == ["people/alice"]
+    assert [page.slug for page in call(alice, "list", tag="infra").pages] == ["people/alice"]
+    assert [page.slug for page in call(alice, "list", wing="companies").pages] == ["companies/river"]
+    assert [page.slug for page in call(alice, "list", sort="title", limit=1).pages] == ["people/alice"]
+    assert call(alice, "list", limit=1, offset=1).total == 2
+
+
+def test_listing_by_an_unknown_type_names_the_known_ones(brain: Brain) -> None:
+    with pytest.raises(InvalidType, match="person"):
+        call(brain, "list", type="persn")
+
+
+def test_the_timeline_is_newest_first_and_takes_an_entry_once(alice: Brain) -> None:
+    first = call(alice, "timeline_add", slug="people/alice", date="2026-05-01", summary="Moved", page_version=1)
+    again = call(alice, "timeline_add", slug="people/alice", date="2026-05-01", summary="Moved", page_version=2)
+    assert (first.added, again.added, again.version) == (True, False, 2)
+    shown = call(alice, "timeline", slug="people/alice")
+    assert [entry.date for entry in shown.entries] == ["2026-05-01", "2026-04-22", "2026-04-14"]
+    assert "- **2026-05-01** — Moved" in call(alice, "get", slug="people/alice").timeline
+    assert call(alice, "timeline", slug="people/alice", limit=1).total == 3
+
+
+def test_a_bad_date_is_refused(alice: Brain) -> None:
+    with pytest.raises(InvalidDate):
+        call(alice, "timeline_add", slug="people/alice", date="2026-02-30", summary="x", page_version=1)
+
+
+def test_raw_data_is_kept_beside_the_page(alice: Brain) -> None:
+    written = call(alice, "raw", slug="people/alice", source="crm", data={"id": 7}, page_version=1)
+    assert (written.written, written.version) == (True, 2)
+    assert call(alice, "raw", slug="people/alice").data[0].data == {"id": 7}
+    assert call(alice, "raw", slug="people/alice", source="other").data == ()
+    with pytest.raises(VersionConflict):
+        call(alice, "raw", slug="people/alice", source="crm", data={"id": 8}, page_version=1)
+    with pytest.raises(InvalidArgument):
+        call(alice, "raw", slug="people/alice", data={"id": 8}, page_version=2)
+
+
+def test_a_reader_cannot_write(alice: Brain) -> None:
+    with pytest.raises(NotAllowed):
+        call(alice, "put", "read", slug="x", content="y")
+
+
+def test_search_finds_what_was_put(alice: Brain) -> None:
+    call(alice, "put", slug="companies/river", content="# River\n\nTidal batteries.")
+    assert [hit.slug for hit in call(alice, "search", query="tidal battery").hits] == ["companies/river"]
+    assert [hit.slug for hit in call(alice, "search", query="river", type="person").hits] == ["people/alice"]
+    assert call(alice, "search", query="").hits == ()
+
+
+def test_stats_count_what_there_is(alice: Brain) -> None:
+    stats = call(alice, "stats")
+    assert (stats.pages, stats.pages_by_type, stats.tags, stats.timeline_entries) == (1, {"person": 1}, 2, 2)

@@ -1,0 +1,81 @@
+"""Words of a command line to arguments."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quaid.errors import FileTrouble, InvalidArgument, TooLarge
+from quaid.ops import gate
+from quaid.surfaces.cli import arguments
+
+
+def parse(line: list[str]) -> dict[str, Any]:
+    split = arguments.split(line)
+    return arguments.parse(split.rest, gate.command(split.command).params)
+
+
+def test_options_for_every_command_may_stand_anywhere() -> None:
+    for line in (["--db", "x.db", "--json", "get", "a"], ["get", "a", "--json", "--db=x.db"]):
+        split = arguments.split(line)
+        assert (split.command, split.rest, split.db, split.as_json) == ("get", ["a"], "x.db", True)
+
+
+def test_a_command_may_have_two_words() -> None:
+    assert arguments.split(["config", "get", "version"])[:2] == ("config get", ["version"])
+    assert arguments.split(["config"])[:2] == ("config", [])
+
+
+def test_a_search_needs_no_quotes() -> None:
+    assert parse(["search", "river", "ai", "--limit", "3"]) == {"query": "river ai", "limit": 3}
+
+
+def test_what_follows_two_dashes_is_no_option() -> None:
+    assert parse(["search", "--", "--limit", "3"]) == {"query": "--limit 3"}
+
+
+def test_values_may_be_joined_by_an_equals_sign() -> None:
+    assert parse(["list", "--type=person", "--limit=5"]) == {"type": "person", "limit": 5}
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (["get"], "SLUG: is missing"),
+        (["get", "a", "b"], "'b': is one word too many"),
+        (["list", "--limti", "5"], "did you mean '--limit'"),
+        (["list", "--limit"], "--limit: needs a value"),
+        (["list", "--limit", "five"], "must be a whole number"),
+        (["raw", "a", "--data", "{"], "must be JSON"),
+    ],
+)
+def test_a_wrong_word_is_named(line: list[str], says: str) -> None:
+    with pytest.raises(InvalidArgument, match=says.replace("[", "\\[")):
+        parse(line)
+
+
+def test_bytes_that_are_no_text_become_replacement_characters() -> None:
+    assert parse(["search", "caf\udce9"]) == {"query": "caf?"}
+
+
+def test_a_page_is_read_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# Ä", encoding="utf-8")
+    assert parse(["put", "a", str(tmp_path / "a.md")]) == {"slug": "a", "content": "# Ä"}
+
+
+def test_a_page_is_read_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"# From stdin")))
+    assert parse(["put", "a"])["content"] == "# From stdin"
+    assert "content" not in parse(["put", "a", "--compiled-truth", "x"])
+
+
+def test_a_file_that_is_no_page_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "big").write_bytes(b"x" * (gate.MAX_TEXT + 1))
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(TooLarge):
+        parse(["put", "a", str(tmp_path / "big")])
+    with pytest.raises(FileTrouble, match="not UTF-8"):
+        parse(["put", "a", str(tmp_path / "binary")])
+    with pytest.raises(FileTrouble, match="cannot be read"):
+        parse(["put", "a", str(tmp_path / "missing")])

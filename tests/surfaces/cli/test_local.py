@@ -1,0 +1,28 @@
+"""What is not an operation, and the help that walks the register."""
+
+import pytest
+
+from quaid.ops import index
+from quaid.surfaces.cli import main, manual
+from quaid.surfaces.cli.local import COMMANDS
+
+
+def test_the_commands_that_are_no_operations_are_these() -> None:
+    assert list(COMMANDS) == ["init", "serve", "call", "pipe", "version", "--tools-json"]
+
+
+def test_the_overview_names_every_command() -> None:
+    shown = manual.overview()
+    assert [name for name in [*COMMANDS, *index.COMMANDS] if f"  {name} " not in shown] == []
+
+
+@pytest.mark.parametrize("name", manual.page_names())
+def test_every_command_has_a_page(name: str) -> None:
+    shown = manual.page(name)
+    assert shown.startswith(("Usage: quaid " + name, f"quaid {name}\n"))
+    assert max(len(line) for line in shown.splitlines() if not line.startswith("  quaid")) <= manual.WIDTH
+
+
+def test_help_of_an_unknown_command_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", "serach"]) == 2
+    assert "Did you mean 'search'" in capsys.readouterr().err
