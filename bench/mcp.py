@@ -195,7 +195,7 @@ def visit(command: list[str], lines: list[bytes]) -> Cost:
 
 
 def resident(pid: int) -> int:
-    """Bytes that a process holds in memory. (Its peak, as wait4 tells it, may be ours from before the exec.)"""
+    """Bytes that a process holds in memory. (The peak that wait4 tells may be ours, from before the exec.)"""
     try:
         with open(f"/proc/{pid}/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -39,7 +39,9 @@ def main() -> None:
         built = build_cpu(os.path.join(folder, "memory.db"), texts)
         bare = bare_cpu(os.path.join(folder, "bare.db"), texts)
         rows.append(("building, quaid", f"{built:.1f} s", "", ""))
-        rows.append(("building, bare FTS5 inserts", f"{bare:.1f} s", f"{built / bare:.2f}", verdict(built / bare, 2)))
+        rows.append(
+            ("building, bare FTS5 inserts", f"{bare:.1f} s", f"{built / bare:.2f}", verdict(built / bare, 2))
+        )
         with Database.open(os.path.join(folder, "memory.db"), NOW) as db:
             rows += asking(db, texts)
     rows += locomo()
@@ -142,7 +144,9 @@ def questions(texts: list[Page], *, rare: float, filtered: float) -> list[Questi
         ]
         filters: dict[str, str] = {}
         if rng.random() < filtered:
-            filters = rng.choice([{"type": page.type}, {"wing": page.wing}, {"tag": (*page.tags, "tag-3")[0]}])
+            filters = rng.choice(
+                [{"type": page.type}, {"wing": page.wing}, {"tag": (*page.tags, "tag-3")[0]}]
+            )
         found.append(Question(" ".join(chosen), filters))
     return found
 
@@ -160,14 +164,29 @@ def asking(db: Database, texts: list[Page]) -> list[tuple[str, ...]]:
             ranked: list[tuple[str, Any]] = []
             with recorded(db, ranked):
                 search_words.search(db, question.text, limit=LIMIT, **question.filters)
-            taken.append(cpu(lambda question=question: search_words.search(db, question.text, limit=LIMIT, **question.filters)))
-            bare.append(cpu(lambda ranked=ranked: [db.connection.execute(*each).fetchall() for each in ranked]))
+            taken.append(
+                cpu(
+                    lambda question=question: search_words.search(
+                        db, question.text, limit=LIMIT, **question.filters
+                    )
+                )
+            )
+            bare.append(
+                cpu(lambda ranked=ranked: [db.connection.execute(*each).fetchall() for each in ranked])
+            )
             every = " OR ".join(f'"{word}"' for word in question.text.split())
             naive.append(cpu(lambda every=every: plain_match(db, every)))
         high, high_bare = percentile(taken, 95), percentile(bare, 95)
         rows.append((f"{name}: p50", f"{percentile(taken, 50):.1f} ms", "", ""))
         rows.append((f"{name}: p95", f"{high:.1f} ms", "", verdict(high, 60)))
-        rows.append(("  its ranked MATCH bare: p95", f"{high_bare:.1f} ms", f"{high / high_bare:.2f}", verdict(high / high_bare, 1.5)))
+        rows.append(
+            (
+                "  its ranked MATCH bare: p95",
+                f"{high_bare:.1f} ms",
+                f"{high / high_bare:.2f}",
+                verdict(high / high_bare, 1.5),
+            )
+        )
         rows.append(("  OR of all words, ORDER BY rank: p95", f"{percentile(naive, 95):.1f} ms", "", ""))
     return rows
 

@@ -34,7 +34,11 @@ def index() -> str:
     lines += ["}\n", "# tool: operation", "TOOLS: dict[str, str] = {"]
     lines += [f"    {_quoted(op.tool)}: {_quoted(_key(op))}," for op in everything() if op.is_tool]
     lines += ["}\n", "# arguments that an alias sets", "ALIASES: dict[str, dict[str, bool]] = {"]
-    lines += [f"    {_quoted(name)}: {_values(preset)}," for op in everything() for name, preset in op.aliases.items()]
+    lines += [
+        f"    {_quoted(name)}: {_values(preset)},"
+        for op in everything()
+        for name, preset in op.aliases.items()
+    ]
     lines += ["}"]
     return "\n".join(lines) + "\n"
 
@@ -71,7 +75,9 @@ def error_page() -> str:
     rows.append("\n| code | exit | HTTP | JSON-RPC | message |\n|---|---|---|---|---|\n")
     for each in vars(errors).values():
         if isinstance(each, type) and issubclass(each, errors.QuaidError) and each is not errors.QuaidError:
-            message = re.sub(r"\{(\w+)(!r|:,)?\}", r"*\1*", " ".join((each.__doc__ or "").split())).replace("|", "\\|")
+            message = re.sub(r"\{(\w+)(!r|:,)?\}", r"*\1*", " ".join((each.__doc__ or "").split())).replace(
+                "|", "\\|"
+            )
             rows.append(
                 f"| `{each.code}` | {each.exit_status} | {each.http_status} | {each.rpc_code} | {message} |\n"
             )
@@ -86,7 +92,9 @@ def schema_page() -> str:
         "can be burned and built again.\n\n"
     )
     rows = ["| table | | |\n|---|---|---|\n"]
-    for mark, why, name in re.findall(r"^-- (kept|derived): (.*)\nCREATE (?:VIRTUAL )?TABLE (?:IF NOT EXISTS )?(\w+)", sql, re.M):
+    for mark, why, name in re.findall(
+        r"^-- (kept|derived): (.*)\nCREATE (?:VIRTUAL )?TABLE (?:IF NOT EXISTS )?(\w+)", sql, re.M
+    ):
         rows.append(f"| `{name}` | {mark} | {why} |\n")
     return NOTE + head + "".join(rows) + "\n## DDL\n\n```sql\n" + sql.strip() + "\n```\n"
 

@@ -13,7 +13,9 @@ def quaid(*words: str, show: bool = True) -> str:
     """Run a command as a person would, and show it."""
     if show:
         print(f"\n$ quaid {' '.join(repr(word) if ' ' in word else word for word in words)}", flush=True)
-    done = subprocess.run([sys.executable, "-m", "quaid", *words], stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "quaid", *words], stdout=subprocess.PIPE, text=True, check=True
+    )
     if show:
         print(done.stdout, end="", flush=True)
     return done.stdout

@@ -55,14 +55,24 @@ def test_imports_go_only_to_the_right() -> None:
         allowed = MAY_IMPORT[room] | {room, "errors"}
         for name in imported(tree):
             parts = name.split(".")
-            if parts[0] == "quaid" and len(parts) > 1 and parts[1] not in allowed and parts[1] != "__version__":
+            if (
+                parts[0] == "quaid"
+                and len(parts) > 1
+                and parts[1] not in allowed
+                and parts[1] != "__version__"
+            ):
                 wrong.append(f"{path} imports {name}")
     assert wrong == []
 
 
 def test_only_the_store_speaks_to_the_database() -> None:
-    wrong = [path for room, path, tree in modules() if room != "store"
-             for name in imported(tree) if name.split(".")[0] == "apsw"]
+    wrong = [
+        path
+        for room, path, tree in modules()
+        if room != "store"
+        for name in imported(tree)
+        if name.split(".")[0] == "apsw"
+    ]
     assert wrong == []
 
 
@@ -71,21 +81,41 @@ def test_the_old_sqlite_of_the_standard_library_is_never_used() -> None:
 
 
 def test_pure_rooms_touch_nothing_outside_their_arguments() -> None:
-    wrong = [f"{path}: {name}" for room, path, tree in modules() if room in PURE
-             for name in imported(tree) if name.split(".")[0] in IMPURE_MODULES]
-    wrong += [f"{path}: open()" for room, path, tree in modules() if room in PURE
-              for node in ast.walk(tree)
-              if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open"]
-    wrong += [f"{path}: time.{node.attr}" for room, path, tree in modules() if room in PURE
-              for node in ast.walk(tree) if isinstance(node, ast.Attribute)
-              and isinstance(node.value, ast.Name) and node.value.id == "time"
-              and node.attr not in ("gmtime", "strftime")]
+    wrong = [
+        f"{path}: {name}"
+        for room, path, tree in modules()
+        if room in PURE
+        for name in imported(tree)
+        if name.split(".")[0] in IMPURE_MODULES
+    ]
+    wrong += [
+        f"{path}: open()"
+        for room, path, tree in modules()
+        if room in PURE
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open"
+    ]
+    wrong += [
+        f"{path}: time.{node.attr}"
+        for room, path, tree in modules()
+        if room in PURE
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "time"
+        and node.attr not in ("gmtime", "strftime")
+    ]
     assert wrong == []
 
 
 def test_printing_happens_only_in_surfaces() -> None:
-    wrong = [path for room, path, tree in modules() if room != "surfaces" for node in ast.walk(tree)
-             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"]
+    wrong = [
+        path
+        for room, path, tree in modules()
+        if room != "surfaces"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    ]
     assert wrong == []
 
 
@@ -95,7 +125,7 @@ def test_every_module_says_what_it_is() -> None:
 
 def test_no_module_is_a_city_and_no_function_a_street() -> None:
     wrong = []
-    for _, path, tree in modules():
+    for _, path, _tree in modules():
         with open(os.path.join(SRC, path), encoding="utf-8") as file:
             lines = file.read().count("\n")
         if lines > 400:
@@ -107,6 +137,8 @@ def test_every_table_is_marked_kept_or_derived() -> None:
     with open(os.path.join(SRC, "store", "schema.sql"), encoding="utf-8") as file:
         sql = file.read()
     tables = re.findall(r"^CREATE (?:VIRTUAL )?TABLE (?:IF NOT EXISTS )?(\w+)", sql, re.M)
-    marked = re.findall(r"^-- (?:kept|derived): .+\nCREATE (?:VIRTUAL )?TABLE (?:IF NOT EXISTS )?(\w+)", sql, re.M)
+    marked = re.findall(
+        r"^-- (?:kept|derived): .+\nCREATE (?:VIRTUAL )?TABLE (?:IF NOT EXISTS )?(\w+)", sql, re.M
+    )
     assert len(tables) > 20
     assert tables == marked

@@ -83,7 +83,7 @@ def test_an_empty_block_is_an_empty_mapping(text: str) -> None:
         ("a: " + "[" * 101 + "]" * 101, "deeper than 100"),
         ("\n".join(" " * depth + "a:" for depth in range(110)), "deeper than 100"),
         ("a: '" + "[" * 3000 + "'", "3,000 brackets"),
-        ("a: \ud800", "surrogates"),
+        ("a: \ud800", "lone surrogate"),
     ],
 )
 def test_a_bad_block_is_refused_in_a_few_words_with_its_line(text: str, problem: str) -> None:

@@ -31,11 +31,12 @@ from quaid.ops import gate
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 UPDATE = bool(os.environ.get("QUAID_UPDATE"))
-WITHOUT_PRIVILEGE = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner"]
+WITHOUT_PRIVILEGE = "setpriv --bounding-set=-dac_override,-dac_read_search,-fowner"
 # What differs from run to run; an updated transcript gets the wildcard in its place.
 CHANGING = re.compile(
-    r"\d{4}-\d\d-\d\dT[\d:.]+Z|[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{21}|\b[0-9a-f]{64}\b"
-    r"|\b[\d.]+ (?:KB|MB|ms)\b|(?<=SQLite )[\d.]+|(?<=Python )[\d.]+|(?<=score )[\d.]+|"
+    r"\d{4}-\d\d-\d\dT[\d:.]+Z|[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{21}|\b[0-9a-f]{64}\b|\b[0-9a-f]{12}\b"
+    r"|\b[\d.]+ (?:KB|MB|ms)\b|(?<=SQLite )[\d.]+|(?<=Python )[\d.]+|(?<=score )[\d.]+"
+    r"|\b[\d.]+ s CPU\b|(?<=\"score\": )[\d.e-]+|(?<=size\": )\d{4,}|"
     + datetime.datetime.now(datetime.UTC).date().isoformat()
 )
 
@@ -59,10 +60,12 @@ class Stage:
         self.home, self.cwd, programs = folder / "home", folder / "work", folder / "bin"
         for each in (self.home, self.cwd, programs):
             each.mkdir()
-        _script(programs / "python", [sys.executable])
-        _script(programs / "quaid", [sys.executable, "-m", "quaid"])
+        entry = "import sys\nfrom quaid.surfaces.cli import main\nsys.exit(main())\n"
+        _program(programs / "quaid", f"#!{sys.executable}\n{entry}")
+        _program(programs / "python", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         # A read-only folder binds root only without its privileges.
-        _script(programs / "unprivileged", WITHOUT_PRIVILEGE if os.geteuid() == 0 else ["env"])
+        other = WITHOUT_PRIVILEGE if os.geteuid() == 0 else "env"
+        _program(programs / "unprivileged", f'#!/bin/sh\nexec {other} "$@"\n')
         self.memory = self.home / ".quaid" / "memory.db"
         self.environ = {
             "HOME": str(self.home),
@@ -114,8 +117,8 @@ class Stage:
             return gate.call(brain, gate.command("validate"), {}, "owner").violations
 
 
-def _script(path: Path, words: list[str]) -> None:
-    path.write_text("#!/bin/sh\nexec " + " ".join(words) + ' "$@"\n')
+def _program(path: Path, text: str) -> None:
+    path.write_text(text)
     path.chmod(0o755)
 
 
@@ -243,6 +246,17 @@ def test_a_journey_goes_as_it_is_written(stage: Stage, path: Path) -> None:
 
 def test_a_full_disk_loses_nothing(stage: Stage, small_disk: Path) -> None:
     play(stage, HERE / "small_disk" / "full.txt")
+
+
+def test_the_tour_in_the_readme_goes_as_it_is_written(stage: Stage) -> None:
+    shutil.copytree(ROOT / "examples", stage.cwd / "examples")
+    text = "".join(re.findall(r"^```console\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S))
+    steps = parse(re.sub(r"/home/you[\w./-]*", "…", CHANGING.sub("…", text)))[1]
+    assert len(steps) > 5
+    for step in steps:
+        outcome = stage.run(step.command)
+        printed = [line.rstrip() for line in (outcome.out + outcome.err).splitlines()]
+        assert matches(step.expected, printed), f"$ {step.command}\n" + "\n".join(printed)
 
 
 def test_a_journey_that_goes_otherwise_is_noticed(stage: Stage) -> None:

@@ -21,7 +21,7 @@ def every_kind(
     page_version: Annotated[int | None, Arg("Version.", version="page")] = None,
 ) -> dict[str, Any]:
     """Give back what came in."""
-    return dict(text=text, count=count, share=share, sure=sure, names=names, facts=facts)
+    return {"text": text, "count": count, "share": share, "sure": sure, "names": names, "facts": facts}
 
 
 OPERATION = Op(every_kind, "test", "write", "every-kind", {}, "memory_every_kind", False, ())

@@ -99,7 +99,12 @@ def test_parts_change_only_what_they_name(alice: Brain) -> None:
     after = call(alice, "get", slug="people/alice")
     assert after.compiled_truth == "# Alice\n\nIn Rome."
     assert after.timeline == before.timeline + "\n- **2026-05-01** — Moved."
-    assert after.frontmatter == {"title": "Alice Example", "type": "person", "tags": ["infra", "ops"], "score": 3}
+    assert after.frontmatter == {
+        "title": "Alice Example",
+        "type": "person",
+        "tags": ["infra", "ops"],
+        "score": 3,
+    }
     assert after.version == 4
 
 
@@ -176,8 +181,12 @@ def test_listing_by_an_unknown_type_names_the_known_ones(brain: Brain) -> None:
 
 
 def test_the_timeline_is_newest_first_and_takes_an_entry_once(alice: Brain) -> None:
-    first = call(alice, "timeline_add", slug="people/alice", date="2026-05-01", summary="Moved", page_version=1)
-    again = call(alice, "timeline_add", slug="people/alice", date="2026-05-01", summary="Moved", page_version=2)
+    first = call(
+        alice, "timeline_add", slug="people/alice", date="2026-05-01", summary="Moved", page_version=1
+    )
+    again = call(
+        alice, "timeline_add", slug="people/alice", date="2026-05-01", summary="Moved", page_version=2
+    )
     assert (first.added, again.added, again.version) == (True, False, 2)
     shown = call(alice, "timeline", slug="people/alice")
     assert [entry.date for entry in shown.entries] == ["2026-05-01", "2026-04-22", "2026-04-14"]

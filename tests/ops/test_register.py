@@ -52,7 +52,8 @@ def test_schemas_are_closed_and_typed() -> None:
         schema: dict[str, Any] = register.schema(operation)
         assert schema["additionalProperties"] is False
         assert all(
-            each["type"] in ("string", "integer", "number", "boolean", "array", "object") and each["description"]
+            each["type"] in ("string", "integer", "number", "boolean", "array", "object")
+            and each["description"]
             for each in schema["properties"].values()
         )
 

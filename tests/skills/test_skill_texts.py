@@ -12,7 +12,7 @@ import pytest
 from quaid.errors import QuaidError
 from quaid.ops import gate, index, register
 from quaid.ops.register import Param
-from quaid.surfaces.cli import arguments
+from quaid.surfaces.cli import arguments, manual
 from quaid.surfaces.cli.local import COMMANDS
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -74,12 +74,13 @@ def quaid_calls(line: str) -> Iterator[list[str]]:
 def check(words: list[str], *, mention: bool = False) -> None:
     """Raise what the command line would say of these words. A mention may be a name alone."""
     line = arguments.split(words)
+    if PLACEHOLDER.fullmatch(line.command):
+        return
     if line.wants_help or line.command in ("", "help"):
-        if line.topic:
-            gate.command(line.topic) if line.topic not in COMMANDS else None
+        manual.page(line.topic) if line.topic else manual.overview()
         return
     if mention and not line.rest:
-        assert line.command in COMMANDS or gate.command(line.command)
+        manual.page(line.command)
         return
     if line.command in COMMANDS:
         given = arguments.parse(line.rest, COMMANDS[line.command].params)

@@ -3,8 +3,9 @@
 import hashlib
 import os
 import stat
+import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import apsw
@@ -193,6 +194,19 @@ def test_work_that_fails_leaves_nothing(db: Database, failure: type[BaseExceptio
     assert has(db, "c")
 
 
+def test_a_write_is_sure_of_its_turn_before_it_reads(db: Database) -> None:
+    assert db.write(lambda tx: tx.txn_state("main")) == apsw.SQLITE_TXN_WRITE
+
+
+def test_what_is_tried_out_leaves_nothing(db: Database) -> None:
+    def work(tx: apsw.Connection) -> bool:
+        tx.execute(ADD, ("a", "b"))
+        return has(db, "a")
+
+    assert db.try_out(work)
+    assert not has(db, "a")
+
+
 def test_a_write_inside_a_write_is_a_mistake(db: Database) -> None:
     with pytest.raises(RuntimeError):
         db.write(lambda tx: put(db, "a"))
@@ -366,12 +380,11 @@ UNPRIVILEGED = """
 
 
 @pytest.fixture
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that other users can get to."""
-    folder = tmp_path_factory.mktemp("shelf")
-    for above in [folder, *folder.parents][:3]:
-        above.chmod(0o755)
-    return folder
+def shelf() -> Iterator[Path]:
+    """A folder that other users can get to, which tmp_path is not."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="permissions are different there")

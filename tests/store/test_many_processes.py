@@ -100,7 +100,7 @@ def test_a_killed_writer_loses_only_what_it_had_not_been_told_is_safe(db: Databa
         for number in range(first, first + 10_000):
             def work(tx, number=number):
                 for part in "ab":
-                    page = build(f"{part}/{number}", {"tags": ["t"]}, "text 東京 " * 200, "- **2020-01-01** — x")
+                    page = build(f"{part}/{number}", {"tags": ["t"]}, "東京x " * 200, "- **2020-01-01** — x")
                     pages.save(tx, page, uuid=page.slug, now="now", expected_version=0)
             db.write(work)
             print(number, flush=True)

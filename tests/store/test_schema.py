@@ -25,7 +25,7 @@ def two_pages(db: Database) -> Database:
 
 def refused(db: Database, sql: str, *params: object) -> bool:
     try:
-        db.write(lambda tx: tx.execute(sql, params))  # type: ignore[arg-type]
+        db.write(lambda tx: tx.execute(sql, params))
     except apsw.ConstraintError:
         return True
     return False
@@ -63,7 +63,10 @@ def test_the_schema_needs_no_double_quoted_text(path: str) -> None:
 
 
 def test_a_link_cannot_end_before_it_begins(two_pages: Database) -> None:
-    add = "INSERT INTO links (from_page_id, to_page_id, valid_from, valid_until, created_at) VALUES (1, 2, ?, ?, '')"
+    add = (
+        "INSERT INTO links (from_page_id, to_page_id, valid_from, valid_until, created_at)"
+        " VALUES (1, 2, ?, ?, '')"
+    )
     assert refused(two_pages, add, "2020-01-02", "2020-01-01")
     assert not refused(two_pages, add, "2020-01-01", "2020-01-01")
     assert not refused(two_pages, add, None, "2020-01-01")
@@ -96,8 +99,8 @@ def test_a_question_leaves_no_words_without_an_approval(
     db: Database, text: str | None, sensitivity: str, by: str | None, at: str | None, allowed: bool
 ) -> None:
     add = (
-        "INSERT INTO knowledge_gaps (query_hash, query_text, sensitivity, approved_by, approved_at, detected_at,"
-        " last_seen_at) VALUES ('h', ?, ?, ?, ?, '', '')"
+        "INSERT INTO knowledge_gaps (query_hash, query_text, sensitivity, approved_by, approved_at,"
+        " detected_at, last_seen_at) VALUES ('h', ?, ?, ?, ?, '', '')"
     )
     assert refused(db, add, text, sensitivity, by, at) is not allowed
 

@@ -125,10 +125,11 @@ def test_a_backup_without_room_leaves_nothing(
 
 def test_a_memory_too_damaged_to_copy_makes_no_backup(full: Database, tmp_path: Path) -> None:
     full.close()
-    size = os.path.getsize(full.path)
-    with open(full.path, "r+b") as file:
-        file.seek(size // 2)
-        file.write(b"\xff" * (size // 2))
+    file = Path(full.path)
+    content = bytearray(file.read_bytes())
+    at = content.index(b"text " * 700) // 4096 * 4096
+    content[at : at + 8192] = b"\0" * 8192
+    file.write_bytes(content)
     with Database.open(full.path, T1) as again, pytest.raises(DamagedDatabase):
         upkeep.backup(again, str(tmp_path / "copy.db"))
     assert not os.path.exists(tmp_path / "copy.db")

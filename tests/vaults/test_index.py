@@ -15,13 +15,19 @@ def test_a_bad_slug_in_the_front_matter_is_only_text() -> None:
 
 
 def test_an_empty_file_is_an_empty_page_named_after_the_file() -> None:
-    for path, title in (("My Näme.md", "My Näme"), ("my-name.md", "My Name"), ("x/2026-04-25.md", "2026-04-25")):
+    for path, title in (
+        ("My Näme.md", "My Näme"),
+        ("my-name.md", "My Name"),
+        ("x/2026-04-25.md", "2026-04-25"),
+    ):
         made, notes = index.read(path, b"")
         assert (made.title, made.truth, made.timeline, made.frontmatter, notes) == (title, "", "", {}, ())
 
 
 def test_what_had_to_be_mended_is_said() -> None:
-    assert index.read("a.md", b"caf\xe9 \0").notes == ("not UTF-8: 1 byte replaced; 1 NUL character replaced",)
+    assert index.read("a.md", b"caf\xe9 \0").notes == (
+        "not UTF-8: 1 byte replaced; 1 NUL character replaced",
+    )
     (note,) = index.read("a.md", b"---\ntitle: [a\n---\nx").notes
     assert note.startswith("front matter kept as it is: line ")
     (note,) = index.read("people/a.md", b"---\ntype: Spaceship\n---\nx").notes

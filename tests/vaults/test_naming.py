@@ -47,7 +47,9 @@ def test_the_suffix_grows_until_it_is_free_and_the_slug_stays_within_its_length(
         taken.add(name)
 
 
-@given(st.lists(st.tuples(st.sampled_from(["a.md", "A.md", "b/a.md", "b/A.md", "c.md"]), st.sampled_from("abc"))))
+@given(
+    st.lists(st.tuples(st.sampled_from(["a.md", "A.md", "b/a.md", "b/A.md", "c.md"]), st.sampled_from("abc")))
+)
 def test_every_path_gets_its_own_valid_slug(pairs: list[tuple[str, str]]) -> None:
     claims = [Claim(path, wanted) for path, wanted in dict(pairs).items()]
     given_slugs = assign(claims)

@@ -12,14 +12,13 @@ from quaid.vaults import scan
 from quaid.vaults.scan import LARGEST_FILE, Folder, Found, LeftOut
 
 Fill = Callable[[dict[str, str | bytes]], Path]
-needs_a_user = pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
 
 
 def walk(root: Path) -> tuple[dict[str, str], dict[str, str]]:
     """What was found, by kind, and what was left out, by reason."""
     with Folder(str(root)) as folder:
         entries = list(folder.walk())
-    found = {entry.path: entry.kind for entry in entries if isinstance(entry, Found)}
+    found: dict[str, str] = {entry.path: entry.kind for entry in entries if isinstance(entry, Found)}
     return found, {entry.path: entry.reason for entry in entries if isinstance(entry, LeftOut)}
 
 
@@ -163,10 +162,11 @@ def test_folders_without_end_are_left_out(tmp_path: Path) -> None:
     assert list(left_out.values()) == [scan.TOO_DEEP]
 
 
-@needs_a_user
 def test_what_may_not_be_read_is_reported(vault: Fill) -> None:
     root = vault({"a/page.md": "", "b.md": ""})
     (root / "a").chmod(0)
+    if os.access(root / "a", os.R_OK):
+        pytest.skip("the superuser may read everything")
     try:
         assert walk(root) == ({"b.md": "page"}, {"a/": scan.UNREADABLE})
     finally:

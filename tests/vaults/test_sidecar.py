@@ -10,7 +10,9 @@ from quaid.vaults import sidecar
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["sources", "sidecar", "x"]), inner),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["sources", "sidecar", "x"]), inner)
+    ),
     max_leaves=8,
 )
 

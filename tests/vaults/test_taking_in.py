@@ -133,7 +133,9 @@ def test_a_file_that_now_claims_another_slug_keeps_its_page(vault: Fill, bring: 
     assert pages.require(brain.db, "a").frontmatter == {"slug": "z"}
 
 
-def test_an_emptied_file_empties_the_page_and_the_old_bytes_stay(vault: Fill, bring: Bring, brain: Brain) -> None:
+def test_an_emptied_file_empties_the_page_and_the_old_bytes_stay(
+    vault: Fill, bring: Bring, brain: Brain
+) -> None:
     root = vault({"a.md": "# A\n\nLong.\n"})
     bring(root)
     vault({"a.md": ""})

@@ -24,6 +24,7 @@ _DUPLICATE = r'(?s)duplicate entry with key "(.*)"'
 _REWORDED = {
     "unhashable": "a mapping or a list stands where a key should",
     "more than one document": "it holds more than one YAML document",
+    "codec can't encode": "it holds a lone surrogate, which is no character",
     "as u128": "an integer has more than 64 bits; put it in quotes",
     "as i128": "an integer has more than 64 bits; put it in quotes",
 }

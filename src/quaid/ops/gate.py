@@ -59,7 +59,9 @@ def check(operation: Op, arguments: Mapping[str, Any], scope: Scope) -> dict[str
     params = {param.name: param for param in operation.params}
     for name in arguments:
         if name not in params:
-            raise InvalidArgument(name=name, problem=f"{operation.tool} has no such argument{aside(name, params)}")
+            raise InvalidArgument(
+                name=name, problem=f"{operation.tool} has no such argument{aside(name, params)}"
+            )
     checked: dict[str, Any] = {}
     for name, param in params.items():
         value = arguments.get(name)
@@ -120,7 +122,9 @@ def _string(param: Param, value: Any) -> str:
     if "\0" in value and not param.arg.any_text:
         raise InvalidArgument(name=param.name, problem="holds a NUL character; remove it")
     if param.choices and value not in param.choices:
-        raise InvalidArgument(name=param.name, problem=f"must be one of {', '.join(param.choices)}, not {value!r}")
+        raise InvalidArgument(
+            name=param.name, problem=f"must be one of {', '.join(param.choices)}, not {value!r}"
+        )
     return value
 
 
@@ -162,7 +166,9 @@ def _object(param: Param, value: Any) -> dict[str, Any]:
     try:
         size = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
     except (ValueError, RecursionError):
-        raise InvalidArgument(name=param.name, problem="holds text or numbers that JSON cannot carry") from None
+        raise InvalidArgument(
+            name=param.name, problem="holds text or numbers that JSON cannot carry"
+        ) from None
     if size > MAX_TEXT:
         raise TooLarge(what=param.name, size=size, limit=MAX_TEXT)
     return value
@@ -179,5 +185,12 @@ _CHECKS: dict[str, Callable[[Param, Any], Any]] = {
 
 
 def _named(value: Any) -> str:
-    names = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object"}
+    names = {
+        bool: "true or false",
+        int: "a number",
+        float: "a number",
+        str: "text",
+        list: "a list",
+        dict: "an object",
+    }
     return names.get(type(value), "null")

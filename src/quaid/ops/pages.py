@@ -155,11 +155,24 @@ def put(
 
     saved, new = _edit(brain, slug, expected_version, change, may_create=True)
     return PutRecord(
-        new.slug, saved.version, saved.created, saved.changed, new.title, new.type, new.summary, new.wing, new.room
+        new.slug,
+        saved.version,
+        saved.created,
+        saved.changed,
+        new.title,
+        new.type,
+        new.summary,
+        new.wing,
+        new.room,
     )
 
 
-@op("read", command="list", core=True, examples=("quaid list --type person --tag founder", "quaid list --sort title"))
+@op(
+    "read",
+    command="list",
+    core=True,
+    examples=("quaid list --type person --tag founder", "quaid list --sort title"),
+)
 def list_(
     brain: Brain,
     type: Annotated[str | None, Arg("Only pages of this type, as in person.")] = None,
@@ -167,7 +180,9 @@ def list_(
     wing: Annotated[str | None, Arg("Only pages of this wing, as in people.")] = None,
     limit: Annotated[int, Arg("How many.", minimum=1, maximum=10_000)] = 50,
     offset: Annotated[int, Arg("How many to pass over first.", minimum=0)] = 0,
-    sort: Annotated[Literal["updated", "created", "title"], Arg("Order: newest first, or by title.")] = "updated",
+    sort: Annotated[
+        Literal["updated", "created", "title"], Arg("Order: newest first, or by title.")
+    ] = "updated",
 ) -> ListRecord:
     """List pages, newest first."""
     wanted = page.check_type(type) if type else None
@@ -253,7 +268,9 @@ def timeline_add(
         return _rebuilt(old, lines=timeline.add(old.timeline, day, summary, source, detail))
 
     saved, new = _edit(brain, slug, page_version, change)
-    return TimelineAddRecord(new.slug, saved.version, saved.changed, EntryRecord(day, source, summary, detail))
+    return TimelineAddRecord(
+        new.slug, saved.version, saved.changed, EntryRecord(day, source, summary, detail)
+    )
 
 
 @op(
@@ -267,7 +284,9 @@ def raw(
     brain: Brain,
     slug: Slug,
     source: Annotated[str | None, Arg("Where the data is from, as in crm.")] = None,
-    data: Annotated[dict[str, Any] | None, Arg("What to keep; replaces what this source gave before.")] = None,
+    data: Annotated[
+        dict[str, Any] | None, Arg("What to keep; replaces what this source gave before.")
+    ] = None,
     page_version: Annotated[
         int | None, Arg("The page's version as you read it; needed with data.", version="or new", minimum=0)
     ] = None,
@@ -275,7 +294,9 @@ def raw(
     """Read the raw data kept beside a page, or (with source and data) replace what one source gave."""
     stored = _require(brain, slug)
     if data is None:
-        return RawRecord(stored.slug, stored.version, False, tuple(sidecars.read(brain.db, stored.id, source)))
+        return RawRecord(
+            stored.slug, stored.version, False, tuple(sidecars.read(brain.db, stored.id, source))
+        )
     if not source or not source.strip():
         raise InvalidArgument(name="source", problem="is required with data")
     now = brain.now()

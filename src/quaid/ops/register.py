@@ -23,7 +23,9 @@ class Arg(NamedTuple):
     positional: bool = False
     file: bool = False  # on the command line this is a file name, and its text the value
     path: bool = False  # names a file or folder of this machine
-    version: Literal["", "page", "or new"] = ""  # the version that was read; "or new": 0 stands for a new page
+    version: Literal["", "page", "or new"] = (
+        ""  # the version that was read; "or new": 0 stands for a new page
+    )
     any_text: bool = False  # text that is not valid Unicode is mended, not refused
     minimum: int | None = None
     maximum: int | None = None

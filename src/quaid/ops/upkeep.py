@@ -43,7 +43,11 @@ def stats(brain: Brain) -> Stats:
 
 @op(
     "owner",
-    examples=("quaid validate", "quaid validate --links --json", "quaid validate --original notes --exported export"),
+    examples=(
+        "quaid validate",
+        "quaid validate --links --json",
+        "quaid validate --original notes --exported export",
+    ),
 )
 def validate(
     brain: Brain,
@@ -53,20 +57,31 @@ def validate(
     fts: Annotated[bool, Arg("Check the word indexes against the pages.")] = False,
     integrity: Annotated[bool, Arg("Check the database file and its derived rows.")] = False,
     all: Annotated[bool, Arg("All of these, which is also the default.")] = False,
-    original: Annotated[str | None, Arg("A folder that was imported; compared with --exported.", path=True)] = None,
-    exported: Annotated[str | None, Arg("A folder that was exported; compared with --original.", path=True)] = None,
+    original: Annotated[
+        str | None, Arg("A folder that was imported; compared with --exported.", path=True)
+    ] = None,
+    exported: Annotated[
+        str | None, Arg("A folder that was exported; compared with --original.", path=True)
+    ] = None,
 ) -> ValidateRecord:
     """Check the memory, or compare an exported folder with its original. Exits 1 when something is wrong."""
     if (original is None) != (exported is None):
         raise InvalidArgument(
-            name="exported" if exported is None else "original", problem="is needed too: the comparison is of two folders"
+            name="exported" if exported is None else "original",
+            problem="is needed too: the comparison is of two folders",
         )
     if original is not None and exported is not None:
         from quaid.vaults import compare
 
         found = compare.folders(original, exported, brain.progress)
         return ValidateRecord(("round trip",), tuple(Violation("round trip", *each) for each in found))
-    chosen = {"links": links, "assertions": assertions, "embeddings": embeddings, "fts": fts, "integrity": integrity}
+    chosen = {
+        "links": links,
+        "assertions": assertions,
+        "embeddings": embeddings,
+        "fts": fts,
+        "integrity": integrity,
+    }
     names = tuple(name for name, wanted in chosen.items() if wanted or all or not any(chosen.values()))
     return ValidateRecord(names, tuple(upkeep.validate(brain.db, names)))
 
@@ -79,7 +94,8 @@ def compact(brain: Brain) -> Compacted:
 
 @op("owner", examples=("quaid backup ~/memory-2026-04-25.db",))
 def backup(
-    brain: Brain, file: Annotated[str, Arg("The file to make; it must not exist.", positional=True, path=True)]
+    brain: Brain,
+    file: Annotated[str, Arg("The file to make; it must not exist.", positional=True, path=True)],
 ) -> BackedUp:
     """Copy the memory into a new file while others read and write."""
     return upkeep.backup(brain.db, os.path.join(brain.settings.cwd, os.path.expanduser(file)))

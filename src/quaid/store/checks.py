@@ -4,7 +4,6 @@ Knows the rules that the tables alone cannot hold. Changes nothing. Each check y
 that cannot go on because the file is damaged says so as its finding.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -35,12 +34,13 @@ def run(db: "Database", names: tuple[str, ...]) -> list[Violation]:
         for name in names:
             try:
                 found.extend(Violation(name, *finding) for finding in CHECKS[name](connection))
-            except (apsw.CorruptError, apsw.NotADBError) as damage:
+            except (apsw.CorruptError, apsw.NotADBError, apsw.FullError) as damage:
+                # A pointer beyond the end of the file looks to SQLite like a full disk.
                 found.append(Violation(name, "database", str(damage)))
 
     # FTS5 checks itself by a statement that SQLite takes for a write.
     if db.writable:
-        db.write(look)
+        db.try_out(look)
     else:
         copy = apsw.Connection(":memory:")
         with db.lock.turn, copy.backup("main", db.connection, "main") as backup:
@@ -183,11 +183,13 @@ def integrity(connection: apsw.Connection) -> Found:
         yield "application_id", "it is not Quaid's"
     for where, version in (
         ("user_version", connection.pragma("user_version")),
-        *connection.execute("SELECT 'config.version', value FROM config WHERE key = 'version'"),
-        *connection.execute("SELECT 'quaid_config', value FROM quaid_config WHERE key = 'schema_version'"),
+        *connection.execute(
+            "SELECT 'config', (SELECT value FROM config WHERE key = 'version') UNION ALL"
+            " SELECT 'quaid_config', (SELECT value FROM quaid_config WHERE key = 'schema_version')"
+        ),
     ):
         if str(version) != str(SCHEMA_VERSION):
-            yield str(where), f"it says schema {version}, not {SCHEMA_VERSION}"
+            yield str(where), f"it says schema {version or 'nothing'}, not {SCHEMA_VERSION}"
     yield from _side_rows(connection)
 
 
@@ -198,14 +200,14 @@ def _side_rows(connection: apsw.Connection) -> Found:
         "SELECT date, summary_hash, source, summary, detail, line FROM timeline_entries"
         " WHERE page_id = ? ORDER BY id"
     )
-    try:
-        for page_id, page, _ in built_pages(connection):
-            if [tag for (tag,) in connection.execute(tags, (page_id,))] != list(page.tags):
-                yield f"page {page.slug}", "its tags are not those of its front matter"
-            if connection.execute(entries, (page_id,)).fetchall() != _entry_rows(page):
-                yield f"page {page.slug}", "its timeline entries are not those of its timeline"
-    except json.JSONDecodeError as problem:
-        yield "pages", f"a front matter is not JSON ({problem})"
+    for page_id, page, _ in built_pages(connection):
+        if [tag for (tag,) in connection.execute(tags, (page_id,))] != list(page.tags):
+            yield f"page {page.slug}", "its tags are not those of its front matter"
+        if connection.execute(entries, (page_id,)).fetchall() != _entry_rows(page):
+            yield f"page {page.slug}", "its timeline entries are not those of its timeline"
+    # 2: what Python writes for a number without a value is read as well.
+    for (slug,) in connection.execute("SELECT slug FROM pages WHERE NOT json_valid(frontmatter, 2)"):
+        yield f"page {slug}", "its front matter is not JSON"
 
 
 def _entry_rows(page: Page) -> list[tuple[str, str, str, str, str, int]]:

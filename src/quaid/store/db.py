@@ -103,6 +103,13 @@ class Database:
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Do all of `work` or nothing of it, durably. The only way to write; not to be nested."""
+        return self._transaction(work, "COMMIT")
+
+    def try_out(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Do `work` and take it back, whatever it was."""
+        return self._transaction(work, "ROLLBACK")
+
+    def _transaction(self, work: Callable[[apsw.Connection], T], end: str) -> T:
         if not self.writable:
             raise ReadOnly(path=self.path, problem="it was opened for reading only")
         with self.lock.turn:
@@ -112,7 +119,7 @@ class Database:
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 result = work(self.connection)
-                self.connection.execute("COMMIT")
+                self.connection.execute(end)
             except BaseException:
                 if self._in_transaction():  # a full disk may have ended it already
                     self.connection.execute("ROLLBACK")

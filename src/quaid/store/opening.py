@@ -86,12 +86,12 @@ def connect(path: str, writable: bool) -> apsw.Connection:
         return _ruled(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE))
     # Without a log nobody has the file open, and it can be read as it lies. Opening it in the usual way would
     # put a log beside it that its owner could then not write.
-    if not os.path.exists(path + "-wal"):
+    if not os.path.exists(path + "-wal") and not os.path.exists(path + "-journal"):
         return _readable(_uri(path, "immutable=1"))
     try:
         return _readable(_uri(path, "mode=ro"))
     except (apsw.CantOpenError, apsw.ReadOnlyError):
-        if os.path.getsize(path + "-wal"):
+        if not os.path.exists(path + "-wal") or os.path.getsize(path + "-wal"):
             raise
         return _readable(_uri(path, "immutable=1"))
 

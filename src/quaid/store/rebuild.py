@@ -28,5 +28,9 @@ def built_pages(tx: apsw.Connection) -> Iterator[tuple[int, Page, bool]]:
     for page_id, slug, title, frontmatter, truth, timeline, quarantined in tx.execute(
         "SELECT id, slug, title, frontmatter, compiled_truth, timeline, quarantined_at IS NOT NULL FROM pages"
     ):
-        page = build(str(slug), json.loads(str(frontmatter)), str(truth), str(timeline))
+        try:
+            values = json.loads(str(frontmatter))
+        except json.JSONDecodeError:  # validate names it; nothing can be derived from it
+            continue
+        page = build(str(slug), values, str(truth), str(timeline))
         yield int(page_id), page._replace(title=str(title)), bool(quarantined)

@@ -14,7 +14,7 @@ from quaid.vaults import naming
 from quaid.vaults.scan import path_key
 
 
-class Overtaken(Exception):  # noqa: N818 (it is a signal, not an error)
+class Overtaken(Exception):
     """Another process imported something while we were reading: what we know is no longer so."""
 
 

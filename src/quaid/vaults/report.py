@@ -75,7 +75,7 @@ class Tally:
             self.note(path, f"left out: {reason}")
 
     def note(self, path: str, *texts: str) -> None:
-        self.notes += [Note(path, text) for text in texts]
+        self.notes += [Note(scan.printable(path), text) for text in texts]
 
     def wrote(self, outcome: Outcome, page: "Page") -> None:
         self.outcomes[outcome] += 1
@@ -88,7 +88,7 @@ class Tally:
 
         self.outcomes["conflict"] += 1
         remedy = f"quaid put {slug} {quote(os.path.join(self.folder, path))}"
-        self.conflicts.append(Conflict(path, slug, remedy))
+        self.conflicts.append(Conflict(scan.printable(path), slug, remedy))
 
     def report(self, import_id: str | None) -> ImportReport:
         return ImportReport(
@@ -103,5 +103,5 @@ class Tally:
             raw_data=self.raw_data,
             notes=tuple(sorted(self.notes)),
             conflicts=tuple(sorted(self.conflicts)),
-            gone=tuple(sorted(self.gone)),
+            gone=tuple(sorted(map(scan.printable, self.gone))),
         )

@@ -216,5 +216,8 @@ def _is_text(name: str) -> bool:
 
 
 def printable(path: str) -> str:
-    """The path with what cannot be printed as \\x escapes."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
+    """The path with everything escaped that is no text, or that a terminal would obey."""
+    if path.isprintable():
+        return path
+    text = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return "".join([each if each.isprintable() else each.encode("unicode_escape").decode() for each in text])

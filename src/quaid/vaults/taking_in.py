@@ -5,9 +5,10 @@ belongs. Does not read the folder.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any
 
 from quaid.core import slug
+from quaid.core.page import Page
 from quaid.errors import VersionConflict
 from quaid.formats import markdown
 from quaid.store import imports, pages, settings, sidecars
@@ -18,11 +19,6 @@ from quaid.vaults import index, naming, sidecar
 from quaid.vaults.plan import Overtaken, Plan, says_the_same
 from quaid.vaults.report import Tally
 from quaid.vaults.spool import Spool, Waiting
-
-if TYPE_CHECKING:
-    import apsw
-
-    from quaid.core.page import Page
 
 Progress = Callable[[int, int, str], None]
 
@@ -53,7 +49,7 @@ class TakingIn:
         self.page_files = 0
         self.written: set[str] = set()  # slugs whose version has risen already
 
-    def run(self, tx: "apsw.Connection") -> None:
+    def run(self, tx: Any) -> None:
         if imports.newest(self.db) != self.plan.past.newest:
             raise Overtaken
         self.tx = tx
@@ -88,14 +84,14 @@ class TakingIn:
                 self.tally.note(claim.path, text)
         return assigned
 
-    def _page(self, item: Waiting, made: "Page", assigned: dict[str, str]) -> None:
+    def _page(self, item: Waiting, made: Page, assigned: dict[str, str]) -> None:
         known = self.plan.known(item.path)
         if known and known.slug:
             self._again(item, index.moved(made, known.slug), known)
         else:
             self._first_time(item, index.moved(made, assigned[item.path]))
 
-    def _first_time(self, item: Waiting, made: "Page") -> None:
+    def _first_time(self, item: Waiting, made: Page) -> None:
         try:
             saved = pages.save(self.tx, made, uuid=self.new_uuid(), now=self.now, expected_version=0)
         except VersionConflict:
@@ -105,7 +101,7 @@ class TakingIn:
         self.written.add(made.slug)
         self.tally.wrote("new", made)
 
-    def _meets(self, item: Waiting, made: "Page", stored: Stored) -> None:
+    def _meets(self, item: Waiting, made: Page, stored: Stored) -> None:
         """The slug of a new file has a page already."""
         if says_the_same(stored, made):
             self._keep(item, stored.slug, stored.id, stored.version)
@@ -133,7 +129,7 @@ class TakingIn:
             return before[1]
         return None
 
-    def _again(self, item: Waiting, made: "Page", known: KnownFile) -> None:
+    def _again(self, item: Waiting, made: Page, known: KnownFile) -> None:
         stored = pages.find(self.db, made.slug)
         if stored and says_the_same(stored, made):
             self._keep(item, made.slug, stored.id, stored.version)

@@ -6,10 +6,10 @@ from typing import Any
 import anyio
 import mcp_types as types
 import pytest
+from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from tests.surfaces.mcp.pipes import command, environment
 
-from mcp import Client, StdioServerParameters
 from quaid.ops import gate, index
 
 Visit = Callable[[Client], Awaitable[None]]

@@ -1,14 +1,29 @@
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as limits
+from hypothesis import strategies as st
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.surfaces.mcp import handlers
+from quaid.surfaces.mcp import frames, handlers
 from quaid.surfaces.mcp.frames import Request
 from quaid.surfaces.mcp.handlers import CAPABILITIES_KEY, LEVEL_KEY, VERSION_KEY, Connection
 
 ENVELOPE = {VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {}}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
+    max_leaves=8,
+)
+NAMES = st.sampled_from(
+    ["memory_get", "memory_put", "memory_list", "memory_search", "memory_briefing", "memory://index"]
+)
+KEYS = ("name", "arguments", "uri", "cursor", "level", "protocolVersion", "_meta")
+PARAMS = JSON | st.fixed_dictionaries({}, optional=dict.fromkeys(KEYS, JSON | NAMES))
 
 
 @pytest.fixture
@@ -196,3 +211,17 @@ def test_log_messages_are_for_those_who_asked(connection: Connection, brain: Bra
     assert connection.hears(plain, "debug")
     assert not connection.hears(Request(1, "tools/call", {"_meta": ENVELOPE}), "emergency")
     assert connection.hears(Request(1, "tools/call", {"_meta": {**ENVELOPE, LEVEL_KEY: "debug"}}), "debug")
+
+
+@limits(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(id=JSON, method=st.sampled_from(sorted(handlers.HANDSHAKE)) | JSON, params=PARAMS)
+def test_any_message_gets_an_answer_that_can_be_sent_or_none(
+    connection: Connection, brain: Brain, id: Any, method: Any, params: Any
+) -> None:
+    known, frame = frames.read({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+    if isinstance(frame, Request):
+        answered = handlers.answer(connection, brain, frame)
+        assert answered["id"] == known
+        assert ("result" in answered) is not ("error" in answered)
+        assert answered.get("error", {}).get("code") != -32603
+        assert frames.encode(answered).count(b"\n") == 1

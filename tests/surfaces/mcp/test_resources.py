@@ -55,6 +55,16 @@ def test_reading_the_index_reports_progress(brain: Brain) -> None:
     assert steps == [(2, 2, "Listing pages")]
 
 
+def test_a_large_index_is_read_in_portions(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_pages(brain, 5)
+    whole = text(brain, "memory://index")
+    steps: list[int] = []
+    brain.progress = lambda done, total, what: steps.append(done)
+    monkeypatch.setattr(resources, "READ_AT_ONCE", 3)
+    assert text(brain, "memory://index") == whole
+    assert steps == [3, 6, 7]
+
+
 @pytest.mark.parametrize(
     ("uri", "error"),
     [

@@ -2,6 +2,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -274,6 +275,7 @@ def test_a_signal_ends_it_though_its_answers_are_not_read(db: str) -> None:
     process.stdin.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
     process.stdin.flush()
     process.stdout.readline()
+    time.sleep(0.5)  # by now the pipe is full and the server waits for us
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE) == 0
     assert b"Traceback" not in process.stderr.read()

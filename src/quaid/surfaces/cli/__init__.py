@@ -17,7 +17,9 @@ def main(argv: list[str] | None = None) -> int:
     as_json = "--json" in words
     _open_streams()
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # consoles with another code page must not stop a page from showing
+        if hasattr(
+            stream, "reconfigure"
+        ):  # consoles with another code page must not stop a page from showing
             stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
     try:
         status = _run(words)
@@ -109,7 +111,9 @@ def _harmless(text: str) -> str:
     """Text for a terminal: control characters in a page must not move the cursor or rename the window."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}" for each in text)
+    return "".join(
+        each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}" for each in text
+    )
 
 
 def _complain(error: QuaidError, as_json: bool) -> None:

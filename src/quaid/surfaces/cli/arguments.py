@@ -138,13 +138,22 @@ def _value(param: Param, word: str) -> Any:
     try:
         return json.loads(word)
     except (ValueError, RecursionError):
-        kinds = {"integer": "a whole number", "number": "a number", "boolean": "true or false", "object": "JSON"}
+        kinds = {
+            "integer": "a whole number",
+            "number": "a number",
+            "boolean": "true or false",
+            "object": "JSON",
+        }
         raise InvalidArgument(name=param.flag, problem=f"must be {kinds[param.kind]}, not {word!r}") from None
 
 
 def _unicode(word: str) -> str:
     """A shell may pass bytes that are not text; Python hides them in surrogates, which nothing can store."""
-    return word if word.isascii() else word.encode("utf-8", "replace").decode()
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(word).decode("utf-8", "replace")
+    return word
 
 
 def _standard_input(given: dict[str, Any], params: Sequence[Param]) -> None:

@@ -24,7 +24,9 @@ class Local(NamedTuple):
     examples: tuple[str, ...] = ()
 
 
-def _param(name: str, help: str, *, required: bool = False, positional: bool = True, default: Any = None) -> Param:
+def _param(
+    name: str, help: str, *, required: bool = False, positional: bool = True, default: Any = None
+) -> Param:
     return Param(name, "string", (), required, default, Arg(help, positional=positional, path=positional))
 
 
@@ -32,7 +34,7 @@ def settings_of(line: Line) -> config.Settings:
     try:
         cwd = os.getcwd()
     except FileNotFoundError:
-        raise FileTrouble(path="The current folder", problem="is no longer there; go to another one") from None
+        raise FileTrouble(path="The current folder", problem="is gone; change to another one") from None
     return config.read(line.db, os.environ, cwd)
 
 
@@ -54,7 +56,9 @@ def _init(line: Line) -> int:
         return _print_json({"path": path, "created": created})
     print(f"Made a new memory: {path}" if created else f"{path} is a memory already; nothing was changed")
     if created:
-        print("Next: quaid put people/alice alice.md, quaid import FOLDER, or connect an agent with quaid serve")
+        print(
+            "Next: quaid put people/alice alice.md, quaid import FOLDER, or connect an agent with quaid serve"
+        )
     return 0
 
 
@@ -69,7 +73,9 @@ def _version(line: Line) -> int:
     }
     if line.as_json:
         return _print_json(facts)
-    print(f"quaid {facts['quaid']} (SQLite {facts['sqlite']}, schema {facts['schema']}, Python {facts['python']})")
+    print(
+        f"quaid {facts['quaid']} (SQLite {facts['sqlite']}, schema {facts['schema']}, Python {facts['python']})"
+    )
     print(f"memory: {facts['memory']}{'' if os.path.exists(str(facts['memory'])) else ' (not made yet)'}")
     return 0
 
@@ -125,9 +131,12 @@ COMMANDS: dict[str, Local] = {
     ),
     "call": Local(
         "Call one tool with JSON, as an agent would.",
-        (_param("tool", "The tool, as in memory_get.", required=True), _param("json", "Its arguments as JSON.")),
+        (
+            _param("tool", "The tool, as in memory_get.", required=True),
+            _param("json", "Its arguments as JSON."),
+        ),
         _call,
-        ("quaid call memory_get '{\"slug\": \"people/alice\"}'",),
+        ('quaid call memory_get \'{"slug": "people/alice"}\'',),
     ),
     "pipe": Local(
         'Answer tool calls line by line: {"tool": NAME, "arguments": {...}} in, results out.',

@@ -71,7 +71,9 @@ def page_names() -> list[str]:
 def _page(name: str, description: str, params: Sequence[Param], examples: Sequence[str]) -> str:
     positional = [param for param in params if param.arg.positional]
     optional = [param for param in params if not param.arg.positional]
-    usage = " ".join(["quaid", name, *(_slot(param) for param in positional), *(["[OPTIONS]"] if optional else [])])
+    usage = " ".join(
+        ["quaid", name, *(_slot(param) for param in positional), *(["[OPTIONS]"] if optional else [])]
+    )
     parts = [f"Usage: {usage}\n\n", *(line + "\n" for line in _wrap(description, WIDTH)), "\n"]
     rows = [(_slot(param), param.arg.help) for param in positional]
     rows += [(_flag(param), param.arg.help + _default(param)) for param in optional]

@@ -147,22 +147,30 @@ def _imported(record: Any) -> str:
         "sidecar": "sidecars of raw data",
         "left_out": "left out",
     }
-    lines += [f"  {report.outcomes[name]:>7,}  {text}" for name, text in told.items() if report.outcomes[name]]
+    lines += [
+        f"  {report.outcomes[name]:>7,}  {text}" for name, text in told.items() if report.outcomes[name]
+    ]
     lines += [f"{'':11}{count:>7,}  {reason}" for reason, count in report.left_out.items()]
     lines += [f"{each.path}: {each.note}" for each in report.notes]
-    lines += [f"{each.path}: changed here and there; to take the file: {each.remedy}" for each in report.conflicts]
+    lines += [
+        f"{each.path}: changed here and there; to take the file: {each.remedy}" for each in report.conflicts
+    ]
     if report.gone:
         lines.append(f"{_count(len(report.gone), 'file')} of the last import are gone; their pages stay")
     if report.import_id is None:
         return "\n".join([*lines, f"Nothing was changed ({record.cpu_seconds:.2f} s CPU)"])
     kinds = ", ".join(f"{count:,} {name}" for name, count in report.types.items())
     lines.append(f"types: {kinds or 'none'}")
-    lines.append(f"tags: {report.tags:,}, timeline entries: {report.timeline_entries:,}, raw data: {report.raw_data:,}")
+    lines.append(
+        f"tags: {report.tags:,}, timeline entries: {report.timeline_entries:,}, raw data: {report.raw_data:,}"
+    )
     return "\n".join([*lines, f"Import {report.import_id} done ({record.cpu_seconds:.2f} s CPU)"])
 
 
 def _exported(record: Any) -> str:
-    what = f"the files of import {record.import_id}" if record.import_id else f"{_count(record.pages, 'page')}"
+    what = (
+        f"the files of import {record.import_id}" if record.import_id else f"{_count(record.pages, 'page')}"
+    )
     return f"Wrote {what} to {record.folder}: {_count(record.files, 'file')}, {_size(record.bytes)}"
 
 
@@ -170,14 +178,18 @@ def _imports(record: Any) -> str:
     if not record.imports:
         return "Nothing was imported yet."
     return _table(
-        [(each.import_id, each.created_at, f"{_count(each.page_count, 'page')}", each.source_dir)
-         for each in record.imports]
+        [
+            (each.import_id, each.created_at, f"{_count(each.page_count, 'page')}", each.source_dir)
+            for each in record.imports
+        ]
     )
 
 
 def _skills(record: Any) -> str:
     rows = [(each.name, each.description) for each in record.skills]
-    return "\n".join([_table(rows), *_faults(record.problems)]) if rows else "\n".join(_faults(record.problems))
+    return (
+        "\n".join([_table(rows), *_faults(record.problems)]) if rows else "\n".join(_faults(record.problems))
+    )
 
 
 def _skills_doctor(record: Any) -> str:

@@ -20,7 +20,7 @@ from quaid.surfaces.mcp.handlers import Connection, answer, complain
 
 STEPS_OF_SQLITE = 10_000  # between two looks at whether the call still has a caller: well under a millisecond
 SECONDS_BETWEEN_REPORTS = 0.1
-SECONDS_TO_STOP = 5.0
+SECONDS_TO_STOP = 1.5  # clients that sent SIGTERM kill after two
 
 Answer = dict[str, Any]
 
@@ -83,19 +83,20 @@ class Worker:
                 if call.request.id == id and type(call.request.id) is type(id):
                     call.cancelled = True
 
-    def finish(self, seconds: float | None = None) -> None:
-        """Wait until everything that was asked is answered and the memory is closed."""
+    def finish(self, seconds: float | None = None) -> bool:
+        """Wait until everything that was asked is answered and the memory is closed. Did that come about?"""
         with self._changed:
             self._ending = True
             self._changed.notify()
         self._thread.join(seconds)
+        return not self._thread.is_alive()
 
-    def stop(self) -> None:
-        """Give up everything, and wait until the memory is closed, or we are stuck with an answer unread."""
+    def stop(self) -> bool:
+        """Give up everything and close the memory. False when that hangs, as on an answer nobody reads."""
         with self._changed:
             for call in self._calls:
                 call.cancelled = True
-        self.finish(SECONDS_TO_STOP)
+        return self.finish(SECONDS_TO_STOP)
 
     def _work(self) -> None:
         try:

@@ -44,7 +44,8 @@ def serve(settings: Settings, tools: str) -> int:
                 _take(line, connection, memory, worker, send)
             worker.finish()
         except (Stopped, OSError):  # OSError: nobody reads our answers any more
-            worker.stop()
+            if not worker.stop():
+                os._exit(0)
     return 0
 
 
@@ -58,7 +59,7 @@ def _take(line: bytes | None, connection: Connection, memory: Memory, worker: Wo
     try:
         value = _value(line)
         if not isinstance(value, list):
-            _message(value, connection, memory, worker, lambda answer: send(answer) if answer else None)
+            _message(value, connection, memory, worker, lambda given: send(given) if given else None)
             return
         if connection.version not in BATCH_VERSIONS:
             raise RpcError(
@@ -174,14 +175,19 @@ def _private_pipes() -> Iterator[tuple[BinaryIO, int]]:
 def _signals_stop() -> Iterator[None]:
     """SIGTERM and SIGINT end the loop in good order; a second one ends the process as ever."""
 
+    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
+
     def stop(_number: int, _frame: FrameType | None) -> None:
         for each in before:
             signal.signal(each, signal.SIG_DFL)
         raise Stopped
 
-    before = {each: signal.signal(each, stop) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
+        for each in before:
+            signal.signal(each, stop)
         yield
+    except Stopped:
+        pass  # it came before the loop had begun, or after its end
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)

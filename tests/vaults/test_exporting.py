@@ -1,0 +1,181 @@
+"""What an export writes, so that it comes back as the same memory."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quaid.brain import Brain
+from quaid.core import page, slug
+from quaid.errors import Cancelled, FolderNotEmpty, NotFound, RawNeedsImport
+from quaid.store import pages, sidecars
+from quaid.vaults import exporting, index, scan
+from quaid.vaults.report import ImportReport
+
+Bring = Callable[[Path], ImportReport]
+Fill = Callable[[dict[str, str | bytes]], Path]
+
+
+def put(brain: Brain, address: str, front: dict[str, Any], truth: str, title: str | None = None) -> None:
+    made = page.build(address, front, truth, "", fallback_title=title)
+    brain.db.write(
+        lambda tx: pages.save(tx, made, uuid=brain.new_uuid(), now=brain.now(), expected_version=None)
+    )
+
+
+def export(brain: Brain, target: Path, *, force: bool = False) -> exporting.ExportReport:
+    return exporting.export_pages(brain.db, str(target), force=force, progress=brain.progress)
+
+
+def files(root: Path) -> dict[str, str]:
+    return {str(each.relative_to(root)): each.read_text() for each in root.rglob("*") if each.is_file()}
+
+
+def test_pages_sidecars_index_and_schema_are_written(
+    vault: Fill, bring: Bring, brain: Brain, tmp_path: Path
+) -> None:
+    bring(
+        vault(
+            {
+                "people/alice.md": "---\ntype: person\n---\n# Alice [A]\n\n---\n\n- 2026-04-22 — Called.\n",
+                "people/.raw/alice.json": '{"sources":{"crm":{"id":7}}}',
+                "notes.md": "# Notes\n",
+                "index.md": "old index",
+                "schema.md": "the schema\n",
+                "README.md": "not a page",
+            }
+        )
+    )
+    report = export(brain, tmp_path / "out")
+    written = files(tmp_path / "out")
+    assert written == {
+        "people/alice.md": "---\ntype: person\n---\n\n# Alice [A]\n\n---\n\n- 2026-04-22 — Called.\n",
+        "people/.raw/alice.json": '{\n  "sources": {\n    "crm": {\n      "id": 7\n    }\n  }\n}\n',
+        "notes.md": "# Notes\n",
+        "index.md": (
+            "# Index\n\n## concept (1)\n\n- [Notes](notes.md)\n\n"
+            "## person (1)\n\n- [Alice \\[A\\]](people/alice.md)\n"
+        ),
+        "schema.md": "the schema\n",
+    }
+    assert (report.pages, report.sidecars, report.files) == (2, 1, 5)
+    assert report.bytes == sum(len(text.encode()) for text in written.values())
+
+
+def test_a_title_that_the_text_does_not_give_is_written_down(brain: Brain, tmp_path: Path) -> None:
+    put(brain, "a", {}, "No heading.", title="The Title")
+    put(brain, "b", {}, "# Heading\n\nText.", title="unused")
+    put(brain, "c", {"title": "Given"}, "Text.")
+    put(brain, "d", {"title": None, "x": 1}, "Text.", title="Dee")
+    export(brain, tmp_path / "out")
+    written = files(tmp_path / "out")
+    assert written["a.md"] == "---\ntitle: The Title\n---\n\nNo heading.\n"
+    assert written["b.md"] == "# Heading\n\nText.\n"
+    assert written["c.md"] == "---\ntitle: Given\n---\n\nText.\n"
+    assert written["d.md"] == "---\ntitle: Dee\nx: 1\n---\n\nText.\n"
+
+
+ODD_SLUGS = [
+    "index",
+    "schema",
+    "readme",
+    "people/index",
+    "a--b",
+    "-",
+    "_",
+    "node_modules/x",
+    "node_modules",
+    "x" * slug.LONGEST,
+    "d/" + "y" * (slug.LONGEST - 2),
+    "/".join("a" * 128),
+    "people/-x-",
+]
+
+
+def test_every_slug_comes_back_as_itself(brain: Brain, tmp_path: Path) -> None:
+    for address in ODD_SLUGS:
+        put(brain, address, {}, f"Text of {address}.", title=f"Title of {address[:20]}")
+    put(brain, "one", {"slug": "two"}, "# One")
+    export(brain, tmp_path / "out")
+    with scan.Folder(str(tmp_path / "out")) as folder:
+        found = [each.path for each in folder.walk() if isinstance(each, scan.Found) and each.kind == "page"]
+        made = [index.read(path, folder.read(path)).page for path in found]
+    expected = {address: f"Text of {address}." for address in ODD_SLUGS} | {"one": "# One"}
+    assert {each.slug: each.truth for each in made} == expected
+    assert all(each.title == f"Title of {each.slug[:20]}" for each in made if each.slug != "one")
+
+
+def test_force_replaces_and_removes_nothing(brain: Brain, tmp_path: Path) -> None:
+    put(brain, "a", {}, "# A")
+    target = tmp_path / "out"
+    export(brain, target)
+    (target / "mine.txt").write_text("mine")
+    put(brain, "a", {}, "# A 2")
+    with pytest.raises(FolderNotEmpty):
+        export(brain, target)
+    assert (target / "a.md").read_text() == "# A\n"
+    export(brain, target, force=True)
+    assert files(target) == {
+        "a.md": "# A 2\n",
+        "mine.txt": "mine",
+        "index.md": "# Index\n\n## concept (1)\n\n- [A 2](a.md)\n",
+    }
+
+
+def test_an_empty_memory_gives_an_empty_index(brain: Brain, tmp_path: Path) -> None:
+    assert export(brain, tmp_path / "out").pages == 0
+    assert files(tmp_path / "out") == {"index.md": "# Index\n"}
+
+
+def test_raw_data_of_a_page_that_moved_to_another_name_stays_beside_it(brain: Brain, tmp_path: Path) -> None:
+    put(brain, "index", {}, "# I")
+    page_id = pages.require(brain.db, "index").id
+    brain.db.write(lambda tx: sidecars.write(tx, page_id, "sidecar", {"a": 1}, brain.now()))
+    export(brain, tmp_path / "out")
+    assert files(tmp_path / "out")[".raw/index.json"] == '{\n  "a": 1\n}\n'
+    assert "index.markdown" in files(tmp_path / "out")
+
+
+def test_a_raw_export_is_the_folder_as_it_was(
+    vault: Fill, bring: Bring, brain: Brain, tmp_path: Path
+) -> None:
+    root = vault({"a.md": b"\xef\xbb\xbf# A\r\n\0\xff", "README.md": "x", ".raw/a.json": "{broken"})
+    before = {each: (root / each).read_bytes() for each in ("a.md", "README.md", ".raw/a.json")}
+    first = bring(root)
+    vault({"a.md": "# Changed\n"})
+    bring(root)
+    report = exporting.export_raw(
+        brain.db, first.import_id, str(tmp_path / "out"), force=False, progress=brain.progress
+    )
+    assert {each: (tmp_path / "out" / each).read_bytes() for each in before} == before
+    assert (report.import_id, report.pages, report.sidecars, report.files) == (first.import_id, 1, 1, 3)
+
+
+def test_a_raw_export_without_its_import_says_which_there_are(
+    vault: Fill, bring: Bring, brain: Brain, tmp_path: Path
+) -> None:
+    def raw(import_id: str | None) -> None:
+        exporting.export_raw(brain.db, import_id, str(tmp_path / "out"), force=False, progress=brain.progress)
+
+    with pytest.raises(RawNeedsImport, match="Nothing was imported yet"):
+        raw(None)
+    imported = bring(vault({"a.md": "# A\n"})).import_id
+    with pytest.raises(RawNeedsImport, match=f"The newest: {imported}"):
+        raw(None)
+    with pytest.raises(NotFound, match=f"There is no import nonsense. The newest: {imported}"):
+        raw("nonsense")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_export_can_be_stopped(brain: Brain, tmp_path: Path) -> None:
+    for name in "abc":
+        put(brain, name, {}, f"# {name}")
+
+    def stop(done: int, total: int, what: str) -> None:
+        if done == 2:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        exporting.export_pages(brain.db, str(tmp_path / "out"), force=False, progress=stop)
+    assert sorted(files(tmp_path / "out")) == ["a.md", "b.md"]

@@ -1,0 +1,81 @@
+"""Both round trips, on a folder made of oddities and on 2,453 real files."""
+
+import filecmp
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from quaid.brain import Brain, no_progress
+from quaid.config import Settings
+from quaid.store import upkeep
+from quaid.vaults import compare, exporting, importing
+from quaid.vaults.report import ImportReport
+
+Bring = Callable[[Path], ImportReport]
+
+
+def differences(one: Path, other: Path) -> list[str]:
+    """What `diff -r` would say."""
+
+    def files(root: Path) -> set[str]:
+        return {
+            os.path.relpath(os.path.join(at, name), root) for at, _, names in os.walk(root) for name in names
+        }
+
+    here, there = files(one), files(other)
+    _, changed, unread = filecmp.cmpfiles(one, other, here & there, shallow=False)
+    return sorted([*(here ^ there), *changed, *unread])
+
+
+def export(brain: Brain, target: Path) -> Path:
+    exporting.export_pages(brain.db, str(target), force=False, progress=no_progress)
+    return target
+
+
+def all_ways_round(original: Path, brain: Brain, report: ImportReport, tmp_path: Path) -> list[str]:
+    """Take a folder out raw, out normalised, in again and out again. Returns where raw differs."""
+    raw, first, second = tmp_path / "raw", tmp_path / "first", tmp_path / "second"
+    exporting.export_raw(brain.db, report.import_id, str(raw), force=False, progress=no_progress)
+    export(brain, first)
+    assert compare.folders(str(original), str(first), no_progress) == []
+
+    settings = Settings(str(tmp_path / "new" / "memory.db"), str(tmp_path / "home"), str(tmp_path))
+    with Brain(settings) as other:
+        other.create(settings.db_path)
+        again = importing.import_folder(
+            other.db,
+            str(first),
+            import_id=other.new_uuid(),
+            now=other.now(),
+            new_uuid=other.new_uuid,
+            progress=no_progress,
+        )
+        pages = sum(report.outcomes[outcome] for outcome in ("new", "changed", "unchanged"))
+        assert again.outcomes["new"] == pages
+        export(other, second)
+    assert differences(first, second) == []
+    return differences(original, raw)
+
+
+def test_a_messy_folder_survives_both_round_trips(
+    messy: Path, bring: Bring, brain: Brain, tmp_path: Path
+) -> None:
+    left_out = all_ways_round(messy, brain, bring(messy), tmp_path)
+    assert left_out == [
+        ".git/HEAD",
+        ".hidden.md",
+        ".obsidian/app.json",
+        "node_modules/x/readme.md",
+        "picture.png",
+    ]
+    assert upkeep.validate(brain.db, ("fts", "integrity")) == []
+
+
+def test_the_real_corpus_survives_both_round_trips(
+    corpus: Path, bring: Bring, brain: Brain, tmp_path: Path
+) -> None:
+    report = bring(corpus)
+    assert report.outcomes["new"] == report.files_seen == 2453
+    assert all_ways_round(corpus, brain, report, tmp_path) == []
+    second = bring(corpus)
+    assert (second.outcomes["unchanged"], second.import_id) == (2453, None)
