@@ -131,8 +131,8 @@ GENERATED = {
 }
 
 
-def stale() -> list[str]:
-    """The generated files whose source has changed since they were made."""
+def stale(write: bool) -> list[str]:
+    """The generated files whose source has changed since they were made; made again on request."""
     found = []
     for name, make in GENERATED.items():
         path = os.path.join(ROOT, name)
@@ -140,23 +140,22 @@ def stale() -> list[str]:
         if os.path.exists(path):
             with open(path, encoding="utf-8") as file:
                 old = file.read()
-        if old != make():
+        new = make()
+        if old != new:
             found.append(name)
+            if write:
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(new)
+                importlib.reload(operations)  # the help pages are made from the index, which comes first
     return found
 
 
 def main() -> int:
-    if "--check" in sys.argv:
-        for name in stale():
-            print("stale: " + name)
-        return 1 if stale() else 0
-    while names := stale():  # the help pages are made from the index, so the index comes first
-        path = os.path.join(ROOT, names[0])
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(GENERATED[names[0]]())
-        importlib.reload(operations)
-        print("wrote " + names[0])
-    return 0
+    check = "--check" in sys.argv
+    found = stale(write=not check)
+    for name in found:
+        print(("stale: " if check else "wrote ") + name)
+    return 1 if check and found else 0
 
 
 if __name__ == "__main__":

@@ -6,9 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings as hypothesis
 
 from quaid.brain import Brain
 from quaid.config import Settings
+
+# Examples differ in cost a thousandfold and the machine is shared: a deadline would fail honest tests.
+hypothesis.register_profile("quaid", deadline=None)
+hypothesis.load_profile("quaid")
 
 NOON = 1_777_118_400.0  # 2026-04-25T12:00:00Z
 

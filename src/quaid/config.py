@@ -15,6 +15,10 @@ class Settings(NamedTuple):
     home: str  # the folder of everything that is the user's but not in the database
     cwd: str
 
+    def path(self, name: str) -> str:
+        """A path as a person typed it, made whole."""
+        return os.path.normpath(os.path.join(self.cwd, os.path.expanduser(name)))
+
     @property
     def skill_folders(self) -> tuple[str, ...]:
         """Folders whose skills shadow the embedded ones; the later wins."""

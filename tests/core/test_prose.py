@@ -43,7 +43,7 @@ def test_a_comment_that_is_never_closed_hides_the_rest() -> None:
     [
         ("# A\n\n> One\n> two.\n\n> Three", "One two."),
         ("> > nested\n>> again", "nested again"),
-        (">\n\n> Second", "Second"),
+        (">\n\n> —\n\n> Second", "Second"),
         ("> [!NOTE]\n> Mind the gap.", "Mind the gap."),
         ("a > b", ""),
     ],

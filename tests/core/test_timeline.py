@@ -215,6 +215,7 @@ def test_hostile_repetition_is_read_in_linear_time(unit: str) -> None:
 def test_the_hash_of_a_summary_is_sha_256() -> None:
     assert timeline.summary_hash("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     assert timeline.summary_hash("a") != timeline.summary_hash("b")
+    assert timeline.summary_hash(" a ") == timeline.summary_hash("a")
 
 
 def test_entries_are_values() -> None:

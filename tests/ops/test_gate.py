@@ -24,7 +24,7 @@ def every_kind(
     return {"text": text, "count": count, "share": share, "sure": sure, "names": names, "facts": facts}
 
 
-OPERATION = Op(every_kind, "test", "write", "every-kind", {}, "memory_every_kind", False, ())
+OPERATION = Op(every_kind, "test", "write", "every-kind", {}, "memory_every_kind", False, False, ())
 
 
 def check(**arguments: Any) -> dict[str, Any]:
@@ -110,6 +110,6 @@ def test_what_the_system_says_becomes_an_error_with_a_remedy(
         """Fail."""
         raise OSError(number, "said the system", "/some/file")
 
-    operation = Op(failing, "test", "read", "failing", {}, "memory_failing", False, ())
+    operation = Op(failing, "test", "read", "failing", {}, "memory_failing", False, False, ())
     with pytest.raises(error, match="/some/file"):
         gate.call(brain, operation, {}, "read")

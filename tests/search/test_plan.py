@@ -16,7 +16,9 @@ def parts(text: str) -> list[str]:
     return [term.text for term in plan(text).parts]
 
 
-@pytest.mark.parametrize("text", ["", "   ", "\n\t", "?!", '"', '""', '"""', "\0", "\ud800", "🎉", "_ - _", "'s"])
+@pytest.mark.parametrize(
+    "text", ["", "   ", "\n\t", "?!", '"', '""', '"""', "\0", "\ud800", "🎉", "_ - _", "'s"]
+)
 def test_text_without_words_asks_for_nothing(text: str) -> None:
     assert plan(text) == Plan((), (), ())
 
@@ -129,6 +131,8 @@ def test_every_plan_is_valid_fts5(text: str) -> None:
         if terms:
             for operator in (" AND ", " OR "):
                 expression = operator.join(term.quoted for term in terms)
-                assert db.execute("SELECT rowid FROM pages WHERE pages MATCH ?", (expression,)).fetchall() == []
+                assert (
+                    db.execute("SELECT rowid FROM pages WHERE pages MATCH ?", (expression,)).fetchall() == []
+                )
     assert bool(asked.words) == bool(asked.telling) == bool(asked.parts)
     db.close()

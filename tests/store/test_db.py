@@ -97,6 +97,18 @@ def test_what_a_crash_left_while_making_does_not_hinder(tmp_path: Path, path: st
     assert sorted(os.listdir(tmp_path)) == ["memory.db", "memory.db-lock"]
 
 
+def test_a_memory_that_cannot_be_made_leaves_nothing(
+    tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(path: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("quaid.store.durable.sync_file", no_room)
+    with pytest.raises(DiskFull):
+        Database.create(path, NOW)
+    assert os.listdir(tmp_path) == []
+
+
 # Refusing
 
 
@@ -339,6 +351,29 @@ def test_closing_inside_a_write_is_a_mistake(db: Database) -> None:
     with pytest.raises(RuntimeError):
         db.write(lambda tx: db.close())
     put(db, "a")
+
+
+# Start-up
+
+
+def test_opening_loads_little(db: Database, output: Callable[..., str]) -> None:
+    loaded = output(
+        """
+        import sys
+        from quaid.store.db import Database
+        Database.open(sys.argv[1], "now").close()
+        print(*sorted(name for name in sys.modules if name.startswith("quaid.")))
+        """,
+        db.path,
+    ).split()
+    assert loaded == [
+        "quaid.errors",
+        "quaid.store",
+        "quaid.store.db",
+        "quaid.store.lock",
+        "quaid.store.opening",
+        "quaid.store.trouble",
+    ]
 
 
 # Other places

@@ -173,6 +173,18 @@ def test_what_may_not_be_read_is_reported(vault: Fill) -> None:
         (root / "a").chmod(0o700)
 
 
+def test_a_root_that_may_not_be_read_says_so(vault: Fill) -> None:
+    root = vault({"a.md": ""})
+    root.chmod(0)
+    try:
+        if os.access(root, os.R_OK):
+            pytest.skip("the superuser may read everything")
+        with pytest.raises(FileTrouble, match="check its permissions"):
+            Folder(str(root))
+    finally:
+        root.chmod(0o700)
+
+
 def test_a_root_that_is_no_folder_says_so(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="There is no folder"):
         Folder(str(tmp_path / "missing"))

@@ -99,7 +99,7 @@ def first_quote(text: str) -> str:
     """The first quotation that says something, as plain text, or ""."""
     for quote in _QUOTES.finditer("\n" + text):
         said = plain(_CALLOUT.sub("", _QUOTE_MARKS.sub("", quote[0][1:_LONGEST_READ])))
-        if said:
+        if any(map(str.isalnum, said)):
             return said
     return ""
 

@@ -134,12 +134,14 @@ def _checked(value: str, name: str) -> str:
 def _render(date: str, summary: str, source: str, detail: str) -> str:
     head = f"- **{date}** | {source} — {summary}" if source else f"- **{date}** — {summary}"
     lines = _tidy(detail).split("\n") if detail.strip() else []
-    below = "\n".join(["  " + line if line else "" for line in lines])
-    if _MARK.search(below):
-        below = "\n".join(
-            ["    " + line if line else "" for line in lines]
-        )  # else it would be an entry itself
+    below = _indent(lines, "  ")
+    if _MARK.search(below):  # a detail that looks like an entry must not become one
+        below = _indent(lines, "    ")
     return f"{head}\n{below}" if lines else head
+
+
+def _indent(lines: list[str], margin: str) -> str:
+    return "\n".join([margin + line if line else "" for line in lines])
 
 
 def _insert(text: str, line: int, entry: str) -> str:
@@ -172,7 +174,7 @@ def _ends_in_list(text: str) -> bool:
 
 
 def summary_hash(summary: str) -> str:
-    """SHA-256 of a summary: with page and date, what makes an entry the same entry."""
+    """SHA-256 of a summary as it is stored: with page and date, what makes an entry the same entry."""
     import hashlib
 
-    return hashlib.sha256(summary.encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(summary.strip().encode("utf-8", "surrogatepass")).hexdigest()

@@ -13,7 +13,7 @@ Scope = Literal["read", "write", "owner"]
 SCOPES: tuple[Scope, ...] = ("read", "write", "owner")  # each includes the ones before it
 
 # Modules of this package that hold operations. tests/ops/test_register.py compares it with the folder.
-ROOMS = ("pages", "search", "vaults", "upkeep", "skills")
+ROOMS = ("pages", "marks", "search", "vaults", "upkeep", "skills")
 
 
 class Arg(NamedTuple):
@@ -52,6 +52,7 @@ class Op(NamedTuple):
     aliases: dict[str, dict[str, Any]]  # further commands, each with arguments already set
     tool: str
     core: bool  # in the tool list that clients get by default
+    adds_only: bool  # a write that never replaces what was there
     examples: tuple[str, ...]
 
     @property
@@ -86,6 +87,7 @@ def op(
     aliases: dict[str, dict[str, Any]] | None = None,
     tool: str = "",
     core: bool = False,
+    adds_only: bool = False,
     examples: tuple[str, ...] = (),
 ) -> Callable[[Function], Function]:
     """Register the decorated function as an operation."""
@@ -101,6 +103,7 @@ def op(
             aliases=aliases or {},
             tool=tool or f"memory_{name}",
             core=core,
+            adds_only=adds_only,
             examples=examples,
         )
         return function

@@ -1,6 +1,5 @@
 """Looking after the memory: figures, checks, backup, settings."""
 
-import os
 from typing import Annotated, Any, NamedTuple
 
 from quaid.brain import Brain
@@ -73,7 +72,7 @@ def validate(
     if original is not None and exported is not None:
         from quaid.vaults import compare
 
-        found = compare.folders(original, exported, brain.progress)
+        found = compare.folders(brain.settings.path(original), brain.settings.path(exported), brain.progress)
         return ValidateRecord(("round trip",), tuple(Violation("round trip", *each) for each in found))
     chosen = {
         "links": links,
@@ -98,7 +97,7 @@ def backup(
     file: Annotated[str, Arg("The file to make; it must not exist.", positional=True, path=True)],
 ) -> BackedUp:
     """Copy the memory into a new file while others read and write."""
-    return upkeep.backup(brain.db, os.path.join(brain.settings.cwd, os.path.expanduser(file)))
+    return upkeep.backup(brain.db, brain.settings.path(file))
 
 
 @op("owner", command="config get", examples=("quaid config get default_token_budget",))

@@ -1,6 +1,5 @@
 """Folders of files: bringing them in, writing them out."""
 
-import os
 import time
 from typing import Annotated, NamedTuple
 
@@ -35,7 +34,7 @@ def import_(
     started = time.process_time()
     report = importing.import_folder(
         brain.db,
-        _path(brain, folder),
+        brain.settings.path(folder),
         import_id=brain.new_uuid(),
         now=brain.now(),
         new_uuid=brain.new_uuid,
@@ -65,7 +64,7 @@ def export(
         raise InvalidArgument(
             name="import_id", problem="goes with --raw; other exports write what is there now"
         )
-    target = _path(brain, dir)
+    target = brain.settings.path(dir)
     if raw:
         return exporting.export_raw(brain.db, import_id, target, force=force, progress=brain.progress)
     return exporting.export_pages(brain.db, target, force=force, progress=brain.progress)
@@ -75,7 +74,3 @@ def export(
 def imports(brain: Brain) -> ImportsRecord:
     """List the imports, newest first, with the ids that `export --raw` takes."""
     return ImportsRecord(tuple(batches.batches(brain.db)))
-
-
-def _path(brain: Brain, name: str) -> str:
-    return os.path.normpath(os.path.join(brain.settings.cwd, os.path.expanduser(name)))

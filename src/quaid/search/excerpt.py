@@ -71,7 +71,9 @@ class Marker:
     def _by_letter(self, text: str) -> list[Span]:
         if self._letters is None:
             return []
-        return [Span(found.start(), found.end(), found.group().lower()) for found in self._letters.finditer(text)]
+        return [
+            Span(found.start(), found.end(), found.group().lower()) for found in self._letters.finditer(text)
+        ]
 
 
 def _pattern(literals: list[str]) -> re.Pattern[str] | None:

@@ -19,7 +19,7 @@ from quaid.store.words import NAMES, SPACED, UNSPACED, Filters
 if TYPE_CHECKING:
     from quaid.store.db import Database
 
-ROW_BUDGET = 50_000
+ROW_BUDGET = 30_000
 """How many pairs of a page and a word may be ranked for one question."""
 
 Scores = dict[int, float]
@@ -38,7 +38,7 @@ class Hit(NamedTuple):
     snippet: str
     """A few words around those that were asked for, which stand between ** and **."""
     score: float
-    """Higher is better; comparable only within one search."""
+    """Above 0, and higher is better; scores of two searches cannot be compared."""
     all_words: bool
     id: int
 
@@ -63,14 +63,13 @@ def search(
     """Find pages by their words. Any text will do; with `raw` it is FTS5 syntax, or else InvalidSearch."""
     filters = Filters(type, wing, tag, collection)
     wanted = plan(query)
+    found: list[_Found] = []
     with db.reading():
         if raw:
             scored = index.match_raw(db, query, filters, limit)
             found = [_Found(page_id, score, all_words=True) for page_id, score in scored]
-        elif wanted.words:
+        elif wanted.words and limit > 0:
             found = _Search(db, wanted, filters, limit).run(query)
-        else:
-            found = []
         return _hits(db, wanted, found)
 
 
@@ -78,96 +77,101 @@ class _Search:
     """One question to the two indexes."""
 
     def __init__(self, db: "Database", wanted: Plan, filters: Filters, limit: int) -> None:
-        self.db = db
-        self.plan = wanted
-        self.filters = filters
-        self.limit = limit
-        self.highest = {name: index.highest_id(db, name) for name in (SPACED, UNSPACED)}
+        self._db = db
+        self._plan = wanted
+        self._filters = filters
+        self._limit = limit
+        self._highest = {name: index.highest_id(db, name) for name in (SPACED, UNSPACED)}
 
     def run(self, query: str) -> list[_Found]:
         """Pages of that name, pages with all words, with all telling words, with any; each kind by score."""
-        kinds: list[list[int]] = [self._exact(query)]
-        scores = None
-        for terms in dict.fromkeys((self.plan.words, self.plan.telling)):
+        kinds = [self._named(query)]
+        scores: Scores | None = None
+        for terms in dict.fromkeys((self._plan.words, self._plan.telling)):
+            known = [page_id for kind in kinds for page_id in kind]
             kinds.append(self._holding(terms))
-            if len(kinds[-1]) >= self.limit:
-                scores = self._ranked_all(terms, [page_id for kind in kinds[:-1] for page_id in kind])
+            if len(kinds[-1]) >= self._limit:
+                scores = self._ranked_all(terms, known)
                 kinds[-1] = list(scores)
                 break
-        known = dict.fromkeys(page_id for kind in kinds for page_id in kind)
+        known = [page_id for kind in kinds for page_id in kind]
         if scores is None:
-            scores = self._ranked_any(list(known))
+            scores = self._ranked_any(known)
         best = max(scores.values(), default=1.0)
-        for page_id in known:
-            scores.setdefault(page_id, best)
+        scores = dict.fromkeys(known, best) | scores
         kind_of = {page_id: place for place, kind in reversed([*enumerate(kinds)]) for page_id in kind}
         order = sorted(scores, key=lambda page_id: (kind_of.get(page_id, len(kinds)), -scores[page_id]))
-        return [_Found(found, scores[found], kind_of.get(found, 2) < 2) for found in order[: self.limit]]
+        return [_Found(each, scores[each], kind_of.get(each, 2) < 2) for each in order[: self._limit]]
 
-    def _exact(self, query: str) -> list[int]:
+    def _named(self, query: str) -> list[int]:
         """Pages whose title or slug is the query."""
         text = query.strip()
         phrase = whole(text)
         if phrase is None:
             return []
         name = UNSPACED if phrase.unspaced else SPACED
-        cases = list(dict.fromkeys([text, text.lower(), text.upper(), text.title()]))
-        found = index.named(self.db, name, phrase.quoted, cases, self.filters)
-        return found + [
-            page_id for page_id in index.with_slug(self.db, text.lower(), self.filters) if page_id not in found
-        ]
+        spellings = list(dict.fromkeys((text, text.lower(), text.upper(), text.title())))
+        titled = index.titled(self._db, name, phrase.quoted, spellings, self._filters)
+        return [*titled, *index.with_slug(self._db, text.lower(), self._filters)]
 
     def _holding(self, terms: Terms) -> list[int]:
         """Pages with all of the terms: as many as were asked for, or all that there are."""
         found: dict[int, None] = {}
         for name in self._indexes_for_all():
-            found.update(dict.fromkeys(index.matching(self.db, name, _all(terms), self.filters, self.limit)))
+            ids = index.matching(self._db, name, _all(terms), self._filters, self._limit)
+            found.update(dict.fromkeys(ids))
         return list(found)
 
     def _ranked_all(self, terms: Terms, first: list[int]) -> Scores:
         scores: Scores = {}
         for name in self._indexes_for_all():
-            scores = dict(self._ranked_all_in(name, terms, first)) | scores
+            scores = self._ranked_all_in(name, terms, first) | scores
         return scores
 
-    def _ranked_all_in(self, name: str, terms: Terms, first: list[int]) -> list[tuple[int, float]]:
+    def _ranked_all_in(self, name: str, terms: Terms, first: list[int]) -> Scores:
         expression = _all(terms)
-        highest = self.highest[name]
+        highest = self._highest[name]
         if highest * len(terms) > ROW_BUDGET:
-            cost = len(terms) * index.count(self.db, name, expression, self.filters, highest)
+            cost = len(terms) * index.count(self._db, name, expression, self._filters, highest)
             if cost > ROW_BUDGET:
-                named = index.match(self.db, name, f"{NAMES[name]} : ({expression})", self.filters, self.limit)
-                above = highest - highest * ROW_BUDGET // cost
-                newest = index.match(self.db, name, expression, self.filters, self.limit, above=above)
-                return [*newest, *named]
-        return index.match(self.db, name, expression, self.filters, self.limit, first=first)
+                # Half of the budget for each: the two are asked one after the other.
+                above = highest - highest * ROW_BUDGET // (2 * cost)
+                newest = self._match(name, expression, above=above)
+                return newest | self._match(name, f"{NAMES[name]} : ({expression})")
+        return self._match(name, expression, first=first)
 
     def _ranked_any(self, first: list[int]) -> Scores:
-        spaced = self._any_in(SPACED, [part for part in self.plan.parts if not part.unspaced], first)
-        unspaced = self._any_in(UNSPACED, list(self.plan.parts), first)
-        if self.plan.unspaced and spaced and unspaced:
-            # The indexes count pages differently, and with them how much a rare word weighs.
+        spaced = self._ranked_any_in(SPACED, [part for part in self._plan.parts if not part.unspaced], first)
+        unspaced = self._ranked_any_in(UNSPACED, list(self._plan.parts), first)
+        if self._plan.unspaced and spaced and unspaced:
+            # The indexes hold different numbers of pages, and so weigh a rare word differently.
             lift = max(1.0, max(spaced.values()) / max(unspaced.values()))
-            lifted = {page_id: score * lift for page_id, score in unspaced.items()}
-            return {page_id: max(lifted.get(page_id, 0.0), spaced.get(page_id, 0.0)) for page_id in lifted | spaced}
+            unspaced = {page_id: score * lift for page_id, score in unspaced.items()}
+            return {each: max(unspaced.get(each, 0.0), spaced.get(each, 0.0)) for each in unspaced | spaced}
         return unspaced | spaced
 
-    def _any_in(self, name: str, parts: list[Term], first: list[int]) -> Scores:
-        highest = self.highest[name]
+    def _ranked_any_in(self, name: str, parts: list[Term], first: list[int]) -> Scores:
+        highest = self._highest[name]
         if not parts or not highest:
             return {}
         quoted = [part.quoted for part in parts]
         if highest * len(quoted) > ROW_BUDGET:
-            quoted = affordable(quoted, index.document_counts(self.db, name, quoted, highest), ROW_BUDGET)
-        return dict(index.match(self.db, name, " OR ".join(quoted), self.filters, self.limit, first=first))
+            quoted = affordable(quoted, index.document_counts(self._db, name, quoted, highest), ROW_BUDGET)
+        return self._match(name, " OR ".join(quoted), first=first)
+
+    def _match(self, name: str, expression: str, *, first: list[int] | None = None, above: int = 0) -> Scores:
+        return dict(
+            index.match(self._db, name, expression, self._filters, self._limit, first=first, above=above)
+        )
 
     def _indexes_for_all(self) -> list[str]:
-        names = [UNSPACED] if self.plan.unspaced else [SPACED, UNSPACED]
-        return [name for name in names if self.highest[name]]
+        # A page without such scripts cannot hold all words of a question that has them.
+        names = [UNSPACED] if self._plan.unspaced else [SPACED, UNSPACED]
+        return [name for name in names if self._highest[name]]
 
 
 def affordable(terms: list[str], counts: list[int], budget: int) -> list[str]:
-    """The rarest terms, as many as the budget of pages allows; at least one."""
+    """The rarest terms, as many as fit into a budget of pages; at least one."""
     kept: list[str] = []
     for pages, term in sorted(zip(counts, terms, strict=True), key=lambda pair: pair[0]):
         budget -= pages
@@ -182,6 +186,8 @@ def _all(terms: Terms) -> str:
 
 
 def _hits(db: "Database", wanted: Plan, found: list[_Found]) -> list[Hit]:
+    if not found:
+        return []
     ids = [each.id for each in found]
     heads = index.heads(db, ids)
     texts = index.texts(db, ids)

@@ -198,8 +198,9 @@ def _write(path: str, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
-    except OSError:
+    except OSError as error:
         os.unlink(draft)
+        error.filename = path  # a write that fails does not say where
         raise
 
 

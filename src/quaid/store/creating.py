@@ -26,17 +26,19 @@ def make(path: str, now: str) -> None:
     _check_free(path)
     with system_told_plainly(path):
         durable.make_folders(os.path.dirname(path))
-    with WriterLock(path).held():
+    lock = WriterLock(path)
+    with lock.held():
         _check_free(path)
         unfinished = path + "-new"
         with system_told_plainly(path), sqlite_told_plainly(path):
-            durable.discard(unfinished)
-            durable.make_private_file(unfinished)
             try:
+                durable.discard(unfinished)
+                durable.make_private_file(unfinished)
                 _fill(unfinished, now)
                 durable.put_in_place(unfinished, path)
             except BaseException:
                 durable.discard(unfinished)
+                lock.remove_file()
                 raise
 
 

@@ -88,6 +88,10 @@ class WriterLock:
             self._handle = None
             self.turn.release()
 
+    def remove_file(self) -> None:
+        """Leave no trace of a database that could not be made. Whoever waits for the file makes a new one."""
+        os.unlink(self.path)
+
     def _locked_handle(self) -> int | None:
         with system_told_plainly(self._database_path):
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)

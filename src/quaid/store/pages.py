@@ -312,22 +312,27 @@ def _tags(db: "Database", page_ids: list[int]) -> dict[int, list[str]]:
 
 
 def _did_you_mean(db: "Database", slug: str) -> str:
-    """Up to three slugs that look like a wrong one: the same name elsewhere, then a similar one."""
+    """Up to three slugs that look like a wrong one: the same name elsewhere, else similar ones."""
     import difflib
 
     name = slug.rpartition("/")[2]
-    elsewhere = db.rows(
-        "SELECT slug FROM pages WHERE quarantined_at IS NULL AND (slug = ? OR substr(slug, -length(?)) = ?)"
-        " ORDER BY slug LIMIT 3",
-        (name, "/" + name, "/" + name),
-    )
-    near = [found for (found,) in elsewhere]
-    if not near:
-        # Comparing is slow: only slugs of about this length that begin like it, or whose name does.
-        alike = db.rows(
-            "SELECT slug FROM pages WHERE quarantined_at IS NULL AND abs(length(slug) - length(?)) <= 3"
-            " AND (substr(slug, 1, 2) = substr(?, 1, 2) OR instr(slug, '/' || substr(?, 1, 2))) LIMIT 2000",
+    elsewhere = "slug = ? OR substr(slug, -length(?)) = ? ORDER BY slug LIMIT 3"
+    near = _slugs(db, elsewhere, (name, "/" + name, "/" + name))
+    # Comparing is slow. First those that begin alike, as their neighbours in the alphabet do; then those of
+    # about this length whose first letters, or the first letters of whose name, are the same.
+    for among, values in (
+        ("slug < ? ORDER BY slug DESC LIMIT 20", (slug,)),
+        ("slug > ? ORDER BY slug LIMIT 20", (slug,)),
+        (
+            "abs(length(slug) - length(?)) <= 3 AND (substr(slug, 1, 2) = substr(?, 1, 2)"
+            " OR instr(slug, '/' || substr(?, 1, 2))) LIMIT 2000",
             (slug, slug, name),
-        )
-        near = difflib.get_close_matches(slug, [found for (found,) in alike], n=3, cutoff=0.7)
+        ),
+    ):
+        near = near or difflib.get_close_matches(slug, _slugs(db, among, values), n=3, cutoff=0.7)
     return f" Did you mean {' or '.join(near)}?" if near else ""
+
+
+def _slugs(db: "Database", among: str, values: tuple[str, ...]) -> list[str]:
+    sql = "SELECT slug FROM searchable_pages WHERE "
+    return [found for (found,) in db.rows(sql + among, values)]

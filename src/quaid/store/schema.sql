@@ -50,7 +50,7 @@ CREATE TABLE pages (
 ) STRICT;
 
 CREATE INDEX pages_by_update ON pages (updated_at) WHERE quarantined_at IS NULL;
-CREATE INDEX pages_by_type ON pages (type, slug) WHERE quarantined_at IS NULL;
+CREATE INDEX pages_by_type ON pages (type, updated_at) WHERE quarantined_at IS NULL;
 CREATE INDEX pages_by_wing ON pages (wing) WHERE quarantined_at IS NULL;
 
 -- What the full-text index may hold. FTS5 rebuilds and checks itself against this view.

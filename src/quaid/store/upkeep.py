@@ -109,6 +109,7 @@ def backup(db: "Database", target: str) -> BackedUp:
     _check_free(target)
     unfinished = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.{os.getpid()}")
     with system_told_plainly(target):
+        durable.discard(unfinished)
         durable.make_private_file(unfinished)
         try:
             with db.lock.turn, sqlite_told_plainly(target):

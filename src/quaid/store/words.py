@@ -67,15 +67,14 @@ class PageHead(NamedTuple):
     summary: str
 
 
-# Each form is the cheapest that the indexes of `pages` allow. The plus keeps SQLite from running the match once
-# for each page that passes the filter.
+# Each form looks up one page, by the narrowest index that holds what it asks for.
 _FILTERS = {
-    "type": "+{index}.rowid IN (SELECT id FROM pages WHERE type = ? AND quarantined_at IS NULL)",
+    "type": "EXISTS (SELECT 1 FROM pages AS p NOT INDEXED WHERE p.id = {page} AND p.type = ?)",
     "wing": "EXISTS (SELECT 1 FROM pages AS p INDEXED BY pages_by_wing"
-    " WHERE p.wing = ? AND p.id = {index}.rowid AND p.quarantined_at IS NULL)",
-    "tag": "EXISTS (SELECT 1 FROM tags WHERE page_id = {index}.rowid AND tag = ?)",
-    "collection": "+{index}.rowid IN (SELECT p.id FROM collections AS c JOIN pages AS p ON p.collection_id = c.id"
-    " WHERE c.name = ?)",
+    " WHERE p.wing = ? AND p.id = {page} AND p.quarantined_at IS NULL)",
+    "tag": "EXISTS (SELECT 1 FROM tags WHERE page_id = {page} AND tag = ?)",
+    "collection": "EXISTS (SELECT 1 FROM pages AS p NOT INDEXED WHERE p.id = {page}"
+    " AND p.collection_id = (SELECT id FROM collections WHERE name = ?))",
 }
 
 
@@ -203,7 +202,7 @@ def document_counts(db: "Database", index: str, terms: list[str], highest: int) 
     return [count(db, index, term, Filters(), highest) for term in terms]
 
 
-def named(db: "Database", index: str, phrase: str, names: list[str], filters: Filters) -> list[int]:
+def titled(db: "Database", index: str, phrase: str, names: list[str], filters: Filters) -> list[int]:
     """The pages whose title is one of the names, ASCII letters in either case; `phrase` is their words."""
     allowed, values = _allowed(index, filters)
     places = ", ".join("?" * len(names))
@@ -220,8 +219,8 @@ def with_slug(db: "Database", slug: str, filters: Filters) -> list[int]:
     """The pages with this slug, in any collection."""
     allowed, values = _allowed("page", filters)
     rows = db.rows(
-        "SELECT page.id FROM collections AS c JOIN pages AS page ON page.collection_id = c.id"  # noqa: S608
-        f" WHERE page.slug = ? AND page.quarantined_at IS NULL{allowed} ORDER BY page.collection_id",
+        "SELECT page.rowid FROM pages AS page WHERE page.collection_id IN (SELECT id FROM collections)"  # noqa: S608
+        f" AND page.slug = ? AND page.quarantined_at IS NULL{allowed} ORDER BY page.collection_id",
         (slug, *values),
     )
     return [page_id for (page_id,) in rows]
@@ -229,7 +228,9 @@ def with_slug(db: "Database", slug: str, filters: Filters) -> list[int]:
 
 def _allowed(index: str, filters: Filters) -> tuple[str, tuple[str, ...]]:
     given = {name: value for name, value in zip(filters._fields, filters, strict=True) if value is not None}
-    return "".join(" AND " + _FILTERS[name].format(index=index) for name in given), tuple(given.values())
+    return "".join(" AND " + _FILTERS[name].format(page=f"{index}.rowid") for name in given), tuple(
+        given.values()
+    )
 
 
 # Showing

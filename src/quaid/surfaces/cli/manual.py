@@ -10,6 +10,7 @@ WIDTH = 100
 COLUMN = 17  # where the overview's second column begins
 TITLES = {
     "pages": "Pages",
+    "marks": "On a page",
     "search": "Finding",
     "vaults": "Folders of files",
     "upkeep": "Looking after it",

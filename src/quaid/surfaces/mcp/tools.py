@@ -13,9 +13,6 @@ from quaid.ops.plain import plain
 from quaid.ops.register import Op, schema
 from quaid.surfaces.mcp.frames import compact
 
-# Tools that write and yet only ever add. Any other writing tool can replace what was there.
-ADDS_ONLY = frozenset({"memory_timeline_add"})
-
 
 def chosen(selection: str) -> frozenset[str] | None:
     """The names in a selection, or None for `core` and `all`, which name none."""
@@ -56,7 +53,7 @@ def _described(operation: Op) -> dict[str, Any]:
         "inputSchema": schema(operation),
         "annotations": {
             "readOnlyHint": operation.scope == "read",
-            "destructiveHint": operation.scope != "read" and operation.tool not in ADDS_ONLY,
+            "destructiveHint": operation.scope != "read" and not operation.adds_only,
             "idempotentHint": True,  # a write names the version it read, so a second one like it is refused
             "openWorldHint": False,
         },
