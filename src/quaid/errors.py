@@ -112,6 +112,15 @@ version {current_version}."""
     code, exit_status, http_status, rpc_code = "version_conflict", 4, 409, -32009
 
 
+class NoSuchVersion(VersionConflict):
+    """There is no page {slug} yet, so it has no version {expected}. Leave the version out to make the page."""
+
+
+class PageExists(VersionConflict):
+    """{slug} exists already, at version {current_version}. Read it, merge your change, and send version \
+{current_version}."""
+
+
 class FolderNotEmpty(QuaidError):
     """{path} is not empty. Choose a new folder, or add --force to write into this one."""
 
@@ -154,7 +163,8 @@ not touched."""
 
 
 class DamagedDatabase(QuaidError):
-    """{path} is damaged ({problem}). `quaid validate` says where; restore the newest backup."""
+    """{path} is damaged ({problem}). Put the newest backup in its place; `quaid export` may save what can still \
+be read."""
 
     code, exit_status, http_status, rpc_code = "damaged_database", 5, 503, -32010
 
@@ -180,7 +190,7 @@ with --db."""
 
 
 class DiskFull(QuaidError):
-    """There is no room left for {path}. Nothing was changed; free some space and try again."""
+    """There is no room left for {path}. The memory was not changed; free some space and try again."""
 
     code, exit_status, http_status, rpc_code = "disk_full", 5, 507, -32012
 

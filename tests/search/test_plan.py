@@ -16,9 +16,7 @@ def parts(text: str) -> list[str]:
     return [term.text for term in plan(text).parts]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "   ", "\n\t", "?!", '"', '""', '"""', "\0", "\ud800", "🎉", "_ - _", "'s"]
-)
+@pytest.mark.parametrize("text", ["", "   ", "\n\t", "?!", '"', '""', '"""', "\0", "\ud800", "🎉", "_ - _"])
 def test_text_without_words_asks_for_nothing(text: str) -> None:
     assert plan(text) == Plan((), (), ())
 

@@ -102,9 +102,10 @@ def _from_system(error: OSError, path: str) -> Exception:
     where = error.filename if isinstance(error.filename, str) else path
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(path=where)
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return ReadOnly(path=where, problem=error.strerror)
-    return FileTrouble(path=where, problem=error.strerror or str(error))
+    said = (error.strerror or str(error)).lower()
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) and where == path:
+        return ReadOnly(path=where, problem=said)
+    return FileTrouble(path=where, problem=said)
 
 
 def _string(param: Param, value: Any) -> str:

@@ -128,14 +128,15 @@ def _words_from(spans: list[Span], place: int, width: int) -> int:
 def _begin(text: str, first: int) -> int:
     """A start before the first word: that of its line or sentence if near, else that of some word."""
     start = max(0, first - LEAD)
-    for mark in ("\n", ". ", "。", "! ", "? "):
-        found = text.rfind(mark, start, first)
-        if found >= 0:
-            start = max(start, found + len(mark))
-    if start == 0 or not text[start - 1 : start + 1].isalnum():
-        return start
-    gap = text.find(" ", start, first)
-    return gap + 1 if gap >= 0 else start
+    near = max(text.rfind(mark, start, first) + len(mark) - 1 for mark in ("\n", ". ", "! ", "? ", "。"))
+    if near > start:
+        start = near + 1
+    elif start:
+        gap = text.find(" ", start, first)
+        start = gap + 1 if gap >= 0 else start
+    while start < first and text[start] in "#>-*+ \t":  # marks of a heading, a quote or a list
+        start += 1
+    return start
 
 
 def _end(text: str, end: int) -> int:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 ROW_BUDGET = 30_000
 """How many pairs of a page and a word may be ranked for one question."""
 
+LONGEST_NAME = 500
+"""Characters of a question that can be the name of a page."""
+
 Scores = dict[int, float]
 Terms = tuple[Term, ...]
 
@@ -105,9 +108,9 @@ class _Search:
 
     def _named(self, query: str) -> list[int]:
         """Pages whose title or slug is the query."""
-        text = query.strip()
+        text = query[:LONGEST_NAME].encode("utf-8", "ignore").decode().strip()
         phrase = whole(text)
-        if phrase is None:
+        if phrase is None or len(query) > LONGEST_NAME:
             return []
         name = UNSPACED if phrase.unspaced else SPACED
         spellings = list(dict.fromkeys((text, text.lower(), text.upper(), text.title())))

@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.core.timeline import Entry, summary_hash
-from quaid.errors import NotFound, PageNotFound, VersionConflict
+from quaid.errors import NoSuchVersion, NotFound, PageExists, PageNotFound, VersionConflict
 
 if TYPE_CHECKING:
     import apsw
@@ -114,6 +114,7 @@ def require(db: "Database", slug: str, collection: str = "default") -> Stored:
     """The page with this slug; PageNotFound, with slugs that look like it, when there is none."""
     page = find(db, slug, collection)
     if page is None:
+        _collection_id(db.connection, collection)  # an unknown collection is the better answer
         raise PageNotFound(slug=slug, hint=_did_you_mean(db, slug))
     return page
 
@@ -135,7 +136,8 @@ def save(
     present = _present(tx, page.slug, collection_id)
     visible = present.version if present and present.quarantined_at is None else 0
     if expected_version is not None and expected_version not in (visible, present.version if present else 0):
-        raise VersionConflict(slug=page.slug, expected=expected_version, current_version=visible)
+        kind = NoSuchVersion if not visible else VersionConflict if expected_version else PageExists
+        raise kind(slug=page.slug, expected=expected_version, current_version=visible)
     frontmatter = as_json(page.frontmatter)
     if present is None:
         page_id = _insert(tx, page, frontmatter, uuid, now, collection_id)
@@ -175,7 +177,8 @@ def touch(
     if present is None or present.quarantined_at is not None:
         raise PageNotFound(slug=slug, hint="")
     if expected_version not in (None, present.version):
-        raise VersionConflict(slug=slug, expected=expected_version, current_version=present.version)
+        kind = VersionConflict if expected_version else PageExists
+        raise kind(slug=slug, expected=expected_version, current_version=present.version)
     tx.execute("UPDATE pages SET version = version + 1, updated_at = ? WHERE id = ?", (now, present.id))
     return present.id, present.version + 1
 
@@ -232,7 +235,8 @@ def by_type(db: "Database") -> list[tuple[str, list[str]]]:
 def _collection_id(tx: "apsw.Connection", name: str) -> int:
     for (found,) in tx.execute("SELECT id FROM collections WHERE name = ?", (name,)):
         return int(found)
-    raise NotFound(what="collection", name=name, hint="")
+    known = ", ".join(each for (each,) in tx.execute("SELECT name FROM collections ORDER BY name"))
+    raise NotFound(what="collection", name=name, hint=f" There is: {known}.")
 
 
 def _present(tx: "apsw.Connection", slug: str, collection_id: int) -> _Present | None:

@@ -158,14 +158,14 @@ def match(
     With `above`, only pages with a higher id are looked at.
     """
     allowed, values = _allowed(index, filters)
-    if above:
-        allowed, values = f"{allowed} AND rowid > ?", (*values, above)
-    wanted = f"{index}.rowid IN (SELECT value FROM json_each(?)) DESC, " if first else ""
+    order = "score DESC, rowid DESC"
+    if first:
+        order = f"{index}.rowid IN (SELECT value FROM json_each(?)) DESC, {order}"  # noqa: S608
     # Ordering by the function keeps a heap of `limit` rows; ordering by FTS5's own rank sorts all of them.
     return db.rows(
-        f"SELECT rowid, -{BM25[index]} AS score FROM {index} WHERE {index} MATCH ?{allowed}"  # noqa: S608
-        f" ORDER BY {wanted}score DESC, rowid DESC LIMIT ?",
-        (expression, *values, *([str(first)] if first else []), limit),
+        f"SELECT rowid, -{BM25[index]} AS score FROM {index}"  # noqa: S608
+        f" WHERE {index} MATCH ? AND rowid > ?{allowed} ORDER BY {order} LIMIT ?",
+        (expression, above, *values, *([str(first)] if first else []), limit),
     )
 
 

@@ -25,6 +25,8 @@ class FolderWriter:
         with system_told_plainly(root):
             if os.path.lexists(root) and not os.path.isdir(root):
                 raise FileTrouble(path=root, problem="is a file, not a folder; name another one")
+            self._made = not os.path.exists(root)
+            self._ours = not force  # all that is in the folder is then written by us
             durable.make_folders(root)
             if not force and os.listdir(root):
                 raise FolderNotEmpty(path=root)
@@ -34,12 +36,28 @@ class FolderWriter:
     def __enter__(self) -> "FolderWriter":
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self._leave()
         try:
-            os.fsync(self._handle)
+            if kind is None:
+                os.fsync(self._handle)
         finally:
             os.close(self._handle)
+            if kind is not None and self._ours:
+                self._take_back()
+
+    def _take_back(self) -> None:
+        """Leave the folder as it was found: half an export is none, and would stand in the way of the next."""
+        import shutil
+
+        for name in os.listdir(self.root):
+            path = os.path.join(self.root, name)
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                os.unlink(path)
+        if self._made:
+            os.rmdir(self.root)
 
     def write(self, path: str, data: bytes) -> None:
         """Put a file in its place, with the folders that it needs."""

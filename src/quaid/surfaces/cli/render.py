@@ -33,10 +33,10 @@ def _list(record: Any) -> str:
         return "No pages match." if record.total == 0 else f"There are only {record.total:,} pages."
     rows = [(page.slug, page.type, page.updated_at[:10], page.title) for page in record.pages]
     last = record.offset + len(record.pages)
-    more = f"\n{record.offset + 1:,}-{last:,} of {record.total:,} pages" + (
-        f"; next: --offset {last}" if last < record.total else ""
-    )
-    return _table(rows) + more
+    if not record.offset and last == record.total:
+        return f"{_table(rows)}\n{_count(record.total, 'page')}"
+    more = f"; next: --offset {last}" if last < record.total else ""
+    return f"{_table(rows)}\n{record.offset + 1:,}-{last:,} of {record.total:,} pages{more}"
 
 
 def _tags(record: Any) -> str:
@@ -137,8 +137,8 @@ def _imported(record: Any) -> str:
         return f"{report.folder} holds no files."
     lines = [f"{report.folder}: {_count(seen, 'file')}"]
     told = {
-        "new": "new pages",
-        "changed": "changed pages",
+        "new": "new",
+        "changed": "changed",
         "unchanged": "unchanged",
         "edited": "unchanged, edited here since: left alone",
         "conflict": "in conflict: left as they are here",
@@ -156,7 +156,7 @@ def _imported(record: Any) -> str:
         f"{each.path}: changed here and there; to take the file: {each.remedy}" for each in report.conflicts
     ]
     if report.gone:
-        lines.append(f"{_count(len(report.gone), 'file')} of the last import are gone; their pages stay")
+        lines.append(f"gone since the last import: {_count(len(report.gone), 'file')}; their pages stay")
     if report.import_id is None:
         return "\n".join([*lines, f"Nothing was changed ({record.cpu_seconds:.2f} s CPU)"])
     kinds = ", ".join(f"{count:,} {name}" for name, count in report.types.items())

@@ -1,0 +1,34 @@
+"""A memory that fills with pages."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quaid.core.page import build
+from quaid.store import pages
+from quaid.store.db import Database
+
+NOW = "2026-04-25T12:00:00Z"
+Put = Callable[..., int]
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    with Database.create(str(tmp_path / "memory.db"), NOW) as database:
+        yield database
+
+
+@pytest.fixture
+def put(db: Database) -> Put:
+    """Save a page; its title is its slug unless it is given."""
+
+    def save(slug: str, truth: str = "", timeline: str = "", **front: Any) -> int:
+        page = build(slug, {"title": slug, "type": "concept", **front}, truth, timeline)
+        saved = db.write(
+            lambda tx: pages.save(tx, page, uuid=f"id of {slug}", now=NOW, expected_version=None)
+        )
+        return saved.id
+
+    return save

@@ -1,0 +1,130 @@
+"""The two full-text indexes."""
+
+from typing import Any
+
+import pytest
+
+from quaid.core.page import build
+from quaid.store import pages, words
+from quaid.store.db import Database
+from quaid.store.words import SPACED, UNSPACED, Filters
+
+NOW = "2026-04-25T12:00:00Z"
+
+
+def put(db: Database, slug: str, truth: str, timeline: str = "", **front: Any) -> int:
+    page = build(slug, {"title": slug, "type": "concept", **front}, truth, timeline)
+    return db.write(lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=None)).id
+
+
+def unspaced_rows(db: Database) -> list[int]:
+    return [page_id for (page_id,) in db.rows("SELECT id FROM page_fts_unspaced_docsize ORDER BY id")]
+
+
+def test_only_pages_with_such_scripts_are_in_the_second_index(db: Database) -> None:
+    put(db, "a/latin", "Zoë went to Málaga. Привет.")
+    there = [
+        put(db, "a/truth", "東京"),
+        put(db, "a/timeline", "x", "- ไทย"),
+        put(db, "a/title", "x", title="책"),
+    ]
+    assert unspaced_rows(db) == there
+
+
+def test_the_second_index_follows_the_page(db: Database) -> None:
+    page_id = put(db, "a/page", "東京")
+    put(db, "a/page", "大阪 river")
+    assert words.matching(db, UNSPACED, '"東京"', Filters(), 9) == []
+    assert words.matching(db, UNSPACED, '"大阪" AND "rivers"', Filters(), 9) == [page_id]
+    put(db, "a/page", "river")
+    assert unspaced_rows(db) == []
+
+
+def test_removing_a_page_twice_is_harmless(db: Database) -> None:
+    page_id = put(db, "a/page", "東京")
+    for _ in range(2):
+        db.write(lambda tx: words.remove_page(tx, page_id))
+    assert unspaced_rows(db) == []
+    assert words.highest_id(db, UNSPACED) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", [""]),
+        ("river", ["river"]),
+        ("在Oslo見た", ["", "在", "Oslo", "見た", ""]),
+        ("知識。管理", ["", "知識", "。", "管理", ""]),
+        ("ｶﾞ", ["", "ガ", ""]),
+        ("ภา\u200bษา", ["", "ภาษา", ""]),
+    ],
+)
+def test_text_falls_into_runs_and_what_lies_between(text: str, expected: list[str]) -> None:
+    assert words.split_runs(text) == expected
+
+
+def test_a_run_is_stored_in_pairs() -> None:
+    assert words.pairs("東京都") == ["東京", "京都", "都"]
+    assert words.pairs("京") == ["京"]
+    assert words.has_runs("abc 京")
+    assert not words.has_runs("Zoë, Привет, שלום, हिन्दी, emoji 🎉 — “quotes”")
+
+
+def test_the_best_match_comes_first_and_scores_are_positive(db: Database) -> None:
+    weak = put(db, "a/weak", "river " + "filling " * 50)
+    strong = put(db, "a/strong", "river river", title="River")
+    for number in range(5):
+        put(db, f"b/{number}", "filling")
+    found = words.match(db, SPACED, '"river"', Filters(), 9)
+    assert [page_id for page_id, _ in found] == [strong, weak]
+    assert found[0][1] > found[1][1] > 0
+    assert [page_id for page_id, _ in words.match(db, SPACED, '"river"', Filters(), 1, first=[weak])] == [
+        weak
+    ]
+    assert [page_id for page_id, _ in words.match(db, SPACED, '"river"', Filters(), 9, above=weak)] == [
+        strong
+    ]
+
+
+def test_a_count_is_exact_in_a_small_memory(db: Database) -> None:
+    for number in range(12):
+        put(db, f"a/{number}", "river" if number % 3 else "board")
+    highest = words.highest_id(db, SPACED)
+    assert words.count(db, SPACED, '"river"', Filters(), highest) == 8
+    assert words.document_counts(db, SPACED, ['"board"', '"river"', '"none"'], highest) == [4, 8, 0]
+
+
+def test_a_count_is_about_right_in_a_large_memory(db: Database) -> None:
+    def fill(tx: Any) -> None:
+        for number in range(4_000):
+            tx.execute(
+                "INSERT INTO pages (slug, uuid, type, title, created_at, updated_at, truth_updated_at,"
+                " timeline_updated_at, compiled_truth) VALUES (?1, ?1, 'concept', 'x', '', '', '', '', ?2)",
+                (f"a/{number}", "often " + "seldom " * (number % 10 == 0)),
+            )
+
+    db.write(fill)
+    highest = words.highest_id(db, SPACED)
+    often, seldom, never = words.document_counts(db, SPACED, ['"often"', '"seldom"', '"never"'], highest)
+    assert 3_500 <= often <= 4_000
+    assert 300 <= seldom <= 500
+    assert never == 0
+    assert 300 <= words.count(db, SPACED, '"often" AND "seldom"', Filters(), highest) <= 500
+    assert words.count(db, SPACED, '"often"', Filters(type="person"), highest) == 0
+
+
+def test_a_filter_never_needs_a_scan_of_the_pages(db: Database) -> None:
+    put(db, "a/page", "river", tags=["x"])
+    for name in Filters._fields:
+        allowed, values = words._allowed(SPACED, Filters(**{name: "x"}))
+        plan = db.rows(
+            f"EXPLAIN QUERY PLAN SELECT rowid FROM page_fts WHERE page_fts MATCH ?{allowed}",
+            ("river", *values),
+        )
+        steps = [step[3] for step in plan]
+        assert [step for step in steps if step.startswith("SCAN") and "VIRTUAL TABLE" not in step] == []
+        assert not any("VIRTUAL TABLE INDEX 0:=" in step for step in steps)
+
+
+def test_words_are_stemmed_as_the_index_stems_them(db: Database) -> None:
+    assert words.Stemmer(db).words("Zoë runs".encode()) == [(0, 4, "zoe"), (5, 9, "run")]
