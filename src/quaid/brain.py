@@ -30,17 +30,21 @@ class Brain:
         clock: Callable[[], float] = time.time,
         random: Callable[[int], bytes] = os.urandom,
         progress: Progress = no_progress,
+        unwanted: Callable[[], bool] | None = None,
     ) -> None:
         self.settings = settings
         self.progress = progress
         self._clock = clock
         self._random = random
+        self._unwanted = unwanted  # asked during long statements; true stops them
         self._db: Database | None = None
 
     @property
     def db(self) -> Database:
         if self._db is None:
             self._db = Database.open(self.settings.db_path, self.now())
+            if self._unwanted is not None:
+                self._db.give_up_when(self._unwanted)
         return self._db
 
     def create(self, path: str) -> Database:

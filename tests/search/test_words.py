@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from quaid.errors import InvalidSearch
 from quaid.search import words
+from quaid.search.plan import plan
 from quaid.search.words import Hit, affordable, search
 from quaid.store.db import Database
 
@@ -67,6 +68,7 @@ def test_a_page_is_found_by_its_words_however_they_are_written(db: Database, put
         ("Привет", "она сказала привет"),
         ("مرحبا", "قال مرحبا"),
         ("हिन्दी", "वह हिन्दी बोलती है"),
+        ("Ọ̀yọ́", "lọ sí Ọ̀yọ́ lónìí"),
         ("snake_case", "a snake_case name"),
     ],
 )
@@ -93,16 +95,36 @@ def test_no_hits_are_wanted_with_a_limit_of_none(db: Database, put: Put) -> None
     assert search(db, "river", limit=0) == []
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+ANY_TEXT = settings(
+    max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
+
+
+@ANY_TEXT
 @given(query=st.text() | st.text(alphabet='"“” abiver\0\ud800*^:-+(){}東京ไทย', max_size=60))
 @example("AND")
 @example("river NOT board")
 @example("a" * 100_000)
 @example("京" * 100_000)
 @example("- " * 50_000)
+@pytest.mark.usefixtures("mixed")
 def test_any_text_is_a_valid_search(db: Database, query: str) -> None:
     for hit in search(db, query):
         assert hit.score > 0
+
+
+LETTERS = (
+    "abcdxyzABC019éÉñßİøΩжЖשم東京都知識のラーメンーｶﾞ한국어를ไทยน้ำภาษา'’-_.,:;!?()[]{}\"“”#*+/\\@。、「」 \n\t"
+)
+
+
+@ANY_TEXT
+@given(text=st.text(alphabet=LETTERS, min_size=1, max_size=60), data=st.data())
+def test_every_word_of_a_page_finds_it(db: Database, put: Put, text: str, data: st.DataObject) -> None:
+    put("a/page", text)
+    word = data.draw(st.sampled_from(text.split() or [""]))
+    if plan(word).words:
+        assert "a/page" in slugs(db, word)
 
 
 def test_a_huge_question_still_finds(db: Database, put: Put) -> None:
@@ -414,9 +436,7 @@ def test_raw_is_fts5_syntax(db: Database, put: Put) -> None:
     assert slugs(db, "river", raw=True, type="person") == []
 
 
-@pytest.mark.parametrize(
-    "query", ['"', "river AND", "", "nothing : river", "\ud800", "river -board", "*"]
-)
+@pytest.mark.parametrize("query", ['"', "river AND", "", "nothing : river", "\ud800", "river -board", "*"])
 def test_raw_text_that_is_no_fts5_syntax_is_said_to_be_none(db: Database, query: str) -> None:
     with pytest.raises(InvalidSearch, match="--raw"):
         search(db, query, raw=True)

@@ -1,11 +1,11 @@
 """Calendar dates and timestamps as text. Knows the calendar; does not know what time it is."""
 
-import re
 import time
 
+from quaid.core.patterns import pattern
 from quaid.errors import InvalidDate
 
-_ISO = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_ISO = pattern(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 

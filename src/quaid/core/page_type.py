@@ -1,8 +1,8 @@
 """The types that a page can have, and how one is inferred from folders."""
 
-import re
 from typing import Any
 
+from quaid.core.patterns import pattern
 from quaid.errors import InvalidType
 
 TYPES: dict[str, str] = {
@@ -39,8 +39,8 @@ _FOLDERS: dict[str, str] = {
     "daily": "journal",
     "ideas": "project",
 }
-_NUMBER = re.compile(r"[0-9]{1,3}[-_]+(?=[a-z])")
-_JOINTS = re.compile(r"[\s_-]+")
+_NUMBER = pattern(r"[0-9]{1,3}[-_]+(?=[a-z])")
+_JOINTS = pattern(r"[\s_-]+")
 
 
 def check_type(value: str) -> str:

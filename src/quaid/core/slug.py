@@ -2,14 +2,15 @@
 
 import re
 
+from quaid.core.patterns import pattern
 from quaid.errors import InvalidSlug
 
 LONGEST = 255
 
-_SLUG = re.compile(r"[a-z0-9_-]+(?:/[a-z0-9_-]+)*")
-_FORBIDDEN = re.compile(r"[^a-z0-9_/-]")
-_GAP = re.compile(r"[^a-z0-9_]+")
-_EXTENSION = re.compile(r"\.(?:md|markdown|org)\Z", re.IGNORECASE)
+_SLUG = pattern(r"[a-z0-9_-]+(?:/[a-z0-9_-]+)*")
+_FORBIDDEN = pattern(r"[^a-z0-9_/-]")
+_GAP = pattern(r"[^a-z0-9_]+")
+_EXTENSION = pattern(r"\.(?:md|markdown|org)\Z", re.IGNORECASE)
 _SPELLED = str.maketrans(
     {"ß": "ss", "æ": "ae", "ø": "o", "ł": "l", "đ": "d", "þ": "th", "ð": "d", "œ": "oe", "ı": "i"}
 )

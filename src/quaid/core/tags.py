@@ -1,14 +1,14 @@
 """Tags: how they are spelled. Does not know where they are stored."""
 
-import re
 from typing import Any
 
+from quaid.core.patterns import pattern
 from quaid.errors import InvalidArgument
 
 LONGEST = 100
 
-_MARK = re.compile(r"\A[#\s]+")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_MARK = pattern(r"\A[#\s]+")
+_CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def check(tag: str) -> str:

@@ -12,17 +12,18 @@ import re
 from typing import NamedTuple
 
 from quaid.core.dates import check_date, is_date
+from quaid.core.patterns import pattern
 from quaid.errors import InvalidArgument
 
-_MARK = re.compile(
+_MARK = pattern(
     r"""^(?:(?P<hashes>\#{1,6})|(?P<indent>[ ]{0,3})[-*+])[ \t]+
     (?P<bold>\*\*|__)?(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})(?![^\W_]|[/.-]\S)(?P<rest>[^\n]*)$
     | ^(?P<heading>\#{1,6})(?:[ \t][^\n]*)?$""",
     re.MULTILINE | re.VERBOSE,
 )
-_DASH = re.compile(r"[ \t]*(?:[—–]|[-:](?=[ \t]|\Z))")
-_SOURCE_ENDS = tuple(map(re.compile, ("—", "–", r"[ \t]-(?:[ \t]|\Z)", r":(?:[ \t]|\Z)")))
-_BULLET = re.compile(r" {0,3}[-*+](?:[ \t]|\Z)")
+_DASH = pattern(r"[ \t]*(?:[—–]|[-:](?=[ \t]|\Z))")
+_SOURCE_ENDS = tuple(map(pattern, ("—", "–", r"[ \t]-(?:[ \t]|\Z)", r":(?:[ \t]|\Z)")))
+_BULLET = pattern(r" {0,3}[-*+](?:[ \t]|\Z)")
 
 
 class Entry(NamedTuple):

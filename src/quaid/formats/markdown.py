@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from quaid.core import fences
+from quaid.core.patterns import pattern
 from quaid.errors import InvalidFrontMatter
 from quaid.formats import front_matter
 
@@ -17,11 +18,11 @@ UNPARSED = "_unparsed"
 FENCE = "_fence"
 """The key beside it that says "+++" when those were the fences."""
 
-_DIVIDER = re.compile(r"^---[ \t]*$", re.MULTILINE)
-_OPENING = re.compile(r"\A((?:[ \t]*\n)*)(---|\+\+\+)[ \t]*\n")
+_DIVIDER = pattern(r"^---[ \t]*$", re.MULTILINE)
+_OPENING = pattern(r"\A((?:[ \t]*\n)*)(---|\+\+\+)[ \t]*\n")
 _CLOSING = {
-    "---": re.compile(r"^(?:---|\.\.\.)[ \t]*$", re.MULTILINE),
-    "+++": re.compile(r"^\+\+\+[ \t]*$", re.MULTILINE),
+    "---": pattern(r"^(?:---|\.\.\.)[ \t]*$", re.MULTILINE),
+    "+++": pattern(r"^\+\+\+[ \t]*$", re.MULTILINE),
 }
 _READERS = {"---": front_matter.read_yaml, "+++": front_matter.read_toml}
 _BOM = "\ufeff"

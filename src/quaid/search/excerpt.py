@@ -24,6 +24,10 @@ CHUNK = 16_000
 MOST_CHUNKS = 16
 """Long texts are read in chunks until one holds a word. What lies behind the last is not shown."""
 
+SENTENCE_ENDS = ("\n", ". ", "! ", "? ", "。")
+LINE_MARKS = "#>-*+ \t\n"
+"""What opens a heading, a quote or a list."""
+
 
 class Span(NamedTuple):
     """Where a word stands, and which."""
@@ -113,7 +117,7 @@ def _cut(text: str, spans: list[Span], width: int, marks: tuple[str, str]) -> st
         at = span.end
     pieces.append(text[at:end])
     shown = " ".join("".join(pieces).split())
-    return ("…" if text[:start].strip() else "") + shown + ("…" if text[end:].strip() else "")
+    return ("…" if text[:start].strip(LINE_MARKS) else "") + shown + ("…" if text[end:].strip() else "")
 
 
 def _words_from(spans: list[Span], place: int, width: int) -> int:
@@ -128,13 +132,13 @@ def _words_from(spans: list[Span], place: int, width: int) -> int:
 def _begin(text: str, first: int) -> int:
     """A start before the first word: that of its line or sentence if near, else that of some word."""
     start = max(0, first - LEAD)
-    near = max(text.rfind(mark, start, first) + len(mark) - 1 for mark in ("\n", ". ", "! ", "? ", "。"))
-    if near > start:
-        start = near + 1
+    ends = [found + len(mark) for mark in SENTENCE_ENDS if (found := text.rfind(mark, start, first)) >= 0]
+    if ends:
+        start = max(ends)
     elif start:
         gap = text.find(" ", start, first)
         start = gap + 1 if gap >= 0 else start
-    while start < first and text[start] in "#>-*+ \t":  # marks of a heading, a quote or a list
+    while start < first and text[start] in LINE_MARKS:
         start += 1
     return start
 

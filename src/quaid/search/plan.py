@@ -26,7 +26,8 @@ COMMON = frozenset(
 """English words that say nothing about a page; they count only beside nothing else, or within a phrase."""
 
 _PHRASE = re.compile(r'"([^"]*)"|“([^”]*)”')
-_WORD = re.compile(r"[^\W_]+")
+# An accent that no letter includes still belongs to its word.
+_WORD = re.compile(r"[^\W_]+(?:[\u0300-\u036f]+[^\W_]*)*")
 _POSSESSIVE = re.compile(r"(?<=[^\W_])['’]s(?![^\W_])", re.IGNORECASE)
 
 

@@ -22,6 +22,9 @@ from quaid.store.trouble import sqlite_told_plainly
 T = TypeVar("T")
 Row = tuple[Any, ...]
 
+STEPS_BETWEEN_LOOKS = 10_000
+"""Of SQLite's machine, between two looks at whether a statement is still wanted: under a millisecond."""
+
 
 class Database:
     """One open memory."""
@@ -125,6 +128,10 @@ class Database:
                     self.connection.execute("ROLLBACK")
                 raise
             return result
+
+    def give_up_when(self, unwanted: Callable[[], bool]) -> None:
+        """Ask now and then, within a statement, whether its answer is still wanted; if not, roll back."""
+        self.connection.set_progress_handler(unwanted, STEPS_BETWEEN_LOOKS)
 
     def close(self) -> None:
         """Close; whoever is the last moves the log into the database, if nobody is writing."""

@@ -18,7 +18,6 @@ from quaid.surfaces.mcp import frames
 from quaid.surfaces.mcp.frames import Id, Request
 from quaid.surfaces.mcp.handlers import Connection, answer, complain
 
-STEPS_OF_SQLITE = 10_000  # between two looks at whether the call still has a caller: well under a millisecond
 SECONDS_BETWEEN_REPORTS = 0.1
 SECONDS_TO_STOP = 1.5  # clients that sent SIGTERM kill after two
 
@@ -38,14 +37,8 @@ class Memory(Brain):
     """A brain that gives up when the call it works for is cancelled."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
+        super().__init__(settings, unwanted=self.is_unwanted)
         self.call: Call | None = None
-
-    @property
-    def db(self) -> Any:
-        if self._db is None:
-            super().db.connection.set_progress_handler(self.is_unwanted, STEPS_OF_SQLITE)
-        return super().db
 
     def is_unwanted(self) -> bool:
         return self.call is not None and self.call.cancelled
