@@ -69,7 +69,7 @@ def test_a_large_index_is_read_in_portions(brain: Brain, monkeypatch: pytest.Mon
     ("uri", "error"),
     [
         ("memory://pages/people/nobody", PageNotFound),
-        ("memory://pages/nowhere::people/alice", PageNotFound),
+        ("memory://pages/nowhere::people/alice", NotFound),
         ("memory://pages/", InvalidSlug),
         ("memory://pages/People/Alice", InvalidSlug),
         ("memory://pages/../../etc/passwd", InvalidSlug),

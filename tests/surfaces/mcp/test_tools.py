@@ -6,7 +6,7 @@ from quaid.brain import Brain
 from quaid.errors import UnknownTool
 from quaid.ops import gate, index
 from quaid.surfaces.mcp import tools
-from quaid.surfaces.mcp.tools import ADDS_ONLY, described
+from quaid.surfaces.mcp.tools import described
 
 
 def test_the_default_list_stays_under_12_kb() -> None:
@@ -61,7 +61,7 @@ def test_reading_tools_say_so_and_only_adding_ones_promise_to_lose_nothing() -> 
     assert hints["memory_put"]["destructiveHint"] is True
     assert {
         name for name, hint in hints.items() if not hint["readOnlyHint"] and not hint["destructiveHint"]
-    } == ADDS_ONLY
+    } == {"memory_timeline_add"}
 
 
 def test_the_same_write_twice_changes_nothing_more(brain: Brain) -> None:
