@@ -92,7 +92,7 @@ def test_extraction_into_a_named_folder_is_relative_to_where_one_stands(
 
 def test_extraction_under_a_file_says_why_not(brain: Brain, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(FileTrouble, match="Not a directory"):
+    with pytest.raises(FileTrouble, match="not a directory"):
         run(brain, "skills extract", dir="file/skills")
 
 

@@ -168,7 +168,10 @@ def test_a_raw_export_without_its_import_says_which_there_are(
     assert not (tmp_path / "out").exists()
 
 
-def test_an_export_can_be_stopped(brain: Brain, tmp_path: Path) -> None:
+@pytest.mark.parametrize("there", [False, True], ids=["new folder", "empty folder"])
+def test_an_export_that_is_stopped_leaves_nothing_half_done(brain: Brain, tmp_path: Path, there: bool) -> None:
+    if there:
+        (tmp_path / "out").mkdir()
     for name in "abc":
         put(brain, name, {}, f"# {name}")
 
@@ -178,4 +181,5 @@ def test_an_export_can_be_stopped(brain: Brain, tmp_path: Path) -> None:
 
     with pytest.raises(Cancelled):
         exporting.export_pages(brain.db, str(tmp_path / "out"), force=False, progress=stop)
-    assert sorted(files(tmp_path / "out")) == ["a.md", "b.md"]
+    assert (tmp_path / "out").exists() is there
+    assert not there or list((tmp_path / "out").iterdir()) == []

@@ -111,22 +111,23 @@ def _from_system(error: OSError, path: str) -> Exception:
 def _string(param: Param, value: Any) -> str:
     if not isinstance(value, str):
         raise InvalidArgument(name=param.name, problem=f"must be text, not {_named(value)}")
+    text: str = value
     try:
-        size = len(value.encode())
+        size = len(text.encode())
     except UnicodeEncodeError:
         if not param.arg.any_text:
             raise InvalidArgument(name=param.name, problem="holds text that is not valid Unicode") from None
-        value = value.encode("utf-8", "replace").decode()
-        size = len(value)
+        text = text.encode("utf-8", "replace").decode()
+        size = len(text)
     if size > MAX_TEXT:
         raise TooLarge(what=param.name, size=size, limit=MAX_TEXT)
-    if "\0" in value and not param.arg.any_text:
+    if "\0" in text and not param.arg.any_text:
         raise InvalidArgument(name=param.name, problem="holds a NUL character; remove it")
-    if param.choices and value not in param.choices:
+    if param.choices and text not in param.choices:
         raise InvalidArgument(
-            name=param.name, problem=f"must be one of {', '.join(param.choices)}, not {value!r}"
+            name=param.name, problem=f"must be one of {', '.join(param.choices)}, not {text!r}"
         )
-    return value
+    return text
 
 
 def _integer(param: Param, value: Any) -> int:

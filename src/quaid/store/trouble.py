@@ -71,7 +71,7 @@ def of_sqlite(path: str, failure: apsw.Error) -> QuaidError | None:
         return Cancelled()
     if isinstance(failure, apsw.IOError):
         # On a full disk there is no room even for the index of the log, and SQLite calls that an I/O error.
-        if failure.extendedresult == apsw.SQLITE_IOERR_SHMSIZE:
+        if getattr(failure, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
             return DiskFull(path=path)
         return FileTrouble(path=path, problem=problem)
     return None
