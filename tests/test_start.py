@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 # Modules of the standard library and of ours that cold commands do load, beyond bare Python. Whoever adds
-# one measures it first (DESIGN §4 has figures): 1 ms here is paid by every hook and shell call.
+# one measures it first (docs/decisions/001 has figures): 1 ms here is paid by every hook and shell call.
 OURS = "quaid"
 ALLOWED = {
     "apsw", "json", "re", "typing", "hashlib", "datetime", "collections", "functools", "contextlib", "enum",

@@ -171,7 +171,7 @@ def test_rendering_settles_at_once(text: str) -> None:
         ("\ufeffx\u00e4".encode("utf-16-le"), "xä", None),
         ("\ufeffx\U0001f389".encode("utf-16-be"), "x🎉", None),
         (b"\xff\xfex\0y", "x\ufffd", "not UTF-16: 1 byte replaced"),
-        (b"caf\xe9 \xe2\x82 x", "caf\ufffd \ufffd x", "not UTF-8: 3 bytes replaced"),
+        (b"\xc3\xa9 caf\xe9 \xe2\x82 x", "\xe9 caf\ufffd \ufffd x", "not UTF-8: 3 bytes replaced"),
         (b"a\0b\0", "a\ufffdb\ufffd", "2 NUL characters replaced"),
         (b"\0\xff", "\ufffd\ufffd", "not UTF-8: 1 byte replaced; 1 NUL character replaced"),
         (b"\xed\xa0\x80", "\ufffd\ufffd\ufffd", "not UTF-8: 3 bytes replaced"),
@@ -199,3 +199,14 @@ def test_hostile_repetition_is_parsed_in_linear_time(unit: str) -> None:
     document = parse(text)
     render(*document[:3])
     assert time.process_time() - start < 2
+
+
+def test_old_windows_text_is_read_as_such() -> None:
+    assert markdown.decode("# Café – naïve".encode("cp1252")) == ("# Café – naïve", "not UTF-8: read as Windows-1252")
+
+
+def test_one_bad_byte_does_not_turn_the_rest_into_another_code_page() -> None:
+    text, mended = markdown.decode("# Café ".encode() + b"\xe9")
+    assert text.startswith("# Café ")
+    assert mended is not None
+    assert "replaced" in mended

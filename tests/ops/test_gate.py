@@ -113,3 +113,16 @@ def test_what_the_system_says_becomes_an_error_with_a_remedy(
     operation = Op(failing, "test", "read", "failing", {}, "memory_failing", False, False, ())
     with pytest.raises(error, match="/some/file"):
         gate.call(brain, operation, {}, "read")
+
+
+def nested(levels: int) -> dict[str, Any]:
+    value: Any = []
+    for _ in range(levels - 1):
+        value = [value]
+    return {"a": value}
+
+
+def test_what_is_nested_too_deep_is_refused_before_anything_is_written() -> None:
+    assert check(text="a", facts=nested(90))["facts"]
+    with pytest.raises(InvalidArgument, match="nested"):
+        check(text="a", facts=nested(900))

@@ -36,7 +36,7 @@ Lives in Oslo.
 
 ## Timeline
 
-- **2026-04-14** | meeting — Met at a demo day.
+- **2026-04-14** | meeting — Met at the harbour fair.
 - **2026-04-22** | email — Replied.
 """
 

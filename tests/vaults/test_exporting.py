@@ -169,7 +169,9 @@ def test_a_raw_export_without_its_import_says_which_there_are(
 
 
 @pytest.mark.parametrize("there", [False, True], ids=["new folder", "empty folder"])
-def test_an_export_that_is_stopped_leaves_nothing_half_done(brain: Brain, tmp_path: Path, there: bool) -> None:
+def test_an_export_that_is_stopped_leaves_nothing_half_done(
+    brain: Brain, tmp_path: Path, there: bool
+) -> None:
     if there:
         (tmp_path / "out").mkdir()
     for name in "abc":
@@ -183,3 +185,18 @@ def test_an_export_that_is_stopped_leaves_nothing_half_done(brain: Brain, tmp_pa
         exporting.export_pages(brain.db, str(tmp_path / "out"), force=False, progress=stop)
     assert (tmp_path / "out").exists() is there
     assert not there or list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_stopped_export_takes_back_only_what_it_made(brain: Brain, tmp_path: Path) -> None:
+    put(brain, "people/a", {}, "# a")
+    put(brain, "people/b", {}, "# b")
+    mine = tmp_path / "out" / "people" / "mine.txt"
+
+    def stop(done: int, total: int, what: str) -> None:
+        if done == 1:
+            mine.write_text("somebody else's")
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        exporting.export_pages(brain.db, str(tmp_path / "out"), force=False, progress=stop)
+    assert sorted(files(tmp_path / "out")) == ["people/mine.txt"]

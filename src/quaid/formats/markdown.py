@@ -45,11 +45,13 @@ class Decoded(NamedTuple):
 
 
 def decode(data: bytes) -> Decoded:
-    """Bytes as text: UTF-8, UTF-16 with its mark, anything else as UTF-8 with what is wrong replaced."""
+    """Bytes as text: UTF-8, UTF-16 with its mark, old Windows text, else UTF-8 with what is wrong replaced."""
     mended: list[str] = []
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
+        if _is_western(data):
+            return Decoded(data.decode("cp1252"), "not UTF-8: read as Windows-1252")
         encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
         text = data.decode(encoding, "replace")
         kept = data.decode(encoding, "ignore").encode("utf-8" if encoding == "utf-8" else "utf-16-le")
@@ -61,6 +63,16 @@ def decode(data: bytes) -> Decoded:
         mended.append(f"{_count(text.count(chr(0)), 'NUL character')} replaced")
         text = text.replace("\0", "\ufffd")
     return Decoded(text, "; ".join(mended) or None)
+
+
+def _is_western(data: bytes) -> bool:
+    """Whether bytes that are no UTF-8 are text of a single-byte code page: not one character of them is UTF-8."""
+    if b"\0" in data or not data.decode("utf-8", "ignore").isascii():
+        return False
+    try:
+        return all(character.isprintable() or character in "\n\r\t\f" for character in data.decode("cp1252"))
+    except UnicodeDecodeError:
+        return False
 
 
 def _count(number: int, noun: str) -> str:

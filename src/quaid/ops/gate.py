@@ -25,6 +25,7 @@ from quaid.ops.register import REGISTER, SCOPES, Op, Param, Scope, load
 
 MAX_TEXT = 4 * 1024 * 1024  # bytes of one argument: no page of a person's knowledge is this long
 MAX_INTEGER = 2**63 - 1
+MAX_DEPTH = 100  # of objects and lists within each other
 
 
 def command(name: str) -> Op:
@@ -123,6 +124,8 @@ def _string(param: Param, value: Any) -> str:
         raise TooLarge(what=param.name, size=size, limit=MAX_TEXT)
     if "\0" in text and not param.arg.any_text:
         raise InvalidArgument(name=param.name, problem="holds a NUL character; remove it")
+    if not text and (param.arg.path or (param.default is None and not param.required and not param.arg.file)):
+        raise InvalidArgument(name=param.name, problem="is empty; leave it out or give it a value")
     if param.choices and text not in param.choices:
         raise InvalidArgument(
             name=param.name, problem=f"must be one of {', '.join(param.choices)}, not {text!r}"
@@ -173,7 +176,22 @@ def _object(param: Param, value: Any) -> dict[str, Any]:
         ) from None
     if size > MAX_TEXT:
         raise TooLarge(what=param.name, size=size, limit=MAX_TEXT)
-    return value
+    if _is_deeper(value, MAX_DEPTH):
+        raise InvalidArgument(name=param.name, problem=f"is nested more than {MAX_DEPTH} levels deep")
+    checked: dict[str, Any] = value
+    return checked
+
+
+def _is_deeper(value: Any, limit: int) -> bool:
+    level = [value]
+    for _ in range(limit):
+        inner = [
+            each.values() if isinstance(each, dict) else each
+            for each in level
+            if isinstance(each, dict | list)
+        ]
+        level = [item for each in inner for item in each]
+    return bool(level)
 
 
 _CHECKS: dict[str, Callable[[Param, Any], Any]] = {

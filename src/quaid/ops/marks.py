@@ -155,10 +155,14 @@ def raw(
         )
     if not source or not source.strip():
         raise InvalidArgument(name="source", problem="is required with data")
+    if page_version == 0:  # left out by a caller that must not
+        raise InvalidArgument(name="page_version", problem="is required with data")
     now = brain.now()
 
     def work(tx: Any) -> int:
-        page_id, version = pages.touch(tx, stored.slug, expected_version=page_version, now=now)
+        page_id, version = pages.touch(
+            tx, stored.slug, expected_version=page_version, now=now, collection=stored.collection
+        )
         sidecars.write(tx, page_id, source, data, now)
         return version
 

@@ -3,7 +3,7 @@
 from typing import Annotated, Any, NamedTuple
 
 from quaid.brain import Brain
-from quaid.errors import InvalidArgument, NotFound
+from quaid.errors import DamagedDatabase, InvalidArgument, NotFound
 from quaid.ops.register import Arg, op
 from quaid.store import settings, upkeep
 from quaid.store.upkeep import BackedUp, Compacted, Stats, Violation
@@ -72,8 +72,10 @@ def validate(
     if original is not None and exported is not None:
         from quaid.vaults import compare
 
-        found = compare.folders(brain.settings.path(original), brain.settings.path(exported), brain.progress)
-        return ValidateRecord(("round trip",), tuple(Violation("round trip", *each) for each in found))
+        differences = compare.folders(
+            brain.settings.path(original), brain.settings.path(exported), brain.progress
+        )
+        return ValidateRecord(("round trip",), tuple(Violation("round trip", *each) for each in differences))
     chosen = {
         "links": links,
         "assertions": assertions,
@@ -82,7 +84,11 @@ def validate(
         "integrity": integrity,
     }
     names = tuple(name for name, wanted in chosen.items() if wanted or all or not any(chosen.values()))
-    return ValidateRecord(names, tuple(upkeep.validate(brain.db, names)))
+    try:
+        found = upkeep.validate(brain.db, names)
+    except DamagedDatabase as error:  # so damaged that it cannot even be opened
+        found = [Violation("integrity", error.facts["path"], error.facts["problem"])]
+    return ValidateRecord(names, tuple(found))
 
 
 @op("owner", examples=("quaid compact",))

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 
 import apsw
 
-from quaid.errors import NewerDatabase, NotADatabase, QuaidError, ReadOnly
+from quaid.errors import DiskFull, NewerDatabase, NotADatabase, QuaidError, ReadOnly
 from quaid.store import opening
 from quaid.store.lock import WriterLock
 from quaid.store.opening import OLDEST_VERSION, SCHEMA_VERSION
@@ -34,7 +34,9 @@ class Database:
         self.connection = connection
         self.writable = writable
         self.lock = WriterLock(path)
+        self.full = False  # opened for reading because the disk has no room for a log
         self._open = True
+        self._seen = opening.looks(path)
 
     @classmethod
     def create(cls, path: str, now: str) -> Self:
@@ -54,6 +56,17 @@ class Database:
         header = opening.header_of(path)
         _refuse_unknown_version(path, header.version)
         writable = opening.is_writable(path)
+        try:
+            return cls._opened(path, header, writable, now)
+        except DiskFull:  # what is there can still be read
+            if not writable:
+                raise
+            db = cls._opened(path, header, False, now)
+            db.full = True
+            return db
+
+    @classmethod
+    def _opened(cls, path: str, header: opening.Header, writable: bool, now: str) -> Self:
         with sqlite_told_plainly(path):
             db = cls(path, opening.connect(path, writable), writable)
             try:
@@ -79,11 +92,13 @@ class Database:
     def rows(self, sql: str, params: Row = ()) -> list[Row]:
         """All rows that a query finds."""
         with self.lock.turn, sqlite_told_plainly(self.path):
+            self._look_again()
             return self.connection.execute(sql, params).fetchall()
 
     def one(self, sql: str, params: Row = ()) -> Row | None:
         """The first row that a query finds, if any."""
         with self.lock.turn, sqlite_told_plainly(self.path):
+            self._look_again()
             cursor = self.connection.execute(sql, params)
             row = cursor.fetchone()
             cursor.close()
@@ -97,6 +112,7 @@ class Database:
                 yield
                 return
             with sqlite_told_plainly(self.path):
+                self._look_again()
                 self.connection.execute("BEGIN")
             try:
                 yield
@@ -114,7 +130,7 @@ class Database:
 
     def _transaction(self, work: Callable[[apsw.Connection], T], end: str) -> T:
         if not self.writable:
-            raise ReadOnly(path=self.path, problem="it was opened for reading only")
+            raise DiskFull(path=self.path) if self.full else self._read_only()
         with self.lock.turn:
             if self._in_transaction():
                 raise RuntimeError("a write was begun inside a write or a reading")
@@ -128,6 +144,19 @@ class Database:
                     self.connection.execute("ROLLBACK")
                 raise
             return result
+
+    def _read_only(self) -> ReadOnly:
+        return ReadOnly(path=self.path, problem="it was opened for reading only")
+
+    def _look_again(self) -> None:
+        """A file that we read as it lies, without locks, is opened anew when its owner has changed it."""
+        if self.writable or self._in_transaction():
+            return
+        now = opening.looks(self.path)
+        if now != self._seen:
+            self.connection.close()
+            self.connection = opening.connect(self.path, False)
+            self._seen = now
 
     def give_up_when(self, unwanted: Callable[[], bool]) -> None:
         """Ask now and then, within a statement, whether its answer is still wanted; if not, roll back."""

@@ -80,6 +80,12 @@ def is_writable(path: str) -> bool:
     return os.access(path, os.W_OK) and os.access(os.path.dirname(path) or ".", os.W_OK)
 
 
+def looks(path: str) -> tuple[int, int, bool]:
+    """What tells a reader without locks that the file has changed."""
+    found = os.stat(path)
+    return found.st_mtime_ns, found.st_size, os.path.exists(path + "-wal")
+
+
 def connect(path: str, writable: bool) -> apsw.Connection:
     """A connection that keeps our rules, its schema readable."""
     if writable:
@@ -90,7 +96,7 @@ def connect(path: str, writable: bool) -> apsw.Connection:
         return _readable(_uri(path, "immutable=1"))
     try:
         return _readable(_uri(path, "mode=ro"))
-    except (apsw.CantOpenError, apsw.ReadOnlyError):
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError):
         if not os.path.exists(path + "-wal") or os.path.getsize(path + "-wal"):
             raise
         return _readable(_uri(path, "immutable=1"))

@@ -25,8 +25,9 @@ class FolderWriter:
         with system_told_plainly(root):
             if os.path.lexists(root) and not os.path.isdir(root):
                 raise FileTrouble(path=root, problem="is a file, not a folder; name another one")
-            self._made = not os.path.exists(root)
-            self._ours = not force  # all that is in the folder is then written by us
+            self._made_root = not os.path.exists(root)
+            self._made: list[str] = []  # what an export that fails takes back, in the order of making
+            self._may_take_back = not force
             durable.make_folders(root)
             if not force and os.listdir(root):
                 raise FolderNotEmpty(path=root)
@@ -43,21 +44,25 @@ class FolderWriter:
                 os.fsync(self._handle)
         finally:
             os.close(self._handle)
-            if kind is not None and self._ours:
+            if kind is not None and self._may_take_back:
                 self._take_back()
 
     def _take_back(self) -> None:
-        """Leave the folder as it was found: half an export is none, and would stand in the way of the next."""
-        import shutil
-
-        for name in os.listdir(self.root):
-            path = os.path.join(self.root, name)
-            if os.path.isdir(path) and not os.path.islink(path):
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                os.unlink(path)
-        if self._made:
-            os.rmdir(self.root)
+        """Half an export is none: remove what we made, and nothing that somebody else put there meanwhile."""
+        for path in reversed(self._made):
+            whole = os.path.join(self.root, path)
+            try:
+                if path.endswith("/"):
+                    os.rmdir(whole)
+                else:
+                    os.unlink(whole)
+            except OSError:
+                pass
+        if self._made_root:
+            try:
+                os.rmdir(self.root)
+            except OSError:
+                pass
 
     def write(self, path: str, data: bytes) -> None:
         """Put a file in its place, with the folders that it needs."""
@@ -66,6 +71,7 @@ class FolderWriter:
             raise FileTrouble(path=path, problem="leads out of the folder; it was not written")
         with system_told_plainly(os.path.join(self.root, path)):
             self._put(self._enter(parts[:-1]), parts[-1], data)
+        self._made.append(path)
         self.files += 1
         self.bytes += len(data)
 
@@ -89,9 +95,11 @@ class FolderWriter:
             return self._near[1]
         self._leave()
         handle = self._handle
-        for name in names:
+        for depth, name in enumerate(names, 1):
             try:
-                below = _open_or_make(name, handle)
+                below, made = _open_or_make(name, handle)
+                if made:
+                    self._made.append("/".join(names[:depth]) + "/")
             finally:
                 if handle != self._handle:
                     os.close(handle)
@@ -105,12 +113,12 @@ class FolderWriter:
         self._near = ("", self._handle)
 
 
-def _open_or_make(name: str, above: int) -> int:
+def _open_or_make(name: str, above: int) -> tuple[int, bool]:
     try:
-        return os.open(name, FOLDER_FLAGS, dir_fd=above)
+        return os.open(name, FOLDER_FLAGS, dir_fd=above), False
     except FileNotFoundError:
         os.mkdir(name, 0o700, dir_fd=above)
-        return os.open(name, FOLDER_FLAGS, dir_fd=above)
+        return os.open(name, FOLDER_FLAGS, dir_fd=above), True
     except OSError as error:
         if error.errno not in (errno.ELOOP, errno.ENOTDIR):
             raise

@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any
 
-from quaid.errors import Defect, FileTrouble, QuaidError
+from quaid.errors import Defect, FileTrouble, InvalidArgument, QuaidError, WrongUsage
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -17,9 +17,7 @@ def main(argv: list[str] | None = None) -> int:
     as_json = "--json" in words
     _open_streams()
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(
-            stream, "reconfigure"
-        ):  # consoles with another code page must not stop a page from showing
+        if hasattr(stream, "reconfigure"):  # a console's code page must not stop a page from showing
             stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
     try:
         status = _run(words)
@@ -82,7 +80,10 @@ def _operation(line: Any) -> int:
     from quaid.surfaces.cli.local import settings_of
 
     operation = gate.command(line.command)
-    given = arguments.parse(line.rest, operation.params)
+    try:
+        given = arguments.parse(line.rest, operation.params)
+    except InvalidArgument as error:
+        raise WrongUsage(command=line.command, **error.facts) from None
     given.update(index.ALIASES.get(line.command, {}))
     with Brain(settings_of(line), progress=progress.reporter(line.as_json)) as brain:
         record = gate.call(brain, operation, given, "owner")

@@ -52,6 +52,8 @@ def split(words: Sequence[str]) -> Line:
             db = word[len("--db=") :]
         else:
             rest.append(word)
+    if db == "":
+        raise InvalidArgument(name="--db", problem="is empty; give it the path of a memory")
     command, rest = _command(rest)
     return Line(command, rest, db, as_json, wants_help)
 
@@ -73,7 +75,7 @@ def _command(words: list[str]) -> tuple[str, list[str]]:
 
 def parse(words: Sequence[str], params: Sequence[Param]) -> dict[str, Any]:
     """Arguments by name. Their types are checked later, once, by the call gate."""
-    flags = {param.flag: param for param in params}
+    flags = {param.flag: param for param in params if not param.arg.file}
     given: dict[str, Any] = {}
     plain: list[str] = []
     at = 0

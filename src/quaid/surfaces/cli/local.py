@@ -42,8 +42,10 @@ def _init(line: Line) -> int:
     given = arguments.parse(line.rest, COMMANDS["init"].params)
     settings = settings_of(line)
     path = settings.db_path
-    if given.get("path"):
-        path = os.path.join(settings.cwd, os.path.expanduser(given["path"]))
+    if "path" in given:
+        if given["path"] in ("", "-"):
+            raise InvalidArgument(name="path", problem="must be the name of a file, as in memory.db")
+        path = settings.path(given["path"])
     created = not os.path.exists(path)
     with Brain(settings._replace(db_path=path)) as brain:
         if created:

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.errors import InvalidArgument, QuaidError, TooLarge
+from quaid.errors import Defect, InvalidArgument, QuaidError, TooLarge
 from quaid.ops import gate
 from quaid.ops.plain import plain
 
@@ -55,9 +55,15 @@ def _answer_line(brain: Brain, line: bytes | None) -> dict[str, Any]:
             raise InvalidArgument(name="arguments", problem="must be an object")
         answer: dict[str, Any] = {"result": _answer(brain, tool, arguments)}
     except QuaidError as error:
-        facts = {key: value for key, value in error.facts.items() if isinstance(value, str | int | float)}
-        answer = {"error": {"code": error.code, "message": str(error), **facts}}
+        answer = _told(error)
+    except Exception as error:  # one bad line must not end the loop, even if the fault is ours
+        answer = _told(Defect(problem=type(error).__name__))
     return {"id": request["id"], **answer} if "id" in request else answer
+
+
+def _told(error: QuaidError) -> dict[str, Any]:
+    facts = {key: value for key, value in error.facts.items() if isinstance(value, str | int | float)}
+    return {"error": {"code": error.code, "message": str(error), **facts}}
 
 
 def _answer(brain: Brain, tool: str, arguments: dict[str, Any]) -> Any:

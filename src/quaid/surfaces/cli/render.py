@@ -83,7 +83,7 @@ def _search(record: Any) -> str:
         return f"Nothing found for {record.query!r}."
     lines = []
     for hit in record.hits:
-        lines.append(f"{hit.slug}  {hit.title} ({hit.type}, score {hit.score:.1f})")
+        lines.append(f"{hit.slug}  {hit.title} ({hit.type}, score {hit.score:.2g})")
         excerpt = " ".join((hit.snippet or hit.summary).split())
         lines += ["    " + line for line in _wrap(excerpt)]
     return "\n".join(lines)
