@@ -75,13 +75,20 @@ def error_page() -> str:
     rows.append("\n| code | exit | HTTP | JSON-RPC | message |\n|---|---|---|---|---|\n")
     for each in vars(errors).values():
         if isinstance(each, type) and issubclass(each, errors.QuaidError) and each is not errors.QuaidError:
-            message = re.sub(r"\{(\w+)(!r|:,)?\}", r"*\1*", " ".join((each.__doc__ or "").split())).replace(
-                "|", "\\|"
-            )
+            message = _message(" ".join((each.__doc__ or "").split()))
             rows.append(
                 f"| `{each.code}` | {each.exit_status} | {each.http_status} | {each.rpc_code} | {message} |\n"
             )
     return "".join(rows)
+
+
+def _message(template: str) -> str:
+    """A message with its facts in italics, or in capitals within a command."""
+    parts = template.replace("|", "\\|").split("`")
+    fact = re.compile(r"\{(\w+)(?:!r|:,)?\}")
+    parts[::2] = [fact.sub(r"*\1*", part) for part in parts[::2]]
+    parts[1::2] = [fact.sub(lambda name: name[1].upper(), part) for part in parts[1::2]]
+    return "`".join(parts)
 
 
 def schema_page() -> str:

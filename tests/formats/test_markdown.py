@@ -202,7 +202,10 @@ def test_hostile_repetition_is_parsed_in_linear_time(unit: str) -> None:
 
 
 def test_old_windows_text_is_read_as_such() -> None:
-    assert markdown.decode("# Café – naïve".encode("cp1252")) == ("# Café – naïve", "not UTF-8: read as Windows-1252")
+    assert markdown.decode("# Café – naïve".encode("cp1252")) == (
+        "# Café – naïve",
+        "not UTF-8: read as Windows-1252",
+    )
 
 
 def test_one_bad_byte_does_not_turn_the_rest_into_another_code_page() -> None:

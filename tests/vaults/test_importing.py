@@ -56,7 +56,7 @@ def test_every_file_of_a_messy_folder_has_one_outcome(messy: Path, bring: Bring)
 def test_mended_and_broken_files_are_listed(messy: Path, bring: Bring) -> None:
     found = notes(bring(messy))
     assert found["nul.md"] == "1 NUL character replaced"
-    assert found["latin.md"] == "not UTF-8: 2 bytes replaced"
+    assert found["latin.md"] == "not UTF-8: read as Windows-1252"
     for name in ("broken.md", "list.md", "aliases.md", "bad-toml.md"):
         assert found[name].startswith("front matter kept as it is: ")
     assert found["odd type.md"] == "type 'spaceship' is not known; taken for a concept"
@@ -309,7 +309,7 @@ def test_a_name_that_a_terminal_would_obey_is_escaped_in_the_report(
 ) -> None:
     root = vault({"a\x1b[2J\nb.md": b"# Caf\xe9\n"})
     report = bring(root)
-    assert report.notes == (Note("a\\x1b[2J\\nb.md", "not UTF-8: 1 byte replaced"),)
+    assert report.notes == (Note("a\\x1b[2J\\nb.md", "not UTF-8: read as Windows-1252"),)
     assert [slug for _, slugs in pages.by_type(brain.db) for slug in slugs] == ["a-2j-b"]
     (root / "a\x1b[2J\nb.md").unlink()
     assert bring(root).gone == ("a\\x1b[2J\\nb.md",)

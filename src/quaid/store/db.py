@@ -59,7 +59,7 @@ class Database:
         try:
             return cls._opened(path, header, writable, now)
         except DiskFull:  # what is there can still be read
-            if not writable:
+            if not writable or header.version != SCHEMA_VERSION:
                 raise
             db = cls._opened(path, header, False, now)
             db.full = True
