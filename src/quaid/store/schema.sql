@@ -52,6 +52,7 @@ CREATE TABLE pages (
 CREATE INDEX pages_by_update ON pages (updated_at) WHERE quarantined_at IS NULL;
 CREATE INDEX pages_by_type ON pages (type, updated_at) WHERE quarantined_at IS NULL;
 CREATE INDEX pages_by_wing ON pages (wing) WHERE quarantined_at IS NULL;
+CREATE INDEX pages_by_filter ON pages (id, collection_id, type, wing) WHERE quarantined_at IS NULL;
 
 -- What the full-text index may hold. FTS5 rebuilds and checks itself against this view.
 CREATE VIEW searchable_pages AS

@@ -68,14 +68,16 @@ class PageHead(NamedTuple):
     summary: str
 
 
-# Each form looks up one page, by the narrowest index that holds what it asks for.
+# Each form looks up one page in a narrow index: reading the page's own row costs six times as much.
+_PAGE = (
+    "EXISTS (SELECT 1 FROM pages AS p INDEXED BY pages_by_filter"
+    " WHERE p.id = {page} AND p.quarantined_at IS NULL AND p."
+)
 _FILTERS = {
-    "type": "EXISTS (SELECT 1 FROM pages AS p NOT INDEXED WHERE p.id = {page} AND p.type = ?)",
-    "wing": "EXISTS (SELECT 1 FROM pages AS p INDEXED BY pages_by_wing"
-    " WHERE p.wing = ? AND p.id = {page} AND p.quarantined_at IS NULL)",
+    "type": _PAGE + "type = ?)",
+    "wing": _PAGE + "wing = ?)",
     "tag": "EXISTS (SELECT 1 FROM tags WHERE page_id = {page} AND tag = ?)",
-    "collection": "EXISTS (SELECT 1 FROM pages AS p NOT INDEXED WHERE p.id = {page}"
-    " AND p.collection_id = (SELECT id FROM collections WHERE name = ?))",
+    "collection": _PAGE + "collection_id = (SELECT id FROM collections WHERE name = ?))",
 }
 
 
