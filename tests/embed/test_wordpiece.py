@@ -1,0 +1,49 @@
+"""Our word pieces against the tokenizers library."""
+
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from quaid.embed import bge_small
+from quaid.embed.finding import on_path
+from quaid.embed.wordpiece import LAST_LATIN, MARKS, Vocabulary, is_plain
+
+FOLDER = on_path(bge_small.PACKAGE, *bge_small.INSIDE) or ""
+LIBRARY = Tokenizer.from_file(os.path.join(FOLDER, "tokenizer.json"))
+LIBRARY.enable_truncation(512)
+with open(os.path.join(FOLDER, "vocab.txt"), "rb") as vocab:
+    OURS = Vocabulary(vocab.read())
+
+LETTERS = st.characters(max_codepoint=ord(LAST_LATIN)) | st.sampled_from(MARKS + "aeiou  .,'-[]#")
+
+
+@given(st.text(LETTERS, max_size=60).filter(is_plain))
+def test_every_plain_text_is_cut_as_the_library_cuts_it(text: str) -> None:
+    assert OURS.ids(text, 512) == LIBRARY.encode(text).ids
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Who wrote the first program?",
+        "Où est Gaël? İstanbul, Straße, naïve café, Ærøskøbing",
+        "don't [[people/ada]] `code` $5.00 50% a_b C++ ##ing",
+        "electroencephalographically " * 3,
+        "a" * 100 + " " + "a" * 101,
+        "“Quotes”—and… €5",
+        "tab\tand\nline\r\nend",
+        "word " * 600,
+    ],
+)
+def test_known_difficult_texts(text: str) -> None:
+    assert is_plain(text)
+    assert OURS.ids(text, 512) == LIBRARY.encode(text).ids
+
+
+@pytest.mark.parametrize("text", ["東京", "привет", "a\0b", "x\x85y", "[MASK] it", "zero\u200bwidth", "😀"])
+def test_what_is_not_plain_is_left_to_the_library(text: str) -> None:
+    assert not is_plain(text)
