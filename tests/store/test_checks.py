@@ -1,5 +1,6 @@
 """Each check finds what is broken on purpose, and only that."""
 
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import apsw
 import pytest
 
 from quaid.core.page import build
-from quaid.store import checks, pages, upkeep
+from quaid.store import checks, pages, upkeep, vectors
 from quaid.store.db import Database
 
 NOW = "2026-04-25T12:00:00Z"
@@ -165,15 +166,12 @@ def test_circles_are_named_by_their_smallest_member(older: dict[int, int], circl
 
 
 def model(tx: apsw.Connection, name: str, active: int) -> None:
-    tx.execute("INSERT INTO embedding_models VALUES (?, 4, 'page_embeddings_vec_4', ?, '')", (name, active))
+    vectors.register(tx, name, 4, "")
+    tx.execute("UPDATE embedding_models SET active = ? WHERE name = ?", (active, name))
 
 
-def chunk(tx: apsw.Connection, name: str, vec_rowid: int | None) -> None:
-    tx.execute(
-        "INSERT INTO page_embeddings (page_id, model, vec_rowid, chunk_type, chunk_index, content_hash,"
-        " token_count, created_at, chunk_text) VALUES (1, ?, ?, 'truth_section', 0, '', 1, '', '')",
-        (name, vec_rowid),
-    )
+def four(number: int) -> bytes:
+    return struct.pack("<4f", 1, number, number % 7, -number)
 
 
 def test_one_model_must_be_active_if_there_is_any(full: Database) -> None:
@@ -183,25 +181,39 @@ def test_one_model_must_be_active_if_there_is_any(full: Database) -> None:
     assert found(full, "embeddings") == []
 
 
-def test_chunks_of_an_unknown_model_are_found(full: Database) -> None:
-    without_rules(full, lambda tx: chunk(tx, "ghost", None))
-    assert found(full, "embeddings") == [("model ghost", "1 chunks belong to it, but it is not registered")]
+def test_vectors_of_an_unknown_model_are_found(full: Database) -> None:
+    full.write(lambda tx: model(tx, "m", 1))
+    full.write(lambda tx: vectors.keep(tx, "m", [(b"1", four(1))], ""))
+    without_rules(full, lambda tx: tx.execute("UPDATE page_embeddings_vec_4 SET model = 'ghost'"))
+    assert found(full, "embeddings") == [("model ghost", "1 vectors are of it, but it is not registered")]
 
 
-def test_chunks_whose_vector_is_gone_are_found(full: Database) -> None:
-    def work(tx: apsw.Connection) -> None:
-        model(tx, "m", 1)
-        chunk(tx, "m", None)
-        chunk(tx, "m", 1)
-        chunk(tx, "m", 2)
-
-    full.write(work)
-    assert found(full, "embeddings") == [("model m", "2 chunks have no vector in page_embeddings_vec_4")]
-    full.write(lambda tx: tx.execute("CREATE TABLE page_embeddings_vec_4 (embedding BLOB)"))
-    full.write(lambda tx: tx.execute("INSERT INTO page_embeddings_vec_4 (rowid) VALUES (1)"))
-    assert found(full, "embeddings") == [("model m", "1 chunks have no vector in page_embeddings_vec_4")]
-    full.write(lambda tx: tx.execute("INSERT INTO page_embeddings_vec_4 (rowid) VALUES (2)"))
+def test_vectors_of_another_width_are_found(full: Database) -> None:
+    full.write(lambda tx: model(tx, "m", 1))
+    full.write(lambda tx: vectors.keep(tx, "m", [(b"1", four(1)), (b"2", four(2))], ""))
     assert found(full, "embeddings") == []
+    full.write(lambda tx: tx.execute("UPDATE page_embeddings_vec_4 SET vector = x'00' WHERE id = 2"))
+    assert found(full, "embeddings") == [("model m", "1 vectors are not of 4 dimensions")]
+
+
+def test_a_model_without_its_table_is_found(full: Database) -> None:
+    full.write(lambda tx: model(tx, "m", 1))
+    full.write(lambda tx: tx.execute("DROP VIEW page_embeddings; DROP TABLE page_embeddings_vec_4"))
+    assert found(full, "embeddings") == [
+        ("model m", "its table page_embeddings_vec_4 is not there, or not of 4 dimensions")
+    ]
+
+
+def test_codes_that_do_not_fit_the_vectors_are_found(full: Database) -> None:
+    full.write(lambda tx: model(tx, "m", 1))
+    many = [(str(number).encode(), four(number)) for number in range(300)]
+    full.write(lambda tx: vectors.keep(tx, "m", many, ""))
+    assert found(full, "embeddings") == []
+    full.write(lambda tx: tx.execute("UPDATE vector_codes SET codes = x'00'"))
+    assert found(full, "embeddings") == [("model m", "a block of its codes has not the length of its ids")]
+    full.write(lambda tx: vectors.encode_all(tx, "m"))
+    full.write(lambda tx: tx.execute("DELETE FROM page_embeddings_vec_4 WHERE id = 7"))
+    assert found(full, "embeddings") == [("model m", "its codes are not those of its vectors")]
 
 
 # Words

@@ -110,6 +110,8 @@ def test_settings_of_the_user_stay(v5: str) -> None:
         assert settings.all(db) == [
             ("chunk_strategy", "paragraph"),
             ("default_token_budget", "4000"),
+            ("embedding_dimensions", "384"),
+            ("embedding_model", "bge-small-en-v1.5"),
             ("original_index", "# Index"),
             ("search_merge_strategy", "set-union"),
             ("version", "6"),

@@ -12,13 +12,21 @@ DERIVED = {
     "tags": "SELECT page_id, tag FROM tags ORDER BY id",
     "timeline_entries": "SELECT page_id, date, source, summary, summary_hash, detail, line"
     " FROM timeline_entries ORDER BY page_id, line",
+    "chunks": "SELECT page_id, chunk_index, chunk_type, content_hash, token_count, start_line, end_line, date,"
+    " heading_path, chunk_text FROM chunks ORDER BY page_id, chunk_index",
+    "chunk_fts": "SELECT term, page_id, chunk_index, col, offset FROM temp.chunk_words JOIN chunks ON id = doc"
+    " ORDER BY 1, 2, 3, 4, 5",
     "page_fts": "SELECT term, doc, col, offset FROM temp.spaced_words",
     "page_fts_unspaced": "SELECT term, doc, col, offset FROM temp.unspaced_words",
 }
 
 
 def everything(db: Database) -> dict[str, list[tuple[object, ...]]]:
-    for name, table in (("spaced_words", "page_fts"), ("unspaced_words", "page_fts_unspaced")):
+    for name, table in (
+        ("spaced_words", "page_fts"),
+        ("unspaced_words", "page_fts_unspaced"),
+        ("chunk_words", "chunk_fts"),
+    ):
         db.connection.execute(
             f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{name} USING fts5vocab (main, {table}, instance)"
         )
@@ -59,8 +67,9 @@ def test_derived_rows_burn_and_come_back_as_they_were(db: Database) -> None:
     def burn(tx: apsw.Connection) -> None:
         tx.execute("DELETE FROM tags")
         tx.execute("DELETE FROM timeline_entries")
-        for table in ("page_fts", "page_fts_unspaced"):
+        for table in ("page_fts", "page_fts_unspaced", "chunk_fts"):
             tx.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
+        tx.execute("DELETE FROM chunks")
 
     db.write(burn)
     assert not any(everything(db).values())

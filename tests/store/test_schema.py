@@ -40,7 +40,7 @@ def test_the_schema_file_makes_exactly_the_tables_of_a_memory(db: Database) -> N
         )
         if not name.startswith("sqlite_")
     }
-    assert there == named | {"searchable_pages"}
+    assert there == named | {"searchable_pages", "page_embeddings"}
 
 
 def test_every_plain_table_is_strict(db: Database) -> None:
@@ -77,7 +77,10 @@ def test_a_link_needs_both_pages(two_pages: Database) -> None:
 
 
 def test_one_model_at_most_is_active(db: Database) -> None:
-    add = "INSERT INTO embedding_models VALUES (?, 384, 'page_embeddings_vec_384', ?, '')"
+    add = (
+        "INSERT INTO embedding_models (name, dimensions, vec_table, active, created_at)"
+        " VALUES (?, 384, 'page_embeddings_vec_384', ?, '')"
+    )
     assert not refused(db, add, "a", 1)
     assert not refused(db, add, "b", 0)
     assert refused(db, add, "c", 1)

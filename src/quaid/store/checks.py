@@ -4,15 +4,15 @@ Knows the rules that the tables alone cannot hold. Changes nothing. Each check y
 that cannot go on because the file is damaged says so as its finding.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from quaid.core.chunk import Chunk, cut
 from quaid.core.page import Page
 from quaid.core.timeline import summary_hash
-from quaid.store import words
+from quaid.store import chunks, vectors, words
 from quaid.store.opening import APPLICATION_ID, SCHEMA_VERSION
 from quaid.store.rebuild import built_pages
 from quaid.store.upkeep import Violation
@@ -20,8 +20,10 @@ from quaid.store.upkeep import Violation
 if TYPE_CHECKING:
     from quaid.store.db import Database, Row
 
-VEC_TABLE = re.compile(r"page_embeddings_vec_[0-9a-z_]+")
-
+CHUNKS = (
+    "SELECT chunk_index, chunk_type, content_hash, token_count, start_line, end_line, date, heading_path,"
+    " chunk_text FROM chunks WHERE page_id = ? ORDER BY chunk_index"
+)
 
 Found = Iterator[tuple[str, str]]
 
@@ -115,39 +117,85 @@ def cycles(older: dict[int, int]) -> list[int]:
 
 
 def embeddings(connection: apsw.Connection) -> Found:
-    """Models and chunks that do not fit together."""
-    models: list[Row] = connection.execute("SELECT name, vec_table, active FROM embedding_models").fetchall()
-    active = [name for name, _, is_active in models if is_active]
+    """Models, vectors and codes that do not fit together."""
+    models: list[Row] = connection.execute(
+        "SELECT name, dimensions, vec_table, active, mean FROM embedding_models"
+    ).fetchall()
+    active = [name for name, _, _, is_active, _ in models if is_active]
     if models and len(active) != 1:
         yield "embedding_models", f"{len(active)} models are active; it must be exactly one"
-    for model, chunks in connection.execute(
-        "SELECT model, count(*) FROM page_embeddings WHERE model NOT IN (SELECT name FROM embedding_models)"
-        " GROUP BY model"
-    ):
-        yield f"model {model}", f"{chunks} chunks belong to it, but it is not registered"
-    for model, table, _ in models:
-        lost = _lost_vectors(connection, model, table)
-        if lost:
-            yield f"model {model}", f"{lost} chunks have no vector in {table}"
+    tables = vectors.vec_tables(connection)
+    for name, dimensions, table, _, mean in models:
+        if table not in tables or table != vectors.vec_table(dimensions):
+            yield f"model {name}", f"its table {table} is not there, or not of {dimensions} dimensions"
+        else:
+            yield from _vectors(connection, name, dimensions, table)
+            yield from _codes(connection, name, dimensions, table, mean)
+    for table in tables:
+        for name, number in connection.execute(
+            f"SELECT model, count(*) FROM {table} WHERE model NOT IN (SELECT name FROM embedding_models)"  # noqa: S608
+            " GROUP BY model"
+        ):
+            yield f"model {name}", f"{number} vectors are of it, but it is not registered"
 
 
-def _lost_vectors(connection: apsw.Connection, model: str, table: str) -> int:
-    lost = "SELECT count(*) FROM page_embeddings e WHERE model = ? AND vec_rowid IS NOT NULL"
-    known = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (table,)).fetchone()
-    if known and VEC_TABLE.fullmatch(table):
-        lost += f' AND NOT EXISTS (SELECT 1 FROM "{table}" v WHERE v.rowid = e.vec_rowid)'  # noqa: S608 (checked)
-    rows: list[Row] = connection.execute(lost, (model,)).fetchall()
-    return int(rows[0][0])
+def _vectors(connection: apsw.Connection, model: str, dimensions: int, table: str) -> Found:
+    wrong = f"SELECT count(*) FROM {table} WHERE model = ? AND length(vector) <> ?"  # noqa: S608 (checked)
+    for (number,) in connection.execute(wrong, (model, 2 * dimensions)):
+        if number:
+            yield f"model {model}", f"{number} vectors are not of {dimensions} dimensions"
+
+
+def _codes(connection: apsw.Connection, model: str, dimensions: int, table: str, mean: bytes | None) -> Found:
+    """The ids in the blocks must be those of the vectors, in their order, with a code for each."""
+    coded: list[int] = []
+    blocks: Iterable[Row] = connection.execute(
+        "SELECT vec_rowids, length(codes) FROM vector_codes WHERE model = ? ORDER BY block", (model,)
+    )
+    size = 8 * -(-dimensions // 64)
+    for ids, length in blocks:
+        coded += memoryview(ids).cast("q").tolist()
+        if length != len(ids) // 8 * size:
+            yield f"model {model}", "a block of its codes has not the length of its ids"
+    if mean is None and not coded:
+        return
+    ids = f"SELECT id FROM {table} WHERE model = ? ORDER BY id"  # noqa: S608 (checked)
+    there = [row[0] for row in connection.execute(ids, (model,))]
+    if coded != there:
+        yield f"model {model}", "its codes are not those of its vectors"
 
 
 def fts(connection: apsw.Connection) -> Found:
-    """Words that do not fit the pages."""
-    for table in ("page_fts", "page_fts_unspaced"):
+    """Words that do not fit the pages and chunks."""
+    for table in ("page_fts", "page_fts_unspaced", "chunk_fts"):
         try:
             connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)")  # noqa: S608
         except apsw.CorruptError:
             yield table, "its words are not those of the pages"
     yield from _unspaced(connection)
+    yield from _chunk_words(connection)
+
+
+def _chunk_words(connection: apsw.Connection) -> Found:
+    """Index the words of every chunk once more, aside, and compare how many there are."""
+    sizes = "SELECT id, sz FROM chunk_fts_docsize"
+    aside = apsw.Connection(":memory:")
+    for (sql,) in connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'chunk_fts'"):
+        aside.execute(str(sql))
+    rows: Iterable[tuple[int, str, str, str]] = connection.execute(
+        "SELECT c.id, p.title, c.heading_path, c.chunk_text FROM chunks c JOIN pages p ON p.id = c.page_id"
+    )
+    for row in rows:
+        chunks.index_words(aside, [row])
+    wanted, there = dict(aside.execute(sizes)), dict(connection.execute(sizes))
+    aside.close()
+    for chunk_id in sorted(wanted.keys() | there.keys()):
+        if chunk_id not in there:
+            yield f"chunk {chunk_id}", "its words are missing in chunk_fts"
+        elif chunk_id not in wanted:
+            yield f"chunk {chunk_id}", "it is not there, but chunk_fts holds its words"
+        elif wanted[chunk_id] != there[chunk_id]:
+            yield f"chunk {chunk_id}", "its words in chunk_fts are not those of its text"
 
 
 def _unspaced(connection: apsw.Connection) -> Found:
@@ -194,20 +242,35 @@ def integrity(connection: apsw.Connection) -> Found:
 
 
 def _side_rows(connection: apsw.Connection) -> Found:
-    """Tags and timeline entries against the texts that they come from."""
+    """Tags, timeline entries and chunks against the texts that they come from."""
     tags = "SELECT tag FROM tags WHERE page_id = ? ORDER BY id"
     entries = (
         "SELECT date, summary_hash, source, summary, detail, line FROM timeline_entries"
         " WHERE page_id = ? ORDER BY id"
     )
-    for page_id, page, _ in built_pages(connection):
+    strategy = chunks.strategy(connection)
+    for page_id, page, quarantined in built_pages(connection):
         if [tag for (tag,) in connection.execute(tags, (page_id,))] != list(page.tags):
             yield f"page {page.slug}", "its tags are not those of its front matter"
         if connection.execute(entries, (page_id,)).fetchall() != _entry_rows(page):
             yield f"page {page.slug}", "its timeline entries are not those of its timeline"
+        made = () if quarantined else cut(page.truth, page.timeline, strategy)
+        there = connection.execute(CHUNKS, (page_id,)).fetchall()
+        if there and there != _chunk_rows(page, made):  # none: it is not cut yet
+            yield f"page {page.slug}", "its chunks are not those of its text"
     # 2: what Python writes for a number without a value is read as well.
     for (slug,) in connection.execute("SELECT slug FROM pages WHERE NOT json_valid(frontmatter, 2)"):
         yield f"page {slug}", "its front matter is not JSON"
+
+
+def _chunk_rows(page: Page, made: tuple[Chunk, ...]) -> list[tuple[Any, ...]]:
+    return [
+        (
+            *(index, each.kind, chunks.content_hash(page.title, each), each.tokens, each.start_line),
+            *(each.end_line, each.date or None, each.heading_path, each.text),
+        )
+        for index, each in enumerate(made)
+    ]
 
 
 def _entry_rows(page: Page) -> list[tuple[str, str, str, str, str, int]]:

@@ -1,7 +1,7 @@
 """Pages in the database: found, listed and saved, each save against the version that its author had read.
 
-Knows the rows of pages and what is derived from a page in the same transaction: tags, timeline entries and
-words. Does not know how a page is written as text, nor how pages are ranked.
+Knows the rows of pages and what is derived from a page in the same transaction: tags, timeline entries, words
+and chunks. Does not know how a page is written as text, nor how pages are ranked.
 """
 
 import json
@@ -127,10 +127,12 @@ def save(
     now: str,
     expected_version: int | None,
     collection: str = "default",
+    cut: bool = True,
 ) -> Saved:
     """Write a page unless it is there already, word for word.
 
     `expected_version` is what the author had read: 0 for "there is none yet", None for "whatever is there".
+    Who writes many pages leaves them uncut; `vaults.embedding.cut_up` makes their chunks afterwards.
     """
     collection_id = _collection_id(tx, collection)
     present = _present(tx, page.slug, collection_id)
@@ -141,18 +143,20 @@ def save(
     frontmatter = as_json(page.frontmatter)
     if present is None:
         page_id = _insert(tx, page, frontmatter, uuid, now, collection_id)
-        derive(tx, page_id, page)
+        derive(tx, page_id, page, cut=cut)
         return Saved(page_id, 1, created=True, changed=True)
     if visible and _same(present, page, frontmatter):
         return Saved(present.id, present.version, created=False, changed=False)
     _update(tx, present, page, frontmatter, now)
-    derive(tx, present.id, page)
+    derive(tx, present.id, page, cut=cut)
     return Saved(present.id, present.version + 1, created=not visible, changed=True)
 
 
-def derive(tx: "apsw.Connection", page_id: int, page: "Page", quarantined: bool = False) -> None:
+def derive(
+    tx: "apsw.Connection", page_id: int, page: "Page", quarantined: bool = False, *, cut: bool = True
+) -> None:
     """Make the rows again that follow from a page."""
-    from quaid.store import words
+    from quaid.store import chunks, names, words
 
     tx.execute("DELETE FROM tags WHERE page_id = ?", (page_id,))
     tx.executemany("INSERT INTO tags (page_id, tag) VALUES (?, ?)", [(page_id, tag) for tag in page.tags])
@@ -165,8 +169,13 @@ def derive(tx: "apsw.Connection", page_id: int, page: "Page", quarantined: bool 
             for date, source, summary, detail, line in page.entries
         ],
     )
+    names.index_page(tx, page_id, page)
     if not quarantined:
         words.index_page(tx, page_id, page.title, page.slug, page.truth, page.timeline)
+        if cut:
+            chunks.write(tx, page_id, page.title, page.truth, page.timeline)
+        else:
+            chunks.forget(tx, page_id)
 
 
 def touch(

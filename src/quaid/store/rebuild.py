@@ -1,7 +1,7 @@
 """Derived rows, burned and made again from the kept ones.
 
-Knows which rows follow from pages alone: words, tags and timeline entries. Does not know chunks and vectors,
-which need a model, nor what follows from files.
+Knows which rows follow from pages alone: words, tags, timeline entries and chunks. Does not know vectors, which
+need a model, nor what follows from files.
 """
 
 import json
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import apsw
 
 from quaid.core.page import Page, build
-from quaid.store import pages
+from quaid.store import chunks, pages, vectors
 
 
 def rebuild(tx: apsw.Connection) -> None:
@@ -18,9 +18,25 @@ def rebuild(tx: apsw.Connection) -> None:
     tx.execute("DELETE FROM tags")
     tx.execute("DELETE FROM timeline_entries")
     tx.execute("INSERT INTO page_fts_unspaced (page_fts_unspaced) VALUES ('delete-all')")
+    _burn_chunks(tx)
     for page_id, page, quarantined in built_pages(tx):
         pages.derive(tx, page_id, page, quarantined)
     tx.execute("INSERT INTO page_fts (page_fts) VALUES ('rebuild')")
+    for (model,) in tx.execute("SELECT name FROM embedding_models").fetchall():
+        vectors.encode_all(tx, str(model))
+
+
+def recut(tx: apsw.Connection) -> None:
+    """Cut every page anew, as the setting chunk_strategy says now. What is cut as before keeps its rows."""
+    for page_id, page, quarantined in built_pages(tx):
+        if not quarantined:
+            chunks.write(tx, page_id, page.title, page.truth, page.timeline)
+
+
+def _burn_chunks(tx: apsw.Connection) -> None:
+    # Without the words first, each chunk would take its own out one by one.
+    tx.execute("INSERT INTO chunk_fts (chunk_fts) VALUES ('delete-all')")
+    tx.execute("DELETE FROM chunks")
 
 
 def built_pages(tx: apsw.Connection) -> Iterator[tuple[int, Page, bool]]:

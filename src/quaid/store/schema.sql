@@ -107,6 +107,16 @@ CREATE TABLE tags (
 
 CREATE INDEX tags_by_tag ON tags (tag, page_id);
 
+-- derived: from titles, slugs and front matter: what a page is called, folded so that spellings agree
+CREATE TABLE page_names (
+    name TEXT NOT NULL,
+    page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    kind TEXT NOT NULL CHECK (kind IN ('title', 'slug', 'alias', 'name')),   -- name: the last part of the slug
+    PRIMARY KEY (name, page_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX page_names_by_page ON page_names (page_id);
+
 -- derived: from pages.timeline
 CREATE TABLE timeline_entries (
     id INTEGER PRIMARY KEY,
@@ -120,37 +130,89 @@ CREATE TABLE timeline_entries (
     UNIQUE (page_id, date, summary_hash)
 ) STRICT;
 
+-- derived: from the texts of pages that are not quarantined, cut as config.chunk_strategy says
+CREATE TABLE chunks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,        -- other content is another chunk: an id never changes its meaning
+    page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    chunk_index INTEGER NOT NULL,                -- place within the page, from 0
+    chunk_type TEXT NOT NULL CHECK (chunk_type IN ('truth_section', 'timeline_entry')),
+    content_hash BLOB NOT NULL,                  -- of title, headings and text: SHA-256, its first 16 bytes
+    token_count INTEGER NOT NULL,                -- estimated
+    start_line INTEGER NOT NULL,                 -- within compiled_truth or timeline, from 1
+    end_line INTEGER NOT NULL,
+    date TEXT,                                   -- of a timeline entry
+    heading_path TEXT NOT NULL,                  -- the headings above it, as in '# A > ## B'
+    chunk_text TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX chunks_by_page ON chunks (page_id, chunk_index, content_hash);
+CREATE INDEX chunks_by_content ON chunks (content_hash);
+CREATE INDEX chunks_by_date ON chunks (date) WHERE date IS NOT NULL;
+
+-- derived: from chunks; scripts without spaces between words are cut into words before they are stored
+CREATE VIRTUAL TABLE chunk_fts USING fts5 (
+    title, heading_path, chunk_text,
+    content = '', contentless_delete = 1,
+    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
+);
+
+CREATE TRIGGER chunks_ad AFTER DELETE ON chunks BEGIN
+    DELETE FROM chunk_fts WHERE rowid = old.id;
+END;
+
+CREATE TRIGGER pages_hidden AFTER UPDATE OF quarantined_at ON pages WHEN new.quarantined_at IS NOT NULL BEGIN
+    DELETE FROM chunks WHERE page_id = old.id;
+END;
+
 -- kept: which models the user has chosen
 CREATE TABLE embedding_models (
     name TEXT PRIMARY KEY NOT NULL,
     dimensions INTEGER NOT NULL CHECK (dimensions > 0),
-    vec_table TEXT NOT NULL,                     -- the table that holds the vectors
+    vec_table TEXT NOT NULL,                     -- the table that holds the vectors: one for each width
     active INTEGER NOT NULL DEFAULT 0 CHECK (active IN (0, 1)),
-    created_at TEXT NOT NULL
+    created_at TEXT NOT NULL,
+    encoding INTEGER NOT NULL DEFAULT 0,         -- rises when all codes are made anew
+    mean_of INTEGER NOT NULL DEFAULT 0,          -- how many vectors the mean was taken of
+    mean BLOB                                    -- 32-bit floats; none: too few vectors for codes
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX embedding_models_one_active ON embedding_models (active) WHERE active = 1;
 
--- derived: from the pages, cut into chunks for one model
-CREATE TABLE page_embeddings (
-    id INTEGER PRIMARY KEY,
-    page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+-- The settings embedding_model and embedding_dimensions say what the active row says.
+CREATE TRIGGER embedding_models_ai AFTER INSERT ON embedding_models WHEN new.active = 1 BEGIN
+    INSERT OR REPLACE INTO config (key, value)
+    VALUES ('embedding_model', new.name), ('embedding_dimensions', CAST(new.dimensions AS TEXT));
+END;
+
+CREATE TRIGGER embedding_models_au AFTER UPDATE OF active ON embedding_models WHEN new.active = 1 BEGIN
+    INSERT OR REPLACE INTO config (key, value)
+    VALUES ('embedding_model', new.name), ('embedding_dimensions', CAST(new.dimensions AS TEXT));
+END;
+
+-- derived: from the texts of chunks by models of 384 dimensions; other widths get their table when they come
+CREATE TABLE page_embeddings_vec_384 (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     model TEXT NOT NULL REFERENCES embedding_models (name),
-    vec_rowid INTEGER,                           -- row in the model's vec_table; none: still to be embedded
-    chunk_type TEXT NOT NULL,                    -- truth_section or timeline_entry
-    chunk_index INTEGER NOT NULL,                -- place within the page, from 0
-    content_hash TEXT NOT NULL,                  -- SHA-256 of chunk_text
-    token_count INTEGER NOT NULL,
-    heading_path TEXT NOT NULL DEFAULT '',       -- the headings above the chunk
-    start_line INTEGER NOT NULL DEFAULT 0,
-    end_line INTEGER NOT NULL DEFAULT 0,
-    last_embedded_at TEXT,
-    created_at TEXT NOT NULL,
-    chunk_text TEXT NOT NULL,
-    UNIQUE (model, vec_rowid)
+    content_hash BLOB NOT NULL,                  -- of a chunk; a vector stays when its chunk goes, and waits for it
+    embedded_at TEXT NOT NULL,
+    vector BLOB NOT NULL,                        -- 16-bit floats, of length 1
+    UNIQUE (content_hash, model)
 ) STRICT;
 
-CREATE INDEX page_embeddings_by_page ON page_embeddings (page_id, model, chunk_index);
+-- derived: from the vectors: which components are above the model's mean, one bit for each
+CREATE TABLE vector_codes (
+    model TEXT NOT NULL REFERENCES embedding_models (name),
+    block INTEGER NOT NULL,
+    vec_rowids BLOB NOT NULL,                    -- up to 1,024 ids in the model's vec_table, 64 bits each
+    codes BLOB NOT NULL,                         -- their codes, one after the other
+    PRIMARY KEY (model, block)
+) STRICT;
+
+-- Which chunks have a vector, of which model. Made anew when a table of vectors is added.
+CREATE VIEW page_embeddings AS
+SELECT c.id, c.page_id, v.model, v.id AS vec_rowid, c.chunk_type, c.chunk_index, c.chunk_text, c.content_hash,
+    c.token_count, c.heading_path, v.embedded_at AS last_embedded_at
+FROM chunks c JOIN page_embeddings_vec_384 v ON v.content_hash = c.content_hash;
 
 -- kept: links made by a person or an agent; rows of the kind wiki_link come from page text and are made again
 CREATE TABLE links (

@@ -17,6 +17,7 @@ import apsw
 
 from quaid.core import tags, timeline
 from quaid.core.ids import uuid7
+from quaid.store import vectors
 from quaid.store.creating import add_default_collection, schema
 from quaid.store.pages import as_json
 
@@ -63,10 +64,10 @@ SELECT id, query_hash, query_text, context, confidence_score,
     approved_at, redacted_query, resolved_at, resolved_by_slug, detected_at, detected_at
 FROM v5_knowledge_gaps;
 
+-- The settings embedding_model and embedding_dimensions follow from this. The vectors themselves are made anew.
 INSERT INTO embedding_models (name, dimensions, vec_table, active, created_at)
-SELECT name, dimensions, vec_table, active, created_at FROM v5_embedding_models;
+SELECT name, dimensions, 'page_embeddings_vec_' || dimensions, active, created_at FROM v5_embedding_models;
 
--- The model's name and width were copies of the row above.
 INSERT OR REPLACE INTO config (key, value)
 SELECT key, value FROM v5_config WHERE key NOT IN ('version', 'embedding_model', 'embedding_dimensions');
 """
@@ -105,6 +106,8 @@ def step_5_to_6(tx: apsw.Connection, now: str) -> None:
     tx.execute(AS_THEY_ARE)
     tx.execute(FILES)
     _hash_files(tx)
+    for (dimensions,) in _rows(tx, "SELECT dimensions FROM embedding_models"):
+        vectors.add_table(tx, dimensions)
     for table in CARRIED:
         tx.execute(f"DROP TABLE v5_{table}")
 
@@ -123,7 +126,7 @@ def _put_aside(tx: apsw.Connection) -> None:
         "SELECT type, name FROM sqlite_schema WHERE type IN ('index', 'trigger', 'view') AND sql IS NOT NULL"
     ).fetchall():
         tx.execute(f'DROP {kind} "{name}"')
-    for table in BURNED:
+    for table in (*BURNED, *vectors.vec_tables(tx)):
         tx.execute(f"DROP TABLE {table}")
     for table in CARRIED:
         tx.execute(f"ALTER TABLE {table} RENAME TO v5_{table}")

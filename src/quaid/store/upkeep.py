@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import apsw
 
-from quaid.errors import AlreadyExists, DamagedDatabase, FileTrouble, ReadOnly
+from quaid.errors import AlreadyExists, DamagedDatabase, DiskFull, FileTrouble, ReadOnly
 from quaid.store.opening import SCHEMA_VERSION
 from quaid.store.trouble import BUSY_SECONDS, sqlite_told_plainly, system_told_plainly
 
@@ -82,7 +82,9 @@ def stats(db: "Database") -> Stats:
             tags=_count(db, "tags"),
             timeline_entries=_count(db, "timeline_entries"),
             raw_data=_count(db, "raw_data"),
-            chunks=_count(db, "page_embeddings"),
+            chunks=_count(
+                db, "page_embeddings WHERE model = (SELECT name FROM embedding_models WHERE active = 1)"
+            ),
             model=_first(db, "SELECT name FROM embedding_models WHERE active = 1"),
             contradictions=_count(db, "contradictions WHERE resolved_at IS NULL"),
             gaps=_count(db, "knowledge_gaps WHERE resolved_at IS NULL"),
@@ -112,8 +114,11 @@ def backup(db: "Database", target: str) -> BackedUp:
         durable.discard(unfinished)
         durable.make_private_file(unfinished)
         try:
-            with db.lock.turn, sqlite_told_plainly(target):
-                db.connection.execute("VACUUM INTO ?", (unfinished,))
+            try:
+                with db.lock.turn, sqlite_told_plainly(db.path):
+                    db.connection.execute("VACUUM INTO ?", (unfinished,))
+            except DiskFull:
+                raise DiskFull(path=target) from None
             _check_copy(unfinished)
             _check_free(target)
             durable.put_in_place(unfinished, target)

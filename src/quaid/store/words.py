@@ -54,6 +54,9 @@ class Filters(NamedTuple):
     wing: str | None = None
     tag: str | None = None
     collection: str | None = None
+    since: str | None = None
+    """The first day: of what happened, where a chunk is dated, else of the page's last change."""
+    until: str | None = None
 
 
 class PageHead(NamedTuple):
@@ -77,7 +80,10 @@ _FILTERS = {
     "type": _PAGE + "type = ?)",
     "wing": _PAGE + "wing = ?)",
     "tag": "EXISTS (SELECT 1 FROM tags WHERE page_id = {page} AND tag = ?)",
-    "collection": _PAGE + "collection_id = (SELECT id FROM collections WHERE name = ?))",
+    "collection": _PAGE + "collection_id = (SELECT id FROM collections WHERE name = ?))",  # noqa: S608 (no value is in it)
+    "since": "EXISTS (SELECT 1 FROM pages AS p NOT INDEXED WHERE p.id = {page} AND p.updated_at >= ?)",
+    "until": "EXISTS (SELECT 1 FROM pages AS p NOT INDEXED WHERE p.id = {page}"
+    " AND substr(p.updated_at, 1, 10) <= ?)",
 }
 
 
@@ -96,7 +102,8 @@ def pairs(run: str) -> list[str]:
     return [run[at : at + 2] for at in range(len(run))]
 
 
-def _cut(text: str) -> str:
+def cut_runs(text: str) -> str:
+    """A text as it is stored: its runs cut into pairs, everything else as it is."""
     return re.sub(_RUN, lambda run: f" {' '.join(pairs(run.group()))} ", _plain(text))
 
 
@@ -115,7 +122,7 @@ def index_page(tx: "apsw.Connection", page_id: int, title: str, slug: str, truth
     if has_runs(title) or has_runs(truth) or has_runs(timeline):
         tx.execute(
             "INSERT INTO page_fts_unspaced (rowid, title, body) VALUES (?, ?, ?)",
-            (page_id, _cut(f"{title}\n{slug}"), _cut(f"{truth}\n{timeline}")),
+            (page_id, cut_runs(f"{title}\n{slug}"), cut_runs(f"{truth}\n{timeline}")),
         )
 
 

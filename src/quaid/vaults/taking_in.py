@@ -93,7 +93,9 @@ class TakingIn:
 
     def _first_time(self, item: Waiting, made: Page) -> None:
         try:
-            saved = pages.save(self.tx, made, uuid=self.new_uuid(), now=self.now, expected_version=0)
+            saved = pages.save(
+                self.tx, made, uuid=self.new_uuid(), now=self.now, expected_version=0, cut=False
+            )
         except VersionConflict:
             self._meets(item, made, pages.require(self.db, made.slug))
             return
@@ -139,7 +141,9 @@ class TakingIn:
             self._conflict(item, stored)
             return
         expected = stored.version if stored else None
-        saved = pages.save(self.tx, made, uuid=self.new_uuid(), now=self.now, expected_version=expected)
+        saved = pages.save(
+            self.tx, made, uuid=self.new_uuid(), now=self.now, expected_version=expected, cut=False
+        )
         self._keep(item, made.slug, saved.id, saved.version)
         self.written.add(made.slug)
         self.tally.wrote("changed", made)

@@ -1,0 +1,274 @@
+"""The chunks of pages as rows: written, matched by words, read, with their neighbours.
+
+Knows the tables chunks and chunk_fts. Does not know how a page is cut, what a question means, nor vectors.
+
+A row stands for its content: title, headings and text, known by their hash. Content that is still there after
+a change keeps its row, so that neither words nor vectors are made again for it.
+"""
+
+import hashlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quaid.core import chunk
+from quaid.store import words
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.core.chunk import Chunk
+    from quaid.store.db import Database
+    from quaid.store.words import Filters
+
+WEIGHTS = (2.0, 2.0, 1.0)
+"""Of title, heading path and text, in the ranking by words."""
+
+HASH_BYTES = 16
+
+INDEX = "chunk_fts"
+
+
+class ChunkRow(NamedTuple):
+    """A chunk as it is in the database."""
+
+    id: int
+    page_id: int
+    position: int
+    kind: str
+    text: str
+    heading_path: str
+    start_line: int
+    end_line: int
+    tokens: int
+    date: str | None
+
+
+class Place(NamedTuple):
+    """Where a chunk stands."""
+
+    page: int
+    position: int
+
+
+_COLUMNS = (
+    "id, page_id, chunk_index, chunk_type, chunk_text, heading_path, start_line, end_line, token_count, date"
+)
+
+
+def content_hash(title: str, cut: "Chunk") -> bytes:
+    """The name of what a model reads of a chunk."""
+    text = chunk.embed_text(title, cut)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:HASH_BYTES]
+
+
+# Writing
+
+
+def uncut(db: "Database") -> list[int]:
+    """Pages with a text but without chunks, those that changed last first."""
+    rows = db.rows(
+        "SELECT id FROM pages WHERE quarantined_at IS NULL AND (compiled_truth <> '' OR timeline <> '')"
+        " AND NOT EXISTS (SELECT 1 FROM chunks WHERE page_id = pages.id) ORDER BY updated_at DESC, id"
+    )
+    return [page_id for (page_id,) in rows]
+
+
+def write_pages(tx: "apsw.Connection", page_ids: list[int]) -> None:
+    """Make the chunks of pages from what they say now."""
+    for page_id in page_ids:
+        for title, truth, timeline in tx.execute(
+            "SELECT title, compiled_truth, timeline FROM pages WHERE id = ? AND quarantined_at IS NULL",
+            (page_id,),
+        ).fetchall():
+            write(tx, page_id, str(title), str(truth), str(timeline))
+
+
+def forget(tx: "apsw.Connection", page_id: int) -> None:
+    """Leave a page uncut: what its chunks said is no longer so."""
+    tx.execute("DELETE FROM chunks WHERE page_id = ?", (page_id,))
+
+
+def write(tx: "apsw.Connection", page_id: int, title: str, truth: str, timeline: str) -> None:
+    """Make the rows of a page those of its texts."""
+    present: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+    for chunk_id, index, start_line, end_line, *content in tx.execute(
+        "SELECT id, chunk_index, start_line, end_line, content_hash, chunk_type, heading_path, chunk_text"
+        " FROM chunks WHERE page_id = ? ORDER BY chunk_index DESC",
+        (page_id,),
+    ):
+        present.setdefault(tuple(content), []).append((chunk_id, index, start_line, end_line))
+    new: list[tuple[int, bytes, Chunk]] = []
+    for index, cut in enumerate(chunk.cut(truth, timeline, strategy(tx))):
+        hash_ = content_hash(title, cut)
+        # The hash is of what a model reads, which leaves some headings out.
+        rows = present.get((hash_, cut.kind, cut.heading_path, cut.text))
+        if rows:
+            chunk_id, *place = rows.pop()
+            if place != [index, cut.start_line, cut.end_line]:
+                tx.execute(
+                    "UPDATE chunks SET chunk_index = ?, start_line = ?, end_line = ? WHERE id = ?",
+                    (index, cut.start_line, cut.end_line, chunk_id),
+                )
+        else:
+            new.append((index, hash_, cut))
+    gone = [(chunk_id,) for rows in present.values() for chunk_id, *_ in rows]
+    if gone:
+        tx.executemany("DELETE FROM chunks WHERE id = ?", gone)
+    _insert(tx, page_id, title, new)
+
+
+def _insert(tx: "apsw.Connection", page_id: int, title: str, new: "list[tuple[int, bytes, Chunk]]") -> None:
+    # Ids are never used twice, so the next ones are known before the rows are there.
+    last = tx.execute("SELECT seq FROM sqlite_sequence WHERE name = 'chunks'").fetchone()
+    first = 1 + (int(last[0]) if last else 0)
+    tx.executemany(
+        "INSERT INTO chunks (id, page_id, chunk_index, chunk_type, content_hash, token_count, start_line,"
+        " end_line, date, heading_path, chunk_text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                *(chunk_id, page_id, index, cut.kind, hash_, cut.tokens, cut.start_line, cut.end_line),
+                *(cut.date or None, cut.heading_path, cut.text),
+            )
+            for chunk_id, (index, hash_, cut) in enumerate(new, first)
+        ],
+    )
+    index_words(
+        tx, [(chunk_id, title, cut.heading_path, cut.text) for chunk_id, (_, _, cut) in enumerate(new, first)]
+    )
+
+
+def index_words(tx: "apsw.Connection", rows: list[tuple[int, str, str, str]]) -> None:
+    """Put the words of chunks into the index: of each its id, title, heading path and text."""
+    tx.executemany(
+        "INSERT INTO chunk_fts (rowid, title, heading_path, chunk_text) VALUES (?, ?, ?, ?)",
+        [(chunk_id, *[_words(text) for text in texts]) for chunk_id, *texts in rows],
+    )
+
+
+def _words(text: str) -> str:
+    return words.cut_runs(text) if words.has_runs(text) else text
+
+
+def strategy(tx: "apsw.Connection") -> str:
+    """How pages are cut."""
+    found = tx.execute("SELECT value FROM config WHERE key = 'chunk_strategy'").fetchone()
+    return str(found[0]) if found and found[0] in chunk.STRATEGIES else chunk.STRATEGIES[0]
+
+
+# Matching
+
+
+def match(
+    db: "Database",
+    expression: str,
+    filters: "Filters",
+    limit: int,
+    weights: tuple[float, float, float] = WEIGHTS,
+) -> list[tuple[int, int, float]]:
+    """The best matches: chunk, page and score, higher is better.
+
+    The expression holds words and pairs of characters as store.words stores them, each quoted.
+    """
+    allowed, values = narrowed(filters)
+    # Ordering by the function keeps a heap of `limit` rows; ordering by FTS5's own rank sorts all of them.
+    found = db.rows(
+        f"SELECT rowid, -bm25(chunk_fts, ?, ?, ?) AS score FROM chunk_fts WHERE chunk_fts MATCH ?{allowed}"  # noqa: S608
+        " ORDER BY score DESC, rowid DESC LIMIT ?",
+        (*weights, expression, *values, limit),
+    )
+    pages = places(db, [chunk_id for chunk_id, _ in found])
+    return [(chunk_id, pages[chunk_id][0], score) for chunk_id, score in found if chunk_id in pages]
+
+
+def scores_of(
+    db: "Database", expression: str, chunk_ids: list[int], weights: tuple[float, float, float] = WEIGHTS
+) -> dict[int, float]:
+    """How well these chunks match; those that do not are left out."""
+    # Without the plus FTS5 would begin a new search for every id.
+    return dict(
+        db.rows(
+            "SELECT rowid, -bm25(chunk_fts, ?, ?, ?) FROM chunk_fts WHERE chunk_fts MATCH ?"
+            " AND +rowid IN (SELECT value FROM json_each(?))",
+            (*weights, expression, str(chunk_ids)),
+        )
+    )
+
+
+def narrowed(filters: "Filters", chunk_id: str = "chunk_fts.rowid") -> tuple[str, tuple[str, ...]]:
+    """What stands behind a WHERE so that only chunks of the wanted pages and days are found."""
+    conditions, values = page_conditions(filters)
+    if not conditions:
+        return "", ()
+    return (
+        f" AND EXISTS (SELECT 1 FROM chunks AS c CROSS JOIN pages AS p ON p.id = c.page_id"  # noqa: S608
+        f" WHERE c.id = {chunk_id} AND {conditions})",
+        values,
+    )
+
+
+def page_conditions(filters: "Filters") -> tuple[str, tuple[str, ...]]:
+    """The filters as conditions on a chunk c and its page p; "" when there are none."""
+    given = {name: value for name, value in filters._asdict().items() if value is not None}
+    return " AND ".join([_CONDITIONS[name] for name in given]), tuple(given.values())
+
+
+_DAY = "coalesce(c.date, substr(p.updated_at, 1, 10))"
+_CONDITIONS = {
+    "type": "p.type = ?",
+    "wing": "p.wing = ?",
+    "tag": "p.id IN (SELECT page_id FROM tags WHERE tag = ?)",
+    "collection": "p.collection_id = (SELECT id FROM collections WHERE name = ?)",
+    "since": f"{_DAY} >= ?",
+    "until": f"{_DAY} <= ?",
+}
+
+
+# Reading
+
+
+def load(db: "Database", chunk_ids: list[int]) -> list[ChunkRow]:
+    """These chunks, in the order in which they are asked for; those that are gone are left out."""
+    rows = db.rows(
+        f"SELECT {_COLUMNS} FROM chunks WHERE id IN (SELECT value FROM json_each(?))",  # noqa: S608
+        (str(chunk_ids),),
+    )
+    found = {row[0]: ChunkRow(*row) for row in rows}
+    return [found[chunk_id] for chunk_id in chunk_ids if chunk_id in found]
+
+
+def of_page(db: "Database", page_id: int) -> list[ChunkRow]:
+    """All chunks of a page, in their order."""
+    rows = db.rows(f"SELECT {_COLUMNS} FROM chunks WHERE page_id = ? ORDER BY chunk_index", (page_id,))  # noqa: S608
+    return [ChunkRow(*row) for row in rows]
+
+
+def places(db: "Database", chunk_ids: list[int]) -> dict[int, Place]:
+    """The page of each chunk and its place there."""
+    rows = db.rows(
+        "SELECT id, page_id, chunk_index FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
+        (str(chunk_ids),),
+    )
+    return {chunk_id: Place(page_id, index) for chunk_id, page_id, index in rows}
+
+
+def neighbours(db: "Database", chunk_ids: list[int], reach: int = 2) -> dict[int, Place]:
+    """The page and place of these chunks, and of those at most `reach` places away on the same page."""
+    rows = db.rows(
+        "SELECT near.id, near.page_id, near.chunk_index FROM json_each(?) AS wanted"
+        " CROSS JOIN chunks AS c ON c.id = wanted.value"
+        " CROSS JOIN chunks AS near ON near.page_id = c.page_id"
+        " AND near.chunk_index BETWEEN c.chunk_index - ? AND c.chunk_index + ?",
+        (str(chunk_ids), reach, reach),
+    )
+    return {chunk_id: Place(page_id, index) for chunk_id, page_id, index in rows}
+
+
+def count(db: "Database") -> int:
+    """How many chunks there are."""
+    row = db.one("SELECT count(*) FROM chunks")
+    return int(row[0]) if row else 0
+
+
+def highest_id(db: "Database") -> int:
+    """The id of the newest chunk, which is at least their number; 0 when there is none."""
+    row = db.one("SELECT max(id) FROM chunks")
+    return row[0] or 0 if row else 0

@@ -1,0 +1,86 @@
+"""What pages are called."""
+
+from pathlib import Path
+
+import pytest
+
+from quaid.core.page import build
+from quaid.store import names, pages
+from quaid.store.db import Database
+from quaid.store.words import Filters
+
+NOW = "2026-04-25T12:00:00Z"
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Database:
+    return Database.create(str(tmp_path / "memory.db"), NOW)
+
+
+def put(db: Database, slug: str, truth: str = "Text.", **front: object) -> int:
+    page = build(slug, front, truth, "")
+    return db.write(lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=None)).id
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Mira Dahlquist", "mira-dahlquist"),
+        ("MIRA  DAHLQUIST?", "mira dahlquist"),
+        ("Malmö", "malmo"),
+        ("Malmo\u0308", "Malmö"),
+        ("people/mira_d", "people mira d"),
+        ("ＲＩＶＥＲ", "river"),
+    ],
+)
+def test_spellings_of_a_name_fold_to_one(one: str, other: str) -> None:
+    assert names.fold(one) == names.fold(other)
+
+
+def test_marks_of_other_scripts_are_letters() -> None:
+    assert names.fold("がき") != names.fold("かき")
+    assert names.fold("й") != names.fold("и")
+
+
+def test_a_page_is_found_by_title_slug_alias_and_last_name(db: Database) -> None:
+    page_id = put(db, "people/mira-d", title="Mira Dahlquist", aliases=["Captain", 7, None])
+    for name, kind in (
+        ("mira dahlquist", "title"),
+        ("people mira d", "slug"),
+        ("captain", "alias"),
+        ("mira d", "name"),
+    ):
+        assert names.called(db, [name]) == [names.Named(name, page_id, kind)]
+
+
+def test_a_single_alias_may_be_text(db: Database) -> None:
+    put(db, "people/mira", alias="The Captain")
+    assert [each.kind for each in names.called(db, ["the captain"])] == ["alias"]
+
+
+def test_the_most_certain_name_comes_first(db: Database) -> None:
+    put(db, "one/captain", title="Somebody")
+    titled = put(db, "two/x", title="Captain")
+    assert names.called(db, ["captain"])[0].page_id == titled
+
+
+def test_names_follow_the_page(db: Database) -> None:
+    put(db, "people/mira", title="Old")
+    put(db, "people/mira", title="New")
+    assert names.called(db, ["old"]) == []
+    assert len(names.called(db, ["new"])) == 1
+    db.write(lambda tx: tx.execute("UPDATE pages SET quarantined_at = ?", (NOW,)))
+    assert names.called(db, ["new"]) == []
+    db.write(lambda tx: tx.execute("DELETE FROM pages"))
+    assert db.rows("SELECT * FROM page_names") == []
+
+
+def test_wings_are_known_by_their_names(db: Database) -> None:
+    put(db, "river-ai/plan")
+    assert names.wings_called(db, ["river-ai", "ai", "nothing"]) == ["river-ai"]
+
+
+def test_the_first_chunk_of_a_page_is_the_one_that_filters_allow(db: Database) -> None:
+    page_id = put(db, "people/mira", "# A\n\nOne.\n\n## B\n\nTwo.", type="person")
+    assert list(names.first_chunks(db, [page_id, 99], Filters())) == [page_id]
+    assert names.first_chunks(db, [page_id], Filters(type="concept")) == {}

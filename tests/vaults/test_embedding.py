@@ -1,0 +1,151 @@
+"""Filling: what has no vector gets one, batch by batch, and a stop loses at most one batch."""
+
+import hashlib
+import struct
+from collections.abc import Sequence
+
+import pytest
+
+from quaid.core.page import build
+from quaid.errors import Cancelled, InvalidArgument
+from quaid.store import pages, vectors
+from quaid.store.db import Database
+from quaid.vaults.embedding import BATCH, Filled, fill
+
+NOW = "2026-04-25T12:00:00Z"
+
+
+class Hashes:
+    """A model whose vectors are hashes of the text; it may stop working."""
+
+    dimensions = 8
+
+    def __init__(self, name: str = "hashes", works_for: int = 10**9) -> None:
+        self.name = name
+        self.works_for = works_for
+        self.seen: list[str] = []
+
+    def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
+        if len(self.seen) + len(texts) > self.works_for:
+            raise ConnectionError("the model has gone")
+        self.seen += texts
+        return [self.vector(text) for text in texts]
+
+    def vector(self, text: str) -> bytes:
+        return struct.pack("<8f", *(byte - 100 for byte in hashlib.sha256(text.encode()).digest()[:8]))
+
+
+class Picky(Hashes):
+    def vector(self, text: str) -> bytes:
+        return bytes(32) if "bad" in text else super().vector(text)
+
+
+def now() -> str:
+    return NOW
+
+
+def quiet(done: int, total: int, what: str) -> None:
+    assert 0 <= done <= total
+    assert what
+
+
+def write(db: Database, count: int, text: str = "text") -> None:
+    for number in range(count):
+        page = build(f"p{number}", {}, f"{text} {number}", "")
+        db.write(lambda tx, page=page: pages.save(tx, page, uuid=page.slug, now=NOW, expected_version=None))  # type: ignore[misc]
+
+
+@pytest.fixture
+def db(tmp_path: object) -> Database:
+    return Database.create(f"{tmp_path}/memory.db", NOW)
+
+
+def test_everything_gets_a_vector_once(db: Database) -> None:
+    write(db, 70)
+    model = Hashes()
+    assert fill(db, model, now=now, progress=quiet) == Filled(embedded=70, cached=0, total=70, failed=0)
+    assert fill(db, model, now=now, progress=quiet) == Filled(embedded=0, cached=70, total=70, failed=0)
+    assert len(model.seen) == 70
+    active = vectors.active(db)
+    assert active is not None
+    assert active.name == "hashes"
+
+
+def test_only_what_changed_is_embedded_again(db: Database) -> None:
+    write(db, 5)
+    model = Hashes()
+    fill(db, model, now=now, progress=quiet)
+    write(db, 2, "other")
+    assert fill(db, model, now=now, progress=quiet) == Filled(embedded=2, cached=3, total=5, failed=0)
+    write(db, 2)  # as before: the vectors are still there
+    assert fill(db, model, now=now, progress=quiet).embedded == 0
+
+
+def test_a_second_model_is_filled_beside_the_active_one(db: Database) -> None:
+    write(db, 3)
+    fill(db, Hashes("first"), now=now, progress=quiet)
+    assert fill(db, Hashes("second"), now=now, progress=quiet).embedded == 3
+    active = vectors.active(db)
+    assert active is not None
+    assert active.name == "first"
+
+
+def test_a_model_that_fails_loses_nothing_of_what_is_done(db: Database) -> None:
+    write(db, 3 * BATCH)
+    with pytest.raises(ConnectionError):
+        fill(db, Hashes(works_for=2 * BATCH), now=now, progress=quiet)
+    assert vectors.coverage(db, "hashes") == (2 * BATCH, 3 * BATCH)
+    assert fill(db, Hashes(), now=now, progress=quiet).embedded == BATCH
+
+
+def test_whoever_is_stopped_goes_on_where_he_was(db: Database) -> None:
+    write(db, 3 * BATCH)
+
+    def stop(done: int, total: int, what: str) -> None:
+        if done:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        fill(db, Hashes(), now=now, progress=stop)
+    model = Hashes()
+    assert fill(db, model, now=now, progress=quiet).embedded == len(model.seen) == 2 * BATCH
+
+
+def test_unusable_vectors_are_counted_and_not_kept(db: Database) -> None:
+    write(db, 2)
+    write(db, 1, "bad")
+    assert fill(db, Picky(), now=now, progress=quiet) == Filled(embedded=1, cached=0, total=2, failed=1)
+    assert vectors.coverage(db, "hashes") == (1, 2)
+
+
+def test_a_model_that_changed_its_width_is_refused(db: Database) -> None:
+    write(db, 1)
+    fill(db, Hashes(), now=now, progress=quiet)
+    wide = Hashes()
+    wide.dimensions = 16
+    with pytest.raises(InvalidArgument):
+        fill(db, wide, now=now, progress=quiet)
+
+
+def test_single_pages_and_a_limited_number(db: Database) -> None:
+    write(db, 10)
+    assert fill(db, Hashes(), now=now, progress=quiet, slugs=["p3", "none"]).embedded == 1
+    assert fill(db, Hashes(), now=now, progress=quiet, limit=4).embedded == 4
+    assert vectors.coverage(db, "hashes") == (5, 10)
+
+
+def test_two_who_fill_at_once_do_no_harm(db: Database) -> None:
+    write(db, 2 * BATCH)
+    other = Database.open(db.path, NOW)
+
+    class Overtaken(Hashes):
+        def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
+            fill(other, Hashes(), now=now, progress=quiet)
+            return super().embed_passages(texts)
+
+    slow = Overtaken()
+    fill(db, slow, now=now, progress=quiet)
+    assert len(slow.seen) == BATCH
+    assert vectors.coverage(db, "hashes") == (2 * BATCH, 2 * BATCH)
+    assert db.rows("SELECT count(*) FROM page_embeddings_vec_8") == [(2 * BATCH,)]
+    other.close()
