@@ -4,7 +4,7 @@ import importlib
 import sys
 import time
 
-NAMES = ("start", "search", "importing", "mcp")
+NAMES = ("start", "search", "retrieval", "nearest", "embedding", "importing", "mcp")
 
 
 def main() -> int:

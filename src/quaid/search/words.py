@@ -76,6 +76,11 @@ def search(
         return _hits(db, wanted, found)
 
 
+def page_scores(db: "Database", wanted: Plan, filters: Filters, limit: int) -> Scores:
+    """The pages that hold most of the words, whichever, with their scores; higher is better."""
+    return _Search(db, wanted, filters, limit).any_word() if wanted.parts else {}
+
+
 class _Search:
     """One question to the two indexes."""
 
@@ -105,6 +110,10 @@ class _Search:
         kind_of = {page_id: place for place, kind in reversed([*enumerate(kinds)]) for page_id in kind}
         order = sorted(scores, key=lambda page_id: (kind_of.get(page_id, len(kinds)), -scores[page_id]))
         return [_Found(each, scores[each], kind_of.get(each, 2) < 2) for each in order[: self._limit]]
+
+    def any_word(self) -> Scores:
+        """Pages with any of the words."""
+        return self._ranked_any([])
 
     def _named(self, query: str) -> list[int]:
         """Pages whose title or slug is the query."""

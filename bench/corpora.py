@@ -1,0 +1,186 @@
+"""Pages and questions with known answers: LoCoMo, LongMemEval, any folder in BEIR's format, and our own."""
+
+import csv
+import json
+import os
+import random
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
+from typing import Any, NamedTuple
+
+from quaid.core.page import Page, build
+
+NOW = "2026-04-25T12:00:00Z"
+MONTHS = "January February March April May June July August September October November December".split()
+
+
+class Ask(NamedTuple):
+    """A question and what should be found for it, each with its gain."""
+
+    text: str
+    gains: Mapping[str, float]
+    category: str = ""
+
+
+class Corpus(NamedTuple):
+    """Pages, questions, and how both are to be read."""
+
+    name: str
+    pages: list[Page]
+    asks: list[Ask]
+    cut: str = "section"
+    """The chunk strategy."""
+    by_chunk: bool = False
+    """Answers are chunks, as slug#line; else pages, as slugs."""
+    now: str = NOW
+
+
+# LoCoMo
+
+
+def locomo(path: str) -> Iterator[tuple[Corpus, Corpus]]:
+    """Each conversation at the level of turns and of sessions."""
+    with open(path, encoding="utf-8") as file:
+        conversations = json.load(file)
+    for number, record in enumerate(conversations, 1):
+        talk = record["conversation"]
+        names = sorted(
+            (name for name in talk if re.fullmatch(r"session_\d+", name)), key=lambda n: int(n[8:])
+        )
+        pages, places = [], {}
+        for name in names:
+            slug = f"sessions/{name[8:]}"
+            lines = [_turn(turn) for turn in talk[name]]
+            for place, turn in enumerate(talk[name]):
+                places[turn["dia_id"]] = f"{slug}#{2 * place + 1}"
+            day = _day(talk.get(f"{name}_date_time", ""))
+            front = {"title": _titled(name[8:], day), "type": "source", **({"date": day} if day else {})}
+            pages.append(build(slug, front, "\n\n".join(lines), ""))
+        now = max((str(page.frontmatter.get("date", "")) for page in pages), default="") or NOW
+        turns, sessions = [], []
+        for each in record["qa"]:
+            cited = re.findall(r"D\d+:\d+", " ".join(each.get("evidence", ())))
+            where = list(dict.fromkeys(places[turn] for turn in cited if turn in places))
+            if where:
+                category = str(each["category"])
+                turns.append(Ask(each["question"], dict.fromkeys(where, 1.0), category))
+                slugs = dict.fromkeys(place.partition("#")[0] for place in where)
+                sessions.append(Ask(each["question"], dict.fromkeys(slugs, 1.0), category))
+        name = f"LoCoMo {number}"
+        yield (
+            Corpus(f"{name} turns", pages, turns, "paragraph", by_chunk=True, now=now),
+            Corpus(f"{name} sessions", pages, sessions, "paragraph", now=now),
+        )
+
+
+def _turn(turn: dict[str, Any]) -> str:
+    picture = f" [image: {turn['blip_caption']}]" if turn.get("blip_caption") else ""
+    return " ".join(f"{turn['speaker']}: {turn.get('text', '')}{picture}".split())
+
+
+def _titled(number: str, day: str) -> str:
+    """As a person would call the notes of a talk: "Session 3, 8 May 2023"."""
+    if not day:
+        return f"Session {number}"
+    year, month, of_month = map(int, day.split("-"))
+    return f"Session {number}, {of_month} {MONTHS[month - 1]} {year}"
+
+
+def _day(text: str) -> str:
+    """The date in "1:56 pm on 8 May, 2023"."""
+    found = re.search(r"(\d+) ([A-Z][a-z]+),? (\d{4})", text)
+    if not found:
+        return ""
+    return date(int(found[3]), MONTHS.index(found[2]) + 1, int(found[1])).isoformat()
+
+
+# BEIR and LongMemEval
+
+
+def beir(folder: str) -> Corpus:
+    """A folder with corpus.jsonl, queries.jsonl and qrels/test.tsv."""
+    slugs: dict[str, str] = {}
+    pages = []
+    for number, record in enumerate(_lines(os.path.join(folder, "corpus.jsonl"))):
+        slugs[record["_id"]] = slug = f"documents/{number}"
+        title = record.get("title") or ""
+        pages.append(
+            build(slug, {"type": "source", **({"title": title} if title else {})}, record["text"], "")
+        )
+    gains: dict[str, dict[str, float]] = {}
+    with open(os.path.join(folder, "qrels", "test.tsv"), encoding="utf-8") as file:
+        for row in csv.reader(file, delimiter="\t"):
+            if len(row) == 3 and row[2].lstrip("-").isdigit() and row[1] in slugs:
+                gains.setdefault(row[0], {})[slugs[row[1]]] = float(row[2])
+    asks = [
+        Ask(record["text"], gains[record["_id"]])
+        for record in _lines(os.path.join(folder, "queries.jsonl"))
+        if any(gain > 0 for gain in gains.get(record["_id"], {}).values())
+    ]
+    return Corpus(os.path.basename(os.path.normpath(folder)), pages, asks)
+
+
+def _lines(path: str) -> Iterator[dict[str, Any]]:
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            if line.strip():
+                yield json.loads(line)
+
+
+def long_mem_eval(path: str) -> Iterator[Corpus]:
+    """Each question has a haystack of its own."""
+    with open(path, encoding="utf-8") as file:
+        records = json.load(file)
+    for record in records:
+        pages = []
+        slugs: dict[str, str] = {}
+        days = record.get("haystack_dates") or [""] * len(record["haystack_sessions"])
+        for number, (name, day, turns) in enumerate(
+            zip(record["haystack_session_ids"], days, record["haystack_sessions"], strict=True)
+        ):
+            slugs[name] = slug = f"sessions/{number}"
+            text = "\n\n".join(f"{turn['role']}: {turn['content']}" for turn in turns)
+            front = {"title": f"Session {number}", "type": "source"}
+            pages.append(
+                build(slug, {**front, "date": day[:10].replace("/", "-")} if day else front, text, "")
+            )
+        wanted = {slugs[name]: 1.0 for name in record["answer_session_ids"] if name in slugs}
+        if wanted:
+            now = (record.get("question_date") or NOW)[:10].replace("/", "-")
+            asks = [Ask(record["question"], wanted, record.get("question_type", ""))]
+            yield Corpus("LongMemEval", pages, asks, now=now)
+
+
+# Our own
+
+
+def diary(people: int = 40, entries: int = 12) -> Corpus:
+    """People whose timelines say what they did when; each question names a person and a month."""
+    rng = random.Random(zlib.crc32(b"diary"))
+    first = "Ada Bo Cleo Dag Edda Finn Greta Hugo Ida Jon Kaja Lars Maja Nils Oda Per Rut Siv Tor Una".split()
+    last = "Berg Dahl Eide Foss Haug Krog Lund Moen Nygård Strand".split()
+    deeds = (
+        "signed the lease for the workshop|planted forty apple trees|gave a talk on tidal power"
+        "|broke the left wrist while skiing|sold the old sailing boat|adopted a grey cat"
+        "|finished the marathon in Bergen|moved to a smaller flat|started to learn Portuguese"
+        "|resigned from the school board|won the regional chess cup|painted the kitchen yellow"
+        "|opened a bakery with a cousin|returned from six weeks in Peru|bought a second-hand harp"
+    ).split("|")
+    pages, asks = [], []
+    for number in range(people):
+        name = f"{first[number % len(first)]} {last[(number + number // len(first)) % len(last)]}"
+        slug = f"people/{name.lower().replace(' ', '-').replace('å', 'a')}-{number}"
+        days = sorted({date(2023, 1, 1) + timedelta(days=rng.randrange(1000)) for _ in range(entries)})
+        months = [day.strftime("%Y-%m") for day in days]
+        said = [rng.choice(deeds) for _ in days]
+        timeline = "\n".join(
+            f"- **{day}** | diary — {name} {deed}." for day, deed in zip(days, said, strict=True)
+        )
+        pages.append(build(slug, {"title": name, "type": "person"}, f"# {name}\n\n> A neighbour.", timeline))
+        for line, (day, month) in enumerate(zip(days, months, strict=True), 1):
+            if months.count(month) == 1 and line % 3 == 0:
+                text = f"What did {name} do in {MONTHS[day.month - 1]} {day.year}?"
+                asks.append(Ask(text, {f"{slug}#{line}": 1.0}))
+    return Corpus("dated facts", pages, asks, by_chunk=True)

@@ -1,0 +1,260 @@
+"""What an answer says: its results, each with the reason why it is there, and how well it is founded.
+
+Knows how findings are told. Does not know how they were found, nor how a record is printed.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from quaid.core.chunk import TRUTH
+from quaid.search import budget, strength
+from quaid.search.fuse import Ranking
+from quaid.search.meaning import Meaning, NoMeaning
+from quaid.search.plan import LONGEST_TEXT
+from quaid.search.retrieve import Found
+from quaid.search.strength import Strength
+from quaid.store import chunks
+from quaid.store import words as index
+
+if TYPE_CHECKING:
+    from quaid.store.chunks import ChunkRow
+    from quaid.store.db import Database
+    from quaid.store.words import PageHead
+
+JUDGED = 3
+"""How many of the first results the strength of an answer is judged by."""
+
+MOST_WORDS_TOLD = 6
+
+
+class Result(NamedTuple):
+    """A page, by the chunk of it that answers best."""
+
+    slug: str
+    collection: str
+    title: str
+    type: str
+    wing: str
+    depth: str
+    """What `content` is: the best chunk (section), the compiled truth (full), or nothing (summary)."""
+    summary: str
+    content: str
+    score: float
+    """From 0 to 1; scores of two questions cannot be compared."""
+    tokens_used: int
+    lane: str
+    """What found it: exact, words, meaning, both or date."""
+    reason: str
+    heading_path: str
+    part: str
+    """Where the chunk stands: truth or timeline; its lines are counted there, from 1."""
+    start_line: int
+    end_line: int
+
+
+class Trace(NamedTuple):
+    """What the lanes said about the chunk of a result."""
+
+    slug: str
+    start_line: int
+    words: float
+    """BM25 of the chunk, and its place in the lane of words; 0: not among the first."""
+    words_place: int
+    page_words: float
+    cosine: float | None
+    meaning_place: int
+    favour: float
+
+
+class Answer(NamedTuple):
+    """What the memory says to a question."""
+
+    question: str
+    strength: Strength
+    results: tuple[Result, ...]
+    total_tokens: int
+    budget_remaining: int
+    notes: tuple[str, ...]
+    lanes: tuple[Trace, ...] = ()
+
+
+class Looked(NamedTuple):
+    """A question with everything that was found for it, in order."""
+
+    question: str
+    meaning: Meaning | NoMeaning
+    found: Found
+    ranking: Ranking
+
+    @property
+    def pages(self) -> list[int]:
+        """The pages: those that are asked for by name, then by score."""
+        scores = self.ranking.pages
+        ranked = sorted(scores, key=lambda page: -scores[page])
+        return list(dict.fromkeys([*self.found.named.exact, *ranked]))
+
+
+class _Shown(NamedTuple):
+    head: "PageHead"
+    chunk: "ChunkRow | None"
+    truth: str
+
+
+def answer(
+    db: "Database", looked: Looked, *, limit: int, depth: str, token_budget: int, explain: bool
+) -> Answer:
+    """The answer, as deep as the budget allows."""
+    shown = _shown(db, looked, limit)
+    told = _Teller(db, looked)
+    servings = budget.spend([_texts(each) for each in shown], token_budget, depth)
+    results = tuple(told.result(each, serving) for each, serving in zip(shown, servings, strict=False))
+    spent = sum(result.tokens_used for result in results)
+    return Answer(
+        question=looked.question,
+        strength=told.strength(shown),
+        results=results,
+        total_tokens=spent,
+        budget_remaining=token_budget - spent,
+        notes=tuple(_notes(looked, len(shown) - len(results))),
+        lanes=tuple(told.trace(each) for each in shown) if explain else (),
+    )
+
+
+def _shown(db: "Database", looked: Looked, limit: int) -> list[_Shown]:
+    page_ids = looked.pages[:limit]
+    # Who asks for a page by its name wants its beginning, not the place that repeats the name.
+    best = {
+        **looked.ranking.best,
+        **{
+            page: looked.found.openings[page]
+            for page in looked.found.named.exact
+            if page in looked.found.openings
+        },
+    }
+    rows = {row.page_id: row for row in chunks.load(db, [best[page] for page in page_ids if page in best])}
+    heads = index.heads(db, page_ids)
+    texts = index.texts(db, page_ids)
+    return [_Shown(heads[page], rows.get(page), texts[page][0]) for page in page_ids if page in heads]
+
+
+def _texts(shown: _Shown) -> budget.Texts:
+    section = shown.chunk.text.strip("\n") if shown.chunk else ""
+    full = shown.truth.strip("\n")
+    if shown.chunk and shown.chunk.kind != TRUTH:
+        full = f"{full}\n\n{section}" if full else section
+    return budget.Texts(shown.head.title, shown.head.summary, section, full)
+
+
+class _Teller:
+    """Says why something was found."""
+
+    def __init__(self, db: "Database", looked: Looked) -> None:
+        self._looked = looked
+        self._evidence = looked.found.evidence
+        self._stemmer = index.Stemmer(db)
+        spaced = [part for part in looked.found.plan.parts if not part.unspaced]
+        self._stems = {part.text: self._stems_of(part.text) for part in spaced}
+        self._letters = {part.text: part.literal for part in looked.found.plan.parts if part.unspaced}
+        counts = {part.text: looked.found.counts.get(part.quoted, 0) for part in looked.found.plan.parts}
+        self._weights = strength.weights(counts, chunks.highest_id(db))
+
+    def result(self, shown: _Shown, serving: budget.Serving) -> Result:
+        head, chunk = shown.head, shown.chunk
+        exact = head.id in self._looked.found.named.exact
+        return Result(
+            *(head.slug, head.collection, serving.title, head.type, head.wing),
+            *(serving.depth, serving.summary, serving.content),
+            score=1.0 if exact else round(self._looked.ranking.pages.get(head.id, 0.0), 4),
+            tokens_used=serving.tokens,
+            lane="exact" if exact else self._lane(head.id),
+            reason=self._reason(shown),
+            heading_path=chunk.heading_path if chunk else "",
+            part="timeline" if chunk and chunk.kind != TRUTH else "truth",
+            start_line=chunk.start_line if chunk else 1,
+            end_line=chunk.end_line if chunk else 1,
+        )
+
+    def strength(self, shown: list[_Shown]) -> Strength:
+        """How well the first results are founded, by what they hold and how near they are."""
+        if not shown:
+            return "none"
+        words = max(strength.share(self._held(each), self._weights) for each in shown[:JUDGED])
+        meaning = None
+        if isinstance(self._looked.meaning, Meaning) and self._evidence.cosines:
+            nearest = max(self._evidence.cosines.values())
+            meaning = strength.standing_out(nearest, self._evidence.baseline, self._looked.meaning.embedded)
+        return strength.judge(words, meaning, exact=bool(self._looked.found.named.exact))
+
+    def trace(self, shown: _Shown) -> Trace:
+        chunk_id = shown.chunk.id if shown.chunk else 0
+        near, worded = self._evidence.lanes
+        return Trace(
+            slug=shown.head.slug,
+            start_line=shown.chunk.start_line if shown.chunk else 1,
+            words=round(self._evidence.words.get(chunk_id, 0.0), 3),
+            words_place=worded.index(chunk_id) + 1 if chunk_id in worded else 0,
+            page_words=round(self._evidence.page_words.get(shown.head.id, 0.0), 3),
+            cosine=self._cosine(chunk_id),
+            meaning_place=near.index(chunk_id) + 1 if chunk_id in near else 0,
+            favour=round(self._evidence.favours.get(chunk_id, 0.0), 3),
+        )
+
+    def _lane(self, page_id: int) -> str:
+        near, worded = (
+            any(self._evidence.places[chunk][0] == page_id for chunk in lane) for lane in self._evidence.lanes
+        )
+        if near and worded:
+            return "both"
+        return "meaning" if near else "words" if worded or page_id in self._evidence.page_words else "date"
+
+    def _reason(self, shown: _Shown) -> str:
+        found = self._looked.found
+        reasons = []
+        if shown.head.id in found.named.exact:
+            reasons.append(f"its {found.named.exact[shown.head.id]} is what was asked for")
+        elif shown.head.id in found.named.mentioned:
+            reasons.append(f"the question names it ({found.named.mentioned[shown.head.id]})")
+        held = sorted(self._held(shown), key=lambda word: -self._weights[word])
+        if held:
+            reasons.append(
+                f"holds {', '.join(self._letters.get(word, word) for word in held[:MOST_WORDS_TOLD])}"
+            )
+        if shown.chunk:
+            cosine = self._cosine(shown.chunk.id)
+            if cosine is not None and cosine > self._evidence.baseline:
+                reasons.append(f"near in meaning ({cosine:.2f}; unrelated {self._evidence.baseline:.2f})")
+            day = found.dates.get(shown.chunk.id)
+            if day:
+                said = next(period.text for period in found.periods if period.holds(day))
+                reasons.append(f"dated {day} ({said})")
+        return "; ".join(reasons) or "stands beside what was found"
+
+    def _held(self, shown: _Shown) -> list[str]:
+        """The words of the question that a result's chunk or title holds."""
+        text = "\n".join(
+            (shown.head.title, shown.chunk.heading_path, shown.chunk.text)
+            if shown.chunk
+            else (shown.head.title,)
+        )
+        stems = self._stems_of(text)
+        held = [word for word, wanted in self._stems.items() if wanted and wanted <= stems]
+        return held + [word for word, literal in self._letters.items() if literal and literal in text]
+
+    def _stems_of(self, text: str) -> set[str]:
+        return {stem for _, _, stem in self._stemmer.words(text.encode("utf-8", "replace"))}
+
+    def _cosine(self, chunk_id: int) -> float | None:
+        cosine = self._evidence.cosines.get(chunk_id)
+        return None if cosine is None else round(cosine, 3)
+
+
+def _notes(looked: Looked, left_out: int) -> list[str]:
+    notes = []
+    if isinstance(looked.meaning, NoMeaning):
+        notes.append(f"by words only: {looked.meaning.reason}")
+    elif looked.meaning.embedded < looked.meaning.total:
+        notes.append(f"{looked.meaning.embedded:,} of {looked.meaning.total:,} chunks have vectors")
+    if len(looked.question) > LONGEST_TEXT:
+        notes.append(f"only the first {LONGEST_TEXT:,} characters of the question were read")
+    if left_out:
+        notes.append(f"{left_out} more did not fit into the budget")
+    return notes

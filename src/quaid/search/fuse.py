@@ -1,0 +1,191 @@
+"""What the lanes found, made into one order of chunks and of pages.
+
+Knows scores only: no database, no text, no model. docs/decisions/008-fusing.md holds the figures behind each
+number here.
+
+`sum` adds up what is known of a chunk. Its own score is its words, as a share of the best in this question, and
+its meaning, as a share of the way from what an unrelated chunk would have to the best. To that comes a part of
+its neighbours' scores, because an answer often stands beside the words of the question, and the score of its
+page: the page's words, and its best chunk's meaning. A page has its best chunk's score without the neighbours,
+or else the longer of two pages would win; the best pages are compared as wholes too. `set-union` keeps the order
+of meaning and appends what only words found. `rrf` adds up 1 / (60 + place) over both orders.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+MEANING = 0.55
+"""The share of meaning in a score; words have the rest."""
+
+NEIGHBOURS = (0.3, 0.15)
+"""What a chunk gains of the chunks right beside it, and of those two away."""
+
+PAGE = 1.0
+"""What a chunk gains of its page's score."""
+
+WHOLE_PAGE = 0.35
+"""The share of the whole page's meaning in that of a page; its best chunk has the rest."""
+
+HIGHEST = 1.0 + PAGE
+"""What the best chunk in words and meaning has, of the best page."""
+
+RRF = 60
+
+STRATEGIES = ("sum", "set-union", "rrf")
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+Place = tuple[int, int]
+"""Where a chunk stands: its page, and its place there. Plain tuples: a question has a thousand of them."""
+
+
+class Evidence(NamedTuple):
+    """What the lanes say about each candidate."""
+
+    places: Mapping[int, Place]
+    words: Mapping[int, float]
+    """BM25 of the chunks that hold words of the question: above 0, higher is better."""
+    page_words: Mapping[int, float]
+    """The same for whole pages."""
+    cosines: Mapping[int, float]
+    """Of the chunks that have a vector."""
+    baseline: float
+    """The cosine of a chunk that has nothing to do with the question."""
+    lanes: Sequence[Sequence[int]] = ()
+    """The chunks that each lane found, best first: meaning, then words. The others are only their neighbours."""
+    favours: Mapping[int, float] = {}
+    """What a chunk gains for other reasons, as its date or the name of its page."""
+
+
+class Ranking(NamedTuple):
+    """Scores of chunks and of pages; higher is better, and those of two questions cannot be compared."""
+
+    chunks: dict[int, float]
+    pages: dict[int, float]
+    best: dict[int, int]
+    """The chunk that speaks for each page."""
+
+
+def fuse(evidence: Evidence, strategy: str = "sum") -> Ranking:
+    """One ranking out of all evidence."""
+    if strategy == "sum":
+        return _add(evidence)
+    merge: Callable[[Sequence[Sequence[int]]], dict[int, float]] = rrf if strategy == "rrf" else set_union
+    chunks = merge(evidence.lanes)
+    page_lanes = [list(dict.fromkeys(evidence.places[chunk][0] for chunk in lane)) for lane in evidence.lanes]
+    return Ranking(chunks, merge(page_lanes), _best(evidence, chunks))
+
+
+def _add(evidence: Evidence) -> Ranking:
+    """The sum of a chunk's own score, its neighbours', its page's and its favours."""
+    own = _own(evidence)
+    of_page = _page_scores(evidence)
+    rows: dict[int, dict[int, float]] = {}
+    for chunk, (page, position) in evidence.places.items():
+        rows.setdefault(page, {})[position] = own[chunk]
+    chunks, pages = {}, dict.fromkeys(of_page, 0.0)
+    favours = evidence.favours
+    highest = HIGHEST + max(favours.values(), default=0.0)
+    highest_of_chunk = highest + 2 * sum(NEIGHBOURS)
+    near, far = NEIGHBOURS
+    for chunk, (page, position) in evidence.places.items():
+        beside = rows[page].get
+        alone = own[chunk] + PAGE * of_page[page] + favours.get(chunk, 0.0)
+        context = near * (beside(position - 1, 0.0) + beside(position + 1, 0.0))
+        context += far * (beside(position - 2, 0.0) + beside(position + 2, 0.0))
+        chunks[chunk] = (alone + context) / highest_of_chunk
+        if alone > pages[page] * highest:
+            pages[page] = alone / highest
+    return Ranking(chunks, pages, _best(evidence, chunks))
+
+
+def with_whole_pages(evidence: Evidence, ranking: Ranking, cosines: Mapping[int, float]) -> Ranking:
+    """The same ranking by sum, with what some pages mean as a whole: the mean of their vectors.
+
+    The mean of these pages stands for an unrelated one; pages that are not among them count as such.
+    """
+    low = sum(cosines.values()) / max(1, len(cosines))
+    width = max(cosines.values(), default=low) - low
+    if width <= 0:
+        return ranking
+    share = MEANING if evidence.page_words else 1.0
+    part = PAGE * share * WHOLE_PAGE / (HIGHEST + max(evidence.favours.values(), default=0.0))
+    nearest = _nearest(evidence)
+    pages = {}
+    for page, score in ranking.pages.items():
+        best = nearest[page]
+        whole = max(0.0, (cosines.get(page, low) - low) / width)
+        pages[page] = score if best is None else score + part * (whole - best)
+    return ranking._replace(pages=pages)
+
+
+def _own(evidence: Evidence) -> dict[int, float]:
+    words, meaning = _words(evidence), _meaning(evidence)
+    if not words:
+        return {chunk: meaning.get(chunk, 0.0) for chunk in evidence.places}
+    if not meaning:
+        return {chunk: words.get(chunk, 0.0) for chunk in evidence.places}
+    return {chunk: _mixed(words.get(chunk, 0.0), meaning.get(chunk)) for chunk in evidence.places}
+
+
+def _words(evidence: Evidence) -> dict[int, float]:
+    """The words of each chunk on a scale from 0 to 1."""
+    most = max(evidence.words.values(), default=0.0)
+    return {chunk: score / most for chunk, score in evidence.words.items()} if most > 0 else {}
+
+
+def _meaning(evidence: Evidence) -> dict[int, float]:
+    """The meaning of each chunk on a scale from 0 to 1."""
+    low = evidence.baseline
+    width = max(evidence.cosines.values(), default=low) - low
+    if width <= 0:
+        return {}
+    return {chunk: max(0.0, (cosine - low) / width) for chunk, cosine in evidence.cosines.items()}
+
+
+def _mixed(words: float, meaning: float | None) -> float:
+    # A chunk whose vector is not made yet is judged by its words alone; it is not to lose by that.
+    return words if meaning is None else (1 - MEANING) * words + MEANING * meaning
+
+
+def _page_scores(evidence: Evidence) -> dict[int, float]:
+    nearest = _nearest(evidence)
+    most = max(evidence.page_words.values(), default=0.0)
+    if most <= 0:
+        return {page: near or 0.0 for page, near in nearest.items()}
+    return {page: _mixed(evidence.page_words.get(page, 0.0) / most, near) for page, near in nearest.items()}
+
+
+def _nearest(evidence: Evidence) -> dict[int, float | None]:
+    """The meaning of each page's best chunk; None where no chunk has a vector."""
+    meaning = _meaning(evidence)
+    nearest: dict[int, float | None] = {}
+    for chunk, (page, _) in evidence.places.items():
+        known, here = nearest.get(page), meaning.get(chunk)
+        nearest[page] = here if known is None else max(known, here or 0.0)
+    return nearest
+
+
+def _best(evidence: Evidence, chunks: Mapping[int, float]) -> dict[int, int]:
+    """The best chunk of each page."""
+    return {evidence.places[chunk][0]: chunk for chunk in reversed(_descending(chunks))}
+
+
+def rrf(lanes: Iterable[Sequence[Key]]) -> dict[Key, float]:
+    """Reciprocal rank fusion of several orders."""
+    scores: dict[Key, float] = {}
+    for lane in lanes:
+        for place, key in enumerate(lane, 1):
+            scores[key] = scores.get(key, 0.0) + 1 / (RRF + place)
+    return scores
+
+
+def set_union(lanes: Iterable[Sequence[Key]]) -> dict[Key, float]:
+    """The first order as it is, then what only the second has, and so on; scores fall with the place."""
+    order = dict.fromkeys(key for lane in lanes for key in lane)
+    return {key: 1 / (1 + place) for place, key in enumerate(order)}
+
+
+def _descending(scores: Mapping[Key, float]) -> list[Key]:
+    return sorted(scores, key=lambda key: -scores[key])

@@ -1,0 +1,77 @@
+"""A question as a vector, and the chunks that are near it.
+
+Knows how a model is asked and what is said when it cannot be: a question is always answered, by words alone if
+need be. Does not know which model that is, nor how vectors are stored.
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quaid.errors import QuaidError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quaid.embed.protocol import Embedder
+    from quaid.store.db import Database
+    from quaid.store.vectors import Index
+    from quaid.store.words import Filters
+
+LONGEST_TEXT = 4_000
+"""Characters of a question that a model is given; it reads about half of them."""
+
+
+class Meaning(NamedTuple):
+    """The lane of meaning for one question."""
+
+    model: str
+    vector: Any  # numpy.ndarray, which no cold command imports
+    vectors: "Index"
+    baseline: float
+    """The cosine of a chunk that has nothing to do with the question."""
+    embedded: int
+    total: int
+    """How many chunks have a vector, and how many there are."""
+
+    def nearest(self, count: int, filters: "Filters") -> dict[int, float]:
+        """The nearest chunks with their cosines, best first."""
+        return dict(self.vectors.nearest(self.model, self.vector, count, filters))
+
+    def cosines(self, chunk_ids: list[int]) -> dict[int, float]:
+        """How near these chunks are, as far as they have a vector."""
+        return self.vectors.cosines(self.model, self.vector, chunk_ids)
+
+    def of_pages(self, db: "Database", page_ids: list[int]) -> dict[int, float]:
+        """How near these pages are as wholes."""
+        from quaid.store import page_vectors
+
+        return page_vectors.cosines(db, self.model, self.vector, page_ids)
+
+
+class NoMeaning(NamedTuple):
+    """Why there is no such lane."""
+
+    reason: str
+
+
+def ask(
+    db: "Database", embedder: "Embedder", question: str, resident: "Callable[[], Index] | None" = None
+) -> Meaning | NoMeaning:
+    """The question as a vector of the active model, or why that cannot be."""
+    from quaid.store import filling, vectors
+
+    active = vectors.active(db)
+    embedded, total = filling.made(db, active) if active else (0, 0)
+    if active is None or active.name != embedder.name or not embedded:
+        return NoMeaning("nothing was embedded yet; `quaid embed --all` does it")
+    reason = embedder.ready()
+    if reason:
+        return NoMeaning(f"the model cannot be used: {reason}")
+    try:
+        raw = embedder.embed_query(question[:LONGEST_TEXT])
+    except QuaidError as failure:
+        return NoMeaning(str(failure).rstrip("."))
+    import numpy
+
+    vector = numpy.frombuffer(raw, dtype="<f4")
+    index = resident() if resident else vectors.Index(db)
+    return Meaning(active.name, vector, index, index.baseline(active.name, vector), embedded, total)

@@ -1,0 +1,158 @@
+"""What is known about a question, gathered from every lane: names, words, meaning and dates.
+
+Knows which lane is asked for how much. Does not know how their findings are weighed, nor what is shown of them.
+Filters are applied inside each lane, so that a narrow one still fills its candidates.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from quaid.search import entities, when
+from quaid.search.fuse import Evidence, Place
+from quaid.search.meaning import Meaning, NoMeaning
+from quaid.search.plan import COMMON, Plan, plan
+from quaid.search.words import ROW_BUDGET, affordable, page_scores
+from quaid.store import chunks, dated, names
+from quaid.store import words as index
+
+if TYPE_CHECKING:
+    from quaid.store.db import Database
+    from quaid.store.words import Filters
+
+CANDIDATES = 100
+"""Chunks that each lane brings; their neighbours come along."""
+
+REACH = 2
+"""How far a neighbour may be."""
+
+DATED, MENTIONED, WING = 0.6, 0.2, 0.1
+"""What a chunk gains when it is of the time that the question names, when the question names its page, and when
+it names its wing. A chunk that is the best in words and meaning has 1 for itself."""
+
+MOST_DATED = 50
+
+
+class Found(NamedTuple):
+    """All that was gathered."""
+
+    plan: Plan
+    counts: dict[str, int]
+    """About how many chunks hold each of the plan's parts, by the part as it is quoted."""
+    evidence: Evidence
+    named: entities.Entities
+    dates: dict[int, str]
+    """Chunks that are of a time which the question names, and which day that is."""
+    periods: tuple[when.Period, ...]
+    openings: dict[int, int]
+    """The first chunk of each page that is named."""
+
+
+def gather(
+    db: "Database",
+    question: str,
+    meaning: Meaning | NoMeaning,
+    filters: "Filters",
+    now: str,
+) -> Found:
+    """Ask every lane."""
+    periods = when.periods(question, now)
+    of_periods = _of_periods(db, periods, filters)
+    wanted = _wanted(question, periods if of_periods else ())
+    counts = _counts(db, wanted)
+    expression = " OR ".join(affordable(list(counts), list(counts.values()), ROW_BUDGET)) if counts else ""
+    matched = chunks.match(db, expression, filters, CANDIDATES) if expression else []
+    words = {chunk: score for chunk, _, score in matched}
+    near = meaning.nearest(CANDIDATES, filters) if isinstance(meaning, Meaning) else {}
+    named, openings = _allowed(db, entities.find(db, question), filters)
+    places = _places(db, {*words, *near, *of_periods, *openings.values()}, filters)
+    others = [chunk for chunk in places if chunk not in words]
+    if expression and others:
+        words.update(chunks.scores_of(db, expression, others))
+    if isinstance(meaning, Meaning):
+        cosines = near | meaning.cosines([chunk for chunk in places if chunk not in near])
+    else:
+        cosines = {}
+    dates = _dates(db, places, periods)
+    evidence = Evidence(
+        places=places,
+        words=words,
+        # A page is as old as its last change, and what stands on it may be older: only chunks know their day.
+        page_words=page_scores(db, wanted, filters._replace(since=None, until=None), CANDIDATES),
+        cosines=cosines,
+        baseline=meaning.baseline if isinstance(meaning, Meaning) else 0.0,
+        lanes=(list(near), [chunk for chunk, _, _ in matched]),
+        favours=_favours(db, places, named, dates),
+    )
+    return Found(wanted, counts, evidence, named, dates, periods, openings)
+
+
+def _wanted(question: str, periods: Iterable[when.Period]) -> Plan:
+    """The words to look for. Those of a time are left out where the memory has something of that time."""
+    rest = question
+    for period in periods:
+        rest = rest.replace(period.text, " ")
+    wanted = plan(rest)
+    if all(word.text.lower() in COMMON for word in wanted.words):
+        return plan(question)
+    return wanted
+
+
+def _counts(db: "Database", wanted: Plan) -> dict[str, int]:
+    """About how many chunks hold each word."""
+    quoted = [part.quoted for part in wanted.parts]
+    return dict(
+        zip(quoted, index.document_counts(db, chunks.INDEX, quoted, chunks.highest_id(db)), strict=True)
+    )
+
+
+def _of_periods(db: "Database", periods: Iterable[when.Period], filters: "Filters") -> list[int]:
+    found: dict[int, None] = {}
+    for period in periods:
+        for lane in (dated.entries, dated.first_chunks):
+            found.update(dict.fromkeys(lane(db, period.start, period.end, filters, MOST_DATED)))
+    return list(found)
+
+
+def _allowed(
+    db: "Database", named: entities.Entities, filters: "Filters"
+) -> tuple[entities.Entities, dict[int, int]]:
+    """Without the pages that the filters leave out, and the first chunk of each of the others."""
+    if not (named.exact or named.mentioned):
+        return named, {}
+    page_ids = [*named.exact, *named.mentioned][:CANDIDATES]
+    first = names.first_chunks(db, page_ids, filters)
+    if any(filters):
+        named = named._replace(
+            exact={page: kind for page, kind in named.exact.items() if page in first},
+            mentioned={page: name for page, name in named.mentioned.items() if page in first},
+        )
+    return named, first
+
+
+def _places(db: "Database", chunk_ids: set[int], filters: "Filters") -> dict[int, Place]:
+    # The neighbour of a chunk may be of another day.
+    reach = 0 if filters.since or filters.until else REACH
+    return dict(chunks.neighbours(db, list(chunk_ids), reach))
+
+
+def _dates(db: "Database", places: dict[int, Place], periods: tuple[when.Period, ...]) -> dict[int, str]:
+    if not periods:
+        return {}
+    of_chunks = dated.chunk_dates(db, list(places))
+    of_pages = dated.page_dates(db, list({page for page, _ in places.values()}))
+    days = {chunk: of_chunks.get(chunk) or of_pages.get(page, "") for chunk, (page, _) in places.items()}
+    return {chunk: day for chunk, day in days.items() if any(period.holds(day) for period in periods)}
+
+
+def _favours(
+    db: "Database", places: dict[int, Place], named: entities.Entities, dates: dict[int, str]
+) -> dict[int, float]:
+    if not (dates or named.mentioned or named.wings):
+        return {}
+    page_ids = list({page for page, _ in places.values()})
+    heads = index.heads(db, page_ids) if named.wings else {}
+    in_wing = {page for page, head in heads.items() if head.wing in named.wings}
+    return {
+        chunk: DATED * (chunk in dates) + MENTIONED * (page in named.mentioned) + WING * (page in in_wing)
+        for chunk, (page, _) in places.items()
+    }

@@ -1,0 +1,78 @@
+"""Spending a budget of tokens on results."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quaid.core.chunk import count_tokens
+from quaid.search.budget import DEPTHS, Texts, fit, spend
+
+WORD = "harbour "  # two tokens
+
+
+def result(name: str = "a", full: int = 100, section: int = 50) -> Texts:
+    return Texts(f"Title {name}", f"Summary of {name}.", WORD * section, WORD * full)
+
+
+any_text = st.text(max_size=300) | st.text(alphabet="知识管理のテスト é🙂a 1.\n", max_size=400)
+results = st.lists(st.builds(Texts, any_text, any_text, any_text, any_text), max_size=6)
+
+
+@given(results, st.integers(1, 400), st.sampled_from(DEPTHS))
+def test_the_budget_is_never_exceeded_in_any_script(found: list[Texts], budget: int, depth: str) -> None:
+    served = spend(found, budget, depth)
+    assert sum(each.tokens for each in served) <= budget
+    for each in served:
+        assert each.tokens == sum(map(count_tokens, (each.title, each.summary, each.content)))
+
+
+@given(any_text, st.integers(-3, 200))
+def test_a_text_fits_or_is_cut_to_fit(text: str, tokens: int) -> None:
+    cut, is_cut = fit(text, tokens)
+    assert count_tokens(cut) <= max(tokens, 0)
+    assert is_cut or cut == text
+    assert not is_cut or cut == "" or (cut.endswith("…") and text.startswith(cut[:-1]))
+
+
+def test_auto_serves_the_whole_page_to_the_first_three_only() -> None:
+    depths = [each.depth for each in spend([result(str(place)) for place in range(5)], 20_000)]
+    assert depths == ["full", "full", "full", "section", "section"]
+
+
+def test_auto_serves_a_chunk_while_more_than_500_tokens_are_left() -> None:
+    served = spend([result(str(place), full=2_000, section=150) for place in range(6)], 1_200)
+    assert [each.depth for each in served] == [
+        "section",
+        "section",
+        "section",
+        "summary",
+        "summary",
+        "summary",
+    ]
+
+
+def test_auto_serves_the_best_chunk_of_a_page_that_does_not_fit_whole() -> None:
+    (served,) = spend([result(full=10_000)], 4_000)
+    assert (served.depth, served.content) == ("section", WORD * 50)
+
+
+def test_full_cuts_a_page_that_does_not_fit() -> None:
+    (served,) = spend([result(full=10_000)], 300, "full")
+    assert served.depth == "full"
+    assert served.is_cut
+    assert served.content.endswith("…")
+    assert 250 < served.tokens <= 300
+
+
+def test_summary_serves_no_content() -> None:
+    (served,) = spend([result()], 4_000, "summary")
+    assert (served.depth, served.content, served.summary) == ("summary", "", "Summary of a.")
+
+
+def test_results_that_nothing_is_left_for_are_left_out() -> None:
+    served = spend([result(str(place)) for place in range(50)], 60, "summary")
+    assert 1 <= len(served) < 50
+
+
+def test_a_page_without_a_summary_is_served_by_its_title() -> None:
+    (served,) = spend([Texts("Title", "", "", "")], 10)
+    assert (served.depth, served.title, served.content) == ("summary", "Title", "")

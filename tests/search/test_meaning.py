@@ -1,0 +1,133 @@
+"""Questions answered by meaning too, with a small model that knows a few synonyms."""
+
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quaid.errors import EmbedderUnavailable
+from quaid.search import pipeline
+from quaid.search.answer import Answer
+from quaid.store import vectors
+from quaid.store.db import Database
+from quaid.store.words import Filters
+
+NOW = "2026-04-25T12:00:00Z"
+SYNONYMS = {"automobile": "car", "vehicle": "car", "physician": "doctor", "ill": "sick"}
+Put = Callable[..., int]
+
+
+class Synonyms:
+    """Adds up a direction for each word; words that mean the same have the same."""
+
+    name, dimensions, max_tokens, query_prefix, passage_prefix = "synonyms", 384, 512, "", ""
+    problem: str | None = None
+    fails = False
+
+    def ready(self) -> str | None:
+        return self.problem
+
+    def health(self) -> str | None:
+        return self.problem
+
+    def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> bytes:
+        if self.fails:
+            raise EmbedderUnavailable(name=self.name, problem="it broke", remedy="Mend it")
+        words = [word.strip(".,?#>").lower() for word in text.split()]
+        total = np.full(self.dimensions, 0.02)
+        for word in words:
+            seed = zlib.crc32(SYNONYMS.get(word, word).encode())
+            total += np.random.default_rng(seed).standard_normal(self.dimensions) / self.dimensions**0.5
+        vector: bytes = (total / np.linalg.norm(total)).astype("<f4").tobytes()
+        return vector
+
+
+def embed(db: Database, model: Synonyms, limit: int = 1_000) -> None:
+    db.write(lambda tx: vectors.register(tx, model.name, model.dimensions, NOW))
+    db.write(lambda tx: vectors.activate(tx, model.name))
+    wanted = vectors.missing(db, model.name, limit)
+    made = model.embed_passages([each.text for each in wanted])
+    found = [(each.content_hash, vector) for each, vector in zip(wanted, made, strict=True)]
+    db.write(lambda tx: vectors.keep(tx, model.name, found, NOW))
+
+
+@pytest.fixture
+def model(put: Put) -> Synonyms:
+    put("garage", "The automobile needs new tyres.", wing="home")
+    put("clinic", "The physician was away.", wing="health")
+    put("garden", "Tulips and roses.", wing="home")
+    put("kitchen", "Two pans and a pot.", wing="home")
+    return Synonyms()
+
+
+def ask(db: Database, model: Synonyms, question: str, **options: Any) -> Answer:
+    return pipeline.query(db, model, question, now=NOW, **options)
+
+
+def slugs(answer: Answer) -> list[str]:
+    return [result.slug for result in answer.results]
+
+
+def test_what_is_said_in_other_words_is_found(db: Database, model: Synonyms) -> None:
+    embed(db, model)
+    (first, *_) = ask(db, model, "car doctor sick").results
+    assert first.slug in ("garage", "clinic")
+    assert first.lane == "meaning"
+    assert "near in meaning" in first.reason
+
+
+def test_both_lanes_say_so(db: Database, model: Synonyms) -> None:
+    embed(db, model)
+    found = ask(db, model, "tyres of the car", explain=True)
+    assert (found.results[0].slug, found.results[0].lane) == ("garage", "both")
+    assert found.lanes[0].meaning_place == found.lanes[0].words_place == 1
+    assert found.notes == ()
+
+
+def test_filters_are_applied_inside_the_search_for_meaning(db: Database, model: Synonyms) -> None:
+    embed(db, model)
+    assert slugs(ask(db, model, "car", filters=Filters(wing="health"))) == ["clinic"]
+
+
+def test_a_page_that_is_gone_is_not_found_by_meaning(db: Database, model: Synonyms) -> None:
+    embed(db, model)
+    db.write(lambda tx: tx.execute("UPDATE pages SET quarantined_at = ? WHERE slug = 'garage'", (NOW,)))
+    assert "garage" not in slugs(ask(db, model, "car"))
+
+
+@pytest.mark.parametrize("merge", ["sum", "set-union", "rrf"])
+def test_every_merge_strategy_uses_meaning(db: Database, model: Synonyms, merge: str) -> None:
+    embed(db, model)
+    assert slugs(ask(db, model, "car", merge=merge))[0] == "garage"
+
+
+def test_before_anything_is_embedded_words_answer(db: Database, model: Synonyms) -> None:
+    found = ask(db, model, "tyres")
+    assert slugs(found) == ["garage"]
+    assert found.notes[0].startswith("by words only: nothing was embedded yet")
+
+
+def test_a_model_that_is_not_ready_is_named(db: Database, model: Synonyms) -> None:
+    embed(db, model)
+    model.problem = "its file is gone"
+    assert ask(db, model, "tyres").notes == ("by words only: the model cannot be used: its file is gone",)
+
+
+def test_a_model_that_fails_does_not_keep_the_answer_back(db: Database, model: Synonyms) -> None:
+    embed(db, model)
+    model.fails = True
+    found = ask(db, model, "tyres")
+    assert slugs(found) == ["garage"]
+    assert "it broke" in found.notes[0]
+
+
+def test_a_part_that_has_vectors_is_told(db: Database, model: Synonyms) -> None:
+    embed(db, model, limit=2)
+    found = ask(db, model, "tyres tulips physician pans")
+    assert "2 of 4 chunks have vectors" in found.notes
+    assert set(slugs(found)) == {"garage", "clinic", "garden", "kitchen"}

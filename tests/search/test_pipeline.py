@@ -1,0 +1,274 @@
+"""Questions, answered by names, words and dates; test_meaning.py adds a model."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from quaid.core.chunk import count_tokens
+from quaid.errors import InvalidArgument
+from quaid.search import pipeline
+from quaid.search.answer import Answer
+from quaid.search.budget import DEPTHS
+from quaid.store.db import Database
+from quaid.store.words import Filters
+
+NOW = "2026-04-25T12:00:00Z"
+Put = Callable[..., int]
+
+
+def ask(db: Database, question: str, **options: Any) -> Answer:
+    return pipeline.query(db, None, question, now=NOW, **options)
+
+
+def slugs(answer: Answer) -> list[str]:
+    return [result.slug for result in answer.results]
+
+
+@pytest.fixture
+def vault(put: Put) -> Put:
+    put(
+        "people/mira-dahlquist",
+        "# Mira Dahlquist\n\n> Founder of Brineloop.\n\n## Views\n\nShe trusts vanadium.",
+        "- **2024-03-05** | call — Mira signed the lease.\n- **2025-08-01** | visit — Mira sold the boat.",
+        title="Mira Dahlquist",
+        aliases=["Captain Brine", "M.D."],
+        wing="people",
+        type="person",
+        tags=["founder"],
+    )
+    put(
+        "concepts/vanadium",
+        "# Vanadium flow cells\n\n> A battery.\n\nVanadium survives cold sea water. Mira Dahlquist likes it.",
+        title="Vanadium flow cells",
+        wing="concepts",
+    )
+    put(
+        "journal/2024-03-07",
+        "Rain all day. Nothing was signed.",
+        title="Thursday, 7 March 2024",
+        type="journal",
+        wing="journal",
+    )
+    put("concepts/zinc", "# Zinc\n\nZinc grows dendrites in sea water.", title="Zinc", wing="concepts")
+    return put
+
+
+# Names
+
+
+@pytest.mark.usefixtures("vault")
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Mira Dahlquist",
+        "mira dahlquist?",
+        "people/mira-dahlquist",
+        "[[people/mira-dahlquist]]",
+        "[[people/mira-dahlquist|Mira]]",
+        "captain brine",
+        "M.D.",
+        "mira-dahlquist",
+    ],
+)
+def test_a_page_that_is_asked_for_by_name_comes_first(db: Database, question: str) -> None:
+    found = ask(db, question)
+    assert slugs(found)[0] == "people/mira-dahlquist"
+    assert (found.results[0].lane, found.results[0].score, found.strength) == ("exact", 1.0, "strong")
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_name_opens_its_page_at_the_beginning(db: Database) -> None:
+    assert ask(db, "Mira Dahlquist", depth="section").results[0].start_line == 1
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_page_that_the_question_mentions_is_favoured(db: Database) -> None:
+    found = ask(db, "what does Mira Dahlquist trust?", explain=True)
+    assert slugs(found)[0] == "people/mira-dahlquist"
+    assert "the question names it (Mira Dahlquist)" in found.results[0].reason
+    assert found.lanes[0].favour > 0
+
+
+@pytest.mark.usefixtures("vault")
+def test_the_wing_that_the_question_names_is_favoured(db: Database, vault: Put) -> None:
+    vault("river-ai/notes", "Vanadium again, said twice: vanadium.", wing="river-ai")
+    vault("other/notes", "Vanadium again, said twice: vanadium.", wing="other")
+    assert slugs(ask(db, "vanadium at River AI"))[0] == "river-ai/notes"
+
+
+# Words
+
+
+@pytest.mark.usefixtures("vault")
+def test_words_find_the_chunk_and_its_lines(db: Database) -> None:
+    (first, *_) = ask(db, "who trusts it", depth="section").results
+    assert (first.slug, first.part, first.start_line, first.end_line) == (
+        "people/mira-dahlquist",
+        "truth",
+        5,
+        7,
+    )
+    assert first.heading_path == "# Mira Dahlquist > ## Views"
+    assert first.reason.startswith("holds trusts")
+    assert first.lane == "words"
+
+
+@pytest.mark.usefixtures("vault")
+def test_each_page_is_one_result(db: Database) -> None:
+    found = slugs(ask(db, "Mira signed sold trusts vanadium boat lease"))
+    assert len(found) == len(set(found))
+
+
+@pytest.mark.usefixtures("vault")
+def test_without_a_model_the_answer_says_so(db: Database) -> None:
+    assert ask(db, "vanadium").notes == ("by words only: no model is set up",)
+
+
+def test_scripts_without_spaces_are_found(db: Database, put: Put) -> None:
+    put("notes/tokyo", "# 東京\n\n知识管理は大切です。", title="東京の計画")
+    put("notes/kyoto", "# 京都\n\n庭園。", title="京都")
+    found = ask(db, "知识管理")
+    assert slugs(found) == ["notes/tokyo"]
+    assert "知识" in found.results[0].reason
+
+
+@pytest.mark.usefixtures("vault")
+@pytest.mark.parametrize("merge", ["sum", "set-union", "rrf"])
+def test_every_merge_strategy_answers(db: Database, merge: str) -> None:
+    assert slugs(ask(db, "dendrites in sea water", merge=merge))[0] == "concepts/zinc"
+
+
+# Dates
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_date_favours_the_entry_of_that_time(db: Database) -> None:
+    march = ask(db, "What did Mira do in March 2024?", depth="section").results[0]
+    assert (march.slug, march.part, march.start_line) == ("people/mira-dahlquist", "timeline", 1)
+    assert "dated 2024-03-05 (March 2024)" in march.reason
+    august = ask(db, "What did Mira do in August 2025?", depth="section").results[0]
+    assert (august.part, august.start_line) == ("timeline", 2)
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_date_alone_finds_what_is_of_that_day(db: Database) -> None:
+    found = ask(db, "on 7 March 2024", depth="section")
+    assert slugs(found)[0] == "journal/2024-03-07"
+    assert slugs(ask(db, "2024-03-05"))[0] == "people/mira-dahlquist"
+
+
+@pytest.mark.usefixtures("vault")
+def test_since_and_until_filter_by_the_day_of_an_entry(db: Database) -> None:
+    found = ask(db, "Mira", filters=Filters(since="2025-01-01", until="2025-12-31"), depth="section")
+    assert [(each.slug, each.start_line) for each in found.results] == [("people/mira-dahlquist", 2)]
+
+
+# Filters
+
+
+@pytest.mark.usefixtures("vault")
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (Filters(wing="concepts"), {"concepts/vanadium", "concepts/zinc"}),
+        (Filters(type="person"), {"people/mira-dahlquist"}),
+        (Filters(tag="founder"), {"people/mira-dahlquist"}),
+        (Filters(collection="default", wing="concepts"), {"concepts/vanadium", "concepts/zinc"}),
+        (Filters(collection="elsewhere"), set()),
+    ],
+)
+def test_filters_hold_for_every_lane(db: Database, filters: Filters, expected: set[str]) -> None:
+    found = ask(db, "Mira Dahlquist vanadium zinc water", filters=filters)
+    assert set(slugs(found)) <= expected
+    assert bool(found.results) == bool(expected)
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_filter_keeps_out_even_a_page_of_that_name(db: Database) -> None:
+    assert "people/mira-dahlquist" not in slugs(ask(db, "Mira Dahlquist", filters=Filters(wing="concepts")))
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_quarantined_page_is_gone_at_once(db: Database) -> None:
+    db.write(
+        lambda tx: tx.execute("UPDATE pages SET quarantined_at = ? WHERE slug = 'concepts/zinc'", (NOW,))
+    )
+    assert "concepts/zinc" not in slugs(ask(db, "zinc dendrites"))
+    assert "concepts/zinc" not in slugs(ask(db, "Zinc"))
+
+
+# Strength
+
+
+@pytest.mark.usefixtures("vault")
+def test_strength_tells_what_the_memory_does_not_know(db: Database) -> None:
+    assert ask(db, "zinc dendrites").strength == "strong"
+    assert ask(db, "quarterly tax declaration of the bakery").strength == "none"
+
+
+def test_an_empty_memory_answers_with_nothing(db: Database) -> None:
+    found = ask(db, "anything at all?")
+    assert (found.results, found.strength, found.total_tokens) == ((), "none", 0)
+
+
+# Budget and bad input
+
+
+@pytest.mark.usefixtures("vault")
+@hypothesis_settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
+)
+@given(question=st.text(max_size=80), budget=st.integers(1, 300), depth=st.sampled_from(DEPTHS))
+def test_any_text_is_answered_within_its_budget(db: Database, question: str, budget: int, depth: str) -> None:
+    if not question.strip():
+        return
+    found = ask(db, "vanadium Mira " + question, token_budget=budget, depth=depth)
+    texts = [text for each in found.results for text in (each.title, each.summary, each.content)]
+    assert sum(map(count_tokens, texts)) == found.total_tokens
+    assert found.total_tokens + found.budget_remaining == budget
+    assert found.budget_remaining >= 0
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_small_budget_says_what_it_left_out(db: Database) -> None:
+    found = ask(db, "vanadium zinc Mira signed", token_budget=12)
+    assert len(found.results) >= 1
+    assert any("did not fit into the budget" in note for note in found.notes)
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_question_of_a_megabyte_is_cut(db: Database) -> None:
+    found = ask(db, "vanadium " + "word " * 200_000)
+    assert slugs(found)[0] == "concepts/vanadium"
+    assert any("characters of the question were read" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "name"),
+    [
+        ("", {}, "question"),
+        (" \n", {}, "question"),
+        ("x", {"token_budget": 0}, "token_budget"),
+        ("x", {"token_budget": -5}, "token_budget"),
+        ("x", {"limit": 0}, "limit"),
+        ("x", {"depth": "deep"}, "depth"),
+        ("x", {"merge": "magic"}, "merge"),
+    ],
+)
+def test_a_wrong_call_names_its_argument(
+    db: Database, question: str, options: dict[str, Any], name: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=f"^{name}: "):
+        ask(db, question, **options)
+
+
+@pytest.mark.parametrize(
+    "question", ['"', "AND OR NOT", "NEAR(a b)", "[[", "]] [[", "* ^ : -", "\ud800", "a\x00b", "🙂"]
+)
+def test_odd_text_is_only_text(db: Database, vault: Put, question: str) -> None:
+    vault("notes/odd", question.encode("utf-8", "replace").decode())
+    ask(db, question)

@@ -1,0 +1,43 @@
+"""How well an answer is founded."""
+
+import pytest
+
+from quaid.search.strength import judge, share, standing_out, weights
+
+
+@pytest.mark.parametrize(
+    ("words", "meaning", "strength"),
+    [
+        (0.9, 0.45, "strong"),  # its own conversation
+        (0.2, 0.24, "none"),  # the questions of another
+        (0.4, 0.3, "weak"),
+        (0.0, 0.7, "strong"),  # said in other words
+        (0.8, None, "strong"),  # no model
+        (0.4, None, "weak"),
+        (0.1, None, "none"),
+    ],
+)
+def test_words_and_meaning_make_the_strength(words: float, meaning: float | None, strength: str) -> None:
+    assert judge(words, meaning) == strength
+
+
+def test_a_page_of_that_name_is_always_strong() -> None:
+    assert judge(0.0, None, exact=True) == "strong"
+
+
+def test_the_nearest_chunk_is_not_compared_with_itself() -> None:
+    # Two chunks, one at 0.9 and one at 0.5: the mean is 0.7, but an unrelated one has 0.5.
+    assert standing_out(0.9, 0.7, 2) == pytest.approx(0.8)
+    assert standing_out(0.9, 0.5, 10_000) == pytest.approx(0.8, abs=0.001)
+
+
+def test_a_single_chunk_stands_out_from_nothing() -> None:
+    assert standing_out(0.9, 0.9, 1) is None
+
+
+def test_rare_words_count_more() -> None:
+    weight = weights({"vanadium": 1, "battery": 60}, 100)
+    assert share(["vanadium"], weight) > 0.8
+    assert share(["battery", "other"], weight) < 0.2
+    assert share(["vanadium", "battery", "battery"], weight) == pytest.approx(1.0)
+    assert share(["anything"], {}) == 0.0
