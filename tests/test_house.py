@@ -13,12 +13,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core": set(),
     "formats": {"core"},
     "store": {"core"},
+    "embed": set(),
     "skills": set(),
-    "search": {"store", "formats", "core"},
-    "vaults": {"store", "formats", "core"},
+    "search": {"store", "embed", "formats", "core"},
+    "vaults": {"store", "embed", "formats", "core"},
     "config": set(),
-    "brain": {"search", "vaults", "store", "formats", "core", "config"},
-    "ops": {"brain", "config", "search", "vaults", "store", "formats", "core", "skills"},
+    "brain": {"search", "vaults", "store", "embed", "formats", "core", "config"},
+    "ops": {"brain", "config", "search", "vaults", "store", "embed", "formats", "core", "skills"},
     "surfaces": {"ops", "brain", "config", "formats", "core"},
 }
 # Rooms that may not open files, look at the clock or the environment.

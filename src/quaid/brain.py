@@ -7,11 +7,16 @@ import os
 import time
 from collections.abc import Callable
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from quaid.config import Settings
 from quaid.core import dates, ids
 from quaid.store.db import Database
 from quaid.store.opening import SCHEMA_VERSION, sqlite_version
+
+if TYPE_CHECKING:
+    from quaid.embed.protocol import Embedder
+    from quaid.store.vectors import Index
 
 __all__ = ["SCHEMA_VERSION", "Brain", "Progress", "no_progress", "sqlite_version"]
 
@@ -38,6 +43,8 @@ class Brain:
         self._random = random
         self._unwanted = unwanted  # asked during long statements; true stops them
         self._db: Database | None = None
+        self._embedder: Embedder | None = None
+        self._vectors: Index | None = None
 
     @property
     def db(self) -> Database:
@@ -46,6 +53,31 @@ class Brain:
             if self._unwanted is not None:
                 self._db.give_up_when(self._unwanted)
         return self._db
+
+    @property
+    def embedder(self) -> "Embedder":
+        """The active model, loaded when it is first asked; it stays for the next question."""
+        from quaid.embed import registry
+        from quaid.embed.protocol import Surroundings
+        from quaid.store import settings
+
+        # numpy's threads go on spinning after each small product: twice the CPU of a whole question.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        name = settings.get(self.db, "embedding_model") or registry.DEFAULT
+        if self._embedder is None or self._embedder.name != name:
+            added = registry.read(settings.get(self.db, registry.SETTING))
+            here = Surroundings(self.settings.models_folder, self.settings.environ)
+            self._embedder = registry.get(name, added, here)
+        return self._embedder
+
+    @property
+    def vectors(self) -> "Index":
+        """The vectors of this memory, ready to be searched; a resident process keeps them."""
+        from quaid.store.vectors import Index
+
+        if self._vectors is None:
+            self._vectors = Index(self.db)
+        return self._vectors
 
     def create(self, path: str) -> Database:
         """Make a new memory at `path` and keep it open as this brain's store."""
@@ -61,7 +93,7 @@ class Brain:
     def close(self) -> None:
         if self._db is not None:
             self._db.close()
-            self._db = None
+            self._db = self._vectors = None
 
     def __enter__(self) -> "Brain":
         return self

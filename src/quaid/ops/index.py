@@ -15,6 +15,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "timeline-add": ("marks.timeline_add", "Add a dated entry to a page's timeline. The same day and summary again changes nothing."),
     "raw": ("marks.raw", "Read the raw data kept beside a page, or (with source and data) replace what one source gave."),
     "search": ("search.search", "Find pages by their words. Pages that hold all of them come first."),
+    "query": ("query.query", "Answer a question from the memory, by words and by meaning; results fit into a budget of tokens."),
+    "model list": ("models.model_list", "List the models with their state; nothing is loaded."),
+    "model": ("models.model_list", "List the models with their state; nothing is loaded."),
+    "model add": ("models.model_add", "Add a model to this memory after trying it. A folder stays where it is; nothing is copied."),
+    "model remove": ("models.model_remove", "Forget a model that was added. Its files stay, and so do the vectors that it made."),
+    "model check": ("models.model_check", "Load a model and try it. Exits 1 when it does not do what it should."),
+    "embed": ("models.embed", "Make the vectors that are missing. It can be stopped and goes on where it was."),
     "import": ("vaults.import", "Bring a folder of markdown in, in one transaction, with an account of every file."),
     "export": ("vaults.export", "Write all pages into a folder as they are now, or (--raw) the files of one import as they were."),
     "imports": ("vaults.imports", "List the imports, newest first, with the ids that `export --raw` takes."),
@@ -44,12 +51,14 @@ TOOLS: dict[str, str] = {
     "memory_timeline_add": "marks.timeline_add",
     "memory_raw": "marks.raw",
     "memory_search": "search.search",
+    "memory_query": "query.query",
     "memory_stats": "upkeep.stats",
 }
 
 # arguments that an alias sets
 ALIASES: dict[str, dict[str, bool]] = {
     "untag": {"remove": True},
+    "model": {},
     "config": {},
     "skills": {},
 }

@@ -53,7 +53,7 @@ def test_every_core_tool_can_be_listed_and_called(db: str, mode: str) -> None:
         listed = {each.name for each in (await client.list_tools()).tools}
         assert listed == {name for name in index.TOOLS if gate.tool(name).core}
         called = {"memory_get", "memory_put", "memory_list", "memory_tag", "memory_timeline"}
-        called |= {"memory_timeline_add", "memory_search", "memory_stats"}
+        called |= {"memory_timeline_add", "memory_search", "memory_query", "memory_stats"}
         assert called == listed
 
         alice = await record(client, "memory_get", slug="people/alice")
@@ -82,6 +82,8 @@ def test_every_core_tool_can_be_listed_and_called(db: str, mode: str) -> None:
         assert [each["date"] for each in timeline["entries"]] == ["2026-05-01", "2026-04-25"]
         found = await record(client, "memory_search", query="boat")
         assert [each["slug"] for each in found["hits"]] == ["people/alice"]
+        answer = await record(client, "memory_query", question="who bought a boat?")
+        assert answer["results"][0]["slug"] == "people/alice"
         assert (await record(client, "memory_stats"))["pages"] == 2
 
     visit(db, mode, use)

@@ -12,6 +12,8 @@ TITLES = {
     "pages": "Pages",
     "marks": "On a page",
     "search": "Finding",
+    "query": "Finding",
+    "models": "Models",
     "vaults": "Folders of files",
     "upkeep": "Looking after it",
     "skills": "Skills for agents",
@@ -38,9 +40,13 @@ def overview() -> str:
 
     first = [(name, each.summary) for name, each in COMMANDS.items()]
     parts = [HEAD, "Start here\n", *_rows(first, COLUMN), "\n"]
-    for room in ROOMS:
-        rows = [(name, text) for name, (key, text) in index.COMMANDS.items() if key.startswith(room + ".")]
-        parts += [TITLES[room], "\n", *_rows(rows, COLUMN), "\n"]
+    for title in dict.fromkeys(TITLES[room] for room in ROOMS):
+        rows = [
+            (name, text)
+            for name, (key, text) in index.COMMANDS.items()
+            if TITLES[key.partition(".")[0]] == title
+        ]
+        parts += [title, "\n", *_rows(rows, COLUMN), "\n"]
     return "".join([*parts, OPTIONS])
 
 

@@ -13,7 +13,12 @@ WIDTH = 78
 
 def render(record: Any) -> str:
     """The text of a record."""
-    return RENDERERS[type(record).__name__](record)
+    name = type(record).__name__
+    if name not in RENDERERS:
+        from quaid.surfaces.cli import render_models, render_query
+
+        RENDERERS.update(render_models.RENDERERS | render_query.RENDERERS)
+    return RENDERERS[name](record)
 
 
 def _page(record: Any) -> str:

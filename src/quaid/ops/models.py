@@ -1,0 +1,261 @@
+"""Models that turn text into vectors: which there are, adding, removing, trying one.
+
+What was added is kept in the memory's own config, so that a memory knows its models wherever it goes; keys
+of services are not kept at all. Switching the active model is the business of `quaid embed`.
+"""
+
+import os
+import re
+import time
+from typing import Annotated, Literal, NamedTuple
+
+from quaid.brain import Brain
+from quaid.embed import registry
+from quaid.embed.protocol import Description, Embedder, Surroundings
+from quaid.errors import AlreadyExists, InvalidArgument, ModelInUse, QuaidError, UnknownModel
+from quaid.ops import editing
+from quaid.ops.register import Arg, op
+from quaid.store import settings
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,79}")
+PROBE = (
+    "The pier was closed for repairs in the spring of 2024; the harbour master asked for a second survey of "
+    "the piles, and the ferry used the old quay until the report was signed in May."
+)
+
+
+class ModelRecord(NamedTuple):
+    name: str
+    kind: str
+    place: str
+    model: str
+    dimensions: int
+    max_tokens: int
+    query_prefix: str
+    passage_prefix: str
+    active: bool
+    ready: bool
+    problem: str | None
+
+
+class ModelsRecord(NamedTuple):
+    models: tuple[ModelRecord, ...]
+
+
+class ModelAddRecord(NamedTuple):
+    model: ModelRecord
+
+
+class ModelRemoveRecord(NamedTuple):
+    name: str
+
+
+class EmbedRecord(NamedTuple):
+    model: str
+    embedded: int  # chunks that got a vector now
+    cached: int  # that had one already
+    total: int
+    failed: int
+    active: bool
+    cpu_seconds: float
+
+
+class ModelCheckRecord(NamedTuple):
+    name: str
+    healthy: bool
+    problem: str | None
+    dimensions: int
+    ms_per_text: float | None
+
+    @property
+    def exit_status(self) -> int:
+        return 0 if self.healthy else 1
+
+
+@op("owner", command="model list", aliases={"model": {}}, examples=("quaid model list",))
+def model_list(brain: Brain) -> ModelsRecord:
+    """List the models with their state; nothing is loaded."""
+    active = _active(brain)
+    known = registry.available(_added(brain))
+    return ModelsRecord(tuple(_record(brain, each, active) for each in known.values()))
+
+
+@op(
+    "owner",
+    command="model add",
+    examples=(
+        "quaid model add ~/models/all-MiniLM-L6-v2",
+        "quaid model add http://127.0.0.1:11434 --kind ollama --model nomic-embed-text",
+        "quaid model add https://api.example.com/v1 --kind openai --model text-embed-1 --key-env EXAMPLE_KEY"
+        " --allow-remote",
+    ),
+)
+def model_add(
+    brain: Brain,
+    place: Annotated[str, Arg("A folder with an ONNX model, or the address of a server.", positional=True)],
+    name: Annotated[str | None, Arg("What to call it [the folder's or the model's name].")] = None,
+    kind: Annotated[
+        Literal["onnx", "ollama", "openai"], Arg("A folder, or what the server speaks.")
+    ] = "onnx",
+    model: Annotated[str | None, Arg("The server's name for the model.")] = None,
+    query_prefix: Annotated[str | None, Arg("Text to put before questions.")] = None,
+    passage_prefix: Annotated[str | None, Arg("Text to put before passages.")] = None,
+    pooling: Annotated[
+        Literal["auto", "cls", "mean", "max", "last"],
+        Arg("How tokens become one vector; auto: as the folder says, or their mean."),
+    ] = "auto",
+    key_env: Annotated[str | None, Arg("The environment variable that holds the server's key.")] = None,
+    allow_remote: Annotated[bool, Arg("Let texts go to a server on another machine.")] = False,
+) -> ModelAddRecord:
+    """Add a model to this memory after trying it. A folder stays where it is; nothing is copied."""
+    if kind != "onnx" and not model:
+        raise InvalidArgument(name="model", problem="is needed: the server's name for the model")
+    if kind == "onnx" and "://" in place:
+        raise InvalidArgument(name="kind", problem="must be ollama or openai for the address of a server")
+    folder = brain.settings.path(place)
+    chosen = _new_name(brain, name or (os.path.basename(folder) if kind == "onnx" else model) or "")
+    if kind == "onnx":
+        from quaid.embed import onnx
+
+        said = {"query_prefix": query_prefix, "passage_prefix": passage_prefix}
+        given = {key: text for key, text in said.items() if text is not None}
+        description = onnx.describe(folder, chosen, given, "" if pooling == "auto" else pooling)
+    else:
+        from quaid.embed import http
+
+        draft = Description(
+            chosen,
+            kind,
+            place,
+            model or "",
+            query_prefix=query_prefix or "",
+            passage_prefix=passage_prefix or "",
+            key_env=key_env or "",
+        )
+        description = http.describe(draft, allow_remote, brain.settings.environ)
+    _keep(brain, {**_added(brain), chosen: description})
+    return ModelAddRecord(_record(brain, description, _active(brain)))
+
+
+@op("owner", command="model remove", examples=("quaid model remove nomic-embed-text",))
+def model_remove(brain: Brain, name: Annotated[str, Arg("The model.", positional=True)]) -> ModelRemoveRecord:
+    """Forget a model that was added. Its files stay, and so do the vectors that it made."""
+    added = _added(brain)
+    if name not in added:
+        if name in registry.available({}):
+            raise InvalidArgument(name="name", problem=f"{name} was not added and cannot be removed")
+        raise UnknownModel(name=name, hint="")
+    if name == _active(brain):
+        raise ModelInUse(name=name)
+    _keep(brain, {key: each for key, each in added.items() if key != name})
+    return ModelRemoveRecord(name)
+
+
+@op("owner", command="model check", examples=("quaid model check bge-small-en-v1.5",))
+def model_check(
+    brain: Brain, name: Annotated[str | None, Arg("The model [the active one].", positional=True)] = None
+) -> ModelCheckRecord:
+    """Load a model and try it. Exits 1 when it does not do what it should."""
+    chosen = name or _active(brain)
+    embedder = _open(brain, chosen)
+    problem = embedder.ready() or embedder.health()
+    if problem:
+        return ModelCheckRecord(chosen, False, problem, embedder.dimensions, None)
+    started = time.perf_counter()
+    embedder.embed_passages([PROBE] * 4)
+    spent = (time.perf_counter() - started) * 1000 / 4
+    return ModelCheckRecord(chosen, True, None, embedder.dimensions, round(spent, 1))
+
+
+def surroundings(brain: Brain) -> Surroundings:
+    """What models may use of this machine."""
+    return Surroundings(brain.settings.models_folder, brain.settings.environ)
+
+
+def _open(brain: Brain, name: str) -> Embedder:
+    return registry.get(name, _added(brain), surroundings(brain))
+
+
+def _added(brain: Brain) -> dict[str, Description]:
+    return registry.read(settings.get(brain.db, registry.SETTING))
+
+
+def _active(brain: Brain) -> str:
+    """The model in use: what the memory says, or the built-in one while it says nothing."""
+    return settings.get(brain.db, "embedding_model") or registry.DEFAULT
+
+
+def _keep(brain: Brain, added: dict[str, Description]) -> None:
+    text = registry.write(added)
+    brain.db.write(lambda tx: settings.set(tx, registry.SETTING, text))
+
+
+def _new_name(brain: Brain, name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise InvalidArgument(
+            name="name", problem=f"{name!r} is no name: letters, digits and . _ : / - are, up to 80 of them"
+        )
+    if name in registry.BUILT_IN or name in registry.available({}):
+        raise InvalidArgument(name="name", problem=f"{name} is taken; choose another with --name")
+    if name in _added(brain):
+        raise AlreadyExists(path=f"The model {name}", hint=f"`quaid model remove {name}` comes first.")
+    return name
+
+
+def _record(brain: Brain, description: Description, active: str) -> ModelRecord:
+    try:
+        embedder = registry.open_(description, surroundings(brain))
+        problem = embedder.ready()
+    except QuaidError as error:
+        return ModelRecord(
+            *description[:8], description.name == active, False, str(error.facts.get("problem", error))
+        )
+    return ModelRecord(
+        description.name,
+        description.kind,
+        description.place,
+        description.model,
+        embedder.dimensions,
+        embedder.max_tokens,
+        embedder.query_prefix,
+        embedder.passage_prefix,
+        description.name == active,
+        problem is None,
+        problem,
+    )
+
+
+@op(
+    "owner",
+    examples=("quaid embed", "quaid embed people/alice", "quaid embed --model my-model"),
+)
+def embed(
+    brain: Brain,
+    slug: Annotated[str | None, Arg("Only this page.", positional=True)] = None,
+    all: Annotated[bool, Arg("Every page; text that has a vector already keeps it.")] = False,
+    stale: Annotated[bool, Arg("What changed since it was last embedded; this is also the default.")] = False,
+    model: Annotated[str | None, Arg("Fill this model, and switch to it when it has every vector.")] = None,
+) -> EmbedRecord:
+    """Make the vectors that are missing. It can be stopped and goes on where it was."""
+    from quaid.store import vectors
+    from quaid.vaults.embedding import fill
+
+    if slug and (all or stale):
+        raise InvalidArgument(name="slug", problem="names one page; leave it out, or the option")
+    pages = [editing.require(brain, slug).slug] if slug else None
+    started = time.process_time()
+    embedder = _open(brain, model) if model else brain.embedder
+    filled = fill(brain.db, embedder, now=brain.now, progress=brain.progress, slugs=pages)
+    covered, total = vectors.coverage(brain.db, embedder.name)
+    if model and covered == total:
+        brain.db.write(lambda tx: vectors.activate(tx, embedder.name))
+    active = vectors.active(brain.db)
+    return EmbedRecord(
+        embedder.name,
+        filled.embedded,
+        filled.cached,
+        filled.total,
+        filled.failed,
+        active is not None and active.name == embedder.name,
+        round(time.process_time() - started, 2),
+    )

@@ -1,0 +1,64 @@
+"""Filling vectors, as a person does it, with the real model."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quaid.brain import Brain
+from quaid.errors import InvalidArgument, PageNotFound, UnknownModel
+from quaid.ops import gate
+from quaid.store import chunks, vectors
+
+
+def run(brain: Brain, command: str, **arguments: Any) -> Any:
+    return gate.call(brain, gate.command(command), arguments, "owner")
+
+
+@pytest.fixture
+def imported(brain: Brain, tmp_path: Path) -> Brain:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "ferry.md").write_text("# Ferry\n\nThe boat to the island leaves at nine.\n")
+    (folder / "bread.md").write_text("# Bread\n\nFlour, water, salt and a long night.\n")
+    run(brain, "import", folder=str(folder))
+    return brain
+
+
+def test_an_import_leaves_pages_whole_and_a_question_cuts_them(imported: Brain) -> None:
+    assert len(chunks.uncut(imported.db)) == 2
+    assert run(imported, "query", question="when does the boat leave?").results[0].slug == "ferry"
+    assert chunks.uncut(imported.db) == []
+    assert run(imported, "validate").violations == ()
+
+
+def test_embedding_fills_every_chunk_once(imported: Brain) -> None:
+    first = run(imported, "embed")
+    again = run(imported, "embed")
+    assert (first.embedded, first.total, first.active) == (2, 2, True)
+    assert (again.embedded, again.cached) == (0, 2)
+    assert vectors.coverage(imported.db, first.model) == (2, 2)
+
+
+def test_a_question_is_answered_by_meaning_after_that(imported: Brain) -> None:
+    run(imported, "embed")
+    answer = run(imported, "query", question="how do I bake a loaf?")
+    assert answer.results[0].slug == "bread"
+    assert answer.results[0].lane in ("meaning", "both")
+
+
+def test_a_changed_page_is_stale_until_it_is_embedded_again(imported: Brain) -> None:
+    model = run(imported, "embed").model
+    run(imported, "put", slug="bread", compiled_truth="# Bread\n\nRye, this time.")
+    assert vectors.coverage(imported.db, model) == (1, 2)
+    assert run(imported, "embed", slug="bread").embedded == 1
+    assert vectors.coverage(imported.db, model) == (2, 2)
+
+
+def test_wrong_calls_are_named(imported: Brain) -> None:
+    with pytest.raises(UnknownModel):
+        run(imported, "embed", model="nothing-of-the-kind")
+    with pytest.raises(PageNotFound):
+        run(imported, "embed", slug="nowhere")
+    with pytest.raises(InvalidArgument):
+        run(imported, "embed", slug="bread", all=True)
