@@ -10,7 +10,7 @@ from quaid.store.upkeep import BackedUp, Compacted, Stats, Violation
 
 # Settings that a person may change: the values allowed, or int for a positive whole number.
 SETTINGS: dict[str, tuple[str, ...] | type[int]] = {
-    "chunk_strategy": ("section", "page", "paragraph"),
+    "chunk_strategy": ("section", "window", "paragraph", "page"),
     "search_merge_strategy": ("sum", "set-union", "rrf"),
     "default_token_budget": int,
 }
@@ -132,7 +132,15 @@ def config_set(
             raise InvalidArgument(name=key, problem=f"must be one of {', '.join(allowed)}, not {value!r}")
     elif not (value.isascii() and value.isdigit() and 0 < int(value) < 10**9):
         raise InvalidArgument(name=key, problem=f"must be a positive whole number, not {value!r}")
-    brain.db.write(lambda tx: settings.set(tx, key, value))
+
+    def work(tx: Any) -> None:
+        settings.set(tx, key, value)
+        if key == "chunk_strategy":
+            from quaid.store.rebuild import recut
+
+            recut(tx)
+
+    brain.db.write(work)
     return Setting(key, value)
 
 
