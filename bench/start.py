@@ -9,7 +9,7 @@ from bench.table import cpu_of, show, verdict
 
 RUNS = 21
 LIMIT = 3.0
-COMMANDS = (
+COMMANDS: tuple[tuple[str, ...], ...] = (
     ("--help",),
     ("get", "people/ada"),
     ("search", "first", "program"),
@@ -28,14 +28,17 @@ def main() -> None:
         env = {"QUAID_DB": os.path.join(folder, "memory.db"), "HOME": folder}
         subprocess.run([quaid, "init"], env={**os.environ, **env}, check=True, stdout=subprocess.DEVNULL)
         cpu_of([quaid, "put", "people/ada"], 1, text="# Ada\n\nWrote the first program.", env=env)
-        # The yardstick is measured before and after, so that a noisy minute is seen.
-        bare = cpu_of([sys.executable, "-c", "import apsw"], runs)
-        times = [(command, cpu_of([quaid, *command], runs, env=env)) for command in COMMANDS]
-        bare = sorted(bare + cpu_of([sys.executable, "-c", "import apsw"], runs))
-    yardstick = bare[len(bare) // 2]
+        # All take turns, so that a noisy minute of the machine hits each of them.
+        bare: list[float] = []
+        times: dict[tuple[str, ...], list[float]] = {command: [] for command in COMMANDS}
+        for _ in range(runs):
+            bare += cpu_of([sys.executable, "-c", "import apsw"], 1)
+            for command in COMMANDS:
+                times[command] += cpu_of([quaid, *command], 1, env=env)
+    yardstick = sorted(bare)[runs // 2]
     rows = [("python -c 'import apsw'", f"{yardstick * 1000:.1f}", "1.0", "")]
-    for command, measured in times:
-        middle = measured[len(measured) // 2]
+    for command, measured in times.items():
+        middle = sorted(measured)[runs // 2]
         asked = command[0] in ("get", "search")
         rows.append(
             (

@@ -3,7 +3,7 @@
 from typing import Annotated, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core import page, tags
+from quaid.core import page_type, tags
 from quaid.ops.register import Arg, op
 from quaid.search import words
 from quaid.search.words import Hit
@@ -32,7 +32,7 @@ def search(
     hits = words.search(
         brain.db,
         query,
-        type=page.check_type(type) if type else None,
+        type=page_type.check_type(type) if type else None,
         wing=wing or None,
         tag=tags.check(tag) if tag else None,
         limit=limit,

@@ -7,6 +7,7 @@ letters, digits and marks. Knows how text falls into words and phrases. Does not
 import re
 from typing import NamedTuple
 
+from quaid.core.patterns import pattern
 from quaid.store.words import has_runs, pairs, split_runs
 
 LONGEST_TEXT = 10_000
@@ -25,10 +26,10 @@ COMMON = frozenset(
 )
 """English words that say nothing about a page; they count only beside nothing else, or within a phrase."""
 
-_PHRASE = re.compile(r'"([^"]*)"|“([^”]*)”')
+_PHRASE = pattern(r'"([^"]*)"|“([^”]*)”')
 # An accent that no letter includes still belongs to its word.
-_WORD = re.compile(r"[^\W_]+(?:[\u0300-\u036f]+[^\W_]*)*")
-_POSSESSIVE = re.compile(r"(?<=[^\W_])['’]s(?![^\W_])", re.IGNORECASE)
+_WORD = pattern(r"[^\W_]+(?:[\u0300-\u036f]+[^\W_]*)*")
+_POSSESSIVE = pattern(r"(?<=[^\W_])['’]s(?![^\W_])", re.IGNORECASE)
 
 
 class Term(NamedTuple):

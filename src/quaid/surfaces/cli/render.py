@@ -6,8 +6,6 @@ A function gets a record and returns what to print; it never asks the store for 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from quaid.formats import markdown
-
 WIDTH = 78
 
 
@@ -22,6 +20,8 @@ def render(record: Any) -> str:
 
 
 def _page(record: Any) -> str:
+    from quaid.formats import markdown
+
     return markdown.render(record.frontmatter, record.compiled_truth, record.timeline)
 
 
