@@ -214,8 +214,8 @@ class MigrationFailed(QuaidError):
 
 
 class ReadOnly(QuaidError):
-    """{path} cannot be written ({problem}). Check the permissions of the file and its folder, or name another \
-with --db."""
+    """{path} cannot be written ({problem}). Check the permissions of the file and its folder, or choose \
+another place."""
 
     code, exit_status, http_status, rpc_code = "read_only", 5, 403, -32011
 

@@ -95,8 +95,8 @@ def test_render_adds_an_empty_block_only_where_the_body_would_be_misread() -> No
 
 
 def test_a_fence_left_open_is_closed_before_the_timeline() -> None:
-    assert markdown.fence_left_open("~~~~ py\nx")
-    assert not markdown.fence_left_open("```\nx\n```")
+    assert markdown.close_fence("~~~~ py\nx") == "~~~~ py\nx\n~~~~"
+    assert markdown.close_fence("```\nx\n```") == "```\nx\n```"
     assert parse(render({}, "~~~~ py\nx", "y"))[:3] == ({}, "~~~~ py\nx\n~~~~", "y")
     assert parse(render({}, "~~~~ py\nx", ""))[:3] == ({}, "~~~~ py\nx", "")
 

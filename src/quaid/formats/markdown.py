@@ -149,12 +149,6 @@ def has_divider(truth: str) -> bool:
     return _find_divider(_with_line_feeds(truth)) is not None
 
 
-def fence_left_open(truth: str) -> bool:
-    """Whether a code block in the text is never closed, so that it would swallow what follows."""
-    blocks = fences.find(_with_line_feeds(truth))
-    return bool(blocks) and bool(blocks[-1].left_open)
-
-
 def close_fence(truth: str) -> str:
     """The text with its last code block closed; a text that leaves none open stays as it is."""
     blocks = fences.find(truth)

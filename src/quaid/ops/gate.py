@@ -4,24 +4,21 @@ It finds the operation, judges the caller's scope, checks every argument against
 what the operating system says into an error with a remedy. An operation's body can rely on its types.
 """
 
-import errno
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from quaid.brain import Brain
 from quaid.errors import (
     Cancelled,
-    DiskFull,
-    FileTrouble,
     InvalidArgument,
     NotAllowed,
-    ReadOnly,
     TooLarge,
     UnknownCommand,
     UnknownTool,
 )
 from quaid.ops import index
 from quaid.ops.register import REGISTER, SCOPES, Op, Param, Scope, load
+from quaid.store.trouble import of_system
 
 MAX_TEXT = 4 * 1024 * 1024  # bytes of one argument: no page of a person's knowledge is this long
 MAX_INTEGER = 2**63 - 1
@@ -52,7 +49,8 @@ def call(brain: Brain, operation: Op, arguments: Mapping[str, Any], scope: Scope
     except KeyboardInterrupt:
         raise Cancelled from None
     except OSError as error:
-        raise _from_system(error, brain.settings.db_path) from error
+        where = error.filename if isinstance(error.filename, str) else brain.settings.db_path
+        raise of_system(where, error) from error
 
 
 def check(operation: Op, arguments: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
@@ -97,16 +95,6 @@ def _find(key: str) -> Op:
     if key not in REGISTER:
         load(key.partition(".")[0])
     return REGISTER[key]
-
-
-def _from_system(error: OSError, path: str) -> Exception:
-    where = error.filename if isinstance(error.filename, str) else path
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return DiskFull(path=where)
-    said = (error.strerror or str(error)).lower()
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) and where == path:
-        return ReadOnly(path=where, problem=said)
-    return FileTrouble(path=where, problem=said)
 
 
 def _string(param: Param, value: Any) -> str:
