@@ -94,6 +94,11 @@ class Cancelled(QuaidError):
     code, exit_status, http_status, rpc_code = "cancelled", 130, 499, -32800
 
 
+class EmbeddingStopped(Cancelled):
+    """Stopped on request: {made:,} of {total:,} chunks have a vector of {model}, and keep it. `{command}` goes on \
+from there."""
+
+
 # What is not there, and what has changed
 
 
@@ -123,6 +128,19 @@ class NoSuchVersion(VersionConflict):
 class PageExists(VersionConflict):
     """{slug} exists already, at version {current_version}. Read it, merge your change, and send version \
 {current_version}."""
+
+
+class LinkOverlaps(QuaidError):
+    """Link {id} says {relationship} of these pages for that time already. Close it first with `quaid link-close \
+{id}`, or choose other dates."""
+
+    code, exit_status, http_status, rpc_code = "link_overlaps", 4, 409, -32009
+
+
+class LinkFromText(QuaidError):
+    """Link {id} comes from the text of {slug}. Change it there: the graph follows the text."""
+
+    code, exit_status, http_status, rpc_code = "link_from_text", 4, 409, -32009
 
 
 class FolderNotEmpty(QuaidError):

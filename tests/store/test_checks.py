@@ -39,8 +39,9 @@ def link(tx: apsw.Connection, since: str | None, until: str | None, **other: Any
 
 def claim(tx: apsw.Connection, value: str, until: str | None = None, supersedes: int | None = None) -> None:
     tx.execute(
-        "INSERT INTO assertions (page_id, subject, predicate, object, valid_until, supersedes_id, created_at)"
-        " VALUES (1, 'ada', 'lives_in', ?, ?, ?, '')",
+        "INSERT INTO assertions (page_id, subject, subject_key, predicate, object, valid_until, supersedes_id,"
+        " created_at)"
+        " VALUES (1, 'ada', 'ada', 'lives_in', ?, ?, ?, '')",
         (value, until, supersedes),
     )
 

@@ -111,8 +111,8 @@ def test_a_question_leaves_no_words_without_an_approval(
 
 def test_an_assertion_has_a_known_author(two_pages: Database) -> None:
     add = (
-        "INSERT INTO assertions (page_id, subject, predicate, object, asserted_by, created_at)"
-        " VALUES (1, 's', 'p', 'o', ?, '')"
+        "INSERT INTO assertions (page_id, subject, subject_key, predicate, object, asserted_by, created_at)"
+        " VALUES (1, 's', 's', 'p', 'o', ?, '')"
     )
     assert refused(two_pages, add, "rumour")
     assert not refused(two_pages, add, "manual")

@@ -13,7 +13,7 @@ Scope = Literal["read", "write", "owner"]
 SCOPES: tuple[Scope, ...] = ("read", "write", "owner")  # each includes the ones before it
 
 # Modules of this package that hold operations. tests/ops/test_register.py compares it with the folder.
-ROOMS = ("pages", "marks", "search", "query", "models", "vaults", "upkeep", "skills")
+ROOMS = ("pages", "marks", "search", "query", "models", "vaults", "status", "upkeep", "skills")
 
 
 class Arg(NamedTuple):

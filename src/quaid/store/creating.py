@@ -15,9 +15,9 @@ from quaid.store.trouble import sqlite_told_plainly, system_told_plainly
 DEFAULT_COLLECTION = 1
 
 
-def schema() -> str:
-    """The text of schema.sql."""
-    with open(os.path.join(os.path.dirname(__file__), "schema.sql"), encoding="utf-8") as file:
+def schema(name: str = "schema.sql") -> str:
+    """The text of the present schema, or of an older one."""
+    with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as file:
         return file.read()
 
 

@@ -1,14 +1,12 @@
-"""What pages are called: title, slug, last part of the slug, and the aliases of the front matter.
+"""What pages are called, and which pages are called so: the table page_names.
 
-Knows the table page_names and how a name is folded, so that "Mira Dahlquist", "mira-dahlquist" and "MIRA
-DAHLQUIST?" are one. Does not know what a question means.
+Does not know what a question means, nor how a name is folded (core.names does).
 """
 
 import json
-import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.core.patterns import pattern
+from quaid.core.names import KINDS, fold, names_of
 from quaid.store.chunks import page_conditions
 
 if TYPE_CHECKING:
@@ -18,15 +16,7 @@ if TYPE_CHECKING:
     from quaid.store.db import Database
     from quaid.store.words import Filters
 
-KINDS = ("title", "slug", "alias", "name")
-"""A name's kinds, the most certain first. The last part of a slug is a name."""
-
-LONGEST = 200
-"""Characters of a name. Nobody asks for more."""
-
-MOST_ALIASES = 100
-
-_GAP = pattern(r"[\W_]+")
+__all__ = ["Named", "called", "first_chunks", "fold", "index_page", "names_of", "wings_called"]
 
 
 class Named(NamedTuple):
@@ -37,39 +27,21 @@ class Named(NamedTuple):
     kind: str
 
 
-def fold(text: str) -> str:
-    """A name with everything taken out in which two spellings of it differ."""
-    text = text[: 2 * LONGEST]
-    if not text.isascii():
-        import unicodedata
-
-        decomposed = unicodedata.normalize("NFKD", text.casefold())
-        # An accent over a Latin letter is a spelling; in other scripts marks make another letter.
-        text = unicodedata.normalize("NFC", re.sub("(?<=[a-z])[\u0300-\u036f]+", "", decomposed))
-    return _GAP.sub(" ", text.lower()).strip()[:LONGEST]
-
-
-def index_page(tx: "apsw.Connection", page_id: int, page: "Page") -> None:
-    """Make the table hold what this page is called now."""
+def index_page(tx: "apsw.Connection", page_id: int, page: "Page") -> set[str]:
+    """Make the table hold what this page is called now. Returns the names that it gained or lost."""
+    before = {
+        (name, kind) for name, kind in tx.execute("SELECT name, kind FROM page_names WHERE page_id = ?", (page_id,))
+    }
+    former = [slug for (slug,) in tx.execute("SELECT slug FROM redirects WHERE page_id = ?", (page_id,))]
+    now = set(names_of(page.title, page.slug, page.frontmatter, former))
+    if now == before:
+        return set()
     tx.execute("DELETE FROM page_names WHERE page_id = ?", (page_id,))
     tx.executemany(
         "INSERT OR IGNORE INTO page_names (name, page_id, kind) VALUES (?, ?, ?)",
-        [(name, page_id, kind) for name, kind in names_of(page.title, page.slug, page.frontmatter)],
+        [(name, page_id, kind) for name, kind in sorted(now)],
     )
-
-
-def names_of(title: str, slug: str, frontmatter: dict[str, Any]) -> list[tuple[str, str]]:
-    """Each name of a page, folded, with its kind; the most certain first."""
-    given = frontmatter.get("aliases", frontmatter.get("alias"))
-    aliases = given if isinstance(given, list) else [given]
-    found = [(title, "title"), (slug, "slug")]
-    found += [(alias, "alias") for alias in aliases[:MOST_ALIASES] if isinstance(alias, str)]
-    found.append((slug.rpartition("/")[2], "name"))
-    names: dict[str, str] = {}
-    for text, kind in found:
-        names.setdefault(fold(text), kind)
-    names.pop("", None)
-    return list(names.items())
+    return {name for name, _ in now ^ before}
 
 
 def called(db: "Database", names: list[str]) -> list[Named]:

@@ -1,7 +1,7 @@
 """Pages in the database: found, listed and saved, each save against the version that its author had read.
 
-Knows the rows of pages and what is derived from a page in the same transaction: tags, timeline entries, words
-and chunks. Does not know how a page is written as text, nor how pages are ranked.
+Knows the rows of pages and what is derived from a page in the same transaction: tags, timeline entries, names,
+links, words and chunks. Does not know how a page is written as text, nor how pages are ranked.
 """
 
 import json
@@ -156,7 +156,7 @@ def derive(
     tx: "apsw.Connection", page_id: int, page: "Page", quarantined: bool = False, *, cut: bool = True
 ) -> None:
     """Make the rows again that follow from a page."""
-    from quaid.store import chunks, names, words
+    from quaid.store import chunks, links, names, words
 
     tx.execute("DELETE FROM tags WHERE page_id = ?", (page_id,))
     tx.executemany("INSERT INTO tags (page_id, tag) VALUES (?, ?)", [(page_id, tag) for tag in page.tags])
@@ -169,7 +169,10 @@ def derive(
             for date, source, summary, detail, line in page.entries
         ],
     )
-    names.index_page(tx, page_id, page)
+    renamed = names.index_page(tx, page_id, page)
+    links.derive(tx, page_id, page)
+    if renamed:
+        links.resettle(tx, renamed)
     if not quarantined:
         words.index_page(tx, page_id, page.title, page.slug, page.truth, page.timeline)
         if cut:

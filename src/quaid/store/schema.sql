@@ -1,4 +1,4 @@
--- The tables of a memory, schema version 6.
+-- The tables of a memory, schema version 7.
 --
 -- Above each table stands what it is worth: "kept" rows cannot be had again from anywhere else, "derived" rows
 -- can be burned and made again. Times are UTC, as in 2026-04-25T12:00:00Z; dates are as in 2026-04-25. Nothing
@@ -107,7 +107,7 @@ CREATE TABLE tags (
 
 CREATE INDEX tags_by_tag ON tags (tag, page_id);
 
--- derived: from titles, slugs and front matter: what a page is called, folded so that spellings agree
+-- derived: from titles, slugs, front matter and redirects: what a page is called, folded so that spellings agree
 CREATE TABLE page_names (
     name TEXT NOT NULL,
     page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
@@ -129,6 +129,8 @@ CREATE TABLE timeline_entries (
     line INTEGER NOT NULL,                       -- where it starts within the timeline, from 1
     UNIQUE (page_id, date, summary_hash)
 ) STRICT;
+
+CREATE INDEX timeline_entries_by_date ON timeline_entries (date);
 
 -- derived: from the texts of pages that are not quarantined, cut as config.chunk_strategy says
 CREATE TABLE chunks (
@@ -218,28 +220,47 @@ FROM chunks c JOIN page_embeddings_vec_384 v ON v.content_hash = c.content_hash;
 CREATE TABLE links (
     id INTEGER PRIMARY KEY AUTOINCREMENT,        -- the name by which a link is closed
     from_page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
-    to_page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    to_page_id INTEGER REFERENCES pages (id) ON DELETE CASCADE,   -- none: the text names a page that is not there
     relationship TEXT NOT NULL DEFAULT 'related',
     context TEXT NOT NULL DEFAULT '',
     source_kind TEXT NOT NULL DEFAULT 'programmatic' CHECK (source_kind IN ('wiki_link', 'programmatic')),
     valid_from TEXT,                             -- none: since some unknown day
-    valid_until TEXT,                            -- none: still so
+    valid_until TEXT,                            -- none: still so; else the first day on which it is not
     created_at TEXT NOT NULL,
-    CHECK (valid_from IS NULL OR valid_until IS NULL OR valid_until >= valid_from)
+    target TEXT,                                 -- what the text names; '/' before it: a path and nothing else
+    target_key TEXT,                             -- the same, folded as in page_names
+    part TEXT CHECK (part IN ('truth', 'timeline', 'frontmatter')),   -- where the text says it
+    line INTEGER,                                -- and in which line of that part, from 1
+    CHECK (valid_from IS NULL OR valid_until IS NULL OR valid_until >= valid_from),
+    CHECK ((source_kind = 'wiki_link') = (target_key IS NOT NULL)),
+    CHECK (to_page_id IS NOT NULL OR source_kind = 'wiki_link')
 ) STRICT;
 
 CREATE INDEX links_from ON links (from_page_id, to_page_id);
 CREATE INDEX links_to ON links (to_page_id);
+CREATE INDEX links_by_target ON links (target_key) WHERE target_key IS NOT NULL;
+
+-- kept: where a page is that was renamed or merged into another
+CREATE TABLE redirects (
+    collection_id INTEGER NOT NULL REFERENCES collections (id) ON DELETE CASCADE,
+    slug TEXT NOT NULL,                          -- the old one
+    page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    created_at TEXT NOT NULL,
+    PRIMARY KEY (collection_id, slug)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX redirects_by_page ON redirects (page_id);
 
 -- kept: facts with their time and source
 CREATE TABLE assertions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
     subject TEXT NOT NULL,
+    subject_key TEXT NOT NULL,                   -- the subject, folded as in page_names
     predicate TEXT NOT NULL,
     object TEXT NOT NULL,
     valid_from TEXT,
-    valid_until TEXT,                            -- none: believed now
+    valid_until TEXT,                            -- none: believed now; else the first day on which it was not
     supersedes_id INTEGER REFERENCES assertions (id) ON DELETE SET NULL,
     confidence REAL NOT NULL DEFAULT 1.0,
     asserted_by TEXT NOT NULL DEFAULT 'agent'
@@ -251,7 +272,7 @@ CREATE TABLE assertions (
 ) STRICT;
 
 CREATE INDEX assertions_by_page ON assertions (page_id);
-CREATE INDEX assertions_by_subject ON assertions (subject, predicate);
+CREATE INDEX assertions_by_subject ON assertions (subject_key, predicate);
 CREATE INDEX assertions_superseded ON assertions (supersedes_id) WHERE supersedes_id IS NOT NULL;
 
 -- kept: what other services answered about a page; one row for each source
@@ -311,6 +332,8 @@ CREATE TABLE ingest_log (
     created_at TEXT NOT NULL
 ) STRICT;
 
+CREATE INDEX ingest_log_by_content ON ingest_log (content_hash);
+
 -- derived: from the files of a folder, so that an unchanged file costs no reading
 CREATE TABLE file_state (
     collection_id INTEGER NOT NULL REFERENCES collections (id) ON DELETE CASCADE,
@@ -339,7 +362,8 @@ CREATE TABLE contradictions (
     description TEXT NOT NULL,
     evidence TEXT NOT NULL DEFAULT '[]',         -- both quotes with page and line, as JSON
     detected_at TEXT NOT NULL,
-    resolved_at TEXT                             -- none: open
+    resolved_at TEXT,                            -- none: open
+    resolution TEXT NOT NULL DEFAULT ''          -- what the person who settled it said
 ) STRICT;
 
 CREATE INDEX contradictions_by_page ON contradictions (page_id);
@@ -363,6 +387,9 @@ CREATE TABLE knowledge_gaps (
     CHECK (query_text IS NULL OR (approved_by IS NOT NULL AND approved_at IS NOT NULL)),
     CHECK (sensitivity = 'internal' OR (approved_by IS NOT NULL AND approved_at IS NOT NULL))
 ) STRICT;
+
+-- The same question again is the same gap.
+CREATE UNIQUE INDEX knowledge_gaps_open ON knowledge_gaps (query_hash) WHERE resolved_at IS NULL;
 
 -- derived: from the processes that serve now; stale rows may go at any time
 CREATE TABLE serve_sessions (
@@ -405,13 +432,13 @@ CREATE TABLE config (
 ) STRICT, WITHOUT ROWID;
 
 INSERT INTO config (key, value) VALUES
-    ('version', '6'),
+    ('version', '7'),
     ('chunk_strategy', 'section'),
     ('search_merge_strategy', 'sum'),
     ('default_token_budget', '4000');
 
-INSERT INTO quaid_config (key, value) VALUES ('schema_version', '6');
+INSERT INTO quaid_config (key, value) VALUES ('schema_version', '7');
 
 -- The numbers in the file's header. user_version is the authority; the two rows above repeat it for people.
 PRAGMA application_id = 0x51414944;
-PRAGMA user_version = 6;
+PRAGMA user_version = 7;

@@ -4,8 +4,7 @@ Knows both shapes. In schema 5 a slug was unique in the whole memory, tags and t
 beside a page without standing in it, and only the bytes of files that made a page were kept. In schema 6 tags
 and timeline entries follow from the page, so what stood only beside it is first written into it.
 
-The new shape is schema.sql as long as 6 is the newest version. Whoever makes version 7 keeps a copy of it
-here.
+The new shape is schema_6.sql, which stays as it was when 6 was the newest version.
 """
 
 import hashlib
@@ -100,7 +99,7 @@ INSERT INTO import_files (import_id, file_path, raw_id) SELECT import_id, file_p
 def step_5_to_6(tx: apsw.Connection, now: str) -> None:
     """Put the old tables aside, make the new ones, carry every kept row over, drop the old ones."""
     _put_aside(tx)
-    tx.execute(schema())
+    tx.execute(schema("schema_6.sql"))
     add_default_collection(tx, now)
     _carry_pages(tx)
     tx.execute(AS_THEY_ARE)

@@ -7,15 +7,18 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 WIDTH = 78
+ROOMS = ("query", "models", "links", "graph", "truth", "gaps", "ingest", "merging", "forgetting", "briefing")
+"""Modules beside this one, each with the records of a room."""
 
 
 def render(record: Any) -> str:
     """The text of a record."""
     name = type(record).__name__
     if name not in RENDERERS:
-        from quaid.surfaces.cli import render_models, render_query
+        from importlib import import_module
 
-        RENDERERS.update(render_models.RENDERERS | render_query.RENDERERS)
+        for room in ROOMS:
+            RENDERERS.update(import_module(f"quaid.surfaces.cli.render_{room}").RENDERERS)
     return RENDERERS[name](record)
 
 
@@ -39,9 +42,9 @@ def _list(record: Any) -> str:
     rows = [(page.slug, page.type, page.updated_at[:10], page.title) for page in record.pages]
     last = record.offset + len(record.pages)
     if not record.offset and last == record.total:
-        return f"{_table(rows)}\n{_count(record.total, 'page')}"
+        return f"{table(rows)}\n{_count(record.total, 'page')}"
     more = f"; next: --offset {last}" if last < record.total else ""
-    return f"{_table(rows)}\n{record.offset + 1:,}-{last:,} of {record.total:,} pages{more}"
+    return f"{table(rows)}\n{record.offset + 1:,}-{last:,} of {record.total:,} pages{more}"
 
 
 def _tags(record: Any) -> str:
@@ -100,11 +103,11 @@ def _stats(record: Any) -> str:
     for name in ("links", "tags", "timeline_entries", "raw_data", "contradictions", "gaps", "imports"):
         rows.append((name.replace("_", " "), f"{getattr(record, name):,}"))
     rows.append(("embeddings", f"{record.chunks:,} chunks{f' ({record.model})' if record.model else ''}"))
-    rows.append(("size", f"{_size(record.size)} and {_size(record.wal_size)} of log"))
+    rows.append(("size", f"{size(record.size)} and {size(record.wal_size)} of log"))
     rows.append(("newest change", record.updated_at or "none"))
     rows.append(("schema", str(record.schema_version)))
     rows.append(("memory", record.path))
-    return _table(rows)
+    return table(rows)
 
 
 def _validate(record: Any) -> str:
@@ -116,16 +119,17 @@ def _validate(record: Any) -> str:
 
 
 def _compacted(record: Any) -> str:
+    dropped = f" Dropped {_count(record.vectors_dropped, 'vector')} of text that is gone." if record.vectors_dropped else ""
     if record.busy:
         return (
-            f"{_size(record.wal_before - record.wal_after)} of the log went into the file; a reader still needs "
-            f"the rest ({_size(record.wal_after)}). Run it again later."
+            f"{size(record.wal_before - record.wal_after)} of the log went into the file; a reader still needs "
+            f"the rest ({size(record.wal_after)}). Run it again later.{dropped}"
         )
-    return f"One file of {_size(record.size)}; {_size(record.wal_before)} of log folded in. It can be copied now."
+    return f"One file of {size(record.size)}; {size(record.wal_before)} of log folded in. It can be copied now.{dropped}"
 
 
 def _backup(record: Any) -> str:
-    return f"Backup made and checked: {record.path} ({_size(record.size)})"
+    return f"Backup made and checked: {record.path} ({size(record.size)})"
 
 
 def _setting(record: Any) -> str:
@@ -133,7 +137,7 @@ def _setting(record: Any) -> str:
 
 
 def _settings(record: Any) -> str:
-    return _table([(each.key, _cut(" ".join(each.value.split()), WIDTH)) for each in record.settings])
+    return table([(each.key, _cut(" ".join(each.value.split()), WIDTH)) for each in record.settings])
 
 
 def _imported(record: Any) -> str:
@@ -176,13 +180,13 @@ def _exported(record: Any) -> str:
     what = (
         f"the files of import {record.import_id}" if record.import_id else f"{_count(record.pages, 'page')}"
     )
-    return f"Wrote {what} to {record.folder}: {_count(record.files, 'file')}, {_size(record.bytes)}"
+    return f"Wrote {what} to {record.folder}: {_count(record.files, 'file')}, {size(record.bytes)}"
 
 
 def _imports(record: Any) -> str:
     if not record.imports:
         return "Nothing was imported yet."
-    return _table(
+    return table(
         [
             (each.import_id, each.created_at, f"{_count(each.page_count, 'page')}", each.source_dir)
             for each in record.imports
@@ -193,7 +197,7 @@ def _imports(record: Any) -> str:
 def _skills(record: Any) -> str:
     rows = [(each.name, each.description) for each in record.skills]
     return (
-        "\n".join([_table(rows), *_faults(record.problems)]) if rows else "\n".join(_faults(record.problems))
+        "\n".join([table(rows), *_faults(record.problems)]) if rows else "\n".join(_faults(record.problems))
     )
 
 
@@ -227,7 +231,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
+def table(rows: Sequence[Sequence[str]]) -> str:
     """Columns as wide as their widest cell; the last one runs free."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     return "\n".join(
@@ -251,13 +255,14 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def _size(count: int) -> str:
-    size = float(count)
+def size(count: int) -> str:
+    """A number of bytes as people say it."""
+    number = float(count)
     for unit in ("bytes", "KB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.2f} GB"
+        if number < 1000:
+            return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:.2f} GB"
 
 
 RENDERERS: dict[str, Callable[[Any], str]] = {

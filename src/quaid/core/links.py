@@ -1,0 +1,232 @@
+"""The links that a page's text holds: `[[slug]]`, `[[slug|text]]`, `[text](../people/x.md)`, and front matter.
+
+Knows how a link is written and what it names. Does not know which pages there are.
+
+A target is what the text names: a name, to be looked for as a slug, a file name, an alias or a title, or, with
+'/' before it, the path of a page and nothing else.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quaid.core import dates, fences, slug
+from quaid.core.names import LONGEST, fold
+from quaid.core.patterns import pattern
+from quaid.core.prose import plain, shorten
+
+if TYPE_CHECKING:
+    from quaid.core.page import Page
+
+MENTIONS = "mentions"
+"""The relationship of a link in running text."""
+
+RELATED = "related"
+"""The relationship of a link whose maker names none."""
+
+LONGEST_CONTEXT = 200
+MOST_LISTED = 1_000
+"""Links in one front matter."""
+
+_LINK = pattern(
+    r"!?\[\[(?P<name>[^\[\]|#^\n]+)(?:[#^][^\[\]|\n]*)?(?:\\?\|[^\[\]\n]*)?\]\]"
+    r"|\]\((?:<(?P<quoted>[^<>\n]+)>|(?P<path>[^()\s<>]+(?:\([^()\s<>]*\)[^()\s<>]*)*))(?:\s+[\"'][^\n]*?)?\)"
+)
+_PAGE_FILE = pattern(r"\.(?:md|markdown|org)\Z", re.IGNORECASE)
+_OTHER_FILE = pattern(r"\.[A-Za-z0-9]{2,5}\Z")
+_SCHEME = pattern(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_BACKTICKS = pattern(r"`+|\n[ \t]*\n")
+_BULLET = pattern(r"\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
+
+
+class Reference(NamedTuple):
+    """A link as a page's text makes it."""
+
+    target: str
+    key: str
+    """The target without a collection, folded as names are."""
+    relationship: str
+    context: str
+    part: str
+    """Where it stands: truth, timeline or frontmatter."""
+    line: int
+    """Within that part, from 1; 1 in front matter."""
+    valid_from: str | None = None
+    valid_until: str | None = None
+
+
+def references(page: "Page") -> list[Reference]:
+    """The links of a page, each once: the first place that names a target with a relationship."""
+    found: dict[tuple[str, ...], Reference] = {}
+    listed = page.frontmatter.get("links")
+    in_text = [*_in_text(page, page.truth, "truth"), *_in_text(page, page.timeline, "timeline")]
+    for each in [*_listed(listed), *in_text]:
+        key = (each.target if each.target[0] == "/" else each.key, each.relationship, each.valid_from or "")
+        found.setdefault(key, each)
+    return list(found.values())
+
+
+def _in_text(page: "Page", text: str, part: str) -> list[Reference]:
+    if "[[" not in text and "](" not in text:
+        return []
+    links = [(match, target) for match in _LINK.finditer(text) if (target := _target(page.slug, match))]
+    code = _code(text) if links and ("`" in text or "~~~" in text) else []
+    found = []
+    line, counted = 1, 0
+    for match, target in links:
+        start = match.start()
+        if any(first <= start < last for first, last in code):
+            continue
+        line += text.count("\n", counted, start)
+        counted = start
+        context = _context(text, start, match.end())
+        found.append(Reference(target, key_of(target), MENTIONS, context, part, line))
+    return found
+
+
+def _target(page_slug: str, match: "re.Match[str]") -> str:
+    """What a link names, or "" if it is no page: a web address, a picture, a place on the same page."""
+    name = match["name"]
+    if name is not None:
+        name = name.strip()
+        if _PAGE_FILE.search(name):
+            name = _PAGE_FILE.sub("", name)
+        elif _OTHER_FILE.search(name) and " " not in name:
+            return ""
+        return name[:LONGEST] if fold(name) else ""
+    path = match["quoted"] or match["path"]
+    path = path.partition("#")[0].partition("?")[0]
+    if not _PAGE_FILE.search(path) or _SCHEME.match(path) or path.startswith("//"):
+        return ""
+    if "%" in path:
+        from urllib.parse import unquote
+
+        path = unquote(path)
+    return _path(page_slug, path)
+
+
+def _path(page_slug: str, path: str) -> str:
+    """The slug that a path leads to, from where the page stands; "" when it leads out of the collection."""
+    steps = [] if path.startswith("/") else page_slug.split("/")[:-1]
+    for step in path.split("/"):
+        if step == "..":
+            if not steps:
+                return ""
+            steps.pop()
+        elif step not in ("", "."):
+            steps.append(step)
+    return "/" + slug.from_path("/".join(steps)) if steps else ""
+
+
+def _code(text: str) -> list[tuple[int, int]]:
+    """Where code stands, in which brackets are no links."""
+    spans = [(block.start, block.end) for block in fences.find(text)]
+    open_runs: dict[int, int] = {}  # where a run of so many backticks began, within this paragraph
+    for run in _BACKTICKS.finditer(text):
+        if run[0][0] == "\n":
+            open_runs.clear()
+            continue
+        length = len(run[0])
+        if length in open_runs:
+            spans.append((open_runs[length], run.end()))
+            open_runs.clear()
+        else:
+            open_runs[length] = run.start()
+    return spans
+
+
+def _context(text: str, start: int, end: int) -> str:
+    """The line around a link, as plain text."""
+    first = max(text.rfind("\n", 0, start) + 1, start - LONGEST_CONTEXT)
+    last = text.find("\n", end)
+    last = min(len(text) if last < 0 else last, end + LONGEST_CONTEXT)
+    return _shown(_BULLET.sub("", text[first:last], count=1))
+
+
+def _shown(text: str) -> str:
+    return shorten(plain(text), LONGEST_CONTEXT)
+
+
+def _listed(links: Any) -> list[Reference]:
+    """Links in front matter: names, or maps with `to` and `relationship` (`target` and `type` are the same)."""
+    found = []
+    for entry in (links if isinstance(links, list) else [links])[:MOST_LISTED]:
+        values = entry if isinstance(entry, dict) else {"to": entry}
+        target = values.get("to", values.get("target"))
+        if not isinstance(target, str):
+            continue
+        target = target.strip().removeprefix("[[").removesuffix("]]").partition("|")[0].strip()
+        target = _PAGE_FILE.sub("", target).lstrip("/")[:LONGEST]
+        if not fold(target):
+            continue
+        since, until = _day(values.get("valid_from")), _day(values.get("valid_until"))
+        if since and until and until < since:
+            since = until = None
+        named = values.get("relationship", values.get("type"))
+        relationship = relationship_of(named) if isinstance(named, str) else ""
+        context = values.get("context")
+        found.append(
+            Reference(
+                *(target, key_of(target), relationship or RELATED),
+                *(_shown(context) if isinstance(context, str) else "", "frontmatter", 1),
+                *(since, until),
+            )
+        )
+    return found
+
+
+def key_of(target: str) -> str:
+    """The name by which a target is looked up."""
+    return fold(target.rpartition("::")[2])
+
+
+def relationship_of(text: str) -> str:
+    """A relationship as it is stored: `Works at` and `works-at` are works_at."""
+    return fold(text).replace(" ", "_")
+
+
+def _day(value: Any) -> str | None:
+    """A day, or the first day of a month or year; None for what is none."""
+    text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    text += {4: "-01-01", 7: "-01"}.get(len(text), "")
+    return text if dates.is_date(text) else None
+
+
+class Candidate(NamedTuple):
+    """A page that has the name which a link gives."""
+
+    page_id: int
+    collection: str
+    slug: str
+    kind: str
+    """What of the page it is: title, slug, alias or name."""
+    former: tuple[str, ...] = ()
+    """Slugs that the page had before."""
+
+
+def choose(target: str, page_slug: str, collection: str, candidates: "Iterable[Candidate]") -> int | None:
+    """The page that a link leads to: by path, else by the one file name, alias or title that fits.
+
+    The page's own collection comes first. Where two pages fit equally well the link leads nowhere, until it
+    says which one it means.
+    """
+    named, _, name = target.rpartition("::")
+    near = [each for each in candidates if each.collection == (named or collection)]
+    if not near and not named:
+        near = list(candidates)
+    path = slug.from_path(name.lstrip("/"))
+    fits = [[each for each in near if each.slug == path], [each for each in near if path in each.former]]
+    if not name.startswith("/"):
+        folder = page_slug.rpartition("/")[0]
+        key = fold(name)
+        by_file = [each for each in near if fold(each.slug.rpartition("/")[2]) == key]
+        fits.append([each for each in by_file if each.slug.rpartition("/")[0] == folder])
+        fits.append(by_file)
+        fits += [[each for each in near if each.kind == kind] for kind in ("alias", "title", "slug")]
+    for fitting in fits:
+        found = {each.page_id for each in fitting}
+        if len(found) == 1:
+            return found.pop()
+        if found:
+            return None
+    return None

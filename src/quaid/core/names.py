@@ -1,0 +1,53 @@
+"""What a page is called: title, slug, last part of the slug, and the aliases of its front matter.
+
+Knows how a name is folded, so that "Mira Dahlquist", "mira-dahlquist" and "MIRA DAHLQUIST?" are one. Does not
+know which pages there are.
+"""
+
+import re
+from typing import Any
+
+from quaid.core.patterns import pattern
+
+KINDS = ("title", "slug", "alias", "name")
+"""A name's kinds, the most certain first. The last part of a slug is a name."""
+
+LONGEST = 200
+"""Characters of a name. Nobody asks for more."""
+
+MOST_ALIASES = 100
+
+_GAP = pattern(r"[\W_]+")
+
+
+def fold(text: str) -> str:
+    """A name with everything taken out in which two spellings of it differ."""
+    text = text[: 2 * LONGEST]
+    if not text.isascii():
+        import unicodedata
+
+        decomposed = unicodedata.normalize("NFKD", text.casefold())
+        # An accent over a Latin letter is a spelling; in other scripts marks make another letter.
+        text = unicodedata.normalize("NFC", re.sub("(?<=[a-z])[\u0300-\u036f]+", "", decomposed))
+    return _GAP.sub(" ", text.lower()).strip()[:LONGEST]
+
+
+def names_of(
+    title: str, slug: str, frontmatter: dict[str, Any], former: list[str] | None = None
+) -> list[tuple[str, str]]:
+    """Each name of a page, folded, with its kind; the most certain first. Its former slugs are aliases."""
+    found = [(title, "title"), (slug, "slug")]
+    found += [(alias, "alias") for alias in [*aliases(frontmatter), *(former or ())]]
+    found.append((slug.rpartition("/")[2], "name"))
+    names: dict[str, str] = {}
+    for text, kind in found:
+        names.setdefault(fold(text), kind)
+    names.pop("", None)
+    return list(names.items())
+
+
+def aliases(frontmatter: dict[str, Any]) -> list[str]:
+    """The other names that a page gives itself."""
+    given = frontmatter.get("aliases", frontmatter.get("alias"))
+    listed = given if isinstance(given, list) else [given]
+    return [alias for alias in listed[:MOST_ALIASES] if isinstance(alias, str)]

@@ -1,0 +1,1 @@
+"""What shifted, what is due, what is open: a briefing from the memory itself."""

@@ -1,0 +1,1 @@
+"""Forgetting a page everywhere, with the proof."""

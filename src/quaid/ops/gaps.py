@@ -1,0 +1,1 @@
+"""Questions that the memory could not answer."""

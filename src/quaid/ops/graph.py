@@ -1,0 +1,1 @@
+"""The neighbourhood of a page, and the way from one page to another."""

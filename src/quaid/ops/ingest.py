@@ -1,0 +1,1 @@
+"""Taking in a source with everything that it changes, all or nothing."""

@@ -1,0 +1,1 @@
+"""Links between pages: add, close, list, remove."""

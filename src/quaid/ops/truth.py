@@ -1,0 +1,1 @@
+"""Facts with their time and source, and where they contradict each other."""

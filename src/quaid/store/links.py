@@ -1,0 +1,282 @@
+"""Links between pages: those that texts make, kept in step with the texts, and those that somebody added.
+
+Knows the tables links and redirects. A link out of a text remembers what the text names: when a page of that
+name comes, changes its names or goes, the link follows. Does not know how links are written in a text.
+"""
+
+import json
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from quaid.core.links import Candidate, Reference, choose, references
+from quaid.errors import LinkFromText, LinkOverlaps, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import apsw
+
+    from quaid.core.page import Page
+    from quaid.store.db import Database
+
+Temporal = Literal["current", "historical", "all"]
+
+FROM_TEXT = "wiki_link"
+
+
+class Link(NamedTuple):
+    """A link with both its ends, by slug."""
+
+    id: int
+    from_slug: str
+    to_slug: str
+    """What the text names, when there is no such page."""
+    relationship: str
+    valid_from: str | None
+    valid_until: str | None
+    context: str
+    source_kind: str
+    resolved: bool
+    from_collection: str
+    to_collection: str
+    part: str | None
+    line: int | None
+    created_at: str
+
+
+class Edge(NamedTuple):
+    """A link as a graph needs it: ends by id."""
+
+    id: int
+    from_id: int
+    to_id: int
+    relationship: str
+    valid_from: str | None
+    valid_until: str | None
+
+
+def derive(tx: "apsw.Connection", page_id: int, page: "Page") -> None:
+    """Make the links that come from this page's text. What the text still says keeps its row and its id."""
+    wanted = {_identity(each): each for each in references(page)}
+    there = {
+        (target, relationship, since): (link, *rest)
+        for link, target, relationship, since, *rest in tx.execute(
+            "SELECT id, target, relationship, valid_from, valid_until, context, part, line FROM links"
+            " WHERE from_page_id = ? AND source_kind = 'wiki_link'",
+            (page_id,),
+        )
+    }
+    gone = [(row[0],) for key, row in there.items() if key not in wanted]
+    if gone:
+        tx.executemany("DELETE FROM links WHERE id = ?", gone)
+    moved = [
+        (each.valid_until, each.context, each.part, each.line, there[key][0])
+        for key, each in wanted.items()
+        if key in there and there[key][1:] != (each.valid_until, each.context, each.part, each.line)
+    ]
+    if moved:
+        tx.executemany(
+            "UPDATE links SET valid_until = ?, context = ?, part = ?, line = ? WHERE id = ?", moved
+        )
+    new = [each for key, each in wanted.items() if key not in there]
+    if new:
+        _add_references(tx, page_id, page.slug, new)
+
+
+def _identity(reference: Reference) -> tuple[str, str, str | None]:
+    return reference.target, reference.relationship, reference.valid_from
+
+
+def _add_references(tx: "apsw.Connection", page_id: int, slug: str, new: list[Reference]) -> None:
+    collection, now = _one(
+        tx,
+        "SELECT c.name, p.updated_at FROM pages p JOIN collections c ON c.id = p.collection_id WHERE p.id = ?",
+        (page_id,),
+    )
+    known = _candidates(tx, {each.key for each in new})
+    tx.executemany(
+        "INSERT INTO links (from_page_id, to_page_id, relationship, context, source_kind, valid_from,"
+        " valid_until, created_at, target, target_key, part, line)"
+        " VALUES (?, ?, ?, ?, 'wiki_link', ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                *(page_id, choose(each.target, slug, collection, known.get(each.key, ()))),
+                *(each.relationship, each.context, each.valid_from, each.valid_until, now),
+                *(each.target, each.key, each.part, each.line),
+            )
+            for each in new
+        ],
+    )
+
+
+def resettle(tx: "apsw.Connection", names: "Iterable[str]") -> None:
+    """Let the links that name one of these lead to whatever is called so now."""
+    wanted = _as_json(names)
+    rows = tx.execute(
+        "SELECT l.id, l.target, l.target_key, l.to_page_id, p.slug, c.name FROM json_each(?) AS wanted"
+        " CROSS JOIN links AS l ON l.target_key = wanted.value JOIN pages AS p ON p.id = l.from_page_id"
+        " JOIN collections AS c ON c.id = p.collection_id",
+        (wanted,),
+    ).fetchall()
+    if not rows:
+        return
+    known = _candidates(tx, {row[2] for row in rows})
+    changed = []
+    for link, target, key, before, slug, collection in rows:
+        found = choose(target, slug, collection, known.get(key, ()))
+        if found != before:
+            changed.append((found, link))
+    tx.executemany("UPDATE links SET to_page_id = ? WHERE id = ?", changed)
+
+
+def _candidates(tx: "apsw.Connection", keys: "Iterable[str]") -> dict[str, list[Candidate]]:
+    """The pages that have each of these names."""
+    found: dict[str, list[Candidate]] = {}
+    for name, page_id, collection, slug, kind, former in tx.execute(
+        "SELECT n.name, p.id, c.name, p.slug, n.kind,"
+        " (SELECT json_group_array(slug) FROM redirects WHERE page_id = p.id)"
+        " FROM json_each(?) AS wanted CROSS JOIN page_names AS n ON n.name = wanted.value"
+        " JOIN pages AS p ON p.id = n.page_id AND p.quarantined_at IS NULL"
+        " JOIN collections AS c ON c.id = p.collection_id ORDER BY p.id",
+        (_as_json(keys),),
+    ):
+        slugs = tuple(json.loads(former)) if former != "[]" else ()
+        found.setdefault(name, []).append(Candidate(page_id, collection, slug, kind, slugs))
+    return found
+
+
+def let_go(tx: "apsw.Connection", page_id: int) -> set[str]:
+    """Before a page goes: links of other texts to it lead nowhere. Returns its names, for resettle afterwards."""
+    tx.execute(
+        "UPDATE links SET to_page_id = NULL WHERE to_page_id = ? AND source_kind = 'wiki_link'", (page_id,)
+    )
+    return {name for (name,) in tx.execute("SELECT name FROM page_names WHERE page_id = ?", (page_id,))}
+
+
+def add(
+    tx: "apsw.Connection",
+    from_id: int,
+    to_id: int,
+    *,
+    relationship: str,
+    context: str,
+    valid_from: str | None,
+    valid_until: str | None,
+    now: str,
+) -> int:
+    """Add a link, unless the same relationship of the same pages holds at the same time already."""
+    # As in checks.links: an unknown beginning counts from the last day, no date at all from the end of time.
+    overlapping = tx.execute(
+        "WITH given (first, last) AS (SELECT coalesce(?1, ?2, '9999-12-31'), coalesce(?2, '~'))"
+        " SELECT id, source_kind FROM links, given WHERE from_page_id = ?3 AND to_page_id = ?4"
+        " AND relationship = ?5 AND coalesce(valid_from, valid_until, '9999-12-31') < given.last"
+        " AND given.first < coalesce(valid_until, '~') LIMIT 1",
+        (valid_from, valid_until, from_id, to_id, relationship),
+    ).fetchone()
+    if overlapping:
+        raise LinkOverlaps(id=overlapping[0], relationship=relationship)
+    tx.execute(
+        "INSERT INTO links (from_page_id, to_page_id, relationship, context, valid_from, valid_until,"
+        " created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (from_id, to_id, relationship, context, valid_from, valid_until, now),
+    )
+    return tx.last_insert_rowid()
+
+
+def close(tx: "apsw.Connection", link: Link, valid_until: str) -> None:
+    """Say from which day on a link does not hold any more."""
+    tx.execute("UPDATE links SET valid_until = ? WHERE id = ?", (valid_until, link.id))
+
+
+def remove(tx: "apsw.Connection", links: list[Link]) -> None:
+    """Take links away for good, as if nobody had ever added them."""
+    tx.executemany("DELETE FROM links WHERE id = ?", [(link.id,) for link in links])
+
+
+def require_added(db: "Database", link_id: int) -> Link:
+    """A link that somebody added; one that a text makes can only be changed there."""
+    found = _links(db, "l.id = ?", (link_id,), "all", "")
+    if not found:
+        raise NotFound(what="link", name=link_id, hint=" `quaid links SLUG` shows the ids.")
+    if found[0].source_kind == FROM_TEXT:
+        raise LinkFromText(slug=found[0].from_slug, id=link_id)
+    return found[0]
+
+
+def between(db: "Database", from_id: int, to_id: int, relationship: str | None) -> list[Link]:
+    """The links from one page to another."""
+    where, values = "l.from_page_id = ? AND l.to_page_id = ?", [from_id, to_id]
+    found = _links(db, where, tuple(values), "all", "")
+    return [link for link in found if relationship in (None, link.relationship)]
+
+
+def outgoing(db: "Database", page_id: int, temporal: Temporal, day: str) -> list[Link]:
+    """Where a page leads, what its text names without a page behind it last."""
+    return _links(db, "l.from_page_id = ?", (page_id,), temporal, day)
+
+
+def incoming(db: "Database", page_id: int, temporal: Temporal, day: str) -> list[Link]:
+    """What leads to a page."""
+    return _links(db, "l.to_page_id = ?", (page_id,), temporal, day)
+
+
+def edges(db: "Database", page_ids: list[int], temporal: Temporal, day: str, limit: int) -> list[Edge]:
+    """The links that touch one of these pages, in either direction; both ends are there and not quarantined."""
+    condition, values = _time(temporal, day)
+    rows = db.rows(
+        "SELECT l.id, l.from_page_id, l.to_page_id, l.relationship, l.valid_from, l.valid_until FROM"  # noqa: S608
+        " (SELECT l.* FROM json_each(?1) AS w CROSS JOIN links AS l ON l.from_page_id = w.value UNION"
+        " SELECT l.* FROM json_each(?1) AS w CROSS JOIN links AS l ON l.to_page_id = w.value) AS l"
+        " JOIN pages AS a ON a.id = l.from_page_id AND a.quarantined_at IS NULL"
+        " JOIN pages AS b ON b.id = l.to_page_id AND b.quarantined_at IS NULL"
+        f" WHERE l.from_page_id <> l.to_page_id{condition} ORDER BY l.id LIMIT ?",
+        (str(page_ids), *values, limit),
+    )
+    return [Edge(*row) for row in rows]
+
+
+def _links(db: "Database", where: str, values: tuple[Any, ...], temporal: Temporal, day: str) -> list[Link]:
+    condition, days = _time(temporal, day)
+    rows = db.rows(
+        "SELECT l.id, a.slug, coalesce(b.slug, ltrim(l.target, '/')), l.relationship, l.valid_from,"  # noqa: S608
+        " l.valid_until, l.context, l.source_kind, b.id IS NOT NULL, ca.name, coalesce(cb.name, ca.name),"
+        " l.part, l.line, l.created_at"
+        " FROM links AS l JOIN pages AS a ON a.id = l.from_page_id AND a.quarantined_at IS NULL"
+        " JOIN collections AS ca ON ca.id = a.collection_id"
+        " LEFT JOIN pages AS b ON b.id = l.to_page_id AND b.quarantined_at IS NULL"
+        " LEFT JOIN collections AS cb ON cb.id = b.collection_id"
+        f" WHERE {where} AND (b.id IS NOT NULL OR l.target IS NOT NULL)"
+        f" AND l.from_page_id IS NOT l.to_page_id{condition}"
+        " ORDER BY b.id IS NULL, l.relationship, coalesce(l.valid_from, '') DESC, 3, l.id",
+        (*values, *days),
+    )
+    return [Link._make((*row[:8], bool(row[8]), *row[9:])) for row in rows]
+
+
+def _time(temporal: Temporal, day: str) -> tuple[str, tuple[str, ...]]:
+    """A condition on links as they were on a day."""
+    if temporal == "current":
+        return (
+            " AND (l.valid_from IS NULL OR l.valid_from <= ?) AND (l.valid_until IS NULL OR l.valid_until > ?)",
+            (day, day),
+        )
+    if temporal == "historical":
+        return " AND l.valid_until <= ?", (day,)
+    return "", ()
+
+
+def redirect(tx: "apsw.Connection", collection_id: int, slug: str, page_id: int, now: str) -> None:
+    """Let an old slug lead to a page."""
+    tx.execute(
+        "INSERT OR REPLACE INTO redirects (collection_id, slug, page_id, created_at) VALUES (?, ?, ?, ?)",
+        (collection_id, slug, page_id, now),
+    )
+
+
+def _one(tx: "apsw.Connection", sql: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    row = tx.execute(sql, values).fetchone()
+    assert row is not None
+    return row
+
+
+def _as_json(values: "Iterable[str]") -> str:
+    return json.dumps(sorted(values), ensure_ascii=False)
