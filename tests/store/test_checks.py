@@ -307,3 +307,25 @@ def test_a_damaged_file_is_a_finding_and_not_a_crash(full: Database, byte: bytes
     with Database.open(full.path, NOW) as again:
         violations = upkeep.validate(again)
     assert {violation.check for violation in violations} >= {"fts", "integrity"}
+
+
+def test_links_that_are_not_those_of_the_text_are_found(full: Database) -> None:
+    page = build("x/linking", {}, "To [[people/ada]].", "")
+    full.write(lambda tx: pages.save(tx, page, uuid="linking", now="2026-01-01", expected_version=0))
+    assert found(full, "links") == []
+    full.write(lambda tx: tx.execute("UPDATE links SET context = 'lies' WHERE target IS NOT NULL"))
+    assert found(full, "links") == [("page x/linking", "its links are not those of its text")]
+
+
+def test_a_link_that_leads_elsewhere_than_its_text_says_is_found(full: Database) -> None:
+    for slug, text in (("x/linking", "To [[x/target]]."), ("x/target", ""), ("x/other", "")):
+        page = build(slug, {}, text, "")
+        full.write(
+            lambda tx, page=page: pages.save(tx, page, uuid=page.slug, now="2026-01-01", expected_version=0)
+        )  # type: ignore[misc]
+    full.write(
+        lambda tx: tx.execute("UPDATE links SET to_page_id = (SELECT id FROM pages WHERE slug = 'x/other')")
+    )
+    assert [problem for _, problem in found(full, "links")] == [
+        "it does not lead to the page that its text names"
+    ]

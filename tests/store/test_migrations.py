@@ -12,6 +12,7 @@ import pytest
 
 from quaid.errors import DiskFull, MigrationFailed
 from quaid.store import imports, migrations, pages, settings, sidecars, upkeep
+from quaid.store.creating import add_default_collection, schema
 from quaid.store.db import Database
 from quaid.store.step_5_to_6 import identity
 
@@ -248,3 +249,64 @@ def test_a_migration_that_is_killed_can_be_done_again(
     with Database.open(v5, NOW) as db:
         assert upkeep.validate(db) == []
         assert db.one("SELECT count(*) FROM pages") == (4,)
+
+
+@pytest.fixture
+def v6(tmp_path: Path) -> str:
+    """A memory of schema 6 with rows that schema 7 keeps otherwise."""
+    path = str(tmp_path / "v6.db")
+    connection = apsw.Connection(path)
+    connection.pragma("foreign_keys", True)
+    connection.execute(schema("schema_6.sql"))
+    add_default_collection(connection, NOW)
+    page = (
+        "INSERT INTO pages (id, slug, uuid, type, title, created_at, updated_at, truth_updated_at,"
+        " timeline_updated_at, frontmatter, compiled_truth) VALUES (?, ?, ?, 'person', ?, '', '', '', '', '{}', ?)"
+    )
+    connection.execute(page, (1, "people/ada", "u1", "Ada", "Knew [[people/babbage]]."))
+    connection.execute(page, (2, "people/babbage", "u2", "Babbage", ""))
+    connection.execute(
+        "INSERT INTO links (id, from_page_id, to_page_id, relationship, created_at) VALUES (7, 1, 2, 'knows', 'x');"
+        "INSERT INTO links (id, from_page_id, to_page_id, created_at) VALUES (9, 1, 2, 'x');"
+        "DELETE FROM links WHERE id = 9;"
+        "INSERT INTO assertions (id, page_id, subject, predicate, object, valid_until, created_at)"
+        " VALUES (3, 1, 'Ada Lovelace', 'lives_in', 'London', '1840-01-01', 'x');"
+        "INSERT INTO assertions (id, page_id, subject, predicate, object, supersedes_id, created_at)"
+        " VALUES (4, 1, 'ada', 'lives_in', 'Paris', 3, 'x');"
+        "INSERT INTO contradictions (page_id, type, fingerprint, description, detected_at)"
+        " VALUES (1, 'stale', 'f', 'old', 'x');"
+        "INSERT INTO knowledge_gaps (query_hash, times_seen, detected_at, last_seen_at) VALUES"
+        " ('a', 2, '1', '1'), ('a', 3, '2', '4'), ('b', 1, '3', '3');"
+        "INSERT INTO knowledge_gaps (query_hash, times_seen, detected_at, last_seen_at, resolved_at)"
+        " VALUES ('a', 1, '0', '0', '1')"
+    )
+    connection.close()
+    return path
+
+
+def test_a_memory_of_schema_6_has_the_shape_of_a_new_one(v6: str, tmp_path: Path) -> None:
+    with Database.open(v6, NOW) as old, Database.create(str(tmp_path / "new.db"), NOW) as new:
+        assert shape(old) == shape(new)
+        assert settings.get(old, "version") == "7"
+        assert upkeep.validate(old) == []
+
+
+def test_links_and_facts_of_schema_6_stay_and_texts_get_their_links(v6: str) -> None:
+    with Database.open(v6, NOW) as db:
+        assert db.rows("SELECT id, relationship, source_kind, target FROM links ORDER BY id") == [
+            (7, "knows", "programmatic", None),
+            (10, "mentions", "wiki_link", "people/babbage"),  # 9 was taken once
+        ]
+        assert db.rows("SELECT id, subject, subject_key, supersedes_id FROM assertions") == [
+            (3, "Ada Lovelace", "ada lovelace", None),
+            (4, "ada", "ada", 3),
+        ]
+        assert db.rows("SELECT fingerprint, resolution FROM contradictions") == [("f", "")]
+        assert db.rows("SELECT count(*) FROM page_names") == [(4,)]
+
+
+def test_the_same_question_of_schema_6_is_one_gap(v6: str) -> None:
+    with Database.open(v6, NOW) as db:
+        assert db.rows(
+            "SELECT query_hash, times_seen, detected_at, last_seen_at, resolved_at FROM knowledge_gaps ORDER BY id"
+        ) == [("a", 5, "1", "4", None), ("b", 1, "3", "3", None), ("a", 1, "0", "0", "1")]

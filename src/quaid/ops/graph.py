@@ -1,1 +1,169 @@
 """The neighbourhood of a page, and the way from one page to another."""
+
+from typing import Annotated, Literal, NamedTuple
+
+from quaid.brain import Brain
+from quaid.core import dates, graph
+from quaid.errors import InvalidArgument
+from quaid.ops import editing
+from quaid.ops.editing import Slug
+from quaid.ops.links import AsOf, Temporal
+from quaid.ops.register import Arg, op
+from quaid.store import links
+from quaid.store.links import Edge
+from quaid.store.words import PageHead, heads
+
+EDGES_FOR_A_NODE = 20
+"""A graph of so many nodes shows at most this many times as many links."""
+
+LONGEST_WAY = 12
+MOST_WALKED = 200_000
+"""Pages that the search for a way looks at before it gives up."""
+
+
+class Node(NamedTuple):
+    slug: str
+    title: str
+    type: str
+    collection: str
+    distance: int
+    path: tuple[str, ...]
+    """The slugs on the shortest way to it, from the centre on."""
+
+
+class Arrow(NamedTuple):
+    id: int
+    from_slug: str
+    to_slug: str
+    relationship: str
+    valid_from: str | None
+    valid_until: str | None
+
+
+class GraphRecord(NamedTuple):
+    slug: str
+    depth: int
+    temporal: str
+    as_of: str
+    nodes: tuple[Node, ...]
+    links: tuple[Arrow, ...]
+    complete: bool
+    """False: a limit was met, and there is more."""
+    form: str = "text"
+
+
+class PathRecord(NamedTuple):
+    from_slug: str
+    to_slug: str
+    found: bool
+    steps: tuple[Arrow, ...]
+    pages: tuple[str, ...]
+    complete: bool
+    """False: the search was given up; there may be a way."""
+
+    @property
+    def exit_status(self) -> int:
+        return 0 if self.found else 1
+
+
+@op(
+    "read",
+    core=True,
+    examples=(
+        "quaid graph people/alice --depth 2",
+        "quaid graph companies/acme --as-of 2024-03-01 --mermaid",
+        "quaid graph people/alice --dot > alice.dot",
+    ),
+)
+def graph_(
+    brain: Brain,
+    slug: Slug,
+    depth: Annotated[int, Arg("How many links away.", minimum=0, maximum=10)] = 2,
+    temporal: Temporal = "current",
+    limit: Annotated[int, Arg("How many pages at most.", minimum=1, maximum=10_000)] = 50,
+    as_of: AsOf = None,
+    dot: Annotated[bool, Arg("Print it for Graphviz.")] = False,
+    mermaid: Annotated[bool, Arg("Print it for Mermaid.")] = False,
+) -> GraphRecord:
+    """Show the pages around a page and how they are linked, the nearest first."""
+    if dot and mermaid:
+        raise InvalidArgument(name="mermaid", problem="is another form than --dot; choose one")
+    day, temporal = _day(brain, as_of, temporal)
+    with brain.db.reading():
+        centre = editing.require(brain, slug)
+        walk = graph.around(
+            centre.id,
+            lambda nodes, most: links.edges(brain.db, nodes, temporal, day, most),
+            depth=depth,
+            most_nodes=limit,
+            most_edges=limit * EDGES_FOR_A_NODE,
+        )
+        known = heads(brain.db, list(walk.reached))
+    nodes = tuple(_node(walk, known, reached) for reached in walk.reached.values() if reached.node in known)
+    arrows = tuple(_arrow(known, edge) for edge in walk.edges)
+    form = "dot" if dot else "mermaid" if mermaid else "text"
+    return GraphRecord(centre.slug, depth, temporal, day, nodes, arrows, walk.complete, form)
+
+
+@op("read", examples=("quaid path people/alice companies/acme",))
+def path(
+    brain: Brain,
+    from_: Annotated[str, Arg("The page to start from.", positional=True)],
+    to: Annotated[str, Arg("The page to reach.", positional=True)],
+    temporal: Temporal = "current",
+    as_of: AsOf = None,
+) -> PathRecord:
+    """Find the shortest connection between two pages. Exits 1 when there is none."""
+    day, temporal = _day(brain, as_of, temporal)
+    with brain.db.reading():
+        start, end = editing.require(brain, from_), editing.require(brain, to)
+        way = (
+            graph.Way((), True)
+            if start.id == end.id
+            else graph.between(
+                start.id,
+                end.id,
+                lambda nodes, most: links.edges(brain.db, nodes, temporal, day, most),
+                longest=LONGEST_WAY,
+                most_nodes=MOST_WALKED,
+                most_edges=MOST_WALKED,
+            )
+        )
+        edges = way.edges if way else ()
+        known = heads(brain.db, [start.id, *{node for edge in edges for node in (edge.from_id, edge.to_id)}])
+    if not edges:
+        same = start.id == end.id
+        gave_up = way is not None and not way.complete
+        return PathRecord(start.slug, end.slug, same, (), (start.slug,) if same else (), not gave_up)
+    pages, at = [start.slug], start.id
+    for edge in edges:
+        at = edge.to_id if edge.from_id == at else edge.from_id
+        pages.append(known[at].slug)
+    steps = tuple(_arrow(known, edge) for edge in edges)
+    return PathRecord(start.slug, end.slug, True, steps, tuple(pages), True)
+
+
+def _day(
+    brain: Brain, as_of: str | None, temporal: Literal["current", "historical", "all"]
+) -> tuple[str, Literal["current", "historical", "all"]]:
+    day = dates.check_date(as_of, "as_of") if as_of else brain.now()[:10]
+    return day, "current" if as_of and temporal == "all" else temporal
+
+
+def _node(walk: graph.Walk, known: dict[int, PageHead], reached: graph.Reached) -> Node:
+    head = known[reached.node]
+    way = [known[step.node].slug for step in graph.steps_to(walk, reached.node)]
+    start = known[next(iter(walk.reached))].slug
+    return Node(head.slug, head.title, head.type, head.collection, reached.distance, (start, *way))
+
+
+def _arrow(known: dict[int, PageHead], edge: graph.Edge) -> Arrow:
+    assert isinstance(edge, Edge)
+    return Arrow(
+        edge.id,
+        known[edge.from_id].slug,
+        known[edge.to_id].slug,
+        edge.relationship,
+        edge.valid_from,
+        edge.valid_until,
+    )

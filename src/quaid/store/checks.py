@@ -13,6 +13,7 @@ from quaid.core.chunk import Chunk, cut
 from quaid.core.page import Page
 from quaid.core.timeline import summary_hash
 from quaid.store import chunks, vectors, words
+from quaid.store import links as text_links
 from quaid.store.opening import APPLICATION_ID, SCHEMA_VERSION
 from quaid.store.rebuild import built_pages
 from quaid.store.upkeep import Violation
@@ -70,9 +71,15 @@ def links(connection: apsw.Connection) -> Found:
     for link, side in connection.execute(
         "SELECT l.id, 'from' FROM links l LEFT JOIN pages p ON p.id = l.from_page_id WHERE p.id IS NULL"
         " UNION ALL"
-        " SELECT l.id, 'to' FROM links l LEFT JOIN pages p ON p.id = l.to_page_id WHERE p.id IS NULL"
+        " SELECT l.id, 'to' FROM links l LEFT JOIN pages p ON p.id = l.to_page_id"
+        " WHERE p.id IS NULL AND l.to_page_id IS NOT NULL"
     ):
         yield f"link {link}", f"the page that it leads {side} is not there"
+    for page_id, page, _ in built_pages(connection):
+        if text_links.differ(connection, page_id, page):
+            yield f"page {page.slug}", "its links are not those of its text"
+    for link in text_links.misled(connection):
+        yield f"link {link}", "it does not lead to the page that its text names"
 
 
 def assertions(connection: apsw.Connection) -> Found:

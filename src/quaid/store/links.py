@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.core.links import Candidate, Reference, choose, references
-from quaid.errors import LinkFromText, LinkOverlaps, NotFound
+from quaid.errors import LinkFromText, LinkOverlaps, NotFound, TextSaysSo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -110,22 +110,46 @@ def _add_references(tx: "apsw.Connection", page_id: int, slug: str, new: list[Re
 
 def resettle(tx: "apsw.Connection", names: "Iterable[str]") -> None:
     """Let the links that name one of these lead to whatever is called so now."""
-    wanted = _as_json(names)
     rows = tx.execute(
         "SELECT l.id, l.target, l.target_key, l.to_page_id, p.slug, c.name FROM json_each(?) AS wanted"
         " CROSS JOIN links AS l ON l.target_key = wanted.value JOIN pages AS p ON p.id = l.from_page_id"
         " JOIN collections AS c ON c.id = p.collection_id",
-        (wanted,),
+        (_as_json(names),),
     ).fetchall()
-    if not rows:
-        return
+    if rows:
+        tx.executemany("UPDATE links SET to_page_id = ? WHERE id = ?", _elsewhere(tx, rows))
+
+
+def _elsewhere(tx: "apsw.Connection", rows: list[tuple[Any, ...]]) -> list[tuple[int | None, int]]:
+    """Which of these links must lead elsewhere, and where."""
     known = _candidates(tx, {row[2] for row in rows})
     changed = []
     for link, target, key, before, slug, collection in rows:
         found = choose(target, slug, collection, known.get(key, ()))
         if found != before:
             changed.append((found, link))
-    tx.executemany("UPDATE links SET to_page_id = ? WHERE id = ?", changed)
+    return changed
+
+
+def differ(tx: "apsw.Connection", page_id: int, page: "Page") -> bool:
+    """Whether the links that are there are not those that a page's text makes."""
+    rows = tx.execute(
+        "SELECT target, target_key, relationship, context, part, line, valid_from, valid_until FROM links"
+        " WHERE from_page_id = ? AND source_kind = 'wiki_link'",
+        (page_id,),
+    )
+    return set(rows) != {tuple(each) for each in references(page)}
+
+
+def misled(tx: "apsw.Connection") -> list[int]:
+    """Links out of texts that lead elsewhere than their text says. A page that is hidden may still be led to."""
+    rows = tx.execute(
+        "SELECT l.id, l.target, l.target_key, l.to_page_id, p.slug, c.name FROM links AS l"
+        " JOIN pages AS p ON p.id = l.from_page_id JOIN collections AS c ON c.id = p.collection_id"
+        " LEFT JOIN pages AS b ON b.id = l.to_page_id"
+        " WHERE l.source_kind = 'wiki_link' AND b.quarantined_at IS NULL"
+    ).fetchall()
+    return [link for _, link in _elsewhere(tx, rows)]
 
 
 def _candidates(tx: "apsw.Connection", keys: "Iterable[str]") -> dict[str, list[Candidate]]:
@@ -164,16 +188,7 @@ def add(
     now: str,
 ) -> int:
     """Add a link, unless the same relationship of the same pages holds at the same time already."""
-    # As in checks.links: an unknown beginning counts from the last day, no date at all from the end of time.
-    overlapping = tx.execute(
-        "WITH given (first, last) AS (SELECT coalesce(?1, ?2, '9999-12-31'), coalesce(?2, '~'))"
-        " SELECT id, source_kind FROM links, given WHERE from_page_id = ?3 AND to_page_id = ?4"
-        " AND relationship = ?5 AND coalesce(valid_from, valid_until, '9999-12-31') < given.last"
-        " AND given.first < coalesce(valid_until, '~') LIMIT 1",
-        (valid_from, valid_until, from_id, to_id, relationship),
-    ).fetchone()
-    if overlapping:
-        raise LinkOverlaps(id=overlapping[0], relationship=relationship)
+    _refuse_overlap(tx, from_id, to_id, relationship, valid_from, valid_until)
     tx.execute(
         "INSERT INTO links (from_page_id, to_page_id, relationship, context, valid_from, valid_until,"
         " created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -182,8 +197,32 @@ def add(
     return tx.last_insert_rowid()
 
 
+def _refuse_overlap(
+    tx: "apsw.Connection",
+    from_id: int,
+    to_id: int,
+    relationship: str,
+    valid_from: str | None,
+    valid_until: str | None,
+    besides: int = 0,
+) -> None:
+    # As in checks.links: an unknown beginning counts from the last day, no date at all from the end of time.
+    found = tx.execute(
+        "WITH given (first, last) AS (SELECT coalesce(?1, ?2, '9999-12-31'), coalesce(?2, '~'))"
+        " SELECT id, source_kind FROM links, given WHERE from_page_id = ?3 AND to_page_id = ?4"
+        " AND relationship = ?5 AND id <> ?6 AND coalesce(valid_from, valid_until, '9999-12-31') < given.last"
+        " AND given.first < coalesce(valid_until, '~') ORDER BY source_kind LIMIT 1",
+        (valid_from, valid_until, from_id, to_id, relationship, besides),
+    ).fetchone()
+    if found:
+        kind = TextSaysSo if found[1] == FROM_TEXT else LinkOverlaps
+        raise kind(id=found[0], relationship=relationship)
+
+
 def close(tx: "apsw.Connection", link: Link, valid_until: str) -> None:
     """Say from which day on a link does not hold any more."""
+    ends = _one(tx, "SELECT from_page_id, to_page_id FROM links WHERE id = ?", (link.id,))
+    _refuse_overlap(tx, *ends, link.relationship, link.valid_from, valid_until, besides=link.id)
     tx.execute("UPDATE links SET valid_until = ? WHERE id = ?", (valid_until, link.id))
 
 

@@ -1,0 +1,42 @@
+"""How text for people is set: counts, tables, sizes, lines that fit. Knows no record."""
+
+from collections.abc import Iterable, Sequence
+
+WIDTH = 78
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as their widest cell; the last one runs free."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    return "\n".join(
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
+        for row in rows
+    )
+
+
+def wrap(text: str) -> Iterable[str]:
+    line = ""
+    for word in text.split():
+        if line and len(line) + 1 + len(word) > WIDTH:
+            yield line
+            line = ""
+        line = f"{line} {word}" if line else word
+    if line:
+        yield line
+
+
+def cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def size(number: int) -> str:
+    left = float(number)
+    for unit in ("bytes", "KB", "MB"):
+        if left < 1000:
+            return f"{left:.0f} {unit}" if unit == "bytes" else f"{left:.1f} {unit}"
+        left /= 1000
+    return f"{left:.2f} GB"

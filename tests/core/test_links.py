@@ -1,0 +1,154 @@
+"""Which links a text holds, and which page a link means."""
+
+import time
+
+import pytest
+
+from quaid.core.links import Candidate, choose, references
+from quaid.core.page import build
+
+
+def targets(
+    truth: str, timeline: str = "", slug: str = "people/alice", **front: object
+) -> list[tuple[str, str]]:
+    return [(each.target, each.relationship) for each in references(build(slug, front, truth, timeline))]
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("[[people/bob]]", "people/bob"),
+        ("[[people/bob|Bob the builder]]", "people/bob"),
+        ("[[Bob Builder]]", "Bob Builder"),
+        ("[[Bob#Early years|then]]", "Bob"),
+        ("[[Bob^block]]", "Bob"),
+        ("![[Bob]]", "Bob"),
+        ("[[bob.md]]", "bob"),
+        ("| a | [[Bob\\|B]] |", "Bob"),
+        ("[[work::people/bob]]", "work::people/bob"),
+        ("[Bob](bob.md)", "/people/bob"),
+        ("[Bob](./bob.md#early)", "/people/bob"),
+        ("[Acme](../companies/Acme%20Ltd.md)", "/companies/acme-ltd"),
+        ("[Acme](<../companies/Acme Ltd.md>)", "/companies/acme-ltd"),
+        ('[Acme](../companies/acme.md "The firm")', "/companies/acme"),
+        ("[Root](/companies/acme.md)", "/companies/acme"),
+        ("[Org](../notes/x.org)", "/notes/x"),
+        ("[![logo](l.png)](../companies/acme.md)", "/companies/acme"),
+        ("[[日本]]", "日本"),
+    ],
+)
+def test_a_link_names_its_target(text: str, target: str) -> None:
+    assert targets(f"See {text} there.") == [(target, "mentions")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[Bob](https://example.com/bob.md)",
+        "[Bob](//example.com/bob.md)",
+        "[Bob](mailto:bob@example.md)",
+        "[pic](bob.png)",
+        "![[bob.png]]",
+        "[[#Heading]]",
+        "[[]]",
+        "[[ ]]",
+        "[[--]]",
+        "[out](../../../etc/passwd.md)",
+        "`[[bob]]` and ``a ` [[bob]]``",
+        "```\n[[bob]]\n```",
+        "~~~\n[[bob]]",
+        "[[a\nb]]",
+        "\\[not a link\\](x)",
+    ],
+)
+def test_what_is_no_link_to_a_page_is_left_alone(text: str) -> None:
+    assert targets(text) == []
+
+
+def test_a_backtick_that_is_never_closed_hides_nothing() -> None:
+    assert targets("A ` alone.\n\nThen [[bob]] and ` again.") == [("bob", "mentions")]
+
+
+def test_the_same_target_twice_is_one_link_at_its_first_place() -> None:
+    found = references(
+        build("a", {}, "x\n\n- [ ] Ask [[bob]] first.\n\n[[Bob]]", "- **2024-01-01** | x — [[bob]]")
+    )
+    assert [(each.target, each.line, each.part, each.context) for each in found] == [
+        ("bob", 3, "truth", "Ask bob first.")
+    ]
+
+
+def test_a_link_in_the_timeline_knows_its_line_there() -> None:
+    found = references(build("a", {}, "x", "- **2024-01-01** | x — y\n- **2024-01-02** | x — [[bob]]"))
+    assert [(each.part, each.line) for each in found] == [("timeline", 2)]
+
+
+def test_front_matter_lists_links_with_relationship_and_time() -> None:
+    links = [
+        {
+            "to": "companies/acme",
+            "relationship": "Works at",
+            "valid_from": "2024-01-15",
+            "context": "As **CTO**",
+        },
+        {"target": "[[people/bob|B]]", "type": "knows", "valid_until": "2025"},
+        "people/carol.md",
+    ]
+    found = references(build("a", {"links": links}, "", ""))
+    assert [each[:2] + each[2:4] + each[6:] for each in found] == [
+        ("companies/acme", "companies acme", "works_at", "As CTO", "2024-01-15", None),
+        ("people/bob", "people bob", "knows", "", None, "2025-01-01"),
+        ("people/carol", "people carol", "related", "", None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "links", [None, 7, "", {}, [None], [{}], [{"to": 5}], [{"to": "--"}], [[["x"]]], {"to": ["x"]}]
+)
+def test_odd_front_matter_makes_no_link(links: object) -> None:
+    assert targets("", links=links) == []
+
+
+def test_a_span_that_runs_backwards_loses_its_days() -> None:
+    odd = {"to": "b", "valid_from": "2025-01-01", "valid_until": "2024-01-01"}
+    assert [each[6:] for each in references(build("a", {"links": [odd]}, "", ""))] == [(None, None)]
+
+
+@pytest.mark.parametrize(
+    "text", ["[[" * 200_000, "[a](" * 200_000, "`" * 300_001 + "[[x]]", "`a" * 200_000 + "[[x]]"]
+)
+def test_hostile_text_takes_no_time(text: str) -> None:
+    page = build("a", {}, "", "")._replace(truth=text)
+    started = time.process_time()
+    references(page)
+    assert time.process_time() - started < 2
+
+
+def at(page_id: int, slug: str, kind: str = "name", collection: str = "default", *former: str) -> Candidate:
+    return Candidate(page_id, collection, slug, kind, former)
+
+
+@pytest.mark.parametrize(
+    ("target", "candidates", "page"),
+    [
+        ("people/bob", [at(1, "people/bob", "slug")], 1),
+        ("bob", [at(1, "people/bob")], 1),
+        ("bob", [at(1, "pets/bob"), at(2, "people/bob")], 2),  # the neighbour in the same folder
+        ("bob", [at(1, "pets/bob"), at(2, "work/bob")], None),
+        ("bob", [at(1, "bob", "slug"), at(2, "work/bob")], 1),
+        ("Bobby", [at(1, "people/bob", "alias"), at(2, "people/robert", "title")], 1),
+        ("Bobby", [at(1, "people/bob", "alias"), at(2, "people/robert", "alias")], None),
+        ("Bobby", [at(2, "people/robert", "title")], 2),
+        ("/people/bob", [at(1, "people-bob", "slug")], None),
+        ("/people/bob", [at(1, "people/robert", "alias", "default", "people/bob")], 1),
+        ("bob", [at(1, "bob", "slug", "work"), at(2, "x/bob")], 2),  # its own collection first
+        ("work::bob", [at(1, "bob", "slug", "work"), at(2, "bob", "slug")], 1),
+        ("work::bob", [at(2, "bob", "slug")], None),
+        ("bob", [at(1, "a/bob", "name", "work")], 1),
+        ("bob", [], None),
+    ],
+)
+def test_a_link_leads_to_the_page_that_fits_best(
+    target: str, candidates: list[Candidate], page: int | None
+) -> None:
+    assert choose(target, "people/alice", "default", candidates) == page

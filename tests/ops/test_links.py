@@ -1,0 +1,161 @@
+"""Links and graphs through the gate, as every surface calls them."""
+
+import pytest
+
+from quaid.brain import Brain
+from quaid.errors import (
+    InvalidArgument,
+    InvalidDate,
+    LinkFromText,
+    NotFound,
+    PageNotFound,
+    QuaidError,
+    VersionConflict,
+)
+from quaid.ops import gate
+from quaid.ops.plain import plain
+from quaid.ops.register import Scope
+
+
+def call(brain: Brain, tool: str, scope: Scope = "owner", **arguments: object) -> dict[str, object]:
+    record = gate.call(brain, gate.tool(f"memory_{tool}"), arguments, scope)
+    answer: dict[str, object] = plain(record)
+    return answer
+
+
+@pytest.fixture
+def town(brain: Brain) -> Brain:
+    """Alice knows Bob, who works at Acme; Carol stands alone."""
+    for slug, text in (
+        ("people/alice", "# Alice\n\nA friend of [[Bob]]."),
+        ("people/bob", "# Bob"),
+        ("people/carol", "# Carol"),
+        ("companies/acme", "# Acme"),
+    ):
+        call(brain, "put", slug=slug, content=text)
+    return brain
+
+
+def link(town: Brain, **other: object) -> dict[str, object]:
+    given: dict[str, object] = {
+        "from": "people/bob",
+        "to": "companies/acme",
+        "relationship": "works at",
+        **other,
+    }
+    return call(town, "link", **given)
+
+
+def test_a_link_is_made_closed_and_removed_with_the_version_rising(town: Brain) -> None:
+    made = link(town, valid_from="2024-01-15", context="  As\n smith. ")
+    assert made["version"] == 2
+    assert made["link"] == {
+        "id": 2,
+        "from_slug": "people/bob",
+        "to_slug": "companies/acme",
+        "relationship": "works_at",
+        "valid_from": "2024-01-15",
+        "valid_until": None,
+        "context": "As smith.",
+        "source_kind": "programmatic",
+        "resolved": True,
+        "from_collection": "default",
+        "to_collection": "default",
+        "part": None,
+        "line": None,
+        "created_at": made["link"]["created_at"],  # type: ignore[index]
+    }
+    closed = call(town, "link_close", link_id=2, valid_until="2025-03-01")
+    assert (closed["version"], closed["link"]["valid_until"]) == (3, "2025-03-01")  # type: ignore[index]
+    assert call(town, "backlinks", slug="companies/acme")["links"] == []
+    assert call(town, "backlinks", slug="companies/acme", as_of="2025-02-28")["total"] == 1
+    removed = call(town, "unlink", **{"from": "people/bob", "to": "companies/acme"})
+    assert (removed["version"], len(removed["removed"])) == (4, 1)  # type: ignore[arg-type]
+
+
+def test_an_agent_must_name_the_version_that_it_read(town: Brain) -> None:
+    given = {"from": "people/bob", "to": "people/carol"}
+    with pytest.raises(InvalidArgument, match="page_version: is required"):
+        call(town, "link", "write", **given)
+    with pytest.raises(VersionConflict, match="at version 1, not 7"):
+        call(town, "link", "write", **given, page_version=7)
+    assert call(town, "link", "write", **given, page_version=1)["version"] == 2
+    with pytest.raises(VersionConflict):
+        call(town, "link_close", "write", link_id=2, valid_until="2026-01-01", page_version=1)
+    with pytest.raises(VersionConflict):
+        call(town, "unlink", "write", **given, page_version=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"to": "people/bob"}, InvalidArgument),
+        ({"to": "people/nobody"}, PageNotFound),
+        ({"relationship": " - "}, InvalidArgument),
+        ({"valid_from": "yesterday"}, InvalidDate),
+        ({"valid_from": "2024-02-30"}, InvalidDate),
+        ({"valid_from": "2024-02-01", "valid_until": "2024-01-01"}, InvalidArgument),
+        ({"context": "a\0b"}, InvalidArgument),
+    ],
+)
+def test_a_wrong_link_is_refused_and_nothing_changes(
+    town: Brain, given: dict[str, object], error: type[QuaidError]
+) -> None:
+    with pytest.raises(error):
+        link(town, **given)
+    assert call(town, "get", slug="people/bob")["version"] == 1
+
+
+def test_a_link_cannot_end_before_it_began(town: Brain) -> None:
+    link(town, valid_from="2024-01-15")
+    with pytest.raises(InvalidArgument, match="before the link began, on 2024-01-15"):
+        call(town, "link_close", link_id=2, valid_until="2024-01-14")
+    assert call(town, "get", slug="people/bob")["version"] == 2
+
+
+def test_links_of_a_text_are_changed_in_the_text(town: Brain) -> None:
+    with pytest.raises(LinkFromText, match="text of people/alice"):
+        call(town, "link_close", link_id=1, valid_until="2026-01-01")
+    with pytest.raises(LinkFromText):
+        call(town, "unlink", **{"from": "people/alice", "to": "people/bob"})
+    with pytest.raises(NotFound, match="no owns link from people/bob to people/carol"):
+        call(town, "unlink", **{"from": "people/bob", "to": "people/carol", "relationship": "owns"})
+
+
+def test_unlink_says_which_links_of_the_text_stay(town: Brain) -> None:
+    call(town, "link", **{"from": "people/alice", "to": "people/bob", "relationship": "knows"})
+    removed = call(town, "unlink", **{"from": "people/alice", "to": "people/bob"})
+    assert [each["relationship"] for each in removed["removed"]] == ["knows"]  # type: ignore[attr-defined]
+    assert [each["relationship"] for each in removed["from_text"]] == ["mentions"]  # type: ignore[attr-defined]
+
+
+def test_a_graph_holds_pages_links_and_ways(town: Brain) -> None:
+    link(town, valid_from="2024-01-15")
+    found = call(town, "graph", slug="people/alice")
+    assert [(node["slug"], node["distance"], node["path"]) for node in found["nodes"]] == [  # type: ignore[attr-defined]
+        ("people/alice", 0, ["people/alice"]),
+        ("people/bob", 1, ["people/alice", "people/bob"]),
+        ("companies/acme", 2, ["people/alice", "people/bob", "companies/acme"]),
+    ]
+    assert [each["relationship"] for each in found["links"]] == ["mentions", "works_at"]  # type: ignore[attr-defined]
+    assert found["complete"] is True
+    before = call(town, "graph", slug="people/alice", as_of="2024-01-14")
+    assert [node["slug"] for node in before["nodes"]] == ["people/alice", "people/bob"]  # type: ignore[attr-defined]
+    small = call(town, "graph", slug="people/alice", limit=2)
+    assert (len(small["nodes"]), small["complete"]) == (2, False)  # type: ignore[arg-type]
+
+
+def test_a_path_is_found_and_its_absence_told(town: Brain) -> None:
+    link(town)
+    found = call(town, "path", **{"from": "people/alice", "to": "companies/acme"})
+    assert found["pages"] == ["people/alice", "people/bob", "companies/acme"]
+    lost = call(town, "path", **{"from": "people/alice", "to": "people/carol"})
+    assert (lost["found"], lost["steps"], lost["complete"]) == (False, [], True)
+    here = call(town, "path", **{"from": "people/alice", "to": "people/alice"})
+    assert (here["found"], here["pages"]) == (True, ["people/alice"])
+
+
+def test_links_to_a_quarantined_page_are_not_shown(town: Brain) -> None:
+    town.db.write(lambda tx: tx.execute("UPDATE pages SET quarantined_at = 'x' WHERE slug = 'people/bob'"))
+    assert call(town, "graph", slug="people/alice")["links"] == []
+    assert call(town, "links", slug="people/alice")["links"][0]["resolved"] is False  # type: ignore[index]
