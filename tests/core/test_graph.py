@@ -20,8 +20,17 @@ def touching(pairs: list[tuple[int, int]]) -> Callable[[list[int], int], list[E]
     return lambda nodes, most: [e for e in edges if e.from_id in nodes or e.to_id in nodes][:most]
 
 
+def around(start: int, pairs: list[tuple[int, int]], **limits: int) -> graph.Walk:
+    edges = [E(place, *pair) for place, pair in enumerate(pairs)]
+
+    def among(nodes: list[int], most: int) -> list[E]:
+        return [e for e in edges if e.from_id in nodes and e.to_id in nodes][:most]
+
+    return graph.around(start, touching(pairs), among, **limits)
+
+
 def test_the_nearest_come_first_with_the_way_to_them() -> None:
-    walk = graph.around(1, touching([(1, 2), (3, 2), (3, 4), (9, 8)]), depth=2, most_nodes=9, most_edges=9)
+    walk = around(1, [(1, 2), (3, 2), (3, 4), (9, 8)], depth=2, most_nodes=9, most_edges=9)
     assert {node: each.distance for node, each in walk.reached.items()} == {1: 0, 2: 1, 3: 2}
     assert [step.node for step in graph.steps_to(walk, 3)] == [2, 3]
     assert walk.complete
@@ -29,20 +38,20 @@ def test_the_nearest_come_first_with_the_way_to_them() -> None:
 
 
 def test_links_between_the_outermost_pages_are_shown() -> None:
-    walk = graph.around(1, touching([(1, 2), (1, 3), (2, 3), (3, 4)]), depth=1, most_nodes=9, most_edges=9)
+    walk = around(1, [(1, 2), (1, 3), (2, 3), (3, 4)], depth=1, most_nodes=9, most_edges=9)
     assert [edge.id for edge in walk.edges] == [0, 1, 2]
 
 
 def test_a_cap_is_kept_and_told() -> None:
-    star = touching([(1, node) for node in range(2, 50)])
-    few = graph.around(1, star, depth=3, most_nodes=10, most_edges=200)
+    star = [(1, node) for node in range(2, 50)]
+    few = around(1, star, depth=3, most_nodes=10, most_edges=200)
     assert (len(few.reached), few.complete) == (10, False)
-    thin = graph.around(1, star, depth=3, most_nodes=100, most_edges=7)
+    thin = around(1, star, depth=3, most_nodes=100, most_edges=7)
     assert (len(thin.edges), thin.complete) == (7, False)
 
 
 def test_depth_nought_is_the_page_alone() -> None:
-    walk = graph.around(1, touching([(1, 2)]), depth=0, most_nodes=5, most_edges=5)
+    walk = around(1, [(1, 2)], depth=0, most_nodes=5, most_edges=5)
     assert (list(walk.reached), walk.edges) == ([1], [])
 
 
@@ -79,7 +88,7 @@ def test_a_search_that_is_given_up_says_so() -> None:
 def test_a_way_is_as_long_as_the_walk_says(pairs: list[tuple[int, int]], start: int, end: int) -> None:
     if start == end:
         return
-    walk = graph.around(start, touching(pairs), depth=12, most_nodes=100, most_edges=1000)
+    walk = around(start, pairs, depth=12, most_nodes=100, most_edges=1000)
     found = way(pairs, start, end)
     if end in walk.reached:
         assert found is not None

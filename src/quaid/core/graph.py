@@ -40,17 +40,17 @@ class Walk(NamedTuple):
     """False: a cap was met, and there is more."""
 
 
-def around(start: int, touching: Touching, *, depth: int, most_nodes: int, most_edges: int) -> Walk:
-    """Everything within `depth` steps of a node, the nearest first."""
+def around(
+    start: int, touching: Touching, among: Touching, *, depth: int, most_nodes: int, most_edges: int
+) -> Walk:
+    """Everything within `depth` steps of a node, the nearest first. `among` finds the edges between nodes."""
     reached = {start: Reached(start, 0, None, None)}
-    edges: dict[int, Edge] = {}
     ring, complete = [start], True
     for distance in range(1, depth + 1):
         found = list(touching(ring, most_edges + 1))
         complete = complete and len(found) <= most_edges
         outer: list[int] = []
         for edge in found[:most_edges]:
-            edges[edge.id] = edge
             for node, before in ((edge.to_id, edge.from_id), (edge.from_id, edge.to_id)):
                 if node in reached or before not in reached or reached[before].distance == distance:
                     continue
@@ -62,16 +62,8 @@ def around(start: int, touching: Touching, *, depth: int, most_nodes: int, most_
         ring = outer
         if not ring:
             break
-    inside = [edge for edge in edges.values() if edge.from_id in reached and edge.to_id in reached]
-    if ring:  # edges between the outermost nodes
-        known = {edge.id for edge in inside}
-        last = touching(ring, most_edges + 1)
-        inside += [
-            edge
-            for edge in last
-            if edge.id not in known and edge.from_id in reached and edge.to_id in reached
-        ]
-    return Walk(reached, inside[:most_edges], complete and len(inside) <= most_edges)
+    edges = list(among(list(reached), most_edges + 1)) if depth else []
+    return Walk(reached, edges[:most_edges], complete and len(edges) <= most_edges)
 
 
 def steps_to(walk: Walk, node: int) -> list[Reached]:

@@ -94,6 +94,7 @@ def graph_(
         walk = graph.around(
             centre.id,
             lambda nodes, most: links.edges(brain.db, nodes, temporal, day, most),
+            lambda nodes, most: links.edges_among(brain.db, nodes, temporal, day, most),
             depth=depth,
             most_nodes=limit,
             most_edges=limit * EDGES_FOR_A_NODE,
