@@ -1,5 +1,7 @@
 """Links and graphs through the gate, as every surface calls them."""
 
+from typing import Any
+
 import pytest
 
 from quaid.brain import Brain
@@ -17,10 +19,14 @@ from quaid.ops.plain import plain
 from quaid.ops.register import Scope
 
 
-def call(brain: Brain, tool: str, scope: Scope = "owner", **arguments: object) -> dict[str, object]:
+def call(brain: Brain, tool: str, scope: Scope = "owner", **arguments: Any) -> dict[str, Any]:
     record = gate.call(brain, gate.tool(f"memory_{tool}"), arguments, scope)
-    answer: dict[str, object] = plain(record)
+    answer: dict[str, Any] = plain(record)
     return answer
+
+
+def ends(start: str, end: str, **other: Any) -> dict[str, Any]:
+    return {"from": start, "to": end, **other}
 
 
 @pytest.fixture
@@ -36,8 +42,8 @@ def town(brain: Brain) -> Brain:
     return brain
 
 
-def link(town: Brain, **other: object) -> dict[str, object]:
-    given: dict[str, object] = {
+def link(town: Brain, **other: Any) -> dict[str, Any]:
+    given: dict[str, Any] = {
         "from": "people/bob",
         "to": "companies/acme",
         "relationship": "works at",
@@ -63,18 +69,18 @@ def test_a_link_is_made_closed_and_removed_with_the_version_rising(town: Brain) 
         "to_collection": "default",
         "part": None,
         "line": None,
-        "created_at": made["link"]["created_at"],  # type: ignore[index]
+        "created_at": made["link"]["created_at"],
     }
     closed = call(town, "link_close", link_id=2, valid_until="2025-03-01")
-    assert (closed["version"], closed["link"]["valid_until"]) == (3, "2025-03-01")  # type: ignore[index]
+    assert (closed["version"], closed["link"]["valid_until"]) == (3, "2025-03-01")
     assert call(town, "backlinks", slug="companies/acme")["links"] == []
     assert call(town, "backlinks", slug="companies/acme", as_of="2025-02-28")["total"] == 1
-    removed = call(town, "unlink", **{"from": "people/bob", "to": "companies/acme"})
-    assert (removed["version"], len(removed["removed"])) == (4, 1)  # type: ignore[arg-type]
+    removed = call(town, "unlink", **ends("people/bob", "companies/acme"))
+    assert (removed["version"], len(removed["removed"])) == (4, 1)
 
 
 def test_an_agent_must_name_the_version_that_it_read(town: Brain) -> None:
-    given = {"from": "people/bob", "to": "people/carol"}
+    given: dict[str, Any] = {"from": "people/bob", "to": "people/carol"}
     with pytest.raises(InvalidArgument, match="page_version: is required"):
         call(town, "link", "write", **given)
     with pytest.raises(VersionConflict, match="at version 1, not 7"):
@@ -117,45 +123,45 @@ def test_links_of_a_text_are_changed_in_the_text(town: Brain) -> None:
     with pytest.raises(LinkFromText, match="text of people/alice"):
         call(town, "link_close", link_id=1, valid_until="2026-01-01")
     with pytest.raises(LinkFromText):
-        call(town, "unlink", **{"from": "people/alice", "to": "people/bob"})
+        call(town, "unlink", **ends("people/alice", "people/bob"))
     with pytest.raises(NotFound, match="no owns link from people/bob to people/carol"):
-        call(town, "unlink", **{"from": "people/bob", "to": "people/carol", "relationship": "owns"})
+        call(town, "unlink", **ends("people/bob", "people/carol", relationship="owns"))
 
 
 def test_unlink_says_which_links_of_the_text_stay(town: Brain) -> None:
-    call(town, "link", **{"from": "people/alice", "to": "people/bob", "relationship": "knows"})
-    removed = call(town, "unlink", **{"from": "people/alice", "to": "people/bob"})
-    assert [each["relationship"] for each in removed["removed"]] == ["knows"]  # type: ignore[attr-defined]
-    assert [each["relationship"] for each in removed["from_text"]] == ["mentions"]  # type: ignore[attr-defined]
+    call(town, "link", **ends("people/alice", "people/bob", relationship="knows"))
+    removed = call(town, "unlink", **ends("people/alice", "people/bob"))
+    assert [each["relationship"] for each in removed["removed"]] == ["knows"]
+    assert [each["relationship"] for each in removed["from_text"]] == ["mentions"]
 
 
 def test_a_graph_holds_pages_links_and_ways(town: Brain) -> None:
     link(town, valid_from="2024-01-15")
     found = call(town, "graph", slug="people/alice")
-    assert [(node["slug"], node["distance"], node["path"]) for node in found["nodes"]] == [  # type: ignore[attr-defined]
+    assert [(node["slug"], node["distance"], node["path"]) for node in found["nodes"]] == [
         ("people/alice", 0, ["people/alice"]),
         ("people/bob", 1, ["people/alice", "people/bob"]),
         ("companies/acme", 2, ["people/alice", "people/bob", "companies/acme"]),
     ]
-    assert [each["relationship"] for each in found["links"]] == ["mentions", "works_at"]  # type: ignore[attr-defined]
+    assert [each["relationship"] for each in found["links"]] == ["mentions", "works_at"]
     assert found["complete"] is True
     before = call(town, "graph", slug="people/alice", as_of="2024-01-14")
-    assert [node["slug"] for node in before["nodes"]] == ["people/alice", "people/bob"]  # type: ignore[attr-defined]
+    assert [node["slug"] for node in before["nodes"]] == ["people/alice", "people/bob"]
     small = call(town, "graph", slug="people/alice", limit=2)
-    assert (len(small["nodes"]), small["complete"]) == (2, False)  # type: ignore[arg-type]
+    assert (len(small["nodes"]), small["complete"]) == (2, False)
 
 
 def test_a_path_is_found_and_its_absence_told(town: Brain) -> None:
     link(town)
-    found = call(town, "path", **{"from": "people/alice", "to": "companies/acme"})
+    found = call(town, "path", **ends("people/alice", "companies/acme"))
     assert found["pages"] == ["people/alice", "people/bob", "companies/acme"]
-    lost = call(town, "path", **{"from": "people/alice", "to": "people/carol"})
+    lost = call(town, "path", **ends("people/alice", "people/carol"))
     assert (lost["found"], lost["steps"], lost["complete"]) == (False, [], True)
-    here = call(town, "path", **{"from": "people/alice", "to": "people/alice"})
+    here = call(town, "path", **ends("people/alice", "people/alice"))
     assert (here["found"], here["pages"]) == (True, ["people/alice"])
 
 
 def test_links_to_a_quarantined_page_are_not_shown(town: Brain) -> None:
     town.db.write(lambda tx: tx.execute("UPDATE pages SET quarantined_at = 'x' WHERE slug = 'people/bob'"))
     assert call(town, "graph", slug="people/alice")["links"] == []
-    assert call(town, "links", slug="people/alice")["links"][0]["resolved"] is False  # type: ignore[index]
+    assert call(town, "links", slug="people/alice")["links"][0]["resolved"] is False

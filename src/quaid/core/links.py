@@ -72,6 +72,7 @@ def _in_text(page: "Page", text: str, part: str) -> list[Reference]:
         links = sorted([*links, *_path_links(page.slug, text)])
     code = _code(text) if links and ("`" in text or "~~~" in text) else []
     found = []
+    contexts: dict[tuple[int, int], str] = {}  # several links often stand in one line
     line = 1
     counted = passed = hidden = 0
     for start, end, target in links:
@@ -82,7 +83,10 @@ def _in_text(page: "Page", text: str, part: str) -> list[Reference]:
             continue
         line += text.count("\n", counted, start)
         counted = start
-        found.append(Reference(target, key_of(target), MENTIONS, _context(text, start, end), part, line))
+        around = _around(text, start, end)
+        if around not in contexts:
+            contexts[around] = _shown(_BULLET.sub("", text[slice(*around)], count=1))
+        found.append(Reference(target, key_of(target), MENTIONS, contexts[around], part, line))
     return found
 
 
@@ -147,12 +151,14 @@ def _code(text: str) -> list[tuple[int, int]]:
     return sorted(spans)
 
 
-def _context(text: str, start: int, end: int) -> str:
-    """The line around a link, as plain text."""
-    first = max(text.rfind("\n", 0, start) + 1, start - LONGEST_CONTEXT)
+def _around(text: str, start: int, end: int) -> tuple[int, int]:
+    """The line around a link; of a long one, what is near."""
+    first = text.rfind("\n", 0, start) + 1
     last = text.find("\n", end)
-    last = min(len(text) if last < 0 else last, end + LONGEST_CONTEXT)
-    return _shown(_BULLET.sub("", text[first:last], count=1))
+    last = len(text) if last < 0 else last
+    if last - first > 2 * LONGEST_CONTEXT:
+        return max(first, start - LONGEST_CONTEXT), min(last, end + LONGEST_CONTEXT)
+    return first, last
 
 
 def _shown(text: str) -> str:

@@ -221,8 +221,8 @@ def _refuse_overlap(
 
 def close(tx: "apsw.Connection", link: Link, valid_until: str) -> None:
     """Say from which day on a link does not hold any more."""
-    ends = _one(tx, "SELECT from_page_id, to_page_id FROM links WHERE id = ?", (link.id,))
-    _refuse_overlap(tx, *ends, link.relationship, link.valid_from, valid_until, besides=link.id)
+    start, end = _one(tx, "SELECT from_page_id, to_page_id FROM links WHERE id = ?", (link.id,))
+    _refuse_overlap(tx, start, end, link.relationship, link.valid_from, valid_until, besides=link.id)
     tx.execute("UPDATE links SET valid_until = ? WHERE id = ?", (valid_until, link.id))
 
 
@@ -332,7 +332,7 @@ def redirect(tx: "apsw.Connection", collection_id: int, slug: str, page_id: int,
 
 
 def _one(tx: "apsw.Connection", sql: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    row = tx.execute(sql, values).fetchone()
+    row: tuple[Any, ...] | None = tx.execute(sql, values).fetchone()
     assert row is not None
     return row
 
