@@ -89,6 +89,32 @@ def parse(text: str) -> Document:
     return Document(frontmatter, _strip_blank_lines(truth), _strip_blank_lines(timeline), problem)
 
 
+class Places(NamedTuple):
+    """In which lines the parts of a text stand, counted from 0."""
+
+    fence: str
+    """What encloses the front matter; nothing where there is none."""
+    front: tuple[int, int] | None
+    """The lines between the fences."""
+    body: int
+    divider: int | None
+
+
+def places(text: str) -> Places:
+    """Where `parse` finds the parts of a text whose line ends are LF."""
+    text = text.removeprefix(_BOM)
+    body = _split_front_matter(text)[2]
+    closing = text.count("\n", 0, len(text) - len(body))  # the line of the closing fence
+    opening = _OPENING.match(text) if len(body) < len(text) else None
+    divider = _find_divider(body)
+    return Places(
+        opening[2] if opening else "",
+        (text.count("\n", 0, opening.end()), closing) if opening else None,
+        closing + 1 if opening else 0,
+        None if divider is None else closing + body.count("\n", 0, divider.start()),
+    )
+
+
 def _split_front_matter(text: str) -> tuple[dict[str, Any], str | None, str]:
     """Front matter, what is wrong with it, and the body.
 

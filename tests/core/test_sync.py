@@ -1,0 +1,127 @@
+"""What a folder and its index must do to agree."""
+
+import pytest
+
+from quaid.core.sync import Changed, File, Known, Moved, Read, Stat, may_remove, plan, sort_out
+
+LONG_AGO, NOW = 1_000_000_000_000_000_000, 1_700_000_000_000_000_000
+
+
+def stat(size: int = 1, when: int = LONG_AGO) -> Stat:
+    return Stat(size, when, when, 7)
+
+
+def file(path: str, **other: int) -> File:
+    return File(path, path.casefold(), stat(**other))
+
+
+def known(path: str, content: str = "h", uuid: str | None = None, seen: int = NOW, **other: int) -> Known:
+    return Known(path, path.casefold(), stat(**other), content, seen, 1, uuid)
+
+
+def read(path: str, content: str = "h", uuid: str | None = None) -> Read:
+    return Read(file(path), content, uuid)
+
+
+def test_a_file_with_the_same_stat_is_not_read() -> None:
+    found = sort_out([file("a"), file("b", size=2), file("c")], [known("a"), known("b"), known("d")])
+    assert [each.path for each in found.unchanged] == ["a"]
+    assert [each.path for each in found.to_read] == ["b", "c"]
+    assert [each.path for each in found.missing] == ["d"]
+
+
+def test_a_file_that_changed_just_before_it_was_seen_is_read_again() -> None:
+    found = sort_out([file("a", when=NOW)], [known("a", seen=NOW + 1, when=NOW)])
+    assert [each.path for each in found.to_read] == ["a"]
+
+
+def test_a_change_of_case_only_is_read_and_is_not_missing() -> None:
+    found = sort_out([file("Note")], [known("note")])
+    assert (found.to_read, found.missing) == ([file("Note")], [])
+    done = plan([read("Note")], [known("note")], [])
+    assert done.touched == [Changed(known("note"), read("Note"))]
+
+
+def test_same_bytes_are_only_touched_and_others_changed() -> None:
+    done = plan([read("a"), read("b", "new")], [known("a"), known("b")], [])
+    assert done.touched == [Changed(known("a"), read("a"))]
+    assert done.changed == [Changed(known("b"), read("b", "new"))]
+
+
+def test_a_file_without_a_page_is_tried_again() -> None:
+    broken = known("a")._replace(has_problem=True, page_id=None)
+    assert plan([read("a")], [broken], []).changed == [Changed(broken, read("a"))]
+
+
+def test_an_id_carries_a_page_to_its_new_path_and_new_words() -> None:
+    old = known("a", "h", "u1")
+    done = plan([read("b", "other", "u1")], [old], [old])
+    assert done.moved == [Moved(old, read("b", "other", "u1"))]
+    assert (done.new, done.gone) == ([], [])
+
+
+def test_a_copy_with_the_same_id_is_a_new_page_while_the_original_is_there() -> None:
+    done = plan([read("copy", "h", "u1")], [known("a", "h", "u1")], [])
+    assert (done.new, done.moved) == ([read("copy", "h", "u1")], [])
+
+
+def test_two_files_with_the_id_of_a_missing_one_follow_neither() -> None:
+    old = known("a", "h", "u1")
+    done = plan([read("b", "x", "u1"), read("c", "y", "u1")], [old], [old])
+    assert (len(done.new), done.gone) == (2, [old])
+
+
+def test_unique_content_carries_a_page() -> None:
+    old = known("a")
+    assert plan([read("b")], [old], [old]).moved == [Moved(old, read("b"))]
+
+
+@pytest.mark.parametrize(
+    ("reads", "missing"),
+    [
+        ([read("c"), read("d")], [known("a")]),
+        ([read("c")], [known("a"), known("b")]),
+        ([read("c", "h", "u2")], [known("a", "h", "u1")]),
+    ],
+)
+def test_content_that_is_not_unique_carries_nothing(reads: list[Read], missing: list[Known]) -> None:
+    done = plan(reads, missing, missing)
+    assert (done.moved, len(done.new), len(done.gone)) == ([], len(reads), len(missing))
+
+
+def test_two_files_that_changed_places_keep_their_pages_by_id() -> None:
+    a, b = known("a", "ha", "u1"), known("b", "hb", "u2")
+    at_b, at_a = read("b", "ha", "u1"), read("a", "hb", "u2")
+    done = plan([at_a, at_b], [a, b], [])
+    assert done == ([], [], [Moved(b, at_a), Moved(a, at_b)], [], [])
+
+
+def test_a_page_that_moves_over_another_removes_it() -> None:
+    a, b = known("a", "ha", "u1"), known("b", "hb", "u2")
+    done = plan([read("b", "ha", "u1")], [a, b], [a])
+    assert done.moved == [Moved(a, read("b", "ha", "u1"))]
+    assert done.gone == [b]
+
+
+@pytest.mark.parametrize(
+    ("gone", "of", "files", "complete", "confirmed", "allowed"),
+    [
+        (0, 5, 0, False, False, True),
+        (1, 5, 4, True, False, True),
+        (10, 12, 2, True, False, True),
+        (11, 12, 1, True, False, False),
+        (11, 12, 1, True, True, True),
+        (11, 200, 189, True, False, True),
+        (21, 200, 179, True, False, False),
+        (1, 1, 0, True, False, False),
+        (1, 1, 0, True, True, True),
+        (1, 5, 4, False, False, False),
+        (1, 5, 4, False, True, False),
+    ],
+)
+def test_only_positive_absence_removes(
+    gone: int, of: int, files: int, complete: bool, confirmed: bool, allowed: bool
+) -> None:
+    verdict = may_remove(gone, of, files, complete=complete, confirmed=confirmed)
+    assert verdict.allowed is allowed
+    assert bool(verdict.reason) is not allowed
