@@ -107,12 +107,19 @@ def without_files(param: Param) -> Param:
 
 def filled(words: list[str], params: list[Param]) -> list[str]:
     """Placeholders for anything but text become a value of the right kind."""
-    kinds = {param.flag: param.kind for param in params}
-    result = list(words)
-    for at in range(1, len(result)):
-        kind = kinds.get(result[at - 1], "string")
-        if kind in STAND_INS and PLACEHOLDER.fullmatch(result[at]):
-            result[at] = STAND_INS[kind]
+    kinds = {param.flag: param.kind for param in params if param.kind != "boolean"}
+    in_place = iter([param.kind for param in params if param.arg.positional])
+    result = []
+    awaited = None  # the kind that the flag before wants
+    for word in words:
+        if word.startswith("--"):
+            awaited = kinds.get(word)
+            result.append(word)
+            continue
+        kind = awaited or next(in_place, "string")
+        awaited = None
+        stands = kind in STAND_INS and PLACEHOLDER.fullmatch(word)
+        result.append(STAND_INS[kind] if stands else word)
     return result
 
 
@@ -183,6 +190,7 @@ def test_a_wrong_command_in_a_text_is_noticed(line: str) -> None:
     [
         "quaid get <slug>",
         "quaid list --limit N --type TYPE",
+        "quaid link-close ID --valid-until DAY",
         "echo '# A | B' | quaid put people/alice > /dev/null 2>&1",
         "quaid pipe < calls.jsonl",
         "ls; quaid put <slug> alice.md # with a remark",

@@ -6,6 +6,8 @@ from quaid.core.patterns import pattern
 from quaid.errors import InvalidDate
 
 _ISO = pattern(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_PERIOD = pattern(r"([0-9]{1,3})([hdw])")
+_UNITS = {"h": 3_600, "d": 86_400, "w": 604_800}
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -31,3 +33,22 @@ def timestamp(seconds: float) -> str:
     """Unix seconds as UTC in ISO 8601, to the second: 2026-04-25T12:00:00Z."""
     at = time.gmtime(seconds)
     return f"{at[0]:04}-{at[1]:02}-{at[2]:02}T{at[3]:02}:{at[4]:02}:{at[5]:02}Z"
+
+
+def days(day: str) -> int:
+    """How many days a date lies after 1970-01-01."""
+    year, month, number = map(int, day.split("-"))
+    year -= month < 3  # counted from March, so that a leap day is the last of its year
+    passed = (153 * ((month + 9) % 12) + 2) // 5 + number - 1
+    return 365 * year + year // 4 - year // 100 + year // 400 + passed - 719_468
+
+
+def shifted(day: str, by: int) -> str:
+    """The date so many days later, or earlier."""
+    return timestamp((days(day) + by) * 86_400)[:10]
+
+
+def seconds(period: str) -> int | None:
+    """The length of a period as in 24h, 7d or 2w; None for any other text."""
+    match = _PERIOD.fullmatch(period.strip())
+    return int(match[1]) * _UNITS[match[2]] if match else None

@@ -1,1 +1,283 @@
-"""What shifted, what is due, what is open: a briefing from the memory itself."""
+"""A briefing: what shifted, what is due, what is open, compiled from the memory itself without any model.
+
+Knows how to say each finding in one line. What counts as changed, due or stale is the store's business.
+"""
+
+from typing import Annotated, NamedTuple
+
+from quaid.brain import Brain
+from quaid.core import dates, prose, threads
+from quaid.errors import InvalidArgument
+from quaid.ops.register import Arg, op
+from quaid.store import briefing as store
+from quaid.store.briefing import Entry, Found
+
+PARTS = {
+    "shifted": "What shifted",
+    "commitments": "Commitments due",
+    "actions": "Open actions",
+    "contradictions": "Open contradictions",
+    "gaps": "Open questions",
+    "stale": "Stale pages",
+    "threads": "Open threads",
+    "deals": "Active deals",
+    "people": "People in play",
+    "changed": "Pages changed",
+}
+"""The parts in the order in which they matter, each with its title."""
+IN_PLAY_DAYS = 7
+MOST = 1_000  # lines of a part
+LONGEST = 200  # characters of a line; the page itself says more
+
+
+class Item(NamedTuple):
+    """One line of a briefing: on which page, of which day, how it stands."""
+
+    slug: str
+    day: str
+    state: str
+    text: str
+    owner: str = ""
+    id: int | None = None  # of a contradiction or a gap: what their commands take
+
+
+class Part(NamedTuple):
+    """The first items of a part; total counts also those that the limit cut."""
+
+    items: tuple[Item, ...]
+    total: int
+
+
+class BriefingRecord(NamedTuple):
+    as_of: str
+    since: str
+    due_until: str
+    pages: int
+    shifted: Part
+    commitments: Part
+    actions: Part
+    contradictions: Part
+    gaps: Part
+    stale: Part
+    threads: Part
+    deals: Part
+    people: Part
+    changed: Part
+    notes: tuple[str, ...]
+    next_steps: tuple[str, ...]
+
+
+@op(
+    "read",
+    examples=(
+        "quaid briefing",
+        "quaid briefing --since 7d --due 14",
+        "quaid briefing --since 2026-04-01 --json",
+    ),
+)
+def briefing(
+    brain: Brain,
+    since: Annotated[str, Arg("What counts as new: a period (24h, 7d, 2w) or a day (2026-04-25).")] = "24h",
+    due: Annotated[int, Arg("How many days ahead to look for what is due.", minimum=0, maximum=3_650)] = 7,
+    limit: Annotated[int, Arg("How many lines of each part.", minimum=1, maximum=MOST)] = 10,
+) -> BriefingRecord:
+    """Brief me: what shifted, promises due, open actions, contradictions, gaps, stale pages, threads, deals, people.
+
+    Compiled from the memory alone, without a model. Each line names its page; every text in it is data."""
+    now = brain.now()
+    today, start = now[:10], _beginning(brain, since, now)
+    horizon = dates.shifted(today, due)
+    db = brain.db
+    with db.reading():
+        record = BriefingRecord(
+            as_of=now,
+            since=start,
+            due_until=horizon,
+            pages=store.pages(db),
+            shifted=_shifted(brain, start, today, limit),
+            commitments=_part(store.commitments(db, horizon, limit), today),
+            actions=_part(store.actions(db, limit), today),
+            contradictions=_contradictions(brain, limit),
+            gaps=_gaps(brain, limit),
+            stale=_stale(brain, today, limit),
+            threads=Part((), 0),
+            deals=_part(store.deals(db, limit), today),
+            people=_people(brain, limit),
+            changed=_changed(brain, start, limit),
+            notes=(),
+            next_steps=(),
+        )
+        found = store.with_threads(db)
+        undated = store.undated_commitments(db)
+    record = record._replace(threads=_threads(found, limit))
+    return record._replace(notes=_notes(undated, found), next_steps=_next_steps(record, limit))
+
+
+def _beginning(brain: Brain, since: str, now: str) -> str:
+    """The time at which the window opens."""
+    length = dates.seconds(since)
+    if length is not None:
+        return brain.now(-length)
+    if not dates.is_date(since):
+        raise InvalidArgument(
+            name="since", problem=f"must be a period or a day, as in 24h, 7d, 2w or 2026-04-25, not {since!r}"
+        )
+    if since > now[:10]:
+        raise InvalidArgument(name="since", problem=f"{since} is still to come; name a day that has been")
+    return f"{since}T00:00:00Z"
+
+
+def _line(text: str) -> str:
+    return prose.shorten(prose.one_line(text), LONGEST)
+
+
+def _part(found: Found, today: str) -> Part:
+    """Pages with a day on which something is due."""
+    return Part(tuple(_due(each, today) for each in found.rows), found.total)
+
+
+def _due(entry: Entry, today: str) -> Item:
+    states = [entry.state or "open", entry.priority, _distance(entry.day, today)]
+    state = ", ".join(filter(None, map(_line, states)))
+    return Item(entry.address, entry.day, state, _line(entry.title), _line(entry.owner))
+
+
+def _distance(day: str, today: str) -> str:
+    if not day:
+        return ""
+    ahead = dates.days(day) - dates.days(today)
+    if ahead == 0:
+        return "today"
+    number = f"{abs(ahead):,} day{'' if abs(ahead) == 1 else 's'}"
+    return f"in {number}" if ahead > 0 else f"overdue by {number}"
+
+
+def _shifted(brain: Brain, start: str, today: str, limit: int) -> Part:
+    """Facts, links, decisions and promises that are not what they were, the newest first."""
+    db, first = brain.db, start[:10]
+    facts = [store.superseded(db, start, first, limit), store.ended(db, start, first, today, limit)]
+    links = store.relations(db, start, first, today, limit)
+    turned = store.turned(db, start, limit)
+    items = [
+        Item(
+            each.address,
+            each.day,
+            "ended" if each.successor is None else "superseded",
+            _line(
+                f"{each.subject} {each.predicate} {each.object}"
+                + ("" if each.successor is None else f" → {each.successor}")
+            ),
+        )
+        for found in facts
+        for each in found.rows
+    ]
+    items += [
+        Item(
+            each.address,
+            each.day,
+            "link ended" if each.ended else "link begun",
+            _line(f"{each.relationship} {each.other}"),
+        )
+        for each in links.rows
+    ]
+    items += [
+        Item(each.address, each.day, _line(each.state), _line(each.title), _line(each.owner))
+        for each in turned.rows
+    ]
+    items.sort(key=lambda item: item.day, reverse=True)
+    return Part(tuple(items[:limit]), sum(each.total for each in [*facts, links, turned]))
+
+
+def _contradictions(brain: Brain, limit: int) -> Part:
+    found = store.contradictions(brain.db, limit)
+    items = [
+        Item(each.address, each.day, each.type, _line(each.description), id=each.id) for each in found.rows
+    ]
+    return Part(tuple(items), found.total)
+
+
+def _gaps(brain: Brain, limit: int) -> Part:
+    found = store.gaps(brain.db, limit)
+    items = [
+        Item(
+            "",
+            each.day,
+            f"{each.sensitivity}, asked {each.times_seen:,} time{'' if each.times_seen == 1 else 's'}",
+            _line(each.text or ""),
+            id=each.id,
+        )
+        for each in found.rows
+    ]
+    return Part(tuple(items), found.total)
+
+
+def _stale(brain: Brain, today: str, limit: int) -> Part:
+    found = store.stale(brain.db, limit)
+    items = [
+        Item(
+            each.address,
+            each.day,
+            f"truth is {dates.days(today) - dates.days(each.day):,} days old",
+            _line(each.title),
+        )
+        for each in found.rows
+    ]
+    return Part(tuple(items), found.total)
+
+
+def _threads(found: Found, limit: int) -> Part:
+    items = [
+        Item(address, day, "open", _line(thread))
+        for address, day, truth in found.rows
+        for thread in threads.unticked(truth)
+    ]
+    return Part(tuple(items[:limit]), len(items))
+
+
+def _people(brain: Brain, limit: int) -> Part:
+    found = store.people(brain.db, brain.now(-IN_PLAY_DAYS * 86_400), limit)
+    items = [
+        Item(each.address, each.day, _line(each.state) or "in play", _line(each.title)) for each in found.rows
+    ]
+    return Part(tuple(items), found.total)
+
+
+def _changed(brain: Brain, start: str, limit: int) -> Part:
+    found = store.changed(brain.db, start, limit)
+    items = [Item(each.address, each.day, each.state, _line(each.title)) for each in found.rows]
+    return Part(tuple(items), found.total)
+
+
+def _notes(undated: int, with_threads: Found) -> tuple[str, ...]:
+    """What the parts leave out."""
+    notes = []
+    if undated:
+        one = undated == 1
+        notes.append(
+            f"{undated:,} open commitment{' names' if one else 's name'} no day: no `due` in the front matter"
+        )
+    read = len(with_threads.rows)
+    if read < with_threads.total:
+        notes.append(
+            f"open threads are those of the {read:,} pages left alone for longest, of {with_threads.total:,}"
+        )
+    return tuple(notes)
+
+
+def _next_steps(record: BriefingRecord, limit: int) -> tuple[str, ...]:
+    steps = []
+    if not record.pages:
+        steps.append("`quaid put SLUG FILE` or `quaid import FOLDER` brings pages in")
+    late = [each.slug for each in record.commitments.items if each.day < record.as_of[:10]]
+    if late:
+        steps.append(f"`quaid get {late[0]}`: ask how it stands, then set its status or due day")
+    if record.contradictions.items:
+        steps.append(f"`quaid check {record.contradictions.items[0].slug}` shows what contradicts what")
+    if record.gaps.items:
+        steps.append("`quaid gaps` lists the open questions; `quaid skills show research` says how to go on")
+    if record.stale.items:
+        steps.append(f"`quaid get {record.stale.items[0].slug}`: rewrite the truth from the timeline")
+    longest = max(getattr(record, name).total for name in PARTS)
+    if longest > limit:
+        steps.append(f"`quaid briefing --limit {min(longest, MOST)}` shows what was cut here")
+    return tuple(steps)

@@ -1,0 +1,233 @@
+"""What each skill has to hold: the parts that agents rely on, and templates that make the pages they promise."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from tests.skills.test_skill_texts import fenced, quaid_calls, read
+
+from quaid.brain import Brain
+from quaid.core import dates, links
+from quaid.core.page import TYPES, Page, build
+from quaid.formats import markdown
+from quaid.ops import gate, index
+from quaid.skills import found, text_of
+from quaid.surfaces.cli import arguments
+
+SKILLS = ("alerts", "briefing", "enrich", "ingest", "maintain", "query", "research", "setup", "upgrade")
+
+# What stands in each skill, whatever its wording: matched without regard to case and line breaks.
+REQUIRED = {
+    "ingest": (
+        *("evidence", "facts", "judgement", "meaning", "four tiers", "expected_version", "memory_ingest"),
+        *("decided_by", "committed_to", "superseded", "reversed", "valid_from", "evidence_text"),
+        *(
+            "what the user says directly",
+            "primary sources",
+            "enrichment services",
+            "web search",
+            "social media",
+        ),
+        *("both** citations", "[Source: the user", "[Source: meeting", "[Source: email", "[Source: X/@"),
+        *("status: idea", "originals/", "concepts/", "ideas/", "does nothing fit", "what gets a page"),
+        *("a promise with an owner and a day", "in passing", "intention without owner"),
+        *("what they believe", "what they are building", "hobby horses", "trajectory", "five times or more"),
+        *("rewritten, never appended", "newest first", "Open Threads", "../people/", "quaid raw"),
+    ),
+    "query": (
+        *("--wing", "--depth auto", "--token-budget", "--temporal current", "--temporal historical"),
+        *("--as-of", "--history", "quaid check", "four ways", "strong", "weak", "none", "does not know"),
+        *("quaid search", "quaid list", "quaid backlinks", "quaid graph", "[Mira Dahlquist](people/"),
+    ),
+    "maintain": (
+        *("contradictions", "stale truth", "orphans", "missing cross-references", "dead links"),
+        *(
+            "relationships without an end",
+            "open threads",
+            "tags",
+            "wings and rooms",
+            "vectors and duplicates",
+        ),
+        *("30 days", "quaid check --all", "quaid link-close", "quaid embed --stale", "quaid dupes"),
+        *("sources/maintenance-YYYY-MM-DD", "succession", "lower case, hyphens"),
+    ),
+    "enrich": (
+        *("Crustdata", "Happenstance", "Exa", "Pitchbook", "Token", "surname", "20 connections"),
+        *(
+            "raw answer",
+            "quaid raw",
+            "every 20 pages",
+            "429",
+            "10 seconds",
+            "5 minutes",
+            "dry run",
+            "enrichment",
+        ),
+    ),
+    "briefing": (
+        *("calendar", "active deals", "commitments due", "action items", "shift report", "open threads"),
+        *("contradictions", "what changed", "people in play", "stale pages", "seven days", "score of 3"),
+        *("sources/briefing-YYYY-MM-DD", "quaid briefing", "memory_briefing", "alerts-queue"),
+    ),
+    "alerts": (
+        *("**now**", "**next briefing**", "**silent**", "24 hours", "15 %", "contradiction"),
+        *("sources/alerts-queue-YYYY-MM-DD", "quaid timeline-add", "the reason", "quaid skills extract"),
+    ),
+    "research": (
+        *("`internal`", "`redacted`", "`external`", "hard rule", "approver", "time of approval"),
+        *("quaid gaps approve", "--redacted-query", "quaid gaps resolve", "word for word", "No network call"),
+        *("seven days", "sources/research-YYYY-MM-DD", "how often it was asked", "three days", "Never make"),
+    ),
+    "setup": ("quaid init", "quaid serve", "mcpServers", "quaid import", "quaid backup", "quaid skills show"),
+    "upgrade": (
+        *("quaid version", "quaid backup", "quaid validate --all", "quaid stats", "quaid embed --stale"),
+        *("pipx install", "uv tool install", "pip install", "quaid==", "hash", ".backup-v", "-wal", "-shm"),
+        *("stop every client", "going back", "quaid skills doctor", "quaid export", "quaid serve"),
+    ),
+}
+
+
+def words_of(name: str) -> str:
+    return " ".join(read(f"src/quaid/skills/{name}/SKILL.md").split()).casefold()
+
+
+def test_there_are_nine_skills_without_a_fault() -> None:
+    embedded = found(())
+    assert tuple(each.name for each in embedded) == SKILLS
+    for each in embedded:
+        assert 60 < len(each.description) < 400, each.name
+        assert each.description.endswith(".")
+        assert text_of(each).count("\n# ") >= 1
+
+
+@pytest.mark.parametrize("name", SKILLS)
+def test_a_skill_names_its_required_parts(name: str) -> None:
+    text = words_of(name)
+    assert [each for each in REQUIRED[name] if " ".join(each.split()).casefold() not in text] == []
+
+
+@pytest.mark.parametrize("name", SKILLS)
+def test_a_skill_shows_commands_and_names_only_tools_that_exist(name: str) -> None:
+    text = read(f"src/quaid/skills/{name}/SKILL.md")
+    shown = {arguments.split(words).command for line in fenced(text) for words in quaid_calls(line)}
+    assert len(shown) >= 2
+    assert set(re.findall(r"\bmemory_[a-z_]+\b", text)) <= set(index.TOOLS)
+
+
+@pytest.mark.parametrize("name", SKILLS)
+def test_every_other_skill_that_is_pointed_to_exists(name: str) -> None:
+    pointed = re.findall(r"quaid skills show (\w+)", read(f"src/quaid/skills/{name}/SKILL.md"))
+    assert set(pointed) <= set(SKILLS)
+
+
+def test_setup_names_all_the_others() -> None:
+    text = read("src/quaid/skills/setup/SKILL.md")
+    assert set(SKILLS) - {"setup"} <= set(re.findall(r"^\| `(\w+)` \|", text, re.M))
+
+
+# Templates
+
+
+def templates() -> dict[str, tuple[str, str]]:
+    """Of each type: the slug that its heading shows, and the text of the page."""
+    text = read("src/quaid/skills/ingest/SKILL.md")
+    text = text[text.index("\n# Templates\n") :]
+    sections = re.split(rf"^## ({'|'.join(TYPES)})\n", text, flags=re.M)
+    result = {}
+    for name, body in zip(sections[1::2], sections[2::2], strict=True):
+        slug = re.search(r"`([a-z0-9/-]+)`", body)
+        block = re.search(r"^```markdown\n(---\n.*?)^```", body, re.M | re.S)
+        if slug and block:
+            result[name] = (slug[1], block[1])
+    return result
+
+
+def page_of(name: str) -> Page:
+    slug, text = templates()[name]
+    document = markdown.parse(text)
+    assert document.problem is None
+    return build(slug, document.frontmatter, document.truth, document.timeline)
+
+
+def test_there_is_a_template_for_every_type() -> None:
+    assert set(templates()) == set(TYPES)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_template_makes_a_page_of_its_type_with_summary_and_evidence(name: str) -> None:
+    page = page_of(name)
+    assert page.type == name
+    assert page.frontmatter["type"] == name
+    assert build(page.slug, {}, page.truth, page.timeline).type == name, "its folder says another type"
+    assert page.wing == TYPES[name]
+    assert page.title
+    assert page.summary.endswith(".")
+    assert [each.date for each in page.entries] == ["2026-04-25"]
+    assert page.entries[0].summary
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_the_days_in_a_template_are_days(name: str) -> None:
+    keys = ("date", "due", "made_at", "revisit_at", "expected_close", "valid_from", "published", "retrieved")
+    front = page_of(name).frontmatter
+    assert all(dates.is_date(front[key]) for key in keys if key in front)
+
+
+CONVENTIONS = {
+    "person": {"title", "roles", "affiliations", "contact", "linkedin", "twitter", "score", "tags"},
+    "company": {"title", "domain", "hq", "stage", "headcount", "funding", "linkedin"},
+    "deal": {"title", "status", "expected_close", "value", "parties"},
+    "decision": {"title", "made_at", "owner", "revisit_at", "status", "stakeholders"},
+    "commitment": {"title", "made_at", "owner", "revisit_at", "due", "status"},
+    "action_item": {"title", "owner", "due", "status", "priority"},
+    "journal": {"title", "date"},
+    "original": {"title", "origin", "confidence"},
+}
+
+
+@pytest.mark.parametrize("name", CONVENTIONS)
+def test_a_template_carries_the_front_matter_of_its_type(name: str) -> None:
+    assert set(page_of(name).frontmatter) >= CONVENTIONS[name]
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_template_is_taken_as_it_is(brain: Brain, name: str) -> None:
+    slug, text = templates()[name]
+    record = gate.call(brain, gate.tool("memory_put"), {"slug": slug, "content": text}, "write")
+    assert (record.type, record.created) == (name, True)
+
+
+def test_an_idea_is_filed_as_a_project() -> None:
+    assert build("ideas/kelp-lamp", {"status": "idea"}, "# Kelp lamp\n", "").type == "project"
+
+
+@pytest.mark.parametrize("name", ["maintain", "research"])
+def test_the_reports_are_pages_of_the_type_source(name: str) -> None:
+    block = re.search(r"^```markdown\n(---\n.*?)^```", read(f"src/quaid/skills/{name}/SKILL.md"), re.M | re.S)
+    assert block
+    document = markdown.parse(block[1])
+    page = build(f"sources/{name}-2026-04-25", document.frontmatter, document.truth, document.timeline)
+    assert (page.type, len(page.entries)) == ("source", 1)
+    assert page.summary
+
+
+def test_the_example_of_an_ingest_is_taken_as_it_is(brain: Brain) -> None:
+    block = re.search(r"^```json\n(.*?)^```", read("src/quaid/skills/ingest/SKILL.md"), re.M | re.S)
+    assert block
+    for number in range(3):
+        mira = {"slug": "people/mira-dahlquist", "content": f"# Mira {number}\n", "expected_version": number}
+        gate.call(brain, gate.tool("memory_put"), mira, "write")
+    given: dict[str, Any] = json.loads(block[1])
+    record = gate.call(brain, gate.tool("memory_ingest"), given, "write")
+    assert [(each.outcome, each.timeline_entries) for each in record.pages] == [
+        ("created", 0),
+        ("updated", 1),
+    ]
+    again = gate.call(brain, gate.tool("memory_ingest"), given, "write")
+    assert not again.written
+
+
+def test_links_in_templates_name_pages_as_the_product_reads_them() -> None:
+    named = {reference.target for name in TYPES for reference in links.references(page_of(name))}
+    assert named == {"concepts/another", "people/first-last"}
