@@ -20,7 +20,12 @@ NOON = 1_777_118_400.0  # 2026-04-25T12:00:00Z
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(db_path=str(tmp_path / "memory.db"), home=str(tmp_path / "home"), cwd=str(tmp_path))
+    return Settings(
+        db_path=str(tmp_path / "memory.db"),
+        home=str(tmp_path / "home"),
+        cwd=str(tmp_path),
+        environ={"QUAID_BACKGROUND_EMBEDDING": "off"},  # a question loads no model by itself
+    )
 
 
 @pytest.fixture

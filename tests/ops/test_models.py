@@ -28,9 +28,12 @@ from quaid.surfaces.cli.render_models import RENDERERS
 
 
 class _Handler(BaseHTTPRequestHandler):
+    turned = False
+
     def do_POST(self) -> None:
         texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
-        body = json.dumps({"embeddings": [[len(text), 1, 2] for text in texts]}).encode()
+        vectors = [[1, -len(text), 2] if self.turned else [len(text), 1, 2] for text in texts]
+        body = json.dumps({"embeddings": vectors}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -142,6 +145,33 @@ def test_wrong_calls_are_answered_with_what_is_wrong(brain: Brain, address: str)
         call(brain, "model_add", place=address, kind="ollama", model="m", name=registry.DEFAULT)
     call(brain, "model_add", place=address, kind="ollama", model="m")
     with pytest.raises(AlreadyExists, match="quaid model remove m"):
+        call(brain, "model_add", place=address, kind="ollama", model="m")
+
+
+def test_a_name_with_vectors_stays_with_the_model_that_made_them(
+    brain: Brain, address: str, folder: Path
+) -> None:
+    call(brain, "model_add", place=address, kind="ollama", model="m")
+    gate.call(brain, gate.command("put"), {"slug": "a", "content": "# A\n\nText."}, "owner")
+    call(brain, "embed", model="m")
+    brain.db.write(lambda tx: settings.set(tx, "embedding_model", registry.DEFAULT))
+    call(brain, "model_remove", name="m")
+    with pytest.raises(InvalidArgument, match=r"m has vectors of another model here \(3 dimensions\)"):
+        call(brain, "model_add", place=str(folder), name="m")
+    assert [each.name for each in call(brain, "model_list").models] == [registry.DEFAULT]
+    assert call(brain, "model_add", place=address, kind="ollama", model="m").model.ready
+
+
+def test_another_model_of_the_same_width_is_noticed_by_its_vectors(
+    brain: Brain, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call(brain, "model_add", place=address, kind="ollama", model="m")
+    gate.call(brain, gate.command("put"), {"slug": "a", "content": "# A\n\nText."}, "owner")
+    call(brain, "embed", model="m")
+    brain.db.write(lambda tx: settings.set(tx, "embedding_model", registry.DEFAULT))
+    call(brain, "model_remove", name="m")
+    monkeypatch.setattr(_Handler, "turned", True)
+    with pytest.raises(InvalidArgument, match="another model"):
         call(brain, "model_add", place=address, kind="ollama", model="m")
 
 

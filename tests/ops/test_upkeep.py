@@ -9,6 +9,10 @@ from quaid.core import chunk
 from quaid.errors import InvalidArgument, NotFound
 from quaid.ops import gate
 from quaid.ops.upkeep import SETTINGS
+from quaid.store import chunks, vectors
+from quaid.surfaces.cli.render import render
+
+VECTOR = bytes.fromhex("0000803f") * 4
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
@@ -35,3 +39,38 @@ def test_a_setting_that_is_ours_cannot_be_set(brain: Brain) -> None:
         run(brain, "config set", key="version", value="9")
     with pytest.raises(NotFound, match="default_token_budget"):
         run(brain, "config get", key="default_token_budgt")
+
+
+def test_a_setting_that_nobody_has_set_shows_what_holds(brain: Brain) -> None:
+    assert run(brain, "config get", key="background_embedding").value == "on"
+    run(brain, "config set", key="background_embedding", value="off")
+    shown = {each.key: each.value for each in run(brain, "config list").settings}
+    assert shown["background_embedding"] == "off"
+    assert set(SETTINGS) <= set(shown)
+    with pytest.raises(InvalidArgument, match="on, off"):
+        run(brain, "config set", key="background_embedding", value="maybe")
+
+
+def test_compact_drops_vectors_of_text_that_is_gone_and_keeps_those_of_pages_not_cut_yet(
+    brain: Brain,
+) -> None:
+    for slug in ("a", "b"):
+        run(brain, "put", slug=slug, content=f"# {slug}\n\nText of {slug}.")
+
+    def embed(tx: Any) -> None:
+        vectors.register(tx, "m", 4, "now")
+        vectors.activate(tx, "m")
+        found = [(each.content_hash, VECTOR) for each in vectors.missing(brain.db, "m", 10)]
+        vectors.keep(tx, "m", found, "now")
+
+    brain.db.write(embed)
+    run(brain, "put", slug="a", content="# a\n\nOther text.")
+    row = brain.db.one("SELECT id FROM pages WHERE slug = 'b'")
+    assert row
+    brain.db.write(lambda tx: chunks.forget(tx, row[0]))  # as an import leaves it
+    done = run(brain, "compact")
+    assert done.vectors_dropped == 1
+    assert render(done).endswith("Dropped 1 vector of text that is gone.")
+    assert vectors.coverage(brain.db, "m") == (1, 2)
+    assert run(brain, "compact").vectors_dropped == 0
+    assert run(brain, "validate").violations == ()

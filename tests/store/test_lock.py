@@ -69,13 +69,13 @@ def test_a_killed_holder_leaves_no_lock(path: str, start: Start) -> None:
 def test_a_lock_on_a_file_that_was_deleted_meanwhile_does_not_count(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take = lock_module._take
+    take = lock_module.take
 
     def deleted_meanwhile(handle: int) -> bool:
         os.unlink(path + "-lock")
         return take(handle)
 
-    monkeypatch.setattr(lock_module, "_take", deleted_meanwhile)
+    monkeypatch.setattr(lock_module, "take", deleted_meanwhile)
     assert not WriterLock(path).try_take()
     monkeypatch.undo()
     assert WriterLock(path).try_take()

@@ -10,7 +10,7 @@ import pytest
 
 from quaid.core.page import build
 from quaid.errors import InvalidArgument, NotFound
-from quaid.store import chunks, codes, pages, settings, vectors
+from quaid.store import checks, chunks, codes, pages, settings, vectors
 from quaid.store.db import Database
 from quaid.store.vectors import Index
 from quaid.store.words import Filters
@@ -194,6 +194,72 @@ def test_a_purge_drops_only_what_no_chunk_needs(db: Database) -> None:
     assert vectors.coverage(db, A.name) == (290, 300)
     assert nearest(db, Index(db), A, "t " + sentence(77), 1) == [sentence(77)]
     assert db.write(vectors.purge) == 0
+
+
+@pytest.mark.parametrize("count", [20, 300, 2600])
+def test_what_is_forgotten_is_gone_of_every_model_and_a_resident_index_lives_on(
+    db: Database, count: int
+) -> None:
+    many(db, count, A)
+    use(db, B, activate=False)
+    embed(db, B)
+    index = Index(db)
+    for number in range(3):  # by the second question everything is in memory
+        nearest(db, index, A, sentence(number))
+    forgotten = range(0, count, 5)
+    hashes = [
+        db.rows("SELECT content_hash FROM chunks WHERE page_id = ?", (number + 1,))[0][0]
+        for number in forgotten
+    ]
+    for number in forgotten:
+        write(db, f"p{number}", f"changed {number}")
+    assert db.write(lambda tx: vectors.forget(tx, hashes)) == 2 * len(forgotten)
+    assert db.write(lambda tx: vectors.forget(tx, hashes)) == 0
+    assert db.rows("SELECT count(*) FROM page_embeddings_vec_64") == [(2 * (count - len(forgotten)),)]
+    assert checks.run(db, ("embeddings",)) == []
+    for model in (A, B):
+        assert sentence(5) not in nearest(db, index, model, "t " + sentence(5))
+        assert nearest(db, index, model, "t " + sentence(6), 1) == [sentence(6)]
+    assert embed(db, A) == len(forgotten)  # what stands there now
+    assert checks.run(db, ("embeddings",)) == []
+    assert nearest(db, index, A, "p5 changed 5", 1) == ["changed 5"]
+
+
+def test_a_content_that_a_chunk_still_has_is_not_forgotten(db: Database) -> None:
+    for slug in ("a", "b"):
+        write(db, slug, "the same", title="both")
+    use(db, A)
+    embed(db, A)
+    ((hash_,),) = db.rows("SELECT DISTINCT content_hash FROM chunks")
+    write(db, "a", "another")
+    assert db.write(lambda tx: vectors.forget(tx, [hash_, b"unknown"])) == 0
+    write(db, "b", "yet another")
+    assert db.write(lambda tx: vectors.forget(tx, [hash_])) == 1
+
+
+def test_forgetting_everything_leaves_a_sound_memory(db: Database) -> None:
+    many(db, 300, A)
+    index = Index(db)
+    nearest(db, index, A, sentence(1))
+    hashes = [row[0] for row in db.rows("SELECT content_hash FROM chunks")]
+    db.write(lambda tx: tx.execute("DELETE FROM pages"))
+    assert db.write(lambda tx: vectors.forget(tx, hashes)) == 300
+    assert nearest(db, index, A, sentence(1)) == []
+    assert checks.run(db, ("embeddings",)) == []
+    write(db, "new", "words")
+    embed(db, A)
+    assert nearest(db, index, A, "new words") == ["words"]
+
+
+def test_a_sample_is_known_again_by_the_model_that_made_it(db: Database) -> None:
+    use(db, A)
+    assert vectors.sample(db, A.name) is None
+    write(db, "a", "some words")
+    embed(db, A)
+    found = vectors.sample(db, A.name)
+    assert found
+    assert vectors.cosine(A.embed_passages([found.text])[0], found.vector) > 0.999
+    assert vectors.cosine(B.embed_passages([found.text])[0], found.vector) < 0.9
 
 
 # The nearest

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import pytest
 
 from quaid.core.page import build
-from quaid.errors import Cancelled, InvalidArgument
-from quaid.store import pages, vectors
+from quaid.errors import Cancelled, EmbedderUnavailable, InvalidArgument
+from quaid.store import filling_turn, pages, vectors
 from quaid.store.db import Database
-from quaid.vaults.embedding import BATCH, Filled, fill
+from quaid.store.filling_turn import Trouble, Turn
+from quaid.vaults.embedding import BATCH, FEW, FEW_TOKENS, Filled, fill, fill_few, fill_in_turn
 
 NOW = "2026-04-25T12:00:00Z"
 
@@ -149,3 +150,95 @@ def test_two_who_fill_at_once_do_no_harm(db: Database) -> None:
     assert vectors.coverage(db, "hashes") == (2 * BATCH, 2 * BATCH)
     assert db.rows("SELECT count(*) FROM page_embeddings_vec_8") == [(2 * BATCH,)]
     other.close()
+
+
+class Touchy(Hashes):
+    """A model that refuses whole batches for one text that it cannot stand; `down` refuses all."""
+
+    down = False
+
+    def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
+        if self.down or any("poison" in text for text in texts):
+            raise EmbedderUnavailable(name=self.name, problem="it chokes", remedy="Try another")
+        return super().embed_passages(texts)
+
+
+def test_one_text_that_a_model_cannot_stand_does_not_keep_the_others_back(db: Database) -> None:
+    write(db, BATCH + 5)
+    write(db, 1, "poison")
+    assert fill(db, Touchy(), now=now, progress=quiet).failed == 1
+    assert vectors.coverage(db, "hashes") == (BATCH + 4, BATCH + 5)
+
+
+def test_a_model_that_is_down_is_given_up_after_a_few_tries(db: Database) -> None:
+    write(db, BATCH)
+    model = Touchy()
+    model.down = True
+    with pytest.raises(EmbedderUnavailable):
+        fill(db, model, now=now, progress=quiet)
+
+
+def test_filling_in_turn_leaves_word_of_what_went_wrong(db: Database) -> None:
+    write(db, 3)
+    model = Touchy()
+    model.down = True
+    with pytest.raises(EmbedderUnavailable):
+        fill_in_turn(db, model, now=now, progress=quiet)
+    assert filling_turn.trouble(db.path) == Trouble("hashes", "it chokes", NOW)
+    model.down = False
+    assert fill_in_turn(db, model, now=now, progress=quiet) == Filled(3, 0, 3, 0)
+    assert filling_turn.trouble(db.path) is None
+    write(db, 1, "poison")
+    fill_in_turn(db, Picky(), now=now, progress=quiet)
+    write(db, 1, "bad")
+    fill_in_turn(db, Picky(), now=now, progress=quiet)
+    assert filling_turn.trouble(db.path) == Trouble("hashes", "it gives nothing usable for 1 chunks", NOW)
+
+
+def test_while_another_fills_the_hasty_leave_and_the_patient_wait(db: Database) -> None:
+    write(db, 2)
+    other = Turn(db.path)
+    assert other.try_take()
+    assert fill_in_turn(db, Hashes(), now=now, progress=quiet, patient=False) is None
+    told = []
+
+    def report(done: int, total: int, what: str) -> None:
+        told.append(what)
+        other.release()
+
+    assert fill_in_turn(db, Hashes(), now=now, progress=report) == Filled(2, 0, 2, 0)
+    assert told[0] == "Another process makes vectors"
+
+
+def test_a_stop_is_no_failure_and_ends_the_turn(db: Database) -> None:
+    write(db, 2)
+
+    def stop(done: int, total: int, what: str) -> None:
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        fill_in_turn(db, Hashes(), now=now, progress=stop)
+    assert filling_turn.trouble(db.path) is None
+    assert Turn(db.path).try_take()
+
+
+def test_a_few_are_filled_on_the_way_and_many_are_not(db: Database) -> None:
+    assert fill_few(db, Hashes(), now=now, progress=quiet) == 0
+    write(db, FEW)
+    assert fill_few(db, Hashes(), now=now, progress=quiet) == FEW
+    assert fill_few(db, Hashes(), now=now, progress=quiet) == 0
+    write(db, FEW + 1, "other")
+    assert fill_few(db, Hashes(), now=now, progress=quiet) == 0
+    assert vectors.coverage(db, "hashes") == (0, FEW + 1)
+
+
+def test_a_few_that_are_long_are_not_filled_on_the_way(db: Database) -> None:
+    write(db, 1, "long words " * FEW_TOKENS)
+    assert fill_few(db, Hashes(), now=now, progress=quiet) == 0
+
+
+def test_on_the_way_no_other_model_is_filled_than_the_active_one(db: Database) -> None:
+    write(db, 1)
+    fill(db, Hashes(), now=now, progress=quiet)
+    write(db, 1, "other")
+    assert fill_few(db, Hashes("second"), now=now, progress=quiet) == 0

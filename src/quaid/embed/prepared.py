@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 MODEL, WEIGHTS, STAMP = "model.onnx", "weights.bin", "stamp.json"
+UNFINISHED = ".new-"
+ABANDONED = 3_600  # seconds after which a copy that is not finished never will be
 
 
 def is_whole(folder: str, origin: Sequence[str]) -> bool:
@@ -32,7 +34,8 @@ def make(folder: str, origin: Sequence[str], notice: str, write: Callable[[str, 
     import tempfile
 
     os.makedirs(os.path.dirname(folder), exist_ok=True)
-    new = tempfile.mkdtemp(prefix=".new-", dir=os.path.dirname(folder))
+    _tidy_up(os.path.dirname(folder))
+    new = tempfile.mkdtemp(prefix=UNFINISHED, dir=os.path.dirname(folder))
     try:
         write(os.path.join(new, MODEL), WEIGHTS)
         if os.path.isfile(notice):
@@ -46,6 +49,16 @@ def make(folder: str, origin: Sequence[str], notice: str, write: Callable[[str, 
         shutil.rmtree(os.path.join(folder, "old"), ignore_errors=True)
     finally:
         shutil.rmtree(new, ignore_errors=True)
+
+
+def _tidy_up(models: str) -> None:
+    """Remove what processes left that were ended in the middle of a copy."""
+    import shutil
+    import time
+
+    for entry in os.scandir(models):
+        if entry.name.startswith(UNFINISHED) and entry.stat().st_mtime < time.time() - ABANDONED:
+            shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def discard(folder: str) -> None:

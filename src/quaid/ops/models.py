@@ -12,12 +12,21 @@ from typing import Annotated, Literal, NamedTuple
 from quaid.brain import Brain
 from quaid.embed import registry
 from quaid.embed.protocol import Description, Embedder, Surroundings
-from quaid.errors import AlreadyExists, InvalidArgument, ModelInUse, QuaidError, UnknownModel
+from quaid.errors import (
+    AlreadyExists,
+    Cancelled,
+    EmbeddingStopped,
+    InvalidArgument,
+    ModelInUse,
+    QuaidError,
+    UnknownModel,
+)
 from quaid.ops import editing
 from quaid.ops.register import Arg, op
 from quaid.store import settings
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,79}")
+SAME_MODEL = 0.95  # cosine of one text's vectors, made at two times
 PROBE = (
     "The pier was closed for repairs in the spring of 2024; the harbour master asked for a second survey of "
     "the piles, and the ferry used the old quay until the report was signed in May."
@@ -133,6 +142,7 @@ def model_add(
             key_env=key_env or "",
         )
         description = http.describe(draft, allow_remote, brain.settings.environ)
+    _refuse_another(brain, description)
     _keep(brain, {**_added(brain), chosen: description})
     return ModelAddRecord(_record(brain, description, _active(brain)))
 
@@ -202,6 +212,26 @@ def _new_name(brain: Brain, name: str) -> str:
     return name
 
 
+def _refuse_another(brain: Brain, description: Description) -> None:
+    """A name that has vectors here stays with the model that made them: those of two cannot be compared."""
+    from quaid.store import vectors
+
+    known = vectors.find(brain.db, description.name)
+    if known is None:
+        return
+    other = known.dimensions != description.dimensions
+    sample = None if other else vectors.sample(brain.db, known.name)
+    if sample is not None:
+        (found,) = registry.open_(description, surroundings(brain)).embed_passages([sample.text])
+        other = vectors.cosine(found, sample.vector) < SAME_MODEL
+    if other:
+        raise InvalidArgument(
+            name="name",
+            problem=f"{known.name} has vectors of another model here ({known.dimensions} dimensions); choose another"
+            " with --name",
+        )
+
+
 def _record(brain: Brain, description: Description, active: str) -> ModelRecord:
     try:
         embedder = registry.open_(description, surroundings(brain))
@@ -238,14 +268,20 @@ def embed(
 ) -> EmbedRecord:
     """Make the vectors that are missing. It can be stopped and goes on where it was."""
     from quaid.store import vectors
-    from quaid.vaults.embedding import fill
+    from quaid.vaults.embedding import fill_in_turn
 
     if slug and (all or stale):
         raise InvalidArgument(name="slug", problem="names one page; leave it out, or the option")
     pages = [editing.require(brain, slug).slug] if slug else None
     started = time.process_time()
     embedder = _open(brain, model) if model else brain.embedder
-    filled = fill(brain.db, embedder, now=brain.now, progress=brain.progress, slugs=pages)
+    try:
+        filled = fill_in_turn(brain.db, embedder, now=brain.now, progress=brain.progress, slugs=pages)
+    except (Cancelled, KeyboardInterrupt):
+        raise _stopped(
+            brain, embedder.name, f"quaid embed --model {model}" if model else "quaid embed"
+        ) from None
+    assert filled is not None  # only those without patience get nothing
     covered, total = vectors.coverage(brain.db, embedder.name)
     if model and covered == total:
         brain.db.write(lambda tx: vectors.activate(tx, embedder.name))
@@ -259,3 +295,11 @@ def embed(
         active is not None and active.name == embedder.name,
         round(time.process_time() - started, 2),
     )
+
+
+def _stopped(brain: Brain, model: str, command: str) -> Cancelled:
+    from quaid.store import chunks, vectors
+
+    known = vectors.find(brain.db, model)
+    made, total = vectors.coverage(brain.db, model) if known else (0, chunks.count(brain.db))
+    return EmbeddingStopped(made=made, total=total, model=model, command=command)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from quaid.brain import Brain
 from quaid.core import dates, page, tags
 from quaid.errors import QuaidError
+from quaid.ops import background, gaps
 from quaid.ops.register import Arg, op
 from quaid.search import pipeline
 from quaid.search.answer import Answer
@@ -64,8 +65,8 @@ def query(
         embedding.cut_up(brain.db, brain.progress)  # what an import left whole; nothing to do otherwise
     merge = settings.get(brain.db, "search_merge_strategy")
     budget = token_budget or int(settings.get(brain.db, "default_token_budget") or pipeline.DEFAULT_BUDGET)
-    embedder, problem = _model(brain)
-    return pipeline.query(
+    embedder, problem = _model(brain) if question.strip() else (None, "")
+    answer = pipeline.query(
         brain.db,
         embedder,
         question,
@@ -79,11 +80,16 @@ def query(
         vectors=lambda: brain.vectors,
         no_model=problem,
     )
+    if filters == Filters():  # a filter may have hidden the answer
+        gaps.note(brain, question, answer)
+    return answer
 
 
 def _model(brain: Brain) -> "tuple[Embedder | None, str]":
-    """The active model, or why there is none: a question is answered all the same."""
+    """The active model with the last few vectors made, or why not: a question is answered all the same."""
     try:
-        return brain.embedder, ""
+        embedder = brain.embedder
     except QuaidError as failure:
         return None, str(failure).rstrip(".")
+    problem = background.fill_few(brain, embedder)
+    return (None, problem) if problem else (embedder, "")  # one that hangs is not asked twice

@@ -8,12 +8,17 @@ from quaid.ops.register import Arg, op
 from quaid.store import settings, upkeep
 from quaid.store.upkeep import BackedUp, Compacted, Stats, Violation
 
-# Settings that a person may change: the values allowed, or int for a positive whole number.
-SETTINGS: dict[str, tuple[str, ...] | type[int]] = {
+# Settings that a person may change: the values allowed, int for a positive whole number, list for predicates.
+SETTINGS: dict[str, tuple[str, ...] | type[int] | type[list[str]]] = {
     "chunk_strategy": ("section", "window", "paragraph", "page"),
     "search_merge_strategy": ("sum", "set-union", "rrf"),
     "default_token_budget": int,
+    "background_embedding": ("on", "off"),
+    "log_gaps": ("on", "off"),
+    "single_valued_predicates": list,
 }
+# What holds while nobody has said anything; the others stand in the memory from its first day.
+DEFAULTS = {"background_embedding": "on", "log_gaps": "on"}
 
 
 class ValidateRecord(NamedTuple):
@@ -93,8 +98,15 @@ def validate(
 
 @op("owner", examples=("quaid compact",))
 def compact(brain: Brain) -> Compacted:
-    """Fold the write-ahead log into one file, ready to copy. Readers go on reading."""
-    return upkeep.compact(brain.db)
+    """Drop vectors of text that is gone and fold the write-ahead log into one file, ready to copy."""
+    from quaid.store import vectors
+    from quaid.vaults.embedding import cut_up
+
+    if not brain.db.writable:
+        return upkeep.compact(brain.db)  # which says why it cannot
+    cut_up(brain.db, brain.progress)  # a page that is not cut yet still needs its vectors
+    dropped = brain.db.write(vectors.purge)
+    return upkeep.compact(brain.db)._replace(vectors_dropped=dropped)
 
 
 @op("owner", examples=("quaid backup ~/memory-2026-04-25.db",))
@@ -109,7 +121,7 @@ def backup(
 @op("owner", command="config get", examples=("quaid config get default_token_budget",))
 def config_get(brain: Brain, key: Annotated[str, Arg("The setting.", positional=True)]) -> Setting:
     """Show one setting."""
-    value = settings.get(brain.db, key)
+    value = settings.get(brain.db, key) or DEFAULTS.get(key)
     if value is None:
         raise NotFound(what="setting", name=key, hint=_known(brain, key))
     return Setting(key, value)
@@ -130,6 +142,10 @@ def config_set(
     if isinstance(allowed, tuple):
         if value not in allowed:
             raise InvalidArgument(name=key, problem=f"must be one of {', '.join(allowed)}, not {value!r}")
+    elif allowed is list:
+        from quaid.core.predicates import check_setting
+
+        check_setting(key, value)
     elif not (value.isascii() and value.isdigit() and 0 < int(value) < 10**9):
         raise InvalidArgument(name=key, problem=f"must be a positive whole number, not {value!r}")
 
@@ -147,7 +163,8 @@ def config_set(
 @op("owner", command="config list", aliases={"config": {}}, examples=("quaid config list",))
 def config_list(brain: Brain) -> SettingsRecord:
     """List all settings."""
-    return SettingsRecord(tuple(Setting(key, value) for key, value in settings.all(brain.db)))
+    values = {**DEFAULTS, **dict(settings.all(brain.db))}
+    return SettingsRecord(tuple(Setting(key, values[key]) for key in sorted(values)))
 
 
 def _known(brain: Brain, key: str) -> str:

@@ -15,6 +15,7 @@ from quaid.vaults.report import ImportReport
 class ImportRecord(NamedTuple):
     report: ImportReport
     cpu_seconds: float
+    next_step: str | None = None
 
 
 class ImportsRecord(NamedTuple):
@@ -40,7 +41,17 @@ def import_(
         new_uuid=brain.new_uuid,
         progress=brain.progress,
     )
-    return ImportRecord(report, round(time.process_time() - started, 3))
+    spent = round(time.process_time() - started, 3)
+    return ImportRecord(report, spent, _next_step(brain) if report.import_id else None)
+
+
+def _next_step(brain: Brain) -> str | None:
+    """How to get vectors, if they can be had."""
+    try:
+        ready = brain.embedder.ready() is None
+    except Exception:  # whatever is wrong with a model, the import is done; `quaid status` tells
+        return None
+    return "`quaid embed` makes the vectors for questions by meaning" if ready else None
 
 
 @op(

@@ -23,7 +23,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.0005, 0.01
 if sys.platform == "win32":
     import msvcrt
 
-    def _take(handle: int) -> bool:
+    def take(handle: int) -> bool:
+        """Lock an open file if nobody else has; closing it gives the lock back."""
         try:
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
         except OSError:
@@ -33,7 +34,8 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _take(handle: int) -> bool:
+    def take(handle: int) -> bool:
+        """Lock an open file if nobody else has; closing it gives the lock back."""
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -95,7 +97,7 @@ class WriterLock:
     def _locked_handle(self) -> int | None:
         with system_told_plainly(self._database_path):
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-        if _take(handle) and self._is_current(handle):
+        if take(handle) and self._is_current(handle):
             return handle
         os.close(handle)
         return None

@@ -64,6 +64,8 @@ class Compacted(NamedTuple):
     wal_before: int
     wal_after: int
     busy: bool
+    vectors_dropped: int = 0
+    """Of text that is gone."""
 
 
 def stats(db: "Database") -> Stats:
@@ -89,10 +91,15 @@ def stats(db: "Database") -> Stats:
             contradictions=_count(db, "contradictions WHERE resolved_at IS NULL"),
             gaps=_count(db, "knowledge_gaps WHERE resolved_at IS NULL"),
             imports=_count(db, "import_manifest"),
-            size=_size(db.path),
-            wal_size=_size(db.path + "-wal"),
+            size=size_of(db.path),
+            wal_size=size_of(db.path + "-wal"),
             updated_at=_first(db, "SELECT max(updated_at) FROM pages WHERE quarantined_at IS NULL"),
         )
+
+
+def pages_of(db: "Database") -> int:
+    """How many pages there are."""
+    return _count(db, "pages WHERE quarantined_at IS NULL")
 
 
 def validate(db: "Database", which: Iterable[str] = CHECKS) -> list[Violation]:
@@ -125,14 +132,14 @@ def backup(db: "Database", target: str) -> BackedUp:
         except BaseException:
             durable.discard(unfinished)
             raise
-    return BackedUp(path=target, size=_size(target))
+    return BackedUp(path=target, size=size_of(target))
 
 
 def compact(db: "Database") -> Compacted:
     """Move the log into the database, so that one file is all; readers read on meanwhile."""
     if not db.writable:
         raise ReadOnly(path=db.path, problem="it was opened for reading only")
-    wal_before = _size(db.path + "-wal")
+    wal_before = size_of(db.path + "-wal")
     with db.lock.held(), sqlite_told_plainly(db.path):
         db.connection.pragma("optimize")
         db.connection.set_busy_timeout(READERS_WAIT_MS)
@@ -141,7 +148,7 @@ def compact(db: "Database") -> Compacted:
         finally:
             db.connection.set_busy_timeout(BUSY_SECONDS * 1000)
     return Compacted(
-        size=_size(db.path), wal_before=wal_before, wal_after=_size(db.path + "-wal"), busy=bool(busy)
+        size=size_of(db.path), wal_before=wal_before, wal_after=size_of(db.path + "-wal"), busy=bool(busy)
     )
 
 
@@ -172,7 +179,8 @@ def _first(db: "Database", sql: str) -> str | None:
     return None if row is None else row[0]
 
 
-def _size(path: str) -> int:
+def size_of(path: str) -> int:
+    """The bytes of a file; 0 when there is none."""
     try:
         return os.stat(path).st_size
     except FileNotFoundError:

@@ -18,7 +18,7 @@ from quaid.errors import InvalidArgument, NotFound
 from quaid.store.nearest import Index
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import apsw
 
@@ -50,6 +50,13 @@ class Missing(NamedTuple):
 
     content_hash: bytes
     text: str
+
+
+class Sample(NamedTuple):
+    """A text that was embedded, and its vector as it is kept."""
+
+    text: str
+    vector: bytes
 
 
 _MODEL = "SELECT name, dimensions, vec_table, active FROM embedding_models"
@@ -160,6 +167,27 @@ def missing(db: "Database", model: str, limit: int) -> list[Missing]:
     """The first contents without a vector."""
     with db.reading():
         return texts(db, model, missing_chunks(db, model)[:limit])
+
+
+def sample(db: "Database", model: str) -> Sample | None:
+    """Some text of a chunk with its vector of this model."""
+    known = _known(db, model)
+    row = db.one(
+        f"SELECT p.title, c.heading_path, c.chunk_text, v.vector FROM {known.vec_table} AS v"  # noqa: S608 (checked)
+        " CROSS JOIN chunks AS c ON c.content_hash = v.content_hash CROSS JOIN pages AS p ON p.id = c.page_id"
+        " WHERE v.model = ? LIMIT 1",
+        (model,),
+    )
+    return Sample(embedded(*row[:3]), row[3]) if row else None
+
+
+def cosine(raw: bytes, kept: bytes) -> float:
+    """How near a vector as a model gives it is to one as it is kept."""
+    import numpy as np
+
+    given, there = np.frombuffer(raw, "<f4"), np.frombuffer(kept, "<f2").astype(np.float32)
+    length = float(np.linalg.norm(given) * np.linalg.norm(there))
+    return float(given @ there) / length if length else 0.0
 
 
 def coverage(db: "Database", model: str) -> tuple[int, int]:
@@ -317,14 +345,52 @@ def unneeded(db: "Database", model: str) -> int:
 
 def purge(tx: "apsw.Connection") -> int:
     """Drop the vectors of contents that no chunk has any more, of every model. Returns how many."""
-    dropped = 0
+    return _drop(tx, f"NOT EXISTS {_HAS_IT}", ())
+
+
+def forget(tx: "apsw.Connection", hashes: "Iterable[bytes]") -> int:
+    """Drop the vectors of these contents now, of every model, except where a chunk still has the content.
+
+    Returns how many. Whoever holds vectors in memory reads them anew before the next answer.
+    """
+    wanted = json.dumps([each.hex() for each in hashes])
+    among = "v.content_hash IN (SELECT unhex(value) FROM json_each(?))"
+    return _drop(tx, f"{among} AND NOT EXISTS {_HAS_IT}", (wanted,))
+
+
+_HAS_IT = "(SELECT 1 FROM chunks AS c WHERE c.content_hash = v.content_hash)"
+
+
+def _drop(tx: "apsw.Connection", which: str, values: tuple[str, ...]) -> int:
+    gone: dict[str, set[int]] = {}
     for table in vec_tables(tx):
-        tx.execute(
-            f"DELETE FROM {table} AS v WHERE NOT EXISTS"  # noqa: S608 (checked)
-            " (SELECT 1 FROM chunks AS c WHERE c.content_hash = v.content_hash)"
-        )
-        dropped += tx.changes()
-    if dropped:
-        for (model,) in tx.execute("SELECT name FROM embedding_models").fetchall():
-            encode_all(tx, str(model))
-    return dropped
+        rows: list[tuple[Any, ...]] = tx.execute(
+            f"DELETE FROM {table} AS v WHERE {which} RETURNING model, id",  # noqa: S608 (checked)
+            values,
+        ).fetchall()
+        for model, vector_id in rows:
+            gone.setdefault(model, set()).add(vector_id)
+    for model, ids in gone.items():
+        _drop_codes(tx, model, ids)
+    return sum(len(ids) for ids in gone.values())
+
+
+def _drop_codes(tx: "apsw.Connection", model: str, gone: set[int]) -> None:
+    """Take single codes out of their blocks; a block may become short, or empty and go."""
+    import numpy as np
+
+    unwanted = np.array(sorted(gone), "<i8")
+    rows: list[tuple[Any, ...]] = tx.execute(
+        "SELECT block, vec_rowids, codes FROM vector_codes WHERE model = ? ORDER BY block", (model,)
+    ).fetchall()
+    for block, ids, codes in rows:
+        numbers = np.frombuffer(ids, "<i8")
+        stay = ~np.isin(numbers, unwanted)
+        if stay.all():
+            continue
+        if stay.any():
+            codes = np.frombuffer(codes, np.uint8).reshape(len(numbers), -1)[stay]
+            _write_blocks(tx, model, block, numbers[stay].tobytes(), codes.tobytes())
+        else:
+            tx.execute("DELETE FROM vector_codes WHERE model = ? AND block = ?", (model, block))
+    tx.execute("UPDATE embedding_models SET encoding = encoding + 1 WHERE name = ?", (model,))

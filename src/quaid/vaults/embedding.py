@@ -3,14 +3,16 @@
 Knows the order of work and what is durable when. Does not know how a model works, nor how vectors are stored.
 
 No transaction is open while a model works. Each batch is kept before the next one is begun, so whoever is
-stopped goes on where he was; two who fill at once only do some of the work twice.
+stopped goes on where he was. Long work is done in turn; two who fill at once only do some of it twice.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from quaid.errors import InvalidArgument
-from quaid.store import chunks, vectors
+from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
+from quaid.store import chunks, filling, vectors
+from quaid.store.filling_turn import Turn
 from quaid.store.vectors import Missing, Model
 
 if TYPE_CHECKING:
@@ -24,6 +26,18 @@ WHAT = "Embedding"
 
 CUT_AT_ONCE = 200
 """Pages that are cut into chunks in one transaction: a fraction of a second."""
+
+FEW, FEW_TOKENS = 16, 2_400
+"""So much is embedded before a question is answered: with a cold model within a second of CPU."""
+
+SHORT_PATIENCE = 1.0
+"""Seconds that a question waits for somebody who writes: an import may take long."""
+
+SPARE_TRIES = 1
+"""So many more texts of a refused batch may fail alone than succeed; with another one the model itself is down."""
+
+SECONDS_BETWEEN_LOOKS = 0.2
+"""While another process makes vectors."""
 
 
 class Passages(Protocol):
@@ -47,6 +61,77 @@ class Filled(NamedTuple):
     """The model gave nothing usable for them."""
 
 
+def fill_in_turn(
+    db: "Database",
+    embedder: Passages,
+    *,
+    now: Callable[[], str],
+    progress: Callable[[int, int, str], None],
+    slugs: list[str] | None = None,
+    patient: bool = True,
+) -> Filled | None:
+    """Fill while nobody else does, and leave word of what went wrong.
+
+    Waits for another process that fills already; without patience it leaves that to him: None.
+    """
+    turn = Turn(db.path)
+    while db.writable and not turn.try_take():
+        if not patient:
+            return None
+        _tell_of_another(db, embedder, progress)
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    if not db.writable:
+        return fill(db, embedder, now=now, progress=progress, slugs=slugs)
+    try:
+        turn.begin(embedder.name, now())
+        filled = fill(db, embedder, now=now, progress=progress, slugs=slugs)
+        if filled.failed:
+            turn.fail(embedder.name, f"it gives nothing usable for {filled.failed:,} chunks", now())
+        else:
+            turn.succeed()
+        return filled
+    except (Cancelled, KeyboardInterrupt):
+        turn.succeed()
+        raise
+    except QuaidError as failure:
+        turn.fail(embedder.name, told(failure), now())
+        raise
+    finally:
+        turn.release()
+
+
+def told(failure: QuaidError) -> str:
+    """A failure of a model, without the name of the model."""
+    return str(failure.facts.get("problem") or failure).rstrip(".")
+
+
+def _tell_of_another(db: "Database", embedder: Passages, progress: Callable[[int, int, str], None]) -> None:
+    known = vectors.find(db, embedder.name)
+    made, total = vectors.coverage(db, known.name) if known else (0, chunks.count(db))
+    progress(min(made, total - 1), total, "Another process makes vectors")
+
+
+def fill_few(
+    db: "Database", embedder: Passages, *, now: Callable[[], str], progress: Callable[[int, int, str], None]
+) -> int:
+    """Embed what is missing if that is little, so that what was just written is found. How many it were."""
+    active = vectors.active(db)
+    if active is None:
+        made, total, waiting = 0, chunks.count(db), None
+    elif active.name == embedder.name:
+        made, total = filling.made(db, active)
+        waiting = vectors.missing_chunks(db, active.name) if 0 < total - made <= FEW else None
+    else:
+        return 0
+    if not 0 < total - made <= FEW or chunks.tokens(db, waiting) > FEW_TOKENS:
+        return 0
+    patience, db.lock.patience = db.lock.patience, SHORT_PATIENCE
+    try:
+        return fill(db, embedder, now=now, progress=progress, limit=FEW, insist=False).embedded
+    finally:
+        db.lock.patience = patience
+
+
 def fill(
     db: "Database",
     embedder: Passages,
@@ -55,11 +140,12 @@ def fill(
     progress: Callable[[int, int, str], None],
     slugs: list[str] | None = None,
     limit: int | None = None,
+    insist: bool = True,
 ) -> Filled:
     """Embed what the embedder's model has no vector for yet: the pages that changed last come first.
 
     A model that is not known yet is registered; the first one becomes the active one. With `slugs` only those
-    pages are looked at, with `limit` only so many chunks.
+    pages are looked at, with `limit` only so many chunks. Who insists has the texts of a refused batch tried alone.
     """
     cut_up(db, progress)
     model = _registered(db, embedder, now)
@@ -72,7 +158,7 @@ def fill(
         texts = [
             each for each in vectors.texts(db, model.name, chunk_ids) if each.content_hash not in refused
         ]
-        found = _embedded(embedder, texts)
+        found = _embedded(embedder, texts, insist)
         if found:
             kept = [(each.content_hash, vector) for each, vector in found]
             db.write(lambda tx, kept=kept: vectors.keep(tx, model.name, kept, now()))  # type: ignore[misc]
@@ -118,13 +204,32 @@ def _batches(chunk_ids: list[int]) -> Iterator[list[int]]:
         yield chunk_ids[start : start + BATCH]
 
 
-def _embedded(embedder: Passages, texts: list[Missing]) -> list[tuple[Missing, bytes]]:
+def _embedded(embedder: Passages, texts: list[Missing], insist: bool) -> list[tuple[Missing, bytes]]:
     """The texts with their vectors; without those that the model gave nothing usable for."""
     if not texts:
         return []
-    found = embedder.embed_passages([each.text for each in texts])
+    try:
+        found = embedder.embed_passages([each.text for each in texts])
+    except EmbedderUnavailable:
+        if not insist or len(texts) == 1:
+            raise
+        return _one_by_one(embedder, texts)
     if len(found) != len(texts):
-        raise InvalidArgument(
-            name=embedder.name, problem=f"gave {len(found)} vectors for {len(texts)} texts; try another model"
+        raise EmbedderUnavailable(
+            name=embedder.name,
+            problem=f"it gave {len(found)} vectors for {len(texts)} texts",
+            remedy="Try another model",
         )
     return [pair for pair in zip(texts, found, strict=True) if vectors.usable(pair[1], embedder.dimensions)]
+
+
+def _one_by_one(embedder: Passages, texts: list[Missing]) -> list[tuple[Missing, bytes]]:
+    """One text that a model cannot stand must not keep the others back. A model that can stand none is down."""
+    found: list[tuple[Missing, bytes]] = []
+    for tried, text in enumerate(sorted(texts, key=lambda each: len(each.text)), 1):
+        try:
+            found += _embedded(embedder, [text], insist=False)
+        except EmbedderUnavailable:
+            if tried - len(found) > SPARE_TRIES:
+                raise
+    return found

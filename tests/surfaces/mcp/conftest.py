@@ -1,6 +1,7 @@
 """A small memory, and servers on it that are gone when the test is."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from tests.surfaces.mcp.pipes import Pipes
@@ -46,8 +47,8 @@ def start() -> Iterator[Callable[..., Pipes]]:
     """Starts a server for a memory."""
     started: list[Pipes] = []
 
-    def begin(db: str, *more: str) -> Pipes:
-        started.append(Pipes(db, *more))
+    def begin(db: str, *more: str, **how: Any) -> Pipes:
+        started.append(Pipes(db, *more, **how))
         return started[-1]
 
     yield begin

@@ -20,23 +20,45 @@ HELLO = {
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": SOURCE, "PYTHONWARNINGS": "error"}
+    return {
+        **os.environ,
+        "PYTHONPATH": SOURCE,
+        "PYTHONWARNINGS": "error",
+        "QUAID_BACKGROUND_EMBEDDING": "off",
+    }
 
 
 def command(db: str, *more: str) -> list[str]:
     return [sys.executable, "-m", "quaid", "serve", "--db", db, *more]
 
 
+# The same server, which waits only moments before it uses a pause.
+HASTY = """
+import sys
+from quaid.surfaces.cli import main
+from quaid.surfaces.mcp import idle
+idle.AFTER_START = idle.AFTER_CALL = 0.3
+idle.OTHERWISE = 0.5
+sys.exit(main())
+"""
+
+
+def hasty_command(db: str, *more: str) -> list[str]:
+    return [sys.executable, "-c", HASTY, "serve", "--db", db, *more]
+
+
 class Pipes:
     """`quaid serve` with raw frames going in and out. Everything it printed is kept."""
 
-    def __init__(self, db: str, *more: str) -> None:
+    def __init__(
+        self, db: str, *more: str, environ: dict[str, str] | None = None, hasty: bool = False
+    ) -> None:
         self.process = subprocess.Popen(
-            command(db, *more),
+            (hasty_command if hasty else command)(db, *more),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment(),
+            env={**environment(), **(environ or {})},
         )
         self.lines: queue.Queue[bytes] = queue.Queue()
         self.ids = iter(range(1, 1_000_000))

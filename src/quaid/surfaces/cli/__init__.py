@@ -87,8 +87,23 @@ def _operation(line: Any) -> int:
     given.update(index.ALIASES.get(line.command, {}))
     with Brain(settings_of(line), progress=progress.reporter(line.as_json)) as brain:
         record = gate.call(brain, operation, given, "owner")
+        if hasattr(record, "if_agreed"):
+            from quaid.surfaces.cli import asking
+
+            more = asking.agreed(record, lambda each: _show(each, False), line.as_json)
+            record = gate.call(brain, operation, {**given, **more}, "owner") if more else record
     _show(record, line.as_json)
+    _tell_moved(given.get("slug"), record, line.as_json)
     return int(getattr(record, "exit_status", 0))
+
+
+def _tell_moved(asked: Any, record: Any, as_json: bool) -> None:
+    """Say so when an old slug led to a page that has another one now."""
+    found = getattr(record, "slug", None)
+    if as_json or hasattr(record, "old_slug") or not (isinstance(asked, str) and isinstance(found, str)):
+        return
+    if asked.rpartition("::")[2] != found.rpartition("::")[2]:
+        print(f"quaid: {asked} is {found} now", file=sys.stderr)
 
 
 def _show(record: Any, as_json: bool) -> None:
@@ -124,4 +139,5 @@ def _complain(error: QuaidError, as_json: bool) -> None:
         body = {"code": error.code, "message": str(error), **error.facts}
         print(json.dumps({"error": body}, ensure_ascii=False, default=str), file=sys.stderr)
     else:
-        print(f"quaid: {_harmless(' '.join(str(error).splitlines()))}", file=sys.stderr)
+        over_the_bar = "\r\033[K" if sys.stderr.isatty() else ""
+        print(f"{over_the_bar}quaid: {_harmless(' '.join(str(error).splitlines()))}", file=sys.stderr)

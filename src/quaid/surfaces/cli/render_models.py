@@ -1,4 +1,4 @@
-"""Records of models to text for people."""
+"""Records of models, and of how their work stands, to text for people."""
 
 from collections.abc import Callable
 from typing import Any
@@ -49,10 +49,46 @@ def _embedded(record: Any) -> str:
     return "\n".join(lines)
 
 
+def _status(record: Any) -> str:
+    from quaid.surfaces.cli.text import size, table
+
+    model = record.model
+    uncut = f" ({record.pages_uncut:,} not cut into chunks yet)" if record.pages_uncut else ""
+    read_only = "" if record.writable else ", can only be read"
+    rows = [
+        ("memory", f"{record.path}{read_only}"),
+        ("size", f"{size(record.size)} and {size(record.wal_size)} of log, schema {record.schema_version}"),
+        ("pages", f"{record.pages:,}{uncut}"),
+        ("chunks", f"{record.chunks:,}"),
+        ("vectors", f"{model.vectors:,} of {record.chunks:,}"),
+        ("model", f"{model.name}, {'ready' if model.ready else f'not ready: {model.problem}'}"),
+    ]
+    if model.remedy:
+        rows.append(("", model.remedy))
+    rows += [("other model", f"{each.name}, {each.vectors:,} vectors") for each in record.others]
+    rows.append(("background", _background(record)))
+    if record.trouble:
+        rows.append(("last failure", f"{record.trouble.at}: {record.trouble.problem}"))
+    rows += [("next", step) for step in record.next_steps]
+    return table(rows)
+
+
+def _background(record: Any) -> str:
+    if record.filling:
+        model, process, since = record.filling
+        return f"process {process} makes vectors of {model} since {since}"
+    if not record.writable:
+        return "nothing: the memory can only be read"
+    if record.background_embedding:
+        return "on: `quaid serve` makes missing vectors, a question the last few"
+    return "off: only `quaid embed` makes vectors"
+
+
 RENDERERS: dict[str, Callable[[Any], str]] = {
     "ModelsRecord": _models,
     "ModelAddRecord": _added,
     "ModelRemoveRecord": _removed,
     "ModelCheckRecord": _checked,
     "EmbedRecord": _embedded,
+    "StatusRecord": _status,
 }

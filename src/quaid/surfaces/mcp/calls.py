@@ -1,4 +1,4 @@
-"""Calls that use the memory, run one after another on a thread of their own.
+"""Calls that use the memory, run one after another on a thread of their own; in a pause, a look at what is missing.
 
 That thread alone opens, uses and closes the memory, so a long call never keeps the reader from hearing a ping
 or a cancellation. A cancelled call stops where nothing can be left half done: before it starts, at its next
@@ -17,6 +17,7 @@ from quaid.errors import Cancelled, QuaidError
 from quaid.surfaces.mcp import frames
 from quaid.surfaces.mcp.frames import Id, Request
 from quaid.surfaces.mcp.handlers import Connection, answer, complain
+from quaid.surfaces.mcp.idle import Idle
 
 SECONDS_BETWEEN_REPORTS = 0.1
 SECONDS_TO_STOP = 1.5  # clients that sent SIGTERM kill after two
@@ -39,8 +40,11 @@ class Memory(Brain):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings, unwanted=self.is_unwanted)
         self.call: Call | None = None
+        self.looking: Callable[[], bool] | None = None  # set in a pause: whether that is over
 
     def is_unwanted(self) -> bool:
+        if self.looking is not None:
+            return self.looking()
         return self.call is not None and self.call.cancelled
 
 
@@ -53,11 +57,13 @@ class Worker:
         memory: Memory,
         send: Callable[[Any], None],
         deserted: Callable[[], None],
+        idle: Idle | None = None,
     ) -> None:
         self._connection = connection
         self._memory = memory
         self._send = send
         self._deserted = deserted
+        self._idle = idle or Idle()
         self._calls: deque[Call] = deque()  # the first one is running
         self._changed = Condition()
         self._ending = False
@@ -104,16 +110,34 @@ class Worker:
             self._close()
 
     def _close(self) -> None:
+        self._idle.end()
         try:
             self._memory.close()
         except QuaidError as error:
             complain(f"quaid: the memory did not close well: {error}")
 
     def _next(self) -> Call | None:
-        with self._changed:
-            while not self._calls and not self._ending:
-                self._changed.wait()
-            return self._calls[0] if self._calls else None
+        while True:
+            with self._changed:
+                if not self._is_wanted():
+                    self._changed.wait(self._idle.seconds())
+                if self._is_wanted():
+                    return self._calls[0] if self._calls else None
+            if not self._idle.seconds():
+                self._look()
+
+    def _is_wanted(self) -> bool:
+        return bool(self._calls) or self._ending
+
+    def _look(self) -> None:
+        """Use the pause. A call that comes meanwhile ends it, and nothing that goes wrong in it is told."""
+        self._memory.looking = self._is_wanted
+        try:
+            self._idle.look(self._memory)
+        except Exception:  # noqa: S110 (whoever calls next is told)
+            pass
+        finally:
+            self._memory.looking = None
 
     def _run(self, call: Call) -> None:
         result = None if call.cancelled else self._result(call)
@@ -126,6 +150,7 @@ class Worker:
         result = answer(self._connection, self._memory, call.request)
         if self._connection.hears(call.request, "debug"):
             self._log(call.request, "error" not in result, time.perf_counter() - started)
+        self._idle.put_off()
         return result
 
     def _log(self, request: Request, succeeded: bool, seconds: float) -> None:

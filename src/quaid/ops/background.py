@@ -1,0 +1,109 @@
+"""Making vectors without being asked: whether that is wanted, whether there is anything to do, and doing it.
+
+Not operations: a server looks, a process that it starts fills, and a question fills what is little. A model that
+fails is left alone for ten minutes, unless something new was written here.
+"""
+
+import os
+from typing import TYPE_CHECKING
+
+from quaid.brain import Brain
+from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
+from quaid.store import filling_turn, settings, wanting
+from quaid.store.wanting import Stamp, Whole
+
+if TYPE_CHECKING:
+    from quaid.embed.protocol import Embedder
+
+SETTING, VARIABLE = "background_embedding", "QUAID_BACKGROUND_EMBEDDING"
+RETRY_SECONDS = 600
+
+
+def is_on(brain: Brain) -> bool:
+    """Whether vectors may be made without a call for it: the environment, then the setting, then yes."""
+    said = brain.settings.environ.get(VARIABLE) or settings.get(brain.db, SETTING)
+    return said != "off"
+
+
+class Watch:
+    """What a server remembers between two looks at its memory."""
+
+    def __init__(self) -> None:
+        self._stamp: Stamp | None = None
+        self._whole: Whole | None = Whole()  # None: something lacks a vector
+        self._tried: Stamp | None = None  # the state in which somebody was last sent to fill
+
+    def wants(self, brain: Brain) -> bool:
+        """Whether somebody should be sent to make vectors now."""
+        if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
+            return False
+        stamp = wanting.stamp(brain.db)
+        if stamp != self._stamp:
+            self._whole = wanting.whole(brain.db, self._whole or Whole())
+            self._stamp = stamp
+        if self._whole is not None or not is_on(brain) or filling_turn.filling(brain.db.path):
+            return False
+        failed = filling_turn.trouble(brain.db.path)
+        if failed is not None and failed.at > brain.now(-RETRY_SECONDS):
+            wanted = stamp.own != (self._tried.own if self._tried else 0)
+        else:
+            wanted = failed is not None or self._tried != stamp  # who changed nothing will change nothing
+        if wanted:
+            self._tried = stamp
+        return wanted
+
+
+def fill(brain: Brain) -> None:
+    """Make what is missing, unless another process does. What goes wrong is left in writing."""
+    from quaid.vaults.embedding import fill_in_turn
+
+    embedder = _model(brain)
+    if embedder is not None:
+        try:
+            fill_in_turn(brain.db, embedder, now=brain.now, progress=brain.progress, patient=False)
+        except QuaidError:
+            pass  # noted
+
+
+def fill_few(brain: Brain, embedder: "Embedder") -> str:
+    """Make what is missing if that is little and likely to work. What went wrong, if anything did."""
+    from quaid.vaults import embedding
+
+    if not brain.db.writable or not is_on(brain) or _failed_lately(brain, embedder.name):
+        return ""
+    try:
+        if embedder.ready() is None:
+            embedding.fill_few(brain.db, embedder, now=brain.now, progress=brain.progress)
+    except Cancelled:
+        raise
+    except QuaidError as failure:
+        note(brain, embedder.name, embedding.told(failure))
+        return str(failure).rstrip(".") if isinstance(failure, EmbedderUnavailable) else ""
+    return ""
+
+
+def note(brain: Brain, model: str, problem: str) -> None:
+    """Say what went wrong, where `quaid status` finds it."""
+    try:
+        filling_turn.note(brain.db.path, model, problem, brain.now())
+    except QuaidError:
+        pass  # a folder that cannot be written
+
+
+def note_end(brain: Brain, problem: str) -> None:
+    """Say that a process which made vectors died, unless it said why itself."""
+    if not _failed_lately(brain, None):
+        note(brain, settings.get(brain.db, "embedding_model") or "", problem)
+
+
+def _failed_lately(brain: Brain, model: str | None) -> bool:
+    failed = filling_turn.trouble(brain.db.path)
+    return failed is not None and model in (None, failed.model) and failed.at > brain.now(-RETRY_SECONDS)
+
+
+def _model(brain: Brain) -> "Embedder | None":
+    try:
+        return brain.embedder
+    except QuaidError as failure:
+        note(brain, settings.get(brain.db, "embedding_model") or "", str(failure).rstrip("."))
+        return None

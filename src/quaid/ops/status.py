@@ -1,0 +1,132 @@
+"""How the memory is doing: what is done, what is not, why not, and what to do about it.
+
+Loads no model. Whatever is wrong with one is told, and never keeps the rest from being told.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from quaid.brain import Brain
+from quaid.embed import registry
+from quaid.errors import QuaidError
+from quaid.ops import background
+from quaid.ops.register import op
+from quaid.store import chunks, filling_turn, settings, vectors
+from quaid.store.filling_turn import Filling, Trouble
+from quaid.store.opening import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from quaid.embed.protocol import Embedder
+
+
+class ActiveModel(NamedTuple):
+    """The model that questions are asked with."""
+
+    name: str
+    ready: bool
+    problem: str | None
+    remedy: str | None
+    vectors: int  # chunks that have one
+    missing: int
+
+
+class OtherModel(NamedTuple):
+    """A model that made vectors and is not in use."""
+
+    name: str
+    dimensions: int
+    vectors: int
+
+
+class StatusRecord(NamedTuple):
+    path: str
+    size: int
+    wal_size: int
+    writable: bool
+    schema_version: int
+    pages: int
+    pages_uncut: int  # an import leaves pages whole; the next question cuts them
+    chunks: int
+    model: ActiveModel
+    others: tuple[OtherModel, ...]
+    background_embedding: bool
+    filling: Filling | None
+    trouble: Trouble | None
+    next_steps: tuple[str, ...]
+
+
+@op("read", examples=("quaid status", "quaid status --json"))
+def status(brain: Brain) -> StatusRecord:
+    """Show how the memory is doing: pages, chunks, vectors, the model, and what to do next. Loads no model."""
+    from quaid.store import upkeep
+
+    db = brain.db
+    with db.reading():
+        pages = upkeep.pages_of(db)
+        uncut, total = len(chunks.uncut(db)), chunks.count(db)
+        active = _active(brain, total)
+        others = [
+            OtherModel(each.name, each.dimensions, vectors.coverage(db, each.name)[0])
+            for each in vectors.models(db)
+            if each.name != active.name
+        ]
+    failed = filling_turn.trouble(db.path)
+    record = StatusRecord(
+        path=db.path,
+        size=upkeep.size_of(db.path),
+        wal_size=upkeep.size_of(db.path + "-wal"),
+        writable=db.writable,
+        schema_version=SCHEMA_VERSION,
+        pages=pages,
+        pages_uncut=uncut,
+        chunks=total,
+        model=active,
+        others=tuple(each for each in others if each.vectors),
+        background_embedding=background.is_on(brain),
+        filling=filling_turn.filling(db.path),
+        trouble=failed if failed and failed.model == active.name and active.missing + uncut else None,
+        next_steps=(),
+    )
+    return record._replace(next_steps=tuple(_next_steps(record)))
+
+
+def _active(brain: Brain, total: int) -> ActiveModel:
+    name = settings.get(brain.db, "embedding_model") or registry.DEFAULT
+    problem, remedy = _problem(brain, name)
+    known = vectors.find(brain.db, name)
+    made = vectors.coverage(brain.db, name)[0] if known else 0
+    return ActiveModel(name, problem is None, problem, remedy, made, total - made)
+
+
+def _problem(brain: Brain, name: str) -> tuple[str | None, str | None]:
+    """Why the model cannot be used, and what helps."""
+    try:
+        embedder: Embedder = brain.embedder
+        problem = embedder.ready()
+    except QuaidError as error:
+        return str(error.facts.get("problem") or error).rstrip("."), _remedy(name)
+    except Exception as error:  # a plugin, or settings that somebody edited: told, like everything else
+        return f"it fails ({type(error).__name__}: {error})", _remedy(name)
+    return problem, _remedy(name) if problem else None
+
+
+def _remedy(name: str) -> str:
+    return f"`quaid model check {name}` tells more, `quaid model list` shows the others"
+
+
+def _next_steps(record: StatusRecord) -> list[str]:
+    model, steps = record.model, []
+    if not record.pages:
+        steps.append("`quaid put SLUG FILE` or `quaid import FOLDER` brings pages in")
+    if not model.ready:
+        steps.append("until the model is back, questions are answered by words")
+    elif not record.writable:
+        pass
+    elif record.filling:
+        steps.append("nothing to do: vectors are being made")
+    elif record.pages_uncut:
+        pages = f"{record.pages_uncut:,} pages" if record.pages_uncut > 1 else "1 page"
+        steps.append(f"`quaid embed` cuts {pages} into chunks and makes the vectors")
+    elif model.missing:
+        number = f"{model.missing:,} missing vectors" if model.missing > 1 else "missing vector"
+        steps.append(f"`quaid embed` makes the {number}")
+    return steps

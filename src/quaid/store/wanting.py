@@ -1,0 +1,56 @@
+"""Whether there are vectors to be made, found out for next to nothing.
+
+A server asks this after every pause. Knows that ids of chunks only rise, and that no chunk loses its vector: what
+was found whole once is not looked at again. Does not know how vectors are made.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from quaid.store.db import Database
+
+
+class Stamp(NamedTuple):
+    """Differs when something was written: by others, or through this connection."""
+
+    others: int
+    own: int
+
+
+class Whole(NamedTuple):
+    """The last chunk up to which all have a vector of the model."""
+
+    model: str | None = None
+    chunk_id: int = 0
+
+
+def stamp(db: "Database") -> Stamp:
+    """Of the present state."""
+    with db.reading():
+        db.one("SELECT 1 FROM embedding_models")  # what others wrote shows with the first read
+        return Stamp(db.connection.data_version(), db.connection.total_changes())
+
+
+def whole(db: "Database", known: Whole) -> Whole | None:
+    """How far all chunks have vectors of the active model: to the end. None when one has not, or is not cut yet."""
+    with db.reading():
+        if db.one(_UNCUT):
+            return None
+        model = db.one("SELECT name, vec_table FROM embedding_models WHERE active = 1")
+        last = (db.one("SELECT max(id) FROM chunks") or (0,))[0] or 0
+        if model is None:
+            return None if last else Whole()
+        name, table = model
+        first = known.chunk_id if known.model == name else 0
+        lacks = db.one(
+            "SELECT 1 FROM chunks AS c WHERE c.id > ? AND NOT EXISTS"  # noqa: S608 (the registry's name)
+            f" (SELECT 1 FROM {table} AS v WHERE v.content_hash = c.content_hash AND v.model = ?) LIMIT 1",
+            (first, name),
+        )
+        return None if lacks else Whole(name, last)
+
+
+_UNCUT = (
+    "SELECT 1 FROM pages WHERE quarantined_at IS NULL AND (compiled_truth <> '' OR timeline <> '')"
+    " AND NOT EXISTS (SELECT 1 FROM chunks WHERE page_id = pages.id) LIMIT 1"
+)

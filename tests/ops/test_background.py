@@ -1,0 +1,169 @@
+"""When vectors are made without being asked, and when they are not."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from quaid.brain import Brain
+from quaid.config import Settings
+from quaid.errors import EmbedderUnavailable
+from quaid.ops import background, gate
+from quaid.ops.background import RETRY_SECONDS, Watch
+from quaid.store import filling_turn, vectors
+from quaid.store.filling_turn import Turn
+
+NOON = 1_777_118_400.0
+
+
+class Clock:
+    time = NOON
+
+    def __call__(self) -> float:
+        return self.time
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def brain(settings: Settings, clock: Clock) -> Iterator[Brain]:
+    with Brain(settings._replace(environ={}), clock=clock) as brain:
+        brain.create(settings.db_path)
+        yield brain
+
+
+def run(brain: Brain, command: str, **arguments: Any) -> Any:
+    return gate.call(brain, gate.command(command), arguments, "owner")
+
+
+def put(brain: Brain, slug: str = "a") -> None:
+    run(brain, "put", slug=slug, content=f"# {slug}\n\nText of {slug}.")
+
+
+def test_a_server_is_told_once_for_each_state(brain: Brain) -> None:
+    watch = Watch()
+    assert not watch.wants(brain)
+    put(brain)
+    assert watch.wants(brain)
+    assert not watch.wants(brain)  # whoever was sent changed nothing, and would again change nothing
+    put(brain, "b")
+    assert watch.wants(brain)
+    run(brain, "embed")
+    assert not watch.wants(brain)
+
+
+def test_what_others_wrote_counts_too(brain: Brain, settings: Settings) -> None:
+    watch = Watch()
+    assert not watch.wants(brain)
+    with Brain(settings) as other:
+        put(other)
+    assert watch.wants(brain)
+
+
+def test_nobody_is_sent_while_somebody_is_at_work(brain: Brain) -> None:
+    put(brain)
+    turn = Turn(brain.db.path)
+    assert turn.try_take()
+    turn.begin("m", brain.now())
+    watch = Watch()
+    assert not watch.wants(brain)
+    turn.succeed()
+    turn.release()
+    assert watch.wants(brain)
+
+
+def test_a_failure_is_left_alone_until_a_write_or_ten_minutes_later(brain: Brain, clock: Clock) -> None:
+    put(brain)
+    watch = Watch()
+    assert watch.wants(brain)
+    background.note(brain, "m", "it hangs")
+    assert not watch.wants(brain)
+    put(brain, "b")
+    assert watch.wants(brain)
+    assert not watch.wants(brain)
+    clock.time += RETRY_SECONDS - 1
+    assert not watch.wants(brain)
+    clock.time += 2
+    assert watch.wants(brain)
+
+
+def test_a_process_that_died_is_a_failure_unless_it_said_more(brain: Brain) -> None:
+    background.note(brain, "m", "the reason")
+    background.note_end(brain, "status -9")
+    told = filling_turn.trouble(brain.db.path)
+    assert told
+    assert told.problem == "the reason"
+
+
+@pytest.mark.parametrize(
+    ("variable", "setting", "on"),
+    [
+        (None, None, True),
+        (None, "off", False),
+        (None, "on", True),
+        ("off", "on", False),
+        ("on", "off", True),
+        ("", "off", False),
+    ],
+)
+def test_the_environment_comes_before_the_setting(
+    brain: Brain, variable: str | None, setting: str | None, on: bool
+) -> None:
+    if setting:
+        run(brain, "config set", key="background_embedding", value=setting)
+        assert run(brain, "config get", key="background_embedding").value == setting
+    if variable is not None:
+        brain.settings = brain.settings._replace(environ={background.VARIABLE: variable})
+    assert background.is_on(brain) == on
+    put(brain)
+    assert Watch().wants(brain) == on
+
+
+def test_a_model_that_is_unknown_is_noted(brain: Brain) -> None:
+    brain.db.write(lambda tx: tx.execute("INSERT INTO config VALUES ('embedding_model', 'gone')"))
+    background.fill(brain)
+    told = filling_turn.trouble(brain.db.path)
+    assert told
+    assert told.problem.startswith("There is no model 'gone'")
+
+
+# Questions
+
+
+def test_what_was_just_put_is_found_by_meaning(brain: Brain) -> None:
+    run(brain, "put", slug="a", content="# A\n\nThe physician prescribed rest.")
+    run(brain, "put", slug="b", content="# B\n\nConcrete sets in a day.")
+    answer = run(brain, "query", question="what did the doctor say?")
+    assert (answer.results[0].slug, answer.notes) == ("a", ())
+    assert answer.results[0].lane in ("meaning", "both")
+    assert vectors.coverage(brain.db, "bge-small-en-v1.5") == (2, 2)
+    run(brain, "config set", key="background_embedding", value="off")
+    put(brain, "c")
+    assert run(brain, "query", question="what did the doctor say?").notes == (
+        "2 of 3 chunks have vectors; `quaid embed` makes the others",
+    )
+
+
+def test_a_failure_on_the_way_costs_a_question_its_meaning_once(brain: Brain) -> None:
+    """A model that hangs is not waited for twice, and one that fails on a new page still answers questions."""
+    put(brain)
+
+    class Down:
+        name, dimensions = "bge-small-en-v1.5", 384
+
+        def ready(self) -> None:
+            return None
+
+        def embed_passages(self, texts: Any) -> Any:
+            raise EmbedderUnavailable(name=self.name, problem="it hangs", remedy="Wait")
+
+    assert background.fill_few(brain, Down()) == (  # type: ignore[arg-type]
+        "The model bge-small-en-v1.5 cannot be used now: it hangs. Wait"
+    )
+    assert background.fill_few(brain, Down()) == ""  # type: ignore[arg-type]
+    told = filling_turn.trouble(brain.db.path)
+    assert told
+    assert told.problem == "it hangs"

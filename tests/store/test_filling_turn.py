@@ -1,0 +1,97 @@
+"""Whose turn it is to make vectors."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from quaid.errors import FileTrouble, ReadOnly
+from quaid.store import filling_turn
+from quaid.store.filling_turn import Filling, Trouble, Turn
+
+NOON = "2026-04-25T12:00:00Z"
+TAKES_IT = """
+import sys
+from quaid.store.filling_turn import Turn
+turn = Turn(sys.argv[1])
+assert turn.try_take()
+turn.begin("m", "then")
+print("taken", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "memory.db")
+
+
+def test_one_has_the_turn_and_all_can_see_who(path: str) -> None:
+    first, second = Turn(path), Turn(path)
+    assert filling_turn.filling(path) is None
+    assert first.try_take()
+    first.begin("bge", NOON)
+    found = filling_turn.filling(path)
+    assert isinstance(found, Filling)
+    assert (found.model, found.since) == ("bge", NOON)
+    assert not second.try_take()
+    first.succeed()
+    first.release()
+    assert filling_turn.filling(path) is None
+    assert second.try_take()
+    second.release()
+
+
+def test_a_failure_is_told_until_it_goes_right(path: str) -> None:
+    turn = Turn(path)
+    assert turn.try_take()
+    turn.begin("bge", NOON)
+    turn.fail("bge", "it is gone", NOON)
+    turn.release()
+    assert filling_turn.trouble(path) == Trouble("bge", "it is gone", NOON)
+    assert filling_turn.filling(path) is None
+    assert turn.try_take()
+    turn.succeed()
+    turn.release()
+    assert filling_turn.trouble(path) is None
+
+
+def test_whoever_has_no_turn_leaves_word_only_when_nobody_is_at_work(path: str) -> None:
+    turn = Turn(path)
+    assert turn.try_take()
+    turn.begin("bge", NOON)
+    filling_turn.note(path, "bge", "too late", NOON)
+    assert filling_turn.trouble(path) is None
+    turn.release()
+    filling_turn.note(path, "bge", "it hangs", NOON)
+    assert filling_turn.trouble(path) == Trouble("bge", "it hangs", NOON)
+
+
+def test_somebody_who_was_killed_has_no_turn(path: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", TAKES_IT, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout
+    assert process.stdin
+    assert process.stdout.readline() == "taken\n"
+    assert filling_turn.filling(path) == Filling("m", process.pid, "then")
+    process.kill()
+    process.wait()
+    process.stdin.close()
+    process.stdout.close()
+    assert filling_turn.filling(path) is None
+    assert filling_turn.trouble(path) is None
+    assert Turn(path).try_take()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"failed"', "\xff"])
+def test_half_a_line_says_nothing(path: str, text: str) -> None:
+    Path(path + "-filling-lock").write_text(text)
+    assert filling_turn.filling(path) is None
+    assert filling_turn.trouble(path) is None
+
+
+def test_a_folder_that_is_not_there_is_told_plainly(tmp_path: Path) -> None:
+    with pytest.raises((FileTrouble, ReadOnly)):
+        Turn(str(tmp_path / "nowhere" / "memory.db")).try_take()

@@ -1,0 +1,90 @@
+"""Asking before what cannot be undone: on a real terminal, and where there is none."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SRC = str(Path(__file__).resolve().parents[3] / "src")
+
+
+def quaid(folder: Path, *words: str, text: str = "") -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "quaid", "--db", str(folder / "memory.db"), *words]
+    environ = {**os.environ, "PYTHONPATH": SRC}
+    return subprocess.run(command, input=text, capture_output=True, text=True, env=environ, timeout=60)
+
+
+def at_a_terminal(folder: Path, answer: str, *words: str) -> tuple[int, str]:
+    """Run a command on a terminal of its own, answer its question, return its status and everything shown."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "quaid", "--db", str(folder / "memory.db"), *words],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "PYTHONPATH": SRC},
+    )
+    os.close(theirs)
+    shown = b""
+    answered = False
+    while True:
+        try:
+            block = os.read(ours, 4096)
+        except OSError:  # the terminal is closed
+            break
+        if not block:
+            break
+        shown += block
+        if b"[y/N]" in shown and not answered:
+            answered = True
+            os.write(ours, answer.encode())
+    os.close(ours)
+    return process.wait(timeout=60), shown.decode()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    quaid(tmp_path, "init")
+    quaid(tmp_path, "put", "people/bob", text="# Bob\n\nTea.")
+    quaid(tmp_path, "put", "people/robert", text="# Robert\n\nCoffee.")
+    return tmp_path
+
+
+def pages(folder: Path) -> int:
+    return len(quaid(folder, "list").stdout.splitlines()) - 1
+
+
+@pytest.mark.parametrize("answer", ["\n", "n\n", "maybe\n", "\x04"])
+def test_anything_but_yes_means_no(folder: Path, answer: str) -> None:
+    status, shown = at_a_terminal(folder, answer, "forget", "people/bob")
+    assert status == 130
+    assert "people/bob (Bob) would go:" in shown
+    assert "nothing was changed" in shown
+    assert pages(folder) == 2
+
+
+def test_a_person_who_agrees_sees_what_goes_and_then_that_it_went(folder: Path) -> None:
+    status, shown = at_a_terminal(folder, "y\n", "forget", "people/bob")
+    assert status == 0, shown
+    assert shown.index("would go:") < shown.index("[y/N]") < shown.index("Forgot people/bob.")
+    assert pages(folder) == 1
+
+
+def test_a_merge_asks_too(folder: Path) -> None:
+    words = ("merge", "people/robert", "people/bob", "--into", "people/robert")
+    status, shown = at_a_terminal(folder, "yes\n", *words)
+    assert status == 0, shown
+    assert shown.index("nothing is changed yet") < shown.index("Merged people/bob into people/robert")
+    assert pages(folder) == 1
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_where_nobody_is_there_to_ask_nothing_happens(folder: Path, more: tuple[str, ...]) -> None:
+    done = quaid(folder, "forget", "people/bob", *more, text="y\n")
+    assert done.returncode == 2
+    assert "--yes" in done.stderr
+    assert done.stdout == ""
+    assert pages(folder) == 2

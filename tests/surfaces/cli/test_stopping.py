@@ -1,0 +1,96 @@
+"""Ctrl-C in the middle of long work: one line, status 130, and what was done stays done."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quaid.brain import Brain
+from quaid.config import Settings
+from quaid.ops import gate
+from quaid.store import filling_turn, vectors
+from quaid.vaults.embedding import BATCH
+
+PAGES = 3 * BATCH
+PATIENCE = 60
+
+
+class Slow(BaseHTTPRequestHandler):
+    """Gives the vectors of a batch after a moment."""
+
+    def do_POST(self) -> None:
+        texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
+        time.sleep(0.4 if len(texts) > 1 else 0)
+        body = json.dumps({"embeddings": [[len(text), 1, 2] for text in texts]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        try:
+            self.wfile.write(body)
+        except OSError:
+            pass  # stopped
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def brain(settings: Settings) -> Iterator[Brain]:
+    """A memory of pages without vectors, and a slow model."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as server, Brain(settings) as brain:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        brain.create(settings.db_path)
+        for number in range(PAGES):
+            run(brain, "put", slug=f"p{number}", content=f"# P{number}\n\nPage {number}.")
+        place = f"http://127.0.0.1:{server.server_address[1]}"
+        run(brain, "model add", place=place, kind="ollama", model="m")
+        yield brain
+        server.shutdown()
+
+
+def run(brain: Brain, command: str, **arguments: Any) -> Any:
+    return gate.call(brain, gate.command(command), arguments, "owner")
+
+
+def embed(brain: Brain) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "quaid", "--db", brain.db.path, "embed", "--model", "m"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")},
+    )
+
+
+def made(brain: Brain) -> int:
+    return vectors.coverage(brain.db, "m")[0] if vectors.find(brain.db, "m") else 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signals of this kind")
+def test_a_stopped_embed_keeps_what_it_made_and_goes_on_from_there(brain: Brain) -> None:
+    process = embed(brain)
+    deadline = time.monotonic() + PATIENCE
+    while not made(brain):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=PATIENCE)
+    kept = made(brain)
+    assert (process.returncode, out) == (130, "")
+    assert errors == (
+        f"quaid: Stopped on request: {kept} of {PAGES} chunks have a vector of m, and keep it."
+        " `quaid embed --model m` goes on from there.\n"
+    )
+    assert kept in (BATCH, 2 * BATCH)
+    assert filling_turn.trouble(brain.db.path) is None
+    done = run(brain, "embed", model="m")
+    assert (done.embedded, done.cached, done.active) == (PAGES - kept, kept, True)
