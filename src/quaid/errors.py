@@ -114,6 +114,12 @@ class NotFound(QuaidError):
     code, exit_status, http_status, rpc_code = "not_found", 3, 404, -32001
 
 
+class AmbiguousSlug(QuaidError):
+    """Several collections have a page {slug}: {candidates}. Write one of these instead."""
+
+    code, exit_status, http_status, rpc_code = "ambiguous_slug", 2, 409, -32602
+
+
 class VersionConflict(QuaidError):
     """{slug} is at version {current_version}, not {expected}. Read it again, merge your change, and send \
 version {current_version}."""
@@ -130,17 +136,51 @@ class PageExists(VersionConflict):
 {current_version}."""
 
 
+class VersionConflicts(VersionConflict):
+    """{count} pages are not at the versions that were sent: {told}. Nothing was written; read them again, merge \
+your changes, and send these versions."""
+
+
+class PageMoved(VersionConflict):
+    """{slug} is {target} now, at version {current_version}: it was renamed or merged. Use {target}."""
+
+    code = "page_moved"
+
+
+class NeedsYes(QuaidError):
+    """{act}: nobody is here to be asked. Add --yes to do it, or --dry-run to see what it would do."""
+
+    code, exit_status, http_status, rpc_code = "needs_yes", 2, 400, -32602
+
+
 class LinkOverlaps(QuaidError):
     """Link {id} says {relationship} of these pages for that time already. Close it first with `quaid link-close \
-{id}`, or choose other dates."""
+{id} --valid-until DAY`, or choose other dates."""
 
     code, exit_status, http_status, rpc_code = "link_overlaps", 4, 409, -32009
+
+
+class TextSaysSo(LinkOverlaps):
+    """The text of the page says {relationship} already (link {id}). Change its time there, in the front matter."""
 
 
 class LinkFromText(QuaidError):
     """Link {id} comes from the text of {slug}. Change it there: the graph follows the text."""
 
     code, exit_status, http_status, rpc_code = "link_from_text", 4, 409, -32009
+
+
+class FileChanged(QuaidError):
+    """{path} was changed outside since it was last read. Nothing was written: read the page again, merge your \
+change, and send it with the new version."""
+
+    code, exit_status, http_status, rpc_code = "file_changed", 4, 409, -32009
+
+
+class CollectionReadOnly(QuaidError):
+    """The collection {name} {why}: its files are not written from here. Edit the file, or choose another collection."""
+
+    code, exit_status, http_status, rpc_code = "collection_read_only", 4, 403, -32003
 
 
 class FolderNotEmpty(QuaidError):
@@ -160,6 +200,19 @@ class RawNeedsImport(QuaidError):
 state, export without --raw."""
 
     code, exit_status, http_status, rpc_code = "raw_needs_import", 2, 400, -32602
+
+
+class GapResolved(QuaidError):
+    """Gap {id} was resolved on {date}. Asked again without an answer, the question becomes a new gap."""
+
+    code, exit_status, http_status, rpc_code = "gap_resolved", 4, 409, -32009
+
+
+class WrongQuestion(QuaidError):
+    """That is not the question of gap {id}: its hash is another one. Give query_text as it was asked; case, spaces \
+and the signs at its end do not matter."""
+
+    code, exit_status, http_status, rpc_code = "wrong_question", 2, 400, -32602
 
 
 # Models

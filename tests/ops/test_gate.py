@@ -6,7 +6,7 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.errors import DiskFull, FileTrouble, InvalidArgument, NotAllowed, QuaidError, TooLarge, UnknownTool
-from quaid.ops import gate
+from quaid.ops import gate, register
 from quaid.ops.register import Arg, Op
 
 
@@ -18,6 +18,7 @@ def every_kind(
     sure: Annotated[bool, Arg("Sure.")] = False,
     names: Annotated[list[str] | None, Arg("Names.")] = None,
     facts: Annotated[dict[str, Any] | None, Arg("Facts.")] = None,
+    things: Annotated[list[dict[str, Any]] | None, Arg("Things.")] = None,
     page_version: Annotated[int | None, Arg("Version.", version="page")] = None,
 ) -> dict[str, Any]:
     """Give back what came in."""
@@ -33,7 +34,14 @@ def check(**arguments: Any) -> dict[str, Any]:
 
 def test_right_types_pass_as_they_are() -> None:
     given = {"text": "a", "count": 9, "share": 1, "sure": True, "names": ["x"], "facts": {"a": [1, None]}}
-    assert check(**given) == {**given, "share": 1.0, "page_version": None}
+    assert check(**given) == {**given, "share": 1.0, "things": None, "page_version": None}
+
+
+def test_a_list_of_objects_passes_as_it_is() -> None:
+    things = [{"a": 1}, {"b": ["x", {}]}]
+    assert check(text="a", things=things)["things"] == things
+    assert register.schema(OPERATION)["properties"]["things"]["items"] == {"type": "object"}
+    assert register.schema(OPERATION)["properties"]["names"]["items"] == {"type": "string"}
 
 
 def test_defaults_fill_what_is_left_out_or_null() -> None:
@@ -65,6 +73,11 @@ def test_a_whole_number_may_come_as_a_float() -> None:
         ({"text": "a", "facts": []}, "facts"),
         ({"text": "a", "facts": {"x": float("inf")}}, "facts"),
         ({"text": "a", "facts": {"x": "\ud800"}}, "facts"),
+        ({"text": "a", "things": {"x": 1}}, "things"),
+        ({"text": "a", "things": [{}, "x"]}, "things"),
+        ({"text": "a", "things": [{"x": float("nan")}]}, "things"),
+        ({"text": "a", "things": [{"x": "\ud800"}]}, "things"),
+        ({"text": "a", "things": [{"x": "nul\0"}]}, "things"),
         ({"text": "a", "cuont": 5}, "cuont"),
     ],
 )

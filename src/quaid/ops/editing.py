@@ -6,17 +6,32 @@ from typing import Annotated, Any
 from quaid.brain import Brain
 from quaid.core import page, slug
 from quaid.core.page import Page
+from quaid.errors import InvalidType
+from quaid.formats import front_matter
 from quaid.ops.register import Arg
-from quaid.store import pages
+from quaid.store import collections, pages, slugs
+from quaid.store.collections import Collection
 from quaid.store.pages import Saved, Stored
+from quaid.vaults import keeping
 
 Slug = Annotated[str, Arg("The page, as in people/alice.", positional=True)]
 PageVersion = Annotated[int | None, Arg("The page's version as you read it.", version="page", minimum=1)]
 
 
+def locate(brain: Brain, address: str) -> tuple[Collection, str]:
+    """Where a page is, or would be made: the collection that is named, the one that has it, or the write target."""
+    named, name = slug.split_address(address)
+    name = slug.check(name)
+    holder = named or slugs.the_collection_with(brain.db, name)
+    if holder is None:
+        return collections.write_target(brain.db), name
+    return collections.require(brain.db, holder), name
+
+
 def require(brain: Brain, address: str) -> Stored:
-    collection, name = slug.split_address(address)
-    return pages.require(brain.db, slug.check(name), collection or "default")
+    named, name = slug.split_address(address)
+    name = slug.check(name)
+    return pages.require(brain.db, name, named or slugs.the_collection_with(brain.db, name) or "default")
 
 
 def edit(
@@ -26,18 +41,22 @@ def edit(
     change: Callable[[Stored | None], Page],
     *,
     may_create: bool = False,
+    also: Callable[[Any, Saved, Page, str], Saved] | None = None,
 ) -> tuple[Saved, Page]:
-    """Read, change and save a page in one transaction, so that no other writer comes between."""
-    collection, name = slug.split_address(address)
-    name, collection = slug.check(name), collection or "default"
+    """Read, change and save a page in one transaction, so that no other writer comes between.
+
+    `also` writes what hangs on the page, in the same transaction, and says what came of the save then."""
     now, uuid = brain.now(), brain.new_uuid()
 
     def work(tx: Any) -> tuple[Saved, Page]:
+        collection, name = locate(brain, address)
         find = pages.find if may_create else pages.require
-        old = find(brain.db, name, collection)
+        old = find(brain.db, name, collection.name)
         new = change(old)
-        saved = pages.save(tx, new, uuid=uuid, now=now, expected_version=expected, collection=collection)
-        return saved, new
+        saved = keeping.save(
+            brain.db, tx, collection, old, new, uuid=uuid, now=now, expected_version=expected
+        )
+        return also(tx, saved, new, now) if also else saved, new
 
     return brain.db.write(work)
 
@@ -50,3 +69,36 @@ def rebuilt(old: Stored, *, frontmatter: dict[str, Any] | None = None, lines: st
         old.timeline if lines is None else lines,
         fallback_title=old.title,
     )
+
+
+def checked(
+    address: str, front: dict[str, Any], truth: str, lines: str, old: Stored | None, title: str | None = None
+) -> Page:
+    """A page whose type, if it names a new one, is a known type."""
+    named = front.get("type")
+    if named is not None and (old is None or old.frontmatter.get("type") != named):
+        if not isinstance(named, str):
+            raise InvalidType(type=named, hint="", known=", ".join(page.TYPES))
+        page.check_type(named)
+    name = slug.split_address(address)[1]
+    return page.build(slug.check(name), front, truth, lines, fallback_title=old.title if old else title)
+
+
+def with_keys(front: dict[str, Any], keys: dict[str, Any]) -> dict[str, Any]:
+    """Front matter with some keys set; None takes a key away."""
+    changed = dict(front)
+    for key, value in front_matter.plain_values(keys).items():
+        if value is None:
+            changed.pop(key, None)
+        else:
+            changed[key] = value
+    return changed
+
+
+def with_tags(front: dict[str, Any], labels: list[str]) -> dict[str, Any]:
+    """Front matter with these tags, under the key that the page uses for them."""
+    key = "tag" if "tag" in front and "tags" not in front else "tags"
+    changed = {**front, key: labels}
+    if not labels:
+        del changed[key]
+    return changed

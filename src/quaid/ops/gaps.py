@@ -1,1 +1,224 @@
-"""Questions that the memory could not answer."""
+"""What the memory could not answer: noted by itself, listed, approved, resolved.
+
+A gap is the hash of a question. Its words are kept only after somebody approved it by name, and are shown
+nowhere before that, errors included.
+"""
+
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+from quaid.brain import Brain
+from quaid.core.gaps import LONGEST_CONTEXT, fold, question_hash, tells
+from quaid.errors import GapResolved, InvalidArgument, QuaidError, WrongQuestion
+from quaid.ops import editing
+from quaid.ops.register import Arg, op
+from quaid.store import gaps as store
+from quaid.store import settings
+from quaid.store.gaps import Gap
+
+if TYPE_CHECKING:
+    from quaid.search.answer import Answer
+
+SETTING = "log_gaps"
+
+MOST_TRIED = 20
+"""Gaps that a new page is tried against: each costs a small search."""
+
+GapId = Annotated[int, Arg("The gap's number, as `quaid gaps` shows it.", positional=True, minimum=1)]
+
+
+class GapsRecord(NamedTuple):
+    gaps: tuple[Gap, ...]
+    total: int
+
+
+class GapRecord(NamedTuple):
+    gap: Gap
+    done: Literal["logged", "counted", "approved", "resolved"]
+
+
+@op("read", command="gaps", examples=("quaid gaps", "quaid gaps --limit 5 --resolved"))
+def gaps_(
+    brain: Brain,
+    limit: Annotated[int, Arg("How many.", minimum=1, maximum=10_000)] = 20,
+    resolved: Annotated[bool, Arg("Those that are resolved, too.")] = False,
+) -> GapsRecord:
+    """List the questions that the memory could not answer, the most frequent first.
+
+    A question shows as a hash until somebody approves that its words are kept."""
+    with brain.db.reading():
+        found = store.listing(brain.db, resolved=resolved, limit=limit)
+        return GapsRecord(tuple(found), store.count(brain.db, resolved=resolved))
+
+
+@op(
+    "write",
+    command="gaps add",
+    adds_only=True,
+    examples=("quaid gaps add 'Who maintains the harbour crane?' --context 'asked in the weekly call'",),
+)
+def gap(
+    brain: Brain,
+    query_text: Annotated[str, Arg("The question. Only its hash is kept.", positional=True, any_text=True)],
+    context: Annotated[str, Arg("Where it came up, without the question itself.")] = "",
+    confidence_score: Annotated[
+        float | None, Arg("Score of the best answer that was found, from 0 to 1.")
+    ] = None,
+) -> GapRecord:
+    """Note a question that the memory cannot answer; always internal. Asked again, it counts up."""
+    if not fold(query_text):
+        raise InvalidArgument(name="query_text", problem="is empty; give the question")
+    if confidence_score is not None and not 0 <= confidence_score <= 1:
+        raise InvalidArgument(name="confidence_score", problem=f"must be from 0 to 1, not {confidence_score}")
+    if len(context) > LONGEST_CONTEXT:
+        raise InvalidArgument(
+            name="context", problem=f"has {len(context)} characters and {LONGEST_CONTEXT} are allowed"
+        )
+    if context and tells(context, query_text):
+        raise InvalidArgument(
+            name="context", problem="repeats the question, which is not kept; say where it came up"
+        )
+    digest, now = question_hash(query_text), brain.now()
+    logged = brain.db.write(lambda tx: store.log(tx, digest, context.strip(), confidence_score, now))
+    return GapRecord(logged, "counted" if logged.times_seen > 1 else "logged")
+
+
+@op(
+    "write",
+    command="gaps approve",
+    examples=(
+        "quaid gaps approve 3 --query-text 'What is vanadium?' --sensitivity external --approver Mira",
+        "quaid gaps approve 4 --query-text 'What did Bo pay for River?' --sensitivity redacted --approver Mira"
+        " --redacted-query 'What do such companies sell for?'",
+    ),
+)
+def gap_approve(
+    brain: Brain,
+    gap_id: GapId,
+    query_text: Annotated[str, Arg("The question again: only its hash is known.")],
+    sensitivity: Annotated[
+        Literal["redacted", "external"],
+        Arg("What may leave the memory: the redacted query, or the question."),
+    ],
+    approver: Annotated[str, Arg("Who allows it.")],
+    redacted_query: Annotated[
+        str | None, Arg("The question without names and figures; needed for redacted.")
+    ] = None,
+) -> GapRecord:
+    """Allow a gap's question to be kept and researched outside, with who allowed it and when."""
+    found = store.require(brain.db, gap_id)
+    if found.resolved_at is not None:
+        raise GapResolved(id=gap_id, date=found.resolved_at[:10])
+    if question_hash(query_text) != found.query_hash:
+        raise WrongQuestion(id=gap_id)
+    if not approver.strip():
+        raise InvalidArgument(name="approver", problem="is empty; name the person who allows it")
+    _check_redacted(sensitivity, query_text, redacted_query)
+    now = brain.now()
+    brain.db.write(
+        lambda tx: store.approve(
+            tx,
+            store.require(brain.db, gap_id),
+            query_text=query_text.strip(),
+            sensitivity=sensitivity,
+            approver=approver.strip(),
+            redacted_query=redacted_query.strip() if redacted_query else None,
+            now=now,
+        )
+    )
+    return GapRecord(store.require(brain.db, gap_id), "approved")
+
+
+@op("write", command="gaps resolve", examples=("quaid gaps resolve 3 --by concepts/vanadium",))
+def gap_resolve(
+    brain: Brain,
+    gap_id: GapId,
+    by: Annotated[str | None, Arg("The page that answers it.")] = None,
+) -> GapRecord:
+    """Close a gap: a page answers it, or nobody wants to know any more."""
+    found = store.require(brain.db, gap_id)
+    slug = editing.require(brain, by).slug if by else None
+    now = brain.now()
+    if not brain.db.write(lambda tx: store.resolve(tx, gap_id, slug, now)):
+        raise GapResolved(id=gap_id, date=(found.resolved_at or now)[:10])
+    return GapRecord(store.require(brain.db, gap_id), "resolved")
+
+
+def note(brain: Brain, question: str, answer: "Answer") -> None:
+    """After an answer: a weak one leaves a gap, a strong one closes the gap of the same question.
+
+    An answer never fails by this, nor waits for somebody who writes.
+    """
+    try:
+        if not brain.db.writable or settings.get(brain.db, SETTING) == "off":
+            return
+        digest = question_hash(question)
+        if answer.strength != "strong":
+            if answer.results or _has_pages(brain):
+                _log(brain, digest, answer)
+        elif (gap_id := store.open_with(brain.db, digest)) and _may_write(brain):
+            slug, now = answer.results[0].slug if answer.results else None, brain.now()
+            brain.db.write(lambda tx: store.resolve(tx, gap_id, slug, now))
+    except QuaidError:
+        pass  # a full disk, a damaged file: whoever writes next is told
+
+
+def answered_by(brain: Brain, slugs: list[str]) -> list[int]:
+    """Close the gaps whose words are known and which one of these pages answers by its words. Which they were."""
+    closed: list[int] = []
+    try:
+        for gap_id, text in store.with_words(brain.db, MOST_TRIED):
+            slug = _answering(brain, text, slugs)
+            if slug is not None:
+                now = brain.now()
+                brain.db.write(lambda tx, gap=gap_id, by=slug, at=now: store.resolve(tx, gap, by, at))  # type: ignore[misc]
+                closed.append(gap_id)
+    except QuaidError:
+        pass  # the pages are written; a gap that stays open can be closed later
+    return closed
+
+
+def _answering(brain: Brain, question: str, slugs: list[str]) -> str | None:
+    """The page that is the best answer by words and a strong one, if it is one of these."""
+    from quaid.search import pipeline
+
+    found = pipeline.query(brain.db, None, question, now=brain.now(), limit=1, depth="summary")
+    first = found.results[0].slug if found.results else None
+    return first if found.strength == "strong" and first in slugs else None
+
+
+def _log(brain: Brain, digest: str, answer: "Answer") -> None:
+    if _may_write(brain):
+        score = round(answer.results[0].score, 4) if answer.results else 0.0
+        now = brain.now()
+        brain.db.write(lambda tx: store.log(tx, digest, "", score, now))
+
+
+def _may_write(brain: Brain) -> bool:
+    """Whether nobody writes right now."""
+    if not brain.db.lock.try_take():
+        return False
+    brain.db.lock.release()
+    return True
+
+
+def _has_pages(brain: Brain) -> bool:
+    from quaid.store import pages
+
+    return bool(pages.listing(brain.db, limit=1))
+
+
+def _check_redacted(sensitivity: str, query_text: str, redacted_query: str | None) -> None:
+    if sensitivity == "external":
+        if redacted_query:
+            raise InvalidArgument(
+                name="redacted_query",
+                problem="goes with sensitivity redacted; external sends the question itself",
+            )
+    elif not redacted_query or not redacted_query.strip():
+        raise InvalidArgument(
+            name="redacted_query", problem="is required for redacted: the question without names and figures"
+        )
+    elif tells(redacted_query, query_text):
+        raise InvalidArgument(
+            name="redacted_query", problem="still holds the question; take names and figures out of it"
+        )

@@ -64,7 +64,9 @@ def check(operation: Op, arguments: Mapping[str, Any], scope: Scope) -> dict[str
     checked: dict[str, Any] = {}
     for name, param in params.items():
         value = arguments.get(name)
-        checked[name] = _absent(param, scope) if value is None else _CHECKS[param.kind](param, value)
+        checked[param.variable] = (
+            _absent(param, scope) if value is None else _CHECKS[param.kind](param, value)
+        )
     return checked
 
 
@@ -145,15 +147,31 @@ def _boolean(param: Param, value: Any) -> bool:
     return value
 
 
-def _array(param: Param, value: Any) -> list[str]:
+def _array(param: Param, value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise InvalidArgument(name=param.name, problem=f"must be a list, not {_named(value)}")
-    return [_string(param, each) for each in value]
+    if param.items == "string":
+        return [_string(param, each) for each in value]
+    for place, each in enumerate(value, 1):
+        if not isinstance(each, dict):
+            raise InvalidArgument(
+                name=param.name, problem=f"must hold objects, but item {place} is {_named(each)}"
+            )
+    _check_json(param, value)
+    if _holds_nul(value):
+        raise InvalidArgument(name=param.name, problem="holds a NUL character; remove it")
+    return list(value)
 
 
 def _object(param: Param, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidArgument(name=param.name, problem=f"must be an object, not {_named(value)}")
+    _check_json(param, value)
+    return dict(value)
+
+
+def _check_json(param: Param, value: Any) -> None:
+    """Refuse what is too large or too deep, and text or numbers that nothing can store."""
     import json
 
     try:
@@ -166,8 +184,6 @@ def _object(param: Param, value: Any) -> dict[str, Any]:
         raise TooLarge(what=param.name, size=size, limit=MAX_TEXT)
     if _is_deeper(value, MAX_DEPTH):
         raise InvalidArgument(name=param.name, problem=f"is nested more than {MAX_DEPTH} levels deep")
-    checked: dict[str, Any] = value
-    return checked
 
 
 def _is_deeper(value: Any, limit: int) -> bool:
@@ -180,6 +196,14 @@ def _is_deeper(value: Any, limit: int) -> bool:
         ]
         level = [item for each in inner for item in each]
     return bool(level)
+
+
+def _holds_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, dict):
+        return any(_holds_nul(key) or _holds_nul(each) for key, each in value.items())
+    return isinstance(value, list) and any(map(_holds_nul, value))
 
 
 _CHECKS: dict[str, Callable[[Param, Any], Any]] = {

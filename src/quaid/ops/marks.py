@@ -77,7 +77,7 @@ def tag(
             return editing.rebuilt(old)
         kept = [each for each in old.tags if each != label]
         return editing.rebuilt(
-            old, frontmatter=_with_tags(old.frontmatter, kept if remove else [*kept, label])
+            old, frontmatter=editing.with_tags(old.frontmatter, kept if remove else [*kept, label])
         )
 
     saved, new = editing.edit(brain, slug, page_version, change)
@@ -168,12 +168,3 @@ def raw(
 
     version = brain.db.write(work)
     return RawRecord(stored.slug, version, True, (sidecars.RawData(source, data, now),))
-
-
-def _with_tags(front: dict[str, Any], labels: list[str]) -> dict[str, Any]:
-    """Front matter with these tags, under the key that the page uses for them."""
-    key = "tag" if "tag" in front and "tags" not in front else "tags"
-    changed = {**front, key: labels}
-    if not labels:
-        del changed[key]
-    return changed

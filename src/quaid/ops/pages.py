@@ -1,17 +1,20 @@
 """Pages: read, write, list."""
 
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core import page, slug, tags
+from quaid.core import page, tags
 from quaid.core.page import Page
-from quaid.errors import InvalidArgument, InvalidFrontMatter, InvalidType
-from quaid.formats import front_matter, markdown
-from quaid.ops import editing
+from quaid.errors import InvalidArgument, InvalidFrontMatter
+from quaid.formats import markdown
+from quaid.ops import editing, gaps
 from quaid.ops.editing import Slug
 from quaid.ops.register import Arg, op
 from quaid.store import pages
-from quaid.store.pages import Header, Stored
+from quaid.store.pages import Header, Saved, Stored
+
+if TYPE_CHECKING:
+    from quaid.store.assertions import Added
 
 
 class PageRecord(NamedTuple):
@@ -44,6 +47,13 @@ class PutRecord(NamedTuple):
     summary: str
     wing: str
     room: str
+
+
+class PutFactsRecord(NamedTuple):
+    """What a write with facts did."""
+
+    page: PutRecord
+    assertions: tuple["Added", ...]
 
 
 class ListRecord(NamedTuple):
@@ -84,6 +94,7 @@ def get(brain: Brain, slug: Slug) -> PageRecord:
         "quaid put people/alice alice.md",
         "echo '# Alice' | quaid put people/alice",
         "quaid put people/alice --timeline-append '- **2026-04-25** | call — Moved to Oslo.'",
+        'quaid put people/alice alice.md --assertions \'{"predicate": "works_at", "object": "River AI"}\'',
     ),
 )
 def put(
@@ -101,12 +112,18 @@ def put(
     expected_version: Annotated[
         int | None, Arg("The version you read; leave out for a new page.", version="or new", minimum=0)
     ] = None,
-) -> PutRecord:
+    assertions: Annotated[
+        list[dict[str, Any]] | None,
+        Arg(
+            "Facts: predicate, object; subject, valid_from, valid_until, source_ref, evidence_text, supersedes_id."
+        ),
+    ] = None,
+) -> PutRecord | PutFactsRecord:
     """Write a page, whole (content) or in parts (compiled_truth, timeline_append, frontmatter).
 
     A version that is no longer current is refused with the current one, and nothing is written."""
     parts = (compiled_truth, timeline_append, frontmatter)
-    if content is None and all(part is None for part in parts):
+    if content is None and all(part is None for part in parts) and not assertions:
         raise InvalidArgument(name="content", problem="is required, or one of the parts of a page")
     if content is not None and any(part is not None for part in parts):
         raise InvalidArgument(name="content", problem="is the whole page; send either it or parts, not both")
@@ -116,8 +133,12 @@ def put(
             return _whole(slug, content, old)
         return _parts(slug, old, compiled_truth, timeline_append, frontmatter)
 
-    saved, new = editing.edit(brain, slug, expected_version, change, may_create=True)
-    return PutRecord(
+    may_create = any(part is not None for part in (content, *parts))
+    keep = _Facts(brain, slug, assertions or [])
+    saved, new = editing.edit(brain, slug, expected_version, change, may_create=may_create, also=keep)
+    if saved.changed:
+        gaps.answered_by(brain, [new.slug])
+    record = PutRecord(
         new.slug,
         saved.version,
         saved.created,
@@ -128,6 +149,33 @@ def put(
         new.wing,
         new.room,
     )
+    return PutFactsRecord(record, tuple(keep.added)) if assertions else record
+
+
+class _Facts:
+    """The facts that come with a page, written in the page's own transaction."""
+
+    def __init__(self, brain: Brain, address: str, given: list[dict[str, Any]]) -> None:
+        self._brain = brain
+        self._address = address
+        self._given = given
+        self.added: list[Added] = []
+
+    def __call__(self, tx: Any, saved: Saved, page: Page, now: str) -> Saved:
+        if not self._given:
+            return saved
+        from quaid.store import assertions
+
+        for place, values in enumerate(self._given, 1):
+            fact = assertions.check(values, f"assertions[{place}]", page.title)
+            self.added.append(assertions.add(tx, saved.id, fact, now))
+        if not saved.changed and any(each.changed for each in self.added):
+            collection, _ = editing.locate(self._brain, self._address)
+            _, version = pages.touch(
+                tx, page.slug, expected_version=None, now=now, collection=collection.name
+            )
+            return saved._replace(version=version, changed=True)
+        return saved
 
 
 @op(
@@ -165,7 +213,7 @@ def _whole(address: str, content: str, old: Stored | None) -> Page:
     before = old.frontmatter if old else {}
     if document.problem and document.frontmatter != before:
         raise InvalidFrontMatter(problem=document.problem)
-    return _checked(address, document.frontmatter, document.truth, document.timeline, old)
+    return editing.checked(address, document.frontmatter, document.truth, document.timeline, old)
 
 
 def _parts(
@@ -175,12 +223,7 @@ def _parts(
     appended: str | None,
     keys: dict[str, Any] | None,
 ) -> Page:
-    front = dict(old.frontmatter) if old else {}
-    for key, value in front_matter.plain_values(keys or {}).items():
-        if value is None:
-            front.pop(key, None)
-        else:
-            front[key] = value
+    front = editing.with_keys(old.frontmatter if old else {}, keys or {})
     lines = old.timeline if old else ""
     if appended is not None:
         lines = markdown.tidy(f"{lines}\n{markdown.tidy(appended)}")
@@ -189,15 +232,4 @@ def _parts(
         raise InvalidArgument(name="compiled_truth", problem="holds a '---' line, which begins the timeline")
     if lines:
         truth = markdown.close_fence(truth)
-    return _checked(address, front, truth, lines, old)
-
-
-def _checked(address: str, front: dict[str, Any], truth: str, lines: str, old: Stored | None) -> Page:
-    """A page whose type, if it names a new one, is a known type."""
-    named = front.get("type")
-    if named is not None and (old is None or old.frontmatter.get("type") != named):
-        if not isinstance(named, str):
-            raise InvalidType(type=named, hint="", known=", ".join(page.TYPES))
-        page.check_type(named)
-    name = slug.split_address(address)[1]
-    return page.build(slug.check(name), front, truth, lines, fallback_title=old.title if old else None)
+    return editing.checked(address, front, truth, lines, old)

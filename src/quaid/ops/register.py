@@ -7,13 +7,28 @@ module of each command and tool, so that `quaid get` does not import the module 
 
 from collections.abc import Callable
 from types import UnionType
-from typing import Any, Literal, NamedTuple, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, Union, cast
 
 Scope = Literal["read", "write", "owner"]
 SCOPES: tuple[Scope, ...] = ("read", "write", "owner")  # each includes the ones before it
 
 # Modules of this package that hold operations. tests/ops/test_register.py compares it with the folder.
-ROOMS = ("pages", "marks", "search", "query", "models", "vaults", "status", "upkeep", "skills")
+ROOMS = (
+    *(
+        "pages",
+        "marks",
+        "search",
+        "query",
+        "links",
+        "graph",
+        "truth",
+        "gaps",
+        "ingest",
+        "merging",
+        "forgetting",
+    ),
+    *("briefing", "models", "vaults", "collections", "status", "upkeep", "skills"),
+)
 
 
 class Arg(NamedTuple):
@@ -32,12 +47,14 @@ class Arg(NamedTuple):
 
 
 class Param(NamedTuple):
-    name: str
+    name: str  # as callers write it: an argument from_ is called from
     kind: str  # a JSON type: string integer number boolean array object
     choices: tuple[str, ...]
     required: bool
     default: Any
     arg: Arg
+    items: str = "string"  # the JSON type of what an array holds
+    variable: str = ""  # as the function calls it
 
     @property
     def flag(self) -> str:
@@ -133,16 +150,21 @@ def _params(function: Callable[..., Any]) -> tuple[Param, ...]:
 
 def _param(name: str, annotation: Any, defaults: dict[str, Any]) -> Param:
     arg = next(each for each in annotation.__metadata__ if isinstance(each, Arg))
-    kind, choices = _json_type(annotation.__origin__)
-    return Param(name, kind, choices, name not in defaults, defaults.get(name), arg)
+    hint = annotation.__origin__
+    if (
+        isinstance(hint, UnionType) or getattr(hint, "__origin__", None) is Union
+    ):  # Literal | None is the latter
+        hint = next(each for each in hint.__args__ if each is not type(None))
+    kind, choices = _json_type(hint)
+    items = _json_type(hint.__args__[0])[0] if kind == "array" else "string"
+    required = name not in defaults
+    return Param(name.rstrip("_"), kind, choices, required, defaults.get(name), arg, items, name)
 
 
 _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}
 
 
 def _json_type(hint: Any) -> tuple[str, tuple[str, ...]]:
-    if isinstance(hint, UnionType):
-        hint = next(each for each in hint.__args__ if each is not type(None))
     if getattr(hint, "__origin__", None) is Literal:
         return "string", hint.__args__
     plain = getattr(hint, "__origin__", hint)
@@ -155,7 +177,7 @@ def schema(operation: Op) -> dict[str, Any]:
     for param in operation.params:
         entry: dict[str, Any] = {"type": param.kind, "description": param.arg.help}
         if param.kind == "array":
-            entry["items"] = {"type": "string"}
+            entry["items"] = {"type": param.items}
         if param.choices:
             entry["enum"] = list(param.choices)
         if param.arg.minimum is not None:

@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 from quaid.errors import FileTrouble, NotFound
@@ -35,8 +35,16 @@ UNREADABLE = "unreadable"
 BAD_NAME = "name is not UTF-8"
 TOO_DEEP = "too many folders deep"
 GONE = "gone while it was read"
+IGNORED = "ignored"
 
 Kind = Literal["page", "special", "sidecar"]
+
+Ignored = Callable[[str], bool]
+"""Whether a path is to be left out; that of a folder ends with a slash."""
+
+
+def ignore_nothing(_path: str) -> bool:
+    return False
 
 
 class Found(NamedTuple):
@@ -79,14 +87,34 @@ class Folder:
         self._leave()
         os.close(self._handle)
 
-    def walk(self) -> Iterator[Found | LeftOut]:
+    @property
+    def identity(self) -> int:
+        """The number by which the file system knows the folder: another one means that it was replaced."""
+        return os.fstat(self._handle).st_ino
+
+    def walk(self, ignored: Ignored = ignore_nothing) -> Iterator[Found | LeftOut]:
         """Everything in the folder, each folder's entries in the order of their names."""
-        yield from _entries(self._handle, "", 0)
+        yield from _entries(self._handle, "", 0, ignored)
+
+    def look(self, path: str) -> Found | LeftOut | None:
+        """One entry, as walk would give it; None when it is not there. A folder is left out."""
+        parent, _, name = path.rpartition("/")
+        try:
+            facts = os.stat(name, dir_fd=self.enter(parent), follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError:
+            return LeftOut(path, UNREADABLE)
+        in_raw = f"/{path}".rpartition("/")[0].endswith(f"/{RAW_FOLDER}")
+        kind = _kind(name, parent, in_raw)
+        if not stat.S_ISREG(facts.st_mode) or kind is None:
+            return LeftOut(path, OTHER_KIND if stat.S_ISREG(facts.st_mode) else NOT_A_FILE)
+        return Found(path, kind, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
 
     def read(self, path: str) -> bytes:
         """The bytes of a file, or one more than LARGEST_FILE of them. OSError when it cannot be read."""
         parent, _, name = path.rpartition("/")
-        handle = os.open(name, FILE_FLAGS, dir_fd=self._enter(parent))
+        handle = os.open(name, FILE_FLAGS, dir_fd=self.enter(parent))
         try:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise OSError(errno.EINVAL, NOT_A_FILE, path)
@@ -94,13 +122,16 @@ class Folder:
         finally:
             os.close(handle)
 
-    def _enter(self, parent: str) -> int:
+    def enter(self, parent: str, *, make: bool = False) -> int:
+        """The handle of a folder below, which may have to be made. It stays open until the next one is entered."""
         if self._near[0] == parent:
             return self._near[1]
         self._leave()
         handle = self._handle
         for name in parent.split("/") if parent else ():
             try:
+                if make:
+                    _make_folder(name, handle)
                 below = os.open(name, FOLDER_FLAGS, dir_fd=handle)
             finally:
                 if handle != self._handle:
@@ -113,6 +144,14 @@ class Folder:
         if self._near[1] != self._handle:
             os.close(self._near[1])
         self._near = ("", self._handle)
+
+
+def _make_folder(name: str, above: int) -> None:
+    try:
+        os.mkdir(name, dir_fd=above)
+        os.fsync(above)
+    except FileExistsError:
+        pass
 
 
 def _open_root(root: str) -> int:
@@ -142,7 +181,7 @@ def _read(handle: int, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def _entries(handle: int, prefix: str, depth: int) -> Iterator[Found | LeftOut]:
+def _entries(handle: int, prefix: str, depth: int, ignored: Ignored) -> Iterator[Found | LeftOut]:
     in_raw = prefix == RAW_FOLDER + "/" or prefix.endswith(f"/{RAW_FOLDER}/")
     try:
         with os.scandir(handle) as listing:
@@ -157,14 +196,21 @@ def _entries(handle: int, prefix: str, depth: int) -> Iterator[Found | LeftOut]:
         elif entry.is_symlink():
             yield LeftOut(path, LINK)
         elif entry.is_dir(follow_symlinks=False):
-            yield from _below(handle, path, entry.name, in_raw, depth)
+            if ignored(path + "/"):
+                yield LeftOut(path + "/", IGNORED)
+            else:
+                yield from _below(handle, path, entry.name, in_raw, depth, ignored)
         elif not entry.is_file(follow_symlinks=False):
             yield LeftOut(path, NOT_A_FILE)
+        elif ignored(path):
+            yield LeftOut(path, IGNORED)
         else:
             yield _file(entry, path, _kind(entry.name, prefix, in_raw))
 
 
-def _below(handle: int, path: str, name: str, in_raw: bool, depth: int) -> Iterator[Found | LeftOut]:
+def _below(
+    handle: int, path: str, name: str, in_raw: bool, depth: int, ignored: Ignored
+) -> Iterator[Found | LeftOut]:
     reason = _why_not_enter(name, in_raw, depth)
     if reason:
         yield LeftOut(path + "/", reason)
@@ -175,7 +221,7 @@ def _below(handle: int, path: str, name: str, in_raw: bool, depth: int) -> Itera
         yield LeftOut(path + "/", UNREADABLE)
         return
     try:
-        yield from _entries(below, path + "/", depth + 1)
+        yield from _entries(below, path + "/", depth + 1, ignored)
     finally:
         os.close(below)
 

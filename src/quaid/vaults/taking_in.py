@@ -97,7 +97,8 @@ class TakingIn:
                 self.tx, made, uuid=self.new_uuid(), now=self.now, expected_version=0, cut=False
             )
         except VersionConflict:
-            self._meets(item, made, pages.require(self.db, made.slug))
+            stored = pages.require(self.db, made.slug)
+            self._meets(item, index.moved(made, stored.slug), stored)  # it may have another slug by now
             return
         self._keep(item, made.slug, saved.id, saved.version)
         self.written.add(made.slug)
@@ -194,9 +195,9 @@ class TakingIn:
         if stored is None:
             self.tally.note(item.path, f"there is no page {address} for it; kept as it is")
             return
-        if self._write_sources(item.path, stored.id, before, wanted) and address not in self.written:
-            pages.touch(self.tx, address, expected_version=None, now=self.now)
-            self.written.add(address)
+        if self._write_sources(item.path, stored.id, before, wanted) and stored.slug not in self.written:
+            pages.touch(self.tx, stored.slug, expected_version=None, now=self.now)
+            self.written.add(stored.slug)
 
     def _write_sources(self, path: str, page_id: int, before: bytes, wanted: dict[str, object]) -> bool:
         try:

@@ -3,4 +3,50 @@
 from collections.abc import Callable
 from typing import Any
 
-RENDERERS: dict[str, Callable[[Any], str]] = {}
+HASH_SHOWN = 12
+
+
+def _gaps(record: Any) -> str:
+    if not record.gaps:
+        return "No open gaps."
+    lines = [line for gap in record.gaps for line in _lines(gap)]
+    shown = len(record.gaps)
+    if shown < record.total:
+        lines.append(f"{shown:,} of {record.total:,} gaps; more: --limit {record.total}")
+    else:
+        lines.append(f"{shown:,} gap{'' if shown == 1 else 's'}")
+    if any(gap.query_text is None and gap.resolved_at is None for gap in record.gaps):
+        lines.append("Words are kept only after an approval: quaid gaps approve ID --help")
+    return "\n".join(lines)
+
+
+def _gap(record: Any) -> str:
+    gap = record.gap
+    if record.done == "logged":
+        return f"Gap {gap.id} noted; only the hash of the question is kept"
+    if record.done == "counted":
+        return f"Gap {gap.id} was known: asked {gap.times_seen} times since {gap.detected_at[:10]}"
+    if record.done == "approved":
+        return f"Gap {gap.id} approved by {gap.approved_by} ({gap.sensitivity}): {_question(gap)}"
+    return f"Gap {gap.id} resolved{f' by {gap.resolved_by_slug}' if gap.resolved_by_slug else ''}"
+
+
+def _lines(gap: Any) -> list[str]:
+    times = "once" if gap.times_seen == 1 else f"{gap.times_seen} times"
+    since = f"{times}, last on {gap.last_seen_at[:10]}"
+    lines = [f"{gap.id:>4}  {_question(gap)}  ({gap.sensitivity}, asked {since})"]
+    if gap.redacted_query:
+        lines.append(f"      may be asked outside as: {gap.redacted_query}")
+    if gap.context:
+        lines.append(f"      {gap.context}")
+    if gap.resolved_at:
+        by = f" by {gap.resolved_by_slug}" if gap.resolved_by_slug else ""
+        lines.append(f"      resolved on {gap.resolved_at[:10]}{by}")
+    return lines
+
+
+def _question(gap: Any) -> str:
+    return f"#{gap.query_hash[:HASH_SHOWN]}" if gap.query_text is None else " ".join(gap.query_text.split())
+
+
+RENDERERS: dict[str, Callable[[Any], str]] = {"GapsRecord": _gaps, "GapRecord": _gap}

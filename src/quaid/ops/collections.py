@@ -1,0 +1,227 @@
+"""Collections: folders of files as living memory. Attach, sync, look at, let go."""
+
+import os
+from typing import Annotated, Any, NamedTuple
+
+from quaid.brain import Brain
+from quaid.core.patterns import pattern
+from quaid.errors import AlreadyExists, FileTrouble, InvalidArgument
+from quaid.ops.register import Arg, op
+from quaid.store import collections as store
+from quaid.store import file_state, quarantine
+from quaid.store.collections import Collection
+from quaid.store.file_state import Trouble
+from quaid.vaults.syncing import SyncReport, sync
+
+NAME = pattern(r"[a-z0-9][a-z0-9_-]{0,62}")
+
+Name = Annotated[str, Arg("The collection, as in notes.", positional=True)]
+
+
+class CollectionRecord(NamedTuple):
+    name: str
+    kind: str
+    root: str | None
+    state: str
+    writable: bool
+    is_write_target: bool
+    pages: int
+    quarantined: int
+    files: int
+    last_sync_at: str | None
+    halted: str | None
+    """Why syncing waits for a person."""
+    ignore_problem: str | None
+
+
+class CollectionsRecord(NamedTuple):
+    collections: tuple[CollectionRecord, ...]
+
+
+class CollectionInfoRecord(NamedTuple):
+    collection: CollectionRecord
+    problems: tuple[Trouble, ...]
+    """Files that make no page, and why."""
+    ignore_patterns: str
+    waiting: tuple[str, ...]
+    """Pages in quarantine that hold what no file can give back."""
+
+
+class CollectionAddRecord(NamedTuple):
+    collection: CollectionRecord
+    sync: SyncReport
+
+    @property
+    def exit_status(self) -> int:
+        return self.sync.exit_status
+
+
+class CollectionRemoveRecord(NamedTuple):
+    name: str
+    removed: int
+    kept: int
+    """Pages with knowledge that no file has: they wait in quarantine."""
+
+
+class SyncsRecord(NamedTuple):
+    syncs: tuple[SyncReport, ...]
+
+    @property
+    def exit_status(self) -> int:
+        return max((each.exit_status for each in self.syncs), default=0)
+
+
+@op(
+    "owner",
+    command="collection add",
+    examples=("quaid collection add notes ~/notes", "quaid collection add wiki ~/wiki --read-only"),
+)
+def collection_add(
+    brain: Brain,
+    name: Annotated[str, Arg("What to call it; the part before '::' in addresses.", positional=True)],
+    path: Annotated[str, Arg("The folder.", positional=True, path=True)],
+    read_only: Annotated[bool, Arg("Never write into the folder.")] = False,
+    writable: Annotated[bool, Arg("Changes made here go into its files, which is the default.")] = False,
+) -> CollectionAddRecord:
+    """Attach a folder of markdown: its files become pages, and stay as they are, byte for byte."""
+    if read_only and writable:
+        raise InvalidArgument(name="writable", problem="is the opposite of --read-only; choose one")
+    root = os.path.realpath(brain.settings.path(path))
+    _check_new(brain, name, root)
+    now = brain.now()
+    known = store.find(brain.db, name)
+
+    def work(tx: Any) -> None:
+        if known is None:
+            store.add(tx, name, "markdown", root, not read_only, now)
+        else:
+            store.set_place(tx, known.id, root, not read_only, now)
+            store.set_state(tx, known.id, "active", now)
+
+    if not os.path.isdir(root):
+        raise FileTrouble(path=path, problem="is not a folder; name the folder that holds your files")
+    brain.db.write(work)
+    report = _sync(brain, store.require(brain.db, name))
+    return CollectionAddRecord(_record(brain, store.require(brain.db, name)), report)
+
+
+@op(
+    "read",
+    command="collection list",
+    tool="memory_collections",
+    aliases={"collection": {}},
+    examples=("quaid collection list",),
+)
+def collection_list(brain: Brain) -> CollectionsRecord:
+    """List the collections with their folders and how they are."""
+    return CollectionsRecord(tuple(_record(brain, each) for each in store.every(brain.db)))
+
+
+@op("owner", command="collection info", examples=("quaid collection info notes",))
+def collection_info(brain: Brain, name: Name) -> CollectionInfoRecord:
+    """Show how a collection is: files that make no page, what is ignored, what waits for you."""
+    found = store.require(brain.db, name)
+    away = quarantine.waiting(brain.db, found.id)
+    return CollectionInfoRecord(
+        _record(brain, found),
+        tuple(file_state.troubles(brain.db, found.id)),
+        found.ignore_patterns,
+        tuple(each.slug for each in away if each.is_only_here),
+    )
+
+
+@op(
+    "owner",
+    command="collection sync",
+    examples=("quaid collection sync", "quaid collection sync notes --confirm-deletes"),
+)
+def collection_sync(
+    brain: Brain,
+    name: Annotated[str | None, Arg("The collection [all].", positional=True)] = None,
+    confirm_deletes: Annotated[bool, Arg("Let pages go whose files are missing, however many.")] = False,
+) -> SyncsRecord:
+    """Bring collections in step with their folders now. Exits 1 when one waits for you."""
+    chosen = [store.require(brain.db, name)] if name else store.every(brain.db)
+    folders = [each for each in chosen if each.root and each.state == "active"]
+    if name and not folders:
+        raise InvalidArgument(name="name", problem=f"{name} has no folder that could be synced")
+    return SyncsRecord(tuple(_sync(brain, each, confirm_deletes) for each in folders))
+
+
+@op("owner", command="collection remove", examples=("quaid collection remove notes",))
+def collection_remove(
+    brain: Brain,
+    name: Name,
+    keep_pages: Annotated[bool, Arg("Leave its pages in the memory, as they are now.")] = False,
+) -> CollectionRemoveRecord:
+    """Let go of a folder. Its files stay as they are; its pages leave the memory, or stay with --keep-pages.
+
+    Pages with links, facts or data that no file has wait in quarantine for 30 days."""
+    found = store.require(brain.db, name)
+    if found.root is None:
+        raise InvalidArgument(name="name", problem=f"{name} lives in the database and cannot be removed")
+    now = brain.now()
+
+    def work(tx: Any) -> CollectionRemoveRecord:
+        store.set_state(tx, found.id, "detached", now)
+        if found.is_write_target:
+            store.set_write_target(tx, store.require(brain.db, store.DEFAULT).id)
+        if keep_pages:
+            return CollectionRemoveRecord(name, 0, 0)
+        removed, kept = quarantine.clear_out(tx, brain.db, found.id, now)
+        if not kept:
+            store.remove(tx, found.id)
+        return CollectionRemoveRecord(name, removed, kept)
+
+    return brain.db.write(work)
+
+
+@op("owner", command="collection target", examples=("quaid collection target notes",))
+def collection_target(brain: Brain, name: Name) -> CollectionsRecord:
+    """Choose the collection that takes new pages whose address names none."""
+    found = store.require(brain.db, name)
+    if found.root is not None and (not found.writable or found.state != "active"):
+        raise InvalidArgument(
+            name="name", problem=f"{name} is {found.state if found.writable else 'read-only'}"
+        )
+    brain.db.write(lambda tx: store.set_write_target(tx, found.id))
+    return collection_list(brain)
+
+
+def _sync(brain: Brain, collection: Collection, confirm_deletes: bool = False) -> SyncReport:
+    return sync(
+        brain.db,
+        collection,
+        now=brain.now(),
+        new_uuid=brain.new_uuid,
+        progress=brain.progress,
+        confirm_deletes=confirm_deletes,
+    )
+
+
+def _check_new(brain: Brain, name: str, root: str) -> None:
+    if not NAME.fullmatch(name):
+        raise InvalidArgument(
+            name="name",
+            problem=f"{name!r} is no name: lower-case a-z, 0-9, '-' and '_' are, up to 63 of them",
+        )
+    for each in store.every(brain.db):
+        if each.name == name and (each.state != "detached" or each.root is None):
+            raise AlreadyExists(path=f"The collection {name}", hint="Choose another name.")
+        if each.root and each.name != name and _overlap(each.root, root):
+            raise AlreadyExists(
+                path=root, hint=f"The collection {each.name} ({each.root}) has these files; two cannot."
+            )
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether one folder is the other, or lies within it."""
+    return (one + os.sep).startswith(other + os.sep) or (other + os.sep).startswith(one + os.sep)
+
+
+def _record(brain: Brain, each: Collection) -> CollectionRecord:
+    shown, hidden = store.page_counts(brain.db).get(each.id, (0, 0))
+    return CollectionRecord(
+        *(each.name, each.kind, each.root, each.state, each.writable, each.is_write_target, shown, hidden),
+        *(file_state.count(brain.db, each.id), each.last_sync_at, each.halt_reason, each.ignore_problem),
+    )

@@ -1,0 +1,121 @@
+"""What was last seen of each file of a folder: enough to tell by stat alone that it is unchanged.
+
+Knows the rows of file_state, and the bytes that were read, which raw_imports keeps as a page's history. Does
+not know the disk.
+"""
+
+import calendar
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from quaid.core.sync import File, Known, Stat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import apsw
+
+    from quaid.store.db import Database
+
+
+class Trouble(NamedTuple):
+    """A file that makes no page, and why."""
+
+    path: str
+    problem: str
+
+
+def known(db: "Database", collection_id: int, keys: "Iterable[str] | None" = None) -> list[Known]:
+    """What is known of the files of a folder, or of some of them."""
+    import json
+
+    some, values = "", ()  # type: str, tuple[str, ...]
+    if keys is not None:
+        some = " AND f.path_key IN (SELECT value FROM json_each(?))"
+        values = (json.dumps(sorted(keys), ensure_ascii=False),)
+    rows = db.rows(
+        "SELECT f.relative_path, f.path_key, f.size_bytes, f.mtime_ns, f.ctime_ns, f.inode, f.content_hash,"  # noqa: S608
+        " f.seen_at, f.page_id, p.uuid, f.problem IS NOT NULL"
+        f" FROM file_state f LEFT JOIN pages p ON p.id = f.page_id WHERE f.collection_id = ?{some}",
+        (collection_id, *values),
+    )
+    return [
+        Known(row[0], row[1], Stat(*row[2:6]), row[6], _nanoseconds(row[7]), row[8], row[9], bool(row[10]))
+        for row in rows
+    ]
+
+
+def quarantined(db: "Database", collection_id: int) -> list[Known]:
+    """Files whose pages wait in quarantine: when they come back, perhaps elsewhere, the pages do."""
+    rows = db.rows(
+        "SELECT r.file_path, r.content_hash, p.id, p.uuid FROM pages p JOIN raw_imports r ON r.page_id = p.id"
+        " AND r.is_active = 1 WHERE p.collection_id = ? AND p.quarantined_at IS NOT NULL",
+        (collection_id,),
+    )
+    nothing = Stat(-1, -1, -1, -1)
+    return [Known(path, f"\0{path}", nothing, content, 0, page, uuid) for path, content, page, uuid in rows]
+
+
+def saw(
+    tx: "apsw.Connection",
+    collection_id: int,
+    file: File,
+    content_hash: str,
+    page_id: int | None,
+    now: str,
+    problem: str | None = None,
+) -> None:
+    """Remember a file as it was read."""
+    tx.execute(
+        "DELETE FROM file_state WHERE collection_id = ? AND path_key = ? AND relative_path <> ?",
+        (collection_id, file.key, file.path),
+    )
+    tx.execute(
+        "INSERT OR REPLACE INTO file_state (collection_id, relative_path, path_key, page_id, size_bytes,"
+        " mtime_ns, ctime_ns, inode, content_hash, problem, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (collection_id, file.path, file.key, page_id, *file.stat, content_hash, problem, now),
+    )
+
+
+def content_of(tx: "apsw.Connection", collection_id: int, key: str) -> str | None:
+    """The hash of a file's content as it was last taken in."""
+    for (found,) in tx.execute(
+        "SELECT content_hash FROM file_state WHERE collection_id = ? AND path_key = ?", (collection_id, key)
+    ):
+        return str(found)
+    return None
+
+
+def forget(tx: "apsw.Connection", collection_id: int, path: str) -> None:
+    """A file is not there any more."""
+    tx.execute("DELETE FROM file_state WHERE collection_id = ? AND relative_path = ?", (collection_id, path))
+
+
+def path_of(db: "Database", page_id: int) -> Known | None:
+    """The file of a page, as it was last seen."""
+    row = db.one("SELECT collection_id, path_key FROM file_state WHERE page_id = ?", (page_id,))
+    return known(db, row[0], [row[1]])[0] if row else None
+
+
+def troubles(db: "Database", collection_id: int) -> list[Trouble]:
+    """The files that make no page."""
+    rows = db.rows(
+        "SELECT relative_path, problem FROM file_state WHERE collection_id = ? AND problem IS NOT NULL"
+        " ORDER BY relative_path",
+        (collection_id,),
+    )
+    return [Trouble(*row) for row in rows]
+
+
+def count(db: "Database", collection_id: int) -> int:
+    row = db.one("SELECT count(*) FROM file_state WHERE collection_id = ?", (collection_id,))
+    return int(row[0]) if row else 0
+
+
+def _nanoseconds(timestamp: str, known: dict[str, int] = {}) -> int:  # noqa: B006 (a cache: many files, few times)
+    """When a file was seen; times are kept to the second, and the earliest moment of it is the safe one."""
+    if timestamp not in known:
+        if len(known) > 1_000:
+            known.clear()
+        known[timestamp] = calendar.timegm(time.strptime(timestamp, "%Y-%m-%dT%H:%M:%SZ")) * 1_000_000_000
+    return known[timestamp]

@@ -1,0 +1,86 @@
+"""What a page said before: the bytes of its file, or its text, a few versions back.
+
+Knows raw_imports as the history of pages. A row is never changed; old ones go when there are too many. Rows that
+an import stands for stay. Does not know how a page is written as text.
+"""
+
+import hashlib
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.store.db import Database
+
+MOST_VERSIONS = 10
+"""Of a page that are kept, besides the present one."""
+
+DAYS = 90
+
+
+class Version(NamedTuple):
+    """One version of a page."""
+
+    id: int
+    version: int | None
+    """The page's version with this text; none: a file's text that the page never had."""
+    created_at: str
+    size: int
+    path: str
+    content_hash: str
+    is_present: bool
+
+
+def keep(
+    tx: "apsw.Connection",
+    collection_id: int,
+    page_id: int,
+    version: int | None,
+    path: str,
+    data: bytes,
+    now: str,
+    batch: str,
+    *,
+    present: bool = True,
+) -> None:
+    """Keep the bytes of a version; `present` ones become the active row of their page and path."""
+    if present:
+        tx.execute(
+            "UPDATE raw_imports SET is_active = 0 WHERE is_active = 1 AND (page_id = ?1"
+            " OR (collection_id = ?2 AND file_path = ?3))",
+            (page_id, collection_id, path),
+        )
+    tx.execute(
+        "INSERT INTO raw_imports (collection_id, page_id, page_version, import_id, is_active, content_hash,"
+        " file_path, created_at, raw_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(collection_id, page_id, version, batch, present),
+            *(hashlib.sha256(data).hexdigest(), path, now, data),
+        ),
+    )
+
+
+def trim(tx: "apsw.Connection", page_id: int, oldest: str) -> None:
+    """Drop what is too old or too much. Whatever an import stands for stays."""
+    tx.execute(
+        "DELETE FROM raw_imports WHERE page_id = ?1 AND is_active = 0"
+        " AND NOT EXISTS (SELECT 1 FROM import_files f WHERE f.raw_id = raw_imports.id)"
+        " AND (created_at < ?2 OR id NOT IN (SELECT id FROM raw_imports WHERE page_id = ?1 AND is_active = 0"
+        " ORDER BY id DESC LIMIT ?3))",
+        (page_id, oldest, MOST_VERSIONS),
+    )
+
+
+def of_page(db: "Database", page_id: int) -> list[Version]:
+    """The versions of a page that are kept, the newest first."""
+    rows = db.rows(
+        "SELECT id, page_version, created_at, length(raw_bytes), file_path, content_hash, is_active"
+        " FROM raw_imports WHERE page_id = ? ORDER BY id DESC",
+        (page_id,),
+    )
+    return [Version._make((*row[:6], bool(row[6]))) for row in rows]
+
+
+def bytes_of(db: "Database", version_id: int) -> bytes:
+    row = db.one("SELECT raw_bytes FROM raw_imports WHERE id = ?", (version_id,))
+    return b"" if row is None else bytes(row[0])

@@ -1,0 +1,82 @@
+"""Who has which slug, in which collection, and how a page comes to another one.
+
+Knows the addresses of pages and the redirects that old ones leave. Does not know what pages say.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from quaid.errors import AmbiguousSlug
+from quaid.store import links
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.store.db import Database
+
+
+class Holder(NamedTuple):
+    """The page that has a slug."""
+
+    page_id: int
+    is_hidden: bool
+
+
+def collections_with(db: "Database", slug: str) -> list[str]:
+    """The collections that show a page of this slug; if none does, those where it was renamed or merged."""
+    there = db.rows(
+        "SELECT c.name FROM collections c JOIN pages p ON p.collection_id = c.id AND p.slug = ?"
+        " AND p.quarantined_at IS NULL ORDER BY c.id",
+        (slug,),
+    ) or db.rows(
+        "SELECT c.name FROM collections c JOIN redirects r ON r.collection_id = c.id AND r.slug = ? ORDER BY c.id",
+        (slug,),
+    )
+    return [name for (name,) in there]
+
+
+def the_collection_with(db: "Database", slug: str) -> str | None:
+    """The one collection that has a page of this slug, or None; AmbiguousSlug when several have."""
+    found = collections_with(db, slug)
+    if len(found) > 1:
+        raise AmbiguousSlug(slug=slug, candidates=", ".join(f"{name}::{slug}" for name in found))
+    return found[0] if found else None
+
+
+def holder(tx: "apsw.Connection", collection_id: int, slug: str) -> Holder | None:
+    for page_id, hidden in tx.execute(
+        "SELECT id, quarantined_at IS NOT NULL FROM pages WHERE collection_id = ? AND slug = ?",
+        (collection_id, slug),
+    ):
+        return Holder(page_id, bool(hidden))
+    return None
+
+
+def slug_of(tx: "apsw.Connection", page_id: int) -> str | None:
+    for (slug,) in tx.execute("SELECT slug FROM pages WHERE id = ?", (page_id,)):
+        return str(slug)
+    return None
+
+
+def beginning_with(tx: "apsw.Connection", collection_id: int, start: str) -> set[str]:
+    """The slugs of a collection that begin so."""
+    rows = tx.execute(
+        "SELECT slug FROM pages WHERE collection_id = ? AND slug >= ? AND slug < ?",
+        (collection_id, start, start + "~"),
+    )
+    return {str(slug) for (slug,) in rows}
+
+
+def has_uuid(tx: "apsw.Connection", uuid: str) -> bool:
+    return tx.execute("SELECT 1 FROM pages WHERE uuid = ?", (uuid,)).fetchone() is not None
+
+
+def free(tx: "apsw.Connection", collection_id: int, slug: str) -> None:
+    """Let a slug lead nowhere else: a page is about to have it."""
+    tx.execute("DELETE FROM redirects WHERE collection_id = ? AND slug = ?", (collection_id, slug))
+
+
+def move(tx: "apsw.Connection", collection_id: int, page_id: int, old: str, new: str, now: str) -> None:
+    """Give a page a slug that is free; the old one leads to it. Its text and names are saved afterwards."""
+    free(tx, collection_id, new)
+    tx.execute("UPDATE pages SET slug = ? WHERE id = ?", (new, page_id))
+    links.redirect(tx, collection_id, old, page_id, now)

@@ -1,0 +1,121 @@
+"""Collections and their syncs as text for people."""
+
+from collections.abc import Callable
+from typing import Any
+
+from quaid.surfaces.cli.text import count, table
+
+MOST_NOTES = 20
+
+
+def _collections(record: Any) -> str:
+    rows = [
+        (
+            each.name,
+            each.root or "in the database",
+            each.state
+            + ("" if each.writable else ", read-only")
+            + (", takes new pages" if each.is_write_target else ""),
+            count(each.pages, "page"),
+            f"waits for you: {each.halted}" if each.halted else each.ignore_problem or "",
+        )
+        for each in record.collections
+    ]
+    return table(rows)
+
+
+def _info(record: Any) -> str:
+    each = record.collection
+    lines = [
+        f"{each.name}: {each.root or 'in the database'}",
+        f"  {each.state}{'' if each.writable else ', read-only'}, {each.kind},"
+        f" {count(each.pages, 'page')} of {count(each.files, 'file')}, last synced {each.last_sync_at or 'never'}",
+    ]
+    if each.halted:
+        lines.append(
+            f"  Waits for you: {each.halted}. `quaid collection sync {each.name} --confirm-deletes` goes on."
+        )
+    if each.ignore_problem:
+        lines.append(f"  .quaidignore is not in force: {each.ignore_problem}")
+    patterns = [line for line in record.ignore_patterns.splitlines() if line.strip() and line[0] != "#"]
+    if patterns:
+        lines.append(f"  Ignored: {', '.join(patterns[:10])}")
+    if each.quarantined:
+        only_here = (
+            f", {len(record.waiting)} of them with knowledge that no file has" if record.waiting else ""
+        )
+        lines.append(f"  In quarantine: {count(each.quarantined, 'page')}{only_here}")
+    lines += [f"  No page: {trouble.path}: {trouble.problem}" for trouble in record.problems]
+    return "\n".join(lines)
+
+
+def _add(record: Any) -> str:
+    each = record.collection
+    lines = [
+        f"Attached {each.name}: {each.root}{'' if each.writable else ' (read-only)'}",
+        *_sync(record.sync),
+    ]
+    if record.sync.new:
+        lines.append("Next: quaid search WORDS, quaid embed to find by meaning, quaid watch to stay in step")
+    return "\n".join(lines)
+
+
+def _syncs(record: Any) -> str:
+    if not record.syncs:
+        return "No folder is attached. `quaid collection add NAME FOLDER` attaches one."
+    return "\n".join(line for each in record.syncs for line in _sync(each))
+
+
+def _sync(sync: Any) -> list[str]:
+    told = [
+        f"{number:,} {name}"
+        for name, number in (
+            ("new", sync.new),
+            ("changed", sync.changed),
+            ("moved", sync.moved),
+            ("gone", sync.removed),
+            ("unchanged", sync.unchanged),
+        )
+        if number
+    ]
+    lines = [f"{sync.collection}: {count(sync.files, 'file')}: {', '.join(told) or 'nothing to do'}"]
+    if len(sync.types) > 1 or sync.new:
+        lines.append("  " + ", ".join(f"{name} {number:,}" for name, number in sorted(sync.types.items())))
+    left = {reason: number for reason, number in sync.left_out.items() if number}
+    if left:
+        lines.append(
+            "  left out: " + ", ".join(f"{reason} {number:,}" for reason, number in sorted(left.items()))
+        )
+    lines += [f"  {note.path}: {note.note}" for note in sync.notes[:MOST_NOTES]]
+    if len(sync.notes) > MOST_NOTES:
+        lines.append(f"  and {len(sync.notes) - MOST_NOTES:,} more notes; --json has them all")
+    if sync.halted:
+        pages = f" {count(sync.waiting, 'page')} stay." if sync.waiting else ""
+        lines.append(f"  Nothing was removed: {sync.halted}.{pages}")
+        if "could not be read" not in sync.halted:
+            lines.append(
+                f"  If the files are gone for good: quaid collection sync {sync.collection} --confirm-deletes"
+            )
+    return lines
+
+
+def _removed(record: Any) -> str:
+    what = (
+        f"{count(record.removed, 'page')} left the memory" if record.removed else "its pages stay as they are"
+    )
+    lines = [f"Detached {record.name}: {what}; the folder was not touched"]
+    if record.kept:
+        lines.append(
+            f"{count(record.kept, 'page')} with knowledge that no file has wait in quarantine for 30 days:"
+            f" quaid collection quarantine list"
+        )
+    return "\n".join(lines)
+
+
+RENDERERS: dict[str, Callable[[Any], str]] = {
+    "CollectionsRecord": _collections,
+    "CollectionInfoRecord": _info,
+    "CollectionAddRecord": _add,
+    "SyncsRecord": _syncs,
+    "CollectionRemoveRecord": _removed,
+}

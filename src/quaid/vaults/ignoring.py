@@ -1,0 +1,65 @@
+"""Which files of a folder are left out: what `.quaidignore` and the memory say, in the syntax of gitignore.
+
+Knows the syntax through pathspec. What every walk leaves out (hidden folders, node_modules) is scan.py's
+business.
+"""
+
+from typing import NamedTuple
+
+from quaid.vaults.scan import Ignored
+
+FILE = ".quaidignore"
+TEMPLATES = "_templates/"
+"""A folder of pages that are none yet; left out at any depth."""
+
+LARGEST = 64 * 1024
+MOST_PATTERNS = 1_000
+
+
+class Rules(NamedTuple):
+    """The patterns in force, and why those of the present file are not, if so."""
+
+    patterns: str
+    problem: str | None
+
+
+def problem_of(patterns: str) -> str | None:
+    """Why these patterns cannot be used, or None."""
+    if len(patterns) > LARGEST:
+        return f"it has more than {LARGEST:,} characters"
+    lines = patterns.splitlines()
+    if len(lines) > MOST_PATTERNS:
+        return f"it has more than {MOST_PATTERNS:,} lines"
+    if "\0" in patterns or "\ufffd" in patterns:
+        return "it is not text in UTF-8"
+    from pathspec import GitIgnoreSpec
+
+    for number, line in enumerate(lines, 1):
+        try:
+            GitIgnoreSpec.from_lines([line])
+        except ValueError:
+            return f"line {number} is no pattern: {line[:40]}"
+    return None
+
+
+def matcher(patterns: str) -> Ignored:
+    """Tells of a path whether it is left out."""
+    if not any(line.strip() and not line.startswith("#") for line in patterns.splitlines()):
+        return _is_templates
+    from pathspec import GitIgnoreSpec
+
+    matches = GitIgnoreSpec.from_lines(patterns.splitlines()).match_file
+    return lambda path: _is_templates(path) or matches(path)
+
+
+def _is_templates(path: str) -> bool:
+    return path.endswith(TEMPLATES) and (len(path) == len(TEMPLATES) or path[-len(TEMPLATES) - 1] == "/")
+
+
+def read(data: bytes | None, last_good: str) -> Rules:
+    """The rules of the file as it is now. A bad one leaves the last good set in force."""
+    if data is None:
+        return Rules("", None)
+    text = data[: LARGEST + 1].decode("utf-8", "replace").removeprefix("\ufeff")
+    problem = problem_of(text)
+    return Rules(last_good, problem) if problem else Rules(text, None)

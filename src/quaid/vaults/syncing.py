@@ -1,0 +1,249 @@
+"""A folder and its index brought into agreement: walk, read what changed, plan, apply.
+
+Changes nothing in the folder. Unchanged files cost a stat. What is read waits on the disk (spool) and is written
+in small transactions, so that other writers need not wait; each step is right on its own, and a sync that is cut
+short goes on with the next one. A page goes only when its file is positively absent (core.sync.may_remove), and
+even then only into quarantine.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from quaid.core import sync as deciding
+from quaid.core.sync import File, Known, Read, Stat
+from quaid.errors import FileTrouble, NotFound
+from quaid.store import collections, file_state, quarantine
+from quaid.store.collections import Collection
+from quaid.store.db import Database
+from quaid.vaults import ignoring, index, scan
+from quaid.vaults.report import Note
+from quaid.vaults.scan import LARGEST_FILE, Folder, Found, LeftOut
+from quaid.vaults.spool import Spool, Waiting
+from quaid.vaults.taking_files import ID_KEY, Progress, TakingFiles
+
+INCOMPLETE = (scan.UNREADABLE, scan.TOO_DEEP, scan.GONE)
+"""Reasons to leave something out that make absence uncertain."""
+
+
+class SyncReport(NamedTuple):
+    collection: str
+    root: str
+    files: int
+    unchanged: int
+    new: int
+    changed: int
+    moved: int
+    removed: int
+    waiting: int
+    """Missing files whose pages stay until a person says so."""
+    halted: str
+    """Why they stay."""
+    types: dict[str, int]
+    left_out: dict[str, int]
+    notes: tuple[Note, ...]
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.halted else 0
+
+
+class _Seen(NamedTuple):
+    """A walk through the folder, or a look at a part of it."""
+
+    files: list[File]
+    complete: bool
+    left_out: Counter[str]
+    notes: list[Note]
+
+
+def sync(
+    db: Database,
+    collection: Collection,
+    *,
+    now: str,
+    new_uuid: Callable[[], str],
+    progress: Progress,
+    confirm_deletes: bool = False,
+    only: Iterable[str] | None = None,
+) -> SyncReport:
+    """Bring the index in step with the folder, or with some of its files (`only`)."""
+    work = Syncing(db, collection, now, new_uuid, progress)
+    try:
+        with Folder(collection.root or "") as folder:
+            return work.run(folder, confirm_deletes, None if only is None else sorted(set(only)))
+    except (NotFound, FileTrouble) as trouble:
+        return work.halt(str(trouble).rstrip("."))
+
+
+class Syncing:
+    def __init__(
+        self, db: Database, collection: Collection, now: str, new_uuid: Callable[[], str], progress: Progress
+    ) -> None:
+        self.db = db
+        self.collection = collection
+        self.now = now
+        self.new_uuid = new_uuid
+        self.progress = progress
+        self.taking = TakingFiles(db, collection, now, new_uuid, progress)
+        self.counts = self.taking.counts
+        self.notes = self.taking.notes
+        self.seen = _Seen([], True, Counter(), [])
+        self.ignored: scan.Ignored = scan.ignore_nothing
+
+    def run(self, folder: Folder, confirmed: bool, only: list[str] | None) -> SyncReport:
+        ignored = self.ignored = ignoring.matcher(self._ignore_patterns(folder))
+        self.seen = self._walk(folder, ignored) if only is None else self._look(folder, ignored, only)
+        keys = None if only is None else {scan.path_key(path).casefold() for path in only}
+        known = file_state.known(self.db, self.collection.id, keys)
+        found = deciding.sort_out(self.seen.files, known)
+        self.counts["unchanged"] = len(found.unchanged)
+        with Spool(os.path.dirname(self.db.path)) as spool:
+            reads = self._read(folder, found.to_read, {each.key: each for each in known}, spool)
+            away = file_state.quarantined(self.db, self.collection.id) if reads else []
+            plan = deciding.plan(reads, [*known, *away], [*found.missing, *away])
+            self.taking.run(spool, plan)
+        gone = [each for each in plan.gone if each.stat.size >= 0]
+        return self._remove(folder, gone, len(known), confirmed, whole=only is None)
+
+    def halt(self, reason: str) -> SyncReport:
+        """The folder cannot be looked at: nothing changes but what is said about it."""
+        self.db.write(lambda tx: collections.halt(tx, self.collection.id, reason, self.now))
+        return self._report(reason, file_state.count(self.db, self.collection.id))
+
+    # Looking
+
+    def _ignore_patterns(self, folder: Folder) -> str:
+        try:
+            data: bytes | None = folder.read(ignoring.FILE)
+        except FileNotFoundError:
+            data = None
+        except OSError:
+            data = b"\0"  # it is there and cannot be read
+        rules = ignoring.read(data, self.collection.ignore_patterns)
+        if rules != (self.collection.ignore_patterns, self.collection.ignore_problem):
+            self.db.write(lambda tx: collections.set_ignore(tx, self.collection.id, *rules))
+        if rules.problem:
+            self.notes.append(Note(ignoring.FILE, f"{rules.problem}; the last good set is in force"))
+        return rules.patterns
+
+    def _walk(self, folder: Folder, ignored: scan.Ignored) -> _Seen:
+        return _gathered(folder.walk(ignored))
+
+    def _look(self, folder: Folder, ignored: scan.Ignored, paths: list[str]) -> _Seen:
+        found = [folder.look(path) for path in paths if not ignored(path) and _is_shown(path)]
+        return _gathered(each for each in found if each is not None)
+
+    def _read(self, folder: Folder, files: list[File], known: dict[str, Known], spool: Spool) -> list[Read]:
+        """Read what may have changed; what did is parsed and waits in the spool."""
+        reads: list[Read] = []
+        for done, file in enumerate(files):
+            self.progress(done, len(files), "Reading")
+            data = self._bytes(folder, file)
+            if data is None:
+                continue
+            content_hash = index.digest(data)
+            before = known.get(file.key)
+            if before and before.content_hash == content_hash and before.page_id and before.path == file.path:
+                reads.append(Read(file, content_hash, before.page_uuid))
+                continue
+            made, notes = index.read(file.path, data)
+            self.notes += [Note(file.path, each) for each in notes]
+            named = made.frontmatter.get(ID_KEY)
+            reads.append(Read(file, content_hash, named if isinstance(named, str) else None))
+            spool.add(Waiting(file.path, content_hash, data, made))
+        if files:
+            self.progress(len(files), len(files), "Reading")
+        return reads
+
+    def _bytes(self, folder: Folder, file: File) -> bytes | None:
+        try:
+            data = folder.read(file.path)
+        except OSError:
+            self.seen = self.seen._replace(complete=False)
+            self.seen.left_out[scan.UNREADABLE] += 1
+            self.notes.append(Note(file.path, scan.UNREADABLE))
+            return None
+        if len(data) <= LARGEST_FILE:
+            return data
+        problem = f"too large: {file.stat.size:,} bytes, and {LARGEST_FILE:,} are allowed; split it"
+        self.notes.append(Note(file.path, problem))
+        self.db.write(lambda tx: file_state.saw(tx, self.collection.id, file, "", None, self.now, problem))
+        return None
+
+    # Removing
+
+    def _remove(
+        self, folder: Folder, gone: list[Known], known: int, confirmed: bool, *, whole: bool
+    ) -> SyncReport:
+        hidden = [
+            each for each in gone if self.ignored(each.path)
+        ]  # by the user's own word, which no guard doubts
+        missing = [each for each in gone if not self.ignored(each.path)]
+        total = known if whole else file_state.count(self.db, self.collection.id)
+        files = len(self.seen.files) if whole else total
+        verdict = deciding.may_remove(
+            len(missing), total, files + len(hidden), complete=self.seen.complete, confirmed=confirmed
+        )
+        if verdict.allowed and missing and not confirmed and not self._is_same_root(folder):
+            verdict = deciding.Verdict(False, "the folder is another one than before")
+        going = hidden + [each for each in missing if verdict.allowed and folder.look(each.path) is None]
+        self.counts["removed"] = len(going)
+        self.db.write(lambda tx: self._finish(tx, folder, going, whole and verdict.allowed))
+        if verdict.allowed:
+            return self._report("", 0)
+        self.db.write(lambda tx: collections.halt(tx, self.collection.id, verdict.reason, self.now))
+        return self._report(verdict.reason, len(missing))
+
+    def _finish(self, tx: Any, folder: Folder, gone: list[Known], whole: bool) -> None:
+        for each in gone:
+            file_state.forget(tx, self.collection.id, each.path)
+            if each.page_id is not None:
+                quarantine.put_away(tx, each.page_id, self.now)
+        if whole:
+            collections.set_root_identity(tx, self.collection.id, str(folder.identity))
+            collections.synced(tx, self.collection.id, self.now)
+
+    def _is_same_root(self, folder: Folder) -> bool:
+        return collections.root_identity(self.db, self.collection.id) in (None, str(folder.identity))
+
+    def _report(self, halted: str, waiting: int) -> SyncReport:
+        return SyncReport(
+            collection=self.collection.name,
+            root=self.collection.root or "",
+            files=len(self.seen.files),
+            unchanged=self.counts["unchanged"],
+            new=self.counts["new"],
+            changed=self.counts["changed"],
+            moved=self.counts["moved"],
+            removed=self.counts["removed"],
+            waiting=waiting,
+            halted=halted,
+            types=dict(self.taking.types),
+            left_out=dict(self.seen.left_out),
+            notes=(*self.notes, *self.seen.notes),
+        )
+
+
+def _gathered(entries: Iterable[Found | LeftOut]) -> _Seen:
+    files: list[File] = []
+    left_out: Counter[str] = Counter()
+    notes: list[Note] = []
+    for entry in entries:
+        if isinstance(entry, Found) and entry.kind != "sidecar":
+            stat = Stat(entry.size, entry.mtime_ns, entry.ctime_ns, entry.inode)
+            files.append(File(entry.path, entry.key.casefold(), stat))
+        elif isinstance(entry, LeftOut):
+            left_out[entry.reason] += 1
+            if entry.reason in (*INCOMPLETE, scan.LINK, scan.BAD_NAME):
+                notes.append(Note(entry.path, entry.reason))
+    return _Seen(files, not any(left_out[reason] for reason in INCOMPLETE), left_out, notes)
+
+
+def _is_shown(path: str) -> bool:
+    """Whether a walk would come by this path: no hidden folder or folder of another tool on the way."""
+    return not any(
+        name.startswith(".") or name in (*scan.SKIPPED_FOLDERS, ignoring.TEMPLATES[:-1])
+        for name in path.split("/")[:-1]
+    )

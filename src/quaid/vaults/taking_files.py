@@ -1,0 +1,138 @@
+"""Files that a sync has read, into their pages: small transactions, each right on its own.
+
+Knows when somebody else was faster, which slug a file gets, and that a page which follows its file keeps its id.
+Does not look at the folder.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from quaid.core import slug
+from quaid.core.page import Page
+from quaid.core.sync import Known, Plan, Read
+from quaid.store import file_state, history, pages, slugs
+from quaid.store.collections import Collection
+from quaid.store.db import Database
+from quaid.vaults import index, naming
+from quaid.vaults.report import Note
+from quaid.vaults.spool import Spool, Waiting
+
+BATCH = 100
+"""Files that are written in one transaction: a fraction of a second."""
+
+ID_KEY = "quaid_id"
+"""The front-matter key that carries a page's id."""
+
+Progress = Callable[[int, int, str], None]
+Todo = dict[str, tuple[Known | None, Read]]
+
+
+class TakingFiles:
+    def __init__(
+        self, db: Database, collection: Collection, now: str, new_uuid: Callable[[], str], progress: Progress
+    ) -> None:
+        self.db = db
+        self.collection = collection
+        self.now = now
+        self.new_uuid = new_uuid
+        self.progress = progress
+        self.batch = f"sync-{new_uuid()}"
+        self.counts: Counter[str] = Counter()
+        self.types: Counter[str] = Counter()
+        self.notes: list[Note] = []
+
+    def run(self, spool: Spool, plan: Plan) -> None:
+        """Write what the plan says of the files that were read; the spool holds their bytes."""
+        for start in range(0, len(plan.touched), 10 * BATCH):
+            self._touch(plan, start, start + 10 * BATCH)
+        self.counts["unchanged"] += len(plan.touched)
+        if not spool.count:
+            return
+        todo: Todo = {each.file.path: (None, each) for each in plan.new}
+        todo.update({each.read.file.path: (each.old, each.read) for each in plan.changed})
+        todo.update({each.read.file.path: (each.old, each.read) for each in plan.moved})
+        waiting: list[Waiting] = []
+        for done, item in enumerate(spool.each(), 1):
+            waiting.append(item)
+            if len(waiting) == BATCH or done == spool.count:
+                self._write(waiting, todo)
+                waiting = []
+                self.progress(done, spool.count, "Writing")
+
+    def _touch(self, plan: Plan, first: int, last: int) -> None:
+        def work(tx: Any) -> None:
+            for old, read in plan.touched[first:last]:
+                file_state.saw(tx, self.collection.id, read.file, read.content_hash, old.page_id, self.now)
+
+        self.db.write(work)
+
+    def _write(self, waiting: list[Waiting], todo: Todo) -> None:
+        def work(tx: Any) -> None:
+            for item in waiting:
+                if item.path in todo:
+                    self._take_in(tx, item, *todo[item.path])
+
+        self.db.write(work)
+
+    def _take_in(self, tx: Any, item: Waiting, old: Known | None, read: Read) -> None:
+        """One file into its page."""
+        assert item.page is not None
+        if self._is_overtaken(tx, old, read):
+            return
+        page_id = old.page_id if old else None
+        made = self._named(tx, item.page, item.path, page_id)
+        if old is not None and old.path != item.path:
+            file_state.forget(tx, self.collection.id, old.path)
+        before = slugs.slug_of(tx, page_id) if page_id is not None else None
+        if page_id is not None and before is not None and before != made.slug:
+            slugs.move(tx, self.collection.id, page_id, before, made.slug, self.now)
+        slugs.free(tx, self.collection.id, made.slug)
+        saved = pages.save(
+            tx,
+            made,
+            uuid=self._uuid(tx, read.page_uuid),
+            now=self.now,
+            expected_version=None,
+            collection=self.collection.name,
+            cut=False,
+        )
+        history.keep(
+            tx, self.collection.id, saved.id, saved.version, item.path, item.data, self.now, self.batch
+        )
+        file_state.saw(tx, self.collection.id, read.file, read.content_hash, saved.id, self.now)
+        self.types[made.type] += 1
+        what = "new" if old is None else "moved" if old.path != item.path else "changed"
+        self.counts[what] += 1
+
+    def _is_overtaken(self, tx: Any, old: Known | None, read: Read) -> bool:
+        """Whether somebody else took this file in since we looked; the next sync sees to what is left."""
+        there = file_state.content_of(tx, self.collection.id, read.file.key)
+        expected = old.content_hash if old is not None and old.key == read.file.key else None
+        if there in (None, "", expected):
+            return False
+        return expected is not None or there == read.content_hash
+
+    def _named(self, tx: Any, made: Page, path: str, page_id: int | None) -> Page:
+        """The page under a slug that is free for it: what it asks for, else its path, else beside it."""
+        holder = slugs.holder(tx, self.collection.id, made.slug)
+        if holder is None or holder.page_id == page_id or (holder.is_hidden and page_id is None):
+            return made
+        by_path = slug.from_path(path)
+        before = slugs.slug_of(tx, page_id) if page_id is not None else None
+        if before is not None and before.startswith(by_path):
+            return index.moved(made, before)  # it stands beside another one already
+        taken = slugs.beginning_with(tx, self.collection.id, by_path)
+        address = by_path if by_path not in taken else naming.beside(by_path, path, taken)
+        self.notes.append(Note(path, f"another file has the slug {made.slug}; this one is {address}"))
+        return index.moved(made, address)
+
+    def _uuid(self, tx: Any, named: str | None) -> str:
+        """The id that the file names, unless another page has it; else a new one."""
+        if named and _looks_like_uuid(named) and not slugs.has_uuid(tx, named):
+            return named
+        return self.new_uuid()
+
+
+def _looks_like_uuid(text: str) -> bool:
+    return len(text) == 36 and all(part.isalnum() for part in text.split("-")) and text.count("-") == 4

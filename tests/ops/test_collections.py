@@ -1,0 +1,286 @@
+"""Folders as living memory, through the gate."""
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quaid.brain import Brain
+from quaid.errors import (
+    AlreadyExists,
+    AmbiguousSlug,
+    CollectionReadOnly,
+    FileChanged,
+    FileTrouble,
+    InvalidArgument,
+    PageNotFound,
+    QuaidError,
+)
+from quaid.ops import gate
+from quaid.ops.plain import plain
+from quaid.ops.register import Scope
+
+OLD = 1_600_000_000
+
+
+def run(brain: Brain, command: str, scope: Scope = "owner", **arguments: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = plain(gate.call(brain, gate.command(command), arguments, scope))
+    return answer
+
+
+def write(root: Path, path: str, text: str) -> Path:
+    """A file that was saved long ago, so that its dates prove that it is unchanged."""
+    place = root / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(text.encode())
+    os.utime(place, (OLD, OLD))
+    return place
+
+
+def tree(root: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in root.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    root = tmp_path / "notes"
+    write(
+        root,
+        "people/alice.md",
+        "---\ntitle: Alice   # hers\ntags:\n- founder\n---\n\n# Alice\r\n\nKnows [[Bob]].\n",
+    )
+    write(root, "people/Bob.md", "# Bob\n\nLives in Oslo.\n\n---\n\n- **2024-01-01** | call — First.\n")
+    write(root, "README.md", "# Read me\n")
+    write(root, ".obsidian/app.md", "no")
+    write(root, "_templates/person.md", "no")
+    write(root, "pic.png", "no")
+    return root
+
+
+@pytest.fixture
+def attached(brain: Brain, notes: Path) -> Brain:
+    run(brain, "collection add", name="notes", path=str(notes))
+    return brain
+
+
+def slugs(brain: Brain) -> list[str]:
+    return sorted(each["slug"] for each in run(brain, "list")["pages"])
+
+
+def test_attaching_indexes_and_changes_no_byte(brain: Brain, notes: Path) -> None:
+    before = tree(notes)
+    added = run(brain, "collection add", name="notes", path=str(notes))
+    assert (added["sync"]["new"], added["collection"]["pages"]) == (3, 3)
+    assert slugs(brain) == ["people/alice", "people/bob", "readme"]
+    assert tree(notes) == before
+    assert [each["slug"] for each in run(brain, "search", query="oslo")["hits"]] == ["people/bob"]
+    assert run(brain, "links", slug="people/alice")["links"][0]["to_slug"] == "people/bob"
+
+
+def test_a_second_sync_reads_nothing_and_does_nothing(attached: Brain, notes: Path) -> None:
+    os.chmod(notes / "people/alice.md", 0o644)
+    again = run(attached, "collection sync", name="notes")["syncs"][0]
+    assert (again["unchanged"], again["new"], again["changed"]) == (3, 0, 0)
+    version = run(attached, "get", slug="people/alice")["version"]
+    assert version == 1
+
+
+def test_files_that_change_come_go_and_move_are_followed(attached: Brain, notes: Path) -> None:
+    identity = run(attached, "get", slug="people/bob")["uuid"]
+    write(notes, "people/alice.md", "# Alice\n\nKnows [[Robert]].\n")
+    (notes / "people/Bob.md").rename(notes / "people/Robert.md")
+    write(notes, "new.md", "# New\n")
+    (notes / "README.md").unlink()
+    done = run(attached, "collection sync", name="notes")["syncs"][0]
+    assert [done[name] for name in ("new", "changed", "moved", "removed")] == [1, 1, 1, 1]
+    assert slugs(attached) == ["new", "people/alice", "people/robert"]
+    moved = run(attached, "get", slug="people/bob")  # the old slug leads on
+    assert (moved["slug"], moved["uuid"]) == ("people/robert", identity)
+    again = run(attached, "collection sync", name="notes")["syncs"][0]
+    assert again["unchanged"] == 3
+
+
+def test_a_page_that_was_gone_comes_back_as_the_same(attached: Brain, notes: Path) -> None:
+    before = run(attached, "get", slug="people/bob")
+    married: dict[str, Any] = {"from": "people/bob", "to": "people/alice", "relationship": "married_to"}
+    run(attached, "link", **married)
+    text = (notes / "people/Bob.md").read_text()
+    (notes / "people/Bob.md").unlink()
+    run(attached, "collection sync", name="notes")
+    with pytest.raises(PageNotFound):
+        run(attached, "get", slug="people/bob")
+    assert run(attached, "search", query="oslo")["hits"] == []
+    write(notes, "elsewhere/bobby.md", text)
+    run(attached, "collection sync", name="notes")
+    after = run(attached, "get", slug="elsewhere/bobby")
+    assert after["uuid"] == before["uuid"]
+    relationships = {each["relationship"] for each in run(attached, "links", slug="elsewhere/bobby")["links"]}
+    assert "married_to" in relationships
+
+
+def test_many_missing_files_wait_for_a_person(brain: Brain, tmp_path: Path) -> None:
+    root = tmp_path / "many"
+    for number in range(30):
+        write(root, f"n{number}.md", f"# Note {number}\n")
+    run(brain, "collection add", name="many", path=str(root))
+    for number in range(15):
+        (root / f"n{number}.md").unlink()
+    halted = run(brain, "collection sync", name="many")["syncs"][0]
+    assert (halted["removed"], halted["waiting"]) == (0, 15)
+    assert "15 of 30 files are missing" in halted["halted"]
+    assert "missing" in run(brain, "collection info", name="many")["collection"]["halted"]
+    assert len(slugs(brain)) == 30
+    assert run(brain, "collection sync", name="many")["syncs"][0]["removed"] == 0  # also another time
+    confirmed = run(brain, "collection sync", name="many", confirm_deletes=True)["syncs"][0]
+    assert (confirmed["removed"], confirmed["halted"]) == (15, "")
+    assert len(slugs(brain)) == 15
+
+
+def test_an_edit_changes_only_its_bytes_in_the_file(attached: Brain, notes: Path) -> None:
+    place = notes / "people/alice.md"
+    before = place.read_bytes()
+    run(attached, "tag", slug="people/alice", tag="oslo")
+    assert place.read_bytes() == before.replace(b"- founder\n", b"- founder\n- oslo\n")
+    run(attached, "timeline-add", slug="people/bob", date="2024-02-01", summary="Second.", source="call")
+    assert (notes / "people/Bob.md").read_text() == (
+        "# Bob\n\nLives in Oslo.\n\n---\n\n- **2024-01-01** | call — First.\n- **2024-02-01** | call — Second.\n"
+    )
+    again = run(attached, "collection sync", name="notes")["syncs"][0]
+    assert (again["unchanged"], again["changed"]) == (3, 0)  # our own writes are known by their content
+
+
+def test_an_edit_made_outside_is_a_conflict_and_stays(attached: Brain, notes: Path) -> None:
+    (notes / "people/Bob.md").write_text("# Bob\n\nMoved to Rome.\n")
+    with pytest.raises(FileChanged):
+        run(attached, "put", slug="people/bob", compiled_truth="# Bob\n\nOurs.")
+    assert "Rome" in (notes / "people/Bob.md").read_text()
+    assert "Oslo" in run(attached, "get", slug="people/bob")["compiled_truth"]
+    run(attached, "collection sync", name="notes")
+    assert "Rome" in run(attached, "get", slug="people/bob")["compiled_truth"]
+    run(attached, "put", slug="people/bob", compiled_truth="# Bob\n\nOurs.")
+    assert (notes / "people/Bob.md").read_text() == "# Bob\n\nOurs.\n"
+
+
+def test_a_new_page_goes_where_it_is_sent(attached: Brain, notes: Path) -> None:
+    run(attached, "put", slug="plain", content="# In the database\n")
+    run(attached, "put", slug="notes::deep/er/page", content="# In a file\n")
+    assert (notes / "deep/er/page.md").read_text() == "# In a file\n"
+    run(attached, "collection target", name="notes")
+    run(attached, "put", slug="bare", content="# Also in a file\n")
+    assert (notes / "bare.md").exists()
+    assert run(attached, "get", slug="bare")["collection"] == "notes"
+    write(notes, "unread.md", "theirs")
+    with pytest.raises(FileChanged):  # a file that nobody has read yet is not overwritten
+        run(attached, "put", slug="unread", content="ours")
+    assert (notes / "unread.md").read_text() == "theirs"
+
+
+def test_a_bare_slug_means_its_one_owner(attached: Brain, tmp_path: Path) -> None:
+    run(attached, "put", slug="people/alice", compiled_truth="# Alice\n\nEdited.")
+    assert run(attached, "get", slug="people/alice")["collection"] == "notes"  # no second one was made
+    write(tmp_path / "other", "people/alice.md", "# Another Alice\n")
+    run(attached, "collection add", name="other", path=str(tmp_path / "other"))
+    with pytest.raises(AmbiguousSlug, match="notes::people/alice, other::people/alice"):
+        run(attached, "get", slug="people/alice")
+    with pytest.raises(AmbiguousSlug):
+        run(attached, "put", slug="people/alice", content="x")
+    assert run(attached, "get", slug="other::people/alice")["title"] == "Another Alice"
+
+
+def test_a_read_only_collection_is_never_written(brain: Brain, notes: Path) -> None:
+    run(brain, "collection add", name="notes", path=str(notes), read_only=True)
+    before = tree(notes)
+    edits: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("put", {"compiled_truth": "x"}),
+        ("tag", {"tag": "x"}),
+        ("timeline-add", {"date": "2024-01-01", "summary": "x"}),
+    )
+    for command, given in edits:
+        with pytest.raises(CollectionReadOnly):
+            run(brain, command, slug="people/bob", **given)
+    assert tree(notes) == before
+    assert run(brain, "get", slug="people/bob")["version"] == 1
+
+
+def test_removing_a_collection_leaves_the_folder_and_what_is_only_here(attached: Brain, notes: Path) -> None:
+    knows: dict[str, Any] = {"from": "people/bob", "to": "people/alice", "relationship": "knows"}
+    run(attached, "link", **knows)
+    before = tree(notes)
+    gone = run(attached, "collection remove", name="notes")
+    assert (gone["removed"], gone["kept"]) == (1, 2)  # both ends of the link
+    assert (tree(notes), slugs(attached)) == (before, [])
+    run(attached, "collection add", name="notes", path=str(notes))
+    relationships = {each["relationship"] for each in run(attached, "links", slug="people/bob")["links"]}
+    assert (len(slugs(attached)), relationships) == (3, {"knows"})
+
+
+def test_pages_can_stay_when_their_folder_is_let_go(attached: Brain, notes: Path) -> None:
+    run(attached, "collection remove", name="notes", keep_pages=True)
+    assert len(slugs(attached)) == 3
+    with pytest.raises(CollectionReadOnly, match="is detached"):
+        run(attached, "tag", slug="people/bob", tag="x")
+    again = run(attached, "collection add", name="notes", path=str(notes))
+    assert again["sync"]["unchanged"] == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "error"),
+    [
+        ("Notes", ".", InvalidArgument),
+        ("a::b", ".", InvalidArgument),
+        ("", ".", InvalidArgument),
+        ("default", "notes", AlreadyExists),
+        ("x", "missing", FileTrouble),
+        ("x", "notes/README.md", FileTrouble),
+    ],
+)
+def test_what_cannot_be_attached_is_told(
+    brain: Brain, notes: Path, name: str, path: str, error: type[QuaidError]
+) -> None:
+    with pytest.raises(error):
+        run(brain, "collection add", name=name, path=str(notes.parent / path))
+    assert len(run(brain, "collection list")["collections"]) == 1
+
+
+def test_two_collections_never_share_files(attached: Brain, notes: Path) -> None:
+    for path in (notes, notes / "people", notes.parent):
+        with pytest.raises(AlreadyExists, match="The collection notes"):
+            run(attached, "collection add", name="twice", path=str(path))
+
+
+def test_a_file_that_cannot_be_a_page_is_listed_and_stops_nothing(brain: Brain, notes: Path) -> None:
+    write(notes, "huge.md", "x" * (4 * 1024 * 1024 + 1))
+    write(notes, "odd.md", "---\na: [\n---\n# Odd\n")
+    added = run(brain, "collection add", name="notes", path=str(notes))
+    assert added["collection"]["pages"] == 4
+    problems = run(brain, "collection info", name="notes")["problems"]
+    assert [each["path"] for each in problems] == ["huge.md"]
+    assert any(each["path"] == "odd.md" for each in added["sync"]["notes"])
+
+
+def test_a_bad_ignore_file_leaves_the_last_good_one_in_force(attached: Brain, notes: Path) -> None:
+    (notes / ".quaidignore").write_text("people/\n")
+    run(attached, "collection sync", name="notes", confirm_deletes=True)
+    assert slugs(attached) == ["readme"]
+    (notes / ".quaidignore").write_text("!\n")
+    run(attached, "collection sync", name="notes")
+    assert slugs(attached) == ["readme"]
+    assert "line 1" in run(attached, "collection info", name="notes")["collection"]["ignore_problem"]
+    (notes / ".quaidignore").unlink()
+    run(attached, "collection sync", name="notes")
+    assert len(slugs(attached)) == 3
+
+
+def test_an_agent_edits_a_file_backed_page_by_version(attached: Brain, notes: Path) -> None:
+    run(attached, "put", "write", slug="people/bob", compiled_truth="# Bob\n\nAgent.", expected_version=1)
+    assert "Agent." in (notes / "people/Bob.md").read_text()
+    with pytest.raises(QuaidError, match="at version 2"):
+        run(attached, "put", "write", slug="people/bob", compiled_truth="# Bob\n\nOld.", expected_version=1)
+    assert "Agent." in (notes / "people/Bob.md").read_text()
+    assert run(attached, "validate")["violations"] == []

@@ -1,0 +1,169 @@
+"""Gaps: a weak answer leaves one, a page that answers it closes it, and words stay out until approved."""
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from quaid.brain import Brain
+from quaid.errors import GapResolved, InvalidArgument, NotAllowed, NotFound, PageNotFound, WrongQuestion
+from quaid.ops import gaps, gate
+from quaid.ops.plain import plain
+from quaid.ops.register import Scope
+
+QUESTION = "Who maintains the harbour crane?"
+ANSWER = "# Harbour crane\n\nIngrid maintains the harbour crane since 2024."
+
+
+def call(brain: Brain, tool: str, scope: Scope = "write", **arguments: Any) -> Any:
+    return gate.call(brain, gate.tool("memory_" + tool), arguments, scope)
+
+
+def approved(brain: Brain, question: str = QUESTION) -> int:
+    gap = call(brain, "gap", query_text=question).gap
+    call(brain, "gap_approve", gap_id=gap.id, query_text=question, sensitivity="external", approver="Mira")
+    return int(gap.id)
+
+
+@pytest.fixture
+def boats(brain: Brain) -> Brain:
+    call(brain, "put", slug="concepts/boats", content="# Boats\n\nWooden hulls need paint every spring.")
+    call(brain, "put", slug="people/bo", content="# Bo\n\nSails on Sundays with his sister.")
+    return brain
+
+
+def test_a_weak_answer_leaves_a_gap_without_words(boats: Brain) -> None:
+    assert call(boats, "query", question=QUESTION).strength != "strong"
+    listed = call(boats, "gaps", "read")
+    gap = listed.gaps[0]
+    assert (listed.total, gap.query_text, gap.sensitivity, gap.times_seen) == (1, None, "internal", 1)
+    assert "crane" not in json.dumps(plain(listed))
+
+
+def test_the_same_question_counts_up_whatever_its_spelling(boats: Brain) -> None:
+    for question in (QUESTION, "who maintains the  harbour crane", "WHO MAINTAINS THE HARBOUR CRANE??"):
+        call(boats, "query", question=question)
+    assert [gap.times_seen for gap in call(boats, "gaps").gaps] == [3]
+
+
+def test_the_words_of_a_gap_are_nowhere_in_the_file(boats: Brain) -> None:
+    call(boats, "query", question="Who maintains the zyxwvut crane?")
+    call(boats, "gap", query_text="Where is the zyxwvut?", context="the weekly call")
+    boats.close()
+    path = boats.settings.db_path
+    for name in os.listdir(os.path.dirname(path)):
+        file = os.path.join(os.path.dirname(path), name)
+        if os.path.isfile(file):
+            with open(file, "rb") as opened:
+                assert b"zyxwvut" not in opened.read(), name
+
+
+def test_no_gap_is_noted_where_it_would_mean_nothing(brain: Brain) -> None:
+    call(brain, "query", question=QUESTION)  # an empty memory
+    call(brain, "put", slug="people/bo", content="# Bo\n\nSails on Sundays.")
+    call(brain, "query", question=QUESTION, type="person")  # a filter may have hidden the answer
+    gate.call(brain, gate.command("config set"), {"key": "log_gaps", "value": "off"}, "owner")
+    call(brain, "query", question=QUESTION)
+    assert call(brain, "gaps").total == 0
+    gate.call(brain, gate.command("config set"), {"key": "log_gaps", "value": "on"}, "owner")
+    call(brain, "query", question=QUESTION)
+    assert call(brain, "gaps").total == 1
+
+
+def test_a_question_is_answered_when_no_gap_can_be_noted(boats: Brain) -> None:
+    other = Brain(boats.settings)
+    assert other.db.lock.try_take()  # somebody writes
+    try:
+        assert call(boats, "query", question=QUESTION).strength != "strong"
+    finally:
+        other.db.lock.release()
+        other.close()
+    assert call(boats, "gaps").total == 0
+
+
+def test_a_strong_answer_to_the_same_question_resolves_its_gap(boats: Brain) -> None:
+    call(boats, "query", question=QUESTION)
+    call(boats, "put", slug="concepts/crane", content=ANSWER)
+    assert call(boats, "gaps").total == 1  # its words are not known: nobody can tell yet
+    assert call(boats, "query", question=QUESTION).strength == "strong"
+    gap = call(boats, "gaps", resolved=True).gaps[0]
+    assert (gap.resolved_by_slug, call(boats, "gaps").total) == ("concepts/crane", 0)
+
+
+def test_a_page_that_answers_an_approved_gap_resolves_it(boats: Brain) -> None:
+    gap_id = approved(boats)
+    call(boats, "put", slug="concepts/paint", content="# Paint\n\nRed lead is poisonous.")
+    assert call(boats, "gaps").total == 1
+    call(boats, "put", slug="concepts/crane", content=ANSWER)
+    gap = call(boats, "gaps", resolved=True).gaps[0]
+    assert (gap.id, gap.resolved_by_slug) == (gap_id, "concepts/crane")
+
+
+def test_an_approval_needs_the_question_itself(boats: Brain) -> None:
+    gap = call(boats, "gap", query_text=QUESTION).gap
+    given = {"gap_id": gap.id, "sensitivity": "external", "approver": "Mira"}
+    with pytest.raises(WrongQuestion) as caught:
+        call(boats, "gap_approve", query_text="Who maintains the crane?", **given)
+    assert "harbour" not in str(caught.value)
+    done = call(boats, "gap_approve", query_text="who maintains the harbour crane", **given)
+    assert (done.gap.query_text, done.gap.approved_by) == ("who maintains the harbour crane", "Mira")
+    assert done.gap.approved_at is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sensitivity": "redacted"}, "redacted_query: is required"),
+        ({"sensitivity": "redacted", "redacted_query": "Tell me: " + QUESTION}, "still holds the question"),
+        ({"sensitivity": "external", "redacted_query": "Who?"}, "goes with sensitivity redacted"),
+        ({"sensitivity": "internal"}, "must be one of redacted, external"),
+        ({"sensitivity": "external", "approver": " "}, "approver: is empty"),
+    ],
+)
+def test_a_wrong_approval_changes_nothing(boats: Brain, arguments: dict[str, Any], message: str) -> None:
+    gap = call(boats, "gap", query_text=QUESTION).gap
+    given = {"gap_id": gap.id, "query_text": QUESTION, "approver": "Mira", **arguments}
+    with pytest.raises(InvalidArgument, match=message):
+        call(boats, "gap_approve", **given)
+    assert call(boats, "gaps").gaps[0] == gap
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"query_text": " "},
+        {"query_text": QUESTION, "confidence_score": 1.5},
+        {"query_text": QUESTION, "context": "Mira asked: " + QUESTION},
+        {"query_text": QUESTION, "context": "x" * 501},
+    ],
+)
+def test_a_wrong_gap_is_not_kept(boats: Brain, arguments: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        call(boats, "gap", **arguments)
+    assert "harbour" not in str(caught.value)
+    assert call(boats, "gaps").total == 0
+
+
+def test_a_resolved_gap_stays_as_it_is(boats: Brain) -> None:
+    gap_id = approved(boats)
+    with pytest.raises(PageNotFound):
+        call(boats, "gap_resolve", gap_id=gap_id, by="concepts/none")
+    assert call(boats, "gap_resolve", gap_id=gap_id, by="people/bo").gap.resolved_by_slug == "people/bo"
+    with pytest.raises(GapResolved):
+        call(boats, "gap_resolve", gap_id=gap_id)
+    with pytest.raises(GapResolved):
+        call(boats, "gap_approve", gap_id=gap_id, query_text=QUESTION, sensitivity="external", approver="Bo")
+    with pytest.raises(NotFound):
+        call(boats, "gap_resolve", gap_id=99)
+
+
+def test_a_reader_sees_gaps_and_changes_none(boats: Brain) -> None:
+    assert call(boats, "gaps", "read").total == 0
+    with pytest.raises(NotAllowed):
+        call(boats, "gap", "read", query_text=QUESTION)
+
+
+def test_nothing_is_searched_when_no_gap_has_words(boats: Brain) -> None:
+    call(boats, "gap", query_text=QUESTION)
+    assert gaps.answered_by(boats, ["people/bo"]) == []

@@ -1,0 +1,456 @@
+"""Ingest: one transaction for a source and everything that it changes; evidence once, truth when it is new."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quaid.brain import Brain
+from quaid.errors import (
+    AlreadyExists,
+    FileTrouble,
+    InvalidArgument,
+    InvalidDate,
+    InvalidFrontMatter,
+    InvalidSlug,
+    InvalidType,
+    LinkOverlaps,
+    NoSuchVersion,
+    NotAllowed,
+    PageExists,
+    PageMoved,
+    PageNotFound,
+    QuaidError,
+    TooLarge,
+    VersionConflict,
+    VersionConflicts,
+)
+from quaid.ops import gate
+from quaid.ops.register import Scope
+from quaid.store import upkeep
+
+ALICE = """# Alice
+
+Founder of River, which builds tidal batteries in the fjord.
+
+---
+
+- **2026-04-14** | fair — Met."""
+CALL = "Alice said that she moved to Oslo. Bo joined River in May."
+
+
+def call(brain: Brain, tool: str, scope: Scope = "write", **arguments: Any) -> Any:
+    return gate.call(brain, gate.tool("memory_" + tool), arguments, scope)
+
+
+def ingest(
+    brain: Brain, *pages: dict[str, Any], content: str = CALL, ref: str = "meeting/17", force: bool = False
+) -> Any:
+    return call(
+        brain,
+        "ingest",
+        content=content,
+        source_type="meeting",
+        source_ref=ref,
+        pages=list(pages),
+        force=force,
+    )
+
+
+def ingest_file(brain: Brain, file: Path | str, **arguments: Any) -> Any:
+    return gate.call(brain, gate.command("ingest"), {"file": str(file), **arguments}, "owner")
+
+
+def rows(brain: Brain) -> dict[str, int]:
+    tables = "pages links assertions tags timeline_entries raw_imports import_manifest import_files".split()
+    tables.append("ingest_log")
+    return {name: brain.db.rows(f"SELECT count(*) FROM {name}")[0][0] for name in tables}
+
+
+def moved(version: int = 1) -> dict[str, Any]:
+    """Alice moved, and Bo came: what the call says about them."""
+    return {
+        "slug": "people/alice",
+        "expected_version": version,
+        "timeline_entries": [{"date": "2026-04-25", "summary": "Moved to Oslo", "detail": "With two cats."}],
+        "links": [{"to": "people/bo", "relationship": "knows", "valid_from": "2026-01-01"}],
+        "assertions": [{"predicate": "lives_in", "object": "Oslo", "valid_from": "2026-04-25"}],
+        "tags": ["mover"],
+    }
+
+
+BO = {
+    "slug": "people/bo",
+    "content": "# Bo\n\nSails on Sundays.",
+    "links": [{"to": "people/alice", "relationship": "knows"}],
+    "tags": ["sailor"],
+}
+
+
+@pytest.fixture
+def alice(brain: Brain) -> Brain:
+    call(brain, "put", slug="people/alice", content=ALICE)
+    return brain
+
+
+def test_a_source_and_everything_it_changes_come_in_at_once(alice: Brain) -> None:
+    done = ingest(alice, moved(), BO)
+    changed, made = done.pages
+    assert (changed.outcome, changed.version, changed.truth) == ("updated", 2, "")
+    assert (changed.timeline_entries, changed.tags, changed.links, changed.assertions) == (1, 1, 1, 1)
+    assert (made.outcome, made.version, made.truth, made.links) == ("created", 1, "written", 1)
+    page = call(alice, "get", slug="people/alice")
+    assert "- **2026-04-25** | meeting/17 — Moved to Oslo\n  With two cats." in page.timeline
+    assert (page.tags, page.version) == (("mover",), 2)
+    links = [(each.from_slug, each.to_slug) for each in call(alice, "links", slug="people/alice").links]
+    assert ("people/alice", "people/bo") in links
+    assert upkeep.validate(alice.db) == []
+
+
+def test_a_page_that_comes_later_in_the_call_can_be_linked(brain: Brain) -> None:
+    done = ingest(
+        brain,
+        {"slug": "a", "content": "# A", "links": ["b"]},
+        {"slug": "b", "content": "# B", "links": ["a"]},
+    )
+    assert [each.links for each in done.pages] == [1, 1]
+
+
+def test_the_same_source_again_changes_nothing_and_says_so(alice: Brain) -> None:
+    first = ingest(alice, moved(), BO)
+    before = rows(alice)
+    again = ingest(alice, moved(), BO)
+    assert (again.written, again.import_id, again.known_since is None) == (False, first.import_id, False)
+    assert again.known_pages == ("people/alice", "people/bo")
+    assert rows(alice) == before
+
+
+def test_another_source_with_the_same_words_is_another_source(alice: Brain) -> None:
+    ingest(alice, BO)
+    assert ingest(alice, ref="meeting/18").written
+    assert ingest(alice, ref="meeting/17", content=CALL + " Later more.").written
+
+
+def test_replaying_by_force_duplicates_nothing(alice: Brain) -> None:
+    ingest(alice, moved(), BO)
+    before = rows(alice)
+    again = ingest(alice, moved(2), {**BO, "expected_version": 1}, force=True)
+    assert [each.outcome for each in again.pages] == ["unchanged", "unchanged"]
+    assert [each.version for each in again.pages] == [2, 1]
+    after = rows(alice)
+    log = ("import_manifest", "import_files", "ingest_log")
+    assert {name: after[name] - before[name] for name in after} == {name: int(name in log) for name in after}
+    assert upkeep.validate(alice.db) == []
+
+
+def test_a_conflict_names_every_page_and_writes_nothing(alice: Brain) -> None:
+    call(alice, "put", slug="people/bo", content="# Bo")
+    before = rows(alice)
+    with pytest.raises(VersionConflicts) as caught:
+        ingest(
+            alice,
+            {"slug": "concepts/tides", "content": "# Tides"},
+            moved(7),
+            BO,
+            {"slug": "people/cy", "content": "# Cy", "expected_version": 2},
+        )
+    told = [(each["slug"], each["current_version"]) for each in caught.value.facts["conflicts"]]
+    assert told == [("people/alice", 1), ("people/bo", 1), ("people/cy", 0)]
+    assert "people/alice is at version 1" in str(caught.value)
+    assert rows(alice) == before
+
+
+def test_a_page_that_was_renamed_is_named_by_its_new_slug(alice: Brain) -> None:
+    ingest(alice, BO)
+    arguments = {"slug": "people/bo", "new_slug": "people/bo-berg"}
+    gate.call(alice, gate.command("rename"), arguments, "owner")
+    with pytest.raises(PageMoved, match="people/bo is people/bo-berg now"):
+        ingest(alice, {**BO, "expected_version": 1}, ref="m/2")
+    linked = {"slug": "people/alice", "expected_version": 1, "links": [{"to": "people/bo", "type": "likes"}]}
+    assert ingest(alice, linked, ref="m/3").pages[0].links == 1  # a link follows
+
+
+@pytest.mark.parametrize(
+    ("page", "error"),
+    [
+        (moved(3), VersionConflict),
+        ({**moved(), "expected_version": None}, PageExists),
+        ({"slug": "people/new", "content": "# New", "expected_version": 1}, NoSuchVersion),
+        ({"slug": "people/new"}, InvalidArgument),
+        ({"slug": "people/new", "tags": ["x"]}, InvalidArgument),
+        ({"slug": "people/new", "content": "---\ntype: spaceship\n---\nx"}, InvalidType),
+        ({"slug": "people/new", "content": "---\na: [\n---\nx"}, InvalidFrontMatter),
+        ({"slug": "people/new", "compiled_truth": "a\n\n---\n\nb"}, InvalidArgument),
+        ({**moved(), "links": [{"to": "people/nobody"}]}, PageNotFound),
+        ({**moved(), "links": [{"to": "people/alice"}]}, InvalidArgument),
+        ({**moved(), "links": [{"to": "Bad Slug"}]}, InvalidSlug),
+        ({**moved(), "timeline_entries": [{"date": "2026-13-01", "summary": "x"}]}, InvalidDate),
+        ({**moved(), "links": [], "assertions": [{"predicate": "lives_in"}]}, InvalidArgument),
+        ({**moved(), "links": [], "assertions": [{"object": "Oslo"}]}, InvalidArgument),
+    ],
+)
+def test_any_error_leaves_nothing(alice: Brain, page: dict[str, Any], error: type[QuaidError]) -> None:
+    before = rows(alice)
+    with pytest.raises(error):
+        ingest(alice, {"slug": "concepts/first", "content": "# First"}, page)
+    assert rows(alice) == before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"content": " "}, {"source_type": ""}, {"source_ref": "\n"}, {"source_ref": "x" * 1001}, {"pages": [5]}],
+)
+def test_a_source_needs_a_name_and_words(brain: Brain, arguments: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument):
+        call(brain, "ingest", **{"content": CALL, "source_type": "meeting", "source_ref": "m/1", **arguments})
+
+
+def test_a_source_without_pages_is_kept(brain: Brain) -> None:
+    done = ingest(brain)
+    assert (done.written, done.pages) == (True, ())
+    assert not ingest(brain).written
+
+
+def test_a_reader_cannot_ingest(brain: Brain) -> None:
+    with pytest.raises(NotAllowed):
+        call(brain, "ingest", "read", content=CALL, source_type="meeting", source_ref="m/1")
+
+
+def test_a_truth_that_says_the_same_is_skipped_and_evidence_is_not(alice: Brain) -> None:
+    truth = "# Alice\n\nFounder of River, which builds tidal batteries in the Fjord."
+    (page,) = ingest(alice, {**moved(), "compiled_truth": truth, "links": []}).pages
+    assert page.truth == "duplicate (1.00)"
+    assert (page.timeline_entries, page.assertions, page.version) == (1, 1, 2)
+    assert "in the fjord." in call(alice, "get", slug="people/alice").compiled_truth
+    (forced,) = ingest(alice, {**moved(2), "compiled_truth": truth, "links": []}, force=True).pages
+    assert (forced.truth, forced.timeline_entries) == ("written", 0)
+    assert call(alice, "get", slug="people/alice").compiled_truth == truth
+
+
+def test_a_truth_that_says_something_new_is_written(alice: Brain) -> None:
+    truth = "# Alice\n\nLives in Oslo with two cats since she left the fjord."
+    (page,) = ingest(alice, {**moved(), "compiled_truth": truth, "links": []}).pages
+    assert page.truth == "written"
+    assert call(alice, "get", slug="people/alice").compiled_truth == truth
+
+
+def test_a_whole_page_never_takes_from_a_timeline(alice: Brain) -> None:
+    truth = "---\ntags: [new]\n---\n# Alice\n\nAll of this is new and different now."
+    content = f"{truth}\n\n---\n\n- **2026-05-01** — Left."
+    (page,) = ingest(alice, {"slug": "people/alice", "expected_version": 1, "content": content}).pages
+    after = call(alice, "get", slug="people/alice")
+    assert [entry.summary for entry in call(alice, "timeline", slug="people/alice").entries] == [
+        "Left.",
+        "Met.",
+    ]
+    assert (page.timeline_entries, page.tags, after.tags) == (1, 1, ("new",))
+
+
+def test_a_duplicate_whole_page_still_brings_its_evidence(alice: Brain) -> None:
+    content = (
+        ALICE.replace("# Alice", "---\ntags: [new]\ncity: Oslo\n---\n# ALICE") + "\n- **2026-05-01** — Left."
+    )
+    (page,) = ingest(alice, {"slug": "people/alice", "expected_version": 1, "content": content}).pages
+    after = call(alice, "get", slug="people/alice")
+    assert page.truth.startswith("duplicate")
+    assert (page.timeline_entries, after.tags, after.frontmatter) == (1, ("new",), {"tags": ["new"]})
+    assert after.compiled_truth.startswith("# Alice")
+
+
+def test_appended_lines_are_there_once(alice: Brain) -> None:
+    page = {
+        "slug": "people/alice",
+        "expected_version": 1,
+        "timeline_append": "- **2026-05-01** | call — Left.",
+    }
+    ingest(alice, page)
+    (again,) = ingest(alice, {**page, "expected_version": 2}, force=True).pages
+    assert again.outcome == "unchanged"
+
+
+def test_a_link_that_was_closed_since_stays_closed_in_a_replay(alice: Brain) -> None:
+    ingest(alice, moved(), BO)
+    link = next(
+        each for each in call(alice, "links", slug="people/alice").links if each.from_slug == "people/alice"
+    )
+    call(alice, "link_close", link_id=link.id, valid_until="2026-06-01", page_version=2)
+    (page,) = ingest(alice, moved(3), force=True).pages
+    assert (page.links, page.outcome) == (0, "unchanged")
+
+
+def test_an_open_link_gets_its_end(alice: Brain) -> None:
+    ingest(alice, moved(), BO)
+    ended = {
+        "to": "people/bo",
+        "relationship": "knows",
+        "valid_from": "2026-01-01",
+        "valid_until": "2026-06-01",
+    }
+    (page,) = ingest(
+        alice, {"slug": "people/alice", "expected_version": 2, "links": [ended]}, ref="m/2"
+    ).pages
+    assert (page.links, page.version, page.outcome) == (1, 3, "updated")
+    with pytest.raises(LinkOverlaps):
+        ingest(
+            alice,
+            {"slug": "people/alice", "expected_version": 3, "links": [{**ended, "valid_from": "2026-02-01"}]},
+            ref="m/3",
+        )
+
+
+def test_an_approved_gap_that_is_answered_is_closed(alice: Brain) -> None:
+    question = "Who sails on Sundays with Bo?"
+    gap = call(alice, "gap", query_text=question).gap
+    call(alice, "gap_approve", gap_id=gap.id, query_text=question, sensitivity="external", approver="Mira")
+    done = ingest(alice, {"slug": "people/ida", "content": "# Ida\n\nIda sails with Bo on Sundays."})
+    assert done.gaps_resolved == (gap.id,)
+    assert call(alice, "gaps", resolved=True).gaps[0].resolved_by_slug == "people/ida"
+
+
+def test_the_source_is_listed_and_given_back_byte_for_byte(alice: Brain, tmp_path: Path) -> None:
+    done = ingest(alice, BO, content="Übung\r\nmacht\n", ref="https://example.org/a b")
+    listed = gate.call(alice, gate.command("imports"), {}, "owner").imports
+    assert [(each.import_id, each.source_dir, each.page_count) for each in listed] == [
+        (done.import_id, "meeting: https://example.org/a b", 1)
+    ]
+    target = tmp_path / "raw"
+    arguments = {"raw": True, "import_id": done.import_id, "dir": str(target)}
+    assert gate.call(alice, gate.command("export"), arguments, "owner").files == 1
+    (file,) = [path for path in target.rglob("*") if path.is_file()]
+    assert file.read_bytes() == "Übung\r\nmacht\n".encode()
+
+
+def test_a_folder_that_is_imported_later_is_not_taken_for_an_ingested_file(
+    brain: Brain, tmp_path: Path
+) -> None:
+    folder = tmp_path / "notes"
+    (folder / "people").mkdir(parents=True)
+    (folder / "a.md").write_text("# A\n\nOne.")
+    (folder / "people" / "bo.md").write_text("# Bo")
+    ingest_file(brain, folder / "a.md")
+    report = gate.call(brain, gate.command("import"), {"folder": str(folder)}, "owner").report
+    assert (report.outcomes["new"], report.conflicts) == (2, ())
+    assert call(brain, "list").total == 3  # sources/a and a: the folder has its own
+    assert not ingest_file(brain, folder / "people" / "bo.md").written
+    again = gate.call(brain, gate.command("import"), {"folder": str(folder)}, "owner").report
+    assert again.import_id is None
+    assert upkeep.validate(brain.db) == []
+
+
+# A person's way
+
+
+@pytest.fixture
+def standup(tmp_path: Path) -> Path:
+    file = tmp_path / "Weekly Standup.md"
+    file.write_text(
+        "# Standup\n\nWe spoke of cranes and paint.\n\n---\n\n- **2026-04-24** — Ordered paint.\n"
+    )
+    return file
+
+
+def test_a_file_becomes_a_page_and_is_kept(brain: Brain, standup: Path) -> None:
+    done = ingest_file(brain, standup, type="meeting", date="2026-04-25")
+    (page,) = done.pages
+    assert (page.slug, page.outcome, page.timeline_entries) == ("sources/weekly-standup", "created", 2)
+    stored = call(brain, "get", slug="sources/weekly-standup")
+    assert stored.frontmatter == {"source_type": "meeting", "date": "2026-04-25"}
+    assert (stored.type, stored.title) == ("source", "Standup")
+    assert "- **2026-04-25** | meeting — Standup" in stored.timeline
+
+
+def test_the_same_file_again_is_known_wherever_it_lies(brain: Brain, standup: Path, tmp_path: Path) -> None:
+    ingest_file(brain, standup)
+    copy = tmp_path / "copy.md"
+    copy.write_bytes(standup.read_bytes())
+    for file in (standup, copy):
+        again = ingest_file(brain, file)
+        assert (again.written, again.known_pages) == (False, ("sources/weekly-standup",))
+    assert ingest_file(brain, copy, force=True).pages[0].slug == "sources/copy"
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "slug", "kind"),
+    [
+        ("---\nslug: projects/crane\n---\n# Crane", {}, "projects/crane", "project"),
+        ("---\nslug: projects/crane\n---\n# Crane", {"slug": "concepts/crane"}, "concepts/crane", "concept"),
+        ("---\ntype: meeting\n---\n# Crane", {}, "sources/note", "source"),
+        ("---\ntype: person\n---\n# Bo", {}, "sources/note", "person"),
+        ("just words", {}, "sources/note", "source"),
+    ],
+)
+def test_slug_and_type_of_the_page(
+    brain: Brain, tmp_path: Path, text: str, arguments: dict[str, Any], slug: str, kind: str
+) -> None:
+    (tmp_path / "note.txt").write_text(text)
+    assert ingest_file(brain, tmp_path / "note.txt", **arguments).pages[0].slug == slug
+    assert call(brain, "get", slug=slug).type == kind
+
+
+def test_a_file_that_changed_replaces_the_text_that_it_made(brain: Brain, standup: Path) -> None:
+    ingest_file(brain, standup, type="meeting")
+    standup.write_text("# Standup\n\nNow it is all about boats, sails and the summer in Oslo.\n")
+    (page,) = ingest_file(brain, standup).pages
+    assert (page.outcome, page.truth, page.version) == ("updated", "written", 2)
+    stored = call(brain, "get", slug="sources/weekly-standup")
+    assert stored.frontmatter == {"source_type": "meeting"}
+    assert "Ordered paint." in stored.timeline
+
+
+def test_a_small_change_is_a_duplicate_unless_it_is_forced(brain: Brain, tmp_path: Path) -> None:
+    file = tmp_path / "a.md"
+    words = " ".join(f"word{number}" for number in range(40))
+    file.write_text(words)
+    ingest_file(brain, file)
+    file.write_text(words + " more")
+    (page,) = ingest_file(brain, file).pages
+    assert (page.truth, page.outcome) == ("duplicate (0.98)", "unchanged")
+    assert not ingest_file(brain, file).written
+    assert ingest_file(brain, file, force=True).pages[0].truth == "written"
+
+
+def test_a_page_that_somebody_edited_is_not_overwritten(brain: Brain, standup: Path) -> None:
+    ingest_file(brain, standup)
+    call(brain, "put", slug="sources/weekly-standup", compiled_truth="Mine.", expected_version=1)
+    standup.write_text("Something else entirely.")
+    with pytest.raises(AlreadyExists, match="--force replaces"):
+        ingest_file(brain, standup)
+    assert call(brain, "get", slug="sources/weekly-standup").compiled_truth == "Mine."
+    assert ingest_file(brain, standup, force=True).pages[0].truth == "written"
+    assert "Ordered paint." in call(brain, "get", slug="sources/weekly-standup").timeline
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        (None, FileTrouble, "no such file"),
+        (b"", FileTrouble, "is empty"),
+        (b" \n", FileTrouble, "is empty"),
+        (b"\x00\x01\xff\xfe" * 99, FileTrouble, "not text"),
+        (b"---\na: [\n---\nx", InvalidFrontMatter, "front matter"),
+        (b"---\nslug: Bad Slug\n---\nx", InvalidSlug, "not a slug"),
+        (b"x" * (4 * 1024 * 1024 + 1), TooLarge, "limit"),
+    ],
+)
+def test_a_wrong_file_says_what_is_wrong(
+    brain: Brain, tmp_path: Path, data: bytes | None, error: type[QuaidError], message: str
+) -> None:
+    if data is not None:
+        (tmp_path / "x.md").write_bytes(data)
+    with pytest.raises(error, match=message):
+        ingest_file(brain, tmp_path / "x.md")
+    assert rows(brain)["ingest_log"] == 0
+
+
+def test_a_folder_and_a_pipe_are_no_files(brain: Brain, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name, message in (("", "quaid import"), ("pipe", "not a file")):
+        with pytest.raises(FileTrouble, match=message):
+            ingest_file(brain, tmp_path / name)
+
+
+def test_a_forgotten_page_can_be_taken_in_again(brain: Brain, standup: Path) -> None:
+    ingest_file(brain, standup)
+    brain.db.write(lambda tx: tx.execute("DELETE FROM pages"))
+    assert ingest_file(brain, standup).pages[0].outcome == "created"

@@ -1,0 +1,88 @@
+"""Gaps in the database: counted, approved, resolved; the table keeps the audit trail."""
+
+import apsw
+import pytest
+
+from quaid.errors import NotFound
+from quaid.store import gaps
+from quaid.store.db import Database
+
+NOW, LATER = "2026-04-25T12:00:00Z", "2026-04-26T12:00:00Z"
+
+
+def log(db: Database, digest: str = "a" * 64, context: str = "", now: str = NOW) -> gaps.Gap:
+    return db.write(lambda tx: gaps.log(tx, digest, context, 0.5, now))
+
+
+def approve(db: Database, gap: gaps.Gap, approver: str, sensitivity: str = "external") -> gaps.Gap:
+    db.write(
+        lambda tx: gaps.approve(
+            tx,
+            gap,
+            query_text="What is it?",
+            sensitivity=sensitivity,
+            approver=approver,
+            redacted_query=None,
+            now=LATER,
+        )
+    )
+    return gaps.require(db, gap.id)
+
+
+def test_the_same_question_counts_up(db: Database) -> None:
+    first = log(db, context="a call")
+    again = log(db, now=LATER)
+    assert (first.times_seen, again.times_seen, again.id) == (1, 2, first.id)
+    assert (again.detected_at, again.last_seen_at, again.context) == (NOW, LATER, "a call")
+    assert gaps.count(db, resolved=True) == 1
+
+
+def test_a_resolved_question_that_is_asked_again_is_a_new_gap(db: Database) -> None:
+    first = log(db)
+    assert db.write(lambda tx: gaps.resolve(tx, first.id, "people/bo", LATER))
+    assert not db.write(lambda tx: gaps.resolve(tx, first.id, "people/bo", LATER))
+    assert log(db).id != first.id
+    assert [gap.id for gap in gaps.listing(db, resolved=True, limit=9)] == [first.id + 1, first.id]
+    assert gaps.count(db, resolved=False) == 1
+
+
+def test_what_is_asked_most_comes_first(db: Database) -> None:
+    log(db, "a" * 64)
+    for _ in range(3):
+        log(db, "b" * 64)
+    assert [gap.times_seen for gap in gaps.listing(db, resolved=False, limit=9)] == [3, 1]
+    assert len(gaps.listing(db, resolved=False, limit=1)) == 1
+
+
+def test_words_without_an_approval_are_refused_by_the_table(db: Database) -> None:
+    gap = log(db)
+    for change in (
+        "query_text = 'What?'",
+        "sensitivity = 'external'",
+        "approved_by = 'x', query_text = 'What?'",
+    ):
+        sql = f"UPDATE knowledge_gaps SET {change} WHERE id = ?"
+        with pytest.raises(apsw.ConstraintError):
+            db.write(lambda tx, sql=sql: tx.execute(sql, (gap.id,)))  # type: ignore[misc]
+
+
+def test_an_earlier_approval_stays_readable(db: Database) -> None:
+    gap = approve(db, log(db), "Mira", "redacted")
+    again = approve(db, gap, "Bo")
+    assert (again.approved_by, again.sensitivity, again.approved_at) == ("Bo", "external", LATER)
+    assert "redacted, approved by Mira" in again.context
+
+
+def test_only_open_gaps_with_words_are_tried(db: Database) -> None:
+    silent, told, closed = log(db, "a" * 64), log(db, "b" * 64), log(db, "c" * 64)
+    approve(db, told, "Mira")
+    approve(db, closed, "Mira")
+    db.write(lambda tx: gaps.resolve(tx, closed.id, None, LATER))
+    assert gaps.with_words(db, 9) == [(told.id, "What is it?")]
+    assert gaps.open_with(db, silent.query_hash) == silent.id
+    assert gaps.open_with(db, closed.query_hash) is None
+
+
+def test_an_unknown_gap_is_not_found(db: Database) -> None:
+    with pytest.raises(NotFound, match="no gap 7"):
+        gaps.require(db, 7)

@@ -1,0 +1,115 @@
+"""A file of the user's is replaced only over the text that was read."""
+
+import hashlib
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from quaid.errors import FileChanged, FileTrouble
+from quaid.vaults import replacing
+from quaid.vaults.scan import Folder
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a.md").write_text("old")
+    os.chmod(tmp_path / "a.md", 0o640)
+    return tmp_path
+
+
+@pytest.mark.parametrize("exchange", [None, lambda *_: False])
+def test_a_file_is_replaced_and_keeps_its_mode(folder: Path, exchange: replacing.Exchange | None) -> None:
+    with Folder(str(folder)) as root:
+        replacing.replace(root, "a.md", b"new", digest("old"), "t", exchange)
+    assert (folder / "a.md").read_text() == "new"
+    assert os.stat(folder / "a.md").st_mode & 0o777 == 0o640
+    assert left(folder) == ["a.md"]
+
+
+@pytest.mark.parametrize("exchange", [None, lambda *_: False])
+def test_text_that_nobody_read_is_not_overwritten(folder: Path, exchange: replacing.Exchange | None) -> None:
+    with Folder(str(folder)) as root, pytest.raises(FileChanged, match="a.md was changed outside"):
+        replacing.replace(root, "a.md", b"new", digest("older"), "t", exchange)
+    assert ((folder / "a.md").read_text(), left(folder)) == ("old", ["a.md"])
+
+
+def test_an_edit_in_the_last_moment_goes_back_to_its_place(folder: Path) -> None:
+    def late(place: int, one: str, other: str) -> bool:
+        if (folder / "a.md").read_text() == "old":
+            (folder / "a.md").write_text("theirs")
+        return replacing.exchanged(place, one, other)
+
+    with Folder(str(folder)) as root, pytest.raises(FileChanged):
+        replacing.replace(root, "a.md", b"new", digest("old"), "t", late)
+    assert ((folder / "a.md").read_text(), left(folder)) == ("theirs", ["a.md"])
+
+
+def test_two_edits_in_the_last_moment_are_both_kept(folder: Path) -> None:
+    edits = iter(["first", "second"])
+
+    def late(place: int, one: str, other: str) -> bool:
+        (folder / "a.md").write_text(next(edits))
+        return replacing.exchanged(place, one, other)
+
+    with Folder(str(folder)) as root, pytest.raises(FileChanged):
+        replacing.replace(root, "a.md", b"new", digest("old"), "t", late)
+    texts = {(folder / name).read_text() for name in left(folder)}
+    assert {"first", "second"} <= texts
+
+
+def test_a_new_file_is_made_with_its_folders_and_never_over_another(folder: Path) -> None:
+    with Folder(str(folder)) as root:
+        replacing.create(root, "b/c/d.md", b"new", "t")
+        with pytest.raises(FileChanged):
+            replacing.create(root, "a.md", b"new", "t")
+    assert (folder / "b/c/d.md").read_text() == "new"
+    assert (folder / "a.md").read_text() == "old"
+    assert left(folder) == ["a.md", "b"]
+
+
+def test_a_missing_file_and_a_link_are_refused(folder: Path) -> None:
+    (folder / "link.md").symlink_to("a.md")
+    with Folder(str(folder)) as root:
+        with pytest.raises(FileChanged):
+            replacing.replace(root, "gone.md", b"x", digest("old"), "t")
+        with pytest.raises(FileTrouble):
+            replacing.replace(root, "link.md", b"x", digest("old"), "t")
+    assert left(folder) == ["a.md", "link.md"]
+
+
+def test_no_edit_is_lost_in_a_race(folder: Path) -> None:
+    """Somebody saves by rename, as editors do, while we replace; every text that was saved is somewhere."""
+    saved: list[str] = []
+
+    def edit() -> None:
+        for number in range(200):
+            text = f"edit {number}"
+            (folder / "tmp").write_text(text)
+            os.rename(folder / "tmp", folder / "a.md")
+            saved.append(text)
+
+    editor = threading.Thread(target=edit)
+    editor.start()
+    ours = 0
+    with Folder(str(folder)) as root:
+        while editor.is_alive():
+            read = (folder / "a.md").read_text()
+            try:
+                replacing.replace(root, "a.md", f"ours over {read}".encode(), digest(read), f"t{ours}")
+                ours += 1
+            except FileChanged:
+                pass
+    editor.join()
+    last = (folder / "a.md").read_text()
+    assert last.endswith(saved[-1]), "the last edit is in the file, perhaps with ours on top"
+    assert ours > 0
