@@ -2,7 +2,7 @@
 
 import pytest
 
-from quaid.core.sync import Changed, File, Known, Moved, Read, Stat, may_remove, plan, sort_out
+from quaid.core.sync import Changed, File, Known, Moved, Opened, Read, Stat, may_remove, plan, sort_out
 
 LONG_AGO, NOW = 1_000_000_000_000_000_000, 1_700_000_000_000_000_000
 
@@ -19,38 +19,48 @@ def known(path: str, content: str = "h", uuid: str | None = None, seen: int = NO
     return Known(path, path.casefold(), stat(**other), content, seen, 1, uuid)
 
 
-def read(path: str, content: str = "h", uuid: str | None = None) -> Read:
-    return Read(file(path), content, uuid)
+def read(path: str, content: str = "h", uuid: str | None = None, old: Known | None = None) -> Read:
+    return Read(file(path), old, content, uuid)
 
 
 def test_a_file_with_the_same_stat_is_not_read() -> None:
     found = sort_out([file("a"), file("b", size=2), file("c")], [known("a"), known("b"), known("d")])
     assert [each.path for each in found.unchanged] == ["a"]
-    assert [each.path for each in found.to_read] == ["b", "c"]
+    assert [(each.file.path, each.old and each.old.path) for each in found.to_read] == [
+        ("b", "b"),
+        ("c", None),
+    ]
     assert [each.path for each in found.missing] == ["d"]
 
 
 def test_a_file_that_changed_just_before_it_was_seen_is_read_again() -> None:
     found = sort_out([file("a", when=NOW)], [known("a", seen=NOW + 1, when=NOW)])
-    assert [each.path for each in found.to_read] == ["a"]
+    assert [each.file.path for each in found.to_read] == ["a"]
 
 
 def test_a_change_of_case_only_is_read_and_is_not_missing() -> None:
     found = sort_out([file("Note")], [known("note")])
-    assert (found.to_read, found.missing) == ([file("Note")], [])
-    done = plan([read("Note")], [known("note")], [])
-    assert done.touched == [Changed(known("note"), read("Note"))]
+    assert (found.to_read, found.missing) == ([Opened(file("Note"), known("note"))], [])
+    again = read("Note", old=known("note"))
+    assert plan([again], [known("note")], []).changed == [Changed(known("note"), again)]
+
+
+def test_two_files_whose_names_differ_only_in_case_are_two() -> None:
+    found = sort_out([file("Note"), file("note")], [known("note")])
+    assert [each.path for each in found.unchanged] == ["note"]
+    assert found.to_read == [Opened(file("Note"), None)]
 
 
 def test_same_bytes_are_only_touched_and_others_changed() -> None:
-    done = plan([read("a"), read("b", "new")], [known("a"), known("b")], [])
-    assert done.touched == [Changed(known("a"), read("a"))]
-    assert done.changed == [Changed(known("b"), read("b", "new"))]
+    a, b = read("a", old=known("a")), read("b", "new", old=known("b"))
+    done = plan([a, b], [known("a"), known("b")], [])
+    assert (done.touched, done.changed) == ([Changed(known("a"), a)], [Changed(known("b"), b)])
 
 
 def test_a_file_without_a_page_is_tried_again() -> None:
     broken = known("a")._replace(has_problem=True, page_id=None)
-    assert plan([read("a")], [broken], []).changed == [Changed(broken, read("a"))]
+    again = read("a", old=broken)
+    assert plan([again], [broken], []).changed == [Changed(broken, again)]
 
 
 def test_an_id_carries_a_page_to_its_new_path_and_new_words() -> None:
@@ -91,15 +101,16 @@ def test_content_that_is_not_unique_carries_nothing(reads: list[Read], missing: 
 
 def test_two_files_that_changed_places_keep_their_pages_by_id() -> None:
     a, b = known("a", "ha", "u1"), known("b", "hb", "u2")
-    at_b, at_a = read("b", "ha", "u1"), read("a", "hb", "u2")
+    at_b, at_a = read("b", "ha", "u1", old=b), read("a", "hb", "u2", old=a)
     done = plan([at_a, at_b], [a, b], [])
     assert done == ([], [], [Moved(b, at_a), Moved(a, at_b)], [], [])
 
 
 def test_a_page_that_moves_over_another_removes_it() -> None:
     a, b = known("a", "ha", "u1"), known("b", "hb", "u2")
-    done = plan([read("b", "ha", "u1")], [a, b], [a])
-    assert done.moved == [Moved(a, read("b", "ha", "u1"))]
+    at_b = read("b", "ha", "u1", old=b)
+    done = plan([at_b], [a, b], [a])
+    assert done.moved == [Moved(a, at_b)]
     assert done.gone == [b]
 
 

@@ -47,10 +47,18 @@ class Known(NamedTuple):
     has_problem: bool = False
 
 
+class Opened(NamedTuple):
+    """A file that must be read, and what the index knows at its place."""
+
+    file: File
+    old: Known | None
+
+
 class Read(NamedTuple):
     """A file that was read now."""
 
     file: File
+    old: Known | None
     content_hash: str
     page_uuid: str | None
     """The id that its front matter names, if any."""
@@ -58,7 +66,7 @@ class Read(NamedTuple):
 
 class Sorted(NamedTuple):
     unchanged: list[Known]
-    to_read: list[File]
+    to_read: list[Opened]
     missing: list[Known]
 
 
@@ -89,12 +97,20 @@ class Plan(NamedTuple):
 
 
 def sort_out(files: Iterable[File], known: Iterable[Known]) -> Sorted:
-    """Which files are as they were, which must be read, and which are not there."""
-    left = {each.key: each for each in known}
+    """Which files are as they were, which must be read, and which are not there.
+
+    A file stands at its path. One that differs from a known path only in case or composition of accents stands
+    there too, unless that path has a file of its own."""
+    there = list(files)
+    paths = {file.path for file in there}
+    left = {each.path: each for each in known}
+    by_key = {each.key: each for each in left.values() if each.path not in paths}
     unchanged: list[Known] = []
-    to_read: list[File] = []
-    for file in files:
-        before = left.pop(file.key, None)
+    to_read: list[Opened] = []
+    for file in there:
+        before = left.get(file.path) or by_key.pop(file.key, None)
+        if before is not None:
+            del left[before.path]
         if (
             before is not None
             and before.path == file.path
@@ -103,11 +119,8 @@ def sort_out(files: Iterable[File], known: Iterable[Known]) -> Sorted:
         ):
             unchanged.append(before)
         else:
-            to_read.append(file)
-            if before is not None:
-                left[file.key] = before  # plan needs it; it is not missing
-    there = {file.key for file in to_read}
-    return Sorted(unchanged, to_read, [each for key, each in left.items() if key not in there])
+            to_read.append(Opened(file, before))
+    return Sorted(unchanged, to_read, list(left.values()))
 
 
 def _is_racy(known: Known) -> bool:
@@ -117,41 +130,40 @@ def _is_racy(known: Known) -> bool:
 def plan(read: Iterable[Read], known: Iterable[Known], missing: Iterable[Known]) -> Plan:
     """What to do. A page follows its id first, then content that only one missing file had."""
     reads = list(read)
-    before = {each.key: each for each in known}
-    lost = {each.key: each for each in missing}
-    moved = _follow_ids(reads, before, lost)
-    taken = {each.old.key for each in moved}
-    carried = {each.read.file.key for each in moved}
+    lost = {each.path: each for each in missing}
+    moved = _follow_ids(reads, known, lost)
+    taken = {each.old.path for each in moved}
+    carried = {each.read.file.path for each in moved}
     touched: list[Changed] = []
     changed: list[Changed] = []
     fresh: list[Read] = []
     for each in reads:
-        old = before.get(each.file.key)
-        if each.file.key in carried:
-            if old is not None and old.key not in taken:
-                lost[old.key] = old  # another page moved to this path, over the one that was here
-        elif old is None or old.key in taken:
+        old = each.old
+        if each.file.path in carried:
+            if old is not None and old.path not in taken:
+                lost[old.path] = old  # another page moved to this path, over the one that was here
+        elif old is None or old.path in taken:
             fresh.append(each)
         else:
-            same = old.content_hash == each.content_hash and not old.has_problem
+            same = (old.path, old.content_hash) == (each.file.path, each.content_hash) and not old.has_problem
             (touched if same else changed).append(Changed(old, each))
-    for key in taken:
-        lost.pop(key, None)
+    for path in taken:
+        lost.pop(path, None)
     new = _follow_content(fresh, lost, moved)
     return Plan(touched, changed, moved, new, list(lost.values()))
 
 
-def _follow_ids(reads: list[Read], before: Mapping[str, Known], lost: Mapping[str, Known]) -> list[Moved]:
+def _follow_ids(reads: list[Read], known: Iterable[Known], lost: Mapping[str, Known]) -> list[Moved]:
     """Files that name the id of a page whose own file is missing, or names another id by now."""
     named = Counter(each.page_uuid for each in reads if each.page_uuid)
-    names_now = {each.file.key: each.page_uuid for each in reads}
-    by_uuid = {each.page_uuid: each for each in before.values() if each.page_uuid}
+    names_now = {each.old.path: each.page_uuid for each in reads if each.old}
+    by_uuid = {each.page_uuid: each for each in known if each.page_uuid}
     moved = []
     for each in reads:
         old = by_uuid.get(each.page_uuid) if each.page_uuid and named[each.page_uuid] == 1 else None
-        if old is None or old.key == each.file.key:
+        if old is None or (each.old is not None and each.old.path == old.path):
             continue
-        if old.key in lost or names_now.get(old.key, each.page_uuid) not in (None, each.page_uuid):
+        if old.path in lost or names_now.get(old.path, each.page_uuid) not in (None, each.page_uuid):
             moved.append(Moved(old, each))
     return moved
 
@@ -167,7 +179,7 @@ def _follow_content(fresh: list[Read], lost: dict[str, Known], moved: list[Moved
         if old is None or (read.page_uuid and old.page_uuid and read.page_uuid != old.page_uuid):
             new.append(read)
         else:
-            moved.append(Moved(lost.pop(old.key), read))
+            moved.append(Moved(lost.pop(old.path), read))
     return new
 
 
@@ -188,4 +200,12 @@ def may_remove(gone: int, known: int, files: int, *, complete: bool, confirmed: 
         return Verdict(confirmed, "" if confirmed else "the folder is empty; it may not be mounted")
     if gone > max(FEW_REMOVALS, SHARE_OF_REMOVALS * known) and not confirmed:
         return Verdict(False, f"{gone} of {known} files are missing at once")
+    return Verdict(True, "")
+
+
+def may_hide(hidden: int, known: int, *, confirmed: bool) -> Verdict:
+    """Files that are there, and that the ignore rules leave out by now: a slip in the rules must not hide a memory."""
+    too_many = hidden == known or hidden > max(FEW_REMOVALS, SHARE_OF_REMOVALS * known)
+    if hidden and too_many and not confirmed:
+        return Verdict(False, f"the ignore rules would hide {hidden} of {known} files at once")
     return Verdict(True, "")

@@ -10,7 +10,7 @@ from quaid.formats import markdown
 from quaid.ops import editing, gaps
 from quaid.ops.editing import Slug
 from quaid.ops.register import Arg, op
-from quaid.store import pages
+from quaid.store import collections, pages
 from quaid.store.pages import Header, Saved, Stored
 
 if TYPE_CHECKING:
@@ -189,6 +189,7 @@ def list_(
     type: Annotated[str | None, Arg("Only pages of this type, as in person.")] = None,
     tag: Annotated[str | None, Arg("Only pages with this tag.")] = None,
     wing: Annotated[str | None, Arg("Only pages of this wing, as in people.")] = None,
+    collection: Annotated[str | None, Arg("Only pages of this collection.")] = None,
     limit: Annotated[int, Arg("How many.", minimum=1, maximum=10_000)] = 50,
     offset: Annotated[int, Arg("How many to pass over first.", minimum=0)] = 0,
     sort: Annotated[
@@ -196,13 +197,15 @@ def list_(
     ] = "updated",
 ) -> ListRecord:
     """List pages, newest first."""
-    wanted = page.check_type(type) if type else None
-    label = tags.check(tag) if tag else None
+    filters: dict[str, Any] = {
+        "type": page.check_type(type) if type else None,
+        "tag": tags.check(tag) if tag else None,
+        "wing": wing or None,
+        "collection": collections.require(brain.db, collection).name if collection else None,
+    }
     with brain.db.reading():
-        found = pages.listing(
-            brain.db, type=wanted, tag=label, wing=wing or None, sort=sort, limit=limit, offset=offset
-        )
-        total = pages.count(brain.db, type=wanted, tag=label, wing=wing or None)
+        found = pages.listing(brain.db, **filters, sort=sort, limit=limit, offset=offset)
+        total = pages.count(brain.db, **filters)
     return ListRecord(tuple(found), total, offset)
 
 

@@ -67,20 +67,17 @@ def saw(
 ) -> None:
     """Remember a file as it was read."""
     tx.execute(
-        "DELETE FROM file_state WHERE collection_id = ? AND path_key = ? AND relative_path <> ?",
-        (collection_id, file.key, file.path),
-    )
-    tx.execute(
         "INSERT OR REPLACE INTO file_state (collection_id, relative_path, path_key, page_id, size_bytes,"
         " mtime_ns, ctime_ns, inode, content_hash, problem, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (collection_id, file.path, file.key, page_id, *file.stat, content_hash, problem, now),
     )
 
 
-def content_of(tx: "apsw.Connection", collection_id: int, key: str) -> str | None:
+def content_of(tx: "apsw.Connection", collection_id: int, path: str) -> str | None:
     """The hash of a file's content as it was last taken in."""
     for (found,) in tx.execute(
-        "SELECT content_hash FROM file_state WHERE collection_id = ? AND path_key = ?", (collection_id, key)
+        "SELECT content_hash FROM file_state WHERE collection_id = ? AND relative_path = ?",
+        (collection_id, path),
     ):
         return str(found)
     return None
@@ -93,8 +90,12 @@ def forget(tx: "apsw.Connection", collection_id: int, path: str) -> None:
 
 def path_of(db: "Database", page_id: int) -> Known | None:
     """The file of a page, as it was last seen."""
-    row = db.one("SELECT collection_id, path_key FROM file_state WHERE page_id = ?", (page_id,))
-    return known(db, row[0], [row[1]])[0] if row else None
+    row = db.one(
+        "SELECT collection_id, relative_path, path_key FROM file_state WHERE page_id = ?", (page_id,)
+    )
+    if row is None:
+        return None
+    return next(each for each in known(db, row[0], [row[2]]) if each.path == row[1])
 
 
 def troubles(db: "Database", collection_id: int) -> list[Trouble]:
@@ -119,3 +120,12 @@ def _nanoseconds(timestamp: str, known: dict[str, int] = {}) -> int:  # noqa: B0
             known.clear()
         known[timestamp] = calendar.timegm(time.strptime(timestamp, "%Y-%m-%dT%H:%M:%SZ")) * 1_000_000_000
     return known[timestamp]
+
+
+def has_below(db: "Database", collection_id: int, path: str) -> bool:
+    """Whether files are known below this path: it was a folder."""
+    row = db.one(
+        "SELECT 1 FROM file_state WHERE collection_id = ? AND relative_path >= ? AND relative_path < ?",
+        (collection_id, f"{path}/", f"{path}0"),
+    )
+    return row is not None

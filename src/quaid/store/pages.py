@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.core.timeline import Entry, summary_hash
-from quaid.errors import NoSuchVersion, NotFound, PageExists, PageNotFound, VersionConflict
+from quaid.errors import NoSuchVersion, NotFound, PageExists, PageMoved, PageNotFound, VersionConflict
 
 if TYPE_CHECKING:
     import apsw
@@ -93,17 +93,21 @@ class _Present(NamedTuple):
     timeline_updated_at: str
 
 
+_PAGE = (
+    "SELECT p.id, p.uuid, c.name, p.slug, p.type, p.title, p.summary, p.compiled_truth, p.timeline,"
+    " p.frontmatter, p.wing, p.room,"
+    " (SELECT json_group_array(tag ORDER BY id) FROM tags WHERE page_id = p.id),"
+    " p.version, p.created_at, p.updated_at, p.truth_updated_at, p.timeline_updated_at"
+    " FROM collections c JOIN pages p ON p.collection_id = c.id"
+    " WHERE p.quarantined_at IS NULL AND c.name = ? AND "
+)
+_MOVED_PAGE = _PAGE + "p.id = (SELECT page_id FROM redirects WHERE collection_id = c.id AND slug = ?)"  # noqa: S608
+
+
 def find(db: "Database", slug: str, collection: str = "default") -> Stored | None:
-    """The page with this slug, if there is one."""
-    row = db.one(
-        "SELECT p.id, p.uuid, c.name, p.slug, p.type, p.title, p.summary, p.compiled_truth, p.timeline,"
-        " p.frontmatter, p.wing, p.room,"
-        " (SELECT json_group_array(tag ORDER BY id) FROM tags WHERE page_id = p.id),"
-        " p.version, p.created_at, p.updated_at, p.truth_updated_at, p.timeline_updated_at"
-        " FROM collections c JOIN pages p ON p.collection_id = c.id"
-        " WHERE c.name = ? AND p.slug = ? AND p.quarantined_at IS NULL",
-        (collection, slug),
-    )
+    """The page with this slug, else the one that had it before it was renamed or merged, if there is one."""
+    key = (collection, slug)
+    row = db.one(_PAGE + "p.slug = ?", key) or db.one(_MOVED_PAGE, key)
     if row is None:
         return None
     tags = tuple(json.loads(row[12]))
@@ -142,6 +146,7 @@ def save(
         raise kind(slug=page.slug, expected=expected_version, current_version=visible)
     frontmatter = as_json(page.frontmatter)
     if present is None:
+        _refuse_moved(tx, page.slug, collection_id, expected_version)
         page_id = _insert(tx, page, frontmatter, uuid, now, collection_id)
         derive(tx, page_id, page, cut=cut)
         return Saved(page_id, 1, created=True, changed=True)
@@ -201,12 +206,13 @@ def listing(
     type: str | None = None,
     tag: str | None = None,
     wing: str | None = None,
+    collection: str | None = None,
     sort: Sort = "updated",
     limit: int = 50,
     offset: int = 0,
 ) -> list[Header]:
     """Pages without their texts; the newest first, or by title."""
-    where, params = _filters(type, tag, wing)
+    where, params = _filters(type, tag, wing, collection)
     sql = (
         "SELECT id, slug, (SELECT name FROM collections WHERE id = collection_id), type, title, summary,"
         " wing, room, version, created_at, updated_at FROM pages WHERE "
@@ -217,9 +223,16 @@ def listing(
     return [Header._make((*row[1:8], tuple(tags.get(row[0], ())), *row[8:])) for row in found]
 
 
-def count(db: "Database", *, type: str | None = None, tag: str | None = None, wing: str | None = None) -> int:
+def count(
+    db: "Database",
+    *,
+    type: str | None = None,
+    tag: str | None = None,
+    wing: str | None = None,
+    collection: str | None = None,
+) -> int:
     """How many pages a listing with these filters has."""
-    where, params = _filters(type, tag, wing)
+    where, params = _filters(type, tag, wing, collection)
     row = db.one(f"SELECT count(*) FROM pages WHERE {where}", params)  # noqa: S608 (fixed parts)
     return int(row[0]) if row else 0
 
@@ -258,6 +271,18 @@ def _present(tx: "apsw.Connection", slug: str, collection_id: int) -> _Present |
         (collection_id, slug),
     ).fetchone()
     return None if row is None else _Present(*row)
+
+
+def _refuse_moved(tx: "apsw.Connection", slug: str, collection_id: int, expected: int | None) -> None:
+    """A slug that a page had before stays its own; that of a hidden page is free."""
+    for target, version, hidden in tx.execute(
+        "SELECT p.slug, p.version, p.quarantined_at IS NOT NULL FROM redirects AS r"
+        " JOIN pages AS p ON p.id = r.page_id WHERE r.collection_id = ? AND r.slug = ?",
+        (collection_id, slug),
+    ).fetchall():
+        if not hidden:
+            raise PageMoved(slug=slug, target=target, expected=expected, current_version=version)
+        tx.execute("DELETE FROM redirects WHERE collection_id = ? AND slug = ?", (collection_id, slug))
 
 
 def _same(present: _Present, page: "Page", frontmatter: str) -> bool:
@@ -307,8 +332,11 @@ def _update(tx: "apsw.Connection", present: _Present, page: "Page", frontmatter:
     )
 
 
-def _filters(type: str | None, tag: str | None, wing: str | None) -> tuple[str, "Row"]:
+def _filters(
+    type: str | None, tag: str | None, wing: str | None, collection: str | None
+) -> tuple[str, "Row"]:
     wanted = {
+        "collection_id = (SELECT id FROM collections WHERE name = ?)": collection,
         "type = ?": type,
         "wing = ?": wing,
         "id IN (SELECT page_id FROM tags WHERE tag = ?)": tag,

@@ -52,6 +52,14 @@ def matcher(patterns: str) -> Ignored:
     return lambda path: _is_templates(path) or matches(path)
 
 
+def hides(ignored: Ignored, path: str) -> bool:
+    """Whether a file is left out, itself or with a folder above it."""
+    if ignored(path):
+        return True
+    steps = path.split("/")[:-1]
+    return any(ignored("/".join(steps[: depth + 1]) + "/") for depth in range(len(steps)))
+
+
 def _is_templates(path: str) -> bool:
     return path.endswith(TEMPLATES) and (len(path) == len(TEMPLATES) or path[-len(TEMPLATES) - 1] == "/")
 

@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from quaid.core import dates
 from quaid.core import sync as deciding
-from quaid.core.sync import File, Known, Read, Stat
+from quaid.core.sync import File, Known, Opened, Read, Stat
 from quaid.errors import FileTrouble, NotFound
 from quaid.store import collections, file_state, quarantine
 from quaid.store.collections import Collection
@@ -25,6 +26,12 @@ from quaid.vaults.taking_files import ID_KEY, Progress, TakingFiles
 
 INCOMPLETE = (scan.UNREADABLE, scan.TOO_DEEP, scan.GONE)
 """Reasons to leave something out that make absence uncertain."""
+
+
+KEPT_IN_QUARANTINE = (
+    f"stays in quarantine after {quarantine.DAYS} days, for it holds what no file has;"
+    " `quaid collection quarantine export` writes it out"
+)
 
 
 class SyncReport(NamedTuple):
@@ -43,6 +50,10 @@ class SyncReport(NamedTuple):
     types: dict[str, int]
     left_out: dict[str, int]
     notes: tuple[Note, ...]
+    hidden: int = 0
+    """Files that the ignore rules leave out by now; their pages went into quarantine."""
+    discarded: int = 0
+    """Pages whose time in quarantine is over."""
 
     @property
     def exit_status(self) -> int:
@@ -66,10 +77,12 @@ def sync(
     new_uuid: Callable[[], str],
     progress: Progress,
     confirm_deletes: bool = False,
+    confirm_ignored: bool = False,
     only: Iterable[str] | None = None,
 ) -> SyncReport:
     """Bring the index in step with the folder, or with some of its files (`only`)."""
     work = Syncing(db, collection, now, new_uuid, progress)
+    work.may_hide_many = confirm_deletes or confirm_ignored
     try:
         with Folder(collection.root or "") as folder:
             return work.run(folder, confirm_deletes, None if only is None else sorted(set(only)))
@@ -91,6 +104,7 @@ class Syncing:
         self.notes = self.taking.notes
         self.seen = _Seen([], True, Counter(), [])
         self.ignored: scan.Ignored = scan.ignore_nothing
+        self.may_hide_many = False
 
     def run(self, folder: Folder, confirmed: bool, only: list[str] | None) -> SyncReport:
         ignored = self.ignored = ignoring.matcher(self._ignore_patterns(folder))
@@ -100,7 +114,7 @@ class Syncing:
         found = deciding.sort_out(self.seen.files, known)
         self.counts["unchanged"] = len(found.unchanged)
         with Spool(os.path.dirname(self.db.path)) as spool:
-            reads = self._read(folder, found.to_read, {each.key: each for each in known}, spool)
+            reads = self._read(folder, found.to_read, spool)
             away = file_state.quarantined(self.db, self.collection.id) if reads else []
             plan = deciding.plan(reads, [*known, *away], [*found.missing, *away])
             self.taking.run(spool, plan)
@@ -135,23 +149,22 @@ class Syncing:
         found = [folder.look(path) for path in paths if not ignored(path) and _is_shown(path)]
         return _gathered(each for each in found if each is not None)
 
-    def _read(self, folder: Folder, files: list[File], known: dict[str, Known], spool: Spool) -> list[Read]:
+    def _read(self, folder: Folder, files: list[Opened], spool: Spool) -> list[Read]:
         """Read what may have changed; what did is parsed and waits in the spool."""
         reads: list[Read] = []
-        for done, file in enumerate(files):
+        for done, (file, old) in enumerate(files):
             self.progress(done, len(files), "Reading")
             data = self._bytes(folder, file)
             if data is None:
                 continue
             content_hash = index.digest(data)
-            before = known.get(file.key)
-            if before and before.content_hash == content_hash and before.page_id and before.path == file.path:
-                reads.append(Read(file, content_hash, before.page_uuid))
+            if old and old.content_hash == content_hash and old.page_id and old.path == file.path:
+                reads.append(Read(file, old, content_hash, old.page_uuid))
                 continue
             made, notes = index.read(file.path, data)
             self.notes += [Note(file.path, each) for each in notes]
             named = made.frontmatter.get(ID_KEY)
-            reads.append(Read(file, content_hash, named if isinstance(named, str) else None))
+            reads.append(Read(file, old, content_hash, named if isinstance(named, str) else None))
             spool.add(Waiting(file.path, content_hash, data, made))
         if files:
             self.progress(len(files), len(files), "Reading")
@@ -177,24 +190,26 @@ class Syncing:
     def _remove(
         self, folder: Folder, gone: list[Known], known: int, confirmed: bool, *, whole: bool
     ) -> SyncReport:
-        hidden = [
-            each for each in gone if self.ignored(each.path)
-        ]  # by the user's own word, which no guard doubts
-        missing = [each for each in gone if not self.ignored(each.path)]
+        hidden = [each for each in gone if ignoring.hides(self.ignored, each.path)]
+        missing = [each for each in gone if not ignoring.hides(self.ignored, each.path)]
         total = known if whole else file_state.count(self.db, self.collection.id)
+        may_hide = deciding.may_hide(len(hidden), total, confirmed=self.may_hide_many)
         files = len(self.seen.files) if whole else total
         verdict = deciding.may_remove(
             len(missing), total, files + len(hidden), complete=self.seen.complete, confirmed=confirmed
         )
         if verdict.allowed and missing and not confirmed and not self._is_same_root(folder):
             verdict = deciding.Verdict(False, "the folder is another one than before")
-        going = hidden + [each for each in missing if verdict.allowed and folder.look(each.path) is None]
-        self.counts["removed"] = len(going)
-        self.db.write(lambda tx: self._finish(tx, folder, going, whole and verdict.allowed))
-        if verdict.allowed:
+        going = [each for each in missing if verdict.allowed and folder.look(each.path) is None]
+        away = [each for each in hidden if may_hide.allowed]
+        self.counts.update(removed=len(going), hidden=len(away))
+        reason = verdict.reason or may_hide.reason
+        self.db.write(lambda tx: self._finish(tx, folder, going + away, whole and not reason))
+        if not reason:
             return self._report("", 0)
-        self.db.write(lambda tx: collections.halt(tx, self.collection.id, verdict.reason, self.now))
-        return self._report(verdict.reason, len(missing))
+        self.db.write(lambda tx: collections.halt(tx, self.collection.id, reason, self.now))
+        waiting = 0 if verdict.allowed else len(missing)
+        return self._report(reason, waiting + (0 if may_hide.allowed else len(hidden)))
 
     def _finish(self, tx: Any, folder: Folder, gone: list[Known], whole: bool) -> None:
         for each in gone:
@@ -202,8 +217,19 @@ class Syncing:
             if each.page_id is not None:
                 quarantine.put_away(tx, each.page_id, self.now)
         if whole:
+            self._discard_expired(tx)
             collections.set_root_identity(tx, self.collection.id, str(folder.identity))
             collections.synced(tx, self.collection.id, self.now)
+
+    def _discard_expired(self, tx: Any) -> None:
+        """Let pages go whose time in quarantine is over, but for those that hold what nobody has elsewhere."""
+        before = dates.shifted(self.now[:10], -quarantine.DAYS)
+        for each in quarantine.expired(tx, self.collection.id, before):
+            if each.is_safe:
+                quarantine.discard(tx, each.id)
+                self.counts["discarded"] += 1
+            else:
+                self.notes.append(Note(each.slug, KEPT_IN_QUARANTINE))
 
     def _is_same_root(self, folder: Folder) -> bool:
         return collections.root_identity(self.db, self.collection.id) in (None, str(folder.identity))
@@ -223,6 +249,8 @@ class Syncing:
             types=dict(self.taking.types),
             left_out=dict(self.seen.left_out),
             notes=(*self.notes, *self.seen.notes),
+            hidden=self.counts["hidden"],
+            discarded=self.counts["discarded"],
         )
 
 

@@ -78,7 +78,7 @@ class TakingFiles:
     def _take_in(self, tx: Any, item: Waiting, old: Known | None, read: Read) -> None:
         """One file into its page."""
         assert item.page is not None
-        if self._is_overtaken(tx, old, read):
+        if self._is_overtaken(tx, read):
             return
         page_id = old.page_id if old else None
         made = self._named(tx, item.page, item.path, page_id)
@@ -105,10 +105,10 @@ class TakingFiles:
         what = "new" if old is None else "moved" if old.path != item.path else "changed"
         self.counts[what] += 1
 
-    def _is_overtaken(self, tx: Any, old: Known | None, read: Read) -> bool:
+    def _is_overtaken(self, tx: Any, read: Read) -> bool:
         """Whether somebody else took this file in since we looked; the next sync sees to what is left."""
-        there = file_state.content_of(tx, self.collection.id, read.file.key)
-        expected = old.content_hash if old is not None and old.key == read.file.key else None
+        there = file_state.content_of(tx, self.collection.id, read.file.path)
+        expected = read.old.content_hash if read.old is not None and read.old.path == read.file.path else None
         if there in (None, "", expected):
             return False
         return expected is not None or there == read.content_hash

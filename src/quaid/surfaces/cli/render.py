@@ -3,11 +3,24 @@
 A function gets a record and returns what to print; it never asks the store for more.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-WIDTH = 78
-ROOMS = ("query", "models", "links", "graph", "truth", "gaps", "ingest", "merging", "forgetting", "briefing")
+from quaid.surfaces.cli.text import WIDTH, address, count, cut, size, table, wrap
+
+ROOMS = (
+    "query",
+    "models",
+    "links",
+    "graph",
+    "truth",
+    "gaps",
+    "ingest",
+    "merging",
+    "forgetting",
+    "briefing",
+    "collections",
+)
 """Modules beside this one, each with the records of a room."""
 
 
@@ -39,10 +52,10 @@ def _put(record: Any) -> str:
 def _list(record: Any) -> str:
     if not record.pages:
         return "No pages match." if record.total == 0 else f"There are only {record.total:,} pages."
-    rows = [(page.slug, page.type, page.updated_at[:10], page.title) for page in record.pages]
+    rows = [(address(page), page.type, page.updated_at[:10], page.title) for page in record.pages]
     last = record.offset + len(record.pages)
     if not record.offset and last == record.total:
-        return f"{table(rows)}\n{_count(record.total, 'page')}"
+        return f"{table(rows)}\n{count(record.total, 'page')}"
     more = f"; next: --offset {last}" if last < record.total else ""
     return f"{table(rows)}\n{record.offset + 1:,}-{last:,} of {record.total:,} pages{more}"
 
@@ -91,9 +104,9 @@ def _search(record: Any) -> str:
         return f"Nothing found for {record.query!r}."
     lines = []
     for hit in record.hits:
-        lines.append(f"{hit.slug}  {hit.title} ({hit.type}, score {hit.score:.2g})")
+        lines.append(f"{address(hit)}  {hit.title} ({hit.type}, score {hit.score:.2g})")
         excerpt = " ".join((hit.snippet or hit.summary).split())
-        lines += ["    " + line for line in _wrap(excerpt)]
+        lines += ["    " + line for line in wrap(excerpt)]
     return "\n".join(lines)
 
 
@@ -115,17 +128,19 @@ def _validate(record: Any) -> str:
     if not record.violations:
         return f"All is well: {checked}"
     lines = [f"{each.check}: {each.where}: {each.problem}" for each in record.violations]
-    return "\n".join([*lines, f"{_count(len(record.violations), 'problem')} in: {checked}"])
+    return "\n".join([*lines, f"{count(len(record.violations), 'problem')} in: {checked}"])
 
 
 def _compacted(record: Any) -> str:
-    dropped = f" Dropped {_count(record.vectors_dropped, 'vector')} of text that is gone." if record.vectors_dropped else ""
+    vectors = record.vectors_dropped
+    dropped = f" Dropped {count(vectors, 'vector')} of text that is gone." if vectors else ""
     if record.busy:
         return (
             f"{size(record.wal_before - record.wal_after)} of the log went into the file; a reader still needs "
             f"the rest ({size(record.wal_after)}). Run it again later.{dropped}"
         )
-    return f"One file of {size(record.size)}; {size(record.wal_before)} of log folded in. It can be copied now.{dropped}"
+    folded = f"One file of {size(record.size)}; {size(record.wal_before)} of log folded in."
+    return f"{folded} It can be copied now.{dropped}"
 
 
 def _backup(record: Any) -> str:
@@ -137,14 +152,14 @@ def _setting(record: Any) -> str:
 
 
 def _settings(record: Any) -> str:
-    return table([(each.key, _cut(" ".join(each.value.split()), WIDTH)) for each in record.settings])
+    return table([(each.key, cut(" ".join(each.value.split()), WIDTH)) for each in record.settings])
 
 
 def _imported(record: Any) -> str:
     report, seen = record.report, record.report.files_seen
     if not seen:
         return f"{report.folder} holds no files."
-    lines = [f"{report.folder}: {_count(seen, 'file')}"]
+    lines = [f"{report.folder}: {count(seen, 'file')}"]
     told = {
         "new": "new",
         "changed": "changed",
@@ -165,7 +180,7 @@ def _imported(record: Any) -> str:
         f"{each.path}: changed here and there; to take the file: {each.remedy}" for each in report.conflicts
     ]
     if report.gone:
-        lines.append(f"gone since the last import: {_count(len(report.gone), 'file')}; their pages stay")
+        lines.append(f"gone since the last import: {count(len(report.gone), 'file')}; their pages stay")
     if report.import_id is None:
         return "\n".join([*lines, f"Nothing was changed ({record.cpu_seconds:.2f} s CPU)"])
     kinds = ", ".join(f"{count:,} {name}" for name, count in report.types.items())
@@ -173,14 +188,13 @@ def _imported(record: Any) -> str:
     lines.append(
         f"tags: {report.tags:,}, timeline entries: {report.timeline_entries:,}, raw data: {report.raw_data:,}"
     )
-    return "\n".join([*lines, f"Import {report.import_id} done ({record.cpu_seconds:.2f} s CPU)"])
+    lines.append(f"Import {report.import_id} done ({record.cpu_seconds:.2f} s CPU)")
+    return "\n".join([*lines, f"Next: {record.next_step}"] if record.next_step else lines)
 
 
 def _exported(record: Any) -> str:
-    what = (
-        f"the files of import {record.import_id}" if record.import_id else f"{_count(record.pages, 'page')}"
-    )
-    return f"Wrote {what} to {record.folder}: {_count(record.files, 'file')}, {size(record.bytes)}"
+    what = f"the files of import {record.import_id}" if record.import_id else f"{count(record.pages, 'page')}"
+    return f"Wrote {what} to {record.folder}: {count(record.files, 'file')}, {size(record.bytes)}"
 
 
 def _imports(record: Any) -> str:
@@ -188,7 +202,7 @@ def _imports(record: Any) -> str:
         return "Nothing was imported yet."
     return table(
         [
-            (each.import_id, each.created_at, f"{_count(each.page_count, 'page')}", each.source_dir)
+            (each.import_id, each.created_at, f"{count(each.page_count, 'page')}", each.source_dir)
             for each in record.imports
         ]
     )
@@ -204,7 +218,7 @@ def _skills(record: Any) -> str:
 def _skills_doctor(record: Any) -> str:
     lines = []
     for number, layer in enumerate(record.layers, 1):
-        state = _count(len(layer.skills), "skill") if layer.present else "not there"
+        state = count(len(layer.skills), "skill") if layer.present else "not there"
         origin = "" if layer.origin == layer.path else f" ({layer.origin})"
         lines.append(f"{number}. {layer.path}{origin}: {state}")
         lines += [f"     {each.name}  {each.sha256[:12]}" for each in layer.skills]
@@ -225,44 +239,6 @@ def _skills_extract(record: Any) -> str:
 
 def _skill(record: Any) -> str:
     return str(record.text)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their widest cell; the last one runs free."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
-    return "\n".join(
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
-        for row in rows
-    )
-
-
-def _wrap(text: str) -> Iterable[str]:
-    line = ""
-    for word in text.split():
-        if line and len(line) + 1 + len(word) > WIDTH:
-            yield line
-            line = ""
-        line = f"{line} {word}" if line else word
-    if line:
-        yield line
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def size(count: int) -> str:
-    """A number of bytes as people say it."""
-    number = float(count)
-    for unit in ("bytes", "KB", "MB"):
-        if number < 1000:
-            return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"
-        number /= 1000
-    return f"{number:.2f} GB"
 
 
 RENDERERS: dict[str, Callable[[Any], str]] = {

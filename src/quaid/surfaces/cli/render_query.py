@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from quaid.surfaces.cli.text import address
+
 FOUNDED = {
     "strong": "Found",
     "weak": "Perhaps; the memory holds little on this",
@@ -25,7 +27,7 @@ def _answer(record: Any) -> str:
 def _result(place: int, result: Any) -> list[str]:
     where = f"{result.part} {result.start_line}-{result.end_line}"
     lines = [
-        f"{place}. {result.slug}  {result.title} ({result.type}, {result.score:.2f}, {result.lane})",
+        f"{place}. {address(result)}  {result.title} ({result.type}, {result.score:.2f}, {result.lane})",
         f"   {result.reason} [{where}]",
     ]
     body = result.content or result.summary

@@ -1,6 +1,7 @@
 """How text for people is set: counts, tables, sizes, lines that fit. Knows no record."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 WIDTH = 78
 
@@ -40,3 +41,8 @@ def size(number: int) -> str:
             return f"{left:.0f} {unit}" if unit == "bytes" else f"{left:.1f} {unit}"
         left /= 1000
     return f"{left:.2f} GB"
+
+
+def address(page: Any) -> str:
+    """How a page is named so that it cannot be mistaken: with its collection, unless that is the default one."""
+    return str(page.slug) if page.collection == "default" else f"{page.collection}::{page.slug}"

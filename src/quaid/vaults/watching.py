@@ -1,0 +1,335 @@
+"""Folders kept fresh while a process lives: what the system tells of changes is a hint, a rescan is the truth.
+
+Hints are gathered until things are quiet, then the named files are looked at; whatever a hint cannot say for sure
+(a folder, too many at once, a new .quaidignore, trouble) means that the whole folder is looked at. That happens at
+the start and every few minutes anyway, so a hint that never came costs minutes, not truth. Where the system gives no
+hints, only the rescans are left. A folder that vanishes is told of and waited for; nothing is removed on its account.
+
+Knows watchfiles. Does not know who may watch: the caller says which collections.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from threading import Event
+from typing import Any, NamedTuple, Protocol
+
+from quaid.errors import Cancelled, QuaidError
+from quaid.store import collections, file_state
+from quaid.store.collections import Collection
+from quaid.store.db import Database
+from quaid.vaults import ignoring, scan, syncing
+from quaid.vaults.syncing import SyncReport
+
+MOST_HINTS = 100
+"""More files at once than these are found faster by a walk."""
+
+ADDED, MODIFIED, DELETED = 1, 2, 3
+
+
+class Pace(NamedTuple):
+    """Seconds."""
+
+    debounce: float = 1.5
+    """Of quiet before a change is taken in."""
+    longest: float = 10.0
+    """That a change waits for quiet."""
+    look: float = 3.0
+    """Between two looks at which folders there are, and whether they are the same ones."""
+    rescan: float = 300.0
+    poll: float = 30.0
+    """Between two rescans where the system gives no hints."""
+    retry: float = 10.0
+    """After trouble."""
+    step: float = 0.1
+    """Between two questions for hints."""
+
+
+class WatchBegan(NamedTuple):
+    collection: str
+    root: str
+
+
+class WatchSynced(NamedTuple):
+    """A sync that found something, or the first one."""
+
+    sync: SyncReport
+    whole: bool
+
+
+class WatchTrouble(NamedTuple):
+    collection: str
+    problem: str
+    remedy: str
+
+
+class Hints(Protocol):
+    """What the system tells of some folders."""
+
+    def wait(self, seconds: float) -> set[tuple[int, str]]:
+        """Changes, or none after some time. OSError or RuntimeError when no more will come."""
+
+    def close(self) -> None: ...
+
+
+class SystemHints:
+    """Hints by watchfiles."""
+
+    def __init__(self, roots: list[str], stop: Event, step: float) -> None:
+        from watchfiles._rust_notify import RustNotify  # the way in that needs no event loop
+
+        self._stop, self._step = stop, round(1000 * step)
+        self._notify = RustNotify(roots, False, False, 0, True, True)
+
+    def wait(self, seconds: float) -> set[tuple[int, str]]:
+        told = self._notify.watch(self._step, self._step, max(1, round(1000 * seconds)), self._stop)
+        return told if isinstance(told, set) else set()
+
+    def close(self) -> None:
+        self._notify.close()
+
+
+class NoHints:
+    """Where the system has none to give, or nothing is watched."""
+
+    def __init__(self, stop: Event) -> None:
+        self._stop = stop
+
+    def wait(self, seconds: float) -> set[tuple[int, str]]:
+        self._stop.wait(seconds)
+        return set()
+
+    def close(self) -> None:
+        pass
+
+
+class _Folder:
+    """One folder, and what has been heard of it."""
+
+    def __init__(self, collection: Collection) -> None:
+        self.collection = collection
+        self.root = collection.root or ""
+        self.identity = _identity(self.root)
+        self.hints: set[str] = set()
+        self.is_unsure = False
+        """Something happened that hints cannot tell."""
+        self.first = self.last = 0.0
+        self.rescan_at = 0.0
+        self.rescan_seconds = 0.0
+        self.halted: str | None = None
+
+    def forget_hints(self) -> None:
+        self.hints, self.is_unsure, self.first = set(), False, 0.0
+
+    def heard(self, at: float) -> None:
+        self.first, self.last = self.first or at, at
+
+    def due_at(self, pace: Pace) -> float:
+        """When it is to be looked at."""
+        if not self.hints and not self.is_unsure:
+            return self.rescan_at
+        return min(self.rescan_at, self.last + pace.debounce, self.first + pace.longest)
+
+
+class Watcher:
+    def __init__(
+        self,
+        db: Database,
+        *,
+        now: Callable[[], str],
+        new_uuid: Callable[[], str],
+        tell: Callable[[Any], None],
+        stop: Event,
+        pace: Pace = Pace(),
+        source: Callable[[list[str], Event, float], Hints] = SystemHints,
+    ) -> None:
+        self.db = db
+        self.now = now
+        self.new_uuid = new_uuid
+        self.tell = tell
+        self.stop = stop
+        self.pace = pace
+        self.source = source
+        self._folders: dict[int, _Folder] = {}
+        self._hints: Hints = NoHints(stop)
+        self._watched: set[tuple[str, object]] = set()
+        self._is_blind = False
+        self._look_at = 0.0
+
+    def run(self, which: Callable[[], frozenset[int] | None]) -> None:
+        """Watch the collections that `which` names, until it names None or somebody says stop."""
+        try:
+            while not self.stop.is_set() and (chosen := which()) is not None:
+                if time.monotonic() >= self._look_at or chosen != self._folders.keys():
+                    self._look(chosen)
+                self._listen()
+                for folder in list(self._folders.values()):
+                    if not self.stop.is_set() and time.monotonic() >= folder.due_at(self.pace):
+                        self._sync(folder)
+        finally:
+            self._hints.close()
+
+    def once(self, chosen: frozenset[int]) -> bool:
+        """Look at each folder once. Is all well?"""
+        self._choose(chosen)
+        for folder in self._folders.values():
+            self._sync(folder)
+        return not any(folder.halted for folder in self._folders.values())
+
+    # Which folders
+
+    def _look(self, chosen: frozenset[int]) -> None:
+        """See which folders there are now, and whether each is still the one it was."""
+        self._look_at = time.monotonic() + self.pace.look
+        self._choose(chosen)
+        for folder in self._folders.values():
+            identity = _identity(folder.root)
+            if identity != folder.identity:
+                folder.identity, folder.rescan_at = identity, 0.0
+        there = {(each.root, each.identity) for each in self._folders.values() if each.identity}
+        if there != self._watched or (self._is_blind and any(not f.rescan_at for f in self._folders.values())):
+            self._open(there)
+
+    def _choose(self, chosen: frozenset[int]) -> None:
+        present = {
+            each.id: each
+            for each in collections.every(self.db)
+            if each.id in chosen and each.root and each.state == "active"
+        }
+        for id, folder in list(self._folders.items()):
+            if id not in present or present[id].root != folder.root:
+                del self._folders[id]
+        for id, collection in present.items():
+            if id not in self._folders:
+                self._folders[id] = _Folder(collection)
+                self.tell(WatchBegan(collection.name, collection.root or ""))
+
+    def _open(self, there: set[tuple[str, object]]) -> None:
+        """Ask the system for hints of these folders."""
+        self._hints.close()
+        self._hints, self._watched, was_blind = NoHints(self.stop), there, self._is_blind
+        self._is_blind = False
+        if not there:
+            return
+        try:
+            self._hints = self.source(sorted(root for root, _ in there), self.stop, self.pace.step)
+        except (OSError, RuntimeError, ImportError) as error:
+            self._is_blind = True
+            if not was_blind:
+                self._tell_blind(str(error))
+
+    def _tell_blind(self, problem: str) -> None:
+        names = ", ".join(each.collection.name for each in self._folders.values())
+        remedy = f"every file is looked at every {self.pace.poll:.0f} s instead"
+        if "limit" in problem or "space" in problem:
+            remedy += "; more changes can be told of with a higher fs.inotify.max_user_watches"
+        self.tell(WatchTrouble(names, f"the system tells of no changes ({problem})", remedy))
+
+    # What happens in them
+
+    def _listen(self) -> None:
+        """Wait for hints, but not longer than until something is due."""
+        due = min([self._look_at, *(each.due_at(self.pace) for each in self._folders.values())])
+        seconds = due - time.monotonic()
+        if seconds <= 0:
+            return
+        try:
+            told = self._hints.wait(seconds)
+        except (OSError, RuntimeError):
+            self._watched, told = set(), set()
+            self._look_at = time.monotonic() + self.pace.step
+            for folder in self._folders.values():
+                folder.is_unsure = True
+                folder.heard(time.monotonic())
+        for kind, path in told:
+            for folder in self._folders.values():
+                if (path + os.sep).startswith(folder.root.rstrip(os.sep) + os.sep):
+                    self._hear(folder, kind, path)
+
+    def _hear(self, folder: _Folder, kind: int, path: str) -> None:
+        """Understand one hint."""
+        if folder.is_unsure:
+            folder.heard(time.monotonic() - self.pace.step)
+            return
+        relative = path[len(folder.root) :].strip(os.sep).replace(os.sep, "/")
+        if relative and relative != ignoring.FILE and _is_passed_over(relative):
+            return
+        if self._is_plain(folder, kind, path, relative):
+            if not relative.lower().endswith(scan.PAGE_ENDINGS):
+                return  # a temporary file, a picture
+            folder.hints.add(relative)
+            folder.is_unsure = len(folder.hints) > MOST_HINTS
+        else:
+            folder.is_unsure = True
+        folder.heard(time.monotonic() - self.pace.step)
+
+    def _is_plain(self, folder: _Folder, kind: int, path: str, relative: str) -> bool:
+        """Whether a hint tells of one file and nothing more."""
+        if not relative or relative == ignoring.FILE or kind not in (ADDED, MODIFIED, DELETED):
+            return False
+        if os.path.isdir(path) and not os.path.islink(path):
+            return False
+        return not (kind == DELETED and file_state.has_below(self.db, folder.collection.id, relative))
+
+    def _sync(self, folder: _Folder) -> None:
+        started = time.monotonic()
+        whole = folder.is_unsure or started >= folder.rescan_at
+        only = None if whole else sorted(folder.hints)
+        folder.forget_hints()  # what is heard from here on is for the next time
+        try:
+            report = self._synced(folder, only)
+        except Cancelled:
+            return
+        except (QuaidError, OSError) as error:
+            folder.rescan_at = time.monotonic() + self.pace.retry
+            self.tell(WatchTrouble(folder.collection.name, str(error).rstrip("."), "it is tried again"))
+            return
+        if report is None:
+            return
+        is_first = not folder.rescan_seconds
+        if whole:
+            folder.rescan_seconds = max(time.monotonic() - started, 0.001)
+            calm = max(self.pace.poll, 20 * folder.rescan_seconds) if self._is_blind else self.pace.rescan
+            folder.rescan_at = time.monotonic() + calm
+        self._tell(folder, report, whole, is_first)
+
+    def _synced(self, folder: _Folder, only: list[str] | None) -> SyncReport | None:
+        collection = collections.find(self.db, folder.collection.name)
+        if collection is None or collection.id != folder.collection.id or collection.root != folder.root:
+            return None  # it was removed a moment ago
+        folder.collection = collection
+        return syncing.sync(
+            self.db,
+            collection,
+            now=self.now(),
+            new_uuid=self.new_uuid,
+            progress=self._progress,
+            only=only,
+        )
+
+    def _progress(self, _done: int, _total: int, _what: str) -> None:
+        if self.stop.is_set():
+            raise Cancelled
+
+    def _tell(self, folder: _Folder, report: SyncReport, whole: bool, is_first: bool) -> None:
+        news = report.new or report.changed or report.moved or report.removed
+        is_back = whole and folder.halted and not report.halted
+        if news or is_first or is_back or (report.halted and report.halted != folder.halted):
+            self.tell(WatchSynced(report, whole))
+        if whole or report.halted:
+            folder.halted = report.halted
+
+
+def _identity(root: str) -> object:
+    """What tells this folder from another one in its place; None when there is none."""
+    try:
+        found = os.stat(root)
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _is_passed_over(relative: str) -> bool:
+    """Whether no walk comes by this path."""
+    passed = (*scan.SKIPPED_FOLDERS, ignoring.TEMPLATES[:-1])
+    return any(name.startswith(".") or name in passed for name in relative.split("/"))
