@@ -35,9 +35,10 @@ def fold(text: str) -> str:
 def names_of(
     title: str, slug: str, frontmatter: dict[str, Any], former: list[str] | None = None
 ) -> list[tuple[str, str]]:
-    """Each name of a page, folded, with its kind; the most certain first. Its former slugs are aliases."""
+    """Each name of a page, folded, with its kind; the most certain first. What its slug was is an alias."""
     found = [(title, "title"), (slug, "slug")]
-    found += [(alias, "alias") for alias in [*aliases(frontmatter), *(former or ())]]
+    earlier = [name for each in former or () for name in (each, each.rpartition("/")[2])]
+    found += [(alias, "alias") for alias in [*aliases(frontmatter), *earlier]]
     found.append((slug.rpartition("/")[2], "name"))
     names: dict[str, str] = {}
     for text, kind in found:

@@ -1,1 +1,221 @@
-"""Forgetting a page everywhere, with the proof."""
+"""Forgetting a page: everything of it goes from every layer, and the proof is shown."""
+
+from typing import Annotated, Any, NamedTuple
+
+from quaid.brain import Brain
+from quaid.core import slug, traces
+from quaid.errors import InvalidArgument, PageMoved
+from quaid.ops import editing
+from quaid.ops.register import Arg, op
+from quaid.store import copies, forgetting, pages, sidecars
+from quaid.store.copies import Copy
+from quaid.store.forgetting import Target
+
+AGAIN = "Close what else uses the memory and run `quaid forget --finish`"
+
+
+class Layer(NamedTuple):
+    name: str
+    before: int
+    after: int | None
+    """None while nothing is done."""
+
+
+class Proof(NamedTuple):
+    """One place that was searched for what is left, and what was found there."""
+
+    where: str
+    found: tuple[str, ...]
+
+
+class Mention(NamedTuple):
+    """What somebody else says too. It stays: it is not this page's."""
+
+    text: str
+    said_by: tuple[str, ...]
+
+
+class Backup(NamedTuple):
+    path: str
+    size: int
+    made_by: str
+    """migration: one of ours, which --backups deletes; somebody: left alone."""
+    holds_it: bool
+    deleted: bool
+
+
+class ForgetRecord(NamedTuple):
+    done: bool
+    clean: bool
+    """Whether it is proved that nothing is left."""
+    slug: str
+    title: str
+    layers: tuple[Layer, ...]
+    proof: tuple[Proof, ...] = ()
+    mentions: tuple[Mention, ...] = ()
+    backups: tuple[Backup, ...] = ()
+    files: tuple[str, ...] = ()
+    """Of imported folders. They are the person's own, and the next import would bring the page back."""
+    problem: str = ""
+    """Why bytes may be left in the file although the page is gone."""
+    ask: bool = False
+
+    @property
+    def if_agreed(self) -> dict[str, Any]:
+        return {"yes": True} if self.ask else {}
+
+    @property
+    def act(self) -> str:
+        return f"Forgetting {self.slug}"
+
+    @property
+    def exit_status(self) -> int:
+        return int(self.done and not self.clean)
+
+
+def _judged(record: ForgetRecord) -> ForgetRecord:
+    left = any(each.found for each in record.proof) or any(each.after for each in record.layers)
+    return record._replace(clean=not left and not record.problem)
+
+
+@op(
+    "owner",
+    examples=(
+        "quaid forget people/alice --dry-run",
+        "quaid forget people/alice --yes --backups",
+        "quaid forget --finish",
+    ),
+)
+def forget(
+    brain: Brain,
+    slug: Annotated[str | None, Arg("The page, by its exact slug.", positional=True)] = None,
+    yes: Annotated[bool, Arg("Do it without asking.")] = False,
+    dry_run: Annotated[bool, Arg("Only show what would go.")] = False,
+    backups: Annotated[bool, Arg("Delete the backups beside the memory that hold the page, too.")] = False,
+    finish: Annotated[bool, Arg("Clean the file of what an earlier forgetting could not.")] = False,
+) -> ForgetRecord:
+    """Forget a page for good: text, words, vectors, links, facts, imported bytes; then prove that nothing is left.
+
+    Exits 1 when something is left. What other pages say about it is listed, and stays."""
+    if finish == bool(slug) or (finish and dry_run):
+        problem = "stands alone" if finish else "is required"
+        raise InvalidArgument(name="--finish" if finish else "slug", problem=problem)
+    if slug is None:
+        problem = _told(forgetting.clean(brain.db).problem)
+        return ForgetRecord(True, not problem, "", "", (), problem=problem)
+    target = _target(brain, slug)
+    beside = copies.beside(brain.db.path, target)
+    if dry_run or not yes:
+        layers = [Layer(*each, None) for each in forgetting.count(brain.db, target, *_aside(brain, target))]
+        return _shown(target, tuple(layers), beside)._replace(ask=not dry_run)
+    return _forgotten(brain, target, beside, backups)
+
+
+def _target(brain: Brain, address: str) -> Target:
+    collection, name = slug.split_address(address)
+    target = forgetting.find(brain.db, slug.check(name), collection or "default")
+    if target is None:
+        stored = pages.require(brain.db, name, collection or "default")  # which says what there is instead
+        raise PageMoved(slug=address, target=stored.slug, expected=None, current_version=stored.version)
+    if not target.quarantined:  # else its file is gone
+        editing.refuse_folder(brain, target.slug, target.collection, "Delete")
+    return target
+
+
+def _aside(brain: Brain, target: Target) -> tuple[list[str], list[bytes]]:
+    """The paths of its sidecars, and the contents that only this page has."""
+    from quaid.vaults import index, sidecar
+
+    paths = [sidecar.path_for(index.stem(path)) for path in (*target.files, f"{target.slug}.md")]
+    return paths, forgetting.hashes_of(brain.db, target.id)
+
+
+def _shown(target: Target, layers: tuple[Layer, ...], beside: list[Copy]) -> ForgetRecord:
+    return ForgetRecord(
+        done=False,
+        clean=False,
+        slug=target.slug,
+        title=target.title,
+        layers=layers,
+        backups=tuple(_backup(each, False) for each in beside),
+        files=target.files,
+    )
+
+
+def _backup(copy: Copy, deleted: bool) -> Backup:
+    return Backup(copy.path, copy.size, "migration" if copy.ours else "somebody", copy.holds, deleted)
+
+
+def _forgotten(brain: Brain, target: Target, beside: list[Copy], backups: bool) -> ForgetRecord:
+    db = brain.db
+    paths, hashes = _aside(brain, target)
+    before = forgetting.count(db, target, paths, hashes)
+    pieces = _pieces(brain, target)
+    words = forgetting.own_words(db, target)
+    forgetting.securely(db)
+    db.write(lambda tx: forgetting.forget(tx, target, paths))
+    gone = [each for each in beside if backups and each.ours and each.holds]
+    copies.remove(gone)
+    cleaned = forgetting.clean(db)
+    after = dict(forgetting.count(db, target, paths, hashes))
+    left, mentions = _left(brain, pieces)
+    found = Proof("search and query", _still_found(brain, target, pieces))
+    indexes = forgetting.words_left(db, words)
+    held = Proof(
+        f"{len(words):,} words of its own in the indexes", (f"{indexes:,} of them",) if indexes else ()
+    )
+    record = _shown(target, tuple(Layer(name, number, after[name]) for name, number in before), [])._replace(
+        done=True,
+        proof=(found, held, *left),
+        mentions=mentions,
+        backups=tuple(_backup(each, each in gone) for each in beside),
+        problem=_told(cleaned.problem),
+    )
+    return _judged(record)
+
+
+def _told(problem: str) -> str:
+    return f"{problem.rstrip('.')}. {AGAIN}." if problem else ""
+
+
+def _pieces(brain: Brain, target: Target) -> list[str]:
+    """What to look for afterwards."""
+    import json
+
+    front: Any = json.loads(target.frontmatter)
+    data = [text for each in sidecars.read(brain.db, target.id) for text in traces.strings(each.data)]
+    texts = [target.truth, target.timeline, *traces.strings(front), *data]
+    return traces.of_page(target.slug, target.title, target.uuid, list(target.former), texts)
+
+
+def _left(brain: Brain, pieces: list[str]) -> tuple[list[Proof], tuple[Mention, ...]]:
+    """Where pieces of the page are in the files, byte by byte; what others say as well is told apart."""
+    from quaid.store.rawscan import scan_apart
+
+    files = [brain.db.path + ending for ending in ("", "-wal", "-shm")]
+    found = scan_apart(files, pieces)
+    said = {piece: forgetting.places(brain.db, piece) for piece in dict.fromkeys(piece for _, piece in found)}
+    mentions = tuple(Mention(piece, tuple(by)) for piece, by in said.items() if by)
+    looked = len(pieces) - len(mentions)
+    left = [
+        Proof(
+            f"{looked:,} pieces of it in the bytes of {path.rpartition('/')[2]}",
+            tuple(piece for where, piece in found if where == path and not said[piece]),
+        )
+        for path in files
+    ]
+    return left, mentions
+
+
+def _still_found(brain: Brain, target: Target, pieces: list[str]) -> tuple[str, ...]:
+    """By words and names. The model is not asked: the layers show that there are no vectors."""
+    from quaid.search import pipeline, words
+
+    found: dict[str, None] = {}
+    for text in (target.title, target.slug, *pieces[-2:]):
+        hits = {hit.slug for hit in words.search(brain.db, text, limit=100)}
+        answer = pipeline.query(brain.db, None, text, now=brain.now(), limit=100)
+        hits |= {result.slug for result in answer.results}
+        if target.slug in hits:
+            found[f"{text!r} finds it"] = None
+    return tuple(found)

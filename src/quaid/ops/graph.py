@@ -68,7 +68,6 @@ class PathRecord(NamedTuple):
 
 @op(
     "read",
-    core=True,
     examples=(
         "quaid graph people/alice --depth 2",
         "quaid graph companies/acme --as-of 2024-03-01 --mermaid",

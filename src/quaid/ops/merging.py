@@ -1,1 +1,299 @@
-"""Pages that say the same: found, merged, renamed."""
+"""Pages that say the same: found, merged into one, and pages that get another name."""
+
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from quaid.brain import Brain
+from quaid.core import headline, page, prose, slug, timeline
+from quaid.core.page import Page
+from quaid.errors import InvalidArgument, PageMoved, VersionConflict
+from quaid.ops import editing
+from quaid.ops.editing import PageVersion, Slug
+from quaid.ops.register import Arg, op
+from quaid.store.merging import Moved
+from quaid.store.pages import Stored
+
+if TYPE_CHECKING:
+    from quaid.core.likeness import Texts
+    from quaid.store.likeness import Known
+
+ENTITIES = ("person", "company", "deal", "yc", "civic", "project")
+"""Types whose pages are about one thing in the world: two of the same name may well be about the same one."""
+
+LIKE_ENOUGH = 0.2
+"""How much pages of any other type with the same name must have in common, to be worth a look."""
+
+SAME_MEANING = 0.95
+"""Or the cosine of their vectors. By itself it says nothing: any two pages of one form reach 0.97 and more."""
+
+
+class Dupe(NamedTuple):
+    slug: str
+    """The longer one: the other goes into it."""
+    other: str
+    title: str
+    other_title: str
+    likeness: float | None
+    """Which part of what they say is the same, from 0 to 1; none when one of them says too little."""
+    why: tuple[str, ...]
+    command: str
+
+
+class DupesRecord(NamedTuple):
+    pairs: tuple[Dupe, ...]
+    total: int
+    pages: int
+
+
+class MergeRecord(NamedTuple):
+    done: bool
+    kept: str
+    gone: str
+    version: int
+    """Of the kept page: the new one, or while nothing is done the one that it has."""
+    other_version: int
+    title: str
+    aliases: tuple[str, ...]
+    tags: tuple[str, ...]
+    """Those that are new on the kept page."""
+    entries: int
+    """New in the timeline of the kept page."""
+    truth: str
+    """What is added to the kept page's text."""
+    moved: Moved
+    ask: bool = False
+
+    @property
+    def if_agreed(self) -> dict[str, Any]:
+        """With what the call is to be made again once a person has agreed; nothing when there is no question."""
+        versions = {"page_version": self.version, "other_version": self.other_version}
+        return {"yes": True, **versions} if self.ask else {}
+
+    @property
+    def act(self) -> str:
+        return f"Merging {self.gone} into {self.kept}"
+
+
+class RenameRecord(NamedTuple):
+    slug: str
+    old_slug: str
+    version: int
+    title: str
+    wing: str
+    redirected: bool
+
+
+@op("read", examples=("quaid dupes", "quaid dupes --threshold 0.6 --limit 100"))
+def dupes(
+    brain: Brain,
+    threshold: Annotated[float, Arg("How much of two pages must be the same, from 0.5 to 1.")] = 0.8,
+    limit: Annotated[int, Arg("How many pairs.", minimum=1, maximum=10_000)] = 20,
+) -> DupesRecord:
+    """Find pairs of pages that say the same, or are about the same thing, for a person to merge."""
+    from quaid.core.likeness import LEAST_THRESHOLD
+    from quaid.store import likeness
+
+    if not LEAST_THRESHOLD <= threshold <= 1:
+        raise InvalidArgument(
+            name="threshold", problem=f"must be from {LEAST_THRESHOLD} to 1, not {threshold:g}"
+        )
+    with brain.db.reading():
+        ids = likeness.page_ids(brain.db)
+        texts = _texts(brain, ids)
+        why: dict[tuple[int, int], list[str]] = {}
+        for pair in texts.pairs(threshold, lambda done, total: brain.progress(done, total, "Comparing")):
+            why[pair[:2]] = ["text"]
+        names = likeness.namesakes(brain.db)
+        cosines = _cosines(brain, names)
+        shown = {*(each for pair in why for each in pair), *(each for pair in names for each in pair[:2])}
+        known = likeness.known(brain.db, shown)
+    for first, second, name in names:
+        alike, cosine = texts.likeness(first, second) or 0, cosines.get((first, second), 0)
+        same = alike >= LIKE_ENOUGH or cosine >= SAME_MEANING
+        if same or known[first].type in ENTITIES or (first, second) in why:
+            meaning = [f"meaning {cosine:.2f}"] if cosine >= SAME_MEANING else []
+            why.setdefault((first, second), []).extend([f"name {name!r}", *meaning])
+    pairs = [
+        _dupe(known[one], known[other], texts.likeness(one, other), each)
+        for (one, other), each in why.items()
+    ]
+    pairs.sort(key=lambda each: (-(each.likeness or 0), each.slug, each.other))
+    return DupesRecord(tuple(pairs[:limit]), len(pairs), len(ids))
+
+
+def _texts(brain: Brain, ids: list[int]) -> "Texts":
+    from quaid.core.likeness import Texts
+    from quaid.store import likeness
+
+    texts = Texts()
+    for done, (page_id, truth) in enumerate(likeness.truths(brain.db, ids)):
+        if done % likeness.AT_ONCE == 0:
+            brain.progress(done, len(ids), "Reading")
+        texts.add(page_id, truth)
+    brain.progress(len(ids), len(ids), "Reading")
+    texts.weigh()
+    return texts
+
+
+def _cosines(brain: Brain, names: list[tuple[int, int, str]]) -> dict[tuple[int, int], float]:
+    """How near pages of the same name are by meaning, where there are vectors."""
+    from quaid.store import likeness, vectors
+
+    model = vectors.active(brain.db)
+    if model is None or not names:
+        return {}
+    mean = likeness.means(brain.db, model, {each for pair in names for each in pair[:2]})
+    there = [(one, other) for one, other, _ in names if one in mean and other in mean]
+    return {(one, other): float(mean[one] @ mean[other]) for one, other in there}
+
+
+def _dupe(one: "Known", other: "Known", likeness: float | None, why: list[str]) -> Dupe:
+    kept, gone = (one, other) if one.length >= other.length else (other, one)
+    rounded = None if likeness is None else round(likeness, 2)
+    command = f"quaid merge {kept.slug} {gone.slug} --into {kept.slug}"
+    return Dupe(kept.slug, gone.slug, kept.title, gone.title, rounded, tuple(why), command)
+
+
+@op(
+    "owner",
+    examples=(
+        "quaid merge people/robert people/bob --into people/robert --dry-run",
+        "quaid merge people/robert people/bob --into people/robert --yes",
+    ),
+)
+def merge(
+    brain: Brain,
+    slug: Annotated[str, Arg("One page, as in people/robert.", positional=True)],
+    other: Annotated[str, Arg("The other page.", positional=True)],
+    into: Annotated[str, Arg("Which of the two stays.")],
+    yes: Annotated[bool, Arg("Do it without asking.")] = False,
+    dry_run: Annotated[bool, Arg("Only show what would happen.")] = False,
+    page_version: Annotated[
+        int | None, Arg("Only if the page that stays has this version.", minimum=1)
+    ] = None,
+    other_version: Annotated[
+        int | None, Arg("Only if the page that goes has this version.", minimum=1)
+    ] = None,
+) -> MergeRecord:
+    """Make one page of two: both timelines, links, facts and tags stay; the old slug leads to the kept page."""
+    if into not in (slug, other):
+        raise InvalidArgument(name="into", problem=f"must be {slug} or {other}, not {into}")
+    if slug == other:
+        raise InvalidArgument(name="other", problem="is the same page; name two")
+    gone_slug = other if into == slug else slug
+    now = brain.now()
+
+    def work(tx: Any) -> MergeRecord:
+        from quaid.store import merging
+
+        kept, gone = exactly(brain, into), exactly(brain, gone_slug)
+        _check(kept, gone, page_version, other_version)
+        editing.refuse_folder(brain, kept.slug, kept.collection, "Change")
+        made = _merged(kept, gone)
+        version, moved = merging.merge(tx, kept, gone, made, now)
+        return _record(kept, gone, made, moved)._replace(done=True, version=version)
+
+    if yes and not dry_run:
+        return brain.db.write(work)
+    planned = brain.db.try_out(work)
+    return planned._replace(done=False, version=planned.version - 1, ask=not dry_run)
+
+
+def exactly(brain: Brain, address: str) -> Stored:
+    """The page with this very slug: what cannot be undone follows no redirect."""
+    stored = editing.require(brain, address)
+    if stored.slug != slug.split_address(address)[1]:
+        raise PageMoved(slug=address, target=stored.slug, expected=None, current_version=stored.version)
+    return stored
+
+
+def _check(kept: Stored, gone: Stored, page_version: int | None, other_version: int | None) -> None:
+    if kept.collection != gone.collection:
+        raise InvalidArgument(name="other", problem=f"is in {gone.collection}, not in {kept.collection}")
+    for each, expected in ((kept, page_version), (gone, other_version)):
+        if expected not in (None, each.version):
+            raise VersionConflict(slug=each.slug, expected=expected, current_version=each.version)
+
+
+def _merged(kept: Stored, gone: Stored) -> Page:
+    """The kept page as it reads afterwards."""
+    from quaid.core import merging
+    from quaid.formats import markdown
+
+    text, lines = (merging.relative_paths(each, gone.slug, kept.slug) for each in (gone.truth, gone.timeline))
+    truth = merging.truth(markdown.close_fence(kept.truth), markdown.close_fence(text), gone.title)
+    front = merging.frontmatter(
+        kept.frontmatter, gone.frontmatter, slug=gone.slug, title=gone.title, kept_title=kept.title
+    )
+    return page.build(
+        kept.slug, front, truth, merging.lines(kept.timeline, lines, gone.title), fallback_title=kept.title
+    )
+
+
+def _record(kept: Stored, gone: Stored, made: Page, moved: Moved) -> MergeRecord:
+    from quaid.core import names
+
+    before = timeline.parse(kept.timeline)
+    known = set(names.aliases(kept.frontmatter))
+    return MergeRecord(
+        done=False,
+        kept=kept.slug,
+        gone=gone.slug,
+        version=kept.version + 1,
+        other_version=gone.version,
+        title=made.title,
+        aliases=tuple(name for name in names.aliases(made.frontmatter) if name not in known),
+        tags=tuple(tag for tag in made.tags if tag not in kept.tags),
+        entries=len(made.entries) - len(before),
+        truth=made.truth[len(kept.truth) :].strip() if made.truth != kept.truth else "",
+        moved=moved,
+    )
+
+
+@op(
+    "write",
+    examples=(
+        "quaid rename people/bob people/robert",
+        "quaid rename projects/now projects/2025 --free-old-slug",
+    ),
+)
+def rename(
+    brain: Brain,
+    slug: Slug,
+    new_slug: Annotated[str, Arg("Its new slug.", positional=True)],
+    free_old_slug: Annotated[
+        bool, Arg("Leave no redirect, so that a new page can have the old slug.")
+    ] = False,
+    page_version: PageVersion = None,
+) -> RenameRecord:
+    """Give a page another slug. Links follow, and the old slug leads to the page."""
+    from quaid.store import merging
+
+    old_slug, now = slug, brain.now()
+
+    def work(tx: Any) -> RenameRecord:
+        old = exactly(brain, old_slug)
+        if page_version not in (None, old.version):
+            raise VersionConflict(slug=old.slug, expected=page_version, current_version=old.version)
+        editing.refuse_folder(brain, old.slug, old.collection, "Rename")
+        new = _renamed(old, new_slug)
+        version = merging.rename(tx, old, new, now, redirect=not free_old_slug)
+        return RenameRecord(new.slug, old.slug, version, new.title, new.wing, not free_old_slug)
+
+    return brain.db.write(work)
+
+
+def _renamed(old: Stored, address: str) -> Page:
+    from quaid.core import merging
+
+    collection, name = slug.split_address(address)
+    if collection not in (None, old.collection):
+        raise InvalidArgument(
+            name="new_slug", problem=f"must stay in {old.collection}, not go to {collection}"
+        )
+    if slug.check(name) == old.slug:
+        raise InvalidArgument(name="new_slug", problem="is the slug that the page has")
+    truth, lines = (merging.relative_paths(each, old.slug, name) for each in (old.truth, old.timeline))
+    front = {**old.frontmatter, "slug": name} if "slug" in old.frontmatter else old.frontmatter
+    # A title that was only the old slug in words follows the new one.
+    from_slug = headline.title(old.slug, front, prose.without_code(old.truth), None) == old.title
+    return page.build(name, front, truth, lines, fallback_title=None if from_slug else old.title)

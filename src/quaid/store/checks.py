@@ -65,7 +65,7 @@ def links(connection: apsw.Connection) -> Found:
         " coalesce(valid_until, '~') AS last FROM links)"
         " SELECT b.id, a.id FROM spans a"
         " JOIN spans b USING (from_page_id, to_page_id, relationship, source_kind)"
-        " WHERE a.id < b.id AND a.first < b.last AND b.first < a.last"
+        " WHERE a.id < b.id AND a.first < b.last AND b.first < a.last AND a.source_kind = 'programmatic'"
     ):
         yield f"link {link}", f"its time overlaps with link {other} of the same pages and relationship"
     for link, side in connection.execute(
@@ -258,7 +258,7 @@ def _side_rows(connection: apsw.Connection) -> Found:
     strategy = chunks.strategy(connection)
     for page_id, page, quarantined in built_pages(connection):
         if [tag for (tag,) in connection.execute(tags, (page_id,))] != list(page.tags):
-            yield f"page {page.slug}", "its tags are not those of its front matter"
+            yield f"page {page.slug}", "its tags are not those of its front matter and text"
         if connection.execute(entries, (page_id,)).fetchall() != _entry_rows(page):
             yield f"page {page.slug}", "its timeline entries are not those of its timeline"
         made = () if quarantined else cut(page.truth, page.timeline, strategy)

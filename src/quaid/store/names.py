@@ -30,7 +30,8 @@ class Named(NamedTuple):
 def index_page(tx: "apsw.Connection", page_id: int, page: "Page") -> set[str]:
     """Make the table hold what this page is called now. Returns the names that it gained or lost."""
     before = {
-        (name, kind) for name, kind in tx.execute("SELECT name, kind FROM page_names WHERE page_id = ?", (page_id,))
+        (name, kind)
+        for name, kind in tx.execute("SELECT name, kind FROM page_names WHERE page_id = ?", (page_id,))
     }
     former = [slug for (slug,) in tx.execute("SELECT slug FROM redirects WHERE page_id = ?", (page_id,))]
     now = set(names_of(page.title, page.slug, page.frontmatter, former))

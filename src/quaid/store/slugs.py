@@ -75,8 +75,19 @@ def free(tx: "apsw.Connection", collection_id: int, slug: str) -> None:
     tx.execute("DELETE FROM redirects WHERE collection_id = ? AND slug = ?", (collection_id, slug))
 
 
-def move(tx: "apsw.Connection", collection_id: int, page_id: int, old: str, new: str, now: str) -> None:
+def move(
+    tx: "apsw.Connection",
+    collection_id: int,
+    page_id: int,
+    old: str,
+    new: str,
+    now: str,
+    *,
+    redirect: bool = True,
+) -> None:
     """Give a page a slug that is free; the old one leads to it. Its text and names are saved afterwards."""
     free(tx, collection_id, new)
     tx.execute("UPDATE pages SET slug = ? WHERE id = ?", (new, page_id))
-    links.redirect(tx, collection_id, old, page_id, now)
+    tx.execute("UPDATE knowledge_gaps SET resolved_by_slug = ? WHERE resolved_by_slug = ?", (new, old))
+    if redirect:
+        links.redirect(tx, collection_id, old, page_id, now)
