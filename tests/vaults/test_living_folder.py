@@ -17,6 +17,7 @@ from quaid.config import Settings
 from quaid.errors import FileChanged, PageNotFound, VersionConflict
 from quaid.ops import gate
 from quaid.ops.plain import plain
+from quaid.store import history
 from quaid.vaults import index
 
 NAMES = ["a.md", "A.md", "b/c.md", "b/C d.md", "\u00c4.md", "A\u0308.md", "deep/er/x.md"]
@@ -30,6 +31,7 @@ class LivingFolder(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
+        history.MOST_VERSIONS = 1_000  # what is dropped for its age is another test's business
         self.home = Path(tempfile.mkdtemp())
         self.root = self.home / "notes"
         self.root.mkdir()
@@ -47,6 +49,7 @@ class LivingFolder(RuleBasedStateMachine):
         return Brain(settings, clock=lambda: NOON + next(self.ticks))
 
     def teardown(self) -> None:
+        history.MOST_VERSIONS = 10
         if hasattr(self, "home"):
             for client in self.clients:
                 client.close()

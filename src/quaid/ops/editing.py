@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from quaid.brain import Brain
 from quaid.core import page, slug
 from quaid.core.page import Page
-from quaid.errors import InvalidType
+from quaid.errors import FileChanged, InvalidType, PageOfFolder
 from quaid.formats import front_matter
 from quaid.ops.register import Arg
 from quaid.store import collections, pages, slugs
@@ -58,7 +58,27 @@ def edit(
         )
         return also(tx, saved, new, now) if also else saved, new
 
-    return brain.db.write(work)
+    try:
+        return brain.db.write(work)
+    except FileChanged as changed:
+        _take_in(brain, address, str(changed.facts["path"]))
+        raise
+
+
+def _take_in(brain: Brain, address: str, path: str) -> None:
+    """Read a file that was changed outside, so that its author's next look at the page shows what it says."""
+    from quaid.vaults.syncing import sync
+
+    collection, _ = locate(brain, address)
+    if collection.root is not None:
+        now = brain.now()
+        sync(brain.db, collection, now=now, new_uuid=brain.new_uuid, progress=brain.progress, only=[path])
+
+
+def refuse_folder(brain: Brain, address: str, collection: str, act: str) -> None:
+    """What changes where a page is, or whether it is, has to happen to its file where there is one."""
+    if collections.require(brain.db, collection).root is not None:
+        raise PageOfFolder(slug=address, collection=collection, act=act)
 
 
 def rebuilt(old: Stored, *, frontmatter: dict[str, Any] | None = None, lines: str | None = None) -> Page:

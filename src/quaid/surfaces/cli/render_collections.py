@@ -6,6 +6,8 @@ from typing import Any
 from quaid.surfaces.cli.text import count, table
 
 MOST_NOTES = 20
+CONFIRMABLE = ("missing at once", "is empty", "another one")
+"""Words of the reasons that a person can overrule; an unreadable folder is none."""
 
 
 def _collections(record: Any) -> str:
@@ -92,7 +94,7 @@ def _sync(sync: Any) -> list[str]:
     if sync.halted:
         pages = f" {count(sync.waiting, 'page')} stay." if sync.waiting else ""
         lines.append(f"  Nothing was removed: {sync.halted}.{pages}")
-        if "could not be read" not in sync.halted:
+        if sync.waiting and any(word in sync.halted for word in CONFIRMABLE):
             lines.append(
                 f"  If the files are gone for good: quaid collection sync {sync.collection} --confirm-deletes"
             )
