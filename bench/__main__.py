@@ -4,7 +4,7 @@ import importlib
 import sys
 import time
 
-NAMES = ("start", "search", "retrieval", "nearest", "embedding", "importing", "ingest", "mcp", "links")
+NAMES = ("start", "search", "retrieval", "nearest", "embedding", "importing", "sync", "ingest", "mcp", "links", "truth")
 
 
 def main() -> int:

@@ -1,1 +1,218 @@
 """Facts with their time and source, and where they contradict each other."""
+
+from typing import Annotated, Any, Literal, NamedTuple
+
+from quaid.brain import Brain
+from quaid.core import dates
+from quaid.core.facts import Given
+from quaid.errors import InvalidArgument, VersionConflict
+from quaid.ops import editing
+from quaid.ops.editing import PageVersion, Slug
+from quaid.ops.register import Arg, op
+from quaid.store import assertions, contradictions, pages
+from quaid.store.contradictions import Contradiction
+from quaid.store.facts import Entry, FactLine
+
+
+class FactsRecord(NamedTuple):
+    subject: str
+    slug: str | None
+    """The page about it, if there is one."""
+    as_of: str
+    history: bool
+    facts: tuple[FactLine, ...]
+    total: int
+    entries: tuple[Entry, ...]
+    total_entries: int
+
+
+class AssertRecord(NamedTuple):
+    slug: str
+    version: int
+    id: int
+    added: bool
+    changed: bool
+    superseded: tuple[int, ...]
+    fact: Given
+
+
+class CheckRecord(NamedTuple):
+    slug: str | None
+    contradictions: tuple[Contradiction, ...]
+    total: int
+    resolved: Contradiction | None = None
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.total and self.resolved is None else 0
+
+
+@op(
+    "read",
+    core=True,
+    examples=(
+        "quaid facts people/alice",
+        "quaid facts 'Alice Example' --as-of 2024-03-01",
+        "quaid facts people/alice --history",
+    ),
+)
+def facts(
+    brain: Brain,
+    subject: Annotated[
+        str,
+        Arg("Whom or what it is about: a page, title, alias or other name.", positional=True, any_text=True),
+    ],
+    as_of: Annotated[str | None, Arg("The day to look at instead of today, as in 2024-03-01.")] = None,
+    history: Annotated[bool, Arg("Everything ever held, in order of time.")] = False,
+    limit: Annotated[int, Arg("How many facts, and how many dated entries.", minimum=1, maximum=1_000)] = 50,
+) -> FactsRecord:
+    """What is known of a subject: facts, links and dated entries, since when, until when, and who says so."""
+    from quaid.store import facts as store
+
+    if not subject.strip():
+        raise InvalidArgument(name="subject", problem="is empty; name a page or a person")
+    today = brain.now()[:10]
+    day = dates.check_date(as_of, "as_of") if as_of else today
+    with brain.db.reading():
+        whom = store.subject(brain.db, subject)
+        lines = store.lines(brain.db, whom, None if history else day)
+        # What is written down for a day to come belongs to today's answer; a look back ends at its day.
+        last = day if as_of else "9999-12-31"
+        entries = store.entries(brain.db, whom, last, limit)
+    return FactsRecord(
+        whom.name,
+        whom.slug,
+        day,
+        history,
+        tuple(lines[:limit]),
+        len(lines),
+        tuple(entries.rows),
+        entries.total,
+    )
+
+
+@op(
+    "write",
+    command="assert",
+    adds_only=True,
+    examples=(
+        "quaid assert people/alice works_at 'River AI' --valid-from 2024-01-15 --source meeting/123",
+        "quaid assert people/alice lives_in Oslo --supersedes 12",
+        "quaid assert people/alice works_at 'River AI' --valid-until 2026-03-01",
+    ),
+)
+def assert_(
+    brain: Brain,
+    slug: Slug,
+    predicate: Annotated[str, Arg("What is said, as in works_at.", positional=True)],
+    object: Annotated[str, Arg("Of what: a page, a name or a value.", positional=True)],
+    subject: Annotated[str | None, Arg("About whom, if not the page itself.")] = None,
+    valid_from: Annotated[str | None, Arg("The day on which it began to hold, if known.")] = None,
+    valid_until: Annotated[
+        str | None, Arg("The first day on which it does not hold; alone, it ends what holds.")
+    ] = None,
+    supersedes: Annotated[int | None, Arg("The id of the fact that this one replaces.", minimum=1)] = None,
+    source: Annotated[str, Arg("Where it is known from, as in meeting/123.")] = "",
+    evidence: Annotated[str, Arg("The words that say so.")] = "",
+    confidence: Annotated[float, Arg("How sure it is, from 0 to 1.")] = 1.0,
+    by: Annotated[Literal["agent", "manual", "import", "enrichment"], Arg("Who says so.")] = "agent",
+    page_version: PageVersion = None,
+) -> AssertRecord:
+    """Keep a fact on a page, with its time and source. The same fact again changes nothing."""
+    stored = editing.require(brain, slug)
+    values = {
+        "subject": subject,
+        "predicate": predicate,
+        "object": object,
+        "valid_from": valid_from,
+        "valid_until": valid_until,
+        "confidence": confidence,
+        "asserted_by": by,
+        "source_ref": source,
+        "evidence_text": evidence,
+        "supersedes_id": supersedes,
+    }
+    given = assertions.check(values, "", stored.title)
+    now = brain.now()
+
+    def work(tx: Any) -> tuple[assertions.Added, int]:
+        added = assertions.add(tx, stored.id, given, now)
+        if added.changed:
+            _, version = pages.touch(
+                tx, stored.slug, expected_version=page_version, now=now, collection=stored.collection
+            )
+            return added, version
+        version = pages.require(brain.db, stored.slug, stored.collection).version
+        if page_version not in (None, version):
+            raise VersionConflict(slug=stored.slug, expected=page_version, current_version=version)
+        return added, version
+
+    added, version = brain.db.write(work)
+    return AssertRecord(stored.slug, version, added.id, added.added, added.changed, added.superseded, given)
+
+
+@op(
+    "write",
+    examples=(
+        "quaid check",
+        "quaid check people/alice",
+        "quaid check --type cross_page --json",
+        "quaid check --resolve 3 --note 'She has two jobs.'",
+    ),
+)
+def check(
+    brain: Brain,
+    slug: Annotated[str | None, Arg("Only this page, and what speaks of it.", positional=True)] = None,
+    all: Annotated[bool, Arg("The whole memory, which is also the default.")] = False,
+    type: Annotated[
+        Literal["temporal", "cross_page", "stale"] | None,
+        Arg("Only what is over or not, two values at once, or a truth older than its evidence."),
+    ] = None,
+    resolve: Annotated[int | None, Arg("Settle the contradiction with this id.", minimum=1)] = None,
+    note: Annotated[str, Arg("How it was settled; with resolve.")] = "",
+    limit: Annotated[int, Arg("How many to show.", minimum=1, maximum=10_000)] = 50,
+) -> CheckRecord:
+    """Find what contradicts itself, with both quotes, or settle one finding. Exits 1 while any is open.
+
+    Findings are kept: the same one comes once, a settled one stays settled, and one whose cause is gone goes."""
+    if resolve is not None:
+        return _resolve(brain, resolve, note)
+    if note:
+        raise InvalidArgument(name="note", problem="belongs to resolve; say which contradiction is settled")
+    if slug is not None and all:
+        raise InvalidArgument(name="all", problem="is the whole memory; name either it or a page, not both")
+    stored = editing.require(brain, slug) if slug is not None else None
+    _look(brain, stored.id if stored else None, type)
+    page_id = stored.id if stored else None
+    with brain.db.reading():
+        found = contradictions.listing(brain.db, page_id, type, limit)
+        total = contradictions.count(brain.db, page_id, type)
+    return CheckRecord(stored.slug if stored else None, tuple(found), total)
+
+
+def _look(brain: Brain, page_id: int | None, type: str | None) -> None:
+    """Find contradictions and keep them. What is found is written in a transaction of its own, which is short."""
+    from quaid.core.contradictions import find
+
+    now = brain.now()
+    with brain.db.reading():
+        roots = contradictions.roots_of(brain.db, page_id) if page_id is not None else None
+        world = (
+            contradictions.whole(brain.db, now[:10])
+            if roots is None
+            else contradictions.around(brain.db, roots, now[:10])
+        )
+        found = find(world, type)
+        if roots is not None:
+            found = [each for each in found if each.page_id in roots or each.other_page_id == page_id]
+        told = contradictions.evidence(brain.db, found)
+
+    brain.db.write(lambda tx: contradictions.record(tx, found, told, roots, type, now))
+
+
+def _resolve(brain: Brain, contradiction_id: int, note: str) -> CheckRecord:
+    contradictions.require(brain.db, contradiction_id)
+    now = brain.now()
+    brain.db.write(lambda tx: contradictions.resolve(tx, contradiction_id, note.strip(), now))
+    settled = contradictions.require(brain.db, contradiction_id)
+    return CheckRecord(None, (), contradictions.count(brain.db, None, None), settled)

@@ -1,0 +1,354 @@
+"""Contradictions that were found, and what the search for them looks at.
+
+Knows the table contradictions, and how to load facts, links, names and texts for the rules of core.contradictions.
+Does not know the rules.
+"""
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quaid.core import citing
+from quaid.core.contradictions import Cite, Finding
+from quaid.core.leaving import may_tell
+from quaid.core.sentences import names_in
+from quaid.core.world import Age, Fact, Known, Names, Text, Tie, World
+from quaid.errors import NotFound
+from quaid.store import assertions
+from quaid.store.pages import as_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import apsw
+
+    from quaid.store.db import Database
+
+MOST_NAMING = 200
+"""Texts that are read because they name a page."""
+
+BATCH = 500
+"""Pages whose texts are held at once."""
+
+
+class Quote(NamedTuple):
+    """One side of a contradiction."""
+
+    slug: str
+    part: str
+    line: int | None
+    quote: str
+    source: str
+
+
+class Contradiction(NamedTuple):
+    """A contradiction as it is kept."""
+
+    id: int
+    type: str
+    slug: str
+    other_slug: str | None
+    description: str
+    quotes: tuple[Quote, ...]
+    detected_at: str
+    resolved_at: str | None
+    resolution: str
+
+
+def whole(db: "Database", today: str) -> World:
+    """Everything."""
+    links = "l.to_page_id IS NOT NULL AND l.relationship <> 'mentions'"
+    return World(
+        pages={row[0]: Known(*row[1:]) for row in db.rows(_PAGES)},
+        names=Names(db.rows(_NAMES)),
+        facts=_facts(db, "1", ()),
+        links=[Tie(*row) for row in db.rows(f"{_LINKS} WHERE {links}")],
+        texts=_texts(db, None),
+        ages=_ages(db, None),
+        single=assertions.single(db),
+        today=today,
+    )
+
+
+def around(db: "Database", page_ids: "Iterable[int]", today: str) -> World:
+    """What belongs to some pages: facts on them and about their subjects, links, texts that speak of them."""
+    roots = sorted(set(page_ids))
+    texts = list(_texts(db, sorted(_readers(db, roots))))
+    keys = {key for (key,) in db.rows(_SUBJECTS, (str(roots),))}
+    for text in texts:  # whoever a text names may be the one who left
+        for half in (text.truth, text.timeline):
+            if may_tell(half):
+                keys |= names_in(half)
+    pages = {each for (each,) in db.rows(_CALLED, (_as_json(keys),))} | set(roots)
+    keys |= {name for (name,) in db.rows(_NAMES_OF, (str(sorted(pages)),))}
+    facts = _facts(
+        db,
+        "a.page_id IN (SELECT value FROM json_each(?)) OR a.subject_key IN (SELECT value FROM json_each(?))",
+        (str(roots), _as_json(keys)),
+    )
+    near = pages | {text.page_id for text in texts} | {fact.page_id for fact in facts}
+    links = [Tie(*row) for row in db.rows(_LINKS_NEAR, (str(sorted(near)),))]
+    near |= {tie.to_id for tie in links}
+    objects = {name for fact in facts for name in (_fold(fact.object), fact.subject_key)}
+    near |= {each for (each,) in db.rows(_CALLED, (_as_json(objects),))}
+    wanted = str(sorted(near))
+    known = db.rows(_PAGES_NEAR, (wanted,))
+    return World(
+        pages={row[0]: Known(*row[1:]) for row in known},
+        names=Names(db.rows(_NAMES_NEAR, (wanted,))),
+        facts=facts,
+        links=links,
+        texts=texts,
+        ages=_ages(db, roots),
+        single=assertions.single(db),
+        today=today,
+    )
+
+
+def _readers(db: "Database", roots: list[int]) -> set[int]:
+    """The pages, and those that link to them, name them, or were found to speak of them before."""
+    found = set(roots) | {each for (each,) in db.rows(_READERS, (str(roots),))}
+    for (title,) in db.rows(
+        "SELECT p.title FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value", (str(roots),)
+    ):
+        phrase = '"' + title.replace('"', " ") + '"'
+        if any(map(str.isalnum, phrase)):
+            found |= {each for (each,) in db.rows(_NAMING, (phrase, MOST_NAMING))}
+    return found
+
+
+def roots_of(db: "Database", page_id: int) -> list[int]:
+    """A page, and the pages whose open contradictions cite it."""
+    rows = db.rows(
+        "SELECT page_id FROM contradictions WHERE other_page_id = ? AND resolved_at IS NULL", (page_id,)
+    )
+    return [page_id, *(each for (each,) in rows if each != page_id)]
+
+
+def evidence(db: "Database", findings: list[Finding]) -> dict[str, str]:
+    """Both sides of each finding as JSON, with the lines in which the words stand, by fingerprint."""
+    settled = {
+        key for (key,) in db.rows("SELECT fingerprint FROM contradictions WHERE resolved_at IS NOT NULL")
+    }
+    wanted = [finding for finding in findings if finding.fingerprint not in settled]
+    found: dict[str, str] = {}
+    for start in range(0, len(wanted), BATCH):
+        batch = wanted[start : start + BATCH]
+        pages = {cite.page_id for finding in batch for cite in finding.cites}
+        texts = {row[0]: row[1:] for row in db.rows(_TEXTS, (str(sorted(pages)),))}
+        for finding in batch:
+            sides = [_quote(cite, *texts.get(cite.page_id, ("?", "", ""))) for cite in finding.cites]
+            found[finding.fingerprint] = as_json([side._asdict() for side in sides])
+    return found
+
+
+def record(
+    tx: "apsw.Connection",
+    findings: list[Finding],
+    told: dict[str, str],
+    page_ids: list[int] | None,
+    type: str | None,
+    now: str,
+) -> None:
+    """Keep what was found, each once; drop open ones that were not found again. Resolved ones stay as they are.
+
+    `told` is their evidence. `page_ids` and `type` say what was looked at: nothing else is dropped.
+    """
+    there = {
+        row[0]: row[1:]
+        for row in tx.execute(
+            "SELECT fingerprint, id, page_id, other_page_id, description, evidence, resolved_at, type"
+            " FROM contradictions WHERE fingerprint IS NOT NULL"
+        )
+    }
+    for finding in findings:
+        known = there.pop(finding.fingerprint, None)
+        if finding.fingerprint not in told or (known and known[5] is not None):
+            continue
+        values = (finding.page_id, finding.other_page_id, finding.description, told[finding.fingerprint])
+        if known is None:
+            tx.execute(
+                "INSERT INTO contradictions (page_id, other_page_id, description, evidence, type, fingerprint,"
+                " detected_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (*values, finding.type, finding.fingerprint, now),
+            )
+        elif known[1:5] != values:
+            tx.execute(
+                "UPDATE contradictions SET page_id = ?, other_page_id = ?, description = ?, evidence = ?"
+                " WHERE id = ?",
+                (*values, known[0]),
+            )
+    looked_at = None if page_ids is None else set(page_ids)
+    gone = [
+        (row[0],)
+        for row in there.values()
+        if row[5] is None and type in (None, row[6]) and (looked_at is None or row[1] in looked_at)
+    ]
+    tx.executemany("DELETE FROM contradictions WHERE id = ?", gone)
+
+
+def listing(db: "Database", page_id: int | None, type: str | None, limit: int) -> list[Contradiction]:
+    """Open contradictions, the newest first."""
+    where = (
+        "x.resolved_at IS NULL AND (?1 IS NULL OR ?1 IN (x.page_id, x.other_page_id))"
+        " AND (?2 IS NULL OR x.type = ?2)"
+    )
+    return _contradictions(db, where, (page_id, type), limit)
+
+
+def count(db: "Database", page_id: int | None, type: str | None) -> int:
+    """How many open contradictions there are."""
+    row = db.one(
+        "SELECT count(*) FROM contradictions AS x JOIN pages AS p ON p.id = x.page_id AND p.quarantined_at IS NULL"
+        " WHERE x.resolved_at IS NULL AND (?1 IS NULL OR ?1 IN (x.page_id, x.other_page_id))"
+        " AND (?2 IS NULL OR x.type = ?2)",
+        (page_id, type),
+    )
+    return int(row[0]) if row else 0
+
+
+def require(db: "Database", contradiction_id: int) -> Contradiction:
+    """A contradiction by its id."""
+    found = _contradictions(db, "x.id = ?", (contradiction_id,), 1)
+    if not found:
+        raise NotFound(what="contradiction", name=contradiction_id, hint=" `quaid check` shows the ids.")
+    return found[0]
+
+
+def resolve(tx: "apsw.Connection", contradiction_id: int, note: str, now: str) -> None:
+    """Say that a contradiction is settled, and how."""
+    tx.execute(
+        "UPDATE contradictions SET resolved_at = coalesce(resolved_at, ?), resolution = ? WHERE id = ?",
+        (now, note, contradiction_id),
+    )
+
+
+def _contradictions(db: "Database", where: str, values: tuple[Any, ...], limit: int) -> list[Contradiction]:
+    rows = db.rows(
+        "SELECT x.id, x.type, p.slug, q.slug, x.description, x.evidence, x.detected_at, x.resolved_at, x.resolution"  # noqa: S608
+        " FROM contradictions AS x JOIN pages AS p ON p.id = x.page_id AND p.quarantined_at IS NULL"
+        " LEFT JOIN pages AS q ON q.id = x.other_page_id AND q.quarantined_at IS NULL"
+        f" WHERE {where} ORDER BY x.detected_at DESC, x.id LIMIT {int(limit)}",
+        values,
+    )
+    return [
+        Contradiction._make((*row[:5], tuple(Quote(**each) for each in json.loads(row[5])), *row[6:]))
+        for row in rows
+    ]
+
+
+def _quote(cite: Cite, slug: str, truth: str, timeline: str) -> Quote:
+    if (
+        cite.part in ("truth", "timeline") and not cite.quote
+    ):  # a stale page: what its halves begin or end with
+        lines = (truth if cite.part == "truth" else timeline).split("\n")
+        return Quote(slug, cite.part, *_shown(lines, cite.part), cite.source)
+    if cite.part:
+        return Quote(slug, cite.part, cite.line, citing.quoted(cite.quote), cite.source)
+    place = citing.place(truth, timeline, cite.needles)
+    if place:
+        return Quote(slug, place.part, place.line, place.quote, cite.source)
+    return Quote(slug, "facts", None, cite.quote, cite.source)
+
+
+def _shown(lines: list[str], part: str) -> tuple[int | None, str]:
+    """The first line that says something beyond a heading; of a timeline the newest entry."""
+    if part == "timeline":
+        from quaid.core import timeline
+
+        entries = timeline.parse("\n".join(lines))
+        if entries:
+            newest = max(entries, key=lambda entry: entry.date)
+            return newest.line, citing.quoted(f"{newest.date} {newest.summary}")
+    told = [
+        (number, line) for number, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")
+    ]
+    return (told[0][0], citing.quoted(told[0][1])) if told else (None, "")
+
+
+def _facts(db: "Database", where: str, values: tuple[Any, ...]) -> list[Fact]:
+    rows = db.rows(
+        "SELECT a.id, a.page_id, a.subject, a.subject_key, a.predicate, a.object, a.valid_from, a.valid_until,"  # noqa: S608
+        " a.source_ref, a.evidence_text"
+        " FROM assertions AS a JOIN pages AS p ON p.id = a.page_id AND p.quarantined_at IS NULL"
+        f" WHERE {where} ORDER BY a.id",
+        values,
+    )
+    superseded = {
+        each for (each,) in db.rows("SELECT supersedes_id FROM assertions WHERE supersedes_id IS NOT NULL")
+    }
+    return [Fact._make((*row, row[0] in superseded)) for row in rows]
+
+
+def _texts(db: "Database", page_ids: list[int] | None) -> "Iterator[Text]":
+    """Texts in batches, so that a large memory is never held whole."""
+    wanted = page_ids
+    if wanted is None:
+        wanted = [
+            each for (each,) in db.rows("SELECT id FROM pages WHERE quarantined_at IS NULL ORDER BY id")
+        ]
+    for start in range(0, len(wanted), BATCH):
+        for row in db.rows(
+            "SELECT p.id, p.compiled_truth, p.timeline FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value"
+            " WHERE p.quarantined_at IS NULL",
+            (str(wanted[start : start + BATCH]),),
+        ):
+            yield Text(*row)
+
+
+def _ages(db: "Database", page_ids: list[int] | None) -> list[Age]:
+    """Pages with evidence newer than their truth, and when a person last settled that."""
+    rows = db.rows(
+        "SELECT p.id, p.truth_updated_at, p.timeline_updated_at, (SELECT max(x.resolved_at) FROM contradictions AS x"
+        " WHERE x.page_id = p.id AND x.type = 'stale') FROM pages AS p WHERE p.quarantined_at IS NULL"
+        " AND p.timeline_updated_at > p.truth_updated_at AND p.timeline <> ''"
+        " AND (?1 IS NULL OR p.id IN (SELECT value FROM json_each(?1)))",
+        (None if page_ids is None else str(page_ids),),
+    )
+    return [Age(*row) for row in rows]
+
+
+def _as_json(values: "Iterable[str]") -> str:
+    return json.dumps(sorted(values), ensure_ascii=False)
+
+
+def _fold(text: str) -> str:
+    from quaid.core.names import fold
+
+    return fold(text.rpartition("::")[2])
+
+
+_TEXTS = "SELECT p.id, p.slug, p.compiled_truth, p.timeline FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value"
+_PAGES = "SELECT p.id, p.slug, p.title, p.type FROM pages AS p WHERE p.quarantined_at IS NULL"
+_PAGES_NEAR = (
+    "SELECT p.id, p.slug, p.title, p.type FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value"
+    " WHERE p.quarantined_at IS NULL"
+)
+_NAMES = (
+    "SELECT n.name, n.page_id, n.kind FROM page_names AS n JOIN pages AS p ON p.id = n.page_id"
+    " WHERE p.quarantined_at IS NULL"
+)
+_NAMES_NEAR = (
+    # Whoever shares a name with one of these pages must be seen too: a name of two pages means neither.
+    "SELECT DISTINCT m.name, m.page_id, m.kind FROM json_each(?) AS w CROSS JOIN page_names AS n"
+    " ON n.page_id = w.value CROSS JOIN page_names AS m ON m.name = n.name JOIN pages AS p ON p.id = m.page_id"
+    " AND p.quarantined_at IS NULL"
+)
+_NAMING = "SELECT rowid FROM page_fts WHERE page_fts MATCH ? LIMIT ?"
+_NAMES_OF = "SELECT n.name FROM json_each(?) AS w CROSS JOIN page_names AS n ON n.page_id = w.value"
+_CALLED = "SELECT n.page_id FROM json_each(?) AS w CROSS JOIN page_names AS n ON n.name = w.value"
+_SUBJECTS = (
+    "SELECT DISTINCT a.subject_key FROM json_each(?) AS w CROSS JOIN assertions AS a ON a.page_id = w.value"
+)
+_READERS = (
+    "SELECT l.from_page_id FROM json_each(?1) AS w CROSS JOIN links AS l ON l.to_page_id = w.value UNION"
+    " SELECT x.other_page_id FROM json_each(?1) AS w CROSS JOIN contradictions AS x ON x.page_id = w.value"
+    " WHERE x.other_page_id IS NOT NULL"
+)
+_LINKS = (
+    "SELECT l.id, l.from_page_id, l.to_page_id, l.relationship, l.valid_from, l.valid_until, l.context, l.part,"
+    " l.line FROM links AS l"
+)
+_LINKS_NEAR = (
+    _LINKS + " JOIN json_each(?) AS w ON l.from_page_id = w.value WHERE l.to_page_id IS NOT NULL"
+    " AND l.relationship <> 'mentions'"
+)

@@ -1,0 +1,245 @@
+"""What is known of one subject: facts, links and dated entries together, each with its time and its place.
+
+Knows how a subject is found by any of its names. Reads the tables assertions, links, timeline_entries and page_names.
+"""
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from quaid.core import citing, slug
+from quaid.core.facts import holds, object_key, unlinked
+from quaid.core.links import MENTIONS
+from quaid.core.names import fold
+from quaid.errors import InvalidArgument, NotFound, QuaidError
+from quaid.store import assertions, links, names, pages
+
+if TYPE_CHECKING:
+    from quaid.store.assertions import Asserted
+    from quaid.store.db import Database
+    from quaid.store.links import Link
+
+
+class Subject(NamedTuple):
+    """Whom a question is about."""
+
+    name: str
+    slug: str | None
+    page_id: int | None
+    keys: tuple[str, ...]
+    """All its names, folded."""
+
+
+class FactLine(NamedTuple):
+    """One thing that is held."""
+
+    kind: str
+    """fact or link."""
+    id: int
+    subject: str
+    predicate: str
+    object: str
+    since: str | None
+    until: str | None
+    by: str
+    """Who says so: agent, manual, import, enrichment; or text and programmatic, for a link."""
+    source: str
+    slug: str
+    """The page that says so."""
+    part: str
+    line: int | None
+    quote: str
+    confidence: float
+    supersedes: int | None
+    superseded_by: int | None
+    recorded_at: str
+
+
+class Entry(NamedTuple):
+    """A dated entry of the subject's page."""
+
+    date: str
+    source: str
+    summary: str
+    slug: str
+    line: int
+
+
+class Entries(NamedTuple):
+    rows: list[Entry]
+    total: int
+
+
+def subject(db: "Database", text: str) -> Subject:
+    """Find a subject by slug, title, alias or any name that facts use; or say what is called nearly so."""
+    wanted = unlinked(text).strip()
+    page = _by_address(db, wanted)
+    key = fold(wanted.rpartition("::")[2])
+    if page is None:
+        page = _by_name(db, wanted, key)
+    if page is None:
+        found = assertions.about(db, [key]) if key else []
+        if not found:
+            raise NotFound(what="subject", name=repr(wanted), hint=_near(db, key))
+        return Subject(found[-1].subject, None, None, (key,))
+    keys = [name for (name,) in db.rows("SELECT name FROM page_names WHERE page_id = ?", (page[0],))]
+    mine = tuple(each for each in keys if _means(db, each) == page[0])
+    return Subject(page[2], page[1], page[0], mine)
+
+
+def _by_address(db: "Database", text: str) -> tuple[int, str, str] | None:
+    collection, name = slug.split_address(text)
+    try:
+        stored = pages.find(db, slug.check(name), collection or "default")
+    except QuaidError:
+        return None
+    return (stored.id, stored.slug, stored.title) if stored else None
+
+
+def _by_name(db: "Database", text: str, key: str) -> tuple[int, str, str] | None:
+    found = names.called(db, [key]) if key else []
+    best = [each for each in found if each.kind == found[0].kind]
+    rows = db.rows(
+        "SELECT p.id, p.slug, p.title FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value ORDER BY p.slug",
+        (str([each.page_id for each in best]),),
+    )
+    if len(rows) > 1:
+        listed = ", ".join(row[1] for row in rows[:5])
+        raise InvalidArgument(
+            name="subject", problem=f"{text!r} is what several pages are called: {listed}; name one"
+        )
+    return (rows[0][0], rows[0][1], rows[0][2]) if rows else None
+
+
+def _means(db: "Database", key: str) -> int | None:
+    """The one page that a name means for facts of other pages."""
+    found = names.called(db, [key])
+    pages_called = {each.page_id for each in found if each.kind == found[0].kind}
+    return pages_called.pop() if len(pages_called) == 1 else None
+
+
+def _near(db: "Database", key: str) -> str:
+    import difflib
+
+    rows = db.rows(
+        "SELECT name FROM page_names WHERE substr(name, 1, 2) = substr(?1, 1, 2) OR instr(name, ?1) UNION"
+        " SELECT subject_key FROM assertions WHERE substr(subject_key, 1, 2) = substr(?1, 1, 2) LIMIT 2000",
+        (key,),
+    )
+    candidates = [name for (name,) in rows]
+    near = [name for name in candidates if key and key in name.split()][:3]
+    near = near or difflib.get_close_matches(key, candidates, n=3, cutoff=0.7)
+    return f" Did you mean {' or '.join(near)}?" if near else " `quaid search` looks into the texts."
+
+
+def lines(db: "Database", whom: Subject, day: str | None) -> list[FactLine]:
+    """What holds on a day; or, with none, everything that was ever held, in order of time."""
+    found = _facts(db, whom) + _links(db, whom)
+    replaced = {each.supersedes: each.id for each in found if each.kind == "fact" and each.supersedes}
+    found = [
+        each._replace(superseded_by=replaced.get(each.id)) if each.kind == "fact" else each for each in found
+    ]
+    if day is not None:
+        found = [each for each in found if holds(each.since, each.until, day)]
+    solid = [each for each in found if each.predicate != MENTIONS]
+    found = solid or found  # a mention says little: it is told only when there is nothing else
+    if day is None:
+        return sorted(found, key=lambda each: (each.since or each.recorded_at[:10], each.id))
+    return sorted(found, key=lambda each: (each.kind, each.predicate, each.since or "", each.id))
+
+
+def _facts(db: "Database", whom: Subject) -> list[FactLine]:
+    rows = {row.id: row for row in assertions.about(db, whom.keys)}
+    if whom.page_id is not None:
+        own = assertions.of_page(db, whom.page_id)
+        # On its own page a subject may go by a part of its name, but other subjects are other subjects.
+        from quaid.core.world import parts_of
+
+        parts = parts_of(whom.name) | set(_all_names(db, whom.page_id))
+        rows |= {row.id: row for row in own if row.subject_key in parts}
+        turned = assertions.naming(db, [whom.name, whom.slug or "", *_spoken(db, whom.page_id)])
+        rows |= {row.id: row for row in turned}
+    texts = _texts(db, {row.page_id for row in rows.values()})
+    return [_fact(row, *texts[row.page_id]) for row in rows.values() if row.page_id in texts]
+
+
+def _all_names(db: "Database", page_id: int) -> list[str]:
+    return [name for (name,) in db.rows("SELECT name FROM page_names WHERE page_id = ?", (page_id,))]
+
+
+def _spoken(db: "Database", page_id: int) -> list[str]:
+    """The names of a page as people write them: aliases with their capitals and accents."""
+    from quaid.core.names import aliases
+
+    row = db.one("SELECT frontmatter FROM pages WHERE id = ?", (page_id,))
+    return [*(aliases(json.loads(row[0])) if row else ()), *_all_names(db, page_id)]
+
+
+def _texts(db: "Database", page_ids: set[int]) -> dict[int, tuple[str, str, str]]:
+    rows = db.rows(
+        "SELECT p.id, p.slug, p.compiled_truth, p.timeline FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value"
+        " WHERE p.quarantined_at IS NULL",
+        (str(sorted(page_ids)),),
+    )
+    return {row[0]: (row[1], row[2], row[3]) for row in rows}
+
+
+def _fact(row: "Asserted", page_slug: str, truth: str, timeline: str) -> FactLine:
+    needles = (row.evidence_text, row.object) if object_key(row.object) else (row.evidence_text,)
+    place = citing.place(truth, timeline, needles)
+    return FactLine(
+        kind="fact",
+        id=row.id,
+        subject=row.subject,
+        predicate=row.predicate,
+        object=row.object,
+        since=row.valid_from,
+        until=row.valid_until,
+        by=row.asserted_by,
+        source=row.source_ref,
+        slug=page_slug,
+        part=place.part if place else "",
+        line=place.line if place else None,
+        quote=row.evidence_text or (place.quote if place else ""),
+        confidence=row.confidence,
+        supersedes=row.supersedes_id,
+        superseded_by=None,
+        recorded_at=row.created_at,
+    )
+
+
+def _links(db: "Database", whom: Subject) -> list[FactLine]:
+    if whom.page_id is None:
+        return []
+    found = links.outgoing(db, whom.page_id, "all", "") + links.incoming(db, whom.page_id, "all", "")
+    return [_link(each) for each in found]
+
+
+def _link(link: "Link") -> FactLine:
+    return FactLine(
+        kind="link",
+        id=link.id,
+        subject=link.from_slug,
+        predicate=link.relationship,
+        object=link.to_slug,
+        since=link.valid_from,
+        until=link.valid_until,
+        by="text" if link.source_kind == links.FROM_TEXT else "link",
+        source="",
+        slug=link.from_slug,
+        part=link.part or "",
+        line=link.line,
+        quote=link.context,
+        confidence=1.0,
+        supersedes=None,
+        superseded_by=None,
+        recorded_at=link.created_at,
+    )
+
+
+def entries(db: "Database", whom: Subject, last: str, limit: int) -> Entries:
+    """The dated entries of the subject's page up to a day, the newest first."""
+    if whom.page_id is None or whom.slug is None:
+        return Entries([], 0)
+    found = [each for each in pages.entries(db, whom.page_id) if each.date <= last]
+    rows = [Entry(each.date, each.source, each.summary, whom.slug, each.line) for each in found[:limit]]
+    return Entries(rows, len(found))

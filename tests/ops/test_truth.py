@@ -1,0 +1,325 @@
+"""Facts and contradictions, called through the gate as every surface calls them."""
+
+from typing import Any
+
+import pytest
+
+from quaid.brain import Brain
+from quaid.errors import InvalidArgument, InvalidDate, NotFound, PageNotFound, VersionConflict
+from quaid.ops import gate
+from quaid.ops.register import Scope
+
+NORA = """---
+aliases: [N. Vale]
+---
+# Nora Vale
+
+> Hydrologist.
+
+Works at Hexa since 2021.
+
+---
+
+- **2026-01-10** | call — Talked about the river.
+"""
+
+
+def call(brain: Brain, tool: str, scope: Scope = "owner", **arguments: Any) -> Any:
+    return gate.call(brain, gate.tool("memory_" + tool), arguments, scope)
+
+
+@pytest.fixture
+def nora(brain: Brain) -> Brain:
+    call(brain, "put", slug="people/nora-vale", content=NORA)
+    call(brain, "put", slug="companies/hexa", content="# Hexa\n\nMeasures rain.")
+    call(brain, "put", slug="meetings/kickoff", content="# Kickoff\n\nNora lives in Bergen, she says.")
+    return brain
+
+
+def link(brain: Brain, start: str, end: str, **more: Any) -> Any:
+    return gate.call(brain, gate.tool("memory_link"), {"from": start, "to": end, **more}, "owner")
+
+
+# Facts
+
+
+def test_facts_come_from_assertions_links_and_the_timeline_together(nora: Brain) -> None:
+    call(
+        nora,
+        "assert",
+        slug="people/nora-vale",
+        predicate="role",
+        object="Head of Rain",
+        valid_from="2022-01-01",
+    )
+    link(nora, "people/nora-vale", "companies/hexa", relationship="works_at", valid_from="2021-01-01")
+    found = call(nora, "facts", subject="people/nora-vale")
+    assert [(each.kind, each.predicate, each.object, each.since) for each in found.facts] == [
+        ("fact", "role", "Head of Rain", "2022-01-01"),
+        ("link", "works_at", "companies/hexa", "2021-01-01"),
+    ]
+    assert [(each.date, each.source, each.slug) for each in found.entries] == [
+        ("2026-01-10", "call", "people/nora-vale")
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["people/nora-vale", "Nora Vale", "n. vale", "NORA-VALE", "[[people/nora-vale|N]]"]
+)
+def test_every_name_of_a_page_is_the_same_subject(nora: Brain, name: str) -> None:
+    call(nora, "assert", slug="meetings/kickoff", subject="N. Vale", predicate="lives_in", object="Bergen")
+    found = call(nora, "facts", subject=name)
+    assert (found.slug, [each.object for each in found.facts]) == ("people/nora-vale", ["Bergen"])
+
+
+def test_a_fact_says_who_said_so_and_in_which_line(nora: Brain) -> None:
+    call(
+        nora,
+        "assert",
+        slug="meetings/kickoff",
+        subject="Nora Vale",
+        predicate="lives_in",
+        object="Bergen",
+        source="meeting/7",
+        evidence="Nora lives in Bergen",
+        confidence=0.8,
+        by="manual",
+    )
+    (fact,) = call(nora, "facts", subject="Nora Vale").facts
+    assert (fact.by, fact.source, fact.slug, fact.part, fact.line) == (
+        *("manual", "meeting/7", "meetings/kickoff", "truth", 3),
+    )
+    assert fact.confidence == 0.8
+
+
+def test_facts_as_of_a_day_are_those_that_held_then(nora: Brain) -> None:
+    for town, since in (("Ghent", "2015-01-01"), ("Lyon", "2025-05-01")):
+        call(nora, "assert", slug="people/nora-vale", predicate="lives_in", object=town, valid_from=since)
+
+    def towns(**more: Any) -> list[str]:
+        return [each.object for each in call(nora, "facts", subject="Nora Vale", **more).facts]
+
+    assert towns() == ["Lyon"]
+    assert towns(as_of="2025-05-01") == ["Lyon"]
+    assert towns(as_of="2025-04-30") == ["Ghent"]
+    assert towns(as_of="2014-12-31") == []
+    old, new = call(nora, "facts", subject="Nora Vale", history=True).facts
+    assert (old.superseded_by, new.supersedes) == (new.id, old.id)
+    assert call(nora, "facts", subject="Nora Vale", as_of="2025-05-01").entries == ()
+
+
+def test_a_company_hears_what_is_said_of_it_as_an_object(nora: Brain) -> None:
+    call(nora, "assert", slug="people/nora-vale", predicate="is_ceo_of", object="Hexa")
+    assert [each.subject for each in call(nora, "facts", subject="Hexa").facts] == ["Nora Vale"]
+
+
+def test_mentions_are_told_only_when_nothing_else_is_known(nora: Brain) -> None:
+    call(nora, "put", slug="notes/rain", content="# Rain\n\nSee [[companies/hexa]].")
+    assert [each.predicate for each in call(nora, "facts", subject="Hexa").facts] == ["mentions"]
+    link(nora, "people/nora-vale", "companies/hexa", relationship="works_at")
+    assert [each.predicate for each in call(nora, "facts", subject="Hexa").facts] == ["works_at"]
+
+
+def test_a_subject_without_a_page_has_facts_too(nora: Brain) -> None:
+    call(nora, "assert", slug="meetings/kickoff", subject="Project Lynx", predicate="status", object="active")
+    found = call(nora, "facts", subject="project-lynx")
+    assert (found.slug, found.subject, len(found.facts)) == (None, "Project Lynx", 1)
+
+
+def test_an_unknown_subject_is_answered_with_names_like_it(nora: Brain) -> None:
+    with pytest.raises(NotFound) as caught:
+        call(nora, "facts", subject="Nora Vael")
+    assert "nora vale" in str(caught.value)
+    with pytest.raises(NotFound):
+        call(nora, "facts", subject="???")
+    with pytest.raises(InvalidDate):
+        call(nora, "facts", subject="Nora Vale", as_of="yesterday")
+
+
+def test_a_name_of_two_pages_must_be_said_more_exactly(nora: Brain) -> None:
+    call(nora, "put", slug="friends/nora-vale", content="# Nora Vale")
+    with pytest.raises(InvalidArgument) as caught:
+        call(nora, "facts", subject="Nora Vale")
+    assert "friends/nora-vale, people/nora-vale" in str(caught.value)
+
+
+def test_an_assertion_raises_the_version_and_needs_the_current_one(nora: Brain) -> None:
+    made = call(
+        nora, "assert", "write", slug="people/nora-vale", predicate="likes", object="rain", page_version=1
+    )
+    assert (made.version, made.added) == (2, True)
+    again = call(
+        nora, "assert", "write", slug="people/nora-vale", predicate="likes", object="Rain", page_version=2
+    )
+    assert (again.version, again.changed) == (2, False)
+    for value in ("snow", "rain"):
+        with pytest.raises(VersionConflict):
+            call(
+                nora,
+                "assert",
+                "write",
+                slug="people/nora-vale",
+                predicate="likes",
+                object=value,
+                page_version=1,
+            )
+    with pytest.raises(InvalidArgument):
+        call(nora, "assert", "write", slug="people/nora-vale", predicate="likes", object="snow")
+    with pytest.raises(PageNotFound):
+        call(nora, "assert", slug="people/nobody", predicate="likes", object="snow")
+
+
+def test_a_page_and_its_facts_are_put_at_once_or_not_at_all(nora: Brain) -> None:
+    fact = {"predicate": "lives_in", "object": "Oslo", "valid_from": "2020-01-01"}
+    made = call(nora, "put", "write", slug="people/pia", content="# Pia", assertions=[fact])
+    assert (made.version, [each.added for each in made.assertions]) == (1, [True])
+    with pytest.raises(InvalidArgument) as caught:
+        call(nora, "put", slug="people/ola", content="# Ola", assertions=[fact, {"predicate": "x"}])
+    assert "assertions[2].object" in str(caught.value)
+    with pytest.raises(PageNotFound):
+        call(nora, "get", slug="people/ola")
+    again = call(nora, "put", slug="people/pia", content="# Pia", assertions=[fact])
+    assert (again.changed, again.version) == (False, 1)
+
+
+def test_facts_alone_may_be_put_on_a_page_that_exists(nora: Brain) -> None:
+    made = call(nora, "put", slug="companies/hexa", assertions=[{"predicate": "stage", "object": "seed"}])
+    assert (made.version, made.changed) == (2, True)
+    with pytest.raises(PageNotFound):
+        call(nora, "put", slug="companies/none", assertions=[{"predicate": "stage", "object": "seed"}])
+
+
+# Contradictions
+
+
+def conflict(brain: Brain) -> Any:
+    call(brain, "assert", slug="people/nora-vale", predicate="lives_in", object="Oslo")
+    call(
+        brain,
+        "assert",
+        slug="meetings/kickoff",
+        subject="Nora Vale",
+        predicate="lives_in",
+        object="Bergen",
+        evidence="Nora lives in Bergen",
+        source="meeting/7",
+    )
+    (found,) = call(brain, "check").contradictions
+    return found
+
+
+def test_two_conflicting_sources_are_a_contradiction_with_both_quotes(nora: Brain) -> None:
+    found = conflict(nora)
+    assert (found.type, found.slug, found.other_slug) == (
+        "cross_page",
+        "people/nora-vale",
+        "meetings/kickoff",
+    )
+    first, second = found.quotes
+    assert (first.slug, first.line) == ("people/nora-vale", 1)
+    assert first.source == "fact 1"
+    assert (second.slug, second.part, second.line) == ("meetings/kickoff", "truth", 3)
+    assert (second.quote, second.source) == ("Nora lives in Bergen, she says.", "fact 2, meeting/7")
+
+
+def test_two_ingested_sources_that_conflict_are_a_contradiction(nora: Brain) -> None:
+    for number, town in enumerate(("Oslo", "Bergen")):
+        fact = {"subject": "Nora Vale", "predicate": "lives_in", "object": town}
+        call(
+            nora,
+            "ingest",
+            content=f"Nora lives in {town}.",
+            source_type="conversation",
+            source_ref=f"mail/{number}",
+            pages=[{"slug": f"sources/mail-{number}", "content": f"# Mail {number}", "assertions": [fact]}],
+        )
+    assert [each.type for each in call(nora, "check").contradictions] == ["cross_page"]
+
+
+def test_a_finding_is_kept_once_and_shows_that_something_is_open(nora: Brain) -> None:
+    first = conflict(nora)
+    again = call(nora, "check")
+    assert ([each.id for each in again.contradictions], again.exit_status) == ([first.id], 1)
+    assert call(nora, "stats").contradictions == 1
+
+
+def test_a_settled_finding_stays_settled(nora: Brain) -> None:
+    found = conflict(nora)
+    settled = call(nora, "check", resolve=found.id, note="Two homes.")
+    assert (settled.resolved.resolution, settled.exit_status) == ("Two homes.", 0)
+    assert call(nora, "check").contradictions == ()
+    assert call(nora, "check", slug="people/nora-vale").exit_status == 0
+    with pytest.raises(NotFound):
+        call(nora, "check", resolve=99)
+
+
+def test_a_finding_goes_when_its_cause_is_gone(nora: Brain) -> None:
+    conflict(nora)
+    call(
+        nora, "assert", slug="people/nora-vale", predicate="lives_in", object="Oslo", valid_until="2026-01-01"
+    )
+    assert call(nora, "check", slug="companies/hexa").total == 0
+    assert call(nora, "stats").contradictions == 1  # another page was looked at
+    assert call(nora, "check", slug="meetings/kickoff").total == 0
+    assert call(nora, "stats").contradictions == 0
+
+
+@pytest.mark.parametrize("slug", ["people/nora-vale", "meetings/kickoff"])
+def test_a_page_alone_shows_what_the_whole_check_shows_of_it(nora: Brain, slug: str) -> None:
+    link(nora, "people/nora-vale", "companies/hexa", relationship="works_at", valid_from="2020-01-01")
+    call(nora, "put", slug="meetings/kickoff", content="# Kickoff\n\nNora Vale left Hexa in 2025.")
+    conflict_free = call(nora, "check", slug="companies/hexa")
+    alone = call(nora, "check", slug=slug)
+    whole = call(nora, "check")
+    assert alone.contradictions == whole.contradictions
+    assert [each.type for each in whole.contradictions] == ["temporal"]
+    assert conflict_free.total <= 1
+
+
+def test_text_and_open_link_are_quoted_with_their_lines(nora: Brain) -> None:
+    made = link(nora, "people/nora-vale", "companies/hexa", relationship="works_at", valid_from="2020-01-01")
+    call(nora, "put", slug="people/nora-vale", content="# Nora Vale\n\nBakes.\n\nShe left Hexa in 2025.")
+    (found,) = call(nora, "check", type="temporal").contradictions
+    text, tie = found.quotes
+    assert (text.part, text.line, text.quote) == ("truth", 5, "She left Hexa in 2025.")
+    assert (tie.source, tie.quote) == (f"link {made.link.id}", "works_at companies/hexa since 2020-01-01")
+    assert call(nora, "check", type="stale").total == 0
+    assert call(nora, "check").total == 1  # another type was looked at, nothing was dropped
+
+
+def test_settling_a_stale_page_lasts_until_there_is_newer_evidence(nora: Brain) -> None:
+    day = 86_400
+    clock = nora._clock
+    nora._clock = lambda: clock() + 40 * day
+    call(nora, "timeline_add", slug="people/nora-vale", date="2026-06-01", summary="Moved house")
+    (found,) = call(nora, "check").contradictions
+    assert found.type == "stale"
+    call(nora, "check", resolve=found.id)
+    assert call(nora, "check").total == 0
+    nora._clock = lambda: clock() + 90 * day
+    call(nora, "timeline_add", slug="people/nora-vale", date="2026-07-20", summary="Moved again")
+    assert [each.type for each in call(nora, "check").contradictions] == ["stale"]
+
+
+def test_what_a_check_cannot_mean_is_refused(nora: Brain) -> None:
+    with pytest.raises(InvalidArgument):
+        call(nora, "check", slug="people/nora-vale", all=True)
+    with pytest.raises(InvalidArgument):
+        call(nora, "check", note="Fine.")
+    with pytest.raises(InvalidArgument):
+        call(nora, "check", type="wild")
+    with pytest.raises(PageNotFound):
+        call(nora, "check", slug="people/nobody")
+
+
+def test_a_person_can_say_which_predicates_have_one_value(nora: Brain) -> None:
+    for slug, colour in (("people/nora-vale", "red"), ("meetings/kickoff", "blue")):
+        call(nora, "assert", slug=slug, subject="Nora Vale", predicate="favourite_colour", object=colour)
+    assert call(nora, "check").total == 0
+    setting = gate.command("config set")
+    gate.call(nora, setting, {"key": "single_valued_predicates", "value": "favourite colour"}, "owner")
+    assert call(nora, "check").total == 1
+    gate.call(nora, setting, {"key": "single_valued_predicates", "value": ""}, "owner")
+    assert call(nora, "check").total == 0
+    with pytest.raises(InvalidArgument):
+        gate.call(nora, setting, {"key": "single_valued_predicates", "value": "works_at:few"}, "owner")

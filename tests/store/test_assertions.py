@@ -1,0 +1,195 @@
+"""Facts as they follow one another, on a real database."""
+
+from typing import Any
+
+import pytest
+
+from quaid.brain import Brain
+from quaid.core.facts import Given, check
+from quaid.errors import InvalidArgument, InvalidDate, NotFound, QuaidError
+from quaid.ops import gate
+from quaid.store import assertions, settings
+from quaid.store.assertions import Added
+
+NOW = "2026-04-25T12:00:00Z"
+
+
+@pytest.fixture
+def page(brain: Brain) -> int:
+    gate.call(brain, gate.tool("memory_put"), {"slug": "people/alice", "content": "# Alice"}, "write")
+    row = brain.db.one("SELECT id FROM pages")
+    assert row
+    return int(row[0])
+
+
+def add(brain: Brain, page: int, predicate: str, value: str, since: str | None = None, **more: Any) -> Added:
+    given = Given("Alice", predicate, value, since, **more)
+    return brain.db.write(lambda tx: assertions.add(tx, page, given, NOW))
+
+
+def held(brain: Brain, page: int) -> list[tuple[str, str | None, str | None, int | None]]:
+    return [
+        (row.object, row.valid_from, row.valid_until, row.supersedes_id)
+        for row in assertions.of_page(brain.db, page)
+    ]
+
+
+def test_the_same_fact_again_changes_nothing(brain: Brain, page: int) -> None:
+    first = add(brain, page, "lives_in", "São Paulo", "2020-01-01")
+    assert add(brain, page, "Lives in", "sao paulo", "2020-01-01") == Added(first.id, False, (), False)
+    assert len(held(brain, page)) == 1
+
+
+def test_c_plus_plus_is_not_c_sharp(brain: Brain, page: int) -> None:
+    assert add(brain, page, "writes", "C++").added
+    assert add(brain, page, "writes", "C#").added
+
+
+def test_a_later_value_of_a_single_valued_predicate_ends_the_earlier_one(brain: Brain, page: int) -> None:
+    old = add(brain, page, "lives_in", "Ghent", "2015-01-01")
+    new = add(brain, page, "lives_in", "Lyon", "2025-05-01")
+    assert new.superseded == (old.id,)
+    assert held(brain, page) == [
+        ("Ghent", "2015-01-01", "2025-05-01", None),
+        ("Lyon", "2025-05-01", None, old.id),
+    ]
+
+
+def test_the_order_of_saying_does_not_matter(brain: Brain, page: int) -> None:
+    for town, since in (("Lyon", "2025-05-01"), ("Ghent", "2015-01-01"), ("Kiel", "2020-01-01")):
+        add(brain, page, "lives_in", town, since)
+    assert sorted(held(brain, page), key=lambda row: row[1] or "") == [
+        ("Ghent", "2015-01-01", "2020-01-01", None),
+        ("Kiel", "2020-01-01", "2025-05-01", 2),
+        ("Lyon", "2025-05-01", None, 3),
+    ]
+
+
+def test_without_a_later_day_both_stand(brain: Brain, page: int) -> None:
+    add(brain, page, "lives_in", "Ghent")
+    assert add(brain, page, "lives_in", "Lyon").superseded == ()
+    assert [row[2] for row in held(brain, page)] == [None, None]
+
+
+def test_a_predicate_of_many_values_ends_nothing(brain: Brain, page: int) -> None:
+    add(brain, page, "invested_in", "Hexa", "2015-01-01")
+    assert add(brain, page, "invested_in", "Tarn", "2016-01-01").superseded == ()
+
+
+def test_the_user_says_which_further_predicates_have_one_value(brain: Brain, page: int) -> None:
+    brain.db.write(lambda tx: settings.set(tx, assertions.SETTING, "favourite_colour, lives_in:many"))
+    add(brain, page, "favourite colour", "red", "2015-01-01")
+    assert add(brain, page, "favourite_colour", "blue", "2016-01-01").superseded == (1,)
+    add(brain, page, "lives_in", "Ghent", "2015-01-01")
+    assert add(brain, page, "lives_in", "Lyon", "2016-01-01").superseded == ()
+
+
+def test_a_fact_that_has_ended_does_not_end_another_by_itself(brain: Brain, page: int) -> None:
+    add(brain, page, "lives_in", "Oslo", "2010-01-01")
+    assert add(brain, page, "lives_in", "Rome", "2015-01-01", valid_until="2015-07-01").superseded == ()
+
+
+def test_a_fact_of_unknown_beginning_gives_way_only_to_what_began_after_it_was_written(
+    brain: Brain, page: int
+) -> None:
+    add(brain, page, "lives_in", "Oslo")
+    assert add(brain, page, "lives_in", "Rome", "2026-01-01").superseded == ()
+    assert add(brain, page, "lives_in", "Kiel", "2026-06-01").superseded == (1, 2)
+
+
+def test_a_named_fact_is_superseded_whatever_it_says(brain: Brain, page: int) -> None:
+    old = add(brain, page, "knows", "Bob", "2020-01-01")
+    new = add(brain, page, "knows", "Bo", "2020-01-01", supersedes_id=old.id)
+    assert new.superseded == (old.id,)
+    assert held(brain, page) == [
+        ("Bob", "2020-01-01", "2020-01-01", None),
+        ("Bo", "2020-01-01", None, old.id),
+    ]
+    with pytest.raises(NotFound):
+        add(brain, page, "knows", "Bea", supersedes_id=99)
+
+
+def test_a_named_fact_ends_today_when_the_new_one_has_no_beginning(brain: Brain, page: int) -> None:
+    old = add(brain, page, "status", "active", "2020-01-01")
+    add(brain, page, "status", "alumna", supersedes_id=old.id)
+    assert held(brain, page)[0][2] == "2026-04-25"
+
+
+def test_an_end_alone_ends_what_holds(brain: Brain, page: int) -> None:
+    add(brain, page, "works_at", "Hexa", "2020-01-01")
+    ended = add(brain, page, "works_at", "Hexa", valid_until="2024-01-01")
+    assert (ended.added, ended.changed) == (False, True)
+    assert add(brain, page, "works_at", "Hexa", valid_until="2024-01-01").changed is False
+    assert held(brain, page) == [("Hexa", "2020-01-01", "2024-01-01", None)]
+
+
+def test_an_end_before_the_beginning_is_refused(brain: Brain, page: int) -> None:
+    add(brain, page, "works_at", "Hexa", "2020-01-01")
+    with pytest.raises(InvalidArgument):
+        add(brain, page, "works_at", "Hexa", valid_until="2019-01-01")
+
+
+def test_what_was_ended_is_not_opened_by_saying_it_again(brain: Brain, page: int) -> None:
+    add(brain, page, "works_at", "Hexa", "2020-01-01")
+    add(brain, page, "works_at", "Hexa", valid_until="2024-01-01")
+    assert add(brain, page, "works_at", "Hexa", "2020-01-01").changed is False
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "said"),
+    [
+        ({}, InvalidArgument, "facts[1].subject"),
+        ({"subject": "A"}, InvalidArgument, "facts[1].predicate"),
+        ({"subject": "A", "predicate": "is"}, InvalidArgument, "facts[1].object"),
+        ({"subject": "!!", "predicate": "is", "object": "b"}, InvalidArgument, "no letter"),
+        ({"subject": "A", "predicate": "--", "object": "b"}, InvalidArgument, "no letter"),
+        ({"subject": "A", "predicate": "is", "object": []}, InvalidArgument, "must be text"),
+        (
+            {"subject": "A", "predicate": "is", "object": "b", "since": "2020"},
+            InvalidArgument,
+            "facts[1].since",
+        ),
+        (
+            {"subject": "A", "predicate": "is", "object": "b", "valid_from": "2020"},
+            InvalidDate,
+            "facts[1].valid_from",
+        ),
+        ({"subject": "A", "predicate": "is", "object": "b", "confidence": 2}, InvalidArgument, "from 0 to 1"),
+        (
+            {"subject": "A", "predicate": "is", "object": "b", "asserted_by": "me"},
+            InvalidArgument,
+            "one of agent",
+        ),
+        (
+            {"subject": "A", "predicate": "is", "object": "b", "supersedes_id": "x"},
+            InvalidArgument,
+            "id of a fact",
+        ),
+        ({"subject": "A" * 999, "predicate": "is", "object": "b"}, InvalidArgument, "200 is the most"),
+        (
+            {
+                "subject": "A",
+                "predicate": "is",
+                "object": "b",
+                "valid_from": "2020-01-02",
+                "valid_until": "2020-01-01",
+            },
+            InvalidArgument,
+            "before valid_from",
+        ),
+    ],
+)
+def test_a_bad_fact_is_refused_by_the_name_of_its_field(
+    values: dict[str, Any], error: type[QuaidError], said: str
+) -> None:
+    with pytest.raises(error) as caught:
+        check(values, "facts[1]")
+    assert said in str(caught.value)
+
+
+def test_a_fact_of_the_wire_is_tidied() -> None:
+    given = check(
+        {"predicate": "Works at", "object": "[[companies/hexa|Hexa]]", "confidence": 1}, "x", "Alice"
+    )
+    assert given[:3] == ("Alice", "works_at", "companies/hexa")
+    assert check({"predicate": "age", "object": 42}, "x", "Alice").object == "42"
