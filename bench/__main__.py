@@ -4,7 +4,19 @@ import importlib
 import sys
 import time
 
-NAMES = ("start", "search", "retrieval", "nearest", "embedding", "importing", "sync", "ingest", "mcp", "links", "truth")
+NAMES = (
+    "start",
+    "search",
+    "retrieval",
+    "nearest",
+    "embedding",
+    "importing",
+    "sync",
+    "ingest",
+    "mcp",
+    "links",
+    "truth",
+)
 
 
 def main() -> int:
@@ -13,11 +25,18 @@ def main() -> int:
     if unknown:
         print(f"no such benchmark: {', '.join(unknown)}; there are: {', '.join(NAMES)}", file=sys.stderr)
         return 2
+    failed = []
     for name in chosen:
         started = time.monotonic()
-        importlib.import_module(f"bench.{name}").main()
+        try:
+            importlib.import_module(f"bench.{name}").main()
+        except SystemExit as ended:
+            if ended.code:  # the others are run all the same
+                failed.append(f"{name} ({ended.code})")
         print(f"({name}: {time.monotonic() - started:.0f} s)\n", flush=True)
-    return 0
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return int(bool(failed))
 
 
 if __name__ == "__main__":

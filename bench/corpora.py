@@ -1,16 +1,18 @@
-"""Pages and questions with known answers: LoCoMo, LongMemEval, any folder in BEIR's format, and our own."""
+"""Pages and questions with known answers: LoCoMo, LongMemEval, any folder in BEIR's format, Kubernetes, our own."""
 
 import csv
 import json
 import os
 import random
 import re
+import tarfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 from quaid.core.page import Page, build
+from quaid.formats import markdown
 
 NOW = "2026-04-25T12:00:00Z"
 MONTHS = "January February March April May June July August September October November December".split()
@@ -151,6 +153,39 @@ def long_mem_eval(path: str) -> Iterator[Corpus]:
             now = (record.get("question_date") or NOW)[:10].replace("/", "-")
             asks = [Ask(record["question"], wanted, record.get("question_type", ""))]
             yield Corpus("LongMemEval", pages, asks, now=now)
+
+
+# The documentation of Kubernetes
+
+
+def kubernetes(path: str) -> list[Page]:
+    """Every page of the archive, as an import reads it."""
+    pages = []
+    with tarfile.open(path) as archive:
+        for member in sorted(archive.getmembers(), key=lambda each: each.name):
+            file = archive.extractfile(member) if member.name.endswith(".md") else None
+            if file is None:
+                continue
+            text = markdown.decode(file.read()).text
+            made = markdown.parse(text)
+            slug = re.sub(r"[^a-z0-9/]+", "-", member.name.removesuffix(".md").lower()).strip("-/")
+            pages.append(build(slug, made.frontmatter, made.truth, made.timeline))
+    return pages
+
+
+LONGEST_DESCRIBED = 12_000
+"""Characters. Embedding the longer ones takes most of the time."""
+
+
+def described(pages: Sequence[Page]) -> Corpus:
+    """The pages that have a description in their front matter: it is the question, and no index holds it."""
+    chosen, asks = [], []
+    for page in pages:
+        about = page.frontmatter.get("description")
+        if isinstance(about, str) and len(about.split()) > 2 and len(page.truth) <= LONGEST_DESCRIBED:
+            chosen.append(page)
+            asks.append(Ask(" ".join(about.split()), {page.slug: 1.0}))
+    return Corpus("kubernetes descriptions", chosen, asks)
 
 
 # Our own

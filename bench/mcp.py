@@ -175,7 +175,7 @@ def visit(command: list[str], lines: list[bytes]) -> Cost:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": SOURCE},
+        env={**os.environ, "PYTHONPATH": SOURCE, "QUAID_BACKGROUND_EMBEDDING": "off"},
     )
     assert process.stdin
     assert process.stdout

@@ -129,5 +129,5 @@ def test_a_model_that_fails_does_not_keep_the_answer_back(db: Database, model: S
 def test_a_part_that_has_vectors_is_told(db: Database, model: Synonyms) -> None:
     embed(db, model, limit=2)
     found = ask(db, model, "tyres tulips physician pans")
-    assert "2 of 4 chunks have vectors" in found.notes
+    assert "2 of 4 chunks have vectors; `quaid embed` makes the others" in found.notes
     assert set(slugs(found)) == {"garage", "clinic", "garden", "kitchen"}

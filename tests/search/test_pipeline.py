@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from quaid.core.chunk import count_tokens
 from quaid.errors import InvalidArgument
-from quaid.search import pipeline
+from quaid.search import pipeline, words
 from quaid.search.answer import Answer
 from quaid.search.budget import DEPTHS
 from quaid.store.db import Database
@@ -167,6 +167,21 @@ def test_since_and_until_filter_by_the_day_of_an_entry(db: Database) -> None:
     assert [(each.slug, each.start_line) for each in found.results] == [("people/mira-dahlquist", 2)]
 
 
+@pytest.mark.usefixtures("vault")
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (Filters(since="2024-03-07", until="2024-03-07"), ["journal/2024-03-07"]),
+        (Filters(until="2024-03-31"), ["journal/2024-03-07"]),
+        (Filters(since="2026-01-01", until="2026-12-31"), []),
+    ],
+)
+def test_since_and_until_go_by_the_day_that_a_page_names(
+    db: Database, filters: Filters, expected: list[str]
+) -> None:
+    assert slugs(ask(db, "rain", filters=filters)) == expected
+
+
 # Filters
 
 
@@ -272,3 +287,21 @@ def test_a_wrong_call_names_its_argument(
 def test_odd_text_is_only_text(db: Database, vault: Put, question: str) -> None:
     vault("notes/odd", question.encode("utf-8", "replace").decode())
     assert ask(db, question).strength in ("strong", "weak", "none")
+
+
+# Large memories
+
+
+@pytest.mark.usefixtures("vault")
+def test_in_a_large_memory_words_that_are_everywhere_are_not_ranked(
+    db: Database, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        put(f"a/{number}", "river water")
+    put("a/heron", "heron")
+    assert len(ask(db, "river heron", limit=50).results) == 21
+    monkeypatch.setattr(words, "FEW", 10)
+    found = ask(db, "river heron", limit=50, explain=True)
+    assert slugs(found)[0] == "a/heron"
+    assert all(trace.words_place == 0 for trace in found.lanes[1:])
+    assert len(ask(db, "river", limit=50).results) == 20

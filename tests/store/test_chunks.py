@@ -133,6 +133,14 @@ def test_scores_of_given_chunks_are_those_of_the_match(db: Database) -> None:
     assert chunks.scores_of(db, '"engine"', some) == {chunk_id: again[chunk_id] for chunk_id in some}
 
 
+def test_chunks_of_pages_come_page_by_page(db: Database) -> None:
+    first, second = save(db, "a", "## A\n\nx\n\n## B\n\ny"), save(db, "b", "z")
+    assert chunks.of_pages(db, [second, first], 10) == dict.fromkeys(ids(db, second), second) | dict.fromkeys(
+        ids(db, first), first
+    )
+    assert len(chunks.of_pages(db, [first, second], 2)) == 2
+
+
 def test_neighbours_are_those_beside_a_chunk_on_its_page(db: Database) -> None:
     page_id = save(db, "a", "\n".join(f"## H{number}\n\ntext" for number in range(6)))
     save(db, "b", "## H\n\ntext")

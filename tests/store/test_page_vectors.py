@@ -20,9 +20,9 @@ def test_a_page_has_the_mean_of_its_chunks(tmp_path: Path) -> None:
         made = [np.array(each, "<f4").tobytes() for each in ([1, 0, 0, 0], [0, 1, 0, 0])]
         hashes = [each.content_hash for each in vectors.missing(db, "small", 10)]
         db.write(lambda tx: vectors.keep(tx, "small", list(zip(hashes, made, strict=True)), NOW))
+        index = vectors.Index(db)
         query = np.array([1, 0, 0, 0], np.float32)
-        assert page_vectors.cosines(db, "small", query, [page_id, 99]) == {
+        assert page_vectors.cosines(db, index, "small", query, [page_id, 99]) == {
             page_id: pytest.approx(0.7071, abs=1e-3)
         }
-        assert page_vectors.cosines(db, "small", query, [99]) == {}
-        assert page_vectors.cosines(db, "unknown", query, [page_id]) == {}
+        assert page_vectors.cosines(db, index, "small", query, [99]) == {}

@@ -150,6 +150,9 @@ class _Teller:
     def __init__(self, db: "Database", looked: Looked) -> None:
         self._looked = looked
         self._evidence = looked.found.evidence
+        self._lane_pages = [
+            {self._evidence.places[chunk][0] for chunk in lane} for lane in self._evidence.lanes
+        ]
         self._stemmer = index.Stemmer(db)
         spaced = [part for part in looked.found.plan.parts if not part.unspaced]
         self._stems = {part.text: self._stems_of(part.text) for part in spaced}
@@ -199,9 +202,7 @@ class _Teller:
         )
 
     def _lane(self, page_id: int) -> str:
-        near, worded = (
-            any(self._evidence.places[chunk][0] == page_id for chunk in lane) for lane in self._evidence.lanes
-        )
+        near, worded = (page_id in pages for pages in self._lane_pages)
         if near and worded:
             return "both"
         return "meaning" if near else "words" if worded or page_id in self._evidence.page_words else "date"
@@ -252,7 +253,8 @@ def _notes(looked: Looked, left_out: int) -> list[str]:
     if isinstance(looked.meaning, NoMeaning):
         notes.append(f"by words only: {looked.meaning.reason}")
     elif looked.meaning.embedded < looked.meaning.total:
-        notes.append(f"{looked.meaning.embedded:,} of {looked.meaning.total:,} chunks have vectors")
+        made, total = looked.meaning.embedded, looked.meaning.total
+        notes.append(f"{made:,} of {total:,} chunks have vectors; `quaid embed` makes the others")
     if len(looked.question) > LONGEST_TEXT:
         notes.append(f"only the first {LONGEST_TEXT:,} characters of the question were read")
     if left_out:

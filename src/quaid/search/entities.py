@@ -8,6 +8,7 @@ that bears the name. Nothing is excluded: a question about a person may be answe
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from quaid.core.names import LONGEST
 from quaid.core.patterns import pattern
 from quaid.search.plan import COMMON
 from quaid.store import names
@@ -40,7 +41,7 @@ def find(db: "Database", question: str) -> Entities:
     """The pages that a question names, in the order of certainty."""
     whole = names.fold(question)
     references = {names.fold(found) for found in _REFERENCE.findall(question[:10_000])}
-    wanted = references | ({whole} if len(question) <= names.LONGEST else set())
+    wanted = references | ({whole} if len(question) <= LONGEST else set())
     parts = spans(question)
     known = names.called(db, sorted((wanted | parts.keys()) - {""}))
     exact: dict[int, str] = {}

@@ -65,6 +65,8 @@ class Ranking(NamedTuple):
     pages: dict[int, float]
     best: dict[int, int]
     """The chunk that speaks for each page."""
+    nearest: Mapping[int, float | None] = {}
+    """The meaning of each page's best chunk, from 0 to 1; None where no chunk has a vector."""
 
 
 def fuse(evidence: Evidence, strategy: str = "sum") -> Ranking:
@@ -79,25 +81,29 @@ def fuse(evidence: Evidence, strategy: str = "sum") -> Ranking:
 
 def _add(evidence: Evidence) -> Ranking:
     """The sum of a chunk's own score, its neighbours', its page's and its favours."""
-    own = _own(evidence)
-    of_page = _page_scores(evidence)
-    rows: dict[int, dict[int, float]] = {}
-    for chunk, (page, position) in evidence.places.items():
-        rows.setdefault(page, {})[position] = own[chunk]
-    chunks, pages = {}, dict.fromkeys(of_page, 0.0)
+    meaning = _meaning(evidence)
+    nearest = _nearest(evidence, meaning)
+    own, of_page = _own(evidence, meaning), _page_scores(evidence, nearest)
     favours = evidence.favours
     highest = HIGHEST + max(favours.values(), default=0.0)
     highest_of_chunk = highest + 2 * sum(NEIGHBOURS)
     near, far = NEIGHBOURS
+    rows: dict[int, dict[int, float]] = {}
+    for chunk, (page, position) in evidence.places.items():
+        rows.setdefault(page, {})[position] = own[chunk]
+    chunks, pages = {}, dict.fromkeys(of_page, 0.0)
     for chunk, (page, position) in evidence.places.items():
         beside = rows[page].get
-        alone = own[chunk] + PAGE * of_page[page] + favours.get(chunk, 0.0)
+        alone = own[chunk] + PAGE * of_page[page]
+        if favours:
+            alone += favours.get(chunk, 0.0)
         context = near * (beside(position - 1, 0.0) + beside(position + 1, 0.0))
         context += far * (beside(position - 2, 0.0) + beside(position + 2, 0.0))
         chunks[chunk] = (alone + context) / highest_of_chunk
-        if alone > pages[page] * highest:
-            pages[page] = alone / highest
-    return Ranking(chunks, pages, _best(evidence, chunks))
+        if alone > pages[page]:
+            pages[page] = alone
+    pages = {page: score / highest for page, score in pages.items()}
+    return Ranking(chunks, pages, _best(evidence, chunks), nearest)
 
 
 def with_whole_pages(evidence: Evidence, ranking: Ranking, cosines: Mapping[int, float]) -> Ranking:
@@ -111,17 +117,16 @@ def with_whole_pages(evidence: Evidence, ranking: Ranking, cosines: Mapping[int,
         return ranking
     share = MEANING if evidence.page_words else 1.0
     part = PAGE * share * WHOLE_PAGE / (HIGHEST + max(evidence.favours.values(), default=0.0))
-    nearest = _nearest(evidence)
     pages = {}
     for page, score in ranking.pages.items():
-        best = nearest[page]
+        best = ranking.nearest[page]
         whole = max(0.0, (cosines.get(page, low) - low) / width)
         pages[page] = score if best is None else score + part * (whole - best)
     return ranking._replace(pages=pages)
 
 
-def _own(evidence: Evidence) -> dict[int, float]:
-    words, meaning = _words(evidence), _meaning(evidence)
+def _own(evidence: Evidence, meaning: Mapping[int, float]) -> dict[int, float]:
+    words = _words(evidence)
     if not words:
         return {chunk: meaning.get(chunk, 0.0) for chunk in evidence.places}
     if not meaning:
@@ -141,7 +146,9 @@ def _meaning(evidence: Evidence) -> dict[int, float]:
     width = max(evidence.cosines.values(), default=low) - low
     if width <= 0:
         return {}
-    return {chunk: max(0.0, (cosine - low) / width) for chunk, cosine in evidence.cosines.items()}
+    return {
+        chunk: (cosine - low) / width if cosine > low else 0.0 for chunk, cosine in evidence.cosines.items()
+    }
 
 
 def _mixed(words: float, meaning: float | None) -> float:
@@ -149,27 +156,31 @@ def _mixed(words: float, meaning: float | None) -> float:
     return words if meaning is None else (1 - MEANING) * words + MEANING * meaning
 
 
-def _page_scores(evidence: Evidence) -> dict[int, float]:
-    nearest = _nearest(evidence)
+def _page_scores(evidence: Evidence, nearest: Mapping[int, float | None]) -> dict[int, float]:
     most = max(evidence.page_words.values(), default=0.0)
     if most <= 0:
         return {page: near or 0.0 for page, near in nearest.items()}
     return {page: _mixed(evidence.page_words.get(page, 0.0) / most, near) for page, near in nearest.items()}
 
 
-def _nearest(evidence: Evidence) -> dict[int, float | None]:
+def _nearest(evidence: Evidence, meaning: Mapping[int, float]) -> dict[int, float | None]:
     """The meaning of each page's best chunk; None where no chunk has a vector."""
-    meaning = _meaning(evidence)
     nearest: dict[int, float | None] = {}
     for chunk, (page, _) in evidence.places.items():
-        known, here = nearest.get(page), meaning.get(chunk)
-        nearest[page] = here if known is None else max(known, here or 0.0)
+        here, known = meaning.get(chunk), nearest.get(page)
+        if known is None or (here is not None and here > known):
+            nearest[page] = here
     return nearest
 
 
 def _best(evidence: Evidence, chunks: Mapping[int, float]) -> dict[int, int]:
-    """The best chunk of each page."""
-    return {evidence.places[chunk][0]: chunk for chunk in reversed(_descending(chunks))}
+    """The best chunk of each page; of equals the first."""
+    best: dict[int, int] = {}
+    for chunk, score in chunks.items():
+        page = evidence.places[chunk][0]
+        if page not in best or score > chunks[best[page]]:
+            best[page] = chunk
+    return best
 
 
 def rrf(lanes: Iterable[Sequence[Key]]) -> dict[Key, float]:
@@ -185,7 +196,3 @@ def set_union(lanes: Iterable[Sequence[Key]]) -> dict[Key, float]:
     """The first order as it is, then what only the second has, and so on; scores fall with the place."""
     order = dict.fromkeys(key for lane in lanes for key in lane)
     return {key: 1 / (1 + place) for place, key in enumerate(order)}
-
-
-def _descending(scores: Mapping[Key, float]) -> list[Key]:
-    return sorted(scores, key=lambda key: -scores[key])

@@ -44,7 +44,7 @@ class Meaning(NamedTuple):
         """How near these pages are as wholes."""
         from quaid.store import page_vectors
 
-        return page_vectors.cosines(db, self.model, self.vector, page_ids)
+        return page_vectors.cosines(db, self.vectors, self.model, self.vector, page_ids)
 
 
 class NoMeaning(NamedTuple):
@@ -57,10 +57,11 @@ def ask(
     db: "Database", embedder: "Embedder", question: str, resident: "Callable[[], Index] | None" = None
 ) -> Meaning | NoMeaning:
     """The question as a vector of the active model, or why that cannot be."""
-    from quaid.store import filling, vectors
+    from quaid.store import vectors
 
+    index = resident() if resident else vectors.Index(db)
     active = vectors.active(db)
-    embedded, total = filling.made(db, active) if active else (0, 0)
+    embedded, total = index.made(active) if active else (0, 0)
     if active is None or active.name != embedder.name or not embedded:
         return NoMeaning("nothing was embedded yet; `quaid embed --all` does it")
     reason = embedder.ready()
@@ -73,5 +74,4 @@ def ask(
     import numpy
 
     vector = numpy.frombuffer(raw, dtype="<f4")
-    index = resident() if resident else vectors.Index(db)
     return Meaning(active.name, vector, index, index.baseline(active.name, vector), embedded, total)

@@ -11,7 +11,7 @@ from quaid.search import entities, when
 from quaid.search.fuse import Evidence, Place
 from quaid.search.meaning import Meaning, NoMeaning
 from quaid.search.plan import COMMON, Plan, plan
-from quaid.search.words import ROW_BUDGET, affordable, page_scores
+from quaid.search.words import page_scores, worth_ranking
 from quaid.store import chunks, dated, names
 from quaid.store import words as index
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 CANDIDATES = 100
 """Chunks that each lane brings; their neighbours come along."""
+
+WORD_BUDGET = 8_000
+"""How many pairs of a chunk, or of a page, and a word may be ranked for one question: 4 to 6 ms for either."""
 
 REACH = 2
 """How far a neighbour may be."""
@@ -59,7 +62,7 @@ def gather(
     of_periods = _of_periods(db, periods, filters)
     wanted = _wanted(question, periods if of_periods else ())
     counts = _counts(db, wanted)
-    expression = " OR ".join(affordable(list(counts), list(counts.values()), ROW_BUDGET)) if counts else ""
+    expression = " OR ".join(worth_ranking(counts, chunks.highest_id(db), WORD_BUDGET))
     matched = chunks.match(db, expression, filters, CANDIDATES) if expression else []
     words = {chunk: score for chunk, _, score in matched}
     near = meaning.nearest(CANDIDATES, filters) if isinstance(meaning, Meaning) else {}
@@ -77,7 +80,7 @@ def gather(
         places=places,
         words=words,
         # A page is as old as its last change, and what stands on it may be older: only chunks know their day.
-        page_words=page_scores(db, wanted, filters._replace(since=None, until=None), CANDIDATES),
+        page_words=page_scores(db, wanted, filters._replace(since=None, until=None), CANDIDATES, WORD_BUDGET),
         cosines=cosines,
         baseline=meaning.baseline if isinstance(meaning, Meaning) else 0.0,
         lanes=(list(near), [chunk for chunk, _, _ in matched]),
@@ -100,9 +103,8 @@ def _wanted(question: str, periods: Iterable[when.Period]) -> Plan:
 def _counts(db: "Database", wanted: Plan) -> dict[str, int]:
     """About how many chunks hold each word."""
     quoted = [part.quoted for part in wanted.parts]
-    return dict(
-        zip(quoted, index.document_counts(db, chunks.INDEX, quoted, chunks.highest_id(db)), strict=True)
-    )
+    counts = index.document_counts(db, chunks.INDEX, quoted, chunks.highest_id(db))
+    return dict(zip(quoted, counts, strict=True))
 
 
 def _of_periods(db: "Database", periods: Iterable[when.Period], filters: "Filters") -> list[int]:
@@ -132,7 +134,7 @@ def _allowed(
 def _places(db: "Database", chunk_ids: set[int], filters: "Filters") -> dict[int, Place]:
     # The neighbour of a chunk may be of another day.
     reach = 0 if filters.since or filters.until else REACH
-    return dict(chunks.neighbours(db, list(chunk_ids), reach))
+    return chunks.neighbours(db, list(chunk_ids), reach)
 
 
 def _dates(db: "Database", places: dict[int, Place], periods: tuple[when.Period, ...]) -> dict[int, str]:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 ROW_BUDGET = 30_000
 """How many pairs of a page and a word may be ranked for one question."""
 
+FEW = 1_000
+"""Among so many every word of a question is looked for, however common."""
+
 LONGEST_NAME = 500
 """Characters of a question that can be the name of a page."""
 
@@ -76,19 +79,22 @@ def search(
         return _hits(db, wanted, found)
 
 
-def page_scores(db: "Database", wanted: Plan, filters: Filters, limit: int) -> Scores:
+def page_scores(db: "Database", wanted: Plan, filters: Filters, limit: int, budget: int) -> Scores:
     """The pages that hold most of the words, whichever, with their scores; higher is better."""
-    return _Search(db, wanted, filters, limit).any_word() if wanted.parts else {}
+    return _Search(db, wanted, filters, limit, budget).any_word() if wanted.parts else {}
 
 
 class _Search:
     """One question to the two indexes."""
 
-    def __init__(self, db: "Database", wanted: Plan, filters: Filters, limit: int) -> None:
+    def __init__(
+        self, db: "Database", wanted: Plan, filters: Filters, limit: int, budget: int | None = None
+    ) -> None:
         self._db = db
         self._plan = wanted
         self._filters = filters
         self._limit = limit
+        self._budget = ROW_BUDGET if budget is None else budget
         self._highest = {name: index.highest_id(db, name) for name in (SPACED, UNSPACED)}
 
     def run(self, query: str) -> list[_Found]:
@@ -143,11 +149,11 @@ class _Search:
     def _ranked_all_in(self, name: str, terms: Terms, first: list[int]) -> Scores:
         expression = _all(terms)
         highest = self._highest[name]
-        if highest * len(terms) > ROW_BUDGET:
+        if highest * len(terms) > self._budget:
             cost = len(terms) * index.count(self._db, name, expression, self._filters, highest)
-            if cost > ROW_BUDGET:
+            if cost > self._budget:
                 # Half of the budget for each: the two are asked one after the other.
-                above = highest - highest * ROW_BUDGET // (2 * cost)
+                above = highest - highest * self._budget // (2 * cost)
                 newest = self._match(name, expression, above=above)
                 return newest | self._match(name, f"{NAMES[name]} : ({expression})")
         return self._match(name, expression, first=first)
@@ -167,8 +173,9 @@ class _Search:
         if not parts or not highest:
             return {}
         quoted = [part.quoted for part in parts]
-        if highest * len(quoted) > ROW_BUDGET:
-            quoted = affordable(quoted, index.document_counts(self._db, name, quoted, highest), ROW_BUDGET)
+        if highest * len(quoted) > self._budget:
+            counts = index.document_counts(self._db, name, quoted, highest)
+            quoted = worth_ranking(dict(zip(quoted, counts, strict=True)), highest, self._budget)
         return self._match(name, " OR ".join(quoted), first=first)
 
     def _match(self, name: str, expression: str, *, first: list[int] | None = None, above: int = 0) -> Scores:
@@ -180,6 +187,14 @@ class _Search:
         # A page without such scripts cannot hold all words of a question that has them.
         names = [UNSPACED] if self._plan.unspaced else [SPACED, UNSPACED]
         return [name for name in names if self._highest[name]]
+
+
+def worth_ranking(counts: dict[str, int], total: int, budget: int) -> list[str]:
+    """Of these terms and how many hold them, of so many: the rarest, as many as the budget allows."""
+    if total > FEW:
+        # To FTS5 a word in more than half of all weighs nothing, and it is the dearest to rank.
+        counts = {term: held for term, held in counts.items() if 2 * held <= total} or counts
+    return affordable(list(counts), list(counts.values()), budget)
 
 
 def affordable(terms: list[str], counts: list[int], budget: int) -> list[str]:

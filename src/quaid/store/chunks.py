@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.core import chunk
 from quaid.store import words
+from quaid.store.days import PAGE_DAY
 
 if TYPE_CHECKING:
     import apsw
@@ -205,20 +206,23 @@ def narrowed(filters: "Filters", chunk_id: str = "chunk_fts.rowid") -> tuple[str
     )
 
 
-def page_conditions(filters: "Filters") -> tuple[str, tuple[str, ...]]:
-    """The filters as conditions on a chunk c and its page p; "" when there are none."""
+def page_conditions(filters: "Filters", day: str = PAGE_DAY) -> tuple[str, tuple[str, ...]]:
+    """The filters as conditions on a chunk c and its page p; "" when there are none.
+
+    `day` is how the day of the page is found.
+    """
     given = {name: value for name, value in filters._asdict().items() if value is not None}
-    return " AND ".join([_CONDITIONS[name] for name in given]), tuple(given.values())
+    return " AND ".join([_CONDITIONS[name].replace("{day}", day) for name in given]), tuple(given.values())
 
 
-_DAY = "coalesce(c.date, substr(p.updated_at, 1, 10))"
 _CONDITIONS = {
     "type": "p.type = ?",
     "wing": "p.wing = ?",
     "tag": "p.id IN (SELECT page_id FROM tags WHERE tag = ?)",
     "collection": "p.collection_id = (SELECT id FROM collections WHERE name = ?)",
-    "since": f"{_DAY} >= ?",
-    "until": f"{_DAY} <= ?",
+    # A month reaches to its end, and what comes behind a day does not matter.
+    "since": "coalesce(c.date, {day}) || '-31' >= ?",
+    "until": "coalesce(c.date, {day}) <= ?",
 }
 
 
@@ -241,6 +245,16 @@ def of_page(db: "Database", page_id: int) -> list[ChunkRow]:
     return [ChunkRow(*row) for row in rows]
 
 
+def of_pages(db: "Database", page_ids: list[int], limit: int) -> dict[int, int]:
+    """The chunks of these pages, page by page in their order, each with its page."""
+    rows = db.rows(
+        "SELECT c.id, c.page_id FROM json_each(?) AS wanted"
+        " CROSS JOIN chunks AS c INDEXED BY chunks_by_page ON c.page_id = wanted.value LIMIT ?",
+        (str(page_ids), limit),
+    )
+    return dict(rows)
+
+
 def places(db: "Database", chunk_ids: list[int]) -> dict[int, Place]:
     """The page of each chunk and its place there."""
     rows = db.rows(
@@ -250,7 +264,7 @@ def places(db: "Database", chunk_ids: list[int]) -> dict[int, Place]:
     return {chunk_id: Place(page_id, index) for chunk_id, page_id, index in rows}
 
 
-def neighbours(db: "Database", chunk_ids: list[int], reach: int = 2) -> dict[int, Place]:
+def neighbours(db: "Database", chunk_ids: list[int], reach: int = 2) -> dict[int, tuple[int, int]]:
     """The page and place of these chunks, and of those at most `reach` places away on the same page."""
     rows = db.rows(
         "SELECT near.id, near.page_id, near.chunk_index FROM json_each(?) AS wanted"
@@ -259,13 +273,21 @@ def neighbours(db: "Database", chunk_ids: list[int], reach: int = 2) -> dict[int
         " AND near.chunk_index BETWEEN c.chunk_index - ? AND c.chunk_index + ?",
         (str(chunk_ids), reach, reach),
     )
-    return {chunk_id: Place(page_id, index) for chunk_id, page_id, index in rows}
+    return {row[0]: row[1:] for row in rows}  # a thousand of them: plain tuples
 
 
 def count(db: "Database") -> int:
     """How many chunks there are."""
     row = db.one("SELECT count(*) FROM chunks")
     return int(row[0]) if row else 0
+
+
+def tokens(db: "Database", chunk_ids: list[int] | None = None) -> int:
+    """How long these chunks are together, or all of them."""
+    among = "" if chunk_ids is None else " WHERE id IN (SELECT value FROM json_each(?))"
+    values = () if chunk_ids is None else (str(chunk_ids),)
+    row = db.one(f"SELECT sum(token_count) FROM chunks{among}", values)  # noqa: S608
+    return row[0] or 0 if row else 0
 
 
 def highest_id(db: "Database") -> int:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 SHORTLIST, SHORTLIST_AT = 2_048, 50_000
 """How many vectors are compared exactly, at so many vectors; the number follows the third root."""
 
-LEAST_SHORTLIST = 1_024
+LEAST_SHORTLIST, FOR_EACH = 1_024, 16
+"""How many at least, and for each one that is wanted: 0.988 of the 100 nearest among 50,000, 0.997 among 12,000."""
+
 STRIDE = 32_768
 """Codes that are compared at once: what is in between stays in the cache of the processor."""
 
@@ -53,7 +55,7 @@ def distances(codes: "Array", code: "Array") -> "Array":
 def shortlist_size(count: int, wanted: int) -> int:
     """How many vectors to compare exactly, of so many."""
     size = int(SHORTLIST * (count / SHORTLIST_AT) ** (1 / 3))
-    return max(LEAST_SHORTLIST, size, 32 * wanted)
+    return max(LEAST_SHORTLIST, size, FOR_EACH * wanted)
 
 
 def nearest(codes: "Array", code: "Array", size: int, allowed: "Array | None") -> "Array":
@@ -70,3 +72,13 @@ def nearest(codes: "Array", code: "Array", size: int, allowed: "Array | None") -
     within = np.searchsorted(np.cumsum(np.bincount(total)), size)
     found = np.flatnonzero(total <= within)
     return found if allowed is None else allowed[found]
+
+
+def highest(scores: "Array", count: int) -> "Array":
+    """The places of the highest scores, best first; of equals the first."""
+    import numpy as np
+
+    if count >= len(scores):
+        return np.argsort(-scores, kind="stable")
+    top = np.sort(np.argpartition(-scores, count - 1)[:count])
+    return top[np.argsort(-scores[top], kind="stable")]

@@ -1,20 +1,17 @@
 """What happened when: chunks and pages by their date.
 
-Knows where a date may stand: on a timeline entry, in the front matter, in the slug of a journal or a meeting.
-Does not know how a question says a time.
+Knows what is of a time: entries of a timeline, and pages, by what store.days finds. Does not know how a question
+says a time.
 """
 
-import json
 from typing import TYPE_CHECKING
 
-from quaid.core.patterns import pattern
 from quaid.store.chunks import narrowed
+from quaid.store.days import OWN_DAY
 
 if TYPE_CHECKING:
     from quaid.store.db import Database
     from quaid.store.words import Filters
-
-_DAY = pattern(r"(?<![0-9])[0-9]{4}-[0-9]{2}(?:-[0-9]{2})?(?![0-9])")
 
 
 def entries(db: "Database", start: str, end: str, filters: "Filters", limit: int) -> list[int]:
@@ -52,13 +49,7 @@ def chunk_dates(db: "Database", chunk_ids: list[int]) -> dict[int, str]:
 def page_dates(db: "Database", page_ids: list[int]) -> dict[int, str]:
     """The date of each page that has one: its front matter's, else the one in its slug; a day or a month."""
     rows = db.rows(
-        "SELECT id, slug, frontmatter FROM pages WHERE id IN (SELECT value FROM json_each(?))",
+        f"SELECT p.id, {OWN_DAY} AS day FROM json_each(?) AS wanted CROSS JOIN pages AS p ON p.id = wanted.value",  # noqa: S608
         (str(page_ids),),
     )
-    found = {}
-    for page_id, slug, frontmatter in rows:
-        given = json.loads(frontmatter).get("date") if '"date"' in frontmatter else None
-        match = (_DAY.search(given) if isinstance(given, str) else None) or _DAY.search(slug)
-        if match:
-            found[page_id] = match.group()
-    return found
+    return {page_id: day for page_id, day in rows if day}

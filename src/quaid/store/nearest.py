@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.errors import NotFound
 from quaid.store.chunks import page_conditions
+from quaid.store.days import PAGE_DAY
 
 if TYPE_CHECKING:
     import numpy as np
 
     from quaid.store.codes import Array
     from quaid.store.db import Database
+    from quaid.store.vectors import Model
     from quaid.store.words import Filters
 
 RESIDENT_BYTES = 256 * 1024 * 1024
@@ -46,6 +48,22 @@ class Index:
         self._db = db
         self._resident_bytes = resident_bytes
         self._views: dict[str, _View] = {}
+        self._made: dict[str, tuple[int, tuple[int, int]]] = {}
+
+    def made(self, model: "Model") -> tuple[int, int]:
+        """How many chunks have a vector, and how many there are, as `filling` tells; kept until a write."""
+        from quaid.store import filling
+
+        with self._db.reading():
+            self._db.one(
+                "SELECT 1 FROM embedding_models"
+            )  # only reading takes the snapshot that has a version
+            version = self._db.connection.data_version()
+            seen, found = self._made.get(model.name, (None, (0, 0)))
+            if seen != version:
+                found = filling.made(self._db, model)
+                self._made[model.name] = version, found
+            return found
 
     def nearest(
         self, model: str, query: "np.ndarray[Any, Any]", k: int, allowed: "Filters | None" = None
@@ -70,19 +88,17 @@ class Index:
         """The cosine of each of these chunks that has a vector."""
         import numpy as np
 
+        found, vectors = self.vectors_of(model, chunk_ids)
+        scores = vectors @ np.asarray(query, np.float32)
+        return dict(zip(found.tolist(), scores.tolist(), strict=True))
+
+    def vectors_of(self, model: str, chunk_ids: list[int]) -> "tuple[Array, Array]":
+        """Those of these chunks that have a vector, in their order, and the vectors.
+
+        Whoever asks knows that the chunks are there, in the same snapshot.
+        """
         with self._db.reading():
-            known = self._view(model).model
-            rows = self._db.rows(
-                "SELECT c.id, v.vector FROM json_each(?) AS wanted"  # noqa: S608 (the registry's name)
-                " CROSS JOIN chunks AS c ON c.id = wanted.value"
-                f" CROSS JOIN {known.table} AS v ON v.content_hash = c.content_hash AND v.model = ?",
-                (str(chunk_ids), model),
-            )
-        if not rows:
-            return {}
-        vectors = np.frombuffer(b"".join([row[1] for row in rows]), "<f2").reshape(len(rows), -1)
-        scores = vectors.astype(np.float32) @ np.asarray(query, np.float32)
-        return {row[0]: float(score) for row, score in zip(rows, scores, strict=True)}
+            return self._view(model).of_chunks(chunk_ids)
 
     def baseline(self, model: str, query: "np.ndarray[Any, Any]") -> float:
         """The cosine of a chunk that has nothing to do with the question: that of the mean of all."""
@@ -198,17 +214,33 @@ class _View:
         """The places of the vectors whose chunks the filters allow."""
         import numpy as np
 
-        conditions, values = page_conditions(filters)
         if self._chunks is not None:
-            return self._chunks.places(self._db, conditions, values, len(self))
+            return self._chunks.places(self._db, filters, len(self))
+        pages, conditions, values = _pages(filters)
         ids = _numbers(
             self._db,
-            "SELECT group_concat(v.id) FROM pages AS p CROSS JOIN chunks AS c ON c.page_id = p.id"  # noqa: S608
+            f"{pages}SELECT group_concat(v.id) FROM pages AS p CROSS JOIN chunks AS c ON c.page_id = p.id"  # noqa: S608
             f" CROSS JOIN {self.model.table} AS v ON v.content_hash = c.content_hash AND v.model = ?"
             f" WHERE {conditions}",
             (self.model.name, *values),
         )
         return np.flatnonzero(np.isin(self._ids, ids))
+
+    def of_chunks(self, chunk_ids: list[int]) -> "tuple[Array, Array]":
+        """Those of these chunks that have a vector, and the vectors: from memory, or else from the file."""
+        import numpy as np
+
+        if self._vectors is not None and self._chunks is not None:
+            found, places = self._chunks.with_vectors(np.array(chunk_ids, np.int64))
+            return found, self._vectors[places]
+        return self._vectors_in(
+            self._db.rows(
+                "SELECT c.id, v.vector FROM json_each(?) AS wanted"  # noqa: S608 (the registry's name)
+                " CROSS JOIN chunks AS c ON c.id = wanted.value"
+                f" CROSS JOIN {self.model.table} AS v ON v.content_hash = c.content_hash AND v.model = ?",
+                (str(chunk_ids), self.model.name),
+            )
+        )
 
     def best(self, query: "Array", count: int, slots: "Array | None") -> list[tuple[int, float]]:
         """The nearest vectors by id, with their cosines."""
@@ -226,8 +258,8 @@ class _View:
             places = codes.nearest(self._codes, code, size, slots)
         whole = self._vectors is not None and len(places) == len(self)
         ids, scores = self._scored(query, slice(None) if whole else places)
-        top = np.argsort(-scores, kind="stable")[:count]
-        return [(int(ids[place]), float(scores[place])) for place in top]
+        top = codes.highest(scores, count)
+        return list(zip(ids[top].tolist(), scores[top].tolist(), strict=True))
 
     def _scored(self, query: "Array", places: "Array | slice") -> "tuple[Array, Array]":
         if self._vectors is not None:
@@ -258,9 +290,14 @@ class _View:
 
     def _read(self, where: str, values: tuple[Any, ...]) -> "tuple[Array, Array]":
         """Ids and vectors."""
+        return self._vectors_in(
+            self._db.rows(f"SELECT id, vector FROM {self.model.table} WHERE {where}", values)  # noqa: S608
+        )
+
+    def _vectors_in(self, rows: "list[tuple[Any, ...]]") -> "tuple[Array, Array]":
+        """Rows of an id and a vector as two arrays."""
         import numpy as np
 
-        rows = self._db.rows(f"SELECT id, vector FROM {self.model.table} WHERE {where}", values)  # noqa: S608
         ids = np.array([row[0] for row in rows], np.int64)
         vectors = np.frombuffer(b"".join([row[1] for row in rows]), "<f2")
         return ids, vectors.reshape(len(rows), self.model.dimensions).astype(np.float32)
@@ -286,7 +323,7 @@ class _Chunks:
         import numpy as np
 
         self._last = 0
-        self._rows = np.empty((3, 0), np.int64)  # chunk, page, place of the vector
+        self._rows = np.empty((3, 0), np.int64)  # chunk in ascending order, page, place of the vector
 
     def refresh(self, db: "Database", model: _Model, last_vector: int, ids: "Array") -> None:
         """Take in chunks and vectors that came since the last look."""
@@ -309,18 +346,30 @@ class _Chunks:
         if new:
             rows = np.array(new, np.int64).T
             rows[2] = np.searchsorted(ids, rows[2])
-            self._rows = np.concatenate([self._rows, rows], axis=1)
+            rows = np.concatenate([self._rows, rows], axis=1)
+            self._rows = rows[:, np.argsort(rows[0], kind="stable")]
         self._last = max(self._last, (db.one("SELECT max(id) FROM chunks") or (0,))[0] or 0)
 
-    def places(self, db: "Database", conditions: str, values: tuple[str, ...], count: int) -> "Array":
-        """The places of the vectors whose chunks meet the conditions."""
+    def with_vectors(self, chunk_ids: "Array") -> "tuple[Array, Array]":
+        """Those of these chunks that have a vector, and its place; of two, the one that came last."""
         import numpy as np
 
-        dated = "c." in conditions
+        at = np.searchsorted(self._rows[0], chunk_ids, side="right") - 1
+        known = at >= 0
+        known[known] = self._rows[0][at[known]] == chunk_ids[known]
+        return chunk_ids[known], self._rows[2][at[known]]
+
+    def places(self, db: "Database", filters: "Filters", count: int) -> "Array":
+        """The places of the vectors whose chunks the filters allow."""
+        import numpy as np
+
+        pages, conditions, values = _pages(filters)
+        dated = bool(pages)
         chunk = " CROSS JOIN chunks AS c ON c.page_id = p.id" if dated else ""
         wanted = _numbers(
             db,
-            f"SELECT group_concat({'c' if dated else 'p'}.id) FROM pages AS p{chunk} WHERE {conditions}",  # noqa: S608
+            f"{pages}SELECT group_concat({'c' if dated else 'p'}.id)"  # noqa: S608 (fixed conditions)
+            f" FROM pages AS p{chunk} WHERE {conditions}",
             values,
         )
         rows = self._rows[0 if dated else 1]
@@ -329,6 +378,17 @@ class _Chunks:
         mask = np.zeros(count, bool)
         mask[self._rows[2][known[rows]]] = True
         return np.flatnonzero(mask)
+
+
+def _pages(filters: "Filters") -> tuple[str, str, tuple[str, ...]]:
+    """What makes the pages that conditions speak of, the conditions, and their values.
+
+    Where the day counts, it is found once for each page, and not again for each of its chunks.
+    """
+    if not (filters.since or filters.until):
+        return "", *page_conditions(filters)
+    dated = f"SELECT id, type, wing, collection_id, {PAGE_DAY} AS day FROM main.pages AS p"  # noqa: S608
+    return f"WITH pages AS MATERIALIZED ({dated}) ", *page_conditions(filters, "p.day")
 
 
 def _numbers(db: "Database", sql: str, values: tuple[str, ...]) -> "Array":

@@ -32,6 +32,9 @@ NAMES = {SPACED: "{title slug}", UNSPACED: "{title}"}
 WINDOWS, WINDOW = 4, 256
 """How many places of an index a count looks at, and how many pages wide each is."""
 
+COUNTED = 2_000
+"""Up to this number everything that holds a word is counted."""
+
 # Chinese, Japanese, Korean, Thai, Lao, Myanmar, Khmer and the Tai scripts. Korean has spaces, but its particles
 # cling to the word. Punctuation is left out: it ends a run. These stay text until a page or a question needs
 # them: compiling takes 4 ms, and most commands meet none of these scripts.
@@ -55,7 +58,7 @@ class Filters(NamedTuple):
     tag: str | None = None
     collection: str | None = None
     since: str | None = None
-    """The first day: of what happened, where a chunk is dated, else of the page's last change."""
+    """The first day: of what happened, where a chunk is dated, else of the page (see store.days)."""
     until: str | None = None
 
 
@@ -208,8 +211,16 @@ def count(db: "Database", index: str, expression: str, filters: Filters, highest
 
 
 def document_counts(db: "Database", index: str, terms: list[str], highest: int) -> list[int]:
-    """About how many pages hold each of the terms."""
-    return [count(db, index, term, Filters(), highest) for term in terms]
+    """How many pages hold each of the terms: exactly while they are few, which costs a third of `count`."""
+    found = []
+    for term in terms:
+        row = db.one(
+            f"SELECT count(*) FROM (SELECT 1 FROM {index} WHERE {index} MATCH ? LIMIT ?)",  # noqa: S608
+            (term, COUNTED),
+        )
+        held = int(row[0]) if row else 0
+        found.append(max(held, count(db, index, term, Filters(), highest)) if held == COUNTED else held)
+    return found
 
 
 def titled(db: "Database", index: str, phrase: str, names: list[str], filters: Filters) -> list[int]:

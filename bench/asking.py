@@ -1,0 +1,151 @@
+"""A new memory with a corpus in it, asked by words, by meaning, by each way of merging, and by the default."""
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import apsw
+
+from bench.corpora import Ask, Corpus
+from bench.measures import Quality, judge, mean
+from quaid.core.page import Page
+from quaid.embed.protocol import Embedder
+from quaid.search import pipeline
+from quaid.search.answer import Looked
+from quaid.search.fuse import STRATEGIES, fuse
+from quaid.store import chunks, pages, settings, vectors
+from quaid.store import words as index
+from quaid.store.db import Database
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+NOW = "2026-04-25T12:00:00Z"
+BATCH = 500
+DEFAULT = STRATEGIES[0]
+WAYS = ("words", "meaning", *STRATEGIES)
+HEAD = ("way", *(name.replace("fraction", "share") for name in Quality._fields))
+
+Figures = dict[str, float]
+
+
+class Judged(NamedTuple):
+    """A question, and how well each way answers it."""
+
+    ask: Ask
+    by_way: dict[str, Quality]
+
+
+def data_folder() -> str:
+    return os.environ.get("QUAID_BENCH_DATA") or os.path.join(ROOT, "..", "shared", "data")
+
+
+# A memory with a corpus in it
+
+
+@contextmanager
+def memory(corpus: Corpus, embedder: Embedder | None) -> Iterator[Database]:
+    """A new memory that holds the corpus, with vectors."""
+    with tempfile.TemporaryDirectory() as folder, Database.create(f"{folder}/memory.db", NOW) as db:
+        db.write(lambda tx: settings.set(tx, "chunk_strategy", corpus.cut))
+        for at in range(0, len(corpus.pages), BATCH):
+            save(db, corpus.pages[at : at + BATCH], at)
+        if embedder is not None:
+            fill(db, embedder)
+        yield db
+
+
+def fill(db: Database, embedder: Embedder) -> None:
+    """Give every chunk its vector."""
+    db.write(lambda tx: vectors.register(tx, embedder.name, embedder.dimensions, NOW))
+    db.write(lambda tx: vectors.activate(tx, embedder.name))
+    wanted = vectors.missing_chunks(db, embedder.name)
+    for at in range(0, len(wanted), BATCH):
+        batch = vectors.texts(db, embedder.name, wanted[at : at + BATCH])
+        made = embedder.embed_passages([each.text for each in batch])
+        found = [(each.content_hash, vector) for each, vector in zip(batch, made, strict=True)]
+        db.write(lambda tx, found=found: vectors.keep(tx, embedder.name, found, NOW))  # type: ignore[misc]
+
+
+def save(db: Database, batch: Sequence[Page], at: int) -> None:
+    def work(tx: apsw.Connection) -> None:
+        for number, page in enumerate(batch, at):
+            pages.save(tx, page, uuid=f"uuid-{number}", now=NOW, expected_version=0)
+
+    db.write(work)
+
+
+# Asking it
+
+
+def ask_all(corpus: Corpus, db: Database, embedder: Embedder) -> list[Judged]:
+    resident = vectors.Index(db)
+    judged = []
+    for ask in corpus.asks:
+        looked = pipeline.look(db, embedder, ask.text, now=corpus.now, vectors=lambda: resident)
+        found = by_chunk(db, looked) if corpus.by_chunk else by_page(db, looked)
+        judged.append(Judged(ask, {way: judge(order, ask.gains) for way, order in found.items()}))
+    return judged
+
+
+def by_chunk(db: Database, looked: Looked) -> dict[str, list[str]]:
+    """The ten best chunks by each way, as slug#line."""
+    evidence = looked.found.evidence
+    near, worded = evidence.lanes
+    orders = {"words": list(worded), "meaning": list(near)}
+    for strategy in STRATEGIES:
+        orders[strategy] = _best_first(fuse(evidence, strategy).chunks)
+    rows = {
+        row.id: row
+        for row in chunks.load(db, list({each for order in orders.values() for each in order[:10]}))
+    }
+    slugs = {
+        head.id: head.slug for head in index.heads(db, list({row.page_id for row in rows.values()})).values()
+    }
+    return {
+        way: [f"{slugs[rows[each].page_id]}#{rows[each].start_line}" for each in order[:10]]
+        for way, order in orders.items()
+    }
+
+
+def by_page(db: Database, looked: Looked) -> dict[str, list[str]]:
+    """The ten best pages by each way, as slugs; the merged ones as a user sees them, exact names first."""
+    evidence = looked.found.evidence
+    nearest = list(dict.fromkeys(evidence.places[each][0] for each in evidence.lanes[0]))
+    orders = {"words": _best_first(evidence.page_words), "meaning": nearest}
+    for strategy in STRATEGIES[1:]:
+        orders[strategy] = looked._replace(ranking=fuse(evidence, strategy)).pages
+    orders[DEFAULT] = looked.pages
+    heads = index.heads(db, list({each for order in orders.values() for each in order[:10]}))
+    return {way: [heads[each].slug for each in order[:10]] for way, order in orders.items()}
+
+
+def _best_first(scores: Any) -> list[int]:
+    return sorted(scores, key=lambda each: -scores[each])
+
+
+# What is told of it
+
+
+def ways(judged: Sequence[Judged]) -> list[tuple[str, ...]]:
+    names = {DEFAULT: f"{DEFAULT} (default)"}
+    return [row(names.get(way, way), judged, way) for way in WAYS]
+
+
+def row(name: str, judged: Sequence[Judged], way: str = DEFAULT) -> tuple[str, ...]:
+    return (name, *(f"{value:.3f}" for value in quality(judged, way)))
+
+
+def quality(judged: Iterable[Judged], way: str = DEFAULT) -> Quality:
+    return mean([each.by_way[way] for each in judged])
+
+
+def figures(name: str, judged: Sequence[Judged], *measures: str) -> Figures:
+    """What is kept of a corpus: these measures of every way, the default without its name."""
+    found = {}
+    for measure in measures:
+        for way in WAYS:
+            told = f"{name} {measure.replace('fraction', 'share@').replace('ndcg', 'ndcg@')}"
+            key = told if way == DEFAULT else f"{told}, {way}"
+            found[key] = float(getattr(quality(judged, way), measure))
+    return found

@@ -1,0 +1,125 @@
+"""A corpus as people have it: real pages asked for by name and by what they are about, dated facts, and time.
+
+The pages are those of the Kubernetes documentation: odd headings, huge tables, 2,453 files. A title is to find its
+page at rank 1; a description, which no index holds, the page that it was written for. Time is CPU of a whole
+query with a loaded model, over made-up vectors: they cost what real ones do.
+"""
+
+import gc
+import os
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from bench import asking
+from bench.asking import HEAD, NOW, Figures, ask_all, data_folder, memory, quality, ways
+from bench.corpora import Corpus, described, diary, kubernetes, locomo
+from bench.table import show, verdict
+from bench.vectors import Kept, MadeUp
+from quaid.core.page import Page
+from quaid.search import pipeline
+from quaid.store import chunks, vectors
+from quaid.store.db import Database
+
+QUESTIONS = 100
+NAMED = 300
+LONGEST_QUESTION = 12
+"""Words."""
+
+
+def figures(*, quick: bool) -> Figures:
+    found = dated()
+    path = os.path.join(data_folder(), "kubernetes-docs-en.tar.gz")
+    if os.path.exists(path):
+        pages = kubernetes(path)
+        found.update(documentation(pages[::5] if quick else pages))
+    else:
+        print("bench.reality: kubernetes-docs-en.tar.gz is not here; QUAID_BENCH_DATA names its folder")
+    conversations_speed()
+    return found
+
+
+def dated() -> Figures:
+    """Dated facts: the entry of the right month among the first five chunks. And each person's page by name."""
+    corpus = diary()
+    embedder = Kept.open()
+    with memory(corpus, embedder) as db:
+        judged = ask_all(corpus, db, embedder)
+        share = by_name(db, corpus.pages)
+    show(f"Dated facts, {len(judged)} questions, entries of a timeline", ways(judged), HEAD)
+    return {"dated facts share@5": quality(judged).fraction5, "names at rank 1": share}
+
+
+def by_name(db: Database, pages: Sequence[Page]) -> float:
+    """The share of pages that their title finds at rank 1."""
+    first = [pipeline.query(db, None, page.title, now=NOW, limit=1).results for page in pages]
+    return sum(
+        bool(found) and found[0].slug == page.slug for found, page in zip(first, pages, strict=True)
+    ) / len(pages)
+
+
+def documentation(pages: list[Page]) -> Figures:
+    corpus = described(pages)
+    embedder = Kept.open()
+    with memory(corpus, embedder) as db:
+        judged = ask_all(corpus, db, embedder)
+    show(f"Kubernetes, description -> page, {len(judged)} of {len(corpus.pages)} pages", ways(judged), HEAD)
+    found = asking.figures("kubernetes descriptions", judged, "ndcg10")
+    best = max(quality(judged, way).ndcg10 for way in ("words", "meaning"))
+    gain = quality(judged).ndcg10 - best
+    titles = Counter(page.title.casefold() for page in pages)
+    alone = [page for page in pages if titles[page.title.casefold()] == 1]
+    model = MadeUp(embedder)
+    with memory(Corpus("kubernetes", pages, []), model) as db:
+        share = by_name(db, alone[:: max(1, len(alone) // NAMED)])
+        asked = [" ".join(ask.text.split()[:LONGEST_QUESTION]) for ask in corpus.asks]
+        rows = speed_rows(db, model, asked)
+    told = [
+        ("title -> its page at rank 1", f"{share:.3f}", verdict(share, 1.0, at_least=True)),
+        ("nDCG@10 above the better of words and meaning", f"{gain:+.4f}", verdict(gain, 0.02, at_least=True)),
+    ]
+    show(f"Kubernetes, {len(pages):,} pages", [*told, *rows], ("figure", "measured", "target"))
+    return {**found, "kubernetes names at rank 1": share}
+
+
+def conversations_speed() -> None:
+    """The same over the turns of LoCoMo, twice."""
+    path = os.path.join(data_folder(), "locomo10.json")
+    if not os.path.exists(path):
+        return
+    every = [turns for turns, _ in locomo(path)]
+    once = [
+        page._replace(slug=f"{number}/{page.slug}")
+        for number, each in enumerate(every)
+        for page in each.pages
+    ]
+    again = [page._replace(slug=f"again/{page.slug}") for page in once]
+    model = MadeUp(Kept.open())
+    with memory(Corpus("speed", once + again, [], "paragraph"), model) as db:
+        rows = speed_rows(db, model, [ask.text for each in every for ask in each.asks])
+    show("Turns of LoCoMo, twice", rows, ("figure", "measured", "target"))
+
+
+def speed_rows(db: Database, model: MadeUp, asked: Sequence[str]) -> list[tuple[str, str, str]]:
+    """CPU of a whole query: p50 and p95 over a hundred questions, and of the model alone."""
+    asked = asked[:: max(1, len(asked) // QUESTIONS)][:QUESTIONS]
+    resident = vectors.Index(db)
+    gc.collect()
+    gc.freeze()  # what this benchmark keeps in memory is no part of a query
+    times, of_model = [], []
+    for text in [*asked[:5], *asked]:
+        started = time.process_time()
+        model.embed_query(text)
+        between = time.process_time()
+        pipeline.query(db, model, text, now=NOW, vectors=lambda: resident)
+        times.append((time.process_time() - between) * 1000)
+        of_model.append((between - started) * 1000)
+    gc.unfreeze()
+    times, of_model = sorted(times[5:]), sorted(of_model[5:])
+    middle, high = (times[len(times) * share // 100] for share in (50, 95))
+    what = f"whole query, {chunks.count(db):,} chunks, model loaded, CPU"
+    return [
+        (f"{what}: p50", f"{middle:.1f} ms", ""),
+        (f"{what}: p95", f"{high:.1f} ms", verdict(high, 40)),
+        ("  of which the model: p50", f"{of_model[len(of_model) // 2]:.1f} ms", ""),
+    ]

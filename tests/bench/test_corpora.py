@@ -1,0 +1,152 @@
+"""The readers of other people's formats, on small files, and the way from a file to a figure."""
+
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench import corpora, retrieval
+from bench.asking import WAYS, ask_all, memory
+from bench.vectors import Kept
+
+
+class Letters:
+    """A model that knows only which words there are."""
+
+    name, dimensions, max_tokens, query_prefix, passage_prefix = "letters", 64, 512, "", ""
+
+    def ready(self) -> None:
+        return None
+
+    def health(self) -> None:
+        return None
+
+    def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> bytes:
+        total = np.full(self.dimensions, 0.01)
+        for word in text.lower().split():
+            seed = list(hashlib.sha256(word.strip("?.,:").encode()).digest()[:8])
+            total += np.random.default_rng(seed).normal(size=self.dimensions)
+        return bytes((total / np.linalg.norm(total)).astype("<f4").tobytes())
+
+
+@pytest.fixture
+def beir(tmp_path: Path) -> str:
+    folder = tmp_path / "tiny"
+    (folder / "qrels").mkdir(parents=True)
+    texts = {"d1": "Herons fish in shallow water.", "d2": "Zinc grows dendrites.", "d3": "Rain fell all day."}
+    lines = [
+        {"_id": each, "title": "T" if each == "d1" else "", "text": text} for each, text in texts.items()
+    ]
+    (folder / "corpus.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n\n", encoding="utf-8")
+    asked = {"q1": "where do herons fish?", "q2": "zinc dendrites", "q3": "nobody judged this"}
+    (folder / "queries.jsonl").write_text(
+        "\n".join(json.dumps({"_id": each, "text": text}) for each, text in asked.items()), encoding="utf-8"
+    )
+    (folder / "qrels" / "test.tsv").write_text(
+        "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td3\t0\nq2\td2\t1\nq2\tgone\t1\nq3\td1\t0\n",
+        encoding="utf-8",
+    )
+    return str(folder)
+
+
+@pytest.fixture
+def long_mem_eval(tmp_path: Path) -> str:
+    path = tmp_path / "longmemeval_s.json"
+    record = {
+        "question_id": "x",
+        "question_type": "single-session-user",
+        "question": "Which bird did I see?",
+        "question_date": "2023/05/30 (Tue) 23:40",
+        "haystack_session_ids": ["s1", "s2"],
+        "haystack_dates": ["2023/05/20 (Sat) 02:21", "2023/05/21 (Sun) 10:00"],
+        "haystack_sessions": [
+            [
+                {"role": "user", "content": "I saw a bird, a heron."},
+                {"role": "assistant", "content": "Nice."},
+            ],
+            [{"role": "user", "content": "My car needs oil."}],
+        ],
+        "answer_session_ids": ["s1"],
+    }
+    unanswered = {**record, "question_id": "y", "answer_session_ids": []}
+    path.write_text(json.dumps([record, unanswered]), encoding="utf-8")
+    return str(path)
+
+
+def test_a_folder_in_beirs_format_is_read(beir: str) -> None:
+    corpus = corpora.beir(beir)
+    assert [page.slug for page in corpus.pages] == ["documents/0", "documents/1", "documents/2"]
+    assert [page.truth for page in corpus.pages][1] == "Zinc grows dendrites."
+    assert corpus.asks == [
+        corpora.Ask("where do herons fish?", {"documents/0": 2.0, "documents/2": 0.0}),
+        corpora.Ask("zinc dendrites", {"documents/1": 1.0}),
+    ]
+
+
+def test_a_long_mem_eval_file_is_read(long_mem_eval: str) -> None:
+    (corpus,) = corpora.long_mem_eval(long_mem_eval)
+    assert [page.frontmatter["date"] for page in corpus.pages] == ["2023-05-20", "2023-05-21"]
+    assert corpus.pages[0].truth == "user: I saw a bird, a heron.\n\nassistant: Nice."
+    assert corpus.now == "2023-05-30"
+    assert corpus.asks == [corpora.Ask("Which bird did I see?", {"sessions/0": 1.0}, "single-session-user")]
+
+
+def test_given_data_is_asked_by_every_way(
+    beir: str,
+    long_mem_eval: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(Kept, "open", lambda: Kept(Letters(), str(tmp_path / "kept.db")))
+    found = retrieval.given(beir, quick=False) | retrieval.given(long_mem_eval, quick=True)
+    assert found["tiny ndcg@10"] == found["longmemeval_s.json ndcg@10"] == 1.0
+    assert len(found) == 2 * len(WAYS)
+    told = capsys.readouterr().out
+    for way in WAYS:
+        assert f"| {way}" in told
+    assert "default above the better of words and meaning" in told
+
+
+def test_dated_facts_and_locomo_are_read_as_pages(tmp_path: Path) -> None:
+    talk = {
+        "session_1": [
+            {"speaker": "A", "dia_id": "D1:1", "text": "Hi."},
+            {"speaker": "B", "dia_id": "D1:2", "text": "Ho."},
+        ],
+        "session_1_date_time": "1:56 pm on 8 May, 2023",
+    }
+    questions = [{"question": "Who?", "evidence": ["D1:2"], "category": 4}, {"question": "?", "category": 5}]
+    path = tmp_path / "locomo10.json"
+    path.write_text(json.dumps([{"conversation": talk, "qa": questions}]), encoding="utf-8")
+    ((turns, sessions),) = corpora.locomo(str(path))
+    assert turns.asks == [corpora.Ask("Who?", {"sessions/1#3": 1.0}, "4")]
+    assert sessions.asks == [corpora.Ask("Who?", {"sessions/1": 1.0}, "4")]
+    assert (turns.pages[0].title, turns.now) == ("Session 1, 8 May 2023", "2023-05-08")
+    few = corpora.diary(people=2, entries=6)
+    with memory(few, Letters()) as db:
+        assert len(ask_all(few, db, Letters())) == len(few.asks) > 0
+
+
+def test_an_archive_of_pages_is_read_and_asked_by_its_descriptions(tmp_path: Path) -> None:
+    path = tmp_path / "docs.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in {
+            "en/Pods.md": "---\ntitle: Pods\ndescription: What runs your containers together.\n---\n# Pods\n\nText.",
+            "en/plain.md": "# Plain\n",
+            "en/picture.png": "no text",
+        }.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(text.encode())
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    pages = corpora.kubernetes(str(path))
+    assert [(page.slug, page.title) for page in pages] == [("en/pods", "Pods"), ("en/plain", "Plain")]
+    corpus = corpora.described(pages)
+    assert corpus.asks == [corpora.Ask("What runs your containers together.", {"en/pods": 1.0})]

@@ -1,0 +1,157 @@
+"""Vectors of known chunks: from the file at first, from memory later, and always those that are there."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from quaid.core.page import build
+from quaid.store import chunks, codes, filling, page_vectors, pages, vectors
+from quaid.store.db import Database
+from quaid.store.nearest import Index
+from quaid.store.vectors import Model
+from quaid.store.words import Filters
+
+NOW = "2026-04-25T12:00:00Z"
+MODEL = "small"
+DIMENSIONS = 8
+
+
+def save(db: Database, number: int, *, slug: str = "", **front: object) -> int:
+    page = build(
+        slug or f"p{number}", {"title": "t", **front}, f"## A\n\n{number} a\n\n## B\n\n{number} b", ""
+    )
+    return db.write(lambda tx: pages.save(tx, page, uuid=page.slug, now=NOW, expected_version=None)).id
+
+
+def embed(db: Database) -> None:
+    """Give every content some direction of its own."""
+    db.write(lambda tx: vectors.register(tx, MODEL, DIMENSIONS, NOW))
+    found = [
+        (
+            each.content_hash,
+            np.random.default_rng(list(each.content_hash)).normal(size=DIMENSIONS).astype("<f4"),
+        )
+        for each in vectors.missing(db, MODEL, 10_000)
+    ]
+    db.write(lambda tx: vectors.keep(tx, MODEL, [(hash_, made.tobytes()) for hash_, made in found], NOW))
+
+
+@pytest.fixture
+def query() -> "np.ndarray":
+    made = np.random.default_rng(1).normal(size=DIMENSIONS).astype(np.float32)
+    return np.asarray(made / np.linalg.norm(made))
+
+
+def warm(db: Database, query: "np.ndarray") -> Index:
+    index = Index(db)
+    for _ in range(2):
+        index.nearest(MODEL, query, 3)
+    return index
+
+
+def both(db: Database, query: "np.ndarray") -> tuple[Index, Index]:
+    """One that reads the file, and one that has everything in memory."""
+    return Index(db), warm(db, query)
+
+
+def test_memory_and_file_say_the_same(db: Database, query: "np.ndarray") -> None:
+    for number in range(20):
+        save(db, number)
+    embed(db)
+    save(db, 99)  # no vector yet
+    ids = [row[0] for row in db.rows("SELECT id FROM chunks ORDER BY id DESC")]
+    cold, resident = both(db, query)
+    assert list(cold.cosines(MODEL, query, ids)) == list(resident.cosines(MODEL, query, ids)) == ids[2:]
+    assert resident.cosines(MODEL, query, ids) == pytest.approx(cold.cosines(MODEL, query, ids), abs=1e-6)
+    assert resident.cosines(MODEL, query, [-1, 0, 10**9]) == resident.cosines(MODEL, query, []) == {}
+    page_ids = [row[0] for row in db.rows("SELECT id FROM pages")]
+    of_pages = [page_vectors.cosines(db, each, MODEL, query, page_ids) for each in (cold, resident)]
+    assert of_pages[0] == pytest.approx(of_pages[1], abs=1e-6)
+    assert of_pages[0].keys() == set(page_ids[:-1])
+
+
+def quarantine(db: Database, slug: str) -> None:
+    db.write(lambda tx: tx.execute("UPDATE pages SET quarantined_at = 'now' WHERE slug = ?", (slug,)))
+
+
+def delete(db: Database, slug: str) -> None:
+    db.write(lambda tx: tx.execute("DELETE FROM pages WHERE slug = ?", (slug,)))
+
+
+@pytest.mark.parametrize("remove", [quarantine, delete])
+def test_a_page_that_goes_takes_its_chunks_out_of_a_warm_index(
+    db: Database, query: "np.ndarray", remove: Callable[[Database, str], None]
+) -> None:
+    ids = [save(db, number) for number in range(5)]
+    embed(db)
+    index = warm(db, query)
+    gone = set(chunks.of_pages(db, [ids[2]], 10))
+    with Database.open(db.path, NOW) as other:
+        remove(other, "p2")
+    assert len(gone) == 2
+    assert not gone & {chunk for chunk, _ in index.nearest(MODEL, query, 100)}
+    assert ids[2] not in page_vectors.cosines(db, index, MODEL, query, ids)
+
+
+def test_what_is_written_later_has_its_vector_in_a_warm_index(db: Database, query: "np.ndarray") -> None:
+    for number in range(5):
+        save(db, number)
+    embed(db)
+    index = warm(db, query)
+    new, copy = save(db, 50), save(db, 3, slug="copy")  # the copy's contents have vectors already
+    embed(db)
+    for page_id in (new, copy):
+        found = page_vectors.cosines(db, index, MODEL, query, [page_id])
+        assert found == pytest.approx(page_vectors.cosines(db, Index(db), MODEL, query, [page_id]), abs=1e-6)
+        assert found
+
+
+def test_how_much_is_made_is_looked_up_again_after_a_write(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(db, 1)
+    embed(db)
+    index, model = Index(db), vectors.models(db)[0]
+    looks: list[Model] = []
+    made = filling.made
+
+    def look(db: Database, model: Model) -> tuple[int, int]:
+        looks.append(model)
+        return made(db, model)
+
+    monkeypatch.setattr(filling, "made", look)
+    assert [index.made(model), index.made(model)] == [(2, 2), (2, 2)]
+    assert len(looks) == 1
+    save(db, 2)
+    assert index.made(model) == (2, 4)
+    with Database.open(db.path, NOW) as other:
+        embed(other)
+    assert index.made(model) == (4, 4)
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (Filters(since="2024-03-01"), {"daily/2024-03-07", "b"}),
+        (Filters(until="2024-03-31"), {"daily/2024-03-07", "a"}),
+        (Filters(since="2024-03-01", until="2024-03-31", wing="w"), {"daily/2024-03-07"}),
+    ],
+)
+def test_days_of_pages_filter_vectors(
+    db: Database, query: "np.ndarray", filters: Filters, expected: set[str]
+) -> None:
+    save(db, 1, slug="a", date="2020-01-01", wing="w")
+    save(db, 2, slug="daily/2024-03-07", wing="w")
+    save(db, 3, slug="b", wing="w")  # of the day on which it was saved
+    embed(db)
+    for index in both(db, query):
+        places = chunks.places(db, [chunk for chunk, _ in index.nearest(MODEL, query, 10, filters)])
+        slugs: dict[int, str] = dict(db.rows("SELECT id, slug FROM pages"))
+        assert {slugs[place.page] for place in places.values()} == expected
+
+
+def test_the_highest_come_in_order_and_of_equals_the_first() -> None:
+    scores = np.array([0.1, 0.9, 0.5, 0.9, 0.2], np.float32)
+    assert codes.highest(scores, 3).tolist() == [1, 3, 2]
+    assert codes.highest(scores, 9).tolist() == [1, 3, 2, 4, 0]
