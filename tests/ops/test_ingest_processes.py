@@ -30,7 +30,7 @@ CALL = """
     def die():
         global looks
         looks += brain.db.connection.in_transaction
-        if looks == last:
+        if last and looks == last:
             os.kill(os.getpid(), signal.SIGKILL)
         return False
     brain.db.connection.set_progress_handler(die, 500)

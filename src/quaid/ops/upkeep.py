@@ -163,7 +163,7 @@ def config_set(
 @op("owner", command="config list", aliases={"config": {}}, examples=("quaid config list",))
 def config_list(brain: Brain) -> SettingsRecord:
     """List all settings."""
-    values = {**DEFAULTS, **dict(settings.all(brain.db))}
+    values = {**dict.fromkeys(SETTINGS, ""), **DEFAULTS, **dict(settings.all(brain.db))}
     return SettingsRecord(tuple(Setting(key, values[key]) for key in sorted(values)))
 
 

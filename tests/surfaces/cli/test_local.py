@@ -8,12 +8,16 @@ from quaid.surfaces.cli.local import COMMANDS
 
 
 def test_the_commands_that_are_no_operations_are_these() -> None:
-    assert list(COMMANDS) == ["init", "serve", "call", "pipe", "version", "--tools-json"]
+    assert list(COMMANDS) == ["init", "serve", "watch", "call", "pipe", "version", "--tools-json"]
 
 
 def test_the_overview_names_every_command() -> None:
     shown = manual.overview()
-    assert [name for name in [*COMMANDS, *index.COMMANDS] if f"  {name} " not in shown] == []
+    for name in [*COMMANDS, *index.COMMANDS]:
+        family, _, member = name.partition(" ")
+        assert f"\n  {family} " in shown
+        assert member.partition(" ")[0] in shown.partition(f"\n  {family} ")[2].partition("\n\n")[0]
+    assert max(map(len, shown.splitlines())) <= manual.WIDTH
 
 
 @pytest.mark.parametrize("name", manual.page_names())

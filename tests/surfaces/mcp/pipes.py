@@ -36,9 +36,11 @@ def command(db: str, *more: str) -> list[str]:
 HASTY = """
 import sys
 from quaid.surfaces.cli import main
-from quaid.surfaces.mcp import idle
-idle.AFTER_START = idle.AFTER_CALL = 0.3
+from quaid.surfaces.mcp import folders, idle
+idle.AFTER_START = idle.AFTER_CALL = folders.AFTER_START = folders.BETWEEN_LOOKS = 0.3
 idle.OTHERWISE = 0.5
+folders.MODULE = "tests.surfaces.mcp.hasty_watcher"
+folders.RHYTHM = folders.RHYTHM._replace(stale=2.0)
 sys.exit(main())
 """
 

@@ -54,6 +54,7 @@ def test_every_core_tool_can_be_listed_and_called(db: str, mode: str) -> None:
         assert listed == {name for name in index.TOOLS if gate.tool(name).core}
         called = {"memory_get", "memory_put", "memory_list", "memory_tag", "memory_timeline"}
         called |= {"memory_timeline_add", "memory_search", "memory_query", "memory_stats"}
+        called |= {"memory_link", "memory_links", "memory_facts", "memory_ingest"}
         assert called == listed
 
         alice = await record(client, "memory_get", slug="people/alice")
@@ -85,8 +86,28 @@ def test_every_core_tool_can_be_listed_and_called(db: str, mode: str) -> None:
         answer = await record(client, "memory_query", question="who bought a boat?")
         assert answer["results"][0]["slug"] == "people/alice"
         assert (await record(client, "memory_stats"))["pages"] == 2
+        await link_and_ingest(client, version=added["version"])
 
     visit(db, mode, use)
+
+
+async def link_and_ingest(client: Client, version: int) -> None:
+    ends = {"from": "people/alice", "to": "companies/river"}
+    linked = await record(client, "memory_link", **ends, relationship="founded", page_version=version)
+    assert linked["link"]["relationship"] == "founded"
+    links = await record(client, "memory_links", slug="people/alice")
+    assert "founded" in {each["relationship"] for each in links["links"]}
+    page = {
+        "slug": "people/alice",
+        "expected_version": linked["version"],
+        "assertions": [{"predicate": "lives_in", "object": "Oslo", "valid_from": "2026-05-01"}],
+    }
+    taken = await record(
+        client, "memory_ingest", content="A call.", source_type="meeting", source_ref="call/1", pages=[page]
+    )
+    assert taken["written"] is True
+    facts = await record(client, "memory_facts", subject="people/alice")
+    assert {"lives_in", "founded"} <= {each["predicate"] for each in facts["facts"]}
 
 
 @pytest.mark.parametrize("mode", MODES)

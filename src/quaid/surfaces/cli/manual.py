@@ -11,6 +11,7 @@ COLUMN = 17  # where the overview's second column begins
 TITLES = {
     "pages": "Pages",
     "marks": "On a page",
+    "history": "On a page",
     "search": "Finding",
     "query": "Finding",
     "links": "Links and graph",
@@ -23,6 +24,11 @@ TITLES = {
     "briefing": "Finding",
     "models": "Models",
     "vaults": "Folders of files",
+    "collections": "Folders of files",
+    "restoring": "Folders of files",
+    "ignoring": "Folders of files",
+    "quarantine": "Folders of files",
+    "status": "Looking after it",
     "upkeep": "Looking after it",
     "skills": "Skills for agents",
 }
@@ -43,19 +49,38 @@ Options for every command
 
 
 def overview() -> str:
-    """The first page: every command with a line."""
+    """The first page: every command or family of commands with one line."""
     from quaid.surfaces.cli.local import COMMANDS
 
     first = [(name, each.summary) for name, each in COMMANDS.items()]
-    parts = [HEAD, "Start here\n", *_rows(first, COLUMN), "\n"]
+    parts = [HEAD, "Start here\n", *_lines(first), "\n"]
     for title in dict.fromkeys(TITLES[room] for room in ROOMS):
-        rows = [
-            (name, text)
-            for name, (key, text) in index.COMMANDS.items()
-            if TITLES[key.partition(".")[0]] == title
-        ]
-        parts += [title, "\n", *_rows(rows, COLUMN), "\n"]
+        rows: dict[str, str] = {}
+        for name, (key, text) in index.COMMANDS.items():
+            if TITLES[key.partition(".")[0]] == title:
+                family = name.partition(" ")[0]
+                rows.setdefault(family, text)
+        parts += [title, "\n", *_lines(list(rows.items())), "\n"]
     return "".join([*parts, OPTIONS])
+
+
+def _family(name: str) -> str:
+    """What a family of commands can do, in the words that follow its name."""
+    members = [each.split(" ")[1] for each in index.COMMANDS if each.startswith(name + " ")]
+    return ", ".join(dict.fromkeys(members))
+
+
+def _lines(rows: Sequence[tuple[str, str]]) -> list[str]:
+    width = WIDTH - COLUMN - 2
+    return _rows([(name, _family(name) or _brief(text, width)) for name, text in rows], COLUMN)
+
+
+def _brief(text: str, width: int) -> str:
+    """As much of a text as one line holds, cut where a sentence or a part of it ends."""
+    for end in (". ", ": ", "; ", ", "):
+        if len(text) > width:
+            text = text.partition(end)[0]
+    return text.rstrip(".")
 
 
 def page(name: str) -> str:
@@ -109,7 +134,8 @@ def _flag(param: Param) -> str:
     if param.choices:
         return f"{param.flag} {'|'.join(param.choices)}"
     names = {"integer": "N", "number": "X", "object": "JSON"}
-    return f"{param.flag} {names.get(param.kind, 'PATH' if param.arg.path else 'TEXT')}"
+    kind = param.items if param.kind == "array" else param.kind
+    return f"{param.flag} {names.get(kind, 'PATH' if param.arg.path else 'TEXT')}"
 
 
 def _default(param: Param) -> str:
