@@ -318,14 +318,12 @@ def test_links_that_are_not_those_of_the_text_are_found(full: Database) -> None:
 
 
 def test_a_link_that_leads_elsewhere_than_its_text_says_is_found(full: Database) -> None:
-    for slug, text in (("x/linking", "To [[x/target]]."), ("x/target", ""), ("x/other", "")):
-        page = build(slug, {}, text, "")
-        full.write(
-            lambda tx, page=page: pages.save(tx, page, uuid=page.slug, now="2026-01-01", expected_version=0)
-        )  # type: ignore[misc]
-    full.write(
-        lambda tx: tx.execute("UPDATE links SET to_page_id = (SELECT id FROM pages WHERE slug = 'x/other')")
-    )
-    assert [problem for _, problem in found(full, "links")] == [
-        "it does not lead to the page that its text names"
-    ]
+    def work(tx: apsw.Connection) -> None:
+        for slug, text in (("x/linking", "To [[x/target]]."), ("x/target", ""), ("x/other", "")):
+            page = build(slug, {}, text, "")
+            pages.save(tx, page, uuid=slug, now=NOW, expected_version=0)
+        tx.execute("UPDATE links SET to_page_id = (SELECT id FROM pages WHERE slug = 'x/other')")
+
+    full.write(work)
+    problems = [problem for _, problem in found(full, "links")]
+    assert problems == ["it does not lead to the page that its text names"]

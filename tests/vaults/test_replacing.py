@@ -38,7 +38,7 @@ def test_a_file_is_replaced_and_keeps_its_mode(folder: Path, exchange: replacing
 
 @pytest.mark.parametrize("exchange", [None, lambda *_: False])
 def test_text_that_nobody_read_is_not_overwritten(folder: Path, exchange: replacing.Exchange | None) -> None:
-    with Folder(str(folder)) as root, pytest.raises(FileChanged, match="a.md was changed outside"):
+    with Folder(str(folder)) as root, pytest.raises(FileChanged, match=r"a\.md was changed outside"):
         replacing.replace(root, "a.md", b"new", digest("older"), "t", exchange)
     assert ((folder / "a.md").read_text(), left(folder)) == ("old", ["a.md"])
 

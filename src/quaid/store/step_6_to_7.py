@@ -27,7 +27,7 @@ DELETE FROM knowledge_gaps WHERE resolved_at IS NULL AND id NOT IN (
 
 def step_6_to_7(tx: apsw.Connection, now: str) -> None:
     """Replace three tables, add what is new. Links out of texts are derived: they are made again afterwards."""
-    tx.create_scalar_function("fold", fold, 1, deterministic=True)
+    tx.create_scalar_function("fold", lambda *given: fold(str(given[0])), 1, deterministic=True)
     tx.pragma("legacy_alter_table", True)  # other tables go on pointing to the name, which the new table gets
     try:
         tx.execute("DELETE FROM links WHERE source_kind = 'wiki_link'")
@@ -62,7 +62,9 @@ def _shapes() -> dict[str, str]:
 def _replace(tx: apsw.Connection, table: str, sql: str) -> None:
     """The same rows in a table of the new shape, and the next id as it would have been."""
     columns = ", ".join(_columns(tx, table))
-    (last,) = tx.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = ?", (table,)).fetchone() or (None,)
+    (last,) = tx.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = ?", (table,)).fetchone() or (
+        None,
+    )
     tx.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
     tx.execute(sql)
     added, values = (", subject_key", ", fold(subject)") if table == "assertions" else ("", "")
