@@ -73,3 +73,10 @@ def test_any_parts_make_a_page_whose_own_fields_are_sound(
     assert made.wing
     assert (made.truth, made.timeline, made.frontmatter) == (truth, timeline, frontmatter)
     json.dumps(made.entries)
+
+
+def test_tags_of_front_matter_come_first_then_those_of_the_text() -> None:
+    made = page.build(
+        "x", {"tags": ["b"]}, "Text #a.\n\n```\n#no\n```\n<!-- #no -->", "- 2026-01-01 — Said #c and #b"
+    )
+    assert made.tags == ("b", "a", "c")

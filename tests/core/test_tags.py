@@ -63,3 +63,35 @@ def test_tags_are_read_from_lists_and_from_text(value: Any, expected: tuple[str,
 def test_whatever_the_front_matter_holds_only_good_tags_come_out(value: Any) -> None:
     for tag in tags.from_frontmatter(value):
         assert tags.check(tag) == tag
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("#idea", ("idea",)),
+        ("An #Idea, and #another.", ("idea", "another")),
+        ("#area/sub/ #a_b-c #näme #日本 #🚀", ("area/sub", "a_b-c", "näme", "日本", "🚀")),
+        ("twice #one #ONE", ("one",)),
+        ("(#aside) - [ ] task #todo", ("aside", "todo")),
+        ("  - deep\n    - deeper #kept", ("kept",)),
+        ("# Heading #no\n### Another #no\nText #yes", ("yes",)),
+        ("`#no` and ``#no `#no`` then #yes", ("yes",)),
+        ("    #include <stdio.h>\n\t#define X", ()),
+        ("[here](#no) url(#no) [1]: #no https://x.org/#no [[Note#no]] [[#no]] <a href='#no'>", ()),
+        ("C# F# &#39; x#y #1 #2024 #12-13 #- #", ()),
+        ("#fff #FFFFFF #a1b2c3 #12ab #abc", ()),
+        ("#face #cafe #decade", ("face", "cafe", "decade")),
+        ("#" + "x" * 101, ()),
+    ],
+)
+def test_tags_of_running_text(text: str, found: tuple[str, ...]) -> None:
+    assert tags.in_text(text) == found
+
+
+@given(st.text(alphabet="#a1 `\n\t([]-/é."))
+def test_a_tag_of_a_text_is_spelled_as_any_other(text: str) -> None:
+    assert all(tags.check(tag) == tag for tag in tags.in_text(text))
+
+
+def test_a_text_cannot_give_a_page_any_number_of_tags() -> None:
+    assert len(tags.in_text(" ".join(f"#t{number}" for number in range(2_000)))) == tags.MOST_IN_TEXT

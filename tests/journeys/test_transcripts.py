@@ -41,6 +41,9 @@ CHANGING = re.compile(
 )
 
 
+TAKEN_IN = "was changed outside since it was last read"
+
+
 class Step(NamedTuple):
     command: str
     expected: list[str]
@@ -198,7 +201,8 @@ def perform(stage: Stage, text: str) -> Played:
             played.different.append("\n".join(compared))
         if manner := complaint(outcome):
             played.wrong.append(f"$ {step.command}\n{manner}:\n{outcome.out}{outcome.err}")
-        if outcome.status >= 2 and stage.rows() != before:
+        # A refused edit takes in the file that somebody changed outside: that is the one thing it may do.
+        if outcome.status >= 2 and TAKEN_IN not in outcome.err and stage.rows() != before:
             played.wrong.append(f"$ {step.command}\nfailed, and changed the memory")
         if outcome.status >= 2 and (found := stage.violations()):
             played.wrong.append(f"$ {step.command}\nleft the memory unsound: {found}")

@@ -83,6 +83,14 @@ def test_attaching_indexes_and_changes_no_byte(brain: Brain, notes: Path) -> Non
     assert run(brain, "links", slug="people/alice")["links"][0]["to_slug"] == "people/bob"
 
 
+def test_ids_go_into_the_files_only_on_request(brain: Brain, notes: Path) -> None:
+    run(brain, "collection add", name="notes", path=str(notes), write_ids=True)
+    uuid = run(brain, "get", slug="people/bob")["uuid"]
+    assert f"quaid_id: {uuid}" in (notes / "people/Bob.md").read_text()
+    with pytest.raises(InvalidArgument, match="--read-only"):
+        run(brain, "collection add", name="x", path=str(notes), write_ids=True, read_only=True)
+
+
 def test_a_second_sync_reads_nothing_and_does_nothing(attached: Brain, notes: Path) -> None:
     os.chmod(notes / "people/alice.md", 0o644)
     again = run(attached, "collection sync", name="notes")["syncs"][0]

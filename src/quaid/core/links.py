@@ -70,7 +70,7 @@ def _in_text(page: "Page", text: str, part: str) -> list[Reference]:
     links = _wiki_links(text) if "[[" in text else []
     if "](" in text and any(ending in text for ending in _ENDINGS):
         links = sorted([*links, *_path_links(page.slug, text)])
-    code = _code(text) if links and ("`" in text or "~~~" in text) else []
+    code = code_spans(text) if links and ("`" in text or "~~~" in text) else []
     found = []
     contexts: dict[tuple[int, int], str] = {}  # several links often stand in one line
     line = 1
@@ -134,7 +134,7 @@ def _path(page_slug: str, path: str) -> str:
     return "/" + slug.from_path("/".join(steps)) if steps else ""
 
 
-def _code(text: str) -> list[tuple[int, int]]:
+def code_spans(text: str) -> list[tuple[int, int]]:
     """Where code stands, in which brackets are no links, in order."""
     spans = [(block.start, block.end) for block in fences.find(text)]
     open_runs: dict[int, int] = {}  # where a run of so many backticks began, within this paragraph

@@ -44,6 +44,16 @@ def build(
         frontmatter=frontmatter,
         wing=palace.wing(slug, kind, frontmatter),
         room=palace.room(slug, frontmatter, text),
-        tags=tags.from_frontmatter(frontmatter.get("tags", frontmatter.get("tag"))),
+        tags=_tags(frontmatter, text, timeline),
         entries=parse_timeline(timeline),
     )
+
+
+def _tags(frontmatter: dict[str, Any], text: str, timeline: str) -> tuple[str, ...]:
+    named = tags.of_frontmatter(frontmatter)
+    if "#" not in text and "#" not in timeline:
+        return named
+    from quaid.core import prose
+
+    below = tags.in_text(prose.without_code(timeline)) if "#" in timeline else ()
+    return tuple(dict.fromkeys((*named, *tags.in_text(text), *below)))

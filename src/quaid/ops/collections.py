@@ -82,10 +82,25 @@ def collection_add(
     path: Annotated[str, Arg("The folder.", positional=True, path=True)],
     read_only: Annotated[bool, Arg("Never write into the folder.")] = False,
     writable: Annotated[bool, Arg("Changes made here go into its files, which is the default.")] = False,
+    write_ids: Annotated[bool, Arg("Write each page's id into the front matter of its file.")] = False,
 ) -> CollectionAddRecord:
     """Attach a folder of markdown: its files become pages, and stay as they are, byte for byte."""
     if read_only and writable:
         raise InvalidArgument(name="writable", problem="is the opposite of --read-only; choose one")
+    if read_only and write_ids:
+        raise InvalidArgument(name="write_ids", problem="writes into the files; leave out --read-only")
+    added = attach(brain, name, path, writable=not read_only)
+    if write_ids:
+        from quaid.ops.restoring import write_ids as write
+
+        write(brain, store.require(brain.db, name))
+    return added
+
+
+def attach(
+    brain: Brain, name: str, path: str, *, kind: str = "markdown", writable: bool = True
+) -> CollectionAddRecord:
+    """Make a folder a collection of this kind, and take its files in."""
     root = os.path.realpath(brain.settings.path(path))
     _check_new(brain, name, root)
     now = brain.now()
@@ -93,9 +108,10 @@ def collection_add(
 
     def work(tx: Any) -> None:
         if known is None:
-            store.add(tx, name, "markdown", root, not read_only, now)
+            store.add(tx, name, kind, root, writable, now)
         else:
-            store.set_place(tx, known.id, root, not read_only, now)
+            store.set_place(tx, known.id, root, writable, now)
+            store.set_kind(tx, known.id, kind, now)
             store.set_state(tx, known.id, "active", now)
 
     if not os.path.isdir(root):

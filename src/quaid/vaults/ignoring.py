@@ -4,6 +4,7 @@ Knows the syntax through pathspec. What every walk leaves out (hidden folders, n
 business.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from quaid.vaults.scan import Ignored
@@ -14,6 +15,10 @@ TEMPLATES = "_templates/"
 
 LARGEST = 64 * 1024
 MOST_PATTERNS = 1_000
+
+
+Change = Callable[[str], str]
+"""The text of an ignore file to another one."""
 
 
 class Rules(NamedTuple):
@@ -40,6 +45,44 @@ def problem_of(patterns: str) -> str | None:
         except ValueError:
             return f"line {number} is no pattern: {line[:40]}"
     return None
+
+
+def problem_of_pattern(pattern: str) -> str | None:
+    """Why this one cannot be added, or None."""
+    if not pattern or len(pattern.splitlines()) != 1:
+        return "is not one line of text"
+    if pattern.startswith("#"):
+        return "is a comment; write \\# for a name that begins so"
+    if problem_of(pattern):
+        return "is no pattern"
+    from pathspec import GitIgnoreSpec
+
+    return None if GitIgnoreSpec.from_lines([pattern]).patterns[0].include is not None else "fits no file"
+
+
+def lines(patterns: str) -> list[str]:
+    """The patterns of a file, without comments and blank lines."""
+    found = (line.strip() for line in patterns.removeprefix("\ufeff").splitlines())
+    return [line for line in found if line and not line.startswith("#")]
+
+
+def with_pattern(text: str, pattern: str) -> str:
+    """An ignore file with one more line, the same file if it has it."""
+    if pattern in lines(text):
+        return text
+    end = "\r\n" if "\r\n" in text else "\n"
+    joint = "" if not text or text.endswith("\n") else end
+    return f"{text}{joint}{pattern}{end}"
+
+
+def without_pattern(text: str, pattern: str | None) -> str:
+    """An ignore file without a pattern, or without any; comments and blank lines stay."""
+    kept = [
+        line
+        for line in text.splitlines(keepends=True)
+        if not (found := lines(line)) or (pattern is not None and found != [pattern])
+    ]
+    return "".join(kept)
 
 
 def matcher(patterns: str) -> Ignored:

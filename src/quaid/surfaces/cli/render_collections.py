@@ -6,7 +6,7 @@ from typing import Any
 from quaid.surfaces.cli.text import count, table
 
 MOST_NOTES = 20
-CONFIRMABLE = ("missing at once", "is empty", "another one")
+CONFIRMABLE = ("missing at once", "is empty", "another one", "would hide", "is a link")
 """Words of the reasons that a person can overrule; an unreadable folder is none."""
 
 
@@ -76,6 +76,7 @@ def _sync(sync: Any) -> list[str]:
             ("changed", sync.changed),
             ("moved", sync.moved),
             ("gone", sync.removed),
+            ("ignored from now on", sync.hidden),
             ("unchanged", sync.unchanged),
         )
         if number
@@ -88,6 +89,10 @@ def _sync(sync: Any) -> list[str]:
         lines.append(
             "  left out: " + ", ".join(f"{reason} {number:,}" for reason, number in sorted(left.items()))
         )
+    if sync.discarded:
+        lines.append(
+            f"  {count(sync.discarded, 'page')} left the quarantine for good, 30 days after the file was gone"
+        )
     lines += [f"  {note.path}: {note.note}" for note in sync.notes[:MOST_NOTES]]
     if len(sync.notes) > MOST_NOTES:
         lines.append(f"  and {len(sync.notes) - MOST_NOTES:,} more notes; --json has them all")
@@ -96,7 +101,8 @@ def _sync(sync: Any) -> list[str]:
         lines.append(f"  Nothing was removed: {sync.halted}.{pages}")
         if sync.waiting and any(word in sync.halted for word in CONFIRMABLE):
             lines.append(
-                f"  If the files are gone for good: quaid collection sync {sync.collection} --confirm-deletes"
+                f"  If {'that is meant' if 'would hide' in sync.halted else 'the files are gone for good'}:"
+                f" quaid collection sync {sync.collection} --confirm-deletes"
             )
     return lines
 

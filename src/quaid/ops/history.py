@@ -1,0 +1,235 @@
+"""What a page said before: its versions, one of them brought back, and what differs."""
+
+from typing import Annotated, Literal, NamedTuple
+
+from quaid.brain import Brain
+from quaid.core import dates, page
+from quaid.core.page import Page
+from quaid.errors import InvalidArgument, NotFound
+from quaid.formats import markdown
+from quaid.ops import editing
+from quaid.ops.editing import PageVersion, Slug
+from quaid.ops.register import Arg, op
+from quaid.store import collections
+from quaid.store import history as store
+from quaid.store.history import Version
+from quaid.store.pages import Stored
+
+By = Literal["edit", "sync", "import", "made"]
+
+
+class VersionRecord(NamedTuple):
+    version: int
+    since: str
+    """When the page began to say this."""
+    size: int
+    by: By
+    """What brought it."""
+    is_present: bool
+
+
+class HistoryRecord(NamedTuple):
+    slug: str
+    version: int
+    versions: tuple[VersionRecord, ...]
+    """The newest first."""
+
+
+class RevertRecord(NamedTuple):
+    slug: str
+    version: int
+    changed: bool
+    to: int
+    path: str | None
+    """The file that was written, if the page has one."""
+
+
+class DiffRecord(NamedTuple):
+    slug: str
+    from_version: int
+    from_since: str
+    to_version: int
+    to_since: str
+    diff: str
+    same_text: bool
+    """The bytes may still differ, in line ends for example."""
+    older: str | None
+    """Why it reaches not as far back as was asked, if so."""
+
+
+class _Text(NamedTuple):
+    """A version with the row that holds it; none: the page itself does."""
+
+    told: VersionRecord
+    row: Version | None
+
+
+@op("read", examples=("quaid history people/alice",))
+def history(brain: Brain, slug: Slug) -> HistoryRecord:
+    """List the versions of a page that are kept: the last 10 of 90 days."""
+    with brain.db.reading():
+        stored = editing.require(brain, slug)
+        found = _versions(brain, stored)
+    return HistoryRecord(stored.slug, stored.version, tuple(each.told for each in found))
+
+
+@op("write", examples=("quaid revert people/alice --to 3",))
+def revert(
+    brain: Brain,
+    slug: Slug,
+    to: Annotated[int, Arg("The version to bring back, as `history` lists it.", minimum=1)],
+    page_version: PageVersion = None,
+) -> RevertRecord:
+    """Bring an earlier version of a page back, as a new version. A page with a file gets the very bytes back."""
+    from quaid.store import file_state
+
+    brought: list[bytes | None] = []
+
+    def change(old: Stored | None) -> Page:
+        assert old is not None
+        chosen = _chosen(_versions(brain, old), to)
+        brought.append(None if chosen.row is None else store.bytes_of(brain.db, chosen.row.id))
+        return editing.rebuilt(old) if brought[-1] is None else _page(old, brought[-1])
+
+    saved, new = editing.edit(brain, slug, page_version, change, exact=lambda: brought[-1])
+    known = file_state.path_of(brain.db, saved.id)
+    return RevertRecord(new.slug, saved.version, saved.changed, to, known.path if known else None)
+
+
+@op(
+    "read",
+    examples=(
+        "quaid diff people/alice",
+        "quaid diff people/alice --since 2026-04-01",
+        "quaid diff people/alice --from 3 --to 5",
+    ),
+)
+def diff(
+    brain: Brain,
+    slug: Slug,
+    since: Annotated[str | None, Arg("From what it said when this day began, YYYY-MM-DD.")] = None,
+    from_: Annotated[int | None, Arg("From this version [the one before].", minimum=1)] = None,
+    to: Annotated[int | None, Arg("To this version [the present one].", minimum=1)] = None,
+) -> DiffRecord:
+    """Show what changed in a page, as a unified diff: since its last version, another one, or a day."""
+    if since is not None and from_ is not None:
+        raise InvalidArgument(name="since", problem="says where to begin, and so does --from; choose one")
+    day = dates.check_date(since, "since") if since is not None else None
+    with brain.db.reading():
+        stored = editing.require(brain, slug)
+        found = _versions(brain, stored)
+        new = found[0] if to is None else _chosen(found, to)
+        older = None
+        if day is not None:
+            old, older = _on(found, day)
+        elif from_ is not None:
+            old = _chosen(found, from_)
+        else:
+            at = found.index(new)
+            old = found[min(at + 1, len(found) - 1)]
+            older = None if old is not new else "no earlier version is kept"
+        before, after = _text(brain, stored, old), _text(brain, stored, new)
+    lines = _unified(before, after, old.told, new.told)
+    return DiffRecord(
+        *(stored.slug, old.told.version, old.told.since, new.told.version, new.told.since),
+        *(lines, not lines, older),
+    )
+
+
+def _versions(brain: Brain, stored: Stored) -> list[_Text]:
+    """The versions of a page, the present one first, each once."""
+    rows = store.of_page(brain.db, stored.id)
+    collection = collections.require(brain.db, stored.collection)
+    told = _of_file(rows, stored) if collection.root is not None else _of_database(rows, stored)
+    present, *others = told
+    seen = {present.told.version}
+    kept = [present]
+    for each in others:
+        if each.told.version not in seen:
+            seen.add(each.told.version)
+            kept.append(each)
+    return kept
+
+
+def _of_file(rows: list[Version], stored: Stored) -> list[_Text]:
+    """A file's bytes are kept when they are read: each row begins a version, and the active one is the present."""
+    active = next((row for row in rows if row.is_present), None)
+    since = stored.updated_at if active is None else active.created_at
+    by: By = "made" if active is None else _by(active.batch)
+    size = _size(stored) if active is None else active.size
+    found = [_Text(VersionRecord(stored.version, since, size, by, True), active)]
+    for row in rows:
+        if row is not active and row.version is not None:
+            found.append(
+                _Text(VersionRecord(row.version, row.created_at, row.size, _by(row.batch), False), row)
+            )
+    return found
+
+
+def _of_database(rows: list[Version], stored: Stored) -> list[_Text]:
+    """A text without a file is kept when another takes its place: each row ends a version, but for imported ones."""
+    found: list[_Text] = []
+    texts: list[Version | None] = [None, *(row for row in rows if row.version is not None)]
+    for place, row in enumerate(texts):
+        before = texts[place + 1] if place + 1 < len(texts) else None
+        if row is not None and _by(row.batch) == "import":
+            before = row
+        by: By = "made" if before is None else _by(before.batch)
+        since = stored.created_at if before is None else before.created_at
+        version, size = (stored.version, _size(stored)) if row is None else (row.version or 0, row.size)
+        found.append(_Text(VersionRecord(version, since, size, by, row is None), row))
+    return found
+
+
+def _by(batch: str) -> By:
+    return "edit" if batch.startswith("edit-") else "sync" if batch.startswith("sync-") else "import"
+
+
+def _size(stored: Stored) -> int:
+    return len(markdown.render(stored.frontmatter, stored.truth, stored.timeline).encode())
+
+
+def _chosen(found: list[_Text], version: int) -> _Text:
+    for each in found:
+        if each.told.version == version:
+            return each
+    known = ", ".join(str(each.told.version) for each in found)
+    raise NotFound(what="version", name=version, hint=f" There is: {known}.")
+
+
+def _on(found: list[_Text], day: str) -> tuple[_Text, str | None]:
+    """What the page said when a day began."""
+    for each in found:
+        if each.told.since < day:
+            return each, None
+    oldest = found[-1]
+    return oldest, f"what is kept begins on {oldest.told.since[:10]}"
+
+
+def _page(old: Stored, data: bytes) -> Page:
+    """The page that the bytes of an earlier version make, where the page is now."""
+    document = markdown.parse(markdown.decode(data).text)
+    return page.build(
+        old.slug, document.frontmatter, document.truth, document.timeline, fallback_title=old.title
+    )
+
+
+def _text(brain: Brain, stored: Stored, each: _Text) -> str:
+    if each.row is None:
+        return markdown.render(stored.frontmatter, stored.truth, stored.timeline)
+    return markdown.decode(store.bytes_of(brain.db, each.row.id)).text
+
+
+def _unified(old: str, new: str, before: VersionRecord, after: VersionRecord) -> str:
+    from difflib import unified_diff
+
+    lines = unified_diff(
+        old.splitlines(),
+        new.splitlines(),
+        f"version {before.version}",
+        f"version {after.version}",
+        before.since,
+        after.since,
+        lineterm="",
+    )
+    return "\n".join(lines)

@@ -1,0 +1,101 @@
+"""Quarantined pages as files again: back in their folder, or written out with what no file has.
+
+Knows that a page which comes back is the same page: its id, links and facts are still there. Never writes over a
+file. Does not decide who may go (store.quarantine says what would be lost).
+"""
+
+import json
+import os
+from typing import Any, NamedTuple
+
+from quaid.core.sync import File, Stat
+from quaid.errors import AlreadyExists, FileChanged, NoPlaceToRestore
+from quaid.store import assertions, collections, durable, file_state, pages, quarantine, sidecars
+from quaid.store.collections import Collection
+from quaid.store.db import Database
+from quaid.store.quarantine import Waiting
+from quaid.vaults import ignoring, index, replacing, sidecar
+from quaid.vaults.scan import Folder, Found
+from quaid.vaults.writer import FolderWriter
+
+
+class Returned(NamedTuple):
+    path: str
+    version: int
+
+
+def restore(db: Database, each: Waiting, token: str, now: str) -> Returned:
+    """Put a page's file back where it was, and let the page be seen again."""
+    collection = collections.require(db, each.collection)
+    if collection.root is None or not collection.writable or collection.state != "active":
+        why = "is read-only" if collection.root and collection.state == "active" else f"is {collection.state}"
+        raise NoPlaceToRestore(name=collection.name, why=why, slug=each.slug)
+    path = each.path or f"{each.slug}.md"
+    data = quarantine.bytes_of(db, each.id)
+    if data is None:
+        raise NoPlaceToRestore(name=collection.name, why="has lost the bytes of this page", slug=each.slug)
+    with Folder(collection.root) as folder:
+        try:
+            replacing.create(folder, path, data, token)
+        except FileChanged:
+            raise _occupied(collection, path) from None
+        found = folder.look(path)
+    if not isinstance(found, Found):
+        raise FileChanged(path=path)
+    stat = Stat(found.size, found.mtime_ns, found.ctime_ns, found.inode)
+    file = File(path, found.key.casefold(), stat)
+    return Returned(path, db.write(lambda tx: _show(tx, collection, each, file, data, now)))
+
+
+def _occupied(collection: Collection, path: str) -> AlreadyExists:
+    hint = "Move it away first; nothing was written over."
+    if ignoring.hides(ignoring.matcher(collection.ignore_patterns), path):
+        hint = (
+            f"It is ignored: `quaid collection ignore remove {collection.name} PATTERN` brings the page back."
+        )
+    return AlreadyExists(path=path, hint=hint)
+
+
+def _show(tx: Any, collection: Collection, each: Waiting, file: File, data: bytes, now: str) -> int:
+    made = index.moved(index.read(file.path, data).page, each.slug)
+    saved = pages.save(
+        tx, made, uuid=each.uuid, now=now, expected_version=None, collection=collection.name, cut=False
+    )
+    file_state.saw(tx, collection.id, file, index.digest(data), saved.id, now)
+    return saved.version
+
+
+class Written(NamedTuple):
+    folder: str
+    files: int
+
+
+def export(db: Database, chosen: list[Waiting], target: str, force: bool, now: str) -> Written:
+    """Write pages into a folder: each as its file was, and a sidecar with all that is only here. Durably."""
+    paths: list[str] = []
+    with FolderWriter(target, force=force) as writer:
+        for each in chosen:
+            path = f"{each.collection}/{each.path or each.slug + '.md'}"
+            paths += [path, sidecar.path_for(index.stem(path))]
+            writer.write(path, quarantine.bytes_of(db, each.id) or b"")
+            writer.write(paths[-1], _sidecar(db, each))
+        for path in paths:
+            durable.sync_file(os.path.join(target, path))
+        for folder in {os.path.dirname(os.path.join(target, path)) for path in paths}:
+            durable.sync_folder(folder)
+    db.write(lambda tx: quarantine.exported(tx, chosen, os.path.abspath(target), now))
+    return Written(target, len(paths))
+
+
+def _sidecar(db: Database, each: Waiting) -> bytes:
+    """What hangs on a page, in the shape that an import reads: raw data under `sources`, the rest beside it."""
+    value = {
+        "sources": {data.source: data.data for data in sidecars.read(db, each.id)},
+        "quaid_id": each.uuid,
+        "slug": each.slug,
+        "collection": each.collection,
+        "quarantined_at": each.quarantined_at,
+        "links": [link._asdict() for link in quarantine.links_of(db, each.id)],
+        "assertions": [fact._asdict() for fact in assertions.of_page(db, each.id)],
+    }
+    return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
