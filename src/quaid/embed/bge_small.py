@@ -67,12 +67,11 @@ class BgeSmall(OnnxEmbedder):
         """The prepared copy, or the original after it was found to be right."""
         import platform
 
-        import onnxruntime as ort  # type: ignore[import-untyped]
-
         from quaid.embed import prepared
+        from quaid.embed.runtime import onnxruntime
         from quaid.embed.session import Session, options
 
-        origin = (HASHES[MODEL], ort.__version__, platform.machine())
+        origin = (HASHES[MODEL], onnxruntime().__version__, platform.machine())
         if prepared.is_whole(self._copy, origin):
             try:
                 return Session(

@@ -21,8 +21,9 @@ def options(*, optimise: bool, prepack: bool, precise: bool) -> Any:
     Without `prepack` it opens 60 ms sooner and each short text takes a fifth longer; the vectors are the same
     to the bit. `precise` keeps signed 8-bit weights from overflowing on processors without VNNI.
     """
-    import onnxruntime as ort  # type: ignore[import-untyped]
+    from quaid.embed.runtime import onnxruntime
 
+    ort = onnxruntime()
     chosen = ort.SessionOptions()
     chosen.intra_op_num_threads = 1
     chosen.inter_op_num_threads = 1
@@ -42,8 +43,9 @@ class Session:
     """An open model."""
 
     def __init__(self, path: str, pooling: str, chosen: Any) -> None:
-        import onnxruntime as ort
+        from quaid.embed.runtime import onnxruntime
 
+        ort = onnxruntime()
         self._session = ort.InferenceSession(path, chosen, providers=["CPUExecutionProvider"])
         self._inputs = [each.name for each in self._session.get_inputs()]
         outputs = self._session.get_outputs()
