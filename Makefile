@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench docs dist clean
+.PHONY: demo test faults lint bench docs dist clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be run
@@ -25,6 +25,9 @@ demo: $(VENV)/quaid  ## a new memory from a sample vault: import, search, read, 
 
 test: $(VENV)/dev  ## all tests
 	@$(BIN)/python -m pytest -n auto
+
+faults: $(VENV)/dev  ## the long fault tests, with figures: kills, races, many writers, failing disks
+	@QUAID_LONG=1 $(BIN)/python -m pytest tests/faults
 
 lint: $(VENV)/dev  ## ruff and mypy (strict, tests too)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -17,9 +17,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "skills": set(),
     "search": {"store", "embed", "formats", "core"},
     "vaults": {"store", "embed", "formats", "core"},
-    "config": set(),
+    "options": set(),
+    "config": {"options", "formats"},
+    "clients": {"store", "formats"},
     "brain": {"search", "vaults", "store", "embed", "formats", "core", "config"},
-    "ops": {"brain", "config", "search", "vaults", "store", "embed", "formats", "core", "skills"},
+    "ops": {"brain", "config", "options", "clients", "search", "vaults", "store", "embed", "formats", "core", "skills"},
     "surfaces": {"ops", "brain", "config", "formats", "core"},
 }
 # Rooms that may not open files, look at the clock or the environment.

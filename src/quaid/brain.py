@@ -7,10 +7,11 @@ import os
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quaid.config import Settings
 from quaid.core import dates, ids
+from quaid.errors import EmbeddingsOff
 from quaid.store.db import Database
 from quaid.store.opening import SCHEMA_VERSION, sqlite_version
 
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 __all__ = ["SCHEMA_VERSION", "Brain", "Progress", "no_progress", "sqlite_version"]
 
 Progress = Callable[[int, int, str], None]
+
+
+def local_offset(seconds: float) -> int:
+    """How many seconds this machine's zone is ahead of UTC at a moment."""
+    return time.localtime(seconds).tm_gmtoff
 
 
 def no_progress(done: int, total: int, what: str) -> None:
@@ -36,11 +42,13 @@ class Brain:
         random: Callable[[int], bytes] = os.urandom,
         progress: Progress = no_progress,
         unwanted: Callable[[], bool] | None = None,
+        offset: Callable[[float], int] = local_offset,
     ) -> None:
         self.settings = settings
         self.progress = progress
         self._clock = clock
         self._random = random
+        self._offset = offset
         self._unwanted = unwanted  # asked during long statements; true stops them
         self._db: Database | None = None
         self._embedder: Embedder | None = None
@@ -61,14 +69,43 @@ class Brain:
         from quaid.embed.protocol import Surroundings
         from quaid.store import settings
 
+        name = self.model_name
+        if not name:
+            raise EmbeddingsOff(name=settings.get(self.db, "embedding_model") or registry.DEFAULT)
         # numpy's threads go on spinning after each small product: twice the CPU of a whole question.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        name = settings.get(self.db, "embedding_model") or registry.DEFAULT
         if self._embedder is None or self._embedder.name != name:
             added = registry.read(settings.get(self.db, registry.SETTING))
             here = Surroundings(self.settings.models_folder, self.settings.environ)
             self._embedder = registry.get(name, added, here)
         return self._embedder
+
+    @property
+    def model_name(self) -> str:
+        """The model that was chosen, or nothing when semantic search is off."""
+        from quaid.embed import registry
+        from quaid.store import settings
+
+        chosen = str(self.settings.said("embedding.plugin")[0] or "")
+        if not chosen and settings.get(self.db, "semantic_search") == "off":
+            return ""
+        if chosen in ("off", "none"):
+            return ""
+        if chosen in registry.OTHER_NAMES:
+            return registry.DEFAULT
+        return chosen or settings.get(self.db, "embedding_model") or registry.DEFAULT
+
+    def option(self, name: str) -> Any:
+        """An option as it holds here: the environment, the config file, the database, the default."""
+        value, _ = self.settings.said(name)
+        if value is None:
+            from quaid.options import OPTIONS, checked
+            from quaid.store import settings
+
+            stored = OPTIONS[name].stored
+            kept = settings.get(self.db, stored) if stored else None
+            value = checked(name, kept) if kept else OPTIONS[name].default
+        return value
 
     @property
     def vectors(self) -> "Index":
@@ -87,6 +124,11 @@ class Brain:
     def now(self, shift: float = 0) -> str:
         """The time, or one some seconds away from it."""
         return dates.timestamp(self._clock() + shift)
+
+    def local(self) -> str:
+        """The time as the clock on the wall shows it: 2026-04-25T14:00:00."""
+        seconds = self._clock()
+        return dates.timestamp(seconds + self._offset(seconds)).rstrip("Z")
 
     def new_uuid(self) -> str:
         return ids.uuid7(int(self._clock() * 1000), self._random(10))

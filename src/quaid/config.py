@@ -4,27 +4,74 @@ Nothing below `brain.py` reads the environment; it gets what it needs as argumen
 """
 
 import os
+import sys
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quaid.errors import FileTrouble, InvalidConfig, InvalidFrontMatter
+
+if TYPE_CHECKING:
+    from quaid.options import Value
 
 DATABASE_NAME = "memory.db"
+CONFIG_NAME = "config.yaml"
+LARGEST = 64 * 1024
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Settings(NamedTuple):
     db_path: str
     home: str  # the folder of everything that is the user's but not in the database
     cwd: str
-    environ: Mapping[str, str] = MappingProxyType({})  # where the keys of services are looked up
+    environ: Mapping[str, str] = NOTHING  # where the keys of services are looked up
+    config_path: str = ""  # the file that `given` was read from, if there is one
+    given: "Mapping[str, Value]" = NOTHING  # options of that file, by name
+    warnings: tuple[str, ...] = ()  # what is odd in that file
+    platform: str = sys.platform
 
     def path(self, name: str) -> str:
         """A path as a person typed it, made whole."""
         return os.path.normpath(os.path.join(self.cwd, os.path.expanduser(name)))
 
+    def option(self, name: str) -> Any:
+        """An option out of the environment or the config file, else its default."""
+        value, _ = self.said(name)
+        if value is None:
+            from quaid.options import OPTIONS
+
+            return OPTIONS[name].default
+        return value
+
+    def said(self, name: str) -> tuple[Any, str]:
+        """What the environment or the config file says of an option and which of them does, or (None, "")."""
+        variable = "QUAID_" + name.replace(".", "_").upper()
+        if self.environ.get(variable):
+            from quaid.options import checked
+
+            try:
+                return checked(name, self.environ[variable]), variable
+            except ValueError as error:
+                raise InvalidConfig(path=variable, problem=f"it {error}") from None
+        if name in self.given:
+            return self.given[name], self.config_path
+        return None, ""
+
+    def beside_config(self, name: str) -> str:
+        """A path that stands in the config file: it counts from the folder of that file."""
+        folder = os.path.dirname(self.config_path) if self.config_path else self.cwd
+        return os.path.normpath(os.path.join(folder, os.path.expanduser(name)))
+
+    @property
+    def user_home(self) -> str:
+        """The home of the person, where other programs keep their settings."""
+        return os.path.dirname(self.home)
+
     @property
     def models_folder(self) -> str:
         """Where copies of models are kept that open fast; can be deleted at any time."""
-        return os.path.join(self.home, "models")
+        chosen, _ = self.said("embedding.models_dir")
+        return self.beside_config(chosen) if chosen else os.path.join(self.home, "models")
 
     @property
     def skill_folders(self) -> tuple[str, ...]:
@@ -32,15 +79,58 @@ class Settings(NamedTuple):
         return (os.path.join(self.home, "skills"), os.path.join(self.cwd, "skills"))
 
 
-def read(db: str | None, environ: Mapping[str, str], cwd: str) -> Settings:
-    """Find the memory: --db, QUAID_DB, ./memory.db if it exists, ~/.quaid/memory.db."""
+def read(db: str | None, environ: Mapping[str, str], cwd: str, config: str | None = None) -> Settings:
+    """Find the memory: --db, QUAID_DB, what a named config file says, ./memory.db, ~/.quaid/memory.db.
+
+    The config file is the one named by --config or QUAID_CONFIG, else config.yaml beside the memory.
+    """
     home = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".quaid")
     here = os.path.join(cwd, DATABASE_NAME)
-    named = db or environ.get("QUAID_DB")
+    settings = Settings(db_path="", home=home, cwd=cwd, environ=environ)
+    named = config or environ.get("QUAID_CONFIG")
     if named:
-        path = os.path.join(cwd, os.path.expanduser(named))
+        settings = _with_file(settings, os.path.join(cwd, os.path.expanduser(named)), must_exist=True)
+    chosen = db or environ.get("QUAID_DB")
+    if chosen:
+        path = os.path.join(cwd, os.path.expanduser(chosen))
+    elif "memory.database" in settings.given:
+        path = settings.beside_config(str(settings.given["memory.database"]))
     elif os.path.exists(here):
         path = here
     else:
         path = os.path.join(home, DATABASE_NAME)
-    return Settings(db_path=path, home=home, cwd=cwd, environ=environ)
+    settings = settings._replace(db_path=path)
+    if named:
+        return settings
+    return _with_file(settings, os.path.join(os.path.dirname(path), CONFIG_NAME), must_exist=False)
+
+
+def _with_file(settings: Settings, path: str, *, must_exist: bool) -> Settings:
+    """Settings with what a config file says, if there is one."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(LARGEST + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        if must_exist:
+            raise InvalidConfig(path=path, problem="there is no such file") from None
+        return settings
+    except OSError as error:
+        raise FileTrouble(path=path, problem=f"cannot be read: {error.strerror}") from None
+    from quaid import options
+    from quaid.formats import front_matter
+
+    try:
+        if len(data) > LARGEST:
+            raise InvalidConfig(path=path, problem=f"it is larger than {LARGEST:,} bytes")
+        text = data.decode("utf-8-sig")
+        tree = front_matter.read_yaml(text) if text.strip() else {}
+    except UnicodeDecodeError as error:
+        raise InvalidConfig(path=path, problem=f"byte {error.start} is not UTF-8") from None
+    except InvalidFrontMatter as error:
+        raise InvalidConfig(path=path, problem=str(error.facts["problem"])) from None
+    found = options.read(tree)
+    return settings._replace(
+        config_path=path,
+        given=found.values,
+        warnings=tuple(f"{path}: {each}" for each in found.warnings),
+    )

@@ -99,6 +99,32 @@ class EmbeddingStopped(Cancelled):
 from there."""
 
 
+class InvalidConfig(QuaidError):
+    """{path} cannot be used: {problem}. Mend it, or take it away; `quaid config list` shows what may stand there."""
+
+    code, exit_status, http_status, rpc_code = "invalid_config", 2, 400, -32602
+
+
+# Other programs
+
+
+class ClientFile(QuaidError):
+    """{path} is left as it is: {problem}. Mend it, or write the entry by hand."""
+
+    code, exit_status, http_status, rpc_code = "client_file", 5, 500, -32011
+
+
+class ClientMissing(QuaidError):
+    """{title} does not seem to be installed: there is no {place}. Add --force to write its settings all the same."""
+
+    code, exit_status, http_status, rpc_code = "client_missing", 3, 404, -32001
+
+
+class ReadingStopped(Cancelled):
+    """Stopped on request: {done:,} of {total:,} files are read, and the {turns:,} turns found so far stay. The same \
+command goes on from there."""
+
+
 # What is not there, and what has changed
 
 
@@ -112,6 +138,10 @@ class NotFound(QuaidError):
     """There is no {what} {name}.{hint}"""
 
     code, exit_status, http_status, rpc_code = "not_found", 3, 404, -32001
+
+
+class NoNotebook(NotFound):
+    """There is no notebook yet. `quaid notebook init` makes one."""
 
 
 class AmbiguousSlug(QuaidError):
@@ -147,6 +177,13 @@ class PageMoved(VersionConflict):
     code = "page_moved"
 
 
+class PageOfFolder(QuaidError):
+    """{slug} comes from a file of the collection {collection}, whose folder is the truth. {act} the file there, \
+and the memory follows."""
+
+    code, exit_status, http_status, rpc_code = "page_of_folder", 4, 409, -32009
+
+
 class NeedsYes(QuaidError):
     """{act}: nobody is here to be asked. Add --yes to do it, or --dry-run to see what it would do."""
 
@@ -170,6 +207,12 @@ class LinkFromText(QuaidError):
     code, exit_status, http_status, rpc_code = "link_from_text", 4, 409, -32009
 
 
+class TagInText(QuaidError):
+    """The text of {slug} says #{tag}: take it out there. Nothing was changed."""
+
+    code, exit_status, http_status, rpc_code = "tag_in_text", 4, 409, -32009
+
+
 class FileChanged(QuaidError):
     """{path} was changed outside since it was last read. Nothing was written: read the page again, merge your \
 change, and send it with the new version."""
@@ -178,9 +221,27 @@ change, and send it with the new version."""
 
 
 class CollectionReadOnly(QuaidError):
-    """The collection {name} {why}: its files are not written from here. Edit the file, or choose another collection."""
+    """The collection {name} {why}: its files are not written from here. Edit the file, or choose another \
+collection."""
 
     code, exit_status, http_status, rpc_code = "collection_read_only", 4, 403, -32003
+
+
+class NoPlaceToRestore(CollectionReadOnly):
+    """The collection {name} {why}: no file can be put back there. `quaid collection quarantine export FOLDER \
+{slug}` writes the page elsewhere."""
+
+
+class OnlyHere(QuaidError):
+    """{told} what no file has: links, facts or raw data that were added here. Write it out first with `quaid \
+collection quarantine export FOLDER`, or add --force to let it go."""
+
+    code, exit_status, http_status, rpc_code = "only_here", 4, 409, -32009
+
+
+class IdsStopped(Cancelled):
+    """Stopped on request: {done:,} of {total:,} files carry their id, and keep it. `quaid collection migrate-ids \
+{name}` goes on from there."""
 
 
 class FolderNotEmpty(QuaidError):
@@ -240,6 +301,10 @@ class EmbedderUnavailable(QuaidError):
     """The model {name} cannot be used now: {problem}. {remedy}."""
 
     code, exit_status, http_status, rpc_code = "embedder_unavailable", 5, 503, -32015
+
+
+class EmbeddingsOff(EmbedderUnavailable):
+    """Semantic search is off. `quaid embeddings use {name}` turns it on."""
 
 
 # The database and the machine

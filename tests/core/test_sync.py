@@ -2,7 +2,19 @@
 
 import pytest
 
-from quaid.core.sync import Changed, File, Known, Moved, Opened, Read, Stat, may_remove, plan, sort_out
+from quaid.core.sync import (
+    Changed,
+    File,
+    Known,
+    Moved,
+    Opened,
+    Read,
+    Stat,
+    may_hide,
+    may_remove,
+    plan,
+    sort_out,
+)
 
 LONG_AGO, NOW = 1_000_000_000_000_000_000, 1_700_000_000_000_000_000
 
@@ -134,5 +146,25 @@ def test_only_positive_absence_removes(
     gone: int, of: int, files: int, complete: bool, confirmed: bool, allowed: bool
 ) -> None:
     verdict = may_remove(gone, of, files, complete=complete, confirmed=confirmed)
+    assert verdict.allowed is allowed
+    assert bool(verdict.reason) is not allowed
+
+
+@pytest.mark.parametrize(
+    ("hidden", "known", "confirmed", "allowed"),
+    [
+        (0, 0, False, True),
+        (3, 30, False, True),
+        (10, 30, False, True),
+        (11, 30, False, False),
+        (5, 5, False, False),
+        (5, 5, True, True),
+        (20, 1000, False, True),
+    ],
+)
+def test_rules_that_would_hide_much_wait_for_a_person(
+    hidden: int, known: int, confirmed: bool, allowed: bool
+) -> None:
+    verdict = may_hide(hidden, known, confirmed=confirmed)
     assert verdict.allowed is allowed
     assert bool(verdict.reason) is not allowed

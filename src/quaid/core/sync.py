@@ -204,7 +204,7 @@ def may_remove(gone: int, known: int, files: int, *, complete: bool, confirmed: 
 
 
 def may_hide(hidden: int, known: int, *, confirmed: bool) -> Verdict:
-    """Files that are there, and that the ignore rules leave out by now: a slip in the rules must not hide a memory."""
+    """Files that are there, and that the ignore rules leave out now: a slip in the rules must not hide a memory."""
     too_many = hidden == known or hidden > max(FEW_REMOVALS, SHARE_OF_REMOVALS * known)
     if hidden and too_many and not confirmed:
         return Verdict(False, f"the ignore rules would hide {hidden} of {known} files at once")

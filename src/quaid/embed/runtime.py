@@ -10,9 +10,8 @@ from typing import Any
 
 def onnxruntime() -> Any:
     """The module, loaded with its reports turned off."""
-    os.environ["ORT_DISABLE_TELEMETRY"] = (
-        "1"  # read when the library is loaded: its own switch comes too late
-    )
+    # Read when the library is loaded: its own switch comes too late.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime as ort  # type: ignore[import-untyped]
 
     ort.disable_telemetry_events()

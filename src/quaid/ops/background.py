@@ -5,7 +5,7 @@ fails is left alone for ten minutes, unless something new was written here.
 """
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quaid.brain import Brain
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
@@ -20,9 +20,8 @@ RETRY_SECONDS = 600
 
 
 def is_on(brain: Brain) -> bool:
-    """Whether vectors may be made without a call for it: the environment, then the setting, then yes."""
-    said = brain.settings.environ.get(VARIABLE) or settings.get(brain.db, SETTING)
-    return said != "off"
+    """Whether vectors may be made without a call for it: never while semantic search is off."""
+    return brain.option(SETTING) != "off" and bool(brain.model_name)
 
 
 class Watch:
@@ -60,9 +59,25 @@ def fill(brain: Brain) -> None:
     embedder = _model(brain)
     if embedder is not None:
         try:
+            settle(brain, embedder)
             fill_in_turn(brain.db, embedder, now=brain.now, progress=brain.progress, patient=False)
         except QuaidError:
             pass  # noted
+
+
+def settle(brain: Brain, embedder: "Embedder") -> None:
+    """Search with the chosen model from now on, if another was in use; what it made stays."""
+    from quaid.store import vectors
+
+    active = vectors.active(brain.db)
+    if active is not None and active.name != embedder.name:
+        moment = brain.now()
+
+        def work(tx: Any) -> None:
+            vectors.register(tx, embedder.name, embedder.dimensions, moment)
+            vectors.activate(tx, embedder.name)
+
+        brain.db.write(work)
 
 
 def fill_few(brain: Brain, embedder: "Embedder") -> str:
@@ -73,6 +88,7 @@ def fill_few(brain: Brain, embedder: "Embedder") -> str:
         return ""
     try:
         if embedder.ready() is None:
+            settle(brain, embedder)
             embedding.fill_few(brain.db, embedder, now=brain.now, progress=brain.progress)
     except Cancelled:
         raise

@@ -12,7 +12,6 @@ from quaid.ops.register import Arg
 from quaid.store import collections, pages, slugs
 from quaid.store.collections import Collection
 from quaid.store.pages import Saved, Stored
-from quaid.vaults import keeping
 
 Slug = Annotated[str, Arg("The page, as in people/alice.", positional=True)]
 PageVersion = Annotated[int | None, Arg("The page's version as you read it.", version="page", minimum=1)]
@@ -42,10 +41,14 @@ def edit(
     *,
     may_create: bool = False,
     also: Callable[[Any, Saved, Page, str], Saved] | None = None,
+    exact: Callable[[], bytes | None] | None = None,
 ) -> tuple[Saved, Page]:
     """Read, change and save a page in one transaction, so that no other writer comes between.
 
-    `also` writes what hangs on the page, in the same transaction, and says what came of the save then."""
+    `also` writes what hangs on the page, in the same transaction, and says what came of the save then. `exact`,
+    asked after the change, knows the very bytes that the page's file shall have."""
+    from quaid.vaults import keeping
+
     now, uuid = brain.now(), brain.new_uuid()
 
     def work(tx: Any) -> tuple[Saved, Page]:
@@ -53,8 +56,9 @@ def edit(
         find = pages.find if may_create else pages.require
         old = find(brain.db, name, collection.name)
         new = change(old)
+        data = exact() if exact else None
         saved = keeping.save(
-            brain.db, tx, collection, old, new, uuid=uuid, now=now, expected_version=expected
+            brain.db, tx, collection, old, new, uuid=uuid, now=now, expected_version=expected, data=data
         )
         return also(tx, saved, new, now) if also else saved, new
 

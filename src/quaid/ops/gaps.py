@@ -12,7 +12,6 @@ from quaid.errors import GapResolved, InvalidArgument, QuaidError, WrongQuestion
 from quaid.ops import editing
 from quaid.ops.register import Arg, op
 from quaid.store import gaps as store
-from quaid.store import settings
 from quaid.store.gaps import Gap
 
 if TYPE_CHECKING:
@@ -149,7 +148,7 @@ def note(brain: Brain, question: str, answer: "Answer") -> None:
     An answer never fails by this, nor waits for somebody who writes.
     """
     try:
-        if not brain.db.writable or settings.get(brain.db, SETTING) == "off":
+        if not brain.db.writable or brain.option(SETTING) == "off":
             return
         digest = question_hash(question)
         if answer.strength != "strong":

@@ -23,7 +23,7 @@ from quaid.errors import (
 )
 from quaid.formats import markdown
 from quaid.ops import editing
-from quaid.store import ingest_log, links, pages
+from quaid.store import collections, ingest_log, links, pages
 from quaid.store.ingest_log import Earlier, Source
 from quaid.store.pages import Saved, Stored
 from quaid.vaults import keeping
@@ -179,11 +179,10 @@ class Ingesting:
         return "written" if alike is None else f"duplicate ({alike:.2f})"
 
     def _save(self, change: Change, old: Stored | None, draft: _Draft, uuid: str) -> Saved:
-        collection, _ = editing.locate(self.brain, change.address)
         return keeping.save(
             self.brain.db,
             self.tx,
-            collection,
+            collections.require(self.brain.db, _of(change)),
             old,
             draft.page,
             uuid=uuid,
@@ -295,9 +294,9 @@ def _same_front(change: Change, old: Stored, front: dict[str, Any]) -> dict[str,
     """Front matter beside a truth that stays: of a whole page only the tags are taken."""
     if change.content is None:
         return front
-    new = tags.of_frontmatter(front)
-    labels = [*old.tags, *(each for each in new if each not in old.tags)]
-    return editing.with_tags(old.frontmatter, labels) if len(labels) > len(old.tags) else old.frontmatter
+    named = tags.of_frontmatter(old.frontmatter)
+    more = [each for each in tags.of_frontmatter(front) if each not in old.tags]
+    return editing.with_tags(old.frontmatter, [*named, *more]) if more else old.frontmatter
 
 
 def _closed(truth: str, lines: str) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, NamedTuple
 from quaid.brain import Brain
 from quaid.core import dates, tags, timeline
 from quaid.core.page import Page
-from quaid.errors import InvalidArgument
+from quaid.errors import InvalidArgument, TagInText
 from quaid.ops import editing
 from quaid.ops.editing import PageVersion, Slug
 from quaid.ops.register import Arg, op
@@ -75,10 +75,14 @@ def tag(
         assert old is not None
         if (label in old.tags) is not remove:
             return editing.rebuilt(old)
-        kept = [each for each in old.tags if each != label]
-        return editing.rebuilt(
+        named = tags.of_frontmatter(old.frontmatter)
+        kept = [each for each in named if each != label]
+        new = editing.rebuilt(
             old, frontmatter=editing.with_tags(old.frontmatter, kept if remove else [*kept, label])
         )
+        if remove and label in new.tags:
+            raise TagInText(tag=label, slug=old.slug)
+        return new
 
     saved, new = editing.edit(brain, slug, page_version, change)
     return TagsRecord(new.slug, saved.version, saved.changed, new.tags)

@@ -21,7 +21,7 @@ from quaid.errors import (
     QuaidError,
     UnknownModel,
 )
-from quaid.ops import editing
+from quaid.ops import background, editing
 from quaid.ops.register import Arg, op
 from quaid.store import settings
 
@@ -191,8 +191,8 @@ def _added(brain: Brain) -> dict[str, Description]:
 
 
 def _active(brain: Brain) -> str:
-    """The model in use: what the memory says, or the built-in one while it says nothing."""
-    return settings.get(brain.db, "embedding_model") or registry.DEFAULT
+    """The model in use, or that comes back when semantic search is turned on."""
+    return brain.model_name or settings.get(brain.db, "embedding_model") or registry.DEFAULT
 
 
 def _keep(brain: Brain, added: dict[str, Description]) -> None:
@@ -275,6 +275,8 @@ def embed(
     pages = [editing.require(brain, slug).slug] if slug else None
     started = time.process_time()
     embedder = _open(brain, model) if model else brain.embedder
+    if not model:
+        background.settle(brain, embedder)
     try:
         filled = fill_in_turn(brain.db, embedder, now=brain.now, progress=brain.progress, slugs=pages)
     except (Cancelled, KeyboardInterrupt):

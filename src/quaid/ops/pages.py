@@ -47,13 +47,8 @@ class PutRecord(NamedTuple):
     summary: str
     wing: str
     room: str
-
-
-class PutFactsRecord(NamedTuple):
-    """What a write with facts did."""
-
-    page: PutRecord
-    assertions: tuple["Added", ...]
+    assertions: tuple["Added", ...] = ()
+    """What became of the facts that came with it."""
 
 
 class ListRecord(NamedTuple):
@@ -118,7 +113,7 @@ def put(
             "Facts: predicate, object; subject, valid_from, valid_until, source_ref, evidence_text, supersedes_id."
         ),
     ] = None,
-) -> PutRecord | PutFactsRecord:
+) -> PutRecord:
     """Write a page, whole (content) or in parts (compiled_truth, timeline_append, frontmatter).
 
     A version that is no longer current is refused with the current one, and nothing is written."""
@@ -138,7 +133,7 @@ def put(
     saved, new = editing.edit(brain, slug, expected_version, change, may_create=may_create, also=keep)
     if saved.changed:
         gaps.answered_by(brain, [new.slug])
-    record = PutRecord(
+    return PutRecord(
         new.slug,
         saved.version,
         saved.created,
@@ -148,8 +143,8 @@ def put(
         new.summary,
         new.wing,
         new.room,
+        tuple(keep.added),
     )
-    return PutFactsRecord(record, tuple(keep.added)) if assertions else record
 
 
 class _Facts:

@@ -10,7 +10,6 @@ from quaid.ops.register import Arg, op
 from quaid.search import pipeline
 from quaid.search.answer import Answer
 from quaid.search.fuse import STRATEGIES
-from quaid.store import settings
 from quaid.store.words import Filters
 from quaid.vaults import embedding
 
@@ -63,8 +62,8 @@ def query(
     )
     if brain.db.writable:
         embedding.cut_up(brain.db, brain.progress)  # what an import left whole; nothing to do otherwise
-    merge = settings.get(brain.db, "search_merge_strategy")
-    budget = token_budget or int(settings.get(brain.db, "default_token_budget") or pipeline.DEFAULT_BUDGET)
+    merge = brain.option("search_merge_strategy")
+    budget = token_budget or int(brain.option("default_token_budget"))
     embedder, problem = _model(brain) if question.strip() else (None, "")
     answer = pipeline.query(
         brain.db,

@@ -17,6 +17,7 @@ ROOMS = (
     *(
         "pages",
         "marks",
+        "history",
         "search",
         "query",
         "links",
@@ -27,7 +28,22 @@ ROOMS = (
         "merging",
         "forgetting",
     ),
-    *("briefing", "models", "vaults", "collections", "status", "upkeep", "skills"),
+    *(
+        "briefing",
+        "notebook",
+        "conversations",
+        "models",
+        "embeddings",
+        "vaults",
+        "collections",
+        "restoring",
+        "ignoring",
+        "quarantine",
+        "status",
+        "upkeep",
+        "skills",
+        "clients",
+    ),
 )
 
 

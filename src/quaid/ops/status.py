@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.brain import Brain
 from quaid.embed import registry
-from quaid.errors import QuaidError
+from quaid.errors import EmbeddingsOff, QuaidError
 from quaid.ops import background
 from quaid.ops.register import op
 from quaid.store import chunks, filling_turn, settings, vectors
@@ -90,7 +90,7 @@ def status(brain: Brain) -> StatusRecord:
 
 
 def _active(brain: Brain, total: int) -> ActiveModel:
-    name = settings.get(brain.db, "embedding_model") or registry.DEFAULT
+    name = brain.model_name or settings.get(brain.db, "embedding_model") or registry.DEFAULT
     problem, remedy = _problem(brain, name)
     known = vectors.find(brain.db, name)
     made = vectors.coverage(brain.db, name)[0] if known else 0
@@ -102,6 +102,8 @@ def _problem(brain: Brain, name: str) -> tuple[str | None, str | None]:
     try:
         embedder: Embedder = brain.embedder
         problem = embedder.ready()
+    except EmbeddingsOff:
+        return "semantic search is off", f"`quaid embeddings use {name}` turns it on"
     except QuaidError as error:
         return str(error.facts.get("problem") or error).rstrip("."), _remedy(name)
     except Exception as error:  # a plugin, or settings that somebody edited: told, like everything else

@@ -1,5 +1,6 @@
 """Looking after the memory: figures, checks, backup, settings."""
 
+import os
 from typing import Annotated, Any, NamedTuple
 
 from quaid.brain import Brain
@@ -8,14 +9,16 @@ from quaid.ops.register import Arg, op
 from quaid.store import settings, upkeep
 from quaid.store.upkeep import BackedUp, Compacted, Stats, Violation
 
-# Settings that a person may change: the values allowed, int for a positive whole number, list for predicates.
-SETTINGS: dict[str, tuple[str, ...] | type[int] | type[list[str]]] = {
+# Settings that a person may change: the values allowed, int for a positive whole number, list for
+# predicates, str for folders.
+SETTINGS: dict[str, tuple[str, ...] | type[int] | type[list[str]] | type[str]] = {
     "chunk_strategy": ("section", "window", "paragraph", "page"),
     "search_merge_strategy": ("sum", "set-union", "rrf"),
     "default_token_budget": int,
     "background_embedding": ("on", "off"),
     "log_gaps": ("on", "off"),
     "single_valued_predicates": list,
+    "conversation_folders": str,
 }
 # What holds while nobody has said anything; the others stand in the memory from its first day.
 DEFAULTS = {"background_embedding": "on", "log_gaps": "on"}
@@ -33,6 +36,7 @@ class ValidateRecord(NamedTuple):
 class Setting(NamedTuple):
     key: str
     value: str
+    source: str  # the environment variable, the config file, memory, or default
 
 
 class SettingsRecord(NamedTuple):
@@ -121,10 +125,13 @@ def backup(
 @op("owner", command="config get", examples=("quaid config get default_token_budget",))
 def config_get(brain: Brain, key: Annotated[str, Arg("The setting.", positional=True)]) -> Setting:
     """Show one setting."""
-    value = settings.get(brain.db, key) or DEFAULTS.get(key)
-    if value is None:
+    from quaid.options import canonical
+
+    every = _every(brain)
+    found = every.get(key) or every.get(canonical(key))
+    if found is None:
         raise NotFound(what="setting", name=key, hint=_known(brain, key))
-    return Setting(key, value)
+    return found
 
 
 @op("owner", command="config set", examples=("quaid config set search_merge_strategy rrf",))
@@ -138,6 +145,7 @@ def config_set(
     if allowed is None:
         if settings.get(brain.db, key) is not None:
             raise InvalidArgument(name=key, problem="is kept by Quaid itself and cannot be set")
+        _of_the_file(brain, key)
         raise NotFound(what="setting", name=key, hint=_known(brain, key))
     if isinstance(allowed, tuple):
         if value not in allowed:
@@ -146,6 +154,10 @@ def config_set(
         from quaid.core.predicates import check_setting
 
         check_setting(key, value)
+    elif allowed is str:
+        from quaid.core.folders import check_setting as check_folders
+
+        check_folders(key, value)
     elif not (value.isascii() and value.isdigit() and 0 < int(value) < 10**9):
         raise InvalidArgument(name=key, problem=f"must be a positive whole number, not {value!r}")
 
@@ -157,18 +169,58 @@ def config_set(
             recut(tx)
 
     brain.db.write(work)
-    return Setting(key, value)
+    return Setting(key, value, "memory")
 
 
 @op("owner", command="config list", aliases={"config": {}}, examples=("quaid config list",))
 def config_list(brain: Brain) -> SettingsRecord:
-    """List all settings."""
-    values = {**dict.fromkeys(SETTINGS, ""), **DEFAULTS, **dict(settings.all(brain.db))}
-    return SettingsRecord(tuple(Setting(key, values[key]) for key in sorted(values)))
+    """List all settings, and where each value comes from.
+
+    What a config.yaml beside the memory may say stands here too, as in `search.max_results`; `--config FILE` names
+    another. The environment goes before the file, the file before the memory.
+    """
+    every = _every(brain)
+    return SettingsRecord(tuple(every[key] for key in sorted(every)))
+
+
+def _every(brain: Brain) -> dict[str, Setting]:
+    from quaid.options import OPTIONS
+
+    found = {key: Setting(key, value, "default") for key, value in DEFAULTS.items()}
+    found.update({key: Setting(key, value, "memory") for key, value in settings.all(brain.db)})
+    for key, option in OPTIONS.items():
+        value, source = brain.settings.said(key)
+        if value is not None:
+            found[key] = Setting(key, _told(value), source)
+        elif key not in found:
+            stored = settings.get(brain.db, option.stored) if option.stored else None
+            if stored is not None:
+                found[key] = Setting(key, stored, "memory")
+            else:
+                found[key] = Setting(key, _told(option.default), "default")
+    return found
+
+
+def _told(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+def _of_the_file(brain: Brain, key: str) -> None:
+    """Refuse what is an option of the config file only."""
+    from quaid.options import OPTIONS, canonical, variable
+
+    name = canonical(key)
+    if name == "embedding.plugin":
+        raise InvalidArgument(name=key, problem="`quaid embeddings use NAME` chooses the model")
+    if name in OPTIONS:
+        file = brain.settings.config_path or os.path.join(os.path.dirname(brain.settings.db_path), "config.yaml")
+        raise InvalidArgument(name=key, problem=f"is set in {file}, or by {variable(name)}")
 
 
 def _known(brain: Brain, key: str) -> str:
     from quaid.ops.gate import nearest
 
-    known: dict[str, Any] = dict.fromkeys([*SETTINGS, *(name for name, _ in settings.all(brain.db))])
+    known: dict[str, Any] = dict.fromkeys([*SETTINGS, *_every(brain)])
     return nearest(key, known) or " `quaid config list` shows them all."

@@ -12,7 +12,7 @@ import apsw
 from quaid.core.chunk import Chunk, cut
 from quaid.core.page import Page
 from quaid.core.timeline import summary_hash
-from quaid.store import chunks, vectors, words
+from quaid.store import chunks, conversations, vectors, words
 from quaid.store import links as text_links
 from quaid.store.opening import APPLICATION_ID, SCHEMA_VERSION
 from quaid.store.rebuild import built_pages
@@ -174,13 +174,15 @@ def _codes(connection: apsw.Connection, model: str, dimensions: int, table: str,
 
 def fts(connection: apsw.Connection) -> Found:
     """Words that do not fit the pages and chunks."""
-    for table in ("page_fts", "page_fts_unspaced", "chunk_fts"):
+    for table in ("page_fts", "page_fts_unspaced", "chunk_fts", "turn_fts"):
         try:
             connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)")  # noqa: S608
         except apsw.CorruptError:
             yield table, "its words are not those of the pages"
     yield from _unspaced(connection)
     yield from _chunk_words(connection)
+    for turn, problem in conversations.wrong_words(connection):
+        yield f"turn {turn}", problem
 
 
 def _chunk_words(connection: apsw.Connection) -> Found:
@@ -255,12 +257,12 @@ def _side_rows(connection: apsw.Connection) -> Found:
         "SELECT date, summary_hash, source, summary, detail, line FROM timeline_entries"
         " WHERE page_id = ? ORDER BY id"
     )
-    strategy = chunks.strategy(connection)
     for page_id, page, quarantined in built_pages(connection):
         if [tag for (tag,) in connection.execute(tags, (page_id,))] != list(page.tags):
             yield f"page {page.slug}", "its tags are not those of its front matter and text"
         if connection.execute(entries, (page_id,)).fetchall() != _entry_rows(page):
             yield f"page {page.slug}", "its timeline entries are not those of its timeline"
+        strategy = chunks.strategy(connection, page_id)
         made = () if quarantined else cut(page.truth, page.timeline, strategy)
         there = connection.execute(CHUNKS, (page_id,)).fetchall()
         if there and there != _chunk_rows(page, made):  # none: it is not cut yet

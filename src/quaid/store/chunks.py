@@ -98,7 +98,7 @@ def write(tx: "apsw.Connection", page_id: int, title: str, truth: str, timeline:
     ):
         present.setdefault(tuple(content), []).append((chunk_id, index, start_line, end_line))
     new: list[tuple[int, bytes, Chunk]] = []
-    for index, cut in enumerate(chunk.cut(truth, timeline, strategy(tx))):
+    for index, cut in enumerate(chunk.cut(truth, timeline, strategy(tx, page_id))):
         hash_ = content_hash(title, cut)
         # The hash is of what a model reads, which leaves some headings out.
         rows = present.get((hash_, cut.kind, cut.heading_path, cut.text))
@@ -149,9 +149,14 @@ def _words(text: str) -> str:
     return words.cut_runs(text) if words.has_runs(text) else text
 
 
-def strategy(tx: "apsw.Connection") -> str:
-    """How pages are cut."""
-    found = tx.execute("SELECT value FROM config WHERE key = 'chunk_strategy'").fetchone()
+def strategy(tx: "apsw.Connection", page_id: int) -> str:
+    """How a page is cut: those of a notebook by window, the others as the setting says."""
+    found = tx.execute(
+        "SELECT coalesce((SELECT 'window' FROM pages p JOIN collections c ON c.id = p.collection_id"
+        " WHERE p.id = ? AND c.kind = 'notebook'),"
+        " (SELECT value FROM config WHERE key = 'chunk_strategy'))",
+        (page_id,),
+    ).fetchone()
     return str(found[0]) if found and found[0] in chunk.STRATEGIES else chunk.STRATEGIES[0]
 
 

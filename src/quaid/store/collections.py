@@ -81,6 +81,10 @@ def set_state(tx: "apsw.Connection", collection_id: int, state: State, now: str)
     tx.execute("UPDATE collections SET state = ?, updated_at = ? WHERE id = ?", (state, now, collection_id))
 
 
+def set_kind(tx: "apsw.Connection", collection_id: int, kind: str, now: str) -> None:
+    tx.execute("UPDATE collections SET kind = ?, updated_at = ? WHERE id = ?", (kind, now, collection_id))
+
+
 def set_place(tx: "apsw.Connection", collection_id: int, root: str, writable: bool, now: str) -> None:
     """Let a collection live in another folder, or be written or not."""
     tx.execute(

@@ -37,6 +37,7 @@ class Database:
         self.full = False  # opened for reading because the disk has no room for a log
         self._open = True
         self._seen = opening.looks(path)
+        self._undo: list[Callable[[], None]] = []
 
     @classmethod
     def create(cls, path: str, now: str) -> Self:
@@ -128,6 +129,10 @@ class Database:
         """Do `work` and take it back, whatever it was."""
         return self._transaction(work, "ROLLBACK")
 
+    def on_rollback(self, undo: Callable[[], None]) -> None:
+        """Within a write that changes something outside the database too: how to take that back, should it fail."""
+        self._undo.append(undo)
+
     def _transaction(self, work: Callable[[apsw.Connection], T], end: str) -> T:
         if not self.writable:
             raise DiskFull(path=self.path) if self.full else self._read_only()
@@ -142,7 +147,11 @@ class Database:
             except BaseException:
                 if self._in_transaction():  # a full disk may have ended it already
                     self.connection.execute("ROLLBACK")
+                while self._undo:
+                    self._undo.pop()()
                 raise
+            finally:
+                self._undo.clear()
             return result
 
     def _read_only(self) -> ReadOnly:

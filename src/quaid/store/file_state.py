@@ -4,10 +4,9 @@ Knows the rows of file_state, and the bytes that were read, which raw_imports ke
 not know the disk.
 """
 
-import calendar
-import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from quaid.core.dates import days
 from quaid.core.sync import File, Known, Stat
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def known(db: "Database", collection_id: int, keys: "Iterable[str] | None" = Non
         (collection_id, *values),
     )
     return [
-        Known(row[0], row[1], Stat(*row[2:6]), row[6], _nanoseconds(row[7]), row[8], row[9], bool(row[10]))
+        Known(row[0], row[1], Stat(*row[2:6]), row[6], nanoseconds(row[7]), row[8], row[9], bool(row[10]))
         for row in rows
     ]
 
@@ -83,6 +82,16 @@ def content_of(tx: "apsw.Connection", collection_id: int, path: str) -> str | No
     return None
 
 
+def is_as(tx: "apsw.Connection", collection_id: int, known: Known) -> bool:
+    """Whether a file is still what it was when somebody looked at it: the same content, of the same page."""
+    found = tx.execute(
+        "SELECT 1 FROM file_state WHERE collection_id = ? AND relative_path = ? AND content_hash = ?"
+        " AND page_id IS ?",
+        (collection_id, known.path, known.content_hash, known.page_id),
+    )
+    return found.fetchone() is not None
+
+
 def forget(tx: "apsw.Connection", collection_id: int, path: str) -> None:
     """A file is not there any more."""
     tx.execute("DELETE FROM file_state WHERE collection_id = ? AND relative_path = ?", (collection_id, path))
@@ -96,6 +105,33 @@ def path_of(db: "Database", page_id: int) -> Known | None:
     if row is None:
         return None
     return next(each for each in known(db, row[0], [row[2]]) if each.path == row[1])
+
+
+class Indexed(NamedTuple):
+    """What the index has of a file: the page, its version, and the hash of the bytes that made it."""
+
+    page_id: int
+    version: int
+    content_hash: str
+
+
+def at_path(db: "Database", collection_id: int, path: str) -> Indexed | None:
+    """The page of a file."""
+    row = db.one(
+        "SELECT p.id, p.version, f.content_hash FROM file_state f JOIN pages p ON p.id = f.page_id"
+        " WHERE f.collection_id = ? AND f.relative_path = ?",
+        (collection_id, path),
+    )
+    return None if row is None else Indexed(*row)
+
+
+def paths_of(db: "Database", page_ids: "Iterable[int]") -> dict[int, str]:
+    """Where the files of these pages are."""
+    rows = db.rows(
+        "SELECT page_id, relative_path FROM file_state WHERE page_id IN (SELECT value FROM json_each(?))",
+        (str(list(page_ids)),),
+    )
+    return dict(rows)
 
 
 def troubles(db: "Database", collection_id: int) -> list[Trouble]:
@@ -113,12 +149,18 @@ def count(db: "Database", collection_id: int) -> int:
     return int(row[0]) if row else 0
 
 
-def _nanoseconds(timestamp: str, known: dict[str, int] = {}) -> int:  # noqa: B006 (a cache: many files, few times)
+def _seconds(timestamp: str) -> int:
+    # Not by strptime: it would cost every cold command the import of the calendar.
+    hour, minute, second = int(timestamp[11:13]), int(timestamp[14:16]), int(timestamp[17:19])
+    return days(timestamp[:10]) * 86_400 + hour * 3_600 + minute * 60 + second
+
+
+def nanoseconds(timestamp: str, known: dict[str, int] = {}) -> int:  # noqa: B006 (a cache: many files, few times)
     """When a file was seen; times are kept to the second, and the earliest moment of it is the safe one."""
     if timestamp not in known:
         if len(known) > 1_000:
             known.clear()
-        known[timestamp] = calendar.timegm(time.strptime(timestamp, "%Y-%m-%dT%H:%M:%SZ")) * 1_000_000_000
+        known[timestamp] = _seconds(timestamp) * 1_000_000_000
     return known[timestamp]
 
 
@@ -129,3 +171,35 @@ def has_below(db: "Database", collection_id: int, path: str) -> bool:
         (collection_id, f"{path}/", f"{path}0"),
     )
     return row is not None
+
+
+class Kept(NamedTuple):
+    """A page that is seen, with its file as it was last read and the bytes that are kept of it."""
+
+    page_id: int
+    slug: str
+    uuid: str
+    path: str | None
+    """Where its file is; none: the index knows of no file."""
+    content_hash: str | None
+    raw_id: int | None
+    raw_path: str | None
+    raw_hash: str | None
+
+
+def kept(db: "Database", collection_id: int) -> list[Kept]:
+    """The pages of a collection that are seen, by path."""
+    rows = db.rows(
+        "SELECT p.id, p.slug, p.uuid, f.relative_path, f.content_hash, r.id, r.file_path, r.content_hash"
+        " FROM pages p LEFT JOIN file_state f ON f.page_id = p.id AND f.collection_id = p.collection_id"
+        " LEFT JOIN raw_imports r ON r.page_id = p.id AND r.is_active = 1"
+        " WHERE p.collection_id = ? AND p.quarantined_at IS NULL"
+        " ORDER BY coalesce(f.relative_path, r.file_path), p.id",
+        (collection_id,),
+    )
+    return [Kept(*row) for row in rows]
+
+
+def clear(tx: "apsw.Connection", collection_id: int) -> None:
+    """Forget all files of a folder: the collection lives in another one."""
+    tx.execute("DELETE FROM file_state WHERE collection_id = ?", (collection_id,))

@@ -12,6 +12,7 @@ from quaid.store.trouble import system_told_plainly
 
 LOCKED_BYTE = 1 << 30  # Windows keeps others from reading what is locked: no line reaches this far
 LONGEST_LINE = 4_096
+LONGEST_PROBLEM = 600  # characters: written with escapes they still fit into a line
 
 
 class Filling(NamedTuple):
@@ -28,6 +29,8 @@ class Trouble(NamedTuple):
     model: str
     problem: str
     at: str
+    down: bool = False
+    """The model itself did not answer; else it only gave nothing for some texts."""
 
 
 class Turn:
@@ -50,9 +53,12 @@ class Turn:
         """Say who is at work."""
         self._write({"filling": model, "process": os.getpid(), "since": now})
 
-    def fail(self, model: str, problem: str, now: str) -> None:
+    def fail(self, model: str, problem: str, now: str, *, down: bool = False) -> None:
         """Say what went wrong."""
-        self._write({"failed": model, "problem": problem, "at": now})
+        if len(problem) > LONGEST_PROBLEM:
+            problem = problem[: LONGEST_PROBLEM - 1] + "…"
+        said = {"failed": model, "problem": problem, "at": now}
+        self._write({**said, "down": True} if down else said)
 
     def succeed(self) -> None:
         """Nothing is wrong any more."""
@@ -71,7 +77,7 @@ class Turn:
         with system_told_plainly(self._database_path):
             os.ftruncate(self._handle, 0)
             os.lseek(self._handle, 0, os.SEEK_SET)
-            os.write(self._handle, json.dumps(said).encode()[:LONGEST_LINE] if said else b"")
+            os.write(self._handle, json.dumps(said).encode() if said else b"")
 
 
 def filling(database_path: str) -> Filling | None:
@@ -87,15 +93,27 @@ def trouble(database_path: str) -> Trouble | None:
     said = _read(database_path)
     if "failed" not in said:
         return None
-    return Trouble(str(said["failed"]), str(said.get("problem", "")), str(said.get("at", "")))
+    return Trouble(
+        *(str(said["failed"]), str(said.get("problem", "")), str(said.get("at", ""))), bool(said.get("down"))
+    )
 
 
-def note(database_path: str, model: str, problem: str, now: str) -> None:
+def note(database_path: str, model: str, problem: str, now: str, *, down: bool = False) -> None:
     """Say what went wrong, for somebody who had no turn; whoever fills now knows better."""
     turn = Turn(database_path)
     if turn.try_take():
         try:
-            turn.fail(model, problem, now)
+            turn.fail(model, problem, now, down=down)
+        finally:
+            turn.release()
+
+
+def clear(database_path: str) -> None:
+    """Say that it goes right again; whoever fills now says so himself."""
+    turn = Turn(database_path)
+    if turn.try_take():
+        try:
+            turn.succeed()
         finally:
             turn.release()
 

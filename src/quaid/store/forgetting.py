@@ -283,6 +283,8 @@ _NAMES = {
         )
     },
     "contradictions": "'contradiction ' || t.id",
+    "conversations": "'the conversation ' || t.session",
+    "conversation_turns": "(SELECT 'the conversation ' || session FROM conversations WHERE id = t.conversation_id)",
     "knowledge_gaps": "'gap ' || t.id",
     "raw_imports": "'the imported file ' || t.file_path",
     "import_files": "'the imported file ' || t.file_path",
@@ -300,7 +302,7 @@ def _tables(db: "Database") -> dict[str, list[str]]:
         "SELECT s.name, c.name FROM sqlite_schema AS s, pragma_table_info(s.name) AS c WHERE s.type = 'table'"
         " AND s.sql NOT LIKE 'CREATE VIRTUAL%' AND c.type NOT IN ('INTEGER', 'REAL') AND s.name NOT LIKE 'sqlite%'"
     ):
-        if not str(table).startswith(INDEXES):
+        if not str(table).startswith((*INDEXES, "turn_fts")):
             found.setdefault(str(table), []).append(str(column))
     return found
 

@@ -29,6 +29,8 @@ class Version(NamedTuple):
     path: str
     content_hash: str
     is_present: bool
+    batch: str
+    """What brought it: an import, or `sync-` or `edit-` and an id."""
 
 
 def keep(
@@ -45,10 +47,11 @@ def keep(
 ) -> None:
     """Keep the bytes of a version; `present` ones become the active row of their page and path."""
     if present:
+        # Two statements: with an OR between them SQLite would look at every active row.
+        tx.execute("UPDATE raw_imports SET is_active = 0 WHERE is_active = 1 AND page_id = ?", (page_id,))
         tx.execute(
-            "UPDATE raw_imports SET is_active = 0 WHERE is_active = 1 AND (page_id = ?1"
-            " OR (collection_id = ?2 AND file_path = ?3))",
-            (page_id, collection_id, path),
+            "UPDATE raw_imports SET is_active = 0 WHERE is_active = 1 AND collection_id = ? AND file_path = ?",
+            (collection_id, path),
         )
     tx.execute(
         "INSERT INTO raw_imports (collection_id, page_id, page_version, import_id, is_active, content_hash,"
@@ -61,11 +64,15 @@ def keep(
 
 
 def trim(tx: "apsw.Connection", page_id: int, oldest: str) -> None:
-    """Drop what is too old or too much. Whatever an import stands for stays."""
+    """Drop what was replaced too long ago, or is too much. Whatever an import stands for stays."""
+    # A version's age counts from the day on which the next one took its place: a text of ten years that is changed
+    # today is kept from today on.
     tx.execute(
         "DELETE FROM raw_imports WHERE page_id = ?1 AND is_active = 0"
         " AND NOT EXISTS (SELECT 1 FROM import_files f WHERE f.raw_id = raw_imports.id)"
-        " AND (created_at < ?2 OR id NOT IN (SELECT id FROM raw_imports WHERE page_id = ?1 AND is_active = 0"
+        " AND (EXISTS (SELECT 1 FROM raw_imports n WHERE n.page_id = ?1 AND n.id > raw_imports.id"
+        " AND n.created_at < ?2)"
+        " OR id NOT IN (SELECT id FROM raw_imports WHERE page_id = ?1 AND is_active = 0"
         " ORDER BY id DESC LIMIT ?3))",
         (page_id, oldest, MOST_VERSIONS),
     )
@@ -74,11 +81,11 @@ def trim(tx: "apsw.Connection", page_id: int, oldest: str) -> None:
 def of_page(db: "Database", page_id: int) -> list[Version]:
     """The versions of a page that are kept, the newest first."""
     rows = db.rows(
-        "SELECT id, page_version, created_at, length(raw_bytes), file_path, content_hash, is_active"
+        "SELECT id, page_version, created_at, length(raw_bytes), file_path, content_hash, is_active, import_id"
         " FROM raw_imports WHERE page_id = ? ORDER BY id DESC",
         (page_id,),
     )
-    return [Version._make((*row[:6], bool(row[6]))) for row in rows]
+    return [Version._make((*row[:6], bool(row[6]), row[7])) for row in rows]
 
 
 def bytes_of(db: "Database", version_id: int) -> bytes:

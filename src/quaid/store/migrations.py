@@ -71,22 +71,20 @@ def _check(connection: apsw.Connection) -> None:
 
 
 def _back_up(db: "Database", version: int) -> str:
-    """Copy the whole memory beside itself, under a name that nobody has yet."""
+    """Copy the whole memory beside itself. The copy gets its name, which nobody has yet, when it is whole."""
     name = f"{db.path}.backup-v{version}"
+    unfinished = f"{name}-unfinished"
     with system_told_plainly(name):
-        path, number = name, 1
-        while True:
-            try:
-                durable.make_private_file(path)
-                break
-            except FileExistsError:
+        durable.discard(unfinished)  # of a process that was killed: we have the lock
+        try:
+            durable.make_private_file(unfinished)
+            db.connection.execute("VACUUM INTO ?", (unfinished,))
+            path, number = name, 1
+            while os.path.lexists(path):
                 number += 1
                 path = f"{name}-{number}"
-        try:
-            db.connection.execute("VACUUM INTO ?", (path,))
-            durable.sync_file(path)
-            durable.sync_folder(os.path.dirname(path))
+            durable.put_in_place(unfinished, path)
         except BaseException:
-            durable.discard(path)
+            durable.discard(unfinished)
             raise
     return path

@@ -154,6 +154,8 @@ def save(
         return Saved(present.id, present.version, created=False, changed=False)
     _update(tx, present, page, frontmatter, now)
     derive(tx, present.id, page, cut=cut)
+    if not visible:
+        _found_again(tx, present.id)
     return Saved(present.id, present.version + 1, created=not visible, changed=True)
 
 
@@ -184,6 +186,14 @@ def derive(
             chunks.write(tx, page_id, page.title, page.truth, page.timeline)
         else:
             chunks.forget(tx, page_id)
+
+
+def _found_again(tx: "apsw.Connection", page_id: int) -> None:
+    """A page that was hidden is there again: links that name it lead to it."""
+    from quaid.store import links
+
+    rows = tx.execute("SELECT name FROM page_names WHERE page_id = ?", (page_id,))
+    links.resettle(tx, [str(name) for (name,) in rows])
 
 
 def touch(

@@ -1,6 +1,6 @@
 """Derived rows, burned and made again from the kept ones.
 
-Knows which rows follow from pages alone: words, tags, timeline entries and chunks. Does not know vectors, which
+Knows which rows follow from pages and turns alone: words, tags, timeline entries and chunks. Does not know vectors, which
 need a model, nor what follows from files.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import apsw
 
 from quaid.core.page import Page, build
-from quaid.store import chunks, pages, vectors
+from quaid.store import chunks, conversations, pages, vectors
 
 
 def rebuild(tx: apsw.Connection) -> None:
@@ -22,6 +22,7 @@ def rebuild(tx: apsw.Connection) -> None:
     for page_id, page, quarantined in built_pages(tx):
         pages.derive(tx, page_id, page, quarantined)
     tx.execute("INSERT INTO page_fts (page_fts) VALUES ('rebuild')")
+    conversations.rebuild_words(tx)
     for (model,) in tx.execute("SELECT name FROM embedding_models").fetchall():
         vectors.encode_all(tx, str(model))
 

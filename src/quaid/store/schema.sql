@@ -390,6 +390,7 @@ CREATE TABLE knowledge_gaps (
 
 -- The same question again is the same gap.
 CREATE UNIQUE INDEX knowledge_gaps_open ON knowledge_gaps (query_hash) WHERE resolved_at IS NULL;
+CREATE INDEX knowledge_gaps_told ON knowledge_gaps (times_seen) WHERE query_text IS NOT NULL AND resolved_at IS NULL;
 
 -- derived: from the processes that serve now; stale rows may go at any time
 CREATE TABLE serve_sessions (
@@ -418,6 +419,64 @@ CREATE TABLE quarantine_exports (
     path TEXT NOT NULL,
     UNIQUE (page_id, quarantined_at)
 ) STRICT;
+
+-- kept: conversations with agents: their clients delete transcripts after some weeks
+CREATE TABLE conversations (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    client TEXT NOT NULL,                        -- claude-code, codex, plain, chatgpt or claude.ai
+    session TEXT NOT NULL,                       -- as the client names it
+    started_at TEXT,                             -- of its first turn, as far as turns tell their time
+    ended_at TEXT,
+    added_at TEXT NOT NULL,
+    removed_at TEXT,                             -- set: a person took it out, and no file brings it back
+    masked INTEGER NOT NULL DEFAULT 0,           -- how many secrets were taken out of its texts
+    project TEXT NOT NULL DEFAULT '',            -- the folder that it was held in
+    title TEXT NOT NULL DEFAULT '',
+    UNIQUE (client, session)
+) STRICT;
+
+CREATE INDEX conversations_by_end ON conversations (ended_at) WHERE removed_at IS NULL;
+
+-- kept: what was said, secrets masked
+CREATE TABLE conversation_turns (
+    id INTEGER PRIMARY KEY,
+    conversation_id INTEGER NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+    turn INTEGER NOT NULL,                       -- place within the conversation, from 1
+    role TEXT NOT NULL,                          -- user, assistant, or a name
+    said_at TEXT,
+    identity BLOB NOT NULL,                      -- the same turn read again is the same row
+    text TEXT NOT NULL,
+    UNIQUE (conversation_id, turn),
+    UNIQUE (conversation_id, identity)
+) STRICT;
+
+-- derived: from conversation_turns; scripts without spaces between words are cut into words before they are stored
+CREATE VIRTUAL TABLE turn_fts USING fts5 (
+    text,
+    content = '', contentless_delete = 1,
+    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
+);
+
+CREATE TRIGGER conversation_turns_ad AFTER DELETE ON conversation_turns BEGIN
+    DELETE FROM turn_fts WHERE rowid = old.id;
+END;
+
+-- derived: from transcripts on disk: how far each was read; without it they are read again, and nothing doubles
+CREATE TABLE transcript_files (
+    path TEXT PRIMARY KEY NOT NULL,
+    client TEXT NOT NULL,                        -- who writes it; '' when nobody that we know
+    session TEXT NOT NULL DEFAULT '',            -- of the line that was read last
+    size_bytes INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    read_to INTEGER NOT NULL,                    -- bytes that are done with
+    mark BLOB NOT NULL,                          -- hash of the first and last bytes of those
+    broken_lines INTEGER NOT NULL DEFAULT 0,
+    problem TEXT,                                -- why it could not be read to its end
+    read_at TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX transcript_files_by_inode ON transcript_files (inode);
 
 -- kept: facts about this file that no user changes
 CREATE TABLE quaid_config (

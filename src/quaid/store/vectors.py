@@ -163,6 +163,18 @@ def texts(db: "Database", model: str, chunk_ids: list[int]) -> list[Missing]:
     return list({row[0]: Missing(row[0], embedded(*row[1:])) for row in rows}.values())
 
 
+def pages_of(db: "Database", hashes: list[bytes]) -> tuple[str, ...]:
+    """The slugs of the pages that contents stand on."""
+    if not hashes:
+        return ()
+    rows = db.rows(
+        "SELECT DISTINCT p.slug FROM json_each(?) AS wanted CROSS JOIN chunks AS c"
+        " ON c.content_hash = unhex(wanted.value) CROSS JOIN pages AS p ON p.id = c.page_id ORDER BY p.slug",
+        (json.dumps([each.hex() for each in hashes]),),
+    )
+    return tuple(slug for (slug,) in rows)
+
+
 def missing(db: "Database", model: str, limit: int) -> list[Missing]:
     """The first contents without a vector."""
     with db.reading():
@@ -330,17 +342,6 @@ def _write_blocks(tx: "apsw.Connection", model: str, block: int, ids: bytes, cod
 
 
 # Forgetting
-
-
-def unneeded(db: "Database", model: str) -> int:
-    """How many vectors of a model no chunk has any more."""
-    known = _known(db, model)
-    row = db.one(
-        f"SELECT count(*) FROM {known.vec_table} AS v WHERE v.model = ? AND NOT EXISTS"  # noqa: S608 (checked)
-        " (SELECT 1 FROM chunks AS c WHERE c.content_hash = v.content_hash)",
-        (model,),
-    )
-    return int(row[0]) if row else 0
 
 
 def purge(tx: "apsw.Connection") -> int:

@@ -33,8 +33,14 @@ FEW, FEW_TOKENS = 16, 2_400
 SHORT_PATIENCE = 1.0
 """Seconds that a question waits for somebody who writes: an import may take long."""
 
-SPARE_TRIES = 1
-"""So many more texts of a refused batch may fail alone than succeed; with another one the model itself is down."""
+PROBE = "A plain sentence."
+"""What any model can stand: one that refuses it too is down."""
+
+SPARE_FAILURES = 3 * BATCH
+"""So many more texts may fail than succeed; a model that refuses even more is of no use here."""
+
+MOST_NAMED = 3
+"""Pages that are named when a model gives nothing for them."""
 
 SECONDS_BETWEEN_LOOKS = 0.2
 """While another process makes vectors."""
@@ -59,6 +65,8 @@ class Filled(NamedTuple):
     total: int
     failed: int
     """The model gave nothing usable for them."""
+    failures: tuple[str, ...] = ()
+    """The pages that those stand on."""
 
 
 def fill_in_turn(
@@ -86,7 +94,7 @@ def fill_in_turn(
         turn.begin(embedder.name, now())
         filled = fill(db, embedder, now=now, progress=progress, slugs=slugs)
         if filled.failed:
-            turn.fail(embedder.name, f"it gives nothing usable for {filled.failed:,} chunks", now())
+            turn.fail(embedder.name, _refusal(filled), now())
         else:
             turn.succeed()
         return filled
@@ -94,10 +102,16 @@ def fill_in_turn(
         turn.succeed()
         raise
     except QuaidError as failure:
-        turn.fail(embedder.name, told(failure), now())
+        turn.fail(embedder.name, told(failure), now(), down=isinstance(failure, EmbedderUnavailable))
         raise
     finally:
         turn.release()
+
+
+def _refusal(filled: Filled) -> str:
+    named = ", ".join(filled.failures[:MOST_NAMED])
+    chunks_ = f"{filled.failed:,} chunks" if filled.failed > 1 else "1 chunk"
+    return f"it gives nothing usable for {chunks_} ({named}{' …' if len(filled.failures) > MOST_NAMED else ''})"
 
 
 def told(failure: QuaidError) -> str:
@@ -151,24 +165,28 @@ def fill(
     model = _registered(db, embedder, now)
     waiting = vectors.missing_chunks(db, model.name, slugs)[:limit]
     cached, total = vectors.coverage(db, model.name)
-    embedded = failed = done = 0
-    refused: set[bytes] = set()
+    embedded = done = 0
+    refused: dict[bytes, None] = {}
     for chunk_ids in _batches(waiting):
         progress(done, len(waiting), WHAT)
         texts = [
             each for each in vectors.texts(db, model.name, chunk_ids) if each.content_hash not in refused
         ]
-        found = _embedded(embedder, texts, insist)
+        found, failure = _embedded(embedder, texts, insist)
         if found:
             kept = [(each.content_hash, vector) for each, vector in found]
             db.write(lambda tx, kept=kept: vectors.keep(tx, model.name, kept, now()))  # type: ignore[misc]
-        refused.update({each.content_hash for each in texts} - {each.content_hash for each, _ in found})
+        if failure is not None:
+            raise failure
         embedded += len(found)
-        failed += len(texts) - len(found)
         cached += len(chunk_ids) - len(texts)
         done += len(chunk_ids)
+        made = {each.content_hash for each, _ in found}
+        refused.update({each.content_hash: None for each in texts if each.content_hash not in made})
+        if len(refused) > embedded + SPARE_FAILURES:
+            raise _useless(embedder, len(refused))
     progress(done, len(waiting), WHAT)
-    return Filled(embedded, cached, total, failed)
+    return Filled(embedded, cached, total, len(refused), vectors.pages_of(db, list(refused)))
 
 
 def cut_up(db: "Database", progress: Callable[[int, int, str], None]) -> int:
@@ -204,32 +222,52 @@ def _batches(chunk_ids: list[int]) -> Iterator[list[int]]:
         yield chunk_ids[start : start + BATCH]
 
 
-def _embedded(embedder: Passages, texts: list[Missing], insist: bool) -> list[tuple[Missing, bytes]]:
-    """The texts with their vectors; without those that the model gave nothing usable for."""
+def _useless(embedder: Passages, refused: int) -> EmbedderUnavailable:
+    return EmbedderUnavailable(
+        name=embedder.name, problem=f"it refuses nearly every text ({refused:,})", remedy="Try another model"
+    )
+
+
+class _Given(NamedTuple):
+    found: list[tuple[Missing, bytes]]
+    failure: EmbedderUnavailable | None = None
+    """The model is down: what was found before is good."""
+
+
+def _embedded(embedder: Passages, texts: list[Missing], insist: bool) -> _Given:
+    """The texts with their vectors, without those that the model gave nothing usable for."""
     if not texts:
-        return []
+        return _Given([])
     try:
         found = embedder.embed_passages([each.text for each in texts])
-    except EmbedderUnavailable:
-        if not insist or len(texts) == 1:
-            raise
-        return _one_by_one(embedder, texts)
+    except EmbedderUnavailable as failure:
+        return _one_by_one(embedder, texts, failure) if insist else _Given([], failure)
     if len(found) != len(texts):
-        raise EmbedderUnavailable(
-            name=embedder.name,
-            problem=f"it gave {len(found)} vectors for {len(texts)} texts",
-            remedy="Try another model",
+        problem = f"it gave {len(found)} vectors for {len(texts)} texts"
+        return _Given(
+            [], EmbedderUnavailable(name=embedder.name, problem=problem, remedy="Try another model")
         )
-    return [pair for pair in zip(texts, found, strict=True) if vectors.usable(pair[1], embedder.dimensions)]
+    return _Given(
+        [pair for pair in zip(texts, found, strict=True) if vectors.usable(pair[1], embedder.dimensions)]
+    )
 
 
-def _one_by_one(embedder: Passages, texts: list[Missing]) -> list[tuple[Missing, bytes]]:
-    """One text that a model cannot stand must not keep the others back. A model that can stand none is down."""
+def _one_by_one(embedder: Passages, texts: list[Missing], failure: EmbedderUnavailable) -> _Given:
+    """A text that a model cannot stand must not keep the others back. One that cannot stand a probe is down."""
     found: list[tuple[Missing, bytes]] = []
-    for tried, text in enumerate(sorted(texts, key=lambda each: len(each.text)), 1):
-        try:
-            found += _embedded(embedder, [text], insist=False)
-        except EmbedderUnavailable:
-            if tried - len(found) > SPARE_TRIES:
-                raise
-    return found
+    for text in texts:
+        alone = _Given([], failure) if len(texts) == 1 else _embedded(embedder, [text], insist=False)
+        found += alone.found
+        if alone.failure is not None:
+            probed = _down(embedder)
+            if probed is not None:
+                return _Given(found, probed)
+    return _Given(found)
+
+
+def _down(embedder: Passages) -> EmbedderUnavailable | None:
+    try:
+        embedder.embed_passages([PROBE])
+    except EmbedderUnavailable as failure:
+        return failure
+    return None

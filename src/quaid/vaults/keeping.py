@@ -2,23 +2,24 @@
 
 The one way for edits made here. A file is changed only in the bytes that the edit needs, and only if it still
 says what the index has read; else nothing happens and the author is told. Runs inside the caller's transaction:
-the file is durable before the transaction is. Should the machine stop between the two, the next sync takes the
-file in.
+the file is durable before the transaction is. Should the transaction fail, the file is changed back; should the
+machine stop between the two, the next sync takes the file in.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from quaid.core import dates
 from quaid.core.page import Page
 from quaid.core.sync import File, Stat
-from quaid.errors import CollectionReadOnly, FileChanged, FileTrouble
+from quaid.errors import CollectionReadOnly, FileChanged, FileTrouble, QuaidError, TooLarge
 from quaid.formats import markdown, patching
 from quaid.store import file_state, history, pages, slugs
 from quaid.store.collections import Collection
 from quaid.store.db import Database
 from quaid.store.pages import Saved, Stored
-from quaid.vaults import index, replacing
-from quaid.vaults.scan import Folder, Found
+from quaid.vaults import ignoring, index, replacing, scan
+from quaid.vaults.scan import LARGEST_FILE, Folder, Found
 
 
 def save(
@@ -31,8 +32,11 @@ def save(
     uuid: str,
     now: str,
     expected_version: int | None,
+    data: bytes | None = None,
 ) -> Saved:
-    """Write a page against the version that its author had read, and its file if it has one."""
+    """Write a page against the version that its author had read, and its file if it has one.
+
+    `data` are the file's new bytes, for who knows them; else its old ones are changed where the page differs."""
     if collection.root is not None and (not collection.writable or collection.state != "active"):
         why = "is read-only" if collection.state == "active" else f"is {collection.state}"
         raise CollectionReadOnly(name=collection.name, why=why)
@@ -45,7 +49,7 @@ def save(
         if old is not None:
             _remember(tx, collection, old, now, uuid)
     else:
-        _write_file(db, tx, collection, collection.root, old, new, saved, now, uuid)
+        _write_file(db, tx, collection, collection.root, old, new, saved, now, uuid, data)
     history.trim(tx, saved.id, dates.shifted(now[:10], -history.DAYS))
     return saved
 
@@ -76,15 +80,22 @@ def _write_file(
     saved: Saved,
     now: str,
     uuid: str,
+    data: bytes | None,
 ) -> None:
     known = file_state.path_of(db, old.id) if old is not None else None
     path = known.path if known else f"{new.slug}.md"
     with Folder(root) as folder:
         if known is None:
-            data = markdown.render(new.frontmatter, new.truth, new.timeline).encode()
+            _refuse_hidden(collection, path)
+            data = data or markdown.render(new.frontmatter, new.truth, new.timeline).encode()
+            _refuse_large(path, data)
+            db.on_rollback(_taking_back(root, path, data, None, uuid))
             replacing.create(folder, path, data, uuid)
         else:
-            data = _patched(folder, path, known.content_hash, new)
+            before = _read(folder, path, known.content_hash)
+            data = _patched(path, before, new) if data is None else data
+            _refuse_large(path, data)
+            db.on_rollback(_taking_back(root, path, data, before, uuid))
             replacing.replace(folder, path, data, known.content_hash, uuid)
         found = folder.look(path)
     if not isinstance(found, Found):
@@ -96,16 +107,51 @@ def _write_file(
     file_state.saw(tx, collection.id, file, index.digest(data), saved.id, now)
 
 
-def _patched(folder: Folder, path: str, content_hash: str, new: Page) -> bytes:
-    """The bytes of a file with the page's new parts in the place of the old ones."""
+def _read(folder: Folder, path: str, content_hash: str) -> bytes:
+    """The bytes of a file, which must be those that the index has read."""
     try:
         data = folder.read(path)
-    except FileNotFoundError:
-        raise FileChanged(path=path) from None
+    except OSError as problem:
+        if isinstance(problem, FileNotFoundError | NotADirectoryError):
+            raise FileChanged(path=path) from None
+        raise FileTrouble(path=path, problem="cannot be read; it was not written") from None
     if index.digest(data) != content_hash:
         raise FileChanged(path=path)
+    return data
+
+
+def _patched(path: str, data: bytes, new: Page) -> bytes:
+    """The bytes of a file with the page's new parts in the place of the old ones."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         raise FileTrouble(path=path, problem="is not UTF-8; convert it before you change it here") from None
     return patching.patch(text, new.frontmatter, new.truth, new.timeline).encode()
+
+
+def _refuse_hidden(collection: Collection, path: str) -> None:
+    """A file that no sync would see must not be made: its page would vanish with the next one."""
+    if not scan.is_shown(path) or ignoring.hides(ignoring.matcher(collection.ignore_patterns), path):
+        problem = f"is left out of {collection.name} by its ignore rules; choose another slug"
+        raise FileTrouble(path=path, problem=problem)
+
+
+def _refuse_large(path: str, data: bytes) -> None:
+    if len(data) > LARGEST_FILE:
+        raise TooLarge(what=path, size=len(data), limit=LARGEST_FILE)
+
+
+def _taking_back(root: str, path: str, data: bytes, before: bytes | None, token: str) -> Callable[[], None]:
+    """How to undo the change of a file, should the transaction fail: unless somebody has changed it since."""
+
+    def undo() -> None:
+        try:
+            with Folder(root) as folder:
+                if before is None:
+                    replacing.remove(folder, path, index.digest(data), token)
+                else:
+                    replacing.replace(folder, path, before, index.digest(data), token)
+        except QuaidError:
+            pass  # the file keeps the new text, and the next sync takes it in
+
+    return undo

@@ -72,6 +72,11 @@ def path_key(path: str) -> str:
     return path if path.isascii() else unicodedata.normalize("NFC", path)
 
 
+def is_shown(path: str) -> bool:
+    """Whether a walk would come by this path: no hidden folder or folder of another tool on the way."""
+    return not any(name.startswith(".") or name in SKIPPED_FOLDERS for name in path.split("/")[:-1])
+
+
 class Folder:
     """An open folder. Files below it are opened step by step, links refused."""
 
@@ -97,19 +102,35 @@ class Folder:
         yield from _entries(self._handle, "", 0, ignored)
 
     def look(self, path: str) -> Found | LeftOut | None:
-        """One entry, as walk would give it; None when it is not there. A folder is left out."""
+        """One entry, as walk would give it; None when it is not there. A folder is left out, and so is a link, which
+        is named when it stands for a folder on the way."""
         parent, _, name = path.rpartition("/")
         try:
             facts = os.stat(name, dir_fd=self.enter(parent), follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
-            return None
+            link = self._link_on_the_way(parent)
+            return LeftOut(link, LINK) if link else None
         except OSError:
             return LeftOut(path, UNREADABLE)
+        if stat.S_ISLNK(facts.st_mode):
+            return LeftOut(path, LINK)
         in_raw = f"/{path}".rpartition("/")[0].endswith(f"/{RAW_FOLDER}")
         kind = _kind(name, parent, in_raw)
         if not stat.S_ISREG(facts.st_mode) or kind is None:
             return LeftOut(path, OTHER_KIND if stat.S_ISREG(facts.st_mode) else NOT_A_FILE)
         return Found(path, kind, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
+
+    def _link_on_the_way(self, parent: str) -> str:
+        """The first folder of a path that is a link, or nothing."""
+        steps = parent.split("/")
+        for depth in range(len(steps)):
+            path = "/".join(steps[: depth + 1])
+            try:
+                if path and stat.S_ISLNK(os.stat(path, dir_fd=self._handle, follow_symlinks=False).st_mode):
+                    return path
+            except OSError:
+                return ""
+        return ""
 
     def read(self, path: str) -> bytes:
         """The bytes of a file, or one more than LARGEST_FILE of them. OSError when it cannot be read."""

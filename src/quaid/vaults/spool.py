@@ -1,16 +1,20 @@
 """What was read and parsed, waiting on the disk: a whole folder need not fit into memory.
 
-A nameless file that the system forgets with the process. Knows values of marshal, not what they mean.
+Little of it waits in memory; more in a nameless file that the system forgets with the process. Knows values of
+marshal, not what they mean.
 """
 
+import io
 import marshal
 import os
-import tempfile
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
 from quaid.core.page import Entry, Page
 from quaid.store.trouble import system_told_plainly
+
+IN_MEMORY = 1024 * 1024
+"""Bytes that need no file. One edit is far below, and need not pay for the import of tempfile either."""
 
 
 class Waiting(NamedTuple):
@@ -38,10 +42,19 @@ class Spool:
     @property
     def _file(self) -> IO[bytes]:
         if self._open is None:
-            # Beside the database: there must be room there anyway, and /tmp may be memory.
-            with system_told_plainly(self.folder):
-                self._open = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115 (closed on exit)
+            self._open = io.BytesIO()
+        elif isinstance(self._open, io.BytesIO) and self._open.tell() > IN_MEMORY:
+            self._open = self._on_disk(self._open.getvalue())
         return self._open
+
+    def _on_disk(self, data: bytes) -> IO[bytes]:
+        import tempfile
+
+        # Beside the database: there must be room there anyway, and /tmp may be memory.
+        with system_told_plainly(self.folder):
+            file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115 (closed on exit)
+            file.write(data)
+        return file
 
     def add(self, item: Waiting) -> None:
         page = item.page

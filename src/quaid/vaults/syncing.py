@@ -18,7 +18,7 @@ from quaid.errors import FileTrouble, NotFound
 from quaid.store import collections, file_state, quarantine
 from quaid.store.collections import Collection
 from quaid.store.db import Database
-from quaid.vaults import ignoring, index, scan
+from quaid.vaults import ignoring, index, leftovers, scan
 from quaid.vaults.report import Note
 from quaid.vaults.scan import LARGEST_FILE, Folder, Found, LeftOut
 from quaid.vaults.spool import Spool, Waiting
@@ -67,6 +67,8 @@ class _Seen(NamedTuple):
     complete: bool
     left_out: Counter[str]
     notes: list[Note]
+    leftovers: list[str]
+    """Files of our own that a killed process may have left."""
 
 
 def sync(
@@ -102,7 +104,7 @@ class Syncing:
         self.taking = TakingFiles(db, collection, now, new_uuid, progress)
         self.counts = self.taking.counts
         self.notes = self.taking.notes
-        self.seen = _Seen([], True, Counter(), [])
+        self.seen = _Seen([], True, Counter(), [], [])
         self.ignored: scan.Ignored = scan.ignore_nothing
         self.may_hide_many = False
 
@@ -118,6 +120,7 @@ class Syncing:
             away = file_state.quarantined(self.db, self.collection.id) if reads else []
             plan = deciding.plan(reads, [*known, *away], [*found.missing, *away])
             self.taking.run(spool, plan)
+        self._clear_leftovers(folder)
         gone = [each for each in plan.gone if each.stat.size >= 0]
         return self._remove(folder, gone, len(known), confirmed, whole=only is None)
 
@@ -146,7 +149,9 @@ class Syncing:
         return _gathered(folder.walk(ignored))
 
     def _look(self, folder: Folder, ignored: scan.Ignored, paths: list[str]) -> _Seen:
-        found = [folder.look(path) for path in paths if not ignored(path) and _is_shown(path)]
+        found = [
+            folder.look(path) for path in paths if scan.is_shown(path) and not ignoring.hides(ignored, path)
+        ]
         return _gathered(each for each in found if each is not None)
 
     def _read(self, folder: Folder, files: list[Opened], spool: Spool) -> list[Read]:
@@ -154,7 +159,7 @@ class Syncing:
         reads: list[Read] = []
         for done, (file, old) in enumerate(files):
             self.progress(done, len(files), "Reading")
-            data = self._bytes(folder, file)
+            data = self._bytes(folder, file, old)
             if data is None:
                 continue
             content_hash = index.digest(data)
@@ -170,7 +175,7 @@ class Syncing:
             self.progress(len(files), len(files), "Reading")
         return reads
 
-    def _bytes(self, folder: Folder, file: File) -> bytes | None:
+    def _bytes(self, folder: Folder, file: File, old: Known | None) -> bytes | None:
         try:
             data = folder.read(file.path)
         except OSError:
@@ -182,10 +187,16 @@ class Syncing:
             return data
         problem = f"too large: {file.stat.size:,} bytes, and {LARGEST_FILE:,} are allowed; split it"
         self.notes.append(Note(file.path, problem))
-        self.db.write(lambda tx: file_state.saw(tx, self.collection.id, file, "", None, self.now, problem))
+        page = old.page_id if old and old.path == file.path else None
+        self.db.write(lambda tx: file_state.saw(tx, self.collection.id, file, "", page, self.now, problem))
         return None
 
     # Removing
+
+    def _clear_leftovers(self, folder: Folder) -> None:
+        if self.seen.leftovers:
+            now = file_state.nanoseconds(self.now)
+            self.notes += leftovers.clear(self.db, self.collection, folder, self.seen.leftovers, now)
 
     def _remove(
         self, folder: Folder, gone: list[Known], known: int, confirmed: bool, *, whole: bool
@@ -200,7 +211,15 @@ class Syncing:
         )
         if verdict.allowed and missing and not confirmed and not self._is_same_root(folder):
             verdict = deciding.Verdict(False, "the folder is another one than before")
-        going = [each for each in missing if verdict.allowed and folder.look(each.path) is None]
+        looks = [(each, folder.look(each.path)) for each in missing if verdict.allowed]
+        links = [look.path for _, look in looks if isinstance(look, LeftOut) and look.reason == scan.LINK]
+        if links and not confirmed:
+            verdict = deciding.Verdict(False, f"{links[0]} is a link now, and links are not followed")
+        going = [
+            each
+            for each, look in looks
+            if verdict.allowed and (look is None or getattr(look, "path", "") in links)
+        ]
         away = [each for each in hidden if may_hide.allowed]
         self.counts.update(removed=len(going), hidden=len(away))
         reason = verdict.reason or may_hide.reason
@@ -213,6 +232,8 @@ class Syncing:
 
     def _finish(self, tx: Any, folder: Folder, gone: list[Known], whole: bool) -> None:
         for each in gone:
+            if not file_state.is_as(tx, self.collection.id, each):
+                continue  # somebody else was faster
             file_state.forget(tx, self.collection.id, each.path)
             if each.page_id is not None:
                 quarantine.put_away(tx, each.page_id, self.now)
@@ -258,20 +279,15 @@ def _gathered(entries: Iterable[Found | LeftOut]) -> _Seen:
     files: list[File] = []
     left_out: Counter[str] = Counter()
     notes: list[Note] = []
+    left: list[str] = []
     for entry in entries:
         if isinstance(entry, Found) and entry.kind != "sidecar":
             stat = Stat(entry.size, entry.mtime_ns, entry.ctime_ns, entry.inode)
             files.append(File(entry.path, entry.key.casefold(), stat))
         elif isinstance(entry, LeftOut):
             left_out[entry.reason] += 1
+            if entry.reason == scan.HIDDEN_FILE and leftovers.is_ours(entry.path):
+                left.append(entry.path)
             if entry.reason in (*INCOMPLETE, scan.LINK, scan.BAD_NAME):
                 notes.append(Note(entry.path, entry.reason))
-    return _Seen(files, not any(left_out[reason] for reason in INCOMPLETE), left_out, notes)
-
-
-def _is_shown(path: str) -> bool:
-    """Whether a walk would come by this path: no hidden folder or folder of another tool on the way."""
-    return not any(
-        name.startswith(".") or name in (*scan.SKIPPED_FOLDERS, ignoring.TEMPLATES[:-1])
-        for name in path.split("/")[:-1]
-    )
+    return _Seen(files, not any(left_out[reason] for reason in INCOMPLETE), left_out, notes, left)

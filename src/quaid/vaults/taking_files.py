@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from quaid.core import slug
+from quaid.core import dates, slug
 from quaid.core.page import Page
 from quaid.core.sync import Known, Plan, Read
 from quaid.store import file_state, history, pages, slugs
@@ -52,28 +52,40 @@ class TakingFiles:
         todo: Todo = {each.file.path: (None, each) for each in plan.new}
         todo.update({each.read.file.path: (each.old, each.read) for each in plan.changed})
         todo.update({each.read.file.path: (each.old, each.read) for each in plan.moved})
-        waiting: list[Waiting] = []
-        for done, item in enumerate(spool.each(), 1):
-            waiting.append(item)
-            if len(waiting) == BATCH or done == spool.count:
-                self._write(waiting, todo)
-                waiting = []
-                self.progress(done, spool.count, "Writing")
+        moved = {each.read.file.path for each in plan.moved}
+        done = 0
+        # First the pages that follow their files: they leave slugs that other files may want, and a hidden page that
+        # comes back must not be given to a file that merely has its name.
+        for turn in (True, False) if moved else (False,):
+            waiting: list[Waiting] = []
+            for item in spool.each():
+                if (item.path in moved) is turn:
+                    waiting.append(item)
+                if len(waiting) == BATCH:
+                    done += self._write(waiting, todo)
+                    waiting = []
+                    self.progress(done, spool.count, "Writing")
+            done += self._write(waiting, todo)
+            self.progress(done, spool.count, "Writing")
 
     def _touch(self, plan: Plan, first: int, last: int) -> None:
         def work(tx: Any) -> None:
             for old, read in plan.touched[first:last]:
+                if not file_state.is_as(tx, self.collection.id, old):
+                    continue  # somebody else was faster
                 file_state.saw(tx, self.collection.id, read.file, read.content_hash, old.page_id, self.now)
 
         self.db.write(work)
 
-    def _write(self, waiting: list[Waiting], todo: Todo) -> None:
+    def _write(self, waiting: list[Waiting], todo: Todo) -> int:
         def work(tx: Any) -> None:
             for item in waiting:
                 if item.path in todo:
                     self._take_in(tx, item, *todo[item.path])
 
-        self.db.write(work)
+        if waiting:
+            self.db.write(work)
+        return len(waiting)
 
     def _take_in(self, tx: Any, item: Waiting, old: Known | None, read: Read) -> None:
         """One file into its page."""
@@ -100,6 +112,8 @@ class TakingFiles:
         history.keep(
             tx, self.collection.id, saved.id, saved.version, item.path, item.data, self.now, self.batch
         )
+        if not saved.created:
+            history.trim(tx, saved.id, dates.shifted(self.now[:10], -history.DAYS))
         file_state.saw(tx, self.collection.id, read.file, read.content_hash, saved.id, self.now)
         self.types[made.type] += 1
         what = "new" if old is None else "moved" if old.path != item.path else "changed"
@@ -109,9 +123,7 @@ class TakingFiles:
         """Whether somebody else took this file in since we looked; the next sync sees to what is left."""
         there = file_state.content_of(tx, self.collection.id, read.file.path)
         expected = read.old.content_hash if read.old is not None and read.old.path == read.file.path else None
-        if there in (None, "", expected):
-            return False
-        return expected is not None or there == read.content_hash
+        return there not in (None, "", expected)
 
     def _named(self, tx: Any, made: Page, path: str, page_id: int | None) -> Page:
         """The page under a slug that is free for it: what it asks for, else its path, else beside it."""

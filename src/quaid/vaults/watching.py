@@ -24,7 +24,7 @@ from quaid.vaults.syncing import SyncReport
 MOST_HINTS = 100
 """More files at once than these are found faster by a walk."""
 
-ADDED, MODIFIED, DELETED = 1, 2, 3
+ADDED, MODIFIED, DELETED = 1, 2, 3  # as watchfiles numbers them
 
 
 class Pace(NamedTuple):
@@ -43,6 +43,9 @@ class Pace(NamedTuple):
     """After trouble."""
     step: float = 0.1
     """Between two questions for hints."""
+
+
+PACE = Pace()
 
 
 class WatchBegan(NamedTuple):
@@ -140,7 +143,7 @@ class Watcher:
         new_uuid: Callable[[], str],
         tell: Callable[[Any], None],
         stop: Event,
-        pace: Pace = Pace(),
+        pace: Pace = PACE,
         source: Callable[[list[str], Event, float], Hints] = SystemHints,
     ) -> None:
         self.db = db
@@ -154,20 +157,27 @@ class Watcher:
         self._hints: Hints = NoHints(stop)
         self._watched: set[tuple[str, object]] = set()
         self._is_blind = False
-        self._look_at = 0.0
+        self._look_at = self._open_again_at = 0.0
 
     def run(self, which: Callable[[], frozenset[int] | None]) -> None:
         """Watch the collections that `which` names, until it names None or somebody says stop."""
         try:
             while not self.stop.is_set() and (chosen := which()) is not None:
-                if time.monotonic() >= self._look_at or chosen != self._folders.keys():
-                    self._look(chosen)
-                self._listen()
-                for folder in list(self._folders.values()):
-                    if not self.stop.is_set() and time.monotonic() >= folder.due_at(self.pace):
-                        self._sync(folder)
+                try:
+                    self._round(chosen)
+                except QuaidError as error:
+                    self.tell(WatchTrouble("", str(error).rstrip("."), "it is tried again"))
+                    self.stop.wait(self.pace.retry)
         finally:
             self._hints.close()
+
+    def _round(self, chosen: frozenset[int]) -> None:
+        if time.monotonic() >= self._look_at or chosen != self._folders.keys():
+            self._look(chosen)
+        self._listen()
+        for folder in list(self._folders.values()):
+            if not self.stop.is_set() and time.monotonic() >= folder.due_at(self.pace):
+                self._sync(folder)
 
     def once(self, chosen: frozenset[int]) -> bool:
         """Look at each folder once. Is all well?"""
@@ -181,16 +191,18 @@ class Watcher:
     def _look(self, chosen: frozenset[int]) -> None:
         """See which folders there are now, and whether each is still the one it was."""
         self._look_at = time.monotonic() + self.pace.look
-        self._choose(chosen)
+        for new in self._choose(chosen):
+            self.tell(WatchBegan(new.name, new.root or ""))
         for folder in self._folders.values():
             identity = _identity(folder.root)
             if identity != folder.identity:
                 folder.identity, folder.rescan_at = identity, 0.0
         there = {(each.root, each.identity) for each in self._folders.values() if each.identity}
-        if there != self._watched or (self._is_blind and any(not f.rescan_at for f in self._folders.values())):
+        if there != self._watched or (self._is_blind and time.monotonic() >= self._open_again_at):
             self._open(there)
 
-    def _choose(self, chosen: frozenset[int]) -> None:
+    def _choose(self, chosen: frozenset[int]) -> list[Collection]:
+        """Have these folders and no others. The new ones."""
         present = {
             each.id: each
             for each in collections.every(self.db)
@@ -199,10 +211,9 @@ class Watcher:
         for id, folder in list(self._folders.items()):
             if id not in present or present[id].root != folder.root:
                 del self._folders[id]
-        for id, collection in present.items():
-            if id not in self._folders:
-                self._folders[id] = _Folder(collection)
-                self.tell(WatchBegan(collection.name, collection.root or ""))
+        new = [each for id, each in present.items() if id not in self._folders]
+        self._folders.update({each.id: _Folder(each) for each in new})
+        return new
 
     def _open(self, there: set[tuple[str, object]]) -> None:
         """Ask the system for hints of these folders."""
@@ -214,7 +225,7 @@ class Watcher:
         try:
             self._hints = self.source(sorted(root for root, _ in there), self.stop, self.pace.step)
         except (OSError, RuntimeError, ImportError) as error:
-            self._is_blind = True
+            self._is_blind, self._open_again_at = True, time.monotonic() + self.pace.rescan
             if not was_blind:
                 self._tell_blind(str(error))
 
@@ -236,8 +247,9 @@ class Watcher:
         try:
             told = self._hints.wait(seconds)
         except (OSError, RuntimeError):
-            self._watched, told = set(), set()
-            self._look_at = time.monotonic() + self.pace.step
+            self._hints.close()
+            self._hints, self._watched, told = NoHints(self.stop), set(), set()
+            self._look_at = time.monotonic() + min(1.0, self.pace.look)  # then they are asked for again
             for folder in self._folders.values():
                 folder.is_unsure = True
                 folder.heard(time.monotonic())
@@ -248,13 +260,10 @@ class Watcher:
 
     def _hear(self, folder: _Folder, kind: int, path: str) -> None:
         """Understand one hint."""
-        if folder.is_unsure:
-            folder.heard(time.monotonic() - self.pace.step)
-            return
         relative = path[len(folder.root) :].strip(os.sep).replace(os.sep, "/")
         if relative and relative != ignoring.FILE and _is_passed_over(relative):
             return
-        if self._is_plain(folder, kind, path, relative):
+        if not folder.is_unsure and self._is_plain(folder, kind, path, relative):
             if not relative.lower().endswith(scan.PAGE_ENDINGS):
                 return  # a temporary file, a picture
             folder.hints.add(relative)

@@ -76,8 +76,7 @@ def test_one_of_three_servers_has_the_folder_watched_and_all_find_what_changed(
     servers = begin(start, db, 3)
     process = wait_until(lambda: owner(settings))
     (folder / "tide.md").write_text("# Tide\n\nIt turned at noon.\n")
-    for server in servers:
-        wait_until(lambda server=server: finds(server, "turned at noon"))
+    wait_until(lambda: all(finds(server, "turned at noon") for server in servers))
     time.sleep(1.0)  # several looks
     assert [each for server in servers for each in children(server.process.pid)] == [process]
     for server in servers:

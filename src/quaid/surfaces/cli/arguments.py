@@ -21,6 +21,7 @@ class Line(NamedTuple):
     db: str | None
     as_json: bool
     wants_help: bool
+    config: str | None = None
 
     @property
     def topic(self) -> str:
@@ -29,8 +30,9 @@ class Line(NamedTuple):
 
 
 def split(words: Sequence[str]) -> Line:
-    """Find the command and the options that stand anywhere: --db, --json, --help."""
-    db, as_json, wants_help = None, False, False
+    """Find the command and the options that stand anywhere: --db, --config, --json, --help."""
+    named: dict[str, str | None] = {"--db": None, "--config": None}
+    as_json, wants_help = False, False
     rest: list[str] = []
     at = 0
     while at < len(words):
@@ -43,34 +45,40 @@ def split(words: Sequence[str]) -> Line:
             as_json = True
         elif word in ("--help", "-h"):
             wants_help = True
-        elif word == "--db":
+        elif word in named:
             if at == len(words):
-                raise InvalidArgument(name="--db", problem="needs the path of a memory")
-            db = words[at]
+                raise InvalidArgument(name=word, problem=f"needs the path of {_MEANT[word]}")
+            named[word] = words[at]
             at += 1
-        elif word.startswith("--db="):
-            db = word[len("--db=") :]
+        elif word.partition("=")[0] in named:
+            name, _, named_path = word.partition("=")
+            named[name] = named_path
         else:
             rest.append(word)
-    if db == "":
-        raise InvalidArgument(name="--db", problem="is empty; give it the path of a memory")
+    for name, path in named.items():
+        if path == "":
+            raise InvalidArgument(name=name, problem=f"is empty; give it the path of {_MEANT[name]}")
     command, rest = _command(rest)
-    return Line(command, rest, db, as_json, wants_help)
+    return Line(command, rest, named["--db"], as_json, wants_help, named["--config"])
+
+
+_MEANT = {"--db": "a memory", "--config": "a config file"}
 
 
 def _command(words: list[str]) -> tuple[str, list[str]]:
-    """The longest command that the first words name: `config get`, then `config`."""
+    """The longest command that the first words name: `collection ignore add`, `config get`, then `config`."""
     from quaid.ops import index
 
     if not words:
         return "", []
     if words[0].startswith("-"):
         return {"--version": "version"}.get(words[0], words[0]), words[1:]
-    two = " ".join(words[:2])
-    is_group = any(each.startswith(words[0] + " ") for each in index.COMMANDS)
-    if len(words) > 1 and is_group and not words[1].startswith("-"):
-        return two, words[2:]
-    return words[0], words[1:]
+    name, rest = words[0], words[1:]
+    while (
+        rest and not rest[0].startswith("-") and any(each.startswith(name + " ") for each in index.COMMANDS)
+    ):
+        name, rest = f"{name} {rest[0]}", rest[1:]
+    return name, rest
 
 
 def parse(words: Sequence[str], params: Sequence[Param]) -> dict[str, Any]:
@@ -111,10 +119,15 @@ def _positionals(given: dict[str, Any], plain: list[str], params: Sequence[Param
     for place, param in enumerate(slots):
         if place < len(plain):
             last = place == len(slots) - 1
+            if last and param.kind == "array":
+                for word in plain[place:]:
+                    _take(given, param, word)
+                continue
             # `quaid search river ai` means both words.
             value = " ".join(plain[place:]) if last and param.arg.any_text else plain[place]
             _take(given, param, value)
-    if len(plain) > len(slots) and not (slots and slots[-1].arg.any_text):
+    takes_more = bool(slots) and (slots[-1].arg.any_text or slots[-1].kind == "array")
+    if len(plain) > len(slots) and not takes_more:
         raise InvalidArgument(name=repr(plain[len(slots)]), problem="is one word too many")
     for param in slots:
         if param.required and param.name not in given:
@@ -124,10 +137,15 @@ def _positionals(given: dict[str, Any], plain: list[str], params: Sequence[Param
 def _take(given: dict[str, Any], param: Param, word: str) -> None:
     if param.arg.file:
         given[param.name] = _text_of(word)
+    elif param.arg.path and param.kind == "array":
+        given.setdefault(param.name, []).append(word)
     elif param.arg.path:
         given[param.name] = word
-    elif param.kind == "array":
+    elif param.kind == "array" and param.items == "string":
         given.setdefault(param.name, []).append(_unicode(word))
+    elif param.kind == "array":
+        value = _value(param, _unicode(word))
+        given.setdefault(param.name, []).extend(value if isinstance(value, list) else [value])
     else:
         given[param.name] = _value(param, _unicode(word))
 
@@ -145,6 +163,7 @@ def _value(param: Param, word: str) -> Any:
             "number": "a number",
             "boolean": "true or false",
             "object": "JSON",
+            "array": "JSON",
         }
         raise InvalidArgument(name=param.flag, problem=f"must be {kinds[param.kind]}, not {word!r}") from None
 

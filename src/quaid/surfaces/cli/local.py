@@ -35,7 +35,12 @@ def settings_of(line: Line) -> config.Settings:
         cwd = os.getcwd()
     except FileNotFoundError:
         raise FileTrouble(path="The current folder", problem="is gone; change to another one") from None
-    return config.read(line.db, os.environ, cwd)
+    settings = config.read(line.db, os.environ, cwd, line.config)
+    if line.config:
+        os.environ["QUAID_CONFIG"] = settings.config_path  # for processes that a server starts
+    for each in settings.warnings:
+        print(f"quaid: {each}", file=sys.stderr)
+    return settings
 
 
 def _init(line: Line) -> int:
@@ -89,6 +94,19 @@ def _serve(line: Line) -> int:
     return serve(settings_of(line), given.get("tools") or "core")
 
 
+def _watch(line: Line) -> int:
+    given = arguments.parse(line.rest, COMMANDS["watch"].params)
+    from quaid.surfaces.cli import watching
+
+    return watching.watch(settings_of(line), given.get("name"), "once" in given, line.as_json)
+
+
+def _hook(line: Line) -> int:
+    from quaid.surfaces.cli import hook
+
+    return hook.run(" ".join(line.rest), lambda: settings_of(line))
+
+
 def _call(line: Line) -> int:
     given = arguments.parse(line.rest, COMMANDS["call"].params)
     from quaid.surfaces.cli import machine
@@ -130,6 +148,21 @@ COMMANDS: dict[str, Local] = {
         (_param("tools", "core, all, or names with commas between.", positional=False, default="core"),),
         _serve,
         ("quaid serve", "quaid serve --tools all --db ~/work.db"),
+    ),
+    "watch": Local(
+        "Keep attached folders fresh until Ctrl-C; quaid serve does so too.",
+        (
+            _param("name", "The collection [all]."),
+            Param("once", "boolean", (), False, False, Arg("Look once, say what changed, and end.")),
+        ),
+        _watch,
+        ("quaid watch", "quaid watch notes", "quaid watch --once"),
+    ),
+    "hook": Local(
+        "Answer a hook event of Claude Code: JSON in, JSON out; `quaid connect claude-code` sets it up.",
+        (_param("event", "session-start, user-prompt, pre-compact or stop.", required=True),),
+        _hook,
+        ("quaid hook session-start < event.json",),
     ),
     "call": Local(
         "Call one tool with JSON, as an agent would.",

@@ -22,7 +22,10 @@ TITLES = {
     "merging": "Tidying up",
     "forgetting": "Tidying up",
     "briefing": "Finding",
+    "conversations": "Conversations",
+    "notebook": "Notebook",
     "models": "Models",
+    "embeddings": "Models",
     "vaults": "Folders of files",
     "collections": "Folders of files",
     "restoring": "Folders of files",
@@ -31,6 +34,7 @@ TITLES = {
     "status": "Looking after it",
     "upkeep": "Looking after it",
     "skills": "Skills for agents",
+    "clients": "Programs that use it",
 }
 HEAD = """\
 quaid: the memory that you and your AI agents share. One file, offline, no keys.
@@ -41,6 +45,7 @@ Usage: quaid [--db PATH] [--json] COMMAND ...
 OPTIONS = """\
 Options for every command
   --db PATH        the memory [QUAID_DB, ./memory.db if it exists, ~/.quaid/memory.db]
+  --config FILE    settings in YAML [QUAID_CONFIG, config.yaml beside the memory]
   --json           print JSON instead of text
   --help           help on a command, as in: quaid put --help
   --version        the version of quaid, SQLite and the memory
@@ -125,6 +130,8 @@ def _page(name: str, description: str, params: Sequence[Param], examples: Sequen
 
 def _slot(param: Param) -> str:
     name = "FILE" if param.arg.file else param.name.upper()
+    if param.kind == "array":
+        name = f"{name.removesuffix('S')}..."
     return name if param.required else f"[{name}]"
 
 

@@ -19,7 +19,13 @@ ROOMS = (
     "merging",
     "forgetting",
     "briefing",
+    "notebook",
+    "conversations",
     "collections",
+    "watching",
+    "restoring",
+    "history",
+    "clients",
 )
 """Modules beside this one, each with the records of a room."""
 
@@ -42,11 +48,15 @@ def _page(record: Any) -> str:
 
 
 def _put(record: Any) -> str:
-    if not record.changed:
-        return f"{record.slug} says this already (version {record.version}); nothing was written"
     verb = "Made" if record.created else "Updated"
     place = " / ".join(filter(None, (record.wing, record.room)))
-    return f"{verb} {record.slug}: {record.title} ({record.type}, {place}), version {record.version}"
+    said = f"{verb} {record.slug}: {record.title} ({record.type}, {place}), version {record.version}"
+    if not record.changed:
+        said = f"{record.slug} says this already (version {record.version}); nothing was written"
+    for each in record.assertions:
+        word = "Kept" if each.added else "Ended" if each.changed else "Had already"
+        said += f"\n{word} fact {each.id}" + "".join(f"; ended fact {old}" for old in each.superseded)
+    return said
 
 
 def _list(record: Any) -> str:
@@ -152,7 +162,9 @@ def _setting(record: Any) -> str:
 
 
 def _settings(record: Any) -> str:
-    return table([(each.key, cut(" ".join(each.value.split()), WIDTH)) for each in record.settings])
+    return table(
+        [(each.key, cut(" ".join(each.value.split()), 60) or "-", each.source) for each in record.settings]
+    )
 
 
 def _imported(record: Any) -> str:

@@ -72,7 +72,9 @@ def answer(connection: Connection, brain: Brain, request: Request) -> dict[str, 
     except RpcError as error:
         return frames.failure(request.id, error.code, str(error), error.data)
     except QuaidError as error:
-        facts = {key: value for key, value in error.facts.items() if isinstance(value, str | int | float | list)}
+        facts = {
+            key: value for key, value in error.facts.items() if isinstance(value, str | int | float | list)
+        }
         return frames.failure(request.id, error.rpc_code, str(error), {**facts, "code": error.code})
     except Exception as error:
         complain(f"quaid: internal error: {type(error).__name__}")

@@ -2,22 +2,21 @@
 
 The looking is a few statements; the making is a process of its own (`filler`), so that no client's server has to
 carry a model for it. A look comes some seconds after the start, after each pause behind a call, and every minute.
+Attached folders are looked after in the same pauses (`folders`).
 """
 
-import os
-import sys
 import time
 from typing import TYPE_CHECKING
 
 from quaid.brain import Brain
 from quaid.ops.background import Watch, note_end
+from quaid.surfaces.mcp import children
+from quaid.surfaces.mcp.folders import Folders
 
 if TYPE_CHECKING:
     from subprocess import Popen
 
 AFTER_START, AFTER_CALL, OTHERWISE = 3.0, 2.0, 60.0  # seconds
-SECONDS_TO_END = 1.0
-NO_WINDOW_LOW_PRIORITY = 0x08004000  # on Windows
 
 
 class Idle:
@@ -27,6 +26,7 @@ class Idle:
         self._due = time.monotonic() + AFTER_START
         self._watch = Watch()
         self._filler: Popen[bytes] | None = None
+        self._folders = Folders()
 
     def put_off(self) -> None:
         """Somebody has just asked something."""
@@ -34,9 +34,16 @@ class Idle:
 
     def seconds(self) -> float:
         """Until the next look is due."""
-        return max(0.0, self._due - time.monotonic())
+        return max(0.0, min(self._due, self._folders.due) - time.monotonic())
 
     def look(self, brain: Brain) -> None:
+        """Do what is due."""
+        if self._folders.due <= time.monotonic():
+            self._folders.look(brain)
+        if self._due <= time.monotonic():
+            self._look_for_vectors(brain)
+
+    def _look_for_vectors(self, brain: Brain) -> None:
         """Have vectors made if some are missing and nobody is at it."""
         self._due = time.monotonic() + (AFTER_CALL if self._filler else OTHERWISE)
         if self._is_at_work(brain) or not self._watch.wants(brain):
@@ -45,16 +52,14 @@ class Idle:
         self._due = time.monotonic() + AFTER_CALL
 
     def end(self) -> None:
-        """Have the process ended that makes vectors."""
-        if self._filler is None:
-            return
-        _release(self._filler)
-        try:
-            self._filler.wait(SECONDS_TO_END)
-        except Exception:  # it hangs
-            self._filler.kill()
-            self._filler.wait()
-        self._filler = None
+        """Have the processes ended that make vectors and watch."""
+        for each in (self._filler, self._folders.watcher):
+            if each is not None:
+                children.release(each)  # both at once, then wait for each
+        self._folders.end()
+        if self._filler is not None:
+            children.end(self._filler)
+            self._filler = None
 
     def _is_at_work(self, brain: Brain) -> bool:
         if self._filler is None:
@@ -62,7 +67,7 @@ class Idle:
         status = self._filler.poll()
         if status is None:
             return True
-        _release(self._filler)
+        children.release(self._filler)
         self._filler = None
         if status:
             note_end(brain, f"the process that makes vectors ended with status {status}")
@@ -70,18 +75,4 @@ class Idle:
 
 
 def _start(path: str) -> "Popen[bytes]":
-    import subprocess  # half a megabyte, so not before it is needed
-
-    # -P: without it Python would look for modules in the folder that the client happens to stand in.
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "quaid.surfaces.mcp.filler", os.path.abspath(path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        creationflags=NO_WINDOW_LOW_PRIORITY if os.name == "nt" else 0,
-    )
-
-
-def _release(filler: "Popen[bytes]") -> None:
-    if filler.stdin:
-        filler.stdin.close()
+    return children.start("quaid.surfaces.mcp.filler", path)
