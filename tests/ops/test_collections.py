@@ -86,7 +86,7 @@ def test_attaching_indexes_and_changes_no_byte(brain: Brain, notes: Path) -> Non
 def test_ids_go_into_the_files_only_on_request(brain: Brain, notes: Path) -> None:
     run(brain, "collection add", name="notes", path=str(notes), write_ids=True)
     uuid = run(brain, "get", slug="people/bob")["uuid"]
-    assert f"quaid_id: {uuid}" in (notes / "people/Bob.md").read_text()
+    assert f'quaid_id: "{uuid}"' in (notes / "people/Bob.md").read_text()
     with pytest.raises(InvalidArgument, match="--read-only"):
         run(brain, "collection add", name="x", path=str(notes), write_ids=True, read_only=True)
 

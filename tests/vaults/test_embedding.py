@@ -115,7 +115,7 @@ def test_whoever_is_stopped_goes_on_where_he_was(db: Database) -> None:
 def test_unusable_vectors_are_counted_and_not_kept(db: Database) -> None:
     write(db, 2)
     write(db, 1, "bad")
-    assert fill(db, Picky(), now=now, progress=quiet) == Filled(embedded=1, cached=0, total=2, failed=1)
+    assert fill(db, Picky(), now=now, progress=quiet) == Filled(1, 0, 2, 1, ("p0",))
     assert vectors.coverage(db, "hashes") == (1, 2)
 
 
@@ -170,12 +170,58 @@ def test_one_text_that_a_model_cannot_stand_does_not_keep_the_others_back(db: Da
     assert vectors.coverage(db, "hashes") == (BATCH + 4, BATCH + 5)
 
 
+def test_several_texts_that_a_model_cannot_stand_are_named_and_all_others_are_made(db: Database) -> None:
+    write(db, 3 * BATCH)
+    write(db, 2, "poison")
+    for _ in range(2):
+        filled = fill(db, Touchy(), now=now, progress=quiet)
+        assert (filled.failed, filled.failures) == (2, ("p0", "p1"))
+        assert vectors.coverage(db, "hashes") == (3 * BATCH - 2, 3 * BATCH)
+    fill_in_turn(db, Touchy(), now=now, progress=quiet)
+    told = filling_turn.trouble(db.path)
+    assert told == Trouble("hashes", "it gives nothing usable for 2 chunks (p0, p1)", NOW)
+
+
+def test_a_single_text_that_a_model_cannot_stand_is_not_taken_for_a_model_that_is_down(db: Database) -> None:
+    write(db, 1, "poison")
+    assert fill(db, Touchy(), now=now, progress=quiet) == Filled(0, 0, 1, 1, ("p0",))
+
+
+def test_what_a_batch_gave_before_the_model_went_down_is_kept(db: Database) -> None:
+    write(db, BATCH)
+    write(db, 1, "poison")
+
+    class Dying(Touchy):
+        def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
+            self.down = self.down or len(self.seen) >= 5
+            return super().embed_passages(texts)
+
+    with pytest.raises(EmbedderUnavailable):
+        fill(db, Dying(), now=now, progress=quiet)
+    assert vectors.coverage(db, "hashes")[0] >= 4
+
+
+def test_a_model_that_refuses_nearly_everything_is_given_up(db: Database) -> None:
+    write(db, 4 * BATCH, "poison")
+    with pytest.raises(EmbedderUnavailable, match="refuses nearly every text"):
+        fill(db, Touchy(), now=now, progress=quiet)
+
+
 def test_a_model_that_is_down_is_given_up_after_a_few_tries(db: Database) -> None:
     write(db, BATCH)
-    model = Touchy()
+
+    class Counted(Touchy):
+        tries = 0
+
+        def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
+            self.tries += 1
+            return super().embed_passages(texts)
+
+    model = Counted()
     model.down = True
     with pytest.raises(EmbedderUnavailable):
         fill(db, model, now=now, progress=quiet)
+    assert model.tries <= 3
 
 
 def test_filling_in_turn_leaves_word_of_what_went_wrong(db: Database) -> None:
@@ -184,7 +230,7 @@ def test_filling_in_turn_leaves_word_of_what_went_wrong(db: Database) -> None:
     model.down = True
     with pytest.raises(EmbedderUnavailable):
         fill_in_turn(db, model, now=now, progress=quiet)
-    assert filling_turn.trouble(db.path) == Trouble("hashes", "it chokes", NOW)
+    assert filling_turn.trouble(db.path) == Trouble("hashes", "it chokes", NOW, down=True)
     model.down = False
     assert fill_in_turn(db, model, now=now, progress=quiet) == Filled(3, 0, 3, 0)
     assert filling_turn.trouble(db.path) is None
@@ -192,7 +238,8 @@ def test_filling_in_turn_leaves_word_of_what_went_wrong(db: Database) -> None:
     fill_in_turn(db, Picky(), now=now, progress=quiet)
     write(db, 1, "bad")
     fill_in_turn(db, Picky(), now=now, progress=quiet)
-    assert filling_turn.trouble(db.path) == Trouble("hashes", "it gives nothing usable for 1 chunks", NOW)
+    told = filling_turn.trouble(db.path)
+    assert told == Trouble("hashes", "it gives nothing usable for 1 chunk (p0)", NOW)
 
 
 def test_while_another_fills_the_hasty_leave_and_the_patient_wait(db: Database) -> None:

@@ -1,0 +1,74 @@
+"""Keeping folders fresh as long as a process lives: `quaid watch`, and the process that a server starts for it.
+
+Not operations. Who may watch is told by leasing.py, how it is done by vaults/watching.py.
+"""
+
+from collections.abc import Callable
+from threading import Event
+from typing import Any, NamedTuple
+
+from quaid.brain import Brain
+from quaid.errors import InvalidArgument, NotFound
+from quaid.ops.leasing import RHYTHM, Lease, Rhythm
+from quaid.store import collections
+from quaid.store.sessions import Owner
+from quaid.vaults.watching import PACE, Pace, Watcher
+
+Tell = Callable[[Any], None]
+
+
+class WatchStandby(NamedTuple):
+    """Other processes watch these collections."""
+
+    owners: tuple[Owner, ...]
+
+
+def watch(
+    brain: Brain,
+    tell: Tell,
+    stop: Event,
+    *,
+    name: str | None = None,
+    patient: bool = True,
+    rhythm: Rhythm = RHYTHM,
+    pace: Pace = PACE,
+) -> None:
+    """Watch all folders, or one, until told to stop. Who is not patient ends when others watch them."""
+    if patient:
+        folders(brain, name)
+    lease = Lease(brain, name, rhythm)
+    told: tuple[Owner, ...] = ()
+
+    def which() -> frozenset[int] | None:
+        nonlocal told
+        standing = lease.standing
+        if standing.others != told:
+            told = standing.others
+            if told:
+                tell(WatchStandby(told))
+        return standing.mine if standing.mine or patient else None
+
+    lease.beat()
+    with lease:
+        _watcher(brain, tell, stop, pace).run(which)
+
+
+def look_once(brain: Brain, tell: Tell, name: str | None = None) -> bool:
+    """Bring all folders, or one, up to date. Is all well?"""
+    return _watcher(brain, tell, Event(), PACE).once(folders(brain, name))
+
+
+def folders(brain: Brain, name: str | None) -> frozenset[int]:
+    """The collections that can be watched; an error says so when there is none."""
+    chosen = [collections.require(brain.db, name)] if name else collections.every(brain.db)
+    found = frozenset(each.id for each in chosen if each.root and each.state == "active")
+    if not found and name:
+        raise InvalidArgument(name="name", problem=f"{name} has no folder that could be watched")
+    if not found:
+        hint = " `quaid collection add NAME FOLDER` attaches one."
+        raise NotFound(what="folder", name="to watch", hint=hint)
+    return found
+
+
+def _watcher(brain: Brain, tell: Tell, stop: Event, pace: Pace) -> Watcher:
+    return Watcher(brain.db, now=brain.now, new_uuid=brain.new_uuid, tell=tell, stop=stop, pace=pace)

@@ -1,0 +1,52 @@
+"""What a watcher tells, one line each."""
+
+from collections.abc import Callable
+from typing import Any
+
+from quaid.surfaces.cli.text import count
+
+
+def _began(event: Any) -> str:
+    return f"{event.collection}: watching {event.root}"
+
+
+def _synced(event: Any) -> str:
+    sync = event.sync
+    told = [
+        f"{number:,} {what}"
+        for what, number in (
+            ("new", sync.new),
+            ("changed", sync.changed),
+            ("moved", sync.moved),
+            ("gone", sync.removed),
+        )
+        if number
+    ]
+    said = ", ".join(told) or "nothing changed"
+    if event.whole and sync.files:
+        said += f" ({count(sync.files, 'file')})"
+    if sync.halted:
+        said = f"{said + '; ' if told else ''}nothing was removed: {sync.halted}"
+    if sync.halted and sync.files:  # there is a folder: whether its files are gone for good, a person knows
+        said += f". If they are gone for good: quaid collection sync {sync.collection} --confirm-deletes"
+    return f"{sync.collection}: {said}"
+
+
+def _trouble(event: Any) -> str:
+    return f"{event.collection + ': ' if event.collection else ''}{event.problem}; {event.remedy}"
+
+
+def _stands_by(event: Any) -> str:
+    by_process: dict[int, list[str]] = {}
+    for owner in event.owners:
+        by_process.setdefault(owner.pid, []).append(owner.collection)
+    told = "; ".join(f"process {pid} watches {', '.join(names)}" for pid, names in by_process.items())
+    return f"{told}; this one stands by"
+
+
+RENDERERS: dict[str, Callable[[Any], str]] = {
+    "WatchBegan": _began,
+    "WatchSynced": _synced,
+    "WatchTrouble": _trouble,
+    "WatchStandby": _stands_by,
+}

@@ -1,0 +1,44 @@
+"""The process that keeps attached folders fresh for a server, and ends with it.
+
+Takes the lease of every folder that nobody watches; ends when it has none. Prints nothing: what is wrong with a
+folder stands in its collection.
+"""
+
+import os
+import sys
+import time
+from threading import Event
+from typing import Any
+
+from quaid import config
+from quaid.brain import Brain
+from quaid.errors import QuaidError
+from quaid.ops import watching
+from quaid.surfaces.mcp import children
+
+POLITENESS = 5  # of 19: an edit should be found soon, but not at the cost of whoever works
+SECONDS_TO_STOP = 0.7  # the server kills after one
+
+
+def main(path: str, **how: Any) -> int:
+    """Watch the folders of the memory at this path; `how` may set other intervals."""
+    if hasattr(os, "nice"):
+        os.nice(POLITENESS)
+    stop = Event()
+
+    def end() -> None:
+        stop.set()
+        time.sleep(SECONDS_TO_STOP)
+        os._exit(0)  # a transaction that is not finished never was
+
+    children.when_the_server_is_gone(end)
+    try:
+        with Brain(config.read(path, os.environ, os.path.dirname(path))) as brain:
+            watching.watch(brain, lambda _event: None, stop, patient=False, **how)
+    except QuaidError:
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
