@@ -83,6 +83,10 @@ def test_a_link_in_the_timeline_knows_its_line_there() -> None:
     assert [(each.part, each.line) for each in found] == [("timeline", 2)]
 
 
+def test_the_same_slug_of_two_collections_is_two_links() -> None:
+    assert len(targets("[[b/two]] and [[notes::b/two]]")) == 2
+
+
 def test_front_matter_lists_links_with_relationship_and_time() -> None:
     links = [
         {

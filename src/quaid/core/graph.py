@@ -107,7 +107,7 @@ def between(
         if len(sides[0]) + len(sides[1]) > most_nodes:
             return Way((), False)
         rings[side] = outer
-    return None
+    return Way((), False) if all(rings) else None
 
 
 def _joined(met: int, forward: dict[int, Edge | None], backward: dict[int, Edge | None]) -> tuple[Edge, ...]:

@@ -30,7 +30,10 @@ MOST_LISTED = 1_000
 
 # Two patterns, each with a beginning that can be searched for as it is: three times as fast as one for both.
 _WIKI = pattern(r"\[\[([^\[\]|#^\n]+)(?:[#^][^\[\]|\n]*)?(?:\\?\|[^\[\]\n]*)?\]\]")
-_PATH = pattern(r"\]\((?:<([^<>\n]+)>|([^()\s<>]+(?:\([^()\s<>]*\)[^()\s<>]*)*))(?:\s+[\"'][^\n]*?)?\)")
+_PATH = pattern(
+    r"\]\((?:<([^<>\n]+)>|([^()\s<>]+(?:\([^()\s<>]*\)[^()\s<>]*)*))"
+    r"(?:[ \t]+(?:\"[^\"\n]{0,300}\"|'[^'\n]{0,300}'))?[ \t]*\)"
+)
 _PAGE_FILE = pattern(r"\.(?:md|markdown|org)\Z", re.IGNORECASE)
 _ENDINGS = (".md", ".MD", ".markdown", ".org")
 _OTHER_FILE = pattern(r"\.[A-Za-z0-9]{2,5}\Z")
@@ -61,7 +64,8 @@ def references(page: "Page") -> list[Reference]:
     listed = page.frontmatter.get("links")
     in_text = [*_in_text(page, page.truth, "truth"), *_in_text(page, page.timeline, "timeline")]
     for each in [*_listed(listed), *in_text]:
-        key = (each.target if each.target[0] == "/" else each.key, each.relationship, each.valid_from or "")
+        named = each.target if each.target[0] == "/" or "::" in each.target else each.key
+        key = (named, each.relationship, each.valid_from or "")
         found.setdefault(key, each)
     return list(found.values())
 

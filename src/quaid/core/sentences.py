@@ -42,7 +42,8 @@ WINDOW = 2_000
 MOST_BEFORE = 5
 """Sentences before one that are asked whom its pronoun means."""
 
-_INLINE_CODE = pattern(r"`[^`\n]*`|<!--.*?-->", re.DOTALL)
+_INLINE_CODE = pattern(r"`[^`\n]*`")
+_VISIBLE = pattern(r"[^\n]")
 _LEAD = pattern(r"[ \t]*(?:>[ \t]*)*(?:(?:[-*+]|\d+[.)])[ \t]+|\#{1,6}[ \t]+)?")
 _QUOTE_MARK = pattern(r"(?<=\n)[ \t]*>[ \t]?")
 _MARKS = pattern(r"\*\*|__|(?<!\w)[*_]|[*_](?!\w)|~~")
@@ -110,11 +111,20 @@ def readable(text: str) -> str:
     spans = (
         [(block.start, block.end) for block in fences.find(text)] if "```" in text or "~~~" in text else []
     )
-    if "`" in text or "<!--" in text:
+    if "`" in text:
         spans += [match.span() for match in _INLINE_CODE.finditer(text)]
-    for start, end in spans:
-        text = text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
-    return text
+    start = text.find("<!--")
+    while start >= 0 and (end := text.find("-->", start)) >= 0:
+        spans.append((start, end + 3))
+        start = text.find("<!--", end)
+    kept: list[str] = []
+    position = 0
+    for first, last in sorted(spans):
+        if last > position:
+            first = max(first, position)
+            kept += [text[position:first], _VISIBLE.sub(" ", text[first:last])]
+            position = last
+    return "".join([*kept, text[position:]]) if kept else text
 
 
 class Block(NamedTuple):

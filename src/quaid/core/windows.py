@@ -39,8 +39,9 @@ def windows(text: str, start: int, end: int, limit: int, overlap: int) -> Iterat
             return
         least = max(fresh, start + (reach - start) * 6 // 10)
         stop = _best_break(text, least, reach)
-        window = text[start:stop].rstrip()
-        yield Window(start, fresh, start + len(window), count_tokens(window))
+        # What is blank to Python may count as tokens: a window of nothing else ends where it begins.
+        last = max(fresh, start + len(text[start:stop].rstrip()))
+        yield Window(start, fresh, last, count_tokens(text[start:last]))
         fresh = _next_ink(text, stop, end)
         start = _shared(text, tokens_in, max(start, stop - int(overlap * width)), stop, overlap) or fresh
 

@@ -16,7 +16,7 @@ from quaid.store.words import PageHead, heads
 EDGES_FOR_A_NODE = 20
 """A graph of so many nodes shows at most this many times as many links."""
 
-LONGEST_WAY = 12
+LONGEST_WAY = 100
 MOST_WALKED = 200_000
 """Pages that the search for a way looks at before it gives up."""
 

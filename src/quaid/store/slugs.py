@@ -23,12 +23,14 @@ class Holder(NamedTuple):
 
 def collections_with(db: "Database", slug: str) -> list[str]:
     """The collections that show a page of this slug; if none does, those where it was renamed or merged."""
+    # CROSS JOIN: the few collections first, then one look by their unique key; else every page would be scanned.
     there = db.rows(
-        "SELECT c.name FROM collections c JOIN pages p ON p.collection_id = c.id AND p.slug = ?"
-        " AND p.quarantined_at IS NULL ORDER BY c.id",
+        "SELECT c.name FROM collections c CROSS JOIN pages p ON p.collection_id = c.id AND p.slug = ?"
+        " WHERE p.quarantined_at IS NULL ORDER BY c.id",
         (slug,),
     ) or db.rows(
-        "SELECT c.name FROM collections c JOIN redirects r ON r.collection_id = c.id AND r.slug = ? ORDER BY c.id",
+        "SELECT c.name FROM collections c CROSS JOIN redirects r ON r.collection_id = c.id AND r.slug = ?"
+        " ORDER BY c.id",
         (slug,),
     )
     return [name for (name,) in there]

@@ -1,0 +1,28 @@
+"""Folders in a setting."""
+
+import pytest
+
+from quaid.core.folders import check_setting, split
+from quaid.errors import InvalidArgument
+
+
+@pytest.mark.parametrize(
+    ("value", "folders"),
+    [
+        ("", []),
+        ("~/a:/b/c", ["~/a", "/b/c"]),
+        ("~:/", ["~", "/"]),
+        ("/a;/b\n /c ", ["/a", "/b", "/c"]),
+        ("C:\\x:D:/y", ["C:\\x", "D:/y"]),
+        ("/with space/é", ["/with space/é"]),
+    ],
+)
+def test_folders_are_parted_by_colons(value: str, folders: list[str]) -> None:
+    assert split(value) == folders
+    check_setting("name", value)
+
+
+@pytest.mark.parametrize("value", ["a", "./a", "/a:b/c", "~bob/x"])
+def test_a_folder_that_depends_on_where_one_stands_is_refused(value: str) -> None:
+    with pytest.raises(InvalidArgument):
+        check_setting("name", value)
