@@ -97,3 +97,8 @@ def split_address(address: str) -> tuple[str | None, str]:
     if not collection:
         raise InvalidSlug(slug=address, problem="no collection is named before '::'")
     return collection, slug
+
+
+def address(collection: str, slug: str) -> str:
+    """How a page is named so that it cannot be mistaken: with its collection, unless that is the default one."""
+    return slug if collection == "default" else f"{collection}::{slug}"

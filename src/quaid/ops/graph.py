@@ -4,6 +4,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from quaid.brain import Brain
 from quaid.core import dates, graph
+from quaid.core import slug as slugs
 from quaid.errors import InvalidArgument
 from quaid.ops import editing
 from quaid.ops.editing import Slug
@@ -28,12 +29,13 @@ class Node(NamedTuple):
     collection: str
     distance: int
     path: tuple[str, ...]
-    """The slugs on the shortest way to it, from the centre on."""
+    """The addresses on the shortest way to it, from the centre on; the last one is its own."""
 
 
 class Arrow(NamedTuple):
     id: int
     from_slug: str
+    """With its collection before it, unless that is the default one; the same of to_slug."""
     to_slug: str
     relationship: str
     valid_from: str | None
@@ -135,10 +137,10 @@ def path(
         same = start.id == end.id
         gave_up = way is not None and not way.complete
         return PathRecord(start.slug, end.slug, same, (), (start.slug,) if same else (), not gave_up)
-    pages, at = [start.slug], start.id
+    pages, at = [_address(known[start.id])], start.id
     for edge in edges:
         at = edge.to_id if edge.from_id == at else edge.from_id
-        pages.append(known[at].slug)
+        pages.append(_address(known[at]))
     steps = tuple(_arrow(known, edge) for edge in edges)
     return PathRecord(start.slug, end.slug, True, steps, tuple(pages), True)
 
@@ -152,8 +154,8 @@ def _day(
 
 def _node(walk: graph.Walk, known: dict[int, PageHead], reached: graph.Reached) -> Node:
     head = known[reached.node]
-    way = [known[step.node].slug for step in graph.steps_to(walk, reached.node)]
-    start = known[next(iter(walk.reached))].slug
+    way = [_address(known[step.node]) for step in graph.steps_to(walk, reached.node)]
+    start = _address(known[next(iter(walk.reached))])
     return Node(head.slug, head.title, head.type, head.collection, reached.distance, (start, *way))
 
 
@@ -161,9 +163,13 @@ def _arrow(known: dict[int, PageHead], edge: graph.Edge) -> Arrow:
     assert isinstance(edge, Edge)
     return Arrow(
         edge.id,
-        known[edge.from_id].slug,
-        known[edge.to_id].slug,
+        _address(known[edge.from_id]),
+        _address(known[edge.to_id]),
         edge.relationship,
         edge.valid_from,
         edge.valid_until,
     )
+
+
+def _address(head: PageHead) -> str:
+    return slugs.address(head.collection, head.slug)

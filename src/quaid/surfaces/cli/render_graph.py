@@ -24,12 +24,12 @@ def _tree(record: Any) -> str:
 
     def show(node: Any) -> None:
         if node.distance:
-            between = arrows.get(frozenset((node.path[-2], node.slug)), [])
+            between = arrows.get(frozenset((node.path[-2], node.path[-1])), [])
             said = ", ".join(_said(arrow, node) for arrow in between[:3])
-            lines.append(f"{'  ' * node.distance}{said} {node.slug}  {node.title}")
+            lines.append(f"{'  ' * node.distance}{said} {node.path[-1]}  {node.title}")
         else:
-            lines.append(f"{node.slug}  {node.title}")
-        for child in children.get(node.slug, ()):
+            lines.append(f"{node.path[-1]}  {node.title}")
+        for child in children.get(node.path[-1], ()):
             show(child)
 
     show(record.nodes[0])
@@ -41,14 +41,16 @@ def _tree(record: Any) -> str:
 def _said(arrow: Any, node: Any) -> str:
     time = f" ({span(arrow)})" if span(arrow) else ""
     return (
-        f"-{arrow.relationship}{time}->" if arrow.to_slug == node.slug else f"<-{arrow.relationship}{time}-"
+        f"-{arrow.relationship}{time}->"
+        if arrow.to_slug == node.path[-1]
+        else f"<-{arrow.relationship}{time}-"
     )
 
 
 def _dot(record: Any) -> str:
     lines = ["digraph quaid {", "  rankdir=LR;", "  node [shape=box, style=rounded];"]
     for node in record.nodes:
-        lines.append(f"  {_quoted(node.slug)} [label={_quoted(node.title)}];")
+        lines.append(f"  {_quoted(node.path[-1])} [label={_quoted(node.title)}];")
     for arrow in record.links:
         lines.append(
             f"  {_quoted(arrow.from_slug)} -> {_quoted(arrow.to_slug)} [label={_quoted(_label(arrow))}];"
@@ -57,9 +59,9 @@ def _dot(record: Any) -> str:
 
 
 def _mermaid(record: Any) -> str:
-    names = {node.slug: f"n{place}" for place, node in enumerate(record.nodes)}
+    names = {node.path[-1]: f"n{place}" for place, node in enumerate(record.nodes)}
     lines = ["graph LR"]
-    lines += [f'  {names[node.slug]}["{_plain(node.title)}"]' for node in record.nodes]
+    lines += [f'  {names[node.path[-1]]}["{_plain(node.title)}"]' for node in record.nodes]
     for arrow in record.links:
         lines.append(f'  {names[arrow.from_slug]} -->|"{_plain(_label(arrow))}"| {names[arrow.to_slug]}')
     return "\n".join(lines)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from quaid.core.slug import address
 from quaid.surfaces.cli.text import count, table
 
 KINDS = {"wiki_link": "text", "programmatic": "added"}
@@ -15,12 +16,19 @@ def span(link: Any) -> str:
     return f"{link.valid_from or '?'} to {link.valid_until or 'now'}"
 
 
+def _far_end(link: Any, outward: bool) -> str:
+    if not outward:
+        return address(link.from_collection, link.from_slug)
+    return address(link.to_collection, link.to_slug) if link.resolved else f"{link.to_slug} (no such page)"
+
+
 def _link(record: Any) -> str:
     link = record.link
     time = f" ({span(link)})" if span(link) else ""
     verb = "Closed" if link.valid_until else "Linked"
     return (
-        f"{verb} {link.from_slug} {link.relationship} {link.to_slug}{time}: link {link.id}"
+        f"{verb} {address(link.from_collection, link.from_slug)} {link.relationship}"
+        f" {address(link.to_collection, link.to_slug)}{time}: link {link.id}"
         f" ({record.slug} is at version {record.version})"
     )
 
@@ -36,9 +44,7 @@ def _links(record: Any) -> str:
         (
             str(link.id),
             link.relationship,
-            (link.to_slug if link.resolved else f"{link.to_slug} (no such page)")
-            if outward
-            else link.from_slug,
+            _far_end(link, outward),
             span(link),
             KINDS[link.source_kind],
             link.context,

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from quaid.core import slug
+
 WIDTH = 78
 
 
@@ -45,4 +47,4 @@ def size(number: int) -> str:
 
 def address(page: Any) -> str:
     """How a page is named so that it cannot be mistaken: with its collection, unless that is the default one."""
-    return str(page.slug) if page.collection == "default" else f"{page.collection}::{page.slug}"
+    return slug.address(page.collection, page.slug)
