@@ -16,11 +16,13 @@ NAMES = (
     "mcp",
     "links",
     "truth",
+    "notebook",
 )
 
 
 def main() -> int:
-    chosen = [word for word in sys.argv[1:] if not word.startswith("-")] or list(NAMES)
+    given = [word for before, word in zip(sys.argv, sys.argv[1:], strict=False) if before == "--data"]
+    chosen = [word for word in sys.argv[1:] if not word.startswith("-") and word not in given] or list(NAMES)
     unknown = sorted(set(chosen) - set(NAMES))
     if unknown:
         print(f"no such benchmark: {', '.join(unknown)}; there are: {', '.join(NAMES)}", file=sys.stderr)

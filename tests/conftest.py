@@ -32,6 +32,6 @@ def settings(tmp_path: Path) -> Settings:
 def brain(settings: Settings) -> Iterator[Brain]:
     """A brain whose clock moves one second with every look at it."""
     ticks = itertools.count()
-    with Brain(settings, clock=lambda: NOON + next(ticks), random=os.urandom) as brain:
+    with Brain(settings, clock=lambda: NOON + next(ticks), random=os.urandom, offset=lambda _: 0) as brain:
         brain.create(settings.db_path)
         yield brain

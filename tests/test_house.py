@@ -19,9 +19,25 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vaults": {"store", "embed", "formats", "core"},
     "options": set(),
     "config": {"options", "formats"},
+    "notebook": {"search", "vaults", "store", "embed", "formats", "core"},
     "clients": {"store", "formats"},
-    "brain": {"search", "vaults", "store", "embed", "formats", "core", "config"},
-    "ops": {"brain", "config", "options", "clients", "search", "vaults", "store", "embed", "formats", "core", "skills"},
+    "brain": {"notebook", "search", "vaults", "store", "embed", "formats", "core", "config", "options"},
+    "ops": {
+        *(
+            "brain",
+            "config",
+            "options",
+            "clients",
+            "notebook",
+            "search",
+            "vaults",
+            "store",
+            "embed",
+            "formats",
+            "core",
+        ),
+        "skills",
+    },
     "surfaces": {"ops", "brain", "config", "formats", "core"},
 }
 # Rooms that may not open files, look at the clock or the environment.

@@ -40,6 +40,8 @@ def loaded(command: list[str], folder: Path, text: str = "") -> set[str]:
 def memory(tmp_path: Path) -> Path:
     for command in (["init"], ["put", "people/ada"]):
         loaded(command, tmp_path, "# Ada\n\nWrote the first program.")
+    for command in (["notebook", "init"], ["remember", "call Ada"], ["log", "Began"]):
+        loaded(command, tmp_path)
     return tmp_path
 
 
@@ -52,6 +54,10 @@ def memory(tmp_path: Path) -> Path:
         (["search", "first program"], set()),
         (["put", "people/ada"], set()),
         (["tag", "people/ada", "pioneer"], set()),
+        (["remember", "I like tea"], {"marshal", "ctypes"}),
+        (["log", "Had tea"], {"marshal", "ctypes"}),
+        (["notebook", "read", "lists/todos.md"], {"marshal"}),
+        (["prompt"], set()),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

@@ -93,6 +93,14 @@ def test_vectors_of_different_widths_are_refused(server: Any) -> None:
         embedder(server).embed_passages(["a", "b"])
 
 
+@pytest.mark.parametrize("indexes", [(0, 0), (1, 2), (0, 5)])
+def test_vectors_whose_order_cannot_be_told_are_refused(server: Any, indexes: tuple[int, int]) -> None:
+    data = [{"index": index, "embedding": [1.0, 2.0]} for index in indexes]
+    server.answer = lambda path, body: (200, {"data": data})
+    with pytest.raises(EmbedderUnavailable, match="something else than vectors"):
+        embedder(server, "openai").embed_passages(["a", "b"])
+
+
 def test_a_server_that_hangs_is_given_up(server: Any) -> None:
     server.delay = 3
     started = time.monotonic()

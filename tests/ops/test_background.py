@@ -1,5 +1,6 @@
 """When vectors are made without being asked, and when they are not."""
 
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -147,23 +148,87 @@ def test_what_was_just_put_is_found_by_meaning(brain: Brain) -> None:
     )
 
 
-def test_a_failure_on_the_way_costs_a_question_its_meaning_once(brain: Brain) -> None:
-    """A model that hangs is not waited for twice, and one that fails on a new page still answers questions."""
-    put(brain)
+class Down:
+    """The built-in model's name, and nothing behind it."""
 
-    class Down:
-        name, dimensions = "bge-small-en-v1.5", 384
+    name, dimensions, max_tokens, query_prefix, passage_prefix = "bge-small-en-v1.5", 384, 512, "", ""
+    down = True
+    asked = 0
 
-        def ready(self) -> None:
-            return None
+    def ready(self) -> None:
+        return None
 
-        def embed_passages(self, texts: Any) -> Any:
+    def embed_passages(self, texts: Any) -> Any:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> bytes:
+        self.asked += 1
+        if self.down:
             raise EmbedderUnavailable(name=self.name, problem="it hangs", remedy="Wait")
+        return struct.pack("<384f", *([1.0] * 384))
 
-    assert background.fill_few(brain, Down()) == (  # type: ignore[arg-type]
-        "The model bge-small-en-v1.5 cannot be used now: it hangs. Wait"
-    )
+
+def test_a_model_that_hangs_on_the_way_is_not_asked_for_the_same_question(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(brain)
+    monkeypatch.setattr(background, "SLOW_SECONDS", 0.0)
+    said = "The model bge-small-en-v1.5 cannot be used now: it hangs. Wait"
+    assert background.fill_few(brain, Down()) == said  # type: ignore[arg-type]
     assert background.fill_few(brain, Down()) == ""  # type: ignore[arg-type]
     told = filling_turn.trouble(brain.db.path)
     assert told
-    assert told.problem == "it hangs"
+    assert (told.problem, told.down) == ("it hangs", True)
+
+
+def test_a_model_that_refuses_a_new_page_at_once_still_answers_questions(brain: Brain) -> None:
+    put(brain)
+    assert background.fill_few(brain, Down()) == ""  # type: ignore[arg-type]
+    assert not background.resting(brain, Down.name)
+
+
+@pytest.fixture
+def model(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> Down:
+    """A model that answers at first; one page has its vector, another one lacks it."""
+    model = Down()
+    monkeypatch.setattr(Brain, "embedder", property(lambda self: model))
+    model.down = False
+    put(brain)
+    run(brain, "embed")
+    model.down, model.asked = True, 0
+    return model
+
+
+def test_after_a_failure_questions_do_without_the_model_for_a_minute(
+    brain: Brain, clock: Clock, model: Down
+) -> None:
+    assert "it hangs" in run(brain, "query", question="a text").notes[0]
+    for _ in range(3):
+        (note,) = run(brain, "query", question="a text").notes
+        assert "failed at 2026-04-25T12:00:00Z: it hangs" in note
+    assert model.asked == 1
+    status = run(brain, "status")
+    assert (status.model.ready, status.trouble.problem) == (False, "it hangs")
+    assert "failed at 2026-04-25T12:00:00Z: it hangs" in status.model.problem
+    assert "it hangs" in run(brain, "model list").models[0].problem
+    clock.time += background.REST_SECONDS + 1
+    run(brain, "query", question="a text")
+    run(brain, "query", question="a text")
+    assert model.asked == 2
+
+
+def test_a_model_that_is_back_has_the_filling_go_on_at_once(brain: Brain, clock: Clock, model: Down) -> None:
+    watch = Watch()
+    for number in range(30):
+        put(brain, f"p{number}")
+    assert watch.wants(brain)
+    background.fill(brain)
+    assert not watch.wants(brain)
+    clock.time += background.REST_SECONDS + 1
+    model.down = False
+    assert run(brain, "query", question="a text").notes == (
+        "1 of 31 chunks have vectors; `quaid embed` makes the others",
+    )
+    assert filling_turn.trouble(brain.db.path) is None
+    assert run(brain, "status").model.ready
+    assert watch.wants(brain)

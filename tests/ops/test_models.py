@@ -143,6 +143,14 @@ def test_wrong_calls_are_answered_with_what_is_wrong(brain: Brain, address: str)
         call(brain, "model_add", place=address, kind="ollama", model="m", name="two words")
     with pytest.raises(InvalidArgument, match="is taken"):
         call(brain, "model_add", place=address, kind="ollama", model="m", name=registry.DEFAULT)
+    with pytest.raises(InvalidArgument, match="key_env: the variable NO_SUCH is not set"):
+        call(brain, "model_add", place=address, kind="ollama", model="m", key_env="NO_SUCH")
+    with pytest.raises(InvalidArgument, match="pooling: is for folders"):
+        call(brain, "model_add", place=address, kind="ollama", model="m", pooling="cls")
+    with pytest.raises(InvalidArgument, match="model: is for servers"):
+        call(brain, "model_add", place="folder", model="m")
+    with pytest.raises(InvalidArgument, match="key_env: is for servers"):
+        call(brain, "model_add", place="folder", key_env="KEY")
     call(brain, "model_add", place=address, kind="ollama", model="m")
     with pytest.raises(AlreadyExists, match="quaid model remove m"):
         call(brain, "model_add", place=address, kind="ollama", model="m")

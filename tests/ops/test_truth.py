@@ -216,10 +216,52 @@ def test_two_conflicting_sources_are_a_contradiction_with_both_quotes(nora: Brai
         "meetings/kickoff",
     )
     first, second = found.quotes
-    assert (first.slug, first.line) == ("people/nora-vale", 1)
+    assert (first.slug, first.part, first.line) == ("people/nora-vale", "facts", None)
     assert first.source == "fact 1"
     assert (second.slug, second.part, second.line) == ("meetings/kickoff", "truth", 3)
     assert (second.quote, second.source) == ("Nora lives in Bergen, she says.", "fact 2, meeting/7")
+
+
+def test_a_fact_of_which_the_page_says_nothing_is_quoted_in_its_own_words(nora: Brain) -> None:
+    for address in ("a@x.org", "b@x.org"):
+        call(
+            nora, "assert", slug="people/nora-vale", predicate="email", object=address, source=f"card {address}"
+        )
+    (found,) = call(nora, "check").contradictions
+    assert [(each.part, each.line, each.quote, each.source) for each in found.quotes] == [
+        ("facts", None, "Nora Vale email a@x.org", "fact 1, card a@x.org"),
+        ("facts", None, "Nora Vale email b@x.org", "fact 2, card b@x.org"),
+    ]
+
+
+def test_a_fact_is_quoted_by_whole_words_and_by_each_of_its_witnesses(nora: Brain) -> None:
+    call(nora, "put", slug="projects/lynx", content="# Lynx\n\nWas inactive.\n\nAnn says it runs.")
+    for source, words in (("mail/1", "it is on"), ("mail/2", "Ann says it runs")):
+        call(
+            nora, "assert", slug="projects/lynx", predicate="status", object="active", source=source, evidence=words
+        )
+    (fact,) = call(nora, "facts", subject="projects/lynx").facts
+    assert (fact.source, fact.part, fact.line) == ("mail/1; mail/2", "truth", 5)
+    call(nora, "assert", slug="projects/lynx", predicate="stage", object="active")
+    assert [each.line for each in call(nora, "facts", subject="projects/lynx").facts] == [None, 5]
+
+
+def test_what_went_on_beside_its_successor_is_a_contradiction(nora: Brain) -> None:
+    for town, since, until in (
+        ("Ghent", "2015-01-01", None),
+        ("Lyon", "2025-05-01", None),
+        ("Ghent", "2015-01-01", "2026-01-01"),
+    ):
+        call(
+            nora,
+            "assert",
+            slug="people/nora-vale",
+            predicate="lives_in",
+            object=town,
+            valid_from=since,
+            valid_until=until,
+        )
+    assert [each.type for each in call(nora, "check").contradictions] == ["cross_page"]
 
 
 def test_two_ingested_sources_that_conflict_are_a_contradiction(nora: Brain) -> None:
@@ -249,6 +291,10 @@ def test_a_settled_finding_stays_settled(nora: Brain) -> None:
     assert (settled.resolved.resolution, settled.exit_status) == ("Two homes.", 0)
     assert call(nora, "check").contradictions == ()
     assert call(nora, "check", slug="people/nora-vale").exit_status == 0
+    again = call(nora, "check", resolve=found.id)
+    assert (again.resolved.resolution, again.settled_before) == ("Two homes.", settled.resolved.resolved_at)
+    assert settled.settled_before is None
+    assert call(nora, "check", resolve=found.id, note="Moved.").resolved.resolution == "Moved."
     with pytest.raises(NotFound):
         call(nora, "check", resolve=99)
 

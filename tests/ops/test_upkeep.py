@@ -42,6 +42,7 @@ def test_a_setting_that_is_ours_cannot_be_set(brain: Brain) -> None:
 
 
 def test_a_setting_that_nobody_has_set_shows_what_holds(brain: Brain) -> None:
+    brain.settings = brain.settings._replace(environ={})
     assert run(brain, "config get", key="background_embedding").value == "on"
     run(brain, "config set", key="background_embedding", value="off")
     shown = {each.key: each.value for each in run(brain, "config list").settings}

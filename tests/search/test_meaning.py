@@ -112,6 +112,14 @@ def test_before_anything_is_embedded_words_answer(db: Database, model: Synonyms)
     assert found.notes[0].startswith("by words only: nothing was embedded yet")
 
 
+def test_a_model_that_is_not_ready_is_named_even_before_anything_is_embedded(
+    db: Database, model: Synonyms
+) -> None:
+    model.problem = "its package is not installed"
+    (note,) = ask(db, model, "tyres").notes
+    assert note == "by words only: the model cannot be used: its package is not installed"
+
+
 def test_a_model_that_is_not_ready_is_named(db: Database, model: Synonyms) -> None:
     embed(db, model)
     model.problem = "its file is gone"

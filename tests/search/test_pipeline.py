@@ -161,6 +161,32 @@ def test_a_date_alone_finds_what_is_of_that_day(db: Database) -> None:
     assert slugs(ask(db, "2024-03-05"))[0] == "people/mira-dahlquist"
 
 
+def test_a_question_that_only_names_a_time_finds_what_is_of_that_time(db: Database, put: Put) -> None:
+    put("journal/2024-03-09", "Rain.")
+    put("journal/2024-03", "The roof was mended.")
+    put("meetings/kickoff", "We began.", date="2024-03-05")
+    for number in range(130):
+        put(f"notes/{number}", f"What happened notes {number}")
+    found = ask(db, "What happened in March 2024?")
+    assert set(slugs(found)[:3]) == {"journal/2024-03-09", "journal/2024-03", "meetings/kickoff"}
+    assert found.strength == "strong"
+    assert ask(db, "What happened in May 2019?").strength != "strong"
+    assert ask(db, "which notes happened in March 2024?").strength != "none"
+
+
+def test_an_answer_of_another_time_is_not_strong(db: Database, put: Put) -> None:
+    put("meetings/a", "The lease was signed.", date="2023-01-05")
+    put("meetings/b", "Rain.", date="2024-03-05")
+    assert ask(db, "lease signed").strength == "strong"
+    assert ask(db, "lease signed in May 2019").strength != "strong"
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_time_is_cut_out_by_its_place_not_out_of_other_words(db: Database, put: Put) -> None:
+    put("notes/mayor", "The Mayor spoke.", date="2026-03-01")
+    assert "holds Mayor" in ask(db, "Mayor since May").results[0].reason
+
+
 @pytest.mark.usefixtures("vault")
 def test_since_and_until_filter_by_the_day_of_an_entry(db: Database) -> None:
     found = ask(db, "Mira", filters=Filters(since="2025-01-01", until="2025-12-31"), depth="section")
@@ -260,6 +286,15 @@ def test_a_question_of_a_megabyte_is_cut(db: Database) -> None:
     found = ask(db, "vanadium " + "word " * 200_000)
     assert slugs(found)[0] == "concepts/vanadium"
     assert any("characters of the question were read" in note for note in found.notes)
+    assert len(found.question) == 500
+    assert any("repeated" in note for note in found.notes)
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_budget_that_is_too_small_for_anything_says_that_something_was_found(db: Database) -> None:
+    found = ask(db, "lease signed", token_budget=1, filters=Filters(type="person"))
+    assert found.results == ()
+    assert any("the budget is too small" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quaid.search.strength import judge, share, standing_out, weights
+from quaid.search.strength import expected, judge, share, standing_out, weights
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,9 @@ def test_rare_words_count_more() -> None:
     assert share(["battery", "other"], weight) < 0.2
     assert share(["vanadium", "battery", "battery"], weight) == pytest.approx(1.0)
     assert share(["anything"], {}) == 0.0
+
+
+def test_a_small_memory_goes_by_what_the_model_is_known_for() -> None:
+    assert expected(0.7, 0, 0.45) == 0.45
+    assert expected(0.7, 25, 0.45) == pytest.approx(0.575)
+    assert expected(0.7, 50, 0.45) == expected(0.7, 3, None) == 0.7

@@ -45,8 +45,21 @@ def test_a_day_without_a_year_is_the_last_one() -> None:
 
 
 def test_since_has_no_end_and_before_has_no_start() -> None:
-    assert periods("since May", NOW) == (Period("2025-05-01", "9999-12-31", "May"),)
-    assert periods("before 2020-01-15", NOW) == (Period("0001-01-01", "2020-01-15", "2020-01-15"),)
+    assert periods("since May", NOW) == (Period("2025-05-01", "9999-12-31", "May", (6, 9)),)
+    assert periods("until 2020-01-15", NOW)[0][:2] == ("0001-01-01", "2020-01-15")
+
+
+@pytest.mark.parametrize(
+    ("question", "start", "end"),
+    [
+        ("before 2020-01-15", "0001-01-01", "2020-01-14"),
+        ("before 2020", "0001-01-01", "2019-12-31"),
+        ("after June 2023", "2023-07-01", "9999-12-31"),
+        ("since June 2023", "2023-06-01", "9999-12-31"),
+    ],
+)
+def test_before_and_after_leave_out_what_they_name(question: str, start: str, end: str) -> None:
+    assert periods(question, NOW)[0][:2] == (start, end)
 
 
 def test_between_two_times_is_one_period() -> None:
@@ -56,7 +69,13 @@ def test_between_two_times_is_one_period() -> None:
     assert (found.start, found.end) == ("2023-03-01", "2023-06-30")
 
 
-@pytest.mark.parametrize("question", ["Who may help?", "march on", "2024-13-45", "Feb 30 2024", "", "知识"])
+@pytest.mark.parametrize(
+    "question",
+    [
+        *("Who may help?", "march on", "2024-13-45", "Feb 30 2024", "", "知识"),
+        *("30 February 2024", "on 30 February 2024", "I may 2 go", "can we? she may 3 times"),
+    ],
+)
 def test_words_that_are_no_time_name_none(question: str) -> None:
     assert periods(question, NOW) == ()
 

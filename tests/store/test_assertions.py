@@ -135,6 +135,75 @@ def test_what_was_ended_is_not_opened_by_saying_it_again(brain: Brain, page: int
     assert add(brain, page, "works_at", "Hexa", "2020-01-01").changed is False
 
 
+def test_a_fact_supersedes_only_one_of_its_own_subject_and_predicate(brain: Brain, page: int) -> None:
+    home = add(brain, page, "lives_in", "Ghent", "2020-01-01")
+    with pytest.raises(InvalidArgument) as caught:
+        add(brain, page, "works_at", "Hexa", supersedes_id=home.id)
+    assert "Alice lives_in Ghent" in str(caught.value)
+    assert "Alice works_at Hexa" in str(caught.value)
+    stranger = Given("Bob", "lives_in", "Lyon", supersedes_id=home.id)
+    with pytest.raises(InvalidArgument):
+        brain.db.write(lambda tx: assertions.add(tx, page, stranger, NOW))
+    assert held(brain, page) == [("Ghent", "2020-01-01", None, None)]
+    same = Given("people/alice", "residence", "Lyon", "2021-01-01", supersedes_id=home.id)
+    assert brain.db.write(lambda tx: assertions.add(tx, page, same, NOW)).superseded == (home.id,)
+
+
+def test_a_fact_that_is_known_can_still_say_what_it_supersedes(brain: Brain, page: int) -> None:
+    old, new = add(brain, page, "lives_in", "Ghent"), add(brain, page, "lives_in", "Lyon")
+    with pytest.raises(NotFound):
+        add(brain, page, "lives_in", "Lyon", supersedes_id=99)
+    with pytest.raises(InvalidArgument):
+        add(brain, page, "lives_in", "Lyon", supersedes_id=new.id)
+    assert add(brain, page, "lives_in", "Lyon", supersedes_id=old.id).superseded == (old.id,)
+    assert held(brain, page) == [("Ghent", None, "2026-04-25", None), ("Lyon", None, None, old.id)]
+    assert add(brain, page, "lives_in", "Lyon", supersedes_id=old.id).changed is False
+    with pytest.raises(InvalidArgument):
+        add(brain, page, "lives_in", "Ghent", supersedes_id=new.id, valid_until="2026-04-25")
+
+
+def test_an_end_can_be_corrected_and_the_record_says_what_it_was(brain: Brain, page: int) -> None:
+    first = add(brain, page, "works_at", "Hexa", "2020-01-01", valid_until="2024-01-01")
+    moved = add(brain, page, "works_at", "Hexa", "2020-01-01", valid_until="2024-02-01")
+    assert (moved.id, moved.changed, moved.ended_before) == (first.id, True, "2024-01-01")
+    assert add(brain, page, "works_at", "Hexa", valid_until="2024-03-01").ended_before == "2024-02-01"
+    assert held(brain, page) == [("Hexa", "2020-01-01", "2024-03-01", None)]
+
+
+def test_an_end_before_all_that_is_known_is_of_an_earlier_time(brain: Brain, page: int) -> None:
+    add(brain, page, "works_at", "Hexa", "2020-01-01", valid_until="2024-01-01")
+    assert add(brain, page, "works_at", "Hexa", valid_until="2015-01-01").added
+
+
+def test_a_second_witness_is_kept_and_the_first_one_again_changes_nothing(brain: Brain, page: int) -> None:
+    mail = {"source_ref": "mail/1", "evidence_text": "Alice, of Ghent", "confidence": 0.6}
+    call = {"source_ref": "mail/12", "evidence_text": "I live in Ghent", "confidence": 0.9}
+    first = add(brain, page, "lives_in", "Ghent", **call)
+    second = add(brain, page, "lives_in", "Ghent", **mail)
+    assert (second.id, second.added, second.changed, second.witnessed) == (first.id, False, True, True)
+    for again in (mail, call, {}):
+        assert add(brain, page, "lives_in", "Ghent", **again).changed is False
+    (row,) = assertions.of_page(brain.db, page)
+    assert (row.source_ref, row.evidence_text, row.confidence) == (
+        *("mail/12; mail/1", "I live in Ghent / Alice, of Ghent", 0.9),
+    )
+
+
+def test_the_only_witness_may_become_less_sure(brain: Brain, page: int) -> None:
+    add(brain, page, "lives_in", "Ghent", source_ref="mail/1")
+    assert add(brain, page, "lives_in", "Ghent", source_ref="mail/1", confidence=0.5).witnessed
+    assert assertions.of_page(brain.db, page)[0].confidence == 0.5
+
+
+def test_an_undated_fact_that_was_ended_can_be_stated_again(brain: Brain, page: int) -> None:
+    add(brain, page, "works_at", "Hexa", source_ref="mail/1")
+    add(brain, page, "works_at", "Hexa", valid_until="2024-01-01")
+    assert add(brain, page, "works_at", "Hexa", source_ref="mail/1").changed is False  # an old mail, replayed
+    assert add(brain, page, "works_at", "Hexa").added
+    assert [row[2] for row in held(brain, page)] == ["2024-01-01", None]
+    assert add(brain, page, "works_at", "Hexa").changed is False
+
+
 @pytest.mark.parametrize(
     ("values", "error", "said"),
     [

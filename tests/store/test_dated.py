@@ -45,6 +45,13 @@ def test_pages_that_are_called_by_a_day_are_found(db: Database) -> None:
     assert len(dated.first_chunks(db, "2024-03-07", "2024-03-07", Filters(), 10)) == 1
 
 
+def test_pages_of_a_month_and_pages_that_say_their_day_are_found_too(db: Database) -> None:
+    put(db, "journal/2024-03", "All of March.")
+    put(db, "meetings/kickoff", "Began.", date="2024-03-05")
+    assert len(dated.first_chunks(db, "2024-03-01", "2024-03-31", Filters(), 10)) == 2
+    assert len(dated.first_chunks(db, "2024-04-01", "2024-04-30", Filters(), 10)) == 0
+
+
 def test_the_date_of_a_page_is_in_its_front_matter_or_its_slug(db: Database) -> None:
     given = put(db, "notes/a", date="2024-05-06T10:00:00Z")
     named = put(db, "meetings/2024-04-14-pier-review")

@@ -68,6 +68,25 @@ def test_whoever_has_no_turn_leaves_word_only_when_nobody_is_at_work(path: str) 
     assert filling_turn.trouble(path) == Trouble("bge", "it hangs", NOON)
 
 
+@pytest.mark.parametrize("problem", ["x" * 10_000, "\N{SNOWMAN}" * 5_000, '"' * 9_000, "\x00" * 9_000])
+def test_a_long_story_is_cut_and_stays_readable(path: str, problem: str) -> None:
+    filling_turn.note(path, "bge", problem, NOON, down=True)
+    told = filling_turn.trouble(path)
+    assert told
+    assert (told.problem[:20], told.at, told.down) == (problem[:20], NOON, True)
+
+
+def test_what_goes_right_again_clears_the_failure_unless_somebody_is_at_work(path: str) -> None:
+    filling_turn.note(path, "bge", "it hangs", NOON, down=True)
+    turn = Turn(path)
+    assert turn.try_take()
+    filling_turn.clear(path)
+    assert filling_turn.trouble(path)
+    turn.release()
+    filling_turn.clear(path)
+    assert filling_turn.trouble(path) is None
+
+
 def test_somebody_who_was_killed_has_no_turn(path: str) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", TAKES_IT, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -188,9 +188,7 @@ def test_a_purge_drops_only_what_no_chunk_needs(db: Database) -> None:
     many(db, 300, A)
     for number in range(10):
         write(db, f"p{number}", "changed")
-    assert vectors.unneeded(db, A.name) == 10
     assert db.write(vectors.purge) == 10
-    assert vectors.unneeded(db, A.name) == 0
     assert vectors.coverage(db, A.name) == (290, 300)
     assert nearest(db, Index(db), A, "t " + sentence(77), 1) == [sentence(77)]
     assert db.write(vectors.purge) == 0

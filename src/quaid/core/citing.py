@@ -35,13 +35,13 @@ def place(truth: str, timeline: str, needles: tuple[str, ...]) -> Place | None:
 
 def _line_with(text: str, wanted: str) -> int:
     low = text.lower()
-    at = low.find(wanted)
+    at = _whole(low, wanted)
     if at >= 0:
-        return text.count("\n", 0, at) + 1
+        return low.count("\n", 0, at) + 1
     if " " not in wanted:
         return 0
     tidy = _tidy(text)  # the words may run over the end of a line
-    at = tidy.find(wanted)
+    at = _whole(tidy, wanted)
     if at < 0:
         return 0
     words = tidy.count(" ", 0, at)
@@ -51,6 +51,22 @@ def _line_with(text: str, wanted: str) -> int:
             return number
         words -= count
     return 0
+
+
+def _whole(text: str, wanted: str) -> int:
+    """Where whole words stand, or -1: active is not in inactive."""
+    at = text.find(wanted)
+    while at >= 0:
+        end = at + len(wanted)
+        if not (_joins(text[at - 1 : at], wanted[0]) or _joins(wanted[-1], text[end : end + 1])):
+            return at
+        at = text.find(wanted, at + 1)
+    return -1
+
+
+def _joins(before: str, after: str) -> bool:
+    """Whether two neighbours are of one word. Where words are not parted by spaces, nobody can tell."""
+    return all(each.isalnum() and (each.isascii() or each.lower() != each.upper()) for each in (before, after))
 
 
 def quoted(line: str) -> str:

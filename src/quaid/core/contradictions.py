@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from quaid.core import dates
-from quaid.core.facts import object_key
+from quaid.core.facts import needles, object_key
 from quaid.core.links import RELATED
 from quaid.core.predicates import INVERSE, canonical, family
 from quaid.core.told_dates import dates_in
@@ -81,8 +81,9 @@ def cite_fact(claim: Claim) -> Cite:
         [f" since {fact.since}" if fact.since else "", f" until {fact.until}" if fact.until else ""]
     )
     source = f"fact {fact.id}" + (f", {fact.source}" if fact.source else "")
-    needles = tuple(filter(None, (fact.evidence, fact.object, fact.subject)))
-    return Cite(fact.page_id, fact.evidence or own + time, "", None, source, needles)
+    return Cite(
+        fact.page_id, fact.evidence or own + time, "", None, source, needles(fact.evidence, fact.object)
+    )
 
 
 def cite_link(world: World, tie: Tie) -> Cite:

@@ -144,6 +144,21 @@ def object_key(text: str) -> str:
     return f"{folded.removeprefix('the ')} {signs}".strip() or text.casefold()
 
 
+def join_sources(one: str, other: str) -> str:
+    """The sources of a fact that two say, each once; as a merge of two pages writes them."""
+    return "; ".join(dict.fromkeys(filter(None, [*one.split("; "), other])))
+
+
+def join_evidence(one: str, other: str) -> str:
+    """The words of two witnesses; what the first holds already says nothing more."""
+    return one if other in one else f"{one} / {other}".removeprefix(" / ")
+
+
+def needles(evidence: str, value: str) -> tuple[str, ...]:
+    """By which words a fact may be found in a text: those of its witnesses, together or each, then its object."""
+    return tuple(dict.fromkeys(filter(None, (evidence, *evidence.split(" / "), value))))
+
+
 def holds(since: str | None, until: str | None, day: str) -> bool:
     """Whether what holds from `since` until `until` holds on a day."""
     return (since is None or since <= day) and (until is None or day < until)

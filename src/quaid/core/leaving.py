@@ -52,14 +52,6 @@ _CHIEFS = {
 }
 _CHIEFS |= {"marketing": "cmo", "product": "cpo"}
 
-_STAYED = pattern(
-    r"\b(?:was|were|worked|been|served|led|ran|lived|studied|stayed|employed|is|works?|taught|consulted)\b",
-    re.I,
-)
-_NO_VERB = pattern(
-    rf"(?:{POST}|(?:[A-Z]?[\w-]+\s+){{0,3}}(?:at|of|with|for)\s|at\s|with\s|[A-Z][\w-]*(?:\s[A-Z][\w-]*)*\s*[,(])",
-    re.I,
-)
 _AFTER = pattern(r"(?:after|since|upon|on|before|following)\s+\Z", re.IGNORECASE)
 
 

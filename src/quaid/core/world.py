@@ -167,14 +167,16 @@ def _object(world: World, text: str) -> tuple[Whom, str]:
 
 
 def whom(world: World, fact: Fact) -> Whom:
-    """Whom a fact is about. On a person's own page the first or last name is enough."""
-    found = world.names.page(fact.subject_key, fact.page_id)
+    """Whom a fact is about."""
+    return meant(world.names, fact.subject_key, fact.page_id, world.pages.get(fact.page_id))
+
+
+def meant(names: Names, key: str, page_id: int, page: Known | None) -> Whom:
+    """Whom a folded name means on a page. On a person's own page the first or last name is enough."""
+    found = names.page(key, page_id)
     if found is not None:
         return found
-    page = world.pages.get(fact.page_id)
-    if page and page.type == "person" and fact.subject_key in parts_of(page.title):
-        return fact.page_id
-    return fact.subject_key
+    return page_id if page and page.type == "person" and key in parts_of(page.title) else key
 
 
 def parts_of(title: str) -> set[str]:

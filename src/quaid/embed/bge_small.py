@@ -45,6 +45,9 @@ def open_model(description: Description, surroundings: Surroundings) -> "BgeSmal
 class BgeSmall(OnnxEmbedder):
     """The built-in model: found by its hash, tried on first use, kept as a copy that opens fast."""
 
+    unrelated = 0.45
+    """The cosine that it gives to a question and a text which have nothing to do with each other."""
+
     def __init__(self, description: Description, copy: str) -> None:
         super().__init__(description)
         self._copy = copy

@@ -46,6 +46,14 @@ class Wire(NamedTuple):
     vectors: Callable[[Any], Any]
 
 
+def _in_order(data: list[dict[str, Any]]) -> list[Any]:
+    """The vectors by their index: each is there once, or it cannot be told whose they are."""
+    by_index = {int(each["index"]): each["embedding"] for each in data}
+    if sorted(by_index) != list(range(len(data))):
+        raise ValueError("indexes that are missing or there twice")
+    return [by_index[place] for place in range(len(data))]
+
+
 OLLAMA = Wire(
     "/api/embed",
     "",
@@ -56,9 +64,7 @@ OPENAI = Wire(
     "/embeddings",
     "/v1",
     lambda model, texts: {"model": model, "input": list(texts), "encoding_format": "float"},
-    lambda answer: [
-        each["embedding"] for each in sorted(answer["data"], key=lambda each: int(each["index"]))
-    ],
+    lambda answer: _in_order(answer["data"]),
 )
 WIRES = {"ollama": OLLAMA, "openai": OPENAI}
 

@@ -1,15 +1,19 @@
 """Making vectors without being asked: whether that is wanted, whether there is anything to do, and doing it.
 
 Not operations: a server looks, a process that it starts fills, and a question fills what is little. A model that
-fails is left alone for ten minutes, unless something new was written here.
+fails is left alone for ten minutes, unless something new was written here. Questions leave one that did not answer
+alone for a minute, and the first good answer has the filling go on.
 """
 
 import os
+import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from quaid.brain import Brain
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
 from quaid.store import filling_turn, settings, wanting
+from quaid.store.filling_turn import Trouble
 from quaid.store.wanting import Stamp, Whole
 
 if TYPE_CHECKING:
@@ -17,6 +21,11 @@ if TYPE_CHECKING:
 
 SETTING, VARIABLE = "background_embedding", "QUAID_BACKGROUND_EMBEDDING"
 RETRY_SECONDS = 600
+REST_SECONDS = 60
+"""So long questions do without a model that did not answer one."""
+
+SLOW_SECONDS = 1.0
+"""Whoever needs longer to fail is not asked again for the same question."""
 
 
 def is_on(brain: Brain) -> bool:
@@ -31,6 +40,7 @@ class Watch:
         self._stamp: Stamp | None = None
         self._whole: Whole | None = Whole()  # None: something lacks a vector
         self._tried: Stamp | None = None  # the state in which somebody was last sent to fill
+        self._troubled = False  # what went wrong was there at the last look
 
     def wants(self, brain: Brain) -> bool:
         """Whether somebody should be sent to make vectors now."""
@@ -43,10 +53,12 @@ class Watch:
         if self._whole is not None or not is_on(brain) or filling_turn.filling(brain.db.path):
             return False
         failed = filling_turn.trouble(brain.db.path)
+        recovered, self._troubled = self._troubled and failed is None, failed is not None
         if failed is not None and failed.at > brain.now(-RETRY_SECONDS):
             wanted = stamp.own != (self._tried.own if self._tried else 0)
         else:
-            wanted = failed is not None or self._tried != stamp  # who changed nothing will change nothing
+            # Whoever changed nothing will change nothing, unless the model is back.
+            wanted = recovered or failed is not None or self._tried != stamp
         if wanted:
             self._tried = stamp
         return wanted
@@ -81,11 +93,12 @@ def settle(brain: Brain, embedder: "Embedder") -> None:
 
 
 def fill_few(brain: Brain, embedder: "Embedder") -> str:
-    """Make what is missing if that is little and likely to work. What went wrong, if anything did."""
+    """Make what is missing if that is little and likely to work. Why the model is not to be asked more, if so."""
     from quaid.vaults import embedding
 
     if not brain.db.writable or not is_on(brain) or _failed_lately(brain, embedder.name):
         return ""
+    started = time.monotonic()
     try:
         if embedder.ready() is None:
             settle(brain, embedder)
@@ -93,15 +106,69 @@ def fill_few(brain: Brain, embedder: "Embedder") -> str:
     except Cancelled:
         raise
     except QuaidError as failure:
-        note(brain, embedder.name, embedding.told(failure))
-        return str(failure).rstrip(".") if isinstance(failure, EmbedderUnavailable) else ""
+        # Some texts are refused, and at once; a model that hangs is another matter.
+        hangs = isinstance(failure, EmbedderUnavailable) and time.monotonic() - started >= SLOW_SECONDS
+        note(brain, embedder.name, embedding.told(failure), down=hangs)
+        return str(failure).rstrip(".") if hangs else ""
     return ""
 
 
-def note(brain: Brain, model: str, problem: str) -> None:
+class Asked:
+    """A model for one question: what goes wrong is left in writing, and so is that it goes right again."""
+
+    def __init__(self, brain: Brain, embedder: "Embedder") -> None:
+        self._brain, self._embedder = brain, embedder
+        self.name, self.dimensions, self.max_tokens = embedder.name, embedder.dimensions, embedder.max_tokens
+        self.query_prefix, self.passage_prefix = embedder.query_prefix, embedder.passage_prefix
+        self.unrelated: float | None = getattr(embedder, "unrelated", None)
+
+    def ready(self) -> str | None:
+        return self._embedder.ready()
+
+    def health(self) -> str | None:
+        return self._embedder.health()
+
+    def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
+        return self._embedder.embed_passages(texts)
+
+    def embed_query(self, text: str) -> bytes:
+        try:
+            vector = self._embedder.embed_query(text)
+        except EmbedderUnavailable as failure:
+            problem = str(failure.facts.get("problem") or failure).rstrip(".")
+            note(self._brain, self.name, problem, down=True)
+            raise
+        works(self._brain, self.name)
+        return vector
+
+
+def resting(brain: Brain, model: str) -> str:
+    """Why a question does without a model that failed a moment ago; "" when it may be asked."""
+    failed = down(brain, model)
+    if failed is None or failed.at <= brain.now(-REST_SECONDS):
+        return ""
+    return f"the model {model} failed at {failed.at}: {failed.problem}; it is tried again after a minute"
+
+
+def down(brain: Brain, model: str) -> Trouble | None:
+    """The last failure of a model that has not answered since."""
+    failed = filling_turn.trouble(brain.db.path)
+    return failed if failed is not None and failed.down and failed.model == model else None
+
+
+def works(brain: Brain, model: str) -> None:
+    """Say that a model answers: whatever waits for that goes on."""
+    if down(brain, model) is not None:
+        try:
+            filling_turn.clear(brain.db.path)
+        except QuaidError:
+            pass  # a folder that cannot be written
+
+
+def note(brain: Brain, model: str, problem: str, *, down: bool = False) -> None:
     """Say what went wrong, where `quaid status` finds it."""
     try:
-        filling_turn.note(brain.db.path, model, problem, brain.now())
+        filling_turn.note(brain.db.path, model, problem, brain.now(), down=down)
     except QuaidError:
         pass  # a folder that cannot be written
 

@@ -65,6 +65,7 @@ class EmbedRecord(NamedTuple):
     cached: int  # that had one already
     total: int
     failed: int
+    failures: tuple[str, ...]  # the pages that the model gave nothing usable for
     active: bool
     cpu_seconds: float
 
@@ -121,6 +122,9 @@ def model_add(
         raise InvalidArgument(name="model", problem="is needed: the server's name for the model")
     if kind == "onnx" and "://" in place:
         raise InvalidArgument(name="kind", problem="must be ollama or openai for the address of a server")
+    _refuse_needless(kind, model, key_env, pooling)
+    if key_env and not brain.settings.environ.get(key_env):
+        raise InvalidArgument(name="key_env", problem=f"the variable {key_env} is not set; set it to the key")
     folder = brain.settings.path(place)
     chosen = _new_name(brain, name or (os.path.basename(folder) if kind == "onnx" else model) or "")
     if kind == "onnx":
@@ -171,6 +175,7 @@ def model_check(
     problem = embedder.ready() or embedder.health()
     if problem:
         return ModelCheckRecord(chosen, False, problem, embedder.dimensions, None)
+    background.works(brain, chosen)
     started = time.perf_counter()
     embedder.embed_passages([PROBE] * 4)
     spent = (time.perf_counter() - started) * 1000 / 4
@@ -212,6 +217,15 @@ def _new_name(brain: Brain, name: str) -> str:
     return name
 
 
+def _refuse_needless(kind: str, model: str | None, key_env: str | None, pooling: str) -> None:
+    """What would have no effect was meant for something else."""
+    for name, said in (("model", model), ("key_env", key_env)):
+        if kind == "onnx" and said:
+            raise InvalidArgument(name=name, problem="is for servers; leave it out for a folder")
+    if kind != "onnx" and pooling != "auto":
+        raise InvalidArgument(name="pooling", problem="is for folders; a server does that itself")
+
+
 def _refuse_another(brain: Brain, description: Description) -> None:
     """A name that has vectors here stays with the model that made them: those of two cannot be compared."""
     from quaid.store import vectors
@@ -236,6 +250,9 @@ def _record(brain: Brain, description: Description, active: str) -> ModelRecord:
     try:
         embedder = registry.open_(description, surroundings(brain))
         problem = embedder.ready()
+        failed = None if problem else background.down(brain, description.name)
+        if failed is not None:
+            problem = f"it failed at {failed.at}: {failed.problem}"
     except QuaidError as error:
         return ModelRecord(
             *description[:8], description.name == active, False, str(error.facts.get("problem", error))
@@ -294,6 +311,7 @@ def embed(
         filled.cached,
         filled.total,
         filled.failed,
+        filled.failures,
         active is not None and active.name == embedder.name,
         round(time.process_time() - started, 2),
     )

@@ -90,5 +90,6 @@ def _model(brain: Brain) -> "tuple[Embedder | None, str]":
         embedder = brain.embedder
     except QuaidError as failure:
         return None, str(failure).rstrip(".")
-    problem = background.fill_few(brain, embedder)
-    return (None, problem) if problem else (embedder, "")  # one that hangs is not asked twice
+    # A model that hangs is not asked twice.
+    problem = background.resting(brain, embedder.name) or background.fill_few(brain, embedder)
+    return (None, problem) if problem else (background.Asked(brain, embedder), "")

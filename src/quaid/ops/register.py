@@ -31,6 +31,7 @@ ROOMS = (
     *(
         "briefing",
         "notebook",
+        "notebook_files",
         "conversations",
         "models",
         "embeddings",

@@ -83,7 +83,9 @@ def status(brain: Brain) -> StatusRecord:
         others=tuple(each for each in others if each.vectors),
         background_embedding=background.is_on(brain),
         filling=filling_turn.filling(db.path),
-        trouble=failed if failed and failed.model == active.name and active.missing + uncut else None,
+        trouble=failed
+        if failed and failed.model == active.name and (failed.down or active.missing + uncut)
+        else None,
         next_steps=(),
     )
     return record._replace(next_steps=tuple(_next_steps(record)))
@@ -108,6 +110,9 @@ def _problem(brain: Brain, name: str) -> tuple[str | None, str | None]:
         return str(error.facts.get("problem") or error).rstrip("."), _remedy(name)
     except Exception as error:  # a plugin, or settings that somebody edited: told, like everything else
         return f"it fails ({type(error).__name__}: {error})", _remedy(name)
+    failed = None if problem else background.down(brain, name)
+    if failed is not None:
+        problem = f"it failed at {failed.at}: {failed.problem}"
     return problem, _remedy(name) if problem else None
 
 

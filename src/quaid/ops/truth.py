@@ -33,6 +33,11 @@ class AssertRecord(NamedTuple):
     added: bool
     changed: bool
     superseded: tuple[int, ...]
+    ended: bool
+    ended_before: str | None
+    """The end that was corrected."""
+    witnessed: bool
+    """Somebody else says so too, or in other words: that was added to the fact."""
     fact: Given
 
 
@@ -41,6 +46,8 @@ class CheckRecord(NamedTuple):
     contradictions: tuple[Contradiction, ...]
     total: int
     resolved: Contradiction | None = None
+    settled_before: str | None = None
+    """When it was settled already, if it was."""
 
     @property
     def exit_status(self) -> int:
@@ -118,7 +125,7 @@ def assert_(
     by: Annotated[Literal["agent", "manual", "import", "enrichment"], Arg("Who says so.")] = "agent",
     page_version: PageVersion = None,
 ) -> AssertRecord:
-    """Keep a fact on a page, with its time and source. The same fact again changes nothing."""
+    """Keep a fact on a page, with its time and source. The same from the same source again changes nothing."""
     stored = editing.require(brain, slug)
     values = {
         "subject": subject,
@@ -148,7 +155,10 @@ def assert_(
         return added, version
 
     added, version = brain.db.write(work)
-    return AssertRecord(stored.slug, version, added.id, added.added, added.changed, added.superseded, given)
+    return AssertRecord(
+        *(stored.slug, version, added.id, added.added, added.changed, added.superseded),
+        *(added.ended, added.ended_before, added.witnessed, given),
+    )
 
 
 @op(
@@ -211,8 +221,8 @@ def _look(brain: Brain, page_id: int | None, type: str | None) -> None:
 
 
 def _resolve(brain: Brain, contradiction_id: int, note: str) -> CheckRecord:
-    contradictions.require(brain.db, contradiction_id)
+    before = contradictions.require(brain.db, contradiction_id).resolved_at
     now = brain.now()
     brain.db.write(lambda tx: contradictions.resolve(tx, contradiction_id, note.strip(), now))
     settled = contradictions.require(brain.db, contradiction_id)
-    return CheckRecord(None, (), contradictions.count(brain.db, None, None), settled)
+    return CheckRecord(None, (), contradictions.count(brain.db, None, None), settled, before)

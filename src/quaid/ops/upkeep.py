@@ -215,7 +215,9 @@ def _of_the_file(brain: Brain, key: str) -> None:
     if name == "embedding.plugin":
         raise InvalidArgument(name=key, problem="`quaid embeddings use NAME` chooses the model")
     if name in OPTIONS:
-        file = brain.settings.config_path or os.path.join(os.path.dirname(brain.settings.db_path), "config.yaml")
+        file = brain.settings.config_path or os.path.join(
+            os.path.dirname(brain.settings.db_path), "config.yaml"
+        )
         raise InvalidArgument(name=key, problem=f"is set in {file}, or by {variable(name)}")
 
 

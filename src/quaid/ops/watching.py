@@ -71,4 +71,6 @@ def folders(brain: Brain, name: str | None) -> frozenset[int]:
 
 
 def _watcher(brain: Brain, tell: Tell, stop: Event, pace: Pace) -> Watcher:
+    quiet, _ = brain.settings.said("sync.watch_debounce_ms")
+    pace = pace if quiet is None else pace._replace(debounce=quiet / 1000)
     return Watcher(brain.db, now=brain.now, new_uuid=brain.new_uuid, tell=tell, stop=stop, pace=pace)

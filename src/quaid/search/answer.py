@@ -9,7 +9,7 @@ from quaid.core.chunk import TRUTH
 from quaid.search import budget, strength
 from quaid.search.fuse import Ranking
 from quaid.search.meaning import Meaning, NoMeaning
-from quaid.search.plan import LONGEST_TEXT
+from quaid.search.plan import COMMON, LONGEST_TEXT
 from quaid.search.retrieve import Found
 from quaid.search.strength import Strength
 from quaid.store import chunks
@@ -24,6 +24,8 @@ JUDGED = 3
 """How many of the first results the strength of an answer is judged by."""
 
 MOST_WORDS_TOLD = 6
+LONGEST_ECHO = 500
+"""Characters of the question that the answer repeats."""
 
 
 class Result(NamedTuple):
@@ -109,12 +111,12 @@ def answer(
     results = tuple(told.result(each, serving) for each, serving in zip(shown, servings, strict=False))
     spent = sum(result.tokens_used for result in results)
     return Answer(
-        question=looked.question,
+        question=_echoed(looked.question),
         strength=told.strength(shown),
         results=results,
         total_tokens=spent,
         budget_remaining=token_budget - spent,
-        notes=tuple(_notes(looked, len(shown) - len(results))),
+        notes=tuple(_notes(looked, len(results), len(shown) - len(results))),
         lanes=tuple(told.trace(each) for each in shown) if explain else (),
     )
 
@@ -180,12 +182,31 @@ class _Teller:
         """How well the first results are founded, by what they hold and how near they are."""
         if not shown:
             return "none"
+        found = self._looked.found
+        of_time = any(self._is_of_time(each) for each in shown[:JUDGED])
+        if found.only_time and of_time:
+            return "strong"
         words = max(strength.share(self._held(each), self._weights) for each in shown[:JUDGED])
+        if all(word.lower() in COMMON for word in self._weights):
+            words = 0.0  # who holds only words that every text holds has said nothing
         meaning = None
         if isinstance(self._looked.meaning, Meaning) and self._evidence.cosines:
             nearest = max(self._evidence.cosines.values())
             meaning = strength.standing_out(nearest, self._evidence.baseline, self._looked.meaning.embedded)
-        return strength.judge(words, meaning, exact=bool(self._looked.found.named.exact))
+        judged = strength.judge(words, meaning, exact=bool(found.named.exact))
+        # What is of another time than the question asks about may be the wrong answer.
+        outside = bool(found.periods) and not of_time and not found.named.exact
+        return "weak" if judged == "strong" and outside else judged
+
+    def _is_of_time(self, shown: _Shown) -> bool:
+        """Whether a result is of the time that the question names, or speaks of it."""
+        if shown.chunk is None:
+            return False
+        text = f"{shown.head.title}\n{shown.chunk.heading_path}\n{shown.chunk.text}".casefold()
+        periods = self._looked.found.periods
+        return shown.chunk.id in self._looked.found.dates or any(
+            period.text.casefold() in text for period in periods
+        )
 
     def trace(self, shown: _Shown) -> Trace:
         chunk_id = shown.chunk.id if shown.chunk else 0
@@ -248,7 +269,11 @@ class _Teller:
         return None if cosine is None else round(cosine, 3)
 
 
-def _notes(looked: Looked, left_out: int) -> list[str]:
+def _echoed(question: str) -> str:
+    return question if len(question) <= LONGEST_ECHO else question[: LONGEST_ECHO - 1] + "…"
+
+
+def _notes(looked: Looked, served: int, left_out: int) -> list[str]:
     notes = []
     if isinstance(looked.meaning, NoMeaning):
         notes.append(f"by words only: {looked.meaning.reason}")
@@ -257,6 +282,10 @@ def _notes(looked: Looked, left_out: int) -> list[str]:
         notes.append(f"{made:,} of {total:,} chunks have vectors; `quaid embed` makes the others")
     if len(looked.question) > LONGEST_TEXT:
         notes.append(f"only the first {LONGEST_TEXT:,} characters of the question were read")
-    if left_out:
+    if len(looked.question) > LONGEST_ECHO:
+        notes.append(f"the question is repeated up to its first {LONGEST_ECHO} characters")
+    if left_out and not served:
+        notes.append(f"{left_out} found, but the budget is too small for any of them")
+    elif left_out:
         notes.append(f"{left_out} more did not fit into the budget")
     return notes

@@ -7,6 +7,7 @@ need be. Does not know which model that is, nor how vectors are stored.
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.errors import QuaidError
+from quaid.search import strength
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,11 +63,11 @@ def ask(
     index = resident() if resident else vectors.Index(db)
     active = vectors.active(db)
     embedded, total = index.made(active) if active else (0, 0)
-    if active is None or active.name != embedder.name or not embedded:
-        return NoMeaning("nothing was embedded yet; `quaid embed --all` does it")
     reason = embedder.ready()
     if reason:
         return NoMeaning(f"the model cannot be used: {reason}")
+    if active is None or active.name != embedder.name or not embedded:
+        return NoMeaning("nothing was embedded yet; `quaid embed --all` does it")
     try:
         raw = embedder.embed_query(question[:LONGEST_TEXT])
     except QuaidError as failure:
@@ -74,4 +75,6 @@ def ask(
     import numpy
 
     vector = numpy.frombuffer(raw, dtype="<f4")
-    return Meaning(active.name, vector, index, index.baseline(active.name, vector), embedded, total)
+    mean = index.baseline(active.name, vector)
+    unrelated = strength.expected(mean, embedded, getattr(embedder, "unrelated", None))
+    return Meaning(active.name, vector, index, unrelated, embedded, total)

@@ -32,6 +32,15 @@ DATED, MENTIONED, WING = 0.6, 0.2, 0.1
 """What a chunk gains when it is of the time that the question names, when the question names its page, and when
 it names its wing. A chunk that is the best in words and meaning has 1 for itself."""
 
+ONLY_DATED = 3.0
+"""What it gains when the question says nothing else: more than words and meaning together."""
+
+VAGUE = frozenset(
+    """happen happened happening happens occur occurred event events news new thing things anything something
+    everything went go going gone changed change changes took take place tell show list""".split()
+)
+"""Words that ask for whatever was at a time, and name nothing."""
+
 MOST_DATED = 50
 
 
@@ -48,6 +57,8 @@ class Found(NamedTuple):
     periods: tuple[when.Period, ...]
     openings: dict[int, int]
     """The first chunk of each page that is named."""
+    only_time: bool = False
+    """The question names a time that the memory has something of, and says nothing else."""
 
 
 def gather(
@@ -76,6 +87,7 @@ def gather(
     else:
         cosines = {}
     dates = _dates(db, places, periods)
+    only_time = bool(of_periods) and _says_nothing(wanted)
     evidence = Evidence(
         places=places,
         words=words,
@@ -84,20 +96,25 @@ def gather(
         cosines=cosines,
         baseline=meaning.baseline if isinstance(meaning, Meaning) else 0.0,
         lanes=(list(near), [chunk for chunk, _, _ in matched]),
-        favours=_favours(db, places, named, dates),
+        favours=_favours(db, places, named, dates, ONLY_DATED if only_time else DATED),
     )
-    return Found(wanted, counts, evidence, named, dates, periods, openings)
+    return Found(wanted, counts, evidence, named, dates, periods, openings, only_time)
 
 
 def _wanted(question: str, periods: Iterable[when.Period]) -> Plan:
     """The words to look for. Those of a time are left out where the memory has something of that time."""
     rest = question
-    for period in periods:
-        rest = rest.replace(period.text, " ")
+    for period in sorted(periods, key=lambda each: each.span, reverse=True):
+        first, last = period.span
+        rest = f"{rest[:first]} {rest[last:]}"
     wanted = plan(rest)
     if all(word.text.lower() in COMMON for word in wanted.words):
         return plan(question)
     return wanted
+
+
+def _says_nothing(wanted: Plan) -> bool:
+    return all(word.text.lower() in VAGUE or word.text.lower() in COMMON for word in wanted.words)
 
 
 def _counts(db: "Database", wanted: Plan) -> dict[str, int]:
@@ -147,7 +164,7 @@ def _dates(db: "Database", places: dict[int, Place], periods: tuple[when.Period,
 
 
 def _favours(
-    db: "Database", places: dict[int, Place], named: entities.Entities, dates: dict[int, str]
+    db: "Database", places: dict[int, Place], named: entities.Entities, dates: dict[int, str], dated_: float
 ) -> dict[int, float]:
     if not (dates or named.mentioned or named.wings):
         return {}
@@ -155,6 +172,6 @@ def _favours(
     heads = index.heads(db, page_ids) if named.wings else {}
     in_wing = {page for page, head in heads.items() if head.wing in named.wings}
     return {
-        chunk: DATED * (chunk in dates) + MENTIONED * (page in named.mentioned) + WING * (page in in_wing)
+        chunk: dated_ * (chunk in dates) + MENTIONED * (page in named.mentioned) + WING * (page in in_wing)
         for chunk, (page, _) in places.items()
     }

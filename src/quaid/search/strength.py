@@ -21,6 +21,9 @@ MEANING = 1.5
 STRONG_WORDS, WEAK_WORDS = 0.6, 0.3
 """The limits where there is only the share of words."""
 
+ENOUGH = 50
+"""So many chunks have a mean that says what is unrelated."""
+
 LEAST_WEIGHT = 0.1
 """Of a word that is on every page."""
 
@@ -39,11 +42,23 @@ def standing_out(cosine: float, baseline: float, chunks: int) -> float | None:
     """The way of the nearest chunk from an unrelated one (0) to the question itself (1).
 
     `baseline` is the mean over all chunks, the nearest included; in a small memory that one is taken out of it.
+    In a very small one it is what the model is known for (`expected`), if it is known for anything.
     """
     if chunks < 2:
         return None
     others = (baseline * chunks - cosine) / (chunks - 1)
     return max(0.0, (cosine - others) / (1 - others)) if others < 1 else 0.0
+
+
+def expected(mean: float, chunks: int, known: float | None) -> float:
+    """The cosine of an unrelated chunk: the mean over a memory, as far as that has enough chunks to tell.
+
+    `known` is what the model gives to unrelated texts; None: nobody has measured it.
+    """
+    if known is None or chunks >= ENOUGH:
+        return mean
+    share = chunks / ENOUGH
+    return share * mean + (1 - share) * known
 
 
 def weights(counts: Mapping[str, int], total: int) -> dict[str, float]:

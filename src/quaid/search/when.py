@@ -59,8 +59,8 @@ _HINT = pattern(
     rf"|\b(?:{'|'.join(_WEEKDAYS)})\b",
     re.IGNORECASE,
 )
-_OPEN_END = pattern(r"\b(?:since|from|after)\W+(?:the )?\Z", re.IGNORECASE)
-_OPEN_START = pattern(r"\b(?:before|until|till|up to|prior to)\W+(?:the )?\Z", re.IGNORECASE)
+_OPEN_END = pattern(r"\b(since|from|after)\W+(?:the )?\Z", re.IGNORECASE)
+_OPEN_START = pattern(r"\b(before|until|till|up to|prior to)\W+(?:the )?\Z", re.IGNORECASE)
 _JOINT = pattern(r"\W+(?:and|to|until|till|through|-|–)\W+\Z", re.IGNORECASE)
 _BETWEEN = pattern(r"\b(?:between|from)\W+(?:the )?\Z", re.IGNORECASE)
 
@@ -72,6 +72,8 @@ class Period(NamedTuple):
     end: str
     text: str
     """How the question says it."""
+    span: tuple[int, int] = (0, 0)
+    """Where it stands there."""
 
     def holds(self, day: str) -> bool:
         """Whether a day, or a month given as YYYY-MM, falls into the period."""
@@ -92,15 +94,31 @@ def periods(question: str, now: str) -> tuple[Period, ...]:
         return ()
     today = date(int(now[:4]), int(now[5:7]), int(now[8:10]))
     found: list[_Spot] = []
+    unread: list[tuple[int, int]] = []
     for kind, phrase in _PHRASES:
         for match in phrase.finditer(text):
             begin, end = match.span("said")
-            if any(spot.begin < end and begin < spot.end for spot in found):
+            taken = [*unread, *((spot.begin, spot.end) for spot in found)]
+            if any(first < end and begin < last for first, last in taken):
+                continue
+            if kind == "day" and _is_verb(text, match):
                 continue
             days = _days(kind, match, today)
             if days:
                 found.append(_Spot(begin, end, *days))
+            elif kind == "day":  # 30 February: its month alone was not meant either
+                unread.append((begin, end))
     return _joined(text, sorted(found))
+
+
+def _is_verb(text: str, match: re.Match[str]) -> bool:
+    """Whether "may 2" is what somebody may do: it follows whoever may, and names no year."""
+    if match["month"].lower() != "may" or match["year"]:
+        return False
+    return match.start("month") < match.start("day") and _WHO_MAY.search(text[: match.start()]) is not None
+
+
+_WHO_MAY = pattern(r"\b(?:i|you|he|she|it|we|they|who|which|that|there)\W+\Z", re.IGNORECASE)
 
 
 def _days(kind: str, match: re.Match[str], today: date) -> tuple[date, date] | None:
@@ -223,13 +241,28 @@ def _joined(text: str, spots: list[_Spot]) -> tuple[Period, ...]:
                 first = date(after.last.year, first.month, 1)
             last, end = max(after.last, first), after.end
             place += 1
-        elif _OPEN_END.search(before):
+        elif opened := _OPEN_END.search(before):
+            first = _next(last) if opened[1].lower() == "after" else first
             last = LAST
-        elif _OPEN_START.search(before):
+        elif opened := _OPEN_START.search(before):
+            last = _before(first) if opened[1].lower() in ("before", "prior to") else last
             first = FIRST
-        found.append(Period(first.isoformat(), last.isoformat(), text[spot.begin : end].strip(" ,.")))
+        said = text[spot.begin : end]
+        found.append(
+            Period(
+                first.isoformat(), last.isoformat(), said.strip(" ,."), (spot.begin, spot.begin + len(said))
+            )
+        )
         place += 1
     return tuple(dict.fromkeys(found))
+
+
+def _next(day: date) -> date:
+    return day + timedelta(days=1) if day < LAST else day
+
+
+def _before(day: date) -> date:
+    return day - timedelta(days=1) if day > FIRST else day
 
 
 def _number(text: str) -> int:

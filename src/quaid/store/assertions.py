@@ -7,9 +7,10 @@ matter. Does not know what a contradiction is, nor page versions: a caller touch
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.core.facts import Given, check, object_key
+from quaid.core.facts import Given, check, join_evidence, join_sources, object_key
 from quaid.core.names import fold
 from quaid.core.predicates import canonical, single_valued
+from quaid.core.world import Known, Names, Whom, meant
 from quaid.errors import InvalidArgument, NotFound
 from quaid.store import settings
 
@@ -59,26 +60,32 @@ class Added(NamedTuple):
     superseded: tuple[int, ...]
     """The facts that ended because this one came."""
     changed: bool
-    """Anything at all was written: also when a fact that was there got its end."""
+    """Anything at all was written: also when a fact that was there got its end, or a second witness."""
+    ended: bool = False
+    """A fact that was there got an end, or another one."""
+    ended_before: str | None = None
+    """The end that was corrected."""
+    witnessed: bool = False
+    """A fact that was there got another source, other words or another confidence."""
 
 
 def add(tx: "apsw.Connection", page_id: int, given: Given, now: str) -> Added:
-    """Keep a fact, unless its page says it already. What it supersedes ends on the day on which it begins.
+    """Keep a fact, or what is new about one that its page says already. What it supersedes ends when it begins.
 
     That is the fact which it names, and each earlier one of its page, subject and single-valued predicate. A fact
     that comes late takes its place between the others: the order of saying does not matter.
     """
     key, wanted = fold(given.subject), canonical(given.predicate)
+    named = _named(tx, page_id, given) if given.supersedes_id else None
     there = [row for row in _rows(tx, page_id, key) if canonical(row.predicate) == wanted]
-    known = _known(there, given)
+    known = _known(there, given, now[:10])
     if known:
-        return _said_again(tx, known, given)
+        return _said_again(tx, known, given, named, now)
     earlier: list[Asserted] = []
     later = None
     if given.valid_from and not given.valid_until and wanted in _single(tx):
         others = [row for row in there if object_key(row.object) != object_key(given.object)]
         earlier, later = _neighbours(others, given.valid_from)
-    named = _require(tx, given.supersedes_id) if given.supersedes_id else None
     before = named or (earlier[-1] if earlier else None)
     tx.execute(
         "INSERT INTO assertions (page_id, subject, subject_key, predicate, object, valid_from, valid_until,"
@@ -100,32 +107,113 @@ def add(tx: "apsw.Connection", page_id: int, given: Given, now: str) -> Added:
     return Added(new, True, tuple(ended), True)
 
 
-def _known(there: list[Asserted], given: Given) -> Asserted | None:
+def _named(tx: "apsw.Connection", page_id: int, given: Given) -> Asserted:
+    """The fact that another one names as superseded. It must say the same thing of the same subject."""
+    named = _require(tx, given.supersedes_id or 0)
+    same = canonical(named.predicate) == canonical(given.predicate)
+    if not same or _whom(tx, named.page_id, named.subject_key) != _whom(tx, page_id, fold(given.subject)):
+        raise InvalidArgument(
+            name="supersedes",
+            problem=f"fact {named.id} says {named.subject} {named.predicate} {named.object}, and this one"
+            f" {given.subject} {given.predicate} {given.object}; subject and predicate must be the same",
+        )
+    return named
+
+
+def _whom(tx: "apsw.Connection", page_id: int, key: str) -> Whom:
+    called = tx.execute(
+        "SELECT n.name, n.page_id, n.kind FROM page_names AS n JOIN pages AS p ON p.id = n.page_id"
+        " WHERE n.name = ? AND p.quarantined_at IS NULL",
+        (key,),
+    )
+    names = Names(called.fetchall())
+    row = tx.execute("SELECT slug, title, type FROM pages WHERE id = ?", (page_id,)).fetchone()
+    return meant(names, key, page_id, Known(*row) if row else None)
+
+
+def _known(there: list[Asserted], given: Given, today: str) -> Asserted | None:
     """The row that says this already. An end without a beginning is the end of the one that holds."""
     same = [row for row in there if object_key(row.object) == object_key(given.object)]
-    for row in same:
-        if row.valid_from == given.valid_from and (
-            given.valid_from
-            or not (row.valid_until and given.valid_until)
-            or row.valid_until == given.valid_until
-        ):
-            return row
-    if given.valid_until and not given.valid_from:
-        ends = (None, given.valid_until)
-        return next((row for row in same if row.valid_until in ends), None)
-    return None
+    began = [row for row in same if row.valid_from == given.valid_from]
+    if given.valid_from:
+        return began[0] if began else None
+    if not given.valid_until:
+        # What has ended without a beginning may hold anew, unless it is the same witness who says so again.
+        return next((row for row in began if _holds(row, today) or _is_replay(row, given)), None)
+    fitting = [row for row in same if row.valid_until == given.valid_until]
+    fitting += [row for row in (*began, *same) if row.valid_until is None]
+    if len(same) == 1 and (same[0].valid_from or "") <= given.valid_until:
+        fitting += same  # nothing holds: it is the end of this one that is corrected
+    return fitting[0] if fitting else None
 
 
-def _said_again(tx: "apsw.Connection", known: Asserted, given: Given) -> Added:
-    if known.valid_until or not given.valid_until:
-        return Added(known.id, False, (), False)
-    if known.valid_from and given.valid_until < known.valid_from:
+def _holds(row: Asserted, today: str) -> bool:
+    return row.valid_until is None or row.valid_until > today
+
+
+def _is_replay(row: Asserted, given: Given) -> bool:
+    source, evidence = _joined(row, given)
+    return bool(given.source_ref) and (source, evidence) == (row.source_ref, row.evidence_text)
+
+
+def _joined(row: Asserted, given: Given) -> tuple[str, str]:
+    return join_sources(row.source_ref, given.source_ref), join_evidence(
+        row.evidence_text, given.evidence_text
+    )
+
+
+def _said_again(
+    tx: "apsw.Connection", known: Asserted, given: Given, named: Asserted | None, now: str
+) -> Added:
+    """Keep what is new: an end, a corrected end, another witness, what it supersedes."""
+    until = given.valid_until or known.valid_until
+    if known.valid_from and until and until < known.valid_from:
         raise InvalidArgument(
             name="valid_until",
-            problem=f"{given.valid_until} is before {known.valid_from}, when fact {known.id} began",
+            problem=f"{until} is before {known.valid_from}, when fact {known.id} began",
         )
-    tx.execute("UPDATE assertions SET valid_until = ? WHERE id = ?", (given.valid_until, known.id))
-    return Added(known.id, False, (), True)
+    source, evidence = _joined(known, given)
+    confidence = _confidence(known, given)
+    supersedes = known.supersedes_id
+    if named:
+        _refuse_circle(tx, known, named)
+        supersedes = supersedes or named.id
+    before = (known.valid_until, known.source_ref, known.evidence_text, known.confidence, known.supersedes_id)
+    after = (until, source, evidence, confidence, supersedes)
+    if after != before:
+        tx.execute(
+            "UPDATE assertions SET valid_until = ?, source_ref = ?, evidence_text = ?, confidence = ?,"
+            " supersedes_id = ? WHERE id = ?",
+            (*after, known.id),
+        )
+    ended = named is not None and _end(tx, named, known.valid_from or now[:10])
+    return Added(
+        known.id,
+        False,
+        (named.id,) if named and ended else (),
+        after != before or ended,
+        until != known.valid_until,
+        known.valid_until if until != known.valid_until else None,
+        after[1:4] != before[1:4],
+    )
+
+
+def _confidence(known: Asserted, given: Given) -> float:
+    """The only witness may change his mind; of several the surest counts; who names nothing is no witness."""
+    if known.source_ref == given.source_ref:
+        return given.confidence
+    return max(known.confidence, given.confidence) if given.source_ref else known.confidence
+
+
+def _refuse_circle(tx: "apsw.Connection", known: Asserted, named: Asserted) -> None:
+    circle = tx.execute(
+        "WITH RECURSIVE older (id) AS (VALUES (?) UNION SELECT a.supersedes_id FROM assertions AS a"
+        " JOIN older ON older.id = a.id WHERE a.supersedes_id IS NOT NULL) SELECT 1 FROM older WHERE id = ?",
+        (named.id, known.id),
+    ).fetchone()
+    if circle:
+        what = "the same fact" if named.id == known.id else f"what fact {known.id} was superseded by"
+        raise InvalidArgument(name="supersedes", problem=f"fact {named.id} is {what}")
 
 
 def _neighbours(others: list[Asserted], day: str) -> tuple[list[Asserted], Asserted | None]:
@@ -148,11 +236,13 @@ def _neighbours(others: list[Asserted], day: str) -> tuple[list[Asserted], Asser
     )
 
 
-def _end(tx: "apsw.Connection", row: Asserted, day: str) -> None:
+def _end(tx: "apsw.Connection", row: Asserted, day: str) -> bool:
     """End a fact, no sooner than it began: one that is corrected from its first day on never held."""
     day = max(day, row.valid_from or day)
-    if row.valid_until is None or row.valid_until > day:
-        tx.execute("UPDATE assertions SET valid_until = ? WHERE id = ?", (day, row.id))
+    if row.valid_until is not None and row.valid_until <= day:
+        return False
+    tx.execute("UPDATE assertions SET valid_until = ? WHERE id = ?", (day, row.id))
+    return True
 
 
 def of_page(db: "Database", page_id: int) -> list[Asserted]:
@@ -177,15 +267,6 @@ def naming(db: "Database", names: "Iterable[str]") -> list[Asserted]:
         "FROM assertions AS a JOIN pages AS p ON p.id = a.page_id AND p.quarantined_at IS NULL"
         " WHERE lower(a.object) IN (SELECT lower(value) FROM json_each(?)) ORDER BY a.id",
         (json.dumps(sorted(set(names)), ensure_ascii=False),),
-    )
-
-
-def everything(db: "Database") -> list[Asserted]:
-    """Every fact of a page that is not quarantined."""
-    return _select(
-        db,
-        "FROM assertions AS a JOIN pages AS p ON p.id = a.page_id AND p.quarantined_at IS NULL ORDER BY a.id",
-        (),
     )
 
 

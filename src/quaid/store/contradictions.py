@@ -215,9 +215,10 @@ def require(db: "Database", contradiction_id: int) -> Contradiction:
 
 
 def resolve(tx: "apsw.Connection", contradiction_id: int, note: str, now: str) -> None:
-    """Say that a contradiction is settled, and how."""
+    """Say that a contradiction is settled, and how. An earlier note stays unless there is a new one."""
     tx.execute(
-        "UPDATE contradictions SET resolved_at = coalesce(resolved_at, ?), resolution = ? WHERE id = ?",
+        "UPDATE contradictions SET resolved_at = coalesce(resolved_at, ?),"
+        " resolution = coalesce(nullif(?, ''), resolution) WHERE id = ?",
         (now, note, contradiction_id),
     )
 
@@ -274,7 +275,13 @@ def _facts(db: "Database", where: str, values: tuple[Any, ...]) -> list[Fact]:
         values,
     )
     superseded = {
-        each for (each,) in db.rows("SELECT supersedes_id FROM assertions WHERE supersedes_id IS NOT NULL")
+        each
+        for (each,) in db.rows(
+            # One of which somebody says that it went on beside its successor is still to be looked at.
+            "SELECT o.id FROM assertions AS n JOIN assertions AS o ON o.id = n.supersedes_id"
+            " WHERE o.valid_until IS NULL OR n.valid_from IS NULL"
+            " OR o.valid_until <= max(n.valid_from, coalesce(o.valid_from, ''))"
+        )
     }
     return [Fact._make((*row, row[0] in superseded)) for row in rows]
 

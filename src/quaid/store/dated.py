@@ -26,15 +26,20 @@ def entries(db: "Database", start: str, end: str, filters: "Filters", limit: int
 
 
 def first_chunks(db: "Database", start: str, end: str, filters: "Filters", limit: int) -> list[int]:
-    """The first chunk of each page that is called by a day between the two, the newest first."""
+    """The first chunk of each page that is about a day between the two, or a month that reaches there.
+
+    The newest come first.
+    """
     allowed, values = narrowed(filters, "first.id")
     rows = db.rows(
-        "SELECT DISTINCT first.id FROM page_names AS n CROSS JOIN chunks AS first"  # noqa: S608
-        " ON first.page_id = n.page_id AND first.chunk_index = 0"
-        f" WHERE n.name >= ? AND n.name < ?{allowed} ORDER BY n.name DESC LIMIT ?",
-        (start.replace("-", " "), end.replace("-", " ") + "!", *values, limit),
+        f"SELECT first.id, {OWN_DAY} AS day FROM pages AS p CROSS JOIN chunks AS first"  # noqa: S608
+        " ON first.page_id = p.id AND first.chunk_index = 0 WHERE p.quarantined_at IS NULL"
+        """ AND (instr(p.frontmatter, '"date"') OR p.slug GLOB '*[0-9][0-9][0-9][0-9]-[01][0-9]*')"""
+        f" AND day BETWEEN substr(?, 1, length(day)) AND substr(?, 1, length(day)){allowed}"
+        " ORDER BY day DESC, first.id DESC LIMIT ?",
+        (start, end, *values, limit),
     )
-    return [chunk_id for (chunk_id,) in rows]
+    return [chunk_id for chunk_id, _ in rows]
 
 
 def chunk_dates(db: "Database", chunk_ids: list[int]) -> dict[int, str]:

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.core import citing, slug
-from quaid.core.facts import holds, object_key, unlinked
+from quaid.core.facts import holds, needles, unlinked
 from quaid.core.links import MENTIONS
 from quaid.core.names import fold
 from quaid.errors import InvalidArgument, NotFound, QuaidError
@@ -184,8 +184,7 @@ def _texts(db: "Database", page_ids: set[int]) -> dict[int, tuple[str, str, str]
 
 
 def _fact(row: "Asserted", page_slug: str, truth: str, timeline: str) -> FactLine:
-    needles = (row.evidence_text, row.object) if object_key(row.object) else (row.evidence_text,)
-    place = citing.place(truth, timeline, needles)
+    place = citing.place(truth, timeline, needles(row.evidence_text, row.object))
     return FactLine(
         kind="fact",
         id=row.id,

@@ -107,6 +107,24 @@ def path_of(db: "Database", page_id: int) -> Known | None:
     return next(each for each in known(db, row[0], [row[2]]) if each.path == row[1])
 
 
+Looks = tuple[int, int, int, int]
+"""Size, times of change and number of a file, as Stat has them: a plain tuple, for thousands of them."""
+
+
+def settled(db: "Database", collection_id: int, racy_ns: int) -> dict[str, Looks]:
+    """How each file looked that need not be read again if it still does: not one that was read while it was so new
+    that it may have changed unseen."""
+    found = {}
+    for path, size, mtime, ctime, inode, seen in db.rows(
+        "SELECT relative_path, size_bytes, mtime_ns, ctime_ns, inode, seen_at FROM file_state"
+        " WHERE collection_id = ?",
+        (collection_id,),
+    ):
+        latest = nanoseconds(seen) - racy_ns
+        found[path] = (size, mtime, ctime, inode) if ctime <= latest and mtime <= latest else (-1, -1, -1, -1)
+    return found
+
+
 class Indexed(NamedTuple):
     """What the index has of a file: the page, its version, and the hash of the bytes that made it."""
 

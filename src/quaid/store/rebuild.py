@@ -1,7 +1,7 @@
 """Derived rows, burned and made again from the kept ones.
 
-Knows which rows follow from pages and turns alone: words, tags, timeline entries and chunks. Does not know vectors, which
-need a model, nor what follows from files.
+Knows which rows follow from pages and turns alone: words, tags, timeline entries and chunks. Does not know
+vectors, which need a model, nor what follows from files.
 """
 
 import json

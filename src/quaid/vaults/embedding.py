@@ -111,7 +111,9 @@ def fill_in_turn(
 def _refusal(filled: Filled) -> str:
     named = ", ".join(filled.failures[:MOST_NAMED])
     chunks_ = f"{filled.failed:,} chunks" if filled.failed > 1 else "1 chunk"
-    return f"it gives nothing usable for {chunks_} ({named}{' …' if len(filled.failures) > MOST_NAMED else ''})"
+    return (
+        f"it gives nothing usable for {chunks_} ({named}{' …' if len(filled.failures) > MOST_NAMED else ''})"
+    )
 
 
 def told(failure: QuaidError) -> str:

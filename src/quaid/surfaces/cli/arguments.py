@@ -130,7 +130,7 @@ def _positionals(given: dict[str, Any], plain: list[str], params: Sequence[Param
     if len(plain) > len(slots) and not takes_more:
         raise InvalidArgument(name=repr(plain[len(slots)]), problem="is one word too many")
     for param in slots:
-        if param.required and param.name not in given:
+        if param.required and not param.arg.file and param.name not in given:
             raise InvalidArgument(name=param.name.upper(), problem="is missing")
 
 
@@ -181,7 +181,9 @@ def _standard_input(given: dict[str, Any], params: Sequence[Param]) -> None:
     """A file argument that was left out is read from standard input, unless other parts were given."""
     wanted = next((param for param in params if param.arg.file), None)
     others = [param.name for param in params if not param.arg.positional and not param.arg.version]
-    if wanted is None or wanted.name in given or any(name in given for name in others):
+    if wanted is None or wanted.name in given:
+        return
+    if not wanted.required and any(name in given for name in others):
         return
     if sys.stdin.isatty():
         print(f"Reading {wanted.name} from standard input; Ctrl-D ends it.", file=sys.stderr)

@@ -24,6 +24,7 @@ TITLES = {
     "briefing": "Finding",
     "conversations": "Conversations",
     "notebook": "Notebook",
+    "notebook_files": "Notebook",
     "models": "Models",
     "embeddings": "Models",
     "vaults": "Folders of files",

@@ -6,7 +6,8 @@ A function gets a record and returns what to print; it never asks the store for 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from quaid.surfaces.cli.text import WIDTH, address, count, cut, size, table, wrap
+from quaid.surfaces.cli.render_truth import done as fact_done
+from quaid.surfaces.cli.text import address, count, cut, size, table, wrap
 
 ROOMS = (
     "query",
@@ -54,8 +55,7 @@ def _put(record: Any) -> str:
     if not record.changed:
         said = f"{record.slug} says this already (version {record.version}); nothing was written"
     for each in record.assertions:
-        word = "Kept" if each.added else "Ended" if each.changed else "Had already"
-        said += f"\n{word} fact {each.id}" + "".join(f"; ended fact {old}" for old in each.superseded)
+        said += "\n" + fact_done(each) + "".join(f"; ended fact {old}" for old in each.superseded)
     return said
 
 

@@ -42,7 +42,8 @@ def _embedded(record: Any) -> str:
         f"{record.model}: {record.embedded:,} of {record.total:,} chunks embedded, {record.cached:,} had a vector"
     ]
     if record.failed:
-        lines.append(f"{record.failed:,} chunks got none; `quaid model check {record.model}` says more")
+        named = ", ".join(record.failures[:10]) + (" …" if len(record.failures) > 10 else "")
+        lines.append(f"{record.failed:,} got none ({named}); `quaid model check {record.model}` says more")
     lines.append(
         f"{'It is' if record.active else 'Not yet'} the active model ({record.cpu_seconds:.1f} s CPU)"
     )

@@ -46,19 +46,34 @@ def _assert(record: Any) -> str:
     said = f"{fact.subject} {fact.predicate} {fact.object}"
     if not record.changed:
         return f"{record.slug} says this already (fact {record.id}); nothing was written"
-    if not record.added:
-        return (
-            f"Ended fact {record.id} on {fact.valid_until}: {said} ({record.slug}, version {record.version})"
-        )
-    since = f" since {fact.valid_from}" if fact.valid_from else ""
+    since = f" since {fact.valid_from}" if fact.valid_from and record.added else ""
     ended = "".join(f"; ended fact {each}" for each in record.superseded)
-    return f"Kept fact {record.id}: {said}{since}{ended} ({record.slug}, version {record.version})"
+    return f"{done(record, fact.valid_until)}: {said}{since}{ended} ({record.slug}, version {record.version})"
+
+
+def done(fact: Any, until: str | None = None) -> str:
+    """What became of a fact: as `Added` and `AssertRecord` say it."""
+    if fact.added:
+        return f"Kept fact {fact.id}"
+    if not fact.changed:
+        return f"Had already fact {fact.id}"
+    day = f" on {until}" if until else ""
+    told = []
+    if fact.ended_before:
+        told.append(f"Moved the end of fact {fact.id} from {fact.ended_before}" + (f" to {until}" if until else ""))
+    elif fact.ended:
+        told.append(f"Ended fact {fact.id}{day}")
+    if fact.witnessed:
+        told.append(f"Added to fact {fact.id} who else says so" if not told else "added who else says so")
+    return "; ".join(told) or f"Changed fact {fact.id}"
 
 
 def _check(record: Any) -> str:
     where = f" in {record.slug}" if record.slug else ""
     if record.resolved:
         note = f": {record.resolved.resolution}" if record.resolved.resolution else ""
+        if record.settled_before:
+            return f"{record.resolved.id} was settled already, on {record.settled_before[:10]}{note}"
         return f"Settled {record.resolved.id}{note}"
     if not record.contradictions:
         return f"Nothing contradicts itself{where}"

@@ -1,4 +1,4 @@
-"""Resources: the pages and their index under memory:// addresses.
+"""Resources: the pages, their index and the notebook's context under memory:// addresses.
 
 Everything is read through the call gate, so a resource shows what the tools show and nothing else.
 """
@@ -12,6 +12,7 @@ from quaid.ops import gate
 
 SCHEME = "memory://"
 INDEX = "memory://index"
+CONTEXT = "memory://context"
 PAGES = "memory://pages/"
 MARKDOWN = "text/markdown"
 LISTED_AT_ONCE = 100
@@ -35,7 +36,7 @@ def listed(brain: Brain, cursor: str | None) -> dict[str, Any]:
     found = _pages(brain, offset, LISTED_AT_ONCE, "created")
     resources = [_entry(each) for each in found.pages]
     if offset == 0:
-        resources.insert(0, _index_entry())
+        resources[:0] = [_index_entry(), _context_entry()]
     result: dict[str, Any] = {"resources": resources}
     if offset + len(found.pages) < found.total and found.pages:
         result["nextCursor"] = _cursor(offset + len(found.pages))
@@ -46,10 +47,12 @@ def read(brain: Brain, uri: str) -> dict[str, Any]:
     """The text behind an address."""
     if uri.rstrip("/") == INDEX:
         text = _index(brain)
+    elif uri.rstrip("/") == CONTEXT:
+        text = gate.call(brain, gate.tool("memory_context"), {}, "read").text
     elif uri.startswith(PAGES):
         text = _page(brain, _decoded(uri[len(PAGES) :]))
     else:
-        raise NotFound(what="resource", name=uri, hint=f" There are {INDEX} and {PAGES}{{slug}}.")
+        raise NotFound(what="resource", name=uri, hint=f" There are {CONTEXT}, {INDEX} and {PAGES}{{slug}}.")
     return {"contents": [{"uri": uri, "mimeType": MARKDOWN, "text": text}]}
 
 
@@ -99,6 +102,11 @@ def _entry(page: Any) -> dict[str, Any]:
 def _index_entry() -> dict[str, Any]:
     text = "The slug of every page, grouped by type."
     return {"uri": INDEX, "name": "index", "title": "Index", "description": text, "mimeType": MARKDOWN}
+
+
+def _context_entry() -> dict[str, Any]:
+    text = "What to know from the start: the notebook's reference, today's and yesterday's log."
+    return {"uri": CONTEXT, "name": "context", "title": "Context", "description": text, "mimeType": MARKDOWN}
 
 
 def _cursor(offset: int) -> str:

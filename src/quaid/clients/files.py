@@ -1,0 +1,91 @@
+"""Files of other programs, changed so that nothing is lost: a backup first, then the new file in one step.
+
+Knows bytes, names and the disk. A link is followed to the file it means (people keep their settings in a
+repository); a file that changed while we looked is left alone. Does not know what is in the files.
+"""
+
+import os
+from typing import NamedTuple
+
+from quaid.errors import ClientFile
+from quaid.store import durable
+from quaid.store.trouble import system_told_plainly
+
+LARGEST = 64 * 1024 * 1024
+
+
+class Change(NamedTuple):
+    """A file as it is and as it should be."""
+
+    path: str
+    before: str | None  # None: there is no file
+    after: str
+
+    @property
+    def needed(self) -> bool:
+        return (self.before or "") != self.after
+
+
+def read(path: str) -> str | None:
+    """The text of a file with its line ends as they are, or None when there is none."""
+    with system_told_plainly(path):
+        try:
+            with open(path, "rb") as file:
+                data = file.read(LARGEST + 1)
+        except FileNotFoundError:
+            return None
+        except IsADirectoryError:
+            raise ClientFile(path=path, problem="it is a folder") from None
+    if len(data) > LARGEST:
+        raise ClientFile(path=path, problem=f"it is larger than {LARGEST:,} bytes")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ClientFile(path=path, problem=f"byte {error.start} is not UTF-8") from None
+
+
+def write(change: Change, moment: str) -> str | None:
+    """Make a change durable; the backup's path, if there was a file to back up."""
+    path = os.path.realpath(change.path)
+    with system_told_plainly(change.path):
+        durable.make_folders(os.path.dirname(path))
+        backup = _backed_up(path, change.before, moment) if change.before is not None else None
+        unfinished = f"{path}.quaid-{os.getpid()}"
+        try:
+            _make(unfinished, change.after, _mode(path))
+            if read(path) != change.before:
+                raise ClientFile(path=change.path, problem="another program changed it just now; try again")
+            os.replace(unfinished, path)
+            durable.sync_folder(os.path.dirname(path))
+        except BaseException:
+            durable.discard(unfinished)
+            raise
+    return backup
+
+
+def _backed_up(path: str, text: str, moment: str) -> str:
+    stamp = "".join(each for each in moment if each.isalnum())
+    for number in range(100):
+        backup = f"{path}.{stamp}{f'-{number}' if number else ''}.quaid-backup"
+        try:
+            _make(backup, text, _mode(path))
+        except FileExistsError:
+            continue
+        return backup
+    raise ClientFile(path=path, problem="there are too many backups beside it")
+
+
+def _mode(path: str) -> int:
+    try:
+        return os.stat(path).st_mode & 0o777
+    except FileNotFoundError:
+        return 0o600
+
+
+def _make(path: str, text: str, mode: int) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(handle, "wb") as file:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+    os.chmod(path, mode)

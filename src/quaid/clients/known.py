@@ -1,0 +1,151 @@
+"""The clients: where each keeps its servers, hooks and instructions on each system. Data, as documented by them.
+
+Knows paths as patterns and fills them in. Opens nothing; edits nothing.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+from quaid.errors import NotFound
+
+
+class Where(NamedTuple):
+    """What the patterns are filled in with."""
+
+    home: str  # of the person
+    project: str
+    platform: str  # as sys.platform says
+    environ: Mapping[str, str]
+
+    def path(self, pattern: str) -> str:
+        """A pattern as a path of this machine."""
+        name, _, rest = pattern.partition("/")
+        root = {
+            "HOME": lambda: self.home,
+            "PROJECT": lambda: self.project,
+            "CONFIG": self._config,
+            "CLAUDE": lambda: self._named("CLAUDE_CONFIG_DIR", ".claude"),
+            "CLAUDE_JSON": lambda: self._named("CLAUDE_CONFIG_DIR", ""),
+            "CODEX": lambda: self._named("CODEX_HOME", ".codex"),
+            "ZED": self._zed,
+        }[name]()
+        return os.path.join(root, *rest.split("/")) if rest else root
+
+    def _named(self, variable: str, default: str) -> str:
+        return self.environ.get(variable) or os.path.join(self.home, default).rstrip("/")
+
+    def _config(self) -> str:
+        if self.platform == "darwin":
+            return os.path.join(self.home, "Library", "Application Support")
+        if self.platform == "win32":
+            return self.environ.get("APPDATA") or os.path.join(self.home, "AppData", "Roaming")
+        return self.environ.get("XDG_CONFIG_HOME") or os.path.join(self.home, ".config")
+
+    def _zed(self) -> str:
+        if self.platform == "win32":
+            return os.path.join(self._config(), "Zed")
+        if self.platform == "darwin":
+            return os.path.join(self.home, ".config", "zed")
+        return os.path.join(self._config(), "zed")
+
+
+class Client(NamedTuple):
+    name: str
+    title: str
+    marks: tuple[str, ...]  # one of these is there when the client is installed
+    servers: str  # the file for all projects
+    project_servers: str = ""
+    keys: tuple[str, ...] = ("mcpServers",)  # where in the file its servers stand
+    format: Literal["json", "toml"] = "json"
+    typed: bool = False  # an entry says that it speaks over stdio
+    hooks: str = ""
+    project_hooks: str = ""
+    instructions: str = ""
+    project_instructions: str = ""
+
+
+CLIENTS = {
+    each.name: each
+    for each in (
+        Client(
+            "claude-code",
+            "Claude Code",
+            ("CLAUDE", "CLAUDE_JSON/.claude.json"),
+            "CLAUDE_JSON/.claude.json",
+            "PROJECT/.mcp.json",
+            typed=True,
+            hooks="CLAUDE/settings.json",
+            project_hooks="PROJECT/.claude/settings.local.json",  # not shared: it names this machine's paths
+            instructions="CLAUDE/CLAUDE.md",
+            project_instructions="PROJECT/CLAUDE.md",
+        ),
+        Client(
+            "claude-desktop",
+            "Claude Desktop",
+            ("CONFIG/Claude",),
+            "CONFIG/Claude/claude_desktop_config.json",
+        ),
+        Client(
+            "cursor",
+            "Cursor",
+            ("HOME/.cursor",),
+            "HOME/.cursor/mcp.json",
+            "PROJECT/.cursor/mcp.json",
+            project_instructions="PROJECT/AGENTS.md",
+        ),
+        Client(
+            "codex",
+            "Codex",
+            ("CODEX",),
+            "CODEX/config.toml",
+            "PROJECT/.codex/config.toml",
+            ("mcp_servers",),
+            "toml",
+            instructions="CODEX/AGENTS.md",
+            project_instructions="PROJECT/AGENTS.md",
+        ),
+        Client(
+            "vscode",
+            "VS Code",
+            ("CONFIG/Code/User",),
+            "CONFIG/Code/User/mcp.json",
+            "PROJECT/.vscode/mcp.json",
+            ("servers",),
+            typed=True,
+            project_instructions="PROJECT/AGENTS.md",
+        ),
+        Client(
+            "windsurf",
+            "Windsurf",
+            ("HOME/.codeium/windsurf",),
+            "HOME/.codeium/windsurf/mcp_config.json",
+            project_instructions="PROJECT/AGENTS.md",
+        ),
+        Client(
+            "zed",
+            "Zed",
+            ("ZED",),
+            "ZED/settings.json",
+            "PROJECT/.zed/settings.json",
+            ("context_servers",),
+            project_instructions="PROJECT/AGENTS.md",
+        ),
+        Client(
+            "gemini-cli",
+            "Gemini CLI",
+            ("HOME/.gemini",),
+            "HOME/.gemini/settings.json",
+            "PROJECT/.gemini/settings.json",
+            instructions="HOME/.gemini/GEMINI.md",
+            project_instructions="PROJECT/GEMINI.md",
+        ),
+    )
+}
+
+
+def client(name: str) -> Client:
+    """The client of that name."""
+    if name not in CLIENTS:
+        raise NotFound(what="client", name=name, hint=f" Quaid knows {', '.join(CLIENTS)}.")
+    return CLIENTS[name]

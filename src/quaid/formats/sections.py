@@ -1,0 +1,186 @@
+"""Sections of a markdown text: what stands under a `##` heading, read, added to, replaced.
+
+Everything else stays as it is, character for character. Headings in fenced code and in front matter are none. A line
+added to a list continues it: with its bullet, its box or the next number. Knows neither files nor pages.
+"""
+
+from typing import NamedTuple
+
+from quaid.core import fences
+from quaid.core.patterns import pattern
+
+_HEADING = pattern(r"\n {0,3}(#{1,2})[ \t]+([^\n]*)|\n {0,3}(#{1,2})(?=\n|\Z)")
+_FRONT = pattern(r"\A(---|\+\+\+)[ \t]*\r?\n(?s:.*?)^(?:\1|\.\.\.)[ \t]*\r?$", 8)  # 8: MULTILINE
+ITEM = pattern(r"([ \t]*)([-*+]|([0-9]{1,9})([.)]))[ \t]+(?:\[([ xX])\](?:[ \t]+|$))?(.*)")
+_TELLING = pattern(r"^(?= {0,3}#{1,6}(?:[ \t]|$)|(?:---+|===+|\+\+\+)[ \t]*$)", 8)
+NEW_LINE = "\n"
+
+
+class Place(NamedTuple):
+    """A section: where its heading begins, where what it says begins, and where that ends."""
+
+    start: int
+    body: int
+    end: int
+    title: str
+
+
+class Added(NamedTuple):
+    text: str
+    line: int
+    """Where the addition begins, from 1."""
+
+
+class Item(NamedTuple):
+    """A line of a list; `number` is 0 for a bullet, `box` what stands in the box, None: it has none."""
+
+    line: int
+    indent: str
+    bullet: str
+    number: int
+    box: str | None
+    text: str
+
+
+def sections(text: str) -> list[Place]:
+    """The sections under `##` headings, in order."""
+    front = _FRONT.match(text)
+    code = fences.find(text)
+    heads: list[tuple[int, int, int, str]] = []
+    for found in _HEADING.finditer("\n" + text):
+        start = found.start()
+        if (front and start < front.end()) or any(each.start <= start < each.end for each in code):
+            continue
+        level = len(found[1] or found[3])
+        heads.append((start, found.end() - 1, level, title_of(found[2] or "")))
+    ends = [start for start, *_ in heads[1:]] + [len(text)]
+    return [
+        Place(start, body, end, title)
+        for (start, body, level, title), end in zip(heads, ends, strict=False)
+        if level == 2
+    ]
+
+
+def title_of(heading: str) -> str:
+    """A heading's words, however it is given: `## To Do ##`, `To Do`."""
+    text = heading.strip().lstrip("#").strip()
+    bare = text.rstrip("#")
+    return bare.rstrip() if not bare or bare[-1] in " \t" else text
+
+
+def find(text: str, section: str) -> Place | None:
+    """The first section of this title; case and spaces do not matter."""
+    wanted = _folded(section)
+    return next((each for each in sections(text) if _folded(each.title) == wanted), None)
+
+
+def read(text: str, section: str) -> str | None:
+    """What stands in a section, without its heading; None when there is no such section."""
+    place = find(text, section)
+    return None if place is None else text[place.body : place.end].strip("\n")
+
+
+def append(text: str, section: str | None, block: str) -> Added:
+    """The text with a block at the end of a section, which is made if it is missing, or at the end of all."""
+    block = block.strip("\n")
+    place = find(text, section) if section else None
+    if section and place is None:
+        heading = f"## {title_of(section)}\n"
+        joint = _before_heading(text)
+        return Added(f"{text}{joint}{heading}{block}\n", _line(text + joint) + 1)
+    body, end = (place.body, place.end) if place else (0, len(text))
+    last = body + len(text[body:end].rstrip())
+    if last == body:
+        joint = "\n" if place else ""
+        text = text if place else ""
+    else:
+        line_end = text.find("\n", last)
+        last = line_end if line_end >= 0 else len(text)
+        joint = "\n" if _goes_on(text[body:last], block) else "\n\n"
+    return Added(f"{text[:last]}{joint}{block}{text[last:] or NEW_LINE}", _line(text[:last] + joint))
+
+
+def replace(text: str, section: str, body: str) -> Added:
+    """The text with another body in a section, which is made if it is missing."""
+    place = find(text, section)
+    if place is None:
+        return append(text, section, body)
+    body = body.strip("\n")
+    inside = text[place.body : place.end]
+    gap = inside[len(inside.rstrip()) :] or NEW_LINE
+    new = f"{text[: place.body]}{NEW_LINE if body else ''}{body}{gap}{text[place.end :]}"
+    return Added(new, _line(text[: place.body] + "\n"))
+
+
+def items(text: str) -> list[Item]:
+    """The lines of lists, outside of code, with their numbers."""
+    code = fences.find(text)
+    found: list[Item] = []
+    position = 0
+    for number, line in enumerate(text.split("\n"), 1):
+        match = ITEM.fullmatch(line.rstrip("\r"))
+        if match and not any(each.start <= position < each.end for each in code):
+            indent, bullet, digits, _, box, words = match.groups()
+            found.append(Item(number, indent, bullet, int(digits or 0), box, words.strip()))
+        position += len(line) + 1
+    return found
+
+
+def as_items(texts: list[str], body: str, box: bool) -> str:
+    """Texts as further lines of the list at the end of a body, in its manner; a new list has bullets, or boxes."""
+    there = [each for each in items(body) if not each.indent]
+    last = there[-1] if there else None
+    boxed = box if last is None else last.box is not None or (box and not last.number)
+    lines = []
+    for place, text in enumerate(texts, 1):
+        mark = "-" if last is None else last.bullet
+        if last is not None and last.number:
+            mark = f"{last.number + place}{last.bullet[-1]}"
+        first, _, more = text.partition("\n")
+        lines.append(f"{mark} {'[ ] ' if boxed else ''}{first}")
+        lines += [" " * (len(mark) + 1) + line if line.strip() else "" for line in more.splitlines()]
+    return "\n".join(lines)
+
+
+def harmless(text: str) -> str:
+    """A text whose lines make no heading and no rule, and whose code ends with it."""
+    text = "\n".join(line.rstrip() for line in text.strip().splitlines())
+    blocks = fences.find(text)
+    kept: list[str] = []
+    position = 0
+    for block in blocks:
+        kept += [_TELLING.sub(r"\\", text[position : block.start]), text[block.start : block.end]]
+        position = block.end
+    kept.append(_TELLING.sub(r"\\", text[position:]))
+    if blocks and blocks[-1].left_open:
+        kept.append(f"\n{blocks[-1].left_open}")
+    return "".join(kept)
+
+
+def _goes_on(before: str, block: str) -> bool:
+    """Whether a block is a further line of the list that stands before it."""
+    if not ITEM.match(block):
+        return False
+    last = before.rpartition("\n")[2]
+    if ITEM.match(last):
+        return True
+    # An item of several lines: those below the first stand further in.
+    return last.startswith((" ", "\t")) and bool(items(before))
+
+
+def _before_heading(text: str) -> str:
+    """What parts a new section from the text above: an empty line, and the end of code that was left open."""
+    code = fences.find(text)
+    if code and code[-1].left_open:
+        return ("" if text.endswith("\n") else "\n") + code[-1].left_open + "\n\n"
+    if not text.strip():
+        return "" if text.endswith("\n") or not text else "\n"
+    return "" if text.endswith("\n\n") else "\n" if text.endswith("\n") else "\n\n"
+
+
+def _line(before: str) -> int:
+    return before.count("\n") + 1
+
+
+def _folded(title: str) -> str:
+    return " ".join(title_of(title).casefold().split())

@@ -1,0 +1,1 @@
+"""A notebook: a collection of markdown with customs of its own."""

@@ -1,0 +1,56 @@
+"""The daily log: one file for each day, an entry under each time of day.
+
+Knows names and headings. The time comes in as text, as the clock on the wall shows it.
+"""
+
+from typing import NamedTuple
+
+from quaid.core import dates
+from quaid.errors import InvalidArgument
+from quaid.formats import sections
+from quaid.notebook.layout import DAILY
+
+LONGEST_HEADING = 100
+
+
+class Logged(NamedTuple):
+    text: str
+    line: int
+
+
+def path_of(day: str) -> str:
+    """The file of a day, as in daily/2026-04-25.md."""
+    return f"{DAILY}/{day}.md"
+
+
+def recent(local: str) -> tuple[str, str]:
+    """Today and yesterday."""
+    return local[:10], dates.shifted(local[:10], -1)
+
+
+def entry(local: str, text: str) -> str:
+    """What is written: the time with the first line as heading, then the text, unless the heading says it all."""
+    text = sections.harmless(text)
+    if not text:
+        raise InvalidArgument(name="entry", problem="is empty; say what happened")
+    first, _, rest = text.partition("\n")
+    plain = first.removeprefix("\\").lstrip("#").strip()
+    plain = plain.removeprefix("- ").strip() or first.strip()
+    heading = plain if len(plain) <= LONGEST_HEADING else _cut(plain)
+    body = rest.strip("\n") if heading == plain else text
+    if plain.startswith(("```", "~~~")):  # code whose first line is no sentence
+        heading, body = "Note", text
+    return f"## {local[11:16]} — {heading}\n{body}".rstrip("\n")
+
+
+def add(old: str | None, local: str, text: str) -> Logged:
+    """A day's file with one more entry at its end."""
+    before = old if old and old.strip() else f"# {local[:10]}\n"
+    block = entry(local, text)
+    added = sections.append(before, None, block)
+    return Logged(added.text, added.line)
+
+
+def _cut(text: str) -> str:
+    short = text[: LONGEST_HEADING - 1]
+    return (short.rpartition(" ")[0] or short) + "…"

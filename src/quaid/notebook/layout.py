@@ -1,0 +1,52 @@
+"""Where a notebook is and what it looks like: four folders of markdown.
+
+Knows the names of the folders and how the notebook is found. Does not know what is written where (routing.py does).
+"""
+
+import os
+from typing import TYPE_CHECKING
+
+from quaid.errors import FileTrouble, NoNotebook
+from quaid.store import collections
+
+if TYPE_CHECKING:
+    from quaid.store.collections import Collection
+    from quaid.store.db import Database
+
+NAME = KIND = "notebook"
+LISTS, REFERENCE, KNOWLEDGE, DAILY = FOLDERS = ("lists", "reference", "knowledge", "daily")
+
+
+def find(db: "Database") -> "Collection | None":
+    """The notebook of a memory: the one of that name, else the first of that kind."""
+    named = collections.find(db, NAME)
+    if named is not None and named.kind == KIND and named.state == "active":
+        return named
+    return next(
+        (each for each in collections.every(db) if each.kind == KIND and each.state == "active"), None
+    )
+
+
+def require(db: "Database") -> "Collection":
+    found = find(db)
+    if found is None:
+        raise NoNotebook(what="notebook", name="", hint="")
+    return found
+
+
+def default_root(database_path: str) -> str:
+    """Beside the database."""
+    return os.path.join(os.path.dirname(os.path.realpath(database_path)), NAME)
+
+
+def lay_out(root: str) -> tuple[str, ...]:
+    """Make the folders that are missing. Which were they?"""
+    made = []
+    for name in FOLDERS:
+        path = os.path.join(root, name)
+        if os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path)):
+            raise FileTrouble(path=path, problem="is in the place of a folder of the notebook; move it away")
+        if not os.path.isdir(path):
+            os.makedirs(path)
+            made.append(name)
+    return tuple(made)

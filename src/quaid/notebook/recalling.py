@@ -1,0 +1,154 @@
+"""What the notebook says to a question: stretches of its files with scores that can be compared.
+
+A score is half from the share of the question's words that a chunk holds, the rare ones counting more, and half from
+how far its meaning stands out above an unrelated chunk (search.strength); where there is no meaning, the share alone.
+So 0.3 is about where an answer begins, and 0.5 is a good one. Nothing is favoured: notebook and daily log are
+told apart, not weighed. Knows the order of the steps. Does not know how evidence is found (search), nor SQL.
+"""
+
+from typing import TYPE_CHECKING
+
+from quaid.errors import QuaidError
+from quaid.formats import markdown
+from quaid.notebook.layout import DAILY
+from quaid.notebook.records import Hit, Recalled
+from quaid.search import pipeline, strength
+from quaid.search.excerpt import WIDTH, Marker
+from quaid.search.meaning import Meaning, NoMeaning
+from quaid.store import chunks, file_state
+from quaid.store import words as index
+from quaid.store.words import Filters
+from quaid.vaults.scan import Folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quaid.embed.protocol import Embedder
+    from quaid.search.answer import Looked
+    from quaid.store.chunks import ChunkRow
+    from quaid.store.collections import Collection
+    from quaid.store.db import Database
+    from quaid.store.vectors import Index
+
+MOST_RESULTS, LEAST_SCORE = 15, 0.25
+JUDGED = 4
+"""How many chunks each lane brings for every one that is wanted."""
+
+
+def recall(
+    db: "Database",
+    notebook: "Collection",
+    embedder: "Embedder | None",
+    query: str,
+    *,
+    now: str,
+    max_results: int = MOST_RESULTS,
+    min_score: float = LEAST_SCORE,
+    vectors: "Callable[[], Index] | None" = None,
+    no_model: str = "",
+) -> Recalled:
+    """Look through the notebook."""
+    looked = pipeline.look(
+        db,
+        embedder,
+        query,
+        now=now,
+        filters=Filters(collection=notebook.name),
+        vectors=vectors,
+        no_model=no_model or "no model is set up",
+    )
+    with db.reading():
+        scores = _scores(db, looked, JUDGED * max_results)
+        best = sorted(
+            (each for each in scores if scores[each] >= min_score), key=lambda each: (-scores[each], each)
+        )
+        hits = _hits(db, notebook, looked, best[:max_results], scores)
+    off = looked.meaning.reason if isinstance(looked.meaning, NoMeaning) else ""
+    return Recalled(
+        query,
+        tuple(hit for hit in hits if not hit.path.startswith(f"{DAILY}/")),
+        tuple(hit for hit in hits if hit.path.startswith(f"{DAILY}/")),
+        not off,
+        off,
+    )
+
+
+def _scores(db: "Database", looked: "Looked", judged: int) -> dict[int, float]:
+    """What each chunk that a lane brought is worth."""
+    found, meaning = looked.found, looked.meaning
+    evidence = found.evidence
+    ways = (evidence.words, evidence.cosines)
+    chosen = {each for way in ways for each in sorted(way, key=lambda chunk: -way[chunk])[:judged]}
+    held: dict[int, list[str]] = {each: [] for each in chosen}
+    for part in found.plan.parts:
+        for chunk in chunks.scores_of(db, part.quoted, list(chosen)):
+            held[chunk].append(part.text)
+    counts = {part.text: found.counts.get(part.quoted, 0) for part in found.plan.parts}
+    weights = strength.weights(counts, chunks.highest_id(db))
+    scores = {}
+    for chunk in chosen:
+        share = strength.share(held[chunk], weights)
+        near = None
+        if isinstance(meaning, Meaning) and chunk in evidence.cosines:
+            near = strength.standing_out(evidence.cosines[chunk], evidence.baseline, meaning.embedded)
+        scores[chunk] = score(share, near)
+    return scores
+
+
+def score(share: float, near: float | None) -> float:
+    """One number of both kinds of evidence, on the scale by which answers are judged."""
+    if near is None:
+        return round(share, 2)
+    return round(min(1.0, (share + min(1.0, strength.MEANING * near)) / 2), 2)
+
+
+def _hits(
+    db: "Database", notebook: "Collection", looked: "Looked", best: list[int], scores: dict[int, float]
+) -> list[Hit]:
+    rows = chunks.load(db, best)
+    paths = file_state.paths_of(db, {row.page_id for row in rows})
+    marker = Marker(index.Stemmer(db), looked.found.plan, ("", ""))
+    lines = _Lines(notebook)
+    hits = []
+    for row in rows:
+        path = paths.get(row.page_id)
+        if path is not None:
+            start = lines.start(path, row)
+            snippet = marker.excerpt(row.text) or _beginning(row.text)
+            heading = row.heading_path.rpartition(" > ")[2]
+            end = start + row.end_line - row.start_line
+            hits.append(Hit(path, start, end, heading, snippet, scores[row.id]))
+    return hits
+
+
+class _Lines:
+    """Where chunks stand in their files: a page does not know how many lines its front matter has."""
+
+    def __init__(self, notebook: "Collection") -> None:
+        self._root = notebook.root or ""
+        self._texts: dict[str, str] = {}
+
+    def start(self, path: str, row: "ChunkRow") -> int:
+        if path not in self._texts:
+            self._texts[path] = self._read(path)
+        text, best = self._texts[path], 0
+        at = text.find(row.text)
+        while at >= 0:
+            line = text.count("\n", 0, at) + 1
+            if line >= row.start_line:
+                return line
+            best = line
+            at = text.find(row.text, at + 1)
+        return best or row.start_line
+
+    def _read(self, path: str) -> str:
+        try:
+            with Folder(self._root) as folder:
+                return markdown.decode(folder.read(path)).text.replace("\r\n", "\n")
+        except (OSError, QuaidError):
+            return ""
+
+
+def _beginning(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= WIDTH else plain[: WIDTH - 1].rpartition(" ")[0] + "…"

@@ -1,0 +1,218 @@
+"""Putting this memory into the programs that shall use it, and taking it out again.
+
+Which file and which entry is told by `clients`; here it is decided what to write, and said what was done.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from typing import Annotated, Literal, NamedTuple
+
+from quaid.brain import Brain
+from quaid.clients import edits, files, known
+from quaid.clients.edits import Launch, Quote
+from quaid.clients.files import Change
+from quaid.clients.instructions import TEXT
+from quaid.clients.known import Client, Where
+from quaid.errors import ClientFile, ClientMissing, InvalidArgument, QuaidError
+from quaid.ops.register import Arg, op
+
+Name = Literal["claude-code", "claude-desktop", "cursor", "codex", "vscode", "windsurf", "zed", "gemini-cli"]
+ByName = Annotated[Name, Arg("The client.", positional=True)]
+DryRun = Annotated[bool, Arg("Show what would change, and change nothing.")]
+Project = Annotated[bool, Arg("The settings of the project in this folder, not those for all.")]
+
+
+class FileRecord(NamedTuple):
+    path: str
+    outcome: Literal["made", "changed", "as it should be"]
+    backup: str | None
+    difference: str  # filled in when nothing was written
+
+
+class ConnectRecord(NamedTuple):
+    client: str
+    title: str
+    connected: bool  # false: it was taken out
+    dry_run: bool
+    files: tuple[FileRecord, ...]
+    next_step: str
+    clients: "tuple[ClientRecord, ...]" = ()  # all of them, when none was named
+
+
+class ClientRecord(NamedTuple):
+    client: str
+    title: str
+    state: Literal["connected", "another memory", "not connected", "not installed", "unreadable"]
+    path: str
+    detail: str
+
+
+class InstructionsRecord(NamedTuple):
+    text: str
+
+
+@op("owner", examples=("quaid instructions", "quaid instructions >> AGENTS.md"))
+def instructions(brain: Brain) -> InstructionsRecord:  # noqa: ARG001 (every operation gets it)
+    """Print what to tell an agent: when to write what, and where to look first."""
+    return InstructionsRecord(TEXT)
+
+
+@op(
+    "owner",
+    examples=(
+        "quaid connect",
+        "quaid connect claude-code --dry-run",
+        "quaid connect claude-code --instructions",
+        "quaid connect codex --project",
+    ),
+)
+def connect(
+    brain: Brain,
+    client: Annotated[Name | None, Arg("The client [list them all].", positional=True)] = None,
+    dry_run: DryRun = False,
+    project: Project = False,
+    instructions: Annotated[
+        bool, Arg("Put the text of `quaid instructions` into its CLAUDE.md or AGENTS.md too.")
+    ] = False,
+    force: Annotated[bool, Arg("Write the settings even if the client is not found.")] = False,
+) -> ConnectRecord:
+    """Put this memory into a client's own settings: the MCP server and, for Claude Code, the hooks.
+
+    The rest of the file stays as it is, a backup is made beside it, and doing it again changes nothing.
+    """
+    if client is None:
+        states = tuple(_state(brain, each) for each in known.CLIENTS.values())
+        return ConnectRecord("", "", False, dry_run, (), "", states)
+    chosen, where, launch = known.client(client), _where(brain), _launch(brain)
+    marks = [where.path(each) for each in chosen.marks]
+    if not project and not force and not any(map(os.path.exists, marks)):
+        raise ClientMissing(title=chosen.title, place=marks[0])
+    changes = [
+        _change(_server_file(chosen, where, project), lambda text: edits.with_server(chosen, text, launch))
+    ]
+    hooks = chosen.project_hooks if project else chosen.hooks
+    if hooks:
+        commands = edits.hook_commands(launch, Quote(where.platform))
+        changes.append(_change(where.path(hooks), lambda text: edits.with_hooks(text, commands)))
+    if instructions:
+        path = _instructions_file(chosen, where, project)
+        changes.append(_change(path, lambda text: edits.with_instructions(text, TEXT)))
+    return _carried_out(brain, chosen, changes, dry_run, connected=True)
+
+
+@op("owner", examples=("quaid disconnect cursor", "quaid disconnect claude-code --dry-run"))
+def disconnect(
+    brain: Brain, client: ByName, dry_run: DryRun = False, project: Project = False
+) -> ConnectRecord:
+    """Take this memory out of a client's settings: our server, our hooks, our instructions, and nothing else."""
+    chosen, where = known.client(client), _where(brain)
+    changes = [_change(_server_file(chosen, where, project), lambda text: edits.without_server(chosen, text))]
+    for pattern, edit in (
+        (chosen.project_hooks if project else chosen.hooks, edits.without_hooks),
+        (chosen.project_instructions if project else chosen.instructions, edits.without_instructions),
+    ):
+        if pattern:
+            changes.append(_change(where.path(pattern), edit))
+    return _carried_out(brain, chosen, changes, dry_run, connected=False)
+
+
+def _where(brain: Brain) -> Where:
+    settings = brain.settings
+    return Where(settings.user_home, settings.cwd, settings.platform, settings.environ)
+
+
+def _launch(brain: Brain) -> Launch:
+    """How this very Quaid is started: the program that was called, the one on the path, or this Python."""
+    db = os.path.abspath(brain.settings.db_path)
+    called = os.path.abspath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
+    if os.path.basename(called).split(".")[0] == "quaid" and os.access(called, os.X_OK):
+        return Launch(called, (), db)
+    found = shutil.which("quaid", path=brain.settings.environ.get("PATH", ""))
+    return Launch(found, (), db) if found else Launch(sys.executable, ("-m", "quaid"), db)
+
+
+def _server_file(client: Client, where: Where, project: bool) -> str:
+    if project and not client.project_servers:
+        raise InvalidArgument(
+            name="project", problem=f"{client.title} has no settings of a project; leave it out"
+        )
+    return where.path(client.project_servers if project else client.servers)
+
+
+def _instructions_file(client: Client, where: Where, project: bool) -> str:
+    pattern = client.project_instructions if project else client.instructions
+    if not pattern:
+        remedy = "add --project" if client.project_instructions else "paste what `quaid instructions` prints"
+        raise InvalidArgument(
+            name="instructions",
+            problem=f"{client.title} has no file for instructions to all projects; {remedy}",
+        )
+    return where.path(pattern)
+
+
+def _change(path: str, edit: Callable[[str], str]) -> Change:
+    before = files.read(path)
+    try:
+        return Change(path, before, edit(before or ""))
+    except edits.Unreadable as error:
+        raise ClientFile(path=path, problem=str(error)) from None
+
+
+def _carried_out(
+    brain: Brain, client: Client, changes: list[Change], dry_run: bool, connected: bool
+) -> ConnectRecord:
+    """Write what is needed, after every file was found to be sound."""
+    done = [_written(brain, each, dry_run) for each in changes if each.before is not None or each.after]
+    step = ""
+    if connected and not dry_run and any(each.outcome != "as it should be" for each in done):
+        step = f"Start {client.title} anew, and it has the memory"
+        if not os.path.exists(brain.settings.db_path):
+            step = f"`quaid init {brain.settings.db_path}` makes the memory; then start {client.title} anew"
+    return ConnectRecord(client.name, client.title, connected, dry_run, tuple(done), step)
+
+
+def _written(brain: Brain, change: Change, dry_run: bool) -> FileRecord:
+    if not change.needed:
+        return FileRecord(change.path, "as it should be", None, "")
+    outcome: Literal["made", "changed"] = "made" if change.before is None else "changed"
+    if dry_run:
+        return FileRecord(change.path, outcome, None, _difference(change))
+    return FileRecord(change.path, outcome, files.write(change, brain.now()), "")
+
+
+def _difference(change: Change) -> str:
+    from difflib import unified_diff
+
+    lines = unified_diff(
+        (change.before or "").splitlines(),
+        change.after.splitlines(),
+        change.path if change.before is not None else "/dev/null",
+        change.path,
+        lineterm="",
+    )
+    return "\n".join(lines)
+
+
+def _state(brain: Brain, client: Client) -> ClientRecord:
+    where, launch = _where(brain), _launch(brain)
+    path = where.path(client.servers)
+
+    def record(state: str, detail: str = "") -> ClientRecord:
+        return ClientRecord(client.name, client.title, state, path, detail)  # type: ignore[arg-type]
+
+    try:
+        entry = edits.server(client, files.read(path) or "")
+        hooks = edits.hooks(files.read(where.path(client.hooks)) or "") if client.hooks else []
+    except (QuaidError, edits.Unreadable) as error:
+        return record("unreadable", str(error))
+    if isinstance(entry, dict):
+        args = entry.get("args")
+        ours = isinstance(args, list) and args[-1:] == [launch.db]
+        missing = "" if len(hooks) == len(edits.EVENTS) or not client.hooks else "some hooks are missing"
+        return record(
+            "connected" if ours else "another memory", missing if ours else str((args or ["?"])[-1])
+        )
+    installed = any(os.path.exists(where.path(each)) for each in client.marks)
+    return record("not connected" if installed else "not installed")

@@ -1,0 +1,261 @@
+"""Conversations with agents: their transcripts taken in, listed, searched, shown, removed."""
+
+from typing import Annotated, Any, NamedTuple
+
+from quaid.brain import Brain
+from quaid.core import folders
+from quaid.errors import InvalidArgument, NotFound
+from quaid.ops.register import Arg, op
+from quaid.search.conversations import TurnHit
+from quaid.store import conversations as store
+from quaid.store import settings
+from quaid.store.conversations import Conversation, StoredTurn
+
+SETTING = "conversation_folders"
+LONGEST_SHOWN = 2_000
+"""Characters of a turn that are shown, unless all are wanted."""
+
+SEE = " `quaid conversations list` shows them all."
+
+Session = Annotated[
+    str, Arg("The session, or how its name begins, as in 3f2a or codex:3f2a.", positional=True)
+]
+
+
+class ReadingRecord(NamedTuple):
+    report: Any
+    """vaults.transcripts.ReadingReport"""
+    total: int
+    """Conversations that the memory holds now."""
+
+    @property
+    def exit_status(self) -> int:
+        return int(self.report.exit_status)
+
+
+class ConversationsRecord(NamedTuple):
+    conversations: tuple[Conversation, ...]
+    total: int
+    turns: int
+    offset: int
+
+
+class ShownTurn(NamedTuple):
+    turn: int
+    role: str
+    said_at: str | None
+    text: str
+    left_out: int
+    """Characters behind the text that are not shown."""
+
+
+class ConversationRecord(NamedTuple):
+    conversation: Conversation
+    turns: tuple[ShownTurn, ...]
+    around: int | None
+
+
+class ConversationSearchRecord(NamedTuple):
+    query: str
+    hits: tuple[TurnHit, ...]
+    conversations: int
+    """How many were searched."""
+
+
+class ConversationRemoveRecord(NamedTuple):
+    done: bool
+    conversation: Conversation
+    ask: bool = True
+
+    @property
+    def if_agreed(self) -> dict[str, Any]:
+        return {"yes": True} if self.ask and not self.done else {}
+
+    @property
+    def act(self) -> str:
+        return f"Removing the conversation {self.conversation.session}"
+
+
+@op(
+    "owner",
+    command="conversations add",
+    examples=(
+        "quaid conversations add ~/.claude/projects ~/.codex/sessions",
+        "quaid conversations add ~/Downloads/chatgpt-export.zip",
+    ),
+)
+def conversations_add(
+    brain: Brain,
+    paths: Annotated[
+        list[str],
+        Arg(
+            "Transcripts, export archives, or folders that hold them, however deep.",
+            positional=True,
+            path=True,
+        ),
+    ],
+    again: Annotated[
+        bool, Arg("Read the files from their start, and take removed conversations in again.")
+    ] = False,
+) -> ReadingRecord:
+    """Take in transcripts of Claude Code and Codex, plain JSON lines, and exports of ChatGPT and Claude.ai.
+
+    Plain lines are objects with role, content and timestamp, and perhaps session, project and title. A file that has
+    grown is read from where the last run ended. Secrets are masked before anything is kept; tool calls and hidden
+    reasoning are left out. Exits 1 when a file could not be read."""
+    from quaid.vaults import transcripts
+
+    found: dict[str, None] = {}
+    named: set[str] = set()
+    for path in paths:
+        listed = transcripts.find(brain.settings.path(path))
+        named.update(listed if len(listed) == 1 and not _is_folder(brain, path) else ())
+        found.update(dict.fromkeys(listed))
+    return _read(brain, list(found), named, again)
+
+
+@op("owner", command="conversations sync", examples=("quaid conversations sync",))
+def conversations_sync(brain: Brain) -> ReadingRecord:
+    """Read what is new in all transcripts that were added, and in the folders of the setting conversation_folders."""
+    from quaid.store import transcript_files
+    from quaid.vaults import transcripts
+
+    configured = folders.split(settings.get(brain.db, SETTING) or "")
+    found = dict.fromkeys(transcript_files.paths(brain.db))
+    if not configured and not found:
+        raise NotFound(
+            what="transcript",
+            name="to read",
+            hint=" `quaid conversations add PATH` reads some; `quaid config set conversation_folders"
+            " ~/.claude/projects:~/.codex/sessions` names folders for every sync.",
+        )
+    missing = []
+    for folder in configured:
+        try:
+            found.update(dict.fromkeys(transcripts.find(brain.settings.path(folder))))
+        except NotFound:
+            missing.append(
+                transcripts.Problem(folder, "is not there; the setting conversation_folders names it")
+            )
+    record = _read(brain, sorted(found), set(), again=False)
+    return record._replace(report=record.report._replace(problems=(*missing, *record.report.problems)))
+
+
+def _is_folder(brain: Brain, path: str) -> bool:
+    import os
+
+    return os.path.isdir(brain.settings.path(path))
+
+
+def _read(brain: Brain, paths: list[str], named: set[str], again: bool) -> ReadingRecord:
+    from quaid.vaults import transcripts
+
+    report = transcripts.read(
+        brain.db, paths, named=named, now=brain.now(), progress=brain.progress, again=again
+    )
+    return ReadingRecord(report, store.count(brain.db)[0])
+
+
+@op(
+    "read",
+    command="conversations list",
+    aliases={"conversations": {}},
+    tool="conversation_list",
+    examples=("quaid conversations list", "quaid conversations list --client codex --limit 5"),
+)
+def conversations_list(
+    brain: Brain,
+    client: Annotated[
+        str | None, Arg("Only of this client: claude-code, codex, plain, chatgpt or claude.ai.")
+    ] = None,
+    limit: Annotated[int, Arg("How many conversations.", minimum=1, maximum=1000)] = 20,
+    offset: Annotated[int, Arg("How many to leave out first.", minimum=0)] = 0,
+) -> ConversationsRecord:
+    """List conversations with agents, the latest first."""
+    held = store.every(brain.db, client, limit, offset)
+    return ConversationsRecord(tuple(held), *store.count(brain.db, client), offset)
+
+
+@op(
+    "read",
+    command="conversations search",
+    tool="conversation_search",
+    examples=("quaid conversations search 'why sqlite'", "quaid conversations search oslo --max-results 3"),
+)
+def conversation_search(
+    brain: Brain,
+    query: Annotated[str, Arg("Words to look for; any text will do.", positional=True, any_text=True)],
+    max_results: Annotated[int, Arg("How many turns.", minimum=1, maximum=200)] = 10,
+) -> ConversationSearchRecord:
+    """Find what was said in earlier conversations with agents, by its words. Pages and notes are not searched.
+
+    Look into the notebook first; this is for what nobody wrote down. conversation_show shows a hit's surroundings."""
+    from quaid.search import conversations
+
+    hits = conversations.search(brain.db, query, max_results)
+    return ConversationSearchRecord(query, tuple(hits), store.count(brain.db)[0])
+
+
+@op(
+    "read",
+    command="conversations show",
+    tool="conversation_show",
+    examples=("quaid conversations show 3f2a", "quaid conversations show 3f2a --around 12 --limit 5"),
+)
+def conversation_show(
+    brain: Brain,
+    session: Session,
+    around: Annotated[int | None, Arg("The turn to stand in the middle.", minimum=1)] = None,
+    limit: Annotated[int, Arg("How many turns.", minimum=1, maximum=1000)] = 20,
+    full: Annotated[bool, Arg("All of long turns, not only their beginning.")] = False,
+) -> ConversationRecord:
+    """Show a conversation from its start, or the turns around one of them."""
+    held = _the_one(brain, session)
+    if around is not None and around > held.turns:
+        raise NotFound(what="turn", name=str(around), hint=f" The conversation has {held.turns:,}.")
+    first = 1 if around is None else max(1, min(around - limit // 2, held.turns - limit + 1))
+    turns = store.turns(brain.db, held.id, first, limit)
+    return ConversationRecord(held, tuple(_shown(each, full) for each in turns), around)
+
+
+@op(
+    "owner",
+    command="conversations remove",
+    examples=("quaid conversations remove 3f2a", "quaid conversations remove 3f2a --yes"),
+)
+def conversations_remove(
+    brain: Brain,
+    session: Session,
+    yes: Annotated[bool, Arg("Do it without asking.")] = False,
+    dry_run: Annotated[bool, Arg("Only show what would go.")] = False,
+) -> ConversationRemoveRecord:
+    """Remove what was said in a conversation. Its transcript is not touched, and no sync brings it back."""
+    from quaid.store import forgetting
+
+    held = _the_one(brain, session)
+    done = yes and not dry_run
+    if done:
+        forgetting.securely(brain.db)
+        now = brain.now()
+        brain.db.write(lambda tx: store.remove(tx, held.id, now))
+    return ConversationRemoveRecord(done, held, ask=not dry_run)
+
+
+def _the_one(brain: Brain, name: str) -> Conversation:
+    """The one conversation that a name means."""
+    client, colon, session = name.partition(":")
+    found = store.named(brain.db, name) if name else []
+    if not found and colon and session:
+        found = [each for each in store.named(brain.db, session, 1000) if each.client == client]
+    if not found:
+        raise NotFound(what="conversation", name=name, hint=SEE)
+    if len(found) > 1:
+        told = ", ".join(f"{each.client}:{each.session}" for each in found[:5])
+        more = ", …" if len(found) > 5 else ""
+        raise InvalidArgument(name="session", problem=f"{name!r} can mean {told}{more}; write more of it")
+    return found[0]
+
+
+def _shown(turn: StoredTurn, full: bool) -> ShownTurn:
+    text = turn.text if full else turn.text[:LONGEST_SHOWN]
+    return ShownTurn(turn.turn, turn.role, turn.said_at, text, len(turn.text) - len(text))

@@ -1,0 +1,183 @@
+"""The notebook by intent: remember, recall, log the day, and what an agent should know from the start."""
+
+import os
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+from quaid.brain import Brain
+from quaid.errors import InvalidArgument, NoNotebook, QuaidError
+from quaid.notebook import layout
+from quaid.notebook.records import Line, Prompt, Recalled
+from quaid.ops import noting
+from quaid.ops.register import Arg, op
+from quaid.store import file_state
+
+if TYPE_CHECKING:
+    from quaid.embed.protocol import Embedder
+
+
+class RememberRecord(NamedTuple):
+    path: str
+    section: str
+    lines: tuple[Line, ...]
+    """What is remembered, where each line stands, and whether it was written now."""
+    version: int
+
+
+class LogRecord(NamedTuple):
+    path: str
+    line: int
+    heading: str
+    version: int
+
+
+@op(
+    "write",
+    tool="remember",
+    core=True,
+    adds_only=True,
+    examples=(
+        "quaid remember Sarah prefers email to phone",
+        "quaid remember 'buy milk, eggs and bread'",
+        "quaid remember 'The Dispossessed' --category lists --file reading",
+    ),
+)
+def remember(
+    brain: Brain,
+    content: Annotated[
+        str, Arg("What to remember, in plain words: one thing, or a list.", positional=True, any_text=True)
+    ],
+    category: Annotated[
+        Literal[
+            "lists",
+            "reference",
+            "knowledge",
+            "contacts",
+            "preferences",
+            "standing-orders",
+            "todos",
+            "shopping",
+            "facts",
+            "patterns",
+        ]
+        | None,
+        Arg("What kind of thing it is; told from the words if left out."),
+    ] = None,
+    file: Annotated[str | None, Arg("The file, as in reading or lists/reading.md.")] = None,
+    section: Annotated[str | None, Arg("The heading to put it under; made if it is missing.")] = None,
+) -> RememberRecord:
+    """Remember in the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern.
+
+    It is put under the right heading of the right file, and not a second time if it is there."""
+    from quaid.notebook import remembering
+
+    notebook = layout.require(brain.db)
+    there: tuple[str, ...] = ()
+    if file and "/" not in file:
+        there = tuple(each.path for each in file_state.known(brain.db, notebook.id))
+    goal = remembering.target(content, category, file, section, there)
+    written = remembering.Written("", "", ())
+
+    def change(old: str | None) -> str:
+        nonlocal written
+        written = remembering.write(old, goal)
+        return written.text
+
+    edited = noting.edit(brain, notebook, goal.path, change)
+    return RememberRecord(goal.path, written.section, written.lines, edited.version)
+
+
+@op(
+    "read",
+    tool="recall",
+    core=True,
+    examples=("quaid recall sarah phone", "quaid recall 'when do we usually deploy?' --max-results 5"),
+)
+def recall(
+    brain: Brain,
+    query: Annotated[str, Arg("What to look for, in your own words.", positional=True, any_text=True)],
+    max_results: Annotated[int, Arg("How many findings.", minimum=1, maximum=200)] = 15,
+    min_score: Annotated[float, Arg("The least score, from 0 to 1; from 0.5 on it is a good answer.")] = 0.25,
+) -> Recalled:
+    """Search the notebook and the daily logs, by words and by meaning. Try this first; scores can be compared."""
+    from quaid.notebook import recalling
+    from quaid.vaults import embedding
+
+    if not 0 <= min_score <= 1:
+        raise InvalidArgument(name="min_score", problem=f"must be from 0 to 1, not {min_score:g}")
+    if not query.strip():
+        raise InvalidArgument(name="query", problem="is empty; say what to look for")
+    notebook = noting.fresh(brain)
+    if brain.db.writable:
+        embedding.cut_up(brain.db, brain.progress)
+    embedder, problem = _model(brain)
+    return recalling.recall(
+        brain.db,
+        notebook,
+        embedder,
+        query,
+        now=brain.now(),
+        max_results=max_results,
+        min_score=min_score,
+        vectors=lambda: brain.vectors,
+        no_model=problem,
+    )
+
+
+@op(
+    "write",
+    command="log",
+    tool="daily_log",
+    core=True,
+    adds_only=True,
+    examples=("quaid log Shipped version 2, Anna was happy",),
+)
+def daily_log(
+    brain: Brain,
+    entry: Annotated[
+        str, Arg("What happened; its first line becomes the heading.", positional=True, any_text=True)
+    ],
+) -> LogRecord:
+    """Add an entry to today's log, under the time of day."""
+    from quaid.notebook import daily
+
+    notebook = layout.require(brain.db)
+    local = brain.local()
+    block = daily.entry(local, entry)
+    lines: list[int] = []
+
+    def change(old: str | None) -> str:
+        logged = daily.add(old, local, entry)
+        lines[:] = [logged.line]
+        return logged.text
+
+    edited = noting.edit(brain, notebook, daily.path_of(local[:10]), change)
+    return LogRecord(edited.path, lines[0], block.partition("\n")[0], edited.version)
+
+
+@op("read", command="prompt", tool="memory_context", examples=("quaid prompt", "quaid prompt --budget 2000"))
+def prompt(
+    brain: Brain,
+    budget: Annotated[int | None, Arg("Tokens that it may take at most.", minimum=1, maximum=10**9)] = None,
+) -> Prompt:
+    """What an agent should know from the start: all of reference, today's and yesterday's log. The same each time."""
+    from quaid.notebook.prompt import LEGACY, assemble
+
+    root = layout.default_root(brain.settings.db_path)
+    if os.path.exists(brain.settings.db_path):
+        found = layout.find(brain.db)
+        root = found.root or root if found else root
+    if not os.path.isdir(root) and not os.path.isdir(os.path.join(os.path.dirname(root), LEGACY)):
+        raise NoNotebook(what="notebook", name="", hint="")
+    return assemble(root, brain.local(), budget)
+
+
+def _model(brain: Brain) -> "tuple[Embedder | None, str]":
+    """The active model with the last few vectors made, or why not."""
+    from quaid.ops import background
+
+    try:
+        embedder = brain.embedder
+    except QuaidError as failure:
+        return None, str(failure).rstrip(".")
+    problem = background.fill_few(brain, embedder)
+    return (None, problem) if problem else (embedder, "")

@@ -1,0 +1,344 @@
+"""Conversations and their turns as rows: added, matched by words, read, removed.
+
+Knows the tables conversations, conversation_turns and turn_fts. Does not know how transcripts are written, nor how
+secrets look: whoever adds a text has masked it.
+
+A turn has an identity: the client's own name for it, else who said what when. Turns that say neither are counted:
+the second "yes" of a conversation is another turn than the first, also when the file is read again.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from quaid.store import words
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.store.db import Database
+
+INDEX = "turn_fts"
+LONGEST_TITLE = 120
+
+
+class NewTurn(NamedTuple):
+    """A turn to be added."""
+
+    role: str
+    text: str
+    said_at: str
+    key: str
+
+
+class Batch(NamedTuple):
+    """Turns of one conversation, in their order."""
+
+    client: str
+    session: str
+    turns: Sequence[NewTurn]
+    title: str = ""
+    project: str = ""
+    masked: int = 0
+
+
+class Added(NamedTuple):
+    conversation: int
+    turns: int
+    is_new: bool
+    removed: bool = False
+    """A person took it out; nothing was added."""
+
+
+class Conversation(NamedTuple):
+    id: int
+    client: str
+    session: str
+    title: str
+    project: str
+    started_at: str | None
+    ended_at: str | None
+    turns: int
+    masked: int
+
+
+class StoredTurn(NamedTuple):
+    id: int
+    conversation_id: int
+    turn: int
+    role: str
+    said_at: str | None
+    text: str
+
+
+Seen = dict[bytes, int]
+"""How often each turn without name and time was met so far, in one reading of a file."""
+
+_COLUMNS = (
+    "c.id, c.client, c.session, c.title, c.project, c.started_at, c.ended_at,"
+    " (SELECT count(*) FROM conversation_turns WHERE conversation_id = c.id), c.masked"
+)
+_TURN = "id, conversation_id, turn, role, said_at, text"
+
+
+# Adding
+
+
+def add(
+    tx: "apsw.Connection", batch: Batch, now: str, seen: Seen, *, anew: bool, again: bool = False
+) -> Added:
+    """Put turns behind those that a conversation has; those that it has already stay as they are.
+
+    With `anew` the file is read from its start. With `again` a conversation that was removed comes back.
+    """
+    conversation, is_new, removed = _conversation(tx, batch, now)
+    if not conversation or (removed and not again):
+        return Added(conversation, 0, is_new=False, removed=removed)
+    if removed:
+        tx.execute("UPDATE conversations SET removed_at = NULL WHERE id = ?", (conversation,))
+    new = _new(tx, conversation, batch.turns, seen, anew)
+    last = _largest(tx, "SELECT max(turn) FROM conversation_turns WHERE conversation_id = ?", (conversation,))
+    highest = _largest(tx, "SELECT max(id) FROM conversation_turns", ())
+    rows = list(enumerate(new.items(), 1))
+    tx.executemany(
+        f"INSERT INTO conversation_turns ({_TURN}, identity) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        [
+            (highest + at, conversation, last + at, turn.role, turn.said_at or None, turn.text, identity)
+            for at, (identity, turn) in rows
+        ],
+    )
+    index_words(tx, [(highest + at, turn.text) for at, (_, turn) in rows])
+    _describe(tx, conversation, batch, list(new.values()))
+    return Added(conversation, len(rows), is_new)
+
+
+def _largest(tx: "apsw.Connection", sql: str, values: tuple[int, ...]) -> int:
+    row = tx.execute(sql, values).fetchone()
+    return int(row[0]) if row and row[0] else 0
+
+
+def _conversation(tx: "apsw.Connection", batch: Batch, now: str) -> tuple[int, bool, bool]:
+    found = tx.execute(
+        "SELECT id, removed_at IS NOT NULL FROM conversations WHERE client = ? AND session = ?",
+        (batch.client, batch.session),
+    ).fetchone()
+    if found or not batch.turns:
+        return (int(found[0]), False, bool(found[1])) if found else (0, False, False)
+    tx.execute(
+        "INSERT INTO conversations (client, session, added_at) VALUES (?, ?, ?)",
+        (batch.client, batch.session, now),
+    )
+    return tx.last_insert_rowid(), True, False
+
+
+def _new(
+    tx: "apsw.Connection", conversation: int, turns: Iterable[NewTurn], seen: Seen, anew: bool
+) -> dict[bytes, NewTurn]:
+    """The turns that are not there yet, by their identity."""
+    named: dict[bytes, NewTurn] = {}
+    for turn in turns:
+        identity = _identity(turn)
+        if not turn.key and not turn.said_at:
+            identity = _counted(tx, conversation, identity, seen, anew)
+        named.setdefault(identity, turn)
+    there: Iterable[tuple[bytes]] = tx.execute(
+        "SELECT identity FROM conversation_turns WHERE conversation_id = ?"
+        " AND identity IN (SELECT unhex(value) FROM json_each(?))",
+        (conversation, "[" + ",".join([f'"{each.hex()}"' for each in named]) + "]"),
+    )
+    for (identity,) in there:
+        named.pop(identity, None)
+    return named
+
+
+def _identity(turn: NewTurn) -> bytes:
+    told = f"k\0{turn.key}" if turn.key else f"t\0{turn.role}\0{turn.said_at}\0{turn.text}"
+    return hashlib.blake2b(told.encode(), digest_size=16).digest()
+
+
+def _counted(tx: "apsw.Connection", conversation: int, said: bytes, seen: Seen, anew: bool) -> bytes:
+    """The identity of one more turn that says this, without a name or time."""
+    number = seen.get(said, 0)
+    if said not in seen and not anew:  # what came before was read by somebody else
+        while _has(tx, conversation, _numbered(said, number)):
+            number += 1
+    seen[said] = number + 1
+    return _numbered(said, number)
+
+
+def _numbered(said: bytes, number: int) -> bytes:
+    return hashlib.blake2b(said + number.to_bytes(8, "big"), digest_size=16).digest()
+
+
+def _has(tx: "apsw.Connection", conversation: int, identity: bytes) -> bool:
+    found = tx.execute(
+        "SELECT 1 FROM conversation_turns WHERE conversation_id = ? AND identity = ?",
+        (conversation, identity),
+    )
+    return found.fetchone() is not None
+
+
+def _describe(tx: "apsw.Connection", conversation: int, batch: Batch, new: list[NewTurn]) -> None:
+    """Time, title and project, as far as this batch tells them."""
+    times = [turn.said_at for turn in new if turn.said_at]
+    first = next((turn.text for turn in new if turn.role == "user"), "")
+    tx.execute(
+        "UPDATE conversations SET masked = masked + ?1,"
+        " started_at = min(coalesce(started_at, ?2), coalesce(?2, started_at)),"
+        " ended_at = max(coalesce(ended_at, ?3), coalesce(?3, ended_at)),"
+        " title = CASE WHEN ?4 <> '' THEN ?4 WHEN title = '' THEN ?5 ELSE title END,"
+        " project = CASE WHEN project = '' THEN ?6 ELSE project END WHERE id = ?7",
+        (
+            *(batch.masked if new else 0, min(times, default=None), max(times, default=None)),
+            *(_titled(batch.title), _titled(first), batch.project, conversation),
+        ),
+    )
+
+
+def _titled(text: str) -> str:
+    line = " ".join(text[: 4 * LONGEST_TITLE].split())
+    return line if len(line) <= LONGEST_TITLE else line[: LONGEST_TITLE - 1] + "…"
+
+
+def index_words(tx: "apsw.Connection", rows: Iterable[tuple[int, str]]) -> None:
+    """Put the words of turns into the index."""
+    tx.executemany(
+        "INSERT INTO turn_fts (rowid, text) VALUES (?, ?)",
+        [(turn, words.cut_runs(text) if words.has_runs(text) else text) for turn, text in rows],
+    )
+
+
+def rebuild_words(tx: "apsw.Connection") -> None:
+    """Make the index of words again."""
+    tx.execute("INSERT INTO turn_fts (turn_fts) VALUES ('delete-all')")
+    for turns in _every_turn(tx):
+        index_words(tx, turns)
+
+
+def wrong_words(connection: "apsw.Connection") -> Iterator[tuple[int, str]]:
+    """Turns whose words in the index are not those of their text: indexed once more, aside, and compared."""
+    import apsw
+
+    aside = apsw.Connection(":memory:")
+    for (sql,) in connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'turn_fts'"):
+        aside.execute(str(sql))
+    for turns in _every_turn(connection):
+        index_words(aside, turns)
+    sizes = "SELECT id, sz FROM turn_fts_docsize"
+    wanted, there = dict(aside.execute(sizes)), dict(connection.execute(sizes))
+    aside.close()
+    for turn in sorted(wanted.keys() | there.keys()):
+        if turn not in there:
+            yield turn, "its words are missing in turn_fts"
+        elif turn not in wanted:
+            yield turn, "it is not there, but turn_fts holds its words"
+        elif wanted[turn] != there[turn]:
+            yield turn, "its words in turn_fts are not those of its text"
+
+
+def _every_turn(connection: "apsw.Connection") -> Iterator[list[tuple[int, str]]]:
+    """All turns, a thousand at a time."""
+    after = 0
+    while True:
+        found: Iterable[tuple[int, str]] = connection.execute(
+            "SELECT id, text FROM conversation_turns WHERE id > ? ORDER BY id LIMIT 1000", (after,)
+        )
+        rows = list(found)
+        if not rows:
+            return
+        yield rows
+        after = rows[-1][0]
+
+
+# Removing
+
+
+def remove(tx: "apsw.Connection", conversation: int, now: str) -> None:
+    """Take out what was said. The name stays, so that no file brings it back."""
+    tx.execute("DELETE FROM conversation_turns WHERE conversation_id = ?", (conversation,))
+    tx.execute(
+        "UPDATE conversations SET removed_at = ?, title = '', project = '', started_at = NULL, ended_at = NULL,"
+        " masked = 0 WHERE id = ?",
+        (now, conversation),
+    )
+
+
+# Finding
+
+
+def highest_id(db: "Database") -> int:
+    """The id of the newest turn, which is at least their number; 0 when there is none."""
+    row = db.one("SELECT max(id) FROM conversation_turns")
+    return row[0] or 0 if row else 0
+
+
+def match(db: "Database", expression: str, limit: int, above: int = 0) -> list[tuple[int, float]]:
+    """The turns that match best, with their scores; higher is better. With `above`, only the newer ones."""
+    return db.rows(
+        "SELECT rowid, -bm25(turn_fts) AS score FROM turn_fts WHERE turn_fts MATCH ? AND rowid > ?"
+        " ORDER BY score DESC, rowid DESC LIMIT ?",
+        (expression, above, limit),
+    )
+
+
+def load(db: "Database", turn_ids: list[int]) -> dict[int, StoredTurn]:
+    """These turns."""
+    rows = db.rows(
+        f"SELECT {_TURN} FROM conversation_turns WHERE id IN (SELECT value FROM json_each(?))",  # noqa: S608
+        (str(turn_ids),),
+    )
+    return {row[0]: StoredTurn(*row) for row in rows}
+
+
+def by_id(db: "Database", conversation_ids: list[int]) -> dict[int, Conversation]:
+    """These conversations."""
+    rows = db.rows(
+        f"SELECT {_COLUMNS} FROM conversations AS c WHERE c.id IN (SELECT value FROM json_each(?))",  # noqa: S608
+        (str(conversation_ids),),
+    )
+    return {row[0]: Conversation(*row) for row in rows}
+
+
+# Reading
+
+
+def every(db: "Database", client: str | None, limit: int, offset: int) -> list[Conversation]:
+    """The conversations, those that ended last first."""
+    rows = db.rows(
+        f"SELECT {_COLUMNS} FROM conversations AS c WHERE removed_at IS NULL AND (?1 IS NULL OR client = ?1)"  # noqa: S608
+        " ORDER BY ended_at DESC, id DESC LIMIT ?2 OFFSET ?3",
+        (client, limit, offset),
+    )
+    return [Conversation(*row) for row in rows]
+
+
+def count(db: "Database", client: str | None = None) -> tuple[int, int]:
+    """How many conversations and turns there are."""
+    row = db.one(
+        "SELECT count(*), sum((SELECT count(*) FROM conversation_turns WHERE conversation_id = c.id))"
+        " FROM conversations AS c WHERE removed_at IS NULL AND (?1 IS NULL OR client = ?1)",
+        (client,),
+    )
+    return (row[0], row[1] or 0) if row else (0, 0)
+
+
+def named(db: "Database", session: str, limit: int = 10) -> list[Conversation]:
+    """The conversations whose session is this, or else begins with it."""
+    for condition in ("session = ?", "substr(session, 1, length(?1)) = ?1"):
+        rows = db.rows(
+            f"SELECT {_COLUMNS} FROM conversations AS c WHERE {condition} AND removed_at IS NULL"  # noqa: S608
+            " ORDER BY ended_at DESC, id DESC LIMIT ?",
+            (session, limit),
+        )
+        if rows:
+            return [Conversation(*row) for row in rows]
+    return []
+
+
+def turns(db: "Database", conversation: int, first: int, limit: int) -> list[StoredTurn]:
+    """Turns from a place on, in their order."""
+    rows = db.rows(
+        f"SELECT {_TURN} FROM conversation_turns WHERE conversation_id = ? AND turn >= ? ORDER BY turn LIMIT ?",  # noqa: S608
+        (conversation, first, limit),
+    )
+    return [StoredTurn(*row) for row in rows]

@@ -1,0 +1,207 @@
+"""`quaid hook`: events of a client's session in, what the memory has to say to them out.
+
+A guest in somebody's session: it answers within a third of a second of CPU time or not at all, always with status 0
+(another one would stop the session), and never calls a model. What goes wrong is one line on standard error. What
+was said in a session is remembered in a small file, so that it is said once.
+"""
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from quaid.config import Settings
+from quaid.formats import hook_events
+from quaid.formats.hook_events import Event
+
+CPU_SECONDS = 0.3
+WALL_SECONDS = 2.0
+LARGEST_EVENT = 4 * 1024 * 1024
+TAIL = 512 * 1024
+LARGEST_SCAN = 32 * 1024 * 1024
+LARGEST_CONTEXT = 9_800  # characters; of longer ones the client shows only the beginning
+CONTEXT_TOKENS = 2_400
+SHORT_SESSION = 50_000  # bytes of a transcript that is not worth a reminder
+SESSIONS_KEPT = 200
+
+FLUSH = (
+    "The context of this session is nearly full and will be compacted soon. Write down now what should outlast it:"
+    " what stays true with remember, what was done, decided or left open with daily_log. After the"
+    " compaction only the summary, the notebook and the latest daily logs are left. If there is nothing to keep,"
+    " go on without a word about this."
+)
+COMPACTED = (
+    "This session was just compacted. If its summary holds something that should outlast the session and is not in"
+    " the memory yet, write it down now with remember or daily_log, before you go on."
+)
+TOLD = "Quaid: compacting now. What was not written to the memory survives only in the summary."
+STOPPING = (
+    "Nothing of this session was written to the memory. If something should outlast it (a fact, a preference, a"
+    " decision, what is left open), write it with remember or daily_log now; else just stop."
+)
+
+
+def run(event: str, settings: Callable[[], Settings]) -> int:
+    """Answer one event, or get out of the way."""
+    answer: dict[str, Any] = {}
+
+    def work() -> None:
+        try:
+            answer.update(_answer(event, settings()))
+        except Exception as error:  # whatever it is, the session goes on
+            _note(f"{type(error).__name__}: {' '.join(str(error).split())}")
+
+    began = time.monotonic()
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    while worker.is_alive():
+        worker.join(0.01)
+        if time.process_time() > CPU_SECONDS or time.monotonic() - began > WALL_SECONDS:
+            _note(f"{event} took too long and was left out")
+            print("{}", flush=True)
+            os._exit(0)  # the worker may hang in a call that cannot be stopped
+    print(json.dumps(answer, ensure_ascii=False), flush=True)
+    return 0
+
+
+def _note(problem: str) -> None:
+    print(f"quaid: hook: {problem}", file=sys.stderr, flush=True)
+
+
+def _answer(name: str, settings: Settings) -> dict[str, Any]:
+    if name not in HANDLERS:
+        raise ValueError(f"there is no event {name!r}; write one of {', '.join(HANDLERS)}")
+    if sys.stdin.isatty():
+        raise ValueError("an event is read from standard input, as JSON")
+    data = sys.stdin.buffer.read(LARGEST_EVENT + 1)
+    if len(data) > LARGEST_EVENT:
+        raise ValueError("the event is too large")
+    event = hook_events.read(data.decode("utf-8", "replace"))
+    return HANDLERS[name](event, settings)
+
+
+def _session_start(event: Event, settings: Settings) -> dict[str, Any]:
+    parts = [COMPACTED] if event.source == "compact" and _is_new(settings, event, "compacted") else []
+    if event.source == "compact":
+        _forget(settings, event, "flushed")
+    parts += [each for each in (_context(event, settings),) if each]
+    return hook_events.context("SessionStart", "\n\n".join(parts))
+
+
+def _pre_compact(event: Event, settings: Settings) -> dict[str, Any]:
+    _forget(settings, event, "compacted")  # the start after it may say so again
+    return hook_events.message(TOLD)
+
+
+def _user_prompt(event: Event, settings: Settings) -> dict[str, Any]:
+    tokens = _tokens(event.transcript)
+    limit = hook_events.window(tokens, int(settings.option("hooks.context_tokens")))
+    if tokens < limit * float(settings.option("hooks.flush_at")):
+        _forget(settings, event, "flushed")
+        return {}
+    return hook_events.context("UserPromptSubmit", FLUSH) if _is_new(settings, event, "flushed") else {}
+
+
+def _stop(event: Event, settings: Settings) -> dict[str, Any]:
+    if not settings.option("hooks.stop_reminder") or event.stopped_before or _wrote(event.transcript):
+        return {}
+    return hook_events.go_on(STOPPING) if _is_new(settings, event, "stopped") else {}
+
+
+HANDLERS: dict[str, Callable[[Event, Settings], dict[str, Any]]] = {
+    "session-start": _session_start,
+    "user-prompt": _user_prompt,
+    "pre-compact": _pre_compact,
+    "stop": _stop,
+}
+
+
+def _context(event: Event, settings: Settings) -> str:
+    """What `quaid prompt` says, if there is a memory and a notebook."""
+    from quaid.errors import QuaidError
+    from quaid.ops import index
+
+    if "prompt" not in index.COMMANDS:
+        return ""
+    from quaid.brain import Brain
+    from quaid.ops import gate
+
+    operation = gate.command("prompt")
+    given = {"budget": CONTEXT_TOKENS} if any(each.name == "budget" for each in operation.params) else {}
+    here = event.cwd if os.path.isdir(event.cwd) else settings.cwd
+    try:
+        with Brain(settings._replace(cwd=here)) as brain:
+            record = gate.call(brain, operation, given, "owner")
+    except QuaidError as error:
+        if error.code != "not_found":  # there is no notebook, and that is fine
+            _note(str(error))
+        return ""
+    text = str(getattr(record, "text", "")).strip()
+    if len(text) <= LARGEST_CONTEXT:
+        return text
+    cut = text.rfind("\n", 0, LARGEST_CONTEXT)
+    return text[: cut if cut > 0 else LARGEST_CONTEXT] + "\n(cut here; recall finds the rest)"
+
+
+def _tokens(transcript: str) -> int:
+    try:
+        with open(transcript, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - TAIL))
+            return hook_events.tokens_in_use(file.read(TAIL), size)
+    except OSError:
+        return 0  # a new session has none yet
+
+
+def _wrote(transcript: str) -> bool:
+    """Whether the session is short, or wrote something: both need no reminder."""
+    try:
+        if os.path.getsize(transcript) < SHORT_SESSION:
+            return True
+        with open(transcript, "rb") as file:
+            return any(hook_events.writes(line) for line in file.readlines(LARGEST_SCAN))
+    except OSError:
+        return True
+
+
+# What was said in a session
+
+
+def _mark(settings: Settings, event: Event, what: str) -> str:
+    import hashlib
+
+    session = hashlib.sha256(event.session.encode("utf-8", "replace")).hexdigest()[:20]
+    return os.path.join(settings.home, "hooks", f"{session}.{what}")
+
+
+def _is_new(settings: Settings, event: Event, what: str) -> bool:
+    """Whether something was not said in this session yet; it counts as said from now on."""
+    path = _mark(settings, event, what)
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return False
+    except OSError as error:
+        _note(f"{path}: {error.strerror}")
+        return False  # better not at all than at every prompt
+    _prune(os.path.dirname(path))
+    return True
+
+
+def _forget(settings: Settings, event: Event, what: str) -> None:
+    try:
+        os.unlink(_mark(settings, event, what))
+    except OSError:
+        pass
+
+
+def _prune(folder: str) -> None:
+    """Old sessions are not asked about again."""
+    marks = [each for each in os.scandir(folder) if each.is_file()]
+    if len(marks) > SESSIONS_KEPT:
+        for each in sorted(marks, key=lambda each: each.stat().st_mtime)[: len(marks) - SESSIONS_KEPT // 2]:
+            os.unlink(each.path)

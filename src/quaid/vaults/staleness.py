@@ -1,0 +1,68 @@
+"""Which files of a folder the index has not seen as they are now: told by stat alone, fast enough for every question.
+
+Knows the disk and what the index last saw. Reads no file, writes nothing, decides nothing: `syncing` looks at each
+path that is named here. One pass with as little Python as possible for each file: at 5,000 files it takes a third of
+what `scan` and `core.sync` need.
+"""
+
+import os
+
+from quaid.core.sync import RACY_NS
+from quaid.errors import FileTrouble, NotFound
+from quaid.store import file_state
+from quaid.store.collections import Collection
+from quaid.store.db import Database
+from quaid.store.file_state import Looks
+from quaid.vaults import ignoring
+from quaid.vaults.scan import DEEPEST, FOLDER_FLAGS, PAGE_ENDINGS, SKIPPED_FOLDERS, Folder, Ignored
+
+
+def stale(db: Database, collection: Collection) -> list[str]:
+    """Paths of files that are new, changed or gone, as far as can be told. A folder that is away has none."""
+    known = file_state.settled(db, collection.id, RACY_NS)
+    found: list[str] = []
+    try:
+        with Folder(collection.root or "") as folder:
+            ignored = ignoring.matcher(collection.ignore_patterns)
+            _look(folder.enter(""), "", known, ignored, found)
+    except (NotFound, FileTrouble):
+        return []
+    return sorted([*found, *known])
+
+
+def _look(handle: int, prefix: str, known: dict[str, Looks], ignored: Ignored, found: list[str]) -> None:
+    """Take what is there out of what is known; what looks otherwise, or is not known, is found."""
+    folders = []
+    try:
+        with os.scandir(handle) as listing:
+            for entry in listing:
+                name = entry.name
+                path = prefix + name
+                expected = known.get(path)
+                if expected is not None:
+                    looks = entry.stat(follow_symlinks=False)
+                    if (looks.st_size, looks.st_mtime_ns, looks.st_ctime_ns, looks.st_ino) == expected:
+                        del known[path]
+                elif name[0] == "." or name in SKIPPED_FOLDERS or entry.is_symlink():
+                    continue
+                elif entry.is_dir(follow_symlinks=False):
+                    folders.append(name)
+                elif name.lower().endswith(PAGE_ENDINGS) and not ignoring.hides(ignored, path):
+                    found.append(path)
+    except OSError:
+        return  # the files that are known there are looked at one by one
+    for name in folders if prefix.count("/") < DEEPEST else ():
+        _enter(handle, name, f"{prefix}{name}/", known, ignored, found)
+
+
+def _enter(
+    above: int, name: str, prefix: str, known: dict[str, Looks], ignored: Ignored, found: list[str]
+) -> None:
+    try:
+        handle = os.open(name, FOLDER_FLAGS, dir_fd=above)
+    except OSError:
+        return
+    try:
+        _look(handle, prefix, known, ignored, found)
+    finally:
+        os.close(handle)

@@ -1,0 +1,125 @@
+"""What is put into the texts of other programs, and taken out again."""
+
+import json
+
+import pytest
+
+from quaid.clients import edits
+from quaid.clients.edits import Launch, Quote
+from quaid.clients.known import CLIENTS
+
+LAUNCH = Launch("/opt/my tools/quaid", (), "/h/memory.db")
+COMMANDS = edits.hook_commands(LAUNCH, Quote("linux"))
+SETTINGS = """\
+{
+  "model": "opus",
+  "hooks": {
+    "Stop": [
+      { "hooks": [ { "type": "command", "command": "say done" } ] }
+    ]
+  }
+}
+"""
+ENTRY_KEYS = {
+    "claude-code": "mcpServers",
+    "claude-desktop": "mcpServers",
+    "cursor": "mcpServers",
+    "vscode": "servers",
+    "windsurf": "mcpServers",
+    "zed": "context_servers",
+    "gemini-cli": "mcpServers",
+}
+
+
+@pytest.mark.parametrize("name", ENTRY_KEYS)
+def test_the_entry_is_what_the_client_reads(name: str) -> None:
+    client = CLIENTS[name]
+    entry = json.loads(edits.with_server(client, "", LAUNCH))[ENTRY_KEYS[name]]["quaid"]
+    assert entry["command"] == "/opt/my tools/quaid"
+    assert entry["args"] == ["serve", "--db", "/h/memory.db"]
+    assert entry.get("type") == ("stdio" if name in ("claude-code", "vscode") else None)
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_coming_and_going_leaves_no_trace(name: str) -> None:
+    client = CLIENTS[name]
+    texts = (
+        ["a = 1\n"] if client.format == "toml" else ['{\n    "x": 1\n}\n', "{}", '{"mcpServers": {"o": {}}}']
+    )
+    for text in texts:
+        new = edits.with_server(client, text, LAUNCH)
+        assert edits.with_server(client, new, LAUNCH) == new
+        assert edits.without_server(client, new) == text
+
+
+def test_what_a_person_added_to_our_entry_stays() -> None:
+    text = '{"mcpServers": {"quaid": {"command": "old", "args": [], "env": {"A": "1"}}}}'
+    entry = json.loads(edits.with_server(CLIENTS["cursor"], text, LAUNCH))["mcpServers"]["quaid"]
+    assert entry == {"command": LAUNCH.command, "args": ["serve", "--db", "/h/memory.db"], "env": {"A": "1"}}
+
+
+def test_hooks_stand_beside_those_of_others_and_go_alone() -> None:
+    new = edits.with_hooks(SETTINGS, COMMANDS)
+    assert edits.with_hooks(new, COMMANDS) == new
+    values = json.loads(new)
+    assert [len(values["hooks"][event]) for event in edits.EVENTS] == [1, 1, 1, 2]
+    assert values["hooks"]["SessionStart"][0]["hooks"][0] == {
+        "type": "command",
+        "command": "'/opt/my tools/quaid' hook session-start --db /h/memory.db",
+        "timeout": 5,
+    }
+    assert edits.hooks(new) == list(edits.EVENTS)
+    assert edits.without_hooks(new) == SETTINGS
+
+
+def test_another_memory_takes_the_place_of_the_first() -> None:
+    old = edits.with_hooks("", edits.hook_commands(LAUNCH._replace(db="/other.db"), Quote("linux")))
+    assert edits.with_hooks(old, COMMANDS) == edits.with_hooks("", COMMANDS)
+
+
+def test_a_group_that_holds_other_hooks_too_keeps_those() -> None:
+    ours, theirs = (
+        {"type": "command", "command": COMMANDS["Stop"]},
+        {"type": "command", "command": "say done"},
+    )
+    text = json.dumps({"hooks": {"Stop": [{"hooks": [ours, theirs]}]}})
+    assert json.loads(edits.without_hooks(text)) == {"hooks": {"Stop": [{"hooks": [theirs]}]}}
+
+
+def test_odd_settings_are_no_reason_to_fail() -> None:
+    for text in ('{"hooks": []}', '{"hooks": {"Stop": {}}}', '{"hooks": {"Stop": [1, {"hooks": 2}]}}'):
+        assert edits.without_hooks(text) == text
+        assert edits.hooks(text) == []
+    for text in ("{", "[]", '{"hooks": []}'):
+        with pytest.raises(edits.Unreadable):
+            edits.with_hooks(text, COMMANDS)
+
+
+def test_commands_are_quoted_for_the_shell_of_the_system() -> None:
+    windows = edits.hook_commands(Launch("C:\\Program Files\\quaid.exe", (), "C:\\m.db"), Quote("win32"))
+    assert windows["Stop"] == '"C:\\Program Files\\quaid.exe" hook stop --db C:\\m.db'
+    assert edits.with_hooks("", windows)
+
+
+@pytest.mark.parametrize("text", ["", "# Mine\n", "# Mine", "# Mine\r\n\r\nText\r\n", "# Mine\n\n"])
+def test_instructions_come_and_go(text: str) -> None:
+    new = edits.with_instructions(text, "Look first.\nThen ask.\n")
+    assert new.startswith(text)
+    assert edits.has_instructions(new)
+    assert edits.with_instructions(new, "Look first.\nThen ask.\n") == new
+    assert edits.without_instructions(new).rstrip() == text.rstrip()
+    assert "Only this" in edits.with_instructions(new, "Only this.")
+    assert "Then ask" not in edits.with_instructions(new, "Only this.")
+
+
+def test_what_follows_the_instructions_stays() -> None:
+    new = edits.with_instructions("# Mine\n", "Look.") + "\n# More\n"
+    assert edits.without_instructions(new) == "# Mine\n\n# More\n"
+
+
+def test_a_lonely_mark_is_refused() -> None:
+    for text in (edits.BEGIN, edits.END, f"{edits.END}\n{edits.BEGIN}", edits.BEGIN * 2 + edits.END):
+        with pytest.raises(edits.Unreadable):
+            edits.with_instructions(text, "x")
+        with pytest.raises(edits.Unreadable):
+            edits.without_instructions(text)

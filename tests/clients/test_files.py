@@ -1,0 +1,61 @@
+"""Files of other programs, changed so that nothing is lost."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from quaid.clients import files
+from quaid.clients.files import Change
+from quaid.errors import ClientFile
+
+NOW = "2026-04-25T12:00:00Z"
+
+
+def test_a_change_leaves_the_old_text_beside_it_with_the_same_mode(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_bytes(b"old\r\n")
+    path.chmod(0o640)
+    backup = files.write(Change(str(path), files.read(str(path)), "new\r\n"), NOW)
+    assert path.read_bytes() == b"new\r\n"
+    assert backup is not None
+    assert Path(backup).read_bytes() == b"old\r\n"
+    assert Path(backup).name == "settings.json.20260425T120000Z.quaid-backup"
+    assert {os.stat(each).st_mode & 0o777 for each in (path, backup)} == {0o640}
+    assert files.write(Change(str(path), "new\r\n", "newer"), NOW) != backup
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_new_file_is_private_and_has_no_backup(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "er" / "mcp.json"
+    assert files.read(str(path)) is None
+    assert files.write(Change(str(path), None, "{}"), NOW) is None
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("{}", 0o600)
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    kept = tmp_path / "dotfiles" / "mcp.json"
+    kept.parent.mkdir()
+    kept.write_text("old")
+    link = tmp_path / "mcp.json"
+    link.symlink_to(kept)
+    files.write(Change(str(link), "old", "new"), NOW)
+    assert link.is_symlink()
+    assert kept.read_text() == "new"
+
+
+def test_a_file_that_changed_in_between_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("theirs")
+    with pytest.raises(ClientFile, match="just now"):
+        files.write(Change(str(path), "old", "new"), NOW)
+    assert path.read_text() == "theirs"
+    assert not [each for each in tmp_path.iterdir() if "quaid-backup" not in each.name and each != path]
+
+
+def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "latin.json").write_bytes(b'{"a": "\xe9"}')
+    (tmp_path / "folder.json").mkdir()
+    for name in ("latin.json", "folder.json"):
+        with pytest.raises(ClientFile):
+            files.read(str(tmp_path / name))

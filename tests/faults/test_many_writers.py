@@ -1,0 +1,67 @@
+"""Many processes change the same pages, with files and without: every update is there, and nobody meets a lock."""
+
+import json
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.faults.here import FOLDER, LONG, open_brain, percentile, run, start
+
+PROCESSES, ROUNDS, PAGES = (8, 500, 10) if LONG else (4, 25, 4)
+
+
+def test_every_versioned_update_is_there_and_none_was_refused_as_locked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / FOLDER
+    root.mkdir()
+    slugs = [f"{FOLDER}::p{number}" if number % 2 else f"p{number}" for number in range(PAGES)]
+    with open_brain(tmp_path) as brain:
+        brain.create(brain.settings.db_path)
+        run(brain, "collection add", name=FOLDER, path=str(root))
+        for slug in slugs:
+            run(brain, "put", slug=slug, content=f"# {slug}\n\nShared.\n")
+    names = [f"u{number}" for number in range(PROCESSES)]
+    processes = [start("updater.py", tmp_path, name, ROUNDS, ",".join(slugs)) for name in names]
+    began = time.perf_counter()
+    for process in processes:
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+    codes: Counter[str] = Counter()
+    seconds: list[float] = []
+    for process in processes:
+        out, errors = process.communicate(timeout=1_800)
+        assert errors == ""
+        told = json.loads(out)
+        codes.update(told["codes"])
+        seconds += told["seconds"]
+    lasted = time.perf_counter() - began
+    assert set(codes) <= {"version_conflict"}
+    check(tmp_path, slugs, [f"{name}x{number}" for name in names for number in range(ROUNDS)])
+    if LONG:
+        with capsys.disabled():
+            sys.stdout.write(
+                f"\n{PROCESSES} processes x {ROUNDS} updates of {PAGES} pages: {lasted:.0f} s,"
+                f" put p50 {1000 * percentile(seconds, 0.5):.0f} ms, p99 {1000 * percentile(seconds, 0.99):.0f} ms,"
+                f" longest {1000 * max(seconds):.0f} ms, {codes['version_conflict']} conflicts retried, 0 locked\n"
+            )
+
+
+def check(home: Path, slugs: list[str], words: list[str]) -> None:
+    """Each update is in one page once, in the files as in the index."""
+    with open_brain(home) as brain:
+        pages = [run(brain, "get", slug=slug) for slug in slugs]
+        lines = [line.split(" — ")[1] for page in pages for line in page["timeline"].splitlines()]
+        assert sorted(lines) == sorted(f"{word} was here." for word in words)
+        assert sum(page["version"] - 1 for page in pages) == len(words)
+        for slug, page in zip(slugs, pages, strict=True):
+            if slug.startswith(FOLDER):
+                text = (home / FOLDER / f"{page['slug']}.md").read_text()
+                assert page["timeline"] in text
+        report = run(brain, "collection sync", name=FOLDER)["syncs"][0]
+        assert [report[name] for name in ("new", "changed", "moved", "removed")] == [0] * 4
+        assert run(brain, "validate")["violations"] == []
+    assert [path.name for path in (home / FOLDER).iterdir() if path.name.startswith(".")] == []

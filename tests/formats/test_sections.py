@@ -1,0 +1,90 @@
+"""Sections are read, added to and replaced, and nothing else changes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quaid.formats import sections
+
+TODO = "# Lists\n\n## To Do\n- [ ] Call Ann\n- [x] Pay rent\n\n## Later\n1. Paint\n2. Sleep\n"
+
+
+def test_a_line_goes_to_the_end_of_its_section() -> None:
+    added = sections.append(TODO, "to do", "- [ ] Buy nails")
+    assert added.text == TODO.replace("Pay rent\n", "Pay rent\n- [ ] Buy nails\n")
+    assert added.line == 6
+
+
+def test_a_missing_section_is_made_at_the_end() -> None:
+    added = sections.append("# A\n\ntext", "## Notes", "- x")
+    assert added.text == "# A\n\ntext\n\n## Notes\n- x\n"
+    assert added.text.split("\n")[added.line - 1] == "- x"
+    assert sections.append("", "Notes", "- x").text == "## Notes\n- x\n"
+
+
+def test_a_section_without_a_body_gets_one_and_its_neighbour_stays() -> None:
+    assert sections.append("## A\n## B\n- b\n", "A", "- a").text == "## A\n- a\n## B\n- b\n"
+
+
+def test_a_block_after_a_paragraph_stands_for_itself() -> None:
+    assert sections.append("## A\nWords.\n", "A", "- a").text == "## A\nWords.\n\n- a\n"
+    assert sections.append("## A\n- a\n  more\n", "A", "- b").text == "## A\n- a\n  more\n- b\n"
+
+
+def test_headings_in_code_and_front_matter_are_none() -> None:
+    text = "---\nx: 1\n## Notes\n---\n```\n## Notes\n```\n\n## Notes\n- a\n"
+    assert sections.append(text, "Notes", "- b").text == text + "- b\n"
+    assert [each.title for each in sections.sections(text)] == ["Notes"]
+
+
+def test_a_deeper_heading_belongs_to_its_section_and_a_higher_one_ends_it() -> None:
+    text = "## A\n### B\n- b\n# C\nend\n"
+    assert sections.read(text, "A") == "### B\n- b"
+    assert sections.read(text, "missing") is None
+
+
+def test_a_section_is_replaced_and_the_others_stay() -> None:
+    assert sections.replace(TODO, "To Do", "- none\n").text == TODO.replace(
+        "- [ ] Call Ann\n- [x] Pay rent", "- none"
+    )
+    assert sections.replace("## A\nold", "A", "new").text == "## A\nnew\n"
+    assert sections.replace("## A\nold\n\n## B\nb\n", "A", "").text == "## A\n\n## B\nb\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "box", "wanted"),
+    [
+        ("", False, "- x\n- y"),
+        ("", True, "- [ ] x\n- [ ] y"),
+        ("* a", False, "* x\n* y"),
+        ("- [x] a", False, "- [ ] x\n- [ ] y"),
+        ("1. a\n2. b", False, "3. x\n4. y"),
+        ("9) a\n   - deeper", True, "10) x\n11) y"),
+        ("```\n1. code\n```", False, "- x\n- y"),
+    ],
+)
+def test_new_lines_are_like_the_list_that_is_there(body: str, box: bool, wanted: str) -> None:
+    assert sections.as_items(["x", "y"], body, box) == wanted
+
+
+def test_what_is_told_cannot_make_headings_nor_swallow_the_rest() -> None:
+    assert sections.harmless("# big\n---\n#tag stays") == "\\# big\n\\---\n#tag stays"
+    assert sections.harmless("see\n```\n# code\n") == "see\n```\n# code\n```"
+
+
+MARKDOWN = st.text(alphabet="#ab -*`1.\n\r~", max_size=60)
+
+
+@given(MARKDOWN, st.sampled_from([None, "a", "b a", "New"]), st.sampled_from(["- x", "words", "1. x"]))
+def test_nothing_but_the_addition_changes(text: str, section: str | None, block: str) -> None:
+    added = sections.append(text, section, block)
+    assert block in added.text
+    at = added.text.split("\n")[added.line - 1 :]
+    assert at[0] == block
+    lines = added.text.split("\n")
+    without = "\n".join([*lines[: added.line - 1], *lines[added.line :]])
+    for line in text.split("\n"):
+        assert line.strip() in without or not line.strip()
+    if section:
+        inside = sections.read(added.text, section)
+        assert inside is None or block in inside

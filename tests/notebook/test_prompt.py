@@ -1,0 +1,84 @@
+"""What goes into a prompt: all of reference, two days, within limits, always the same."""
+
+from pathlib import Path
+
+import pytest
+
+from quaid.core.tokens import count_tokens
+from quaid.notebook import prompt
+
+NOW = "2026-04-25T14:00:00"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "agent/notebook"
+    for path, text in {
+        "reference/contacts.md": "## Sarah\n- 555\n",
+        "reference/a/deep.md": "deep\n",
+        "daily/2026-04-25.md": "# 2026-04-25\n",
+        "daily/2026-04-24.md": "# 2026-04-24\r\n",
+        "daily/2026-04-23.md": "old\n",
+        "lists/todos.md": "not told\n",
+    }.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(text.encode())
+    return root
+
+
+def test_reference_then_today_then_yesterday(root: Path) -> None:
+    made = prompt.assemble(str(root), NOW)
+    assert [part.path for part in made.parts] == [
+        "reference/a/deep.md",
+        "reference/contacts.md",
+        "daily/2026-04-25.md",
+        "daily/2026-04-24.md",
+    ]
+    assert "not told" not in made.text
+    assert "old" not in made.text
+    assert made == prompt.assemble(str(root), "2026-04-25T23:59:59")
+
+
+def test_a_long_file_is_cut_at_a_line_and_says_so(root: Path) -> None:
+    (root / "reference/long.md").write_text("x" * 99 + "\n" + "y" * 99 + "\n" * 2 + "z\n" * 10_000)
+    made = prompt.assemble(str(root), NOW)
+    part = next(each for each in made.parts if each.path == "reference/long.md")
+    assert part.characters <= 8_000
+    assert part.characters + part.left_out == len("x" * 99 + "\n" + "y" * 99 + "\n\n" + "z\n" * 10_000)
+    assert f"[… {part.left_out:,} more characters of reference/long.md were left out" in made.text
+
+
+def test_reference_has_a_limit_in_all(root: Path) -> None:
+    for number in range(6):
+        (root / f"reference/f{number}.md").write_text("line\n" * 1_600)
+    made = prompt.assemble(str(root), NOW)
+    told = [each for each in made.parts if each.path.startswith("reference/")]
+    assert sum(each.characters for each in told) <= 32_000
+    assert told[-1].left_out
+    assert "daily/2026-04-25.md" in made.text
+
+
+@pytest.mark.parametrize("budget", [1, 20, 50, 100, 1_000])
+def test_a_budget_of_tokens_is_kept(root: Path, budget: int) -> None:
+    (root / "reference/long.md").write_text("several words in a line\n" * 400)
+    made = prompt.assemble(str(root), NOW, budget)
+    assert count_tokens(made.text) <= budget
+    assert made.tokens == count_tokens(made.text)
+    assert len(made.parts) == 5
+
+
+def test_the_older_layout_fills_in_what_reference_lacks(root: Path) -> None:
+    old = root.parent / "runtime"
+    old.mkdir()
+    (old / "standing-orders.md").write_text("Never ping.\n")
+    (old / "contacts.md").write_text("outdated\n")
+    made = prompt.assemble(str(root), NOW)
+    assert "Never ping." in made.text
+    assert "outdated" not in made.text
+
+
+def test_links_are_not_followed_and_nothing_is_nothing(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret.md").write_text("secret")
+    (root / "reference/link.md").symlink_to(tmp_path / "secret.md")
+    assert "secret" not in prompt.assemble(str(root), NOW).text
+    assert prompt.assemble(str(tmp_path / "missing"), NOW) == ("", (), 0)

@@ -1,0 +1,158 @@
+"""Connecting clients, with homes that are not ours."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from quaid.brain import Brain
+from quaid.clients.instructions import TEXT
+from quaid.clients.known import CLIENTS
+from quaid.config import Settings
+from quaid.errors import ClientFile, ClientMissing, InvalidArgument
+from quaid.ops import clients, gate, index
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "person" / "work").mkdir(parents=True)
+    return tmp_path / "person"
+
+
+@pytest.fixture
+def there(home: Path) -> Brain:
+    settings = Settings(str(home / ".quaid" / "memory.db"), str(home / ".quaid"), str(home / "work"))
+    return Brain(settings._replace(platform="linux"), clock=lambda: 1_777_118_400.0)
+
+
+def call(brain: Brain, command: str, **arguments: Any) -> Any:
+    return gate.call(brain, gate.command(command), arguments, "owner")
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {str(each): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+def test_every_client_is_connected_once_and_taken_out_whole(
+    there: Brain, home: Path, name: str, platform: str
+) -> None:
+    there.settings = there.settings._replace(platform=platform)
+    with pytest.raises(ClientMissing, match="--force"):
+        call(there, "connect", client=name)
+    assert everything(home) == {}
+    first = call(there, "connect", client=name, force=True)
+    assert {each.outcome for each in first.files} == {"made"}
+    written = everything(home)
+    assert {each.path for each in first.files} == set(written)
+    second = call(there, "connect", client=name)
+    assert {each.outcome for each in second.files} == {"as it should be"}
+    assert everything(home) == written
+    states = {each.client: each.state for each in call(there, "connect").clients}
+    assert states.pop(name) == "connected"
+    assert set(states.values()) <= {"not installed", "not connected"}
+    call(there, "disconnect", client=name)
+    left = {path: data for path, data in everything(home).items() if not path.endswith("backup")}
+    assert {data.strip() for data in left.values()} <= {b"", b"{}"}
+
+
+def test_the_rest_of_a_file_stays_byte_for_byte(there: Brain, home: Path) -> None:
+    path = home / ".config" / "zed" / "settings.json"
+    path.parent.mkdir(parents=True)
+    text = '// mine\r\n{\r\n\t"theme": "One", // dark\r\n\t"context_servers": { "a": {} },\r\n}\r\n'
+    path.write_bytes(text.encode())
+    (record,) = call(there, "connect", client="zed").files
+    assert record.outcome == "changed"
+    assert Path(record.backup).read_bytes() == text.encode()
+    assert b'"theme": "One", // dark\r\n' in path.read_bytes()
+    call(there, "disconnect", client="zed")
+    assert path.read_bytes() == text.encode()
+
+
+def test_a_dry_run_shows_the_difference_and_writes_nothing(there: Brain, home: Path) -> None:
+    (home / ".cursor").mkdir()
+    (home / ".cursor" / "mcp.json").write_text('{\n  "mcpServers": {}\n}\n')
+    before = everything(home)
+    (record,) = call(there, "connect", client="cursor", dry_run=True).files
+    assert '+    "quaid": {' in record.difference
+    assert everything(home) == before
+
+
+def test_one_broken_file_keeps_all_from_being_written(there: Brain, home: Path) -> None:
+    (home / ".claude").mkdir()
+    (home / ".claude" / "settings.json").write_text('{"hooks": ')
+    before = everything(home)
+    with pytest.raises(ClientFile, match="line 1"):
+        call(there, "connect", client="claude-code")
+    assert everything(home) == before
+    states = {each.client: each for each in call(there, "connect").clients}
+    assert states["claude-code"].state == "unreadable"
+
+
+def test_a_project_has_its_own_files(there: Brain, home: Path) -> None:
+    call(there, "connect", client="claude-code", project=True, instructions=True)
+    assert sorted(str(Path(each).relative_to(home / "work")) for each in everything(home)) == [
+        ".claude/settings.local.json",
+        ".mcp.json",
+        "CLAUDE.md",
+    ]
+    with pytest.raises(InvalidArgument, match="no settings of a project"):
+        call(there, "connect", client="windsurf", project=True)
+
+
+def test_instructions_go_into_the_clients_file_on_request(there: Brain, home: Path) -> None:
+    (home / ".codex").mkdir()
+    (home / ".codex" / "AGENTS.md").write_text("# Mine\n")
+    call(there, "connect", client="codex")
+    assert (home / ".codex" / "AGENTS.md").read_text() == "# Mine\n"
+    call(there, "connect", client="codex", instructions=True)
+    assert TEXT.strip() in (home / ".codex" / "AGENTS.md").read_text()
+    call(there, "disconnect", client="codex")
+    assert (home / ".codex" / "AGENTS.md").read_text() == "# Mine\n"
+    with pytest.raises(InvalidArgument, match="add --project"):
+        call(there, "connect", client="vscode", instructions=True, force=True)
+    with pytest.raises(InvalidArgument, match="paste"):
+        call(there, "connect", client="claude-desktop", instructions=True, force=True)
+
+
+def test_another_memory_is_told_and_replaced(there: Brain, home: Path) -> None:
+    call(there, "connect", client="cursor", force=True)
+    there.settings = there.settings._replace(db_path=str(home / "other.db"))
+    state = next(each for each in call(there, "connect").clients if each.client == "cursor")
+    assert (state.state, state.detail) == ("another memory", str(home / ".quaid" / "memory.db"))
+    call(there, "connect", client="cursor")
+    entry = json.loads((home / ".cursor" / "mcp.json").read_text())["mcpServers"]["quaid"]
+    assert entry["args"][-3:] == ["serve", "--db", str(home / "other.db")]
+
+
+def test_quaid_is_started_by_the_program_that_was_called(
+    there: Brain, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = home / "bin" / "quaid"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "argv", ["pytest"])
+    assert clients._launch(there).command == sys.executable
+    assert clients._launch(there).args == ("-m", "quaid")
+    there.settings = there.settings._replace(environ={"PATH": str(program.parent)})
+    assert clients._launch(there).command == str(program)
+    there.settings = there.settings._replace(environ={})
+    monkeypatch.setattr(sys, "argv", [str(program), "connect"])
+    assert clients._launch(there)[:2] == (str(program), ())
+
+
+def test_the_names_are_those_of_the_clients() -> None:
+    assert list(get_args(clients.Name)) == list(CLIENTS)
+
+
+def test_the_instructions_name_only_tools_that_there_are(there: Brain) -> None:
+    text = call(there, "instructions").text
+    named = set(re.findall(r"`(\w+)`", text))
+    assert {"remember", "recall", "daily_log", "conversation_search"} <= named
+    assert named <= set(index.TOOLS)
+    assert len(text.split()) < 300

@@ -1,0 +1,174 @@
+"""The notebook's files, through the gate: laid out, listed, read, written, brought over."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quaid.brain import Brain
+from quaid.errors import (
+    AlreadyExists,
+    FileTrouble,
+    InvalidArgument,
+    NotFound,
+    QuaidError,
+    VersionConflict,
+)
+from quaid.ops import gate
+from quaid.ops.plain import plain
+from quaid.store import collections
+
+
+def run(brain: Brain, command: str, **arguments: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = plain(gate.call(brain, gate.command(command), arguments, "owner"))
+    return answer
+
+
+@pytest.fixture
+def notebook(brain: Brain, tmp_path: Path) -> Path:
+    run(brain, "notebook init")
+    return tmp_path / "notebook"
+
+
+def test_a_notebook_is_laid_out_once_and_what_is_there_stays(brain: Brain, tmp_path: Path) -> None:
+    root = tmp_path / "mine"
+    (root / "reference").mkdir(parents=True)
+    (root / "reference/contacts.md").write_text("## Ann\n- 555\n")
+    made = run(brain, "notebook init", path="mine")
+    assert (made["created"], made["folders"], made["files"]) == (True, ["lists", "knowledge", "daily"], 1)
+    again = run(brain, "notebook init", path="mine")
+    assert (again["created"], again["folders"]) == (False, [])
+    assert (root / "reference/contacts.md").read_text() == "## Ann\n- 555\n"
+    found = collections.require(brain.db, "notebook")
+    assert (found.kind, found.root, found.writable) == ("notebook", str(root), True)
+
+
+def test_a_second_notebook_and_a_file_in_the_way_are_refused(brain: Brain, tmp_path: Path) -> None:
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad/lists").write_text("a file")
+    with pytest.raises(FileTrouble, match="move it away"):
+        run(brain, "notebook init", path="bad")
+    run(brain, "notebook init")
+    with pytest.raises(AlreadyExists, match="collection remove"):
+        run(brain, "notebook init", path="other")
+    assert run(brain, "notebook init")["created"] is False
+
+
+def test_a_notebook_that_was_let_go_can_be_attached_again(brain: Brain, notebook: Path) -> None:
+    (notebook / "lists/a.md").write_text("- a\n")
+    run(brain, "collection remove", name="notebook")
+    assert run(brain, "notebook init")["files"] == 1
+
+
+def test_a_file_is_read_in_part_with_its_version(brain: Brain, notebook: Path) -> None:
+    (notebook / "lists/a.md").write_bytes("one\ntwo\x85still two\nthree".encode())
+    read = run(brain, "notebook read", path="lists/a.md", start_line=2, lines=1)
+    assert read["text"] == "two\x85still two\n"
+    assert (read["start_line"], read["end_line"], read["total_lines"], read["version"]) == (2, 2, 3, 1)
+    (notebook / "lists/a.md").write_text("other\n")
+    assert run(brain, "notebook read", path="lists/a.md")["version"] == 2
+    with pytest.raises(NotFound, match="notebook list"):
+        run(brain, "notebook read", path="lists/b.md")
+    assert [each["path"] for each in run(brain, "notebook list")["files"]] == ["lists/a.md"]
+
+
+def test_text_is_added_to_a_file_or_a_section(brain: Brain, notebook: Path) -> None:
+    run(brain, "notebook write", path="lists/a.md", content="# Books\n")
+    run(brain, "notebook write", path="lists/a.md", content="- Dune", section="## Later")
+    told = run(brain, "notebook write", path="lists/a.md", content="- Emma\n", section="later")
+    assert (told["line"], told["version"], told["created"]) == (5, 3, False)
+    assert (notebook / "lists/a.md").read_text() == "# Books\n\n## Later\n- Dune\n- Emma\n"
+
+
+def test_who_replaces_must_have_read(brain: Brain, notebook: Path) -> None:
+    run(brain, "notebook write", path="lists/a.md", content="## A\nold\n\n## B\nb\n")
+    with pytest.raises(InvalidArgument, match="notebook_read"):
+        run(brain, "notebook write", path="lists/a.md", content="new", section="A", replace=True)
+    (notebook / "lists/a.md").write_text("## A\nby hand\n\n## B\nb\n")
+    with pytest.raises(VersionConflict):
+        run(
+            brain,
+            "notebook write",
+            path="lists/a.md",
+            content="new",
+            section="A",
+            replace=True,
+            expected_version=1,
+        )
+    version = run(brain, "notebook read", path="lists/a.md")["version"]
+    told = run(
+        brain,
+        "notebook write",
+        path="lists/a.md",
+        content="new",
+        section="A",
+        replace=True,
+        expected_version=version,
+    )
+    assert (notebook / "lists/a.md").read_text() == "## A\nnew\n\n## B\nb\n"
+    whole = run(
+        brain,
+        "notebook write",
+        path="lists/a.md",
+        content="all\n",
+        replace=True,
+        expected_version=told["version"],
+    )
+    assert (notebook / "lists/a.md").read_text() == "all\n"
+    assert whole["version"] == told["version"] + 1
+
+
+@pytest.mark.parametrize(
+    "path", ["../x.md", "/x.md", ".git/x.md", "a/.x.md", "x.txt", "", "lists/../../x.md"]
+)
+def test_no_path_leads_out(brain: Brain, notebook: Path, path: str) -> None:
+    for command, more in (("notebook read", {}), ("notebook write", {"content": "x"})):
+        with pytest.raises(QuaidError):
+            run(brain, command, path=path, **more)
+
+
+def test_wrong_writes_say_what_is_wrong(brain: Brain, notebook: Path) -> None:
+    with pytest.raises(InvalidArgument, match="nothing to add"):
+        run(brain, "notebook write", path="lists/a.md", content=" \n")
+    with pytest.raises(InvalidArgument, match="section"):
+        run(brain, "notebook write", path="lists/a.md", content="x", section="##")
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Path:
+    root = tmp_path / "agent"
+    for path, text in {
+        "runtime/standing-orders.md": "Never ping.\n",
+        "runtime/external-communications.md": "Ask first.\n",
+        "brain/memory/core/contacts.md": "## Ann\n",
+        "brain/memory/core/identity.md": "I am Nina.\n",
+    }.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return root
+
+
+def test_an_older_layout_comes_over_and_nothing_is_overwritten(
+    brain: Brain, notebook: Path, agent: Path
+) -> None:
+    (notebook / "reference/contacts.md").write_text("## Bob\n")
+    planned = run(brain, "notebook migrate", path=str(agent), dry_run=True)
+    assert [(each["path"], each["outcome"]) for each in planned["moves"]] == [
+        ("reference/external-communications.md", "copied"),
+        ("reference/standing-orders.md", "copied"),
+        ("reference/contacts.md", "differs"),
+    ]
+    assert not (notebook / "reference/standing-orders.md").exists()
+    done = gate.call(brain, gate.command("notebook migrate"), {"path": str(agent)}, "owner")
+    assert done.exit_status == 1
+    assert (notebook / "reference/standing-orders.md").read_text() == "Never ping.\n"
+    assert (notebook / "reference/contacts.md").read_text() == "## Bob\n"
+    assert not (notebook / "reference/identity.md").exists()
+    again = run(brain, "notebook migrate", path=str(agent))
+    assert [each["outcome"] for each in again["moves"]] == ["same", "same", "differs"]
+
+
+def test_a_folder_that_is_none_of_an_agent_says_so(brain: Brain, notebook: Path, tmp_path: Path) -> None:
+    assert run(brain, "notebook migrate", path=str(tmp_path))["moves"] == []
+    with pytest.raises(FileTrouble):
+        run(brain, "notebook migrate", path=str(tmp_path / "missing"))

@@ -1,0 +1,80 @@
+"""Turns as rows: their words burn and come back, and what is wrong is seen."""
+
+import apsw
+import pytest
+
+from quaid.store import conversations as store
+from quaid.store import upkeep
+from quaid.store.conversations import Batch, NewTurn
+from quaid.store.db import Database
+from quaid.store.rebuild import rebuild
+
+NOW = "2026-04-25T12:00:00Z"
+
+
+def add(db: Database, *texts: str, title: str = "", session: str = "s") -> store.Added:
+    turns = [NewTurn("user", text, NOW, "") for text in texts]
+    return db.write(lambda tx: store.add(tx, Batch("plain", session, turns, title), NOW, {}, anew=True))
+
+
+def words(db: Database) -> list[tuple[object, ...]]:
+    db.connection.execute(
+        "CREATE VIRTUAL TABLE IF NOT EXISTS temp.v USING fts5vocab (main, turn_fts, instance)"
+    )
+    return db.rows("SELECT term, doc, offset FROM temp.v")
+
+
+def test_words_burn_and_come_back_as_they_were(db: Database) -> None:
+    add(db, "engines weave", "東京の図書館", "third")
+    before = words(db)
+    db.write(lambda tx: tx.execute("INSERT INTO turn_fts (turn_fts) VALUES ('delete-all')"))
+    assert words(db) == []
+    db.write(rebuild)
+    assert words(db) == before
+    assert upkeep.validate(db) == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "problem"),
+    [
+        ("DELETE FROM turn_fts WHERE rowid = 1", "missing"),
+        ("INSERT INTO turn_fts (rowid, text) VALUES (77, 'x')", "not there"),
+        ("UPDATE conversation_turns SET text = 'many more words than before' WHERE id = 1", "not those"),
+    ],
+)
+def test_validate_sees_wrong_words(db: Database, sql: str, problem: str) -> None:
+    add(db, "engines weave", "third")
+    db.write(lambda tx: tx.execute(sql))
+    (found,) = upkeep.validate(db, ["fts"])
+    assert found.where.startswith("turn ")
+    assert problem in found.problem
+
+
+def test_the_words_of_a_removed_conversation_go(db: Database) -> None:
+    added = add(db, "engines weave")
+    add(db, "looms", session="t")
+    db.write(lambda tx: store.remove(tx, added.conversation, NOW))
+    assert {term for term, _, _ in words(db)} == {"loom"}
+    assert store.count(db) == (1, 1)
+    assert add(db, "engines weave").removed
+
+
+def test_the_first_thing_said_is_the_title_until_there_is_one(db: Database) -> None:
+    add(db, "How do\nengines weave? " + "x" * 500)
+    (held,) = store.every(db, None, 10, 0)
+    assert held.title.startswith("How do engines weave? xxx")
+    assert len(held.title) == store.LONGEST_TITLE
+    add(db, "more", title="Looms")
+    assert store.every(db, None, 10, 0)[0].title == "Looms"
+
+
+def test_a_title_without_a_turn_makes_no_conversation(db: Database) -> None:
+    assert add(db, title="Looms") == (0, 0, False, False)
+    assert store.count(db) == (0, 0)
+
+
+def test_a_turn_needs_its_conversation(db: Database) -> None:
+    columns = "conversation_id, turn, role, identity, text"
+    sql = f"INSERT INTO conversation_turns ({columns}) VALUES (9, 1, 'user', x'00', '')"
+    with pytest.raises(apsw.ConstraintError):
+        db.write(lambda tx: tx.execute(sql))

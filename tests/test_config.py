@@ -1,0 +1,175 @@
+"""Settings at the door: flag, environment, config file, default."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from quaid import config, options
+from quaid.brain import Brain
+from quaid.errors import InvalidConfig
+from quaid.ops import gate
+from quaid.store import settings as stored
+
+SEED = """\
+memory:
+  notebookDir: notebook
+  database: brain/memory.db
+  embedding:
+    plugin: embeddings-local
+    modelsDir: cache/models
+  chunking:
+    maxTokens: 300
+    overlap_tokens: 60
+    respectHeadings: true
+  sync:
+    watchDebounceMs: 900
+    syncOnStart: false
+  search:
+    maxResults: 7
+    minScore: 0.5
+    fusionK: 30
+  prompt:
+    referenceDir: reference
+    dailyWindow: 3
+    maxPerFileChars: 5000
+    maxTotalReferenceChars: 9000
+"""
+
+
+def test_the_memory_is_found_by_flag_variable_folder_and_home(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path)}
+    assert config.read(None, environ, str(tmp_path)).db_path == str(tmp_path / ".quaid" / "memory.db")
+    (tmp_path / "memory.db").touch()
+    assert config.read(None, environ, str(tmp_path)).db_path == str(tmp_path / "memory.db")
+    environ["QUAID_DB"] = "other.db"
+    assert config.read(None, environ, str(tmp_path)).db_path == str(tmp_path / "other.db")
+    assert config.read("this.db", environ, str(tmp_path)).db_path == str(tmp_path / "this.db")
+
+
+def test_every_key_of_the_seed_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(SEED)
+    read = config.read(None, {"HOME": "/nowhere"}, "/tmp", str(file))
+    assert read.warnings == ()
+    assert len(read.given) == 16
+    assert read.db_path == str(tmp_path / "brain" / "memory.db")
+    assert read.models_folder == str(tmp_path / "cache" / "models")
+    assert read.option("search.max_results") == 7
+    assert read.option("sync.sync_on_start") is False
+    assert read.option("sync.sync_on_search") is True
+    assert read.option("chunking.overlap_tokens") == 60
+
+
+def test_the_file_beside_the_memory_is_read_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("search:\n  max_results: 3\n")
+    assert config.read("memory.db", {}, str(tmp_path)).option("search.max_results") == 3
+    assert config.read("elsewhere/memory.db", {}, str(tmp_path)).option("search.max_results") == 15
+
+
+def test_the_environment_goes_before_the_file_and_the_file_before_the_memory(
+    brain: Brain, tmp_path: Path
+) -> None:
+    brain.db.write(lambda tx: stored.set(tx, "default_token_budget", "111"))
+    assert brain.option("default_token_budget") == 111
+    brain.settings = brain.settings._replace(given={"default_token_budget": 222}, config_path="/c.yaml")
+    assert brain.option("default_token_budget") == 222
+    brain.settings = brain.settings._replace(environ={"QUAID_DEFAULT_TOKEN_BUDGET": "333"})
+    assert brain.option("default_token_budget") == 333
+    listed = gate.call(brain, gate.command("config list"), {}, "owner").settings
+    found = {each.key: (each.value, each.source) for each in listed}
+    assert found["default_token_budget"] == ("333", "QUAID_DEFAULT_TOKEN_BUDGET")
+    assert found["search_merge_strategy"] == ("sum", "memory")
+    assert found["search.min_score"] == ("0.25", "default")
+    assert set(options.OPTIONS) <= set(found)
+    one = gate.call(brain, gate.command("config get"), {"key": "memory.search.maxResults"}, "owner")
+    assert (one.key, one.value) == ("search.max_results", "15")
+
+
+def test_what_is_unknown_or_wrong_is_told_and_left_out() -> None:
+    found = options.read(
+        {"search": {"maxResult": 3, "minScore": 7}, "memory": {"chunking": {"maxTokens": "many"}}, "x": {}}
+    )
+    assert found.values == {}
+    assert found.warnings == (
+        "search.maxResult is no option; did you mean search.max_results?",
+        "search.minScore must be from 0 to 1, not 7; it is left out",
+        "memory.chunking.maxTokens must be a number, not 'many'; it is left out",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "read"),
+    [
+        ("sync.sync_on_start", "off", False),
+        ("background_embedding", False, "off"),
+        ("embedding.plugin", False, "off"),
+        ("search.min_score", 1, 1.0),
+        ("search.max_results", "20", 20),
+        ("search.max_results", 20.0, 20),
+    ],
+)
+def test_values_are_read_as_they_are_meant(name: str, value: object, read: object) -> None:
+    assert options.checked(name, value) == read
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("search.max_results", True),
+        ("search.max_results", 2.5),
+        ("search.max_results", 0),
+        ("search.min_score", float("nan")),
+        ("memory.notebook_dir", 3),
+        ("memory.notebook_dir", " "),
+        ("search_merge_strategy", "best"),
+        ("sync.sync_on_start", 1),
+    ],
+)
+def test_other_values_are_refused(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        options.checked(name, value)
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1\n", "a: &x 1\nb: *x\n", "\xff", "x" * 70_000])
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.yaml").write_bytes(text.encode("latin-1"))
+    with pytest.raises(InvalidConfig, match=r"config\.yaml"):
+        config.read("memory.db", {}, str(tmp_path))
+
+
+def test_a_named_file_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfig, match="no such file"):
+        config.read(None, {"QUAID_CONFIG": "nothing.yaml"}, str(tmp_path))
+    with pytest.raises(InvalidConfig, match="QUAID_SEARCH_MAX_RESULTS"):
+        config.read("m.db", {"QUAID_SEARCH_MAX_RESULTS": "x"}, str(tmp_path)).option("search.max_results")
+
+
+def test_without_a_file_no_yaml_is_loaded(tmp_path: Path) -> None:
+    code = (
+        "import sys; from quaid import config; config.read(None, {}, '/tmp'); print('ryaml' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HOME": str(tmp_path)},
+    )
+    assert done.stdout == "False\n"
+
+
+def test_options_that_go_before_a_setting_agree_with_it() -> None:
+    from quaid.ops.upkeep import SETTINGS
+
+    for name, option in options.OPTIONS.items():
+        if option.choices and name in SETTINGS:
+            assert option.choices == SETTINGS[name]
+    assert [
+        options.canonical(each) for each in ("memory.notebookDir", "notebookDir", "memory.search.fusionK")
+    ] == [
+        "memory.notebook_dir",
+        "memory.notebook_dir",
+        "search.fusion_k",
+    ]

@@ -1,0 +1,64 @@
+"""What has changed on the disk is told by looking, without reading."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from quaid.brain import Brain
+from quaid.ops.collections import attach
+from quaid.store import collections
+from quaid.store.collections import Collection
+from quaid.vaults.staleness import stale
+
+OLD = 1_600_000_000
+
+
+@pytest.fixture
+def notes(brain: Brain, tmp_path: Path) -> Collection:
+    for path in ("a.md", "b/c.md", "b/d/e.md", "_templates/x.md", ".hidden/y.md", "z.txt"):
+        place = tmp_path / "notes" / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(path)
+    attach(brain, "notes", str(tmp_path / "notes"))
+    return collections.require(brain.db, "notes")
+
+
+@pytest.fixture
+def settled(brain: Brain, notes: Collection, monkeypatch: pytest.MonkeyPatch) -> Collection:
+    """As if the files had been read long after they were written: the clock of the tests stands in April 2026."""
+    monkeypatch.setattr("quaid.vaults.staleness.RACY_NS", -(10**19))
+    assert stale(brain.db, notes) == []
+    return notes
+
+
+def test_new_changed_and_missing_files_are_named(brain: Brain, settled: Collection, tmp_path: Path) -> None:
+    root = tmp_path / "notes"
+    (root / "a.md").write_text("other")
+    (root / "b/new.md").write_text("new")
+    os.unlink(root / "b/d/e.md")
+    assert stale(brain.db, settled) == ["a.md", "b/d/e.md", "b/new.md"]
+
+
+def test_what_is_no_page_is_not_named(brain: Brain, settled: Collection, tmp_path: Path) -> None:
+    root = tmp_path / "notes"
+    (root / "more.txt").write_text("x")
+    (root / ".x.md").write_text("x")
+    (root / "_templates/n.md").write_text("x")
+    (root / "link.md").symlink_to(root / "a.md")
+    assert stale(brain.db, settled) == []
+
+
+def test_a_file_that_became_a_link_is_named(brain: Brain, settled: Collection, tmp_path: Path) -> None:
+    root = tmp_path / "notes"
+    os.rename(root / "a.md", tmp_path / "a.md")
+    (root / "a.md").symlink_to(tmp_path / "a.md")
+    assert stale(brain.db, settled) == ["a.md"]
+
+
+def test_a_file_that_was_read_while_it_was_new_is_named(brain: Brain, notes: Collection) -> None:
+    assert stale(brain.db, notes) == ["a.md", "b/c.md", "b/d/e.md"]
+
+
+def test_a_folder_that_is_away_has_nothing_stale(brain: Brain, settled: Collection) -> None:
+    assert stale(brain.db, settled._replace(root="/nowhere")) == []
