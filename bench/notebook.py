@@ -68,7 +68,8 @@ def _resident(files: int, times: int) -> list[tuple[str, str, str]]:
             said = [{"entry": f"Entry {number}\nand what it was about"} for number in range(times)]
             rows.append(_row("daily_log, with fsync", _times(brain, "daily_log", said), WRITE_MS))
             after = _times(brain, "recall", asked[:10])
-            rows.append(_row("recall right after these", after, RECALL_MS, p95=True))
+            # What was written within the last two seconds is read again: no target, but good to know.
+            rows.append((*_row("recall right after these", after, RECALL_MS)[:2], ""))
         environ = {"PYTHONPATH": os.path.join(ROOT, "src"), "HOME": folder}
         cold = cpu_of([sys.executable, "-m", "quaid", "prompt", "--db", path], 10, env=environ)
         rows.append(

@@ -18,6 +18,7 @@ from quaid.store.opening import SCHEMA_VERSION, sqlite_version
 if TYPE_CHECKING:
     from quaid.embed.protocol import Embedder
     from quaid.store.vectors import Index
+    from quaid.vaults.staleness import Seen
 
 __all__ = ["SCHEMA_VERSION", "Brain", "Progress", "no_progress", "sqlite_version"]
 
@@ -53,6 +54,7 @@ class Brain:
         self._db: Database | None = None
         self._embedder: Embedder | None = None
         self._vectors: Index | None = None
+        self._seen: Seen | None = None
 
     @property
     def db(self) -> Database:
@@ -116,6 +118,15 @@ class Brain:
             self._vectors = Index(self.db)
         return self._vectors
 
+    @property
+    def seen(self) -> "Seen":
+        """What is known of files; a resident process keeps it from one question to the next."""
+        from quaid.vaults.staleness import Seen
+
+        if self._seen is None:
+            self._seen = Seen(self.db)
+        return self._seen
+
     def create(self, path: str) -> Database:
         """Make a new memory at `path` and keep it open as this brain's store."""
         self._db = Database.create(path, self.now())
@@ -136,7 +147,7 @@ class Brain:
     def close(self) -> None:
         if self._db is not None:
             self._db.close()
-            self._db = self._vectors = None
+            self._db = self._vectors = self._seen = None
 
     def __enter__(self) -> "Brain":
         return self

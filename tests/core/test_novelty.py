@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quaid.core.novelty import jaccard, likeness
+from quaid.core.novelty import corrects, jaccard, likeness
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,17 @@ def test_the_limits_are_not_duplicates_themselves(
     words: float, meaning: float | None, found: float | None
 ) -> None:
     assert likeness(words, meaning) == found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("She is the owner of the crane.", "The crane's owner: she.", False),
+        ("It costs 10 crowns.", "It costs 12 crowns.", True),
+        ("Due in March.", "Due in April.", True),
+        ("He is in charge.", "He is not in charge.", True),
+        ("He can come.", "He can't come.", True),
+    ],
+)
+def test_another_number_date_or_denial_is_a_correction(old: str, new: str, found: bool) -> None:
+    assert corrects(old, new) is found

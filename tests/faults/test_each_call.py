@@ -12,7 +12,17 @@ from pathlib import Path
 import pytest
 from tests.faults.here import FOLDER, LONG, PROJECT, files, is_whole, open_brain, run, saying
 
-CALLS = ("write", "pwrite64", "fsync", "fdatasync", "renameat", "renameat2", "linkat", "unlinkat", "ftruncate")
+CALLS = (
+    "write",
+    "pwrite64",
+    "fsync",
+    "fdatasync",
+    "renameat",
+    "renameat2",
+    "linkat",
+    "unlinkat",
+    "ftruncate",
+)
 MOST = 120
 """Of one kind of call that a put makes."""
 

@@ -84,6 +84,12 @@ def test_only_what_differs_is_written(parts: dict[str, object], before: str, aft
         ("---\na: 1\n---\n\n---\n\nt\n", {"truth": "# A"}, None),
         ("\ufeff---\na: 1\n---\n\nx\n", {"truth": "y"}, "\ufeff---\na: 1\n---\n\ny\n"),
         ("---\na: 1\n---\nx", {"truth": "y"}, "---\na: 1\n---\ny"),
+        ("\ufeff# A\n", {"front": {"a": 1}}, "\ufeff---\na: 1\n---\n\n# A\n"),
+        (
+            "---\ntags:\n  # one\n  - a\n  # two\n  - b\n---\nx\n",
+            {"front": {"tags": ["a", "b", "c"]}},
+            "---\ntags:\n  # one\n  - a\n  # two\n  - b\n  - c\n---\nx\n",
+        ),
         ("a\r\nb\nc\r\n", {"truth": "a\nB\nc"}, "a\r\nB\r\nc\r\n"),
         ("---\ntags: [a, b]\n---\nx\n", {"front": {"tags": ["a"]}}, "---\ntags: [a]\n---\nx\n"),
         ("---\n'q k': 1 # c\n---\nx\n", {"front": {"q k": 2}}, "---\n'q k': 2 # c\n---\nx\n"),

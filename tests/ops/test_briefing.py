@@ -216,20 +216,43 @@ def test_actions_are_ordered_by_priority_then_by_day(brain: Brain) -> None:
     ]
 
 
-def test_open_contradictions_are_told_with_their_number_and_resolved_ones_are_not(brain: Brain) -> None:
-    put(brain, "people/alice")
-    sql = (
-        "INSERT INTO contradictions (page_id, type, fingerprint, description, detected_at, resolved_at)"
-        " SELECT id, ?, ?, ?, '2026-04-20T00:00:00Z', ? FROM pages"
-    )
-    write(brain, sql, "temporal", "a", "says she left,\nthe link is open", None)
-    write(brain, sql, "temporal", "b", "settled", "2026-04-21T00:00:00Z")
-    write(brain, sql, "stale", "c", "told under stale pages", None)
+def test_open_contradictions_are_those_of_now_with_their_numbers_and_without_settled_ones(
+    brain: Brain,
+) -> None:
+    put(brain, "people/alice", "# Alice\n")
+    for predicate, values in (("lives_in", ("Oslo", "Rome")), ("email", ("a@x.org", "b@x.org"))):
+        for value in values:
+            arguments = {"slug": "people/alice", "predicate": predicate, "object": value}
+            gate.call(brain, gate.command("assert"), arguments, "owner")
+    assert [item.id for item in brief(brain).contradictions.items] == [None, None]  # nobody has checked yet
+    found = gate.call(brain, gate.command("check"), {}, "owner").contradictions
+    assert {item.id for item in brief(brain).contradictions.items} == {each.id for each in found}
+    gate.call(brain, gate.command("check"), {"resolve": found[0].id}, "owner")
     (item,) = brief(brain).contradictions.items
-    assert item == Item(
-        "people/alice", "2026-04-20", "temporal", "says she left, the link is open", id=item.id
+    assert (item.slug, item.day, item.state, item.id) == (
+        *("people/alice", "2026-04-25", "cross_page", found[1].id),
     )
-    assert item.id is not None
+
+
+def test_a_large_memory_says_how_old_its_contradictions_are(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quaid.ops.briefing.MOST_CHECKED", 0)
+    put(brain, "people/alice")
+    assert "first check" in brief(brain).notes[0]
+    gate.call(brain, gate.command("check"), {}, "owner")
+    assert "as of the last check, 2026-04-25" in brief(brain).notes[0]
+
+
+def test_a_stale_page_that_was_settled_is_not_told(brain: Brain, clock: Clock) -> None:
+    put(brain, "people/old")
+    clock.at += 40 * DAY
+    entry = {"slug": "people/old", "date": "2026-04-25", "summary": "Moved"}
+    gate.call(brain, gate.command("timeline-add"), entry, "owner")
+    (found,) = gate.call(brain, gate.command("check"), {}, "owner").contradictions
+    assert brief(brain).stale.total == 1
+    gate.call(brain, gate.command("check"), {"resolve": found.id}, "owner")
+    assert brief(brain).stale.total == 0
 
 
 def test_of_a_gap_only_approved_words_come_out(brain: Brain) -> None:

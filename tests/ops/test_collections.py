@@ -267,7 +267,7 @@ def test_a_file_that_cannot_be_a_page_is_listed_and_stops_nothing(brain: Brain, 
     added = run(brain, "collection add", name="notes", path=str(notes))
     assert added["collection"]["pages"] == 4
     problems = run(brain, "collection info", name="notes")["problems"]
-    assert [each["path"] for each in problems] == ["huge.md"]
+    assert [each["path"] for each in problems] == ["huge.md", "odd.md"]
     assert any(each["path"] == "odd.md" for each in added["sync"]["notes"])
 
 
@@ -291,3 +291,52 @@ def test_an_agent_edits_a_file_backed_page_by_version(attached: Brain, notes: Pa
         run(attached, "put", "write", slug="people/bob", compiled_truth="# Bob\n\nOld.", expected_version=1)
     assert "Agent." in (notes / "people/Bob.md").read_text()
     assert run(attached, "validate")["violations"] == []
+
+
+def pages_of(brain: Brain) -> dict[str, str]:
+    return {each["slug"]: each["title"] for each in run(brain, "list", collection="notes")["pages"]}
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_files_that_change_places_or_shift_keep_their_pages(
+    brain: Brain, tmp_path: Path, with_ids: bool
+) -> None:
+    root = tmp_path / "notes"
+    for name in "abc":
+        write(root, f"{name}.md", f"# {name.upper()}\n\nwords of {name}\n")
+    run(brain, "collection add", name="notes", path=str(root), write_ids=with_ids)
+    before = {run(brain, "get", slug=name)["title"]: run(brain, "get", slug=name)["uuid"] for name in "abc"}
+    for name in "abc":
+        (root / f"{name}.md").rename(root / f"{name}.tmp")
+    for old, new in zip("abc", "bca", strict=True):  # all three go round
+        (root / f"{old}.tmp").rename(root / f"{new}.md")
+    run(brain, "collection sync", name="notes")
+    again = run(brain, "collection sync", name="notes")["syncs"][0]
+    assert [again[name] for name in ("new", "changed", "moved", "removed")] == [0, 0, 0, 0]
+    assert pages_of(brain) == {"a": "C", "b": "A", "c": "B"}
+    if with_ids:
+        for slug, title in (("a", "C"), ("b", "A"), ("c", "B")):
+            assert run(brain, "get", slug=slug)["uuid"] == before[title]
+    (root / "c.md").rename(root / "d.md")  # a shift: c leaves, b takes its place
+    (root / "b.md").rename(root / "c.md")
+    run(brain, "collection sync", name="notes")
+    assert pages_of(brain) == {"a": "C", "c": "A", "d": "B"}
+    assert run(brain, "collection audit", name="notes")["differences"] == []
+    assert run(brain, "validate")["violations"] == []
+
+
+def test_a_hidden_page_leaves_its_slug_to_a_file_that_comes_there(attached: Brain, notes: Path) -> None:
+    (notes / "README.md").unlink()
+    run(attached, "collection sync", name="notes")
+    (notes / "people/Bob.md").rename(notes / "README.md")
+    run(attached, "collection sync", name="notes")
+    assert run(attached, "get", slug="readme")["title"] == "Bob"
+    assert run(attached, "validate")["violations"] == []
+
+
+def test_other_bytes_that_say_the_same_can_be_brought_back(attached: Brain, notes: Path) -> None:
+    before = (notes / "people/alice.md").read_bytes()
+    (notes / "people/alice.md").write_bytes(before.replace(b"   # hers", b""))
+    run(attached, "collection sync", name="notes")
+    run(attached, "revert", slug="people/alice", to=1)
+    assert (notes / "people/alice.md").read_bytes() == before

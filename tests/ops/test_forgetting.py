@@ -277,13 +277,22 @@ def test_backups_are_shown_and_deleted_on_request(known: Brain, tmp_path: Path) 
     told = {
         os.path.basename(each.path): (each.made_by, each.holds_it, each.deleted) for each in shown.backups
     }
-    assert told == {"copy.db": ("somebody", True, False), "memory.db.backup-v6": ("migration", True, False)}
+    assert told == {"copy.db": ("backup", True, False), "memory.db.backup-v6": ("migration", True, False)}
     done = run(known, "forget", slug="people/bob", yes=True, backups=True)
     deleted = {os.path.basename(each.path): each.deleted for each in done.backups}
-    assert deleted == {"copy.db": False, "memory.db.backup-v6": True}
+    assert deleted == {"copy.db": True, "memory.db.backup-v6": True}
     assert {name for name in os.listdir(tmp_path) if "-" not in name or "backup" in name} == {
-        *("copy.db", "memory.db", "memory.db.backup-v5"),
+        *("memory.db", "memory.db.backup-v5"),
     }
+
+
+def test_a_copy_in_which_somebody_works_is_a_memory_of_its_own(known: Brain, tmp_path: Path) -> None:
+    run(known, "backup", file=str(tmp_path / "copy.db"))
+    connection = apsw.Connection(str(tmp_path / "copy.db"))
+    connection.execute("UPDATE pages SET version = version + 1 WHERE slug = 'people/bob'")
+    connection.close()
+    (shown,) = run(known, "forget", slug="people/bob", dry_run=True).backups
+    assert (shown.made_by, shown.holds_it) == ("somebody", True)
 
 
 def test_only_the_person_at_this_machine_may_forget(known: Brain) -> None:

@@ -41,6 +41,11 @@ def test_a_weak_answer_leaves_a_gap_without_words(boats: Brain) -> None:
     assert "crane" not in json.dumps(plain(listed))
 
 
+def test_a_gap_claims_no_confidence_that_nobody_measured(boats: Brain) -> None:
+    call(boats, "query", question=QUESTION)
+    assert [each.confidence_score for each in call(boats, "gaps").gaps] == [None]
+
+
 def test_the_same_question_counts_up_whatever_its_spelling(boats: Brain) -> None:
     for question in (QUESTION, "who maintains the  harbour crane", "WHO MAINTAINS THE HARBOUR CRANE??"):
         call(boats, "query", question=question)

@@ -225,7 +225,12 @@ def test_two_conflicting_sources_are_a_contradiction_with_both_quotes(nora: Brai
 def test_a_fact_of_which_the_page_says_nothing_is_quoted_in_its_own_words(nora: Brain) -> None:
     for address in ("a@x.org", "b@x.org"):
         call(
-            nora, "assert", slug="people/nora-vale", predicate="email", object=address, source=f"card {address}"
+            nora,
+            "assert",
+            slug="people/nora-vale",
+            predicate="email",
+            object=address,
+            source=f"card {address}",
         )
     (found,) = call(nora, "check").contradictions
     assert [(each.part, each.line, each.quote, each.source) for each in found.quotes] == [
@@ -238,12 +243,36 @@ def test_a_fact_is_quoted_by_whole_words_and_by_each_of_its_witnesses(nora: Brai
     call(nora, "put", slug="projects/lynx", content="# Lynx\n\nWas inactive.\n\nAnn says it runs.")
     for source, words in (("mail/1", "it is on"), ("mail/2", "Ann says it runs")):
         call(
-            nora, "assert", slug="projects/lynx", predicate="status", object="active", source=source, evidence=words
+            nora,
+            "assert",
+            slug="projects/lynx",
+            predicate="status",
+            object="active",
+            source=source,
+            evidence=words,
         )
     (fact,) = call(nora, "facts", subject="projects/lynx").facts
     assert (fact.source, fact.part, fact.line) == ("mail/1; mail/2", "truth", 5)
     call(nora, "assert", slug="projects/lynx", predicate="stage", object="active")
     assert [each.line for each in call(nora, "facts", subject="projects/lynx").facts] == [None, 5]
+
+
+@pytest.mark.parametrize(
+    ("predicate", "one", "other", "number"),
+    [
+        ("valuation", "$1,000,000", "$1M", 0),
+        ("price", "10 EUR", "€10", 0),
+        ("phone", "+47 123 45 678", "+4712345678", 0),
+        ("birthday", "4 July", "July 4", 0),
+        ("valuation", "$1,000,000", "$1", 1),
+    ],
+)
+def test_the_same_value_in_another_form_is_no_contradiction(
+    nora: Brain, predicate: str, one: str, other: str, number: int
+) -> None:
+    for slug, value in (("people/nora-vale", one), ("meetings/kickoff", other)):
+        call(nora, "assert", slug=slug, subject="Nora Vale", predicate=predicate, object=value)
+    assert call(nora, "check").total == number
 
 
 def test_what_went_on_beside_its_successor_is_a_contradiction(nora: Brain) -> None:

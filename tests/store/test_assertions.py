@@ -176,8 +176,8 @@ def test_an_end_before_all_that_is_known_is_of_an_earlier_time(brain: Brain, pag
 
 
 def test_a_second_witness_is_kept_and_the_first_one_again_changes_nothing(brain: Brain, page: int) -> None:
-    mail = {"source_ref": "mail/1", "evidence_text": "Alice, of Ghent", "confidence": 0.6}
-    call = {"source_ref": "mail/12", "evidence_text": "I live in Ghent", "confidence": 0.9}
+    mail: dict[str, Any] = {"source_ref": "mail/1", "evidence_text": "Alice, of Ghent", "confidence": 0.6}
+    call: dict[str, Any] = {"source_ref": "mail/12", "evidence_text": "I live in Ghent", "confidence": 0.9}
     first = add(brain, page, "lives_in", "Ghent", **call)
     second = add(brain, page, "lives_in", "Ghent", **mail)
     assert (second.id, second.added, second.changed, second.witnessed) == (first.id, False, True, True)

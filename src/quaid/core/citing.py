@@ -66,7 +66,9 @@ def _whole(text: str, wanted: str) -> int:
 
 def _joins(before: str, after: str) -> bool:
     """Whether two neighbours are of one word. Where words are not parted by spaces, nobody can tell."""
-    return all(each.isalnum() and (each.isascii() or each.lower() != each.upper()) for each in (before, after))
+    return all(
+        each.isalnum() and (each.isascii() or each.lower() != each.upper()) for each in (before, after)
+    )
 
 
 def quoted(line: str) -> str:

@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from quaid.core import dates
-from quaid.core.facts import needles, object_key
+from quaid.core.facts import needles, object_key, value_key
 from quaid.core.links import RELATED
 from quaid.core.predicates import INVERSE, canonical, family
 from quaid.core.told_dates import dates_in
-from quaid.core.world import Claim, Tie, Whom, World, claims, is_current, title
+from quaid.core.world import STALE_DAYS, Claim, Tie, Whom, World, claims, is_current, title
 
-STALE_DAYS = 30
 MOST_LOOKS = 20
 """Values that one is compared with before it is taken to agree with the rest."""
 
@@ -204,6 +203,8 @@ def _agree(one: Claim, other: Claim) -> bool:
         return _roles(one.says) <= _roles(other.says) or _roles(other.says) <= _roles(one.says)
     if _within(one.says, other.says):
         return True
+    if value_key(one.says) or value_key(other.says):
+        return False  # the commas of a number part nothing
     first, second = _parts(one.says), _parts(other.says)
     short, long = sorted((first, second), key=len)
     return len(short) < len(long) and short in (long[: len(short)], long[-len(short) :])

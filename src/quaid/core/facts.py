@@ -10,6 +10,7 @@ from quaid.core import dates
 from quaid.core.links import relationship_of
 from quaid.core.names import LONGEST, fold
 from quaid.core.patterns import pattern
+from quaid.core.told_dates import dates_in
 from quaid.errors import InvalidArgument
 
 SPEAKERS = ("agent", "manual", "import", "enrichment")
@@ -29,6 +30,43 @@ _SIGNS = pattern(r"[+#%$€£]")
 _COMPANY = pattern(
     r"(?: (?:inc|llc|ltd|gmbh|corp|corporation|co|company|limited|plc|ag|asa|as|ab|oy|bv|nv|sa|srl))+\Z"
 )
+
+
+LONGEST_VALUE = 60
+_MONTH = r"[a-z]{3,9}\.?"
+_DAY_OF_YEAR = pattern(
+    rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month>{_MONTH})"
+    rf"|(?P<us_month>{_MONTH})\s+(?P<us_day>\d{{1,2}})(?:st|nd|rd|th)?",
+    re.IGNORECASE,
+)
+_CURRENCIES = {
+    "$": "USD",
+    "US$": "USD",
+    "USD": "USD",
+    "DOLLARS": "USD",
+    "€": "EUR",
+    "EUR": "EUR",
+    "EURO": "EUR",
+    "EUROS": "EUR",
+    "£": "GBP",
+    "GBP": "GBP",
+    "POUNDS": "GBP",
+    **{each: each for each in ("NOK", "SEK", "DKK", "CHF", "JPY", "CAD", "AUD")},
+}
+_CURRENCY = "|".join(re.escape(each) for each in sorted(_CURRENCIES, key=len, reverse=True))
+_TIMES = {
+    **dict.fromkeys(("k", "thousand"), 3),
+    **dict.fromkeys(("m", "mn", "mio", "million"), 6),
+    **dict.fromkeys(("b", "bn", "billion"), 9),
+}
+_NUMBER = pattern(
+    rf"(?P<sign>-)?(?P<before>{_CURRENCY})?\s*"
+    r"(?P<number>(?:[1-9]\d{0,2}(?:[,' \u00a0\u202f]\d{3})+|0|[1-9]\d*)(?:\.\d+)?)"
+    rf"\s*(?P<times>{'|'.join(sorted(_TIMES, key=len, reverse=True))})?\s*(?P<after>{_CURRENCY})?",
+    re.IGNORECASE,
+)
+_PHONE = pattern(r"\+?[\d(][\d ().\u00a0-]*\d")
+_NUMERIC_DATE = pattern(r"\d{1,4}[.-]\d{1,2}[.-]\d{1,4}")
 
 
 class Given(NamedTuple):
@@ -138,10 +176,55 @@ def unlinked(text: str) -> str:
 
 def object_key(text: str) -> str:
     """An object with everything taken out in which two spellings of it differ; `C++` stays apart from `C#`."""
+    value = value_key(text)
+    if value:
+        return value
     signs = "".join(_SIGNS.findall(text))
     folded = fold(text) if len(text) <= LONGEST else " ".join(re.split(r"[\W_]+", text.casefold())).strip()
     folded = _COMPANY.sub("", folded) if " " in folded else folded
     return f"{folded.removeprefix('the ')} {signs}".strip() or text.casefold()
+
+
+def value_key(text: str) -> str:
+    """A number, a sum of money, a phone number or a day in the one form that all its spellings share; else ""."""
+    text = text.strip()
+    if len(text) > LONGEST_VALUE or not any(map(str.isdigit, text)):
+        return ""
+    return _day_key(text) or _number_key(text) or _phone_key(text)
+
+
+def _day_key(text: str) -> str:
+    told = dates_in(text)
+    if len(told) == 1 and told[0].exact and (told[0].start, told[0].end) == (0, len(text)):
+        return told[0].first
+    match = _DAY_OF_YEAR.fullmatch(text)
+    if not match:
+        return ""
+    year = dates_in(f"{match['day'] or match['us_day']} {match['month'] or match['us_month']} 2000")
+    return year[0].first[5:] if year and year[0].exact else ""
+
+
+def _number_key(text: str) -> str:
+    from decimal import Decimal
+
+    match = _NUMBER.fullmatch(text)
+    if not match:
+        return ""
+    before, after = (_CURRENCIES.get((match[name] or "").upper(), "") for name in ("before", "after"))
+    times = match["times"] or ""
+    money = before or after
+    if (before and after and before != after) or (times in ("m", "b") and not money):
+        return ""  # 5 m are metres
+    digits = re.sub(r"[,' \u00a0\u202f]", "", match["number"])
+    value = Decimal(digits) * 10 ** _TIMES.get(times.lower(), 0)
+    return f"{match['sign'] or ''}{value.normalize():f} {money}".strip()
+
+
+def _phone_key(text: str) -> str:
+    digits = re.sub(r"\D", "", text)
+    if not _PHONE.fullmatch(text) or not 7 <= len(digits) <= 15 or _NUMERIC_DATE.fullmatch(text):
+        return ""
+    return f"+{digits}" if text.startswith("+") else f"+{digits[2:]}" if text.startswith("00") else digits
 
 
 def join_sources(one: str, other: str) -> str:

@@ -3,6 +3,16 @@
 Knows the two measures and their limits. Does not know where the texts and the vectors come from.
 """
 
+from collections import Counter
+
+from quaid.core.patterns import pattern
+
+_TELLING = pattern(
+    r"\d+(?:[.,:/-]\d+)*%?|\b(?:not|no|never|none|nor|neither|without|cannot)\b|n['’]t\b"
+    r"|\b(?:january|february|march|april|may|june|july|august|september|october|november|december"
+    r"|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b"
+)
+
 WORDS_ALIKE = 0.85
 """Above this share of common words a text is a duplicate."""
 
@@ -22,3 +32,8 @@ def likeness(words: float, meaning: float | None) -> float | None:
     if words > WORDS_ALIKE:
         return words
     return meaning if meaning is not None and meaning > MEANING_ALIKE else None
+
+
+def corrects(old: str, new: str) -> bool:
+    """Whether numbers, dates or negations differ: a small change that says something else."""
+    return Counter(_TELLING.findall(old.lower())) != Counter(_TELLING.findall(new.lower()))

@@ -13,6 +13,9 @@ from quaid.core.predicates import canonical
 
 _SLUG = pattern(r"[a-z0-9_-]+(?:/[a-z0-9_-]+)+")
 
+STALE_DAYS = 30
+"""A timeline that is so much newer than the truth above it has something to say to it."""
+
 Whom = int | str
 """A page by its id, or what has no page by its folded name."""
 

@@ -17,6 +17,7 @@ _KEY = pattern(r"""("[^"]*"|'[^']*'|[^\s#"'\-?:,\[\]{}&*!|>%@`][^#\n]*?|-[^\s#][
 _COMMENT = pattern(r"[ \t]+#.*$")
 _ITEM = pattern(r"([ \t]*-[ \t]+)\S")
 _BLANK = " \t\r\n"
+_BOM = "\ufeff"
 
 
 class _Shape(NamedTuple):
@@ -136,7 +137,10 @@ def _front(
     """The block of front matter with the keys that changed, and only those, written anew."""
     if not shape.fence:
         written = front_matter.dump_yaml(dict(new)) if new else ""
-        return 0, 0, [line + end for line in f"---\n{written}---\n".split("\n")]
+        made = [line + end for line in f"---\n{written}---\n".split("\n")]
+        if lines and lines[0].startswith(_BOM):
+            return 0, 1, [_BOM + made[0], *made[1:], lines[0].removeprefix(_BOM)]
+        return 0, 0, made
     if shape.fence != "---" or markdown.UNPARSED in old:
         raise InvalidFrontMatter(problem="only YAML front matter that can be read is changed in place")
     first, last = shape.front
@@ -170,22 +174,10 @@ def _keys(block: list[str]) -> dict[str, tuple[int, int]]:
 
 def _rewritten(block: list[str], key: str, old: Any, new: Any) -> list[str]:
     """The lines of one key with a new value, in the manner of the old ones."""
-    items = [line for line in block[1:] if _ITEM.match(line)]
-    if (
-        isinstance(old, list)
-        and isinstance(new, list)
-        and new
-        and len(items) == len(old) == len(block) - 1 > 0
-    ):
-        lines = dict(zip(map(str, old), items, strict=True))
-        mark = _ITEM.match(items[0])
-        assert mark is not None
-        made = [yaml_writer.write({"x": item})[3:].rstrip("\n") for item in new]
-        if all("\n" not in each for each in made):
-            return [
-                block[0],
-                *(lines.get(str(item), mark[1] + text) for item, text in zip(new, made, strict=True)),
-            ]
+    if isinstance(old, list) and isinstance(new, list) and new:
+        listed = _relisted(block, old, new)
+        if listed:
+            return listed
     written = yaml_writer.write({key: new}).splitlines()
     spelled = block[0].partition(":")[0]
     written[0] = spelled + written[0][written[0].index(":") :] if ":" not in key else written[0]
@@ -194,6 +186,28 @@ def _rewritten(block: list[str], key: str, old: Any, new: Any) -> list[str]:
         if comment and _is_comment(block[0], comment.start()):
             written[0] += comment[0]
     return written
+
+
+def _relisted(block: list[str], old: list[Any], new: list[Any]) -> list[str] | None:
+    """A list with one item to a line, changed item by item; comments between them stay. None: it is no such list."""
+    items = [line for line in block[1:] if _ITEM.match(line)]
+    others = [line for line in block[1:] if not _ITEM.match(line)]
+    made = {str(item): yaml_writer.write({"x": item})[3:].rstrip("\n") for item in new}
+    if len(items) != len(old) or not items or any("\n" in text for text in made.values()):
+        return None
+    if any(line.strip() and not line.lstrip().startswith("#") for line in others):
+        return None
+    mark = _ITEM.match(items[0])
+    assert mark is not None
+    lines = dict(zip(map(str, old), items, strict=True))
+    order = [str(item) for item in new]
+    if [name for name in map(str, old) if name in made] != order[
+        : sum(name in made for name in map(str, old))
+    ]:
+        return [block[0], *(lines.get(name, mark[1] + made[name]) for name in order)]
+    gone = {id(line) for name, line in lines.items() if name not in made}
+    kept = [line for line in block if id(line) not in gone]
+    return [*kept, *(mark[1] + made[name] for name in order if name not in lines)]
 
 
 def _is_comment(line: str, place: int) -> bool:

@@ -26,6 +26,8 @@ PARTS = {
 }
 """The parts in the order in which they matter, each with its title."""
 IN_PLAY_DAYS = 7
+MOST_CHECKED = 100
+"""Pages of a memory that is looked through for contradictions at once: about 60 ms if each tells of a departure."""
 MOST = 1_000  # lines of a part
 LONGEST = 200  # characters of a line; the page itself says more
 
@@ -97,7 +99,7 @@ def briefing(
             shifted=_shifted(brain, start, today, limit),
             commitments=_part(store.commitments(db, horizon, limit), today),
             actions=_part(store.actions(db, limit), today),
-            contradictions=_contradictions(brain, limit),
+            contradictions=_contradictions(brain, today, limit),
             gaps=_gaps(brain, limit),
             stale=_stale(brain, today, limit),
             threads=Part((), 0),
@@ -110,7 +112,8 @@ def briefing(
         found = store.with_threads(db)
         undated = store.undated_commitments(db)
     record = record._replace(threads=_threads(found, limit))
-    return record._replace(notes=_notes(undated, found), next_steps=_next_steps(record, limit))
+    notes = (*_checked(brain), *_notes(undated, found))
+    return record._replace(notes=notes, next_steps=_next_steps(record, limit))
 
 
 def _beginning(brain: Brain, since: str, now: str) -> str:
@@ -188,12 +191,36 @@ def _shifted(brain: Brain, start: str, today: str, limit: int) -> Part:
     return Part(tuple(items[:limit]), sum(each.total for each in [*facts, links, turned]))
 
 
-def _contradictions(brain: Brain, limit: int) -> Part:
+def _contradictions(brain: Brain, today: str, limit: int) -> Part:
+    """What contradicts itself now; of a large memory, what the last check found."""
+    if not _is_large(brain):
+        return _found_now(brain, today, limit)
     found = store.contradictions(brain.db, limit)
     items = [
         Item(each.address, each.day, each.type, _line(each.description), id=each.id) for each in found.rows
     ]
     return Part(tuple(items), found.total)
+
+
+def _is_large(brain: Brain) -> bool:
+    return store.pages(brain.db) > MOST_CHECKED
+
+
+def _found_now(brain: Brain, today: str, limit: int) -> Part:
+    """Looked for, and not kept: who briefs may be allowed to read only."""
+    from quaid.core.contradictions import find
+    from quaid.store import contradictions
+
+    kept = contradictions.kept(brain.db)
+    world = contradictions.whole(brain.db, today)
+    items = []
+    for each in find(world):
+        number, found, settled = kept.get(each.fingerprint, (None, today, None))
+        if settled is None and each.type != "stale":
+            address = store.address(brain.db, each.page_id)
+            items.append(Item(address, found[:10], each.type, _line(each.description), id=number))
+    items.sort(key=lambda item: (item.day, item.id or 0), reverse=True)
+    return Part(tuple(items[:limit]), len(items))
 
 
 def _gaps(brain: Brain, limit: int) -> Part:
@@ -246,6 +273,17 @@ def _changed(brain: Brain, start: str, limit: int) -> Part:
     found = store.changed(brain.db, start, limit)
     items = [Item(each.address, each.day, each.state, _line(each.title)) for each in found.rows]
     return Part(tuple(items), found.total)
+
+
+def _checked(brain: Brain) -> tuple[str, ...]:
+    """How old the contradictions are, where they were not looked for now."""
+    from quaid.store import contradictions
+
+    if not _is_large(brain):
+        return ()
+    last = contradictions.last_check(brain.db)
+    when = f"as of the last check, {last[:10]}" if last else "not known before a first check"
+    return (f"contradictions are {when}; `quaid check` looks for them",)
 
 
 def _notes(undated: int, with_threads: Found) -> tuple[str, ...]:

@@ -224,15 +224,16 @@ def _check_new(brain: Brain, name: str, root: str) -> None:
     for each in store.every(brain.db):
         if each.name == name and (each.state != "detached" or each.root is None):
             raise AlreadyExists(path=f"The collection {name}", hint="Choose another name.")
-        if each.root and each.name != name and _overlap(each.root, root):
+        if each.root and each.name != name and overlap(each.root, root):
             raise AlreadyExists(
                 path=root, hint=f"The collection {each.name} ({each.root}) has these files; two cannot."
             )
 
 
-def _overlap(one: str, other: str) -> bool:
+def overlap(one: str, other: str) -> bool:
     """Whether one folder is the other, or lies within it."""
-    return (one + os.sep).startswith(other + os.sep) or (other + os.sep).startswith(one + os.sep)
+    first, second = (os.path.join(place, "") for place in (one, other))
+    return first.startswith(second) or second.startswith(first)
 
 
 def _record(brain: Brain, each: Collection) -> CollectionRecord:

@@ -39,7 +39,7 @@ class Backup(NamedTuple):
     path: str
     size: int
     made_by: str
-    """migration: one of ours, which --backups deletes; somebody: left alone."""
+    """migration, or backup for a copy of this memory: --backups deletes them; somebody: left alone."""
     holds_it: bool
     deleted: bool
 
@@ -143,7 +143,7 @@ def _shown(target: Target, layers: tuple[Layer, ...], beside: list[Copy]) -> For
 
 
 def _backup(copy: Copy, deleted: bool) -> Backup:
-    return Backup(copy.path, copy.size, "migration" if copy.ours else "somebody", copy.holds, deleted)
+    return Backup(copy.path, copy.size, copy.made_by, copy.holds, deleted)
 
 
 def _forgotten(brain: Brain, target: Target, beside: list[Copy], backups: bool) -> ForgetRecord:

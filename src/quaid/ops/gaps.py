@@ -153,7 +153,7 @@ def note(brain: Brain, question: str, answer: "Answer") -> None:
         digest = question_hash(question)
         if answer.strength != "strong":
             if answer.results or _has_pages(brain):
-                _log(brain, digest, answer)
+                _log(brain, digest)
         elif (gap_id := store.open_with(brain.db, digest)) and _may_write(brain):
             slug, now = answer.results[0].slug if answer.results else None, brain.now()
             brain.db.write(lambda tx: store.resolve(tx, gap_id, slug, now))
@@ -185,11 +185,11 @@ def _answering(brain: Brain, question: str, slugs: list[str]) -> str | None:
     return first if found.strength == "strong" and first in slugs else None
 
 
-def _log(brain: Brain, digest: str, answer: "Answer") -> None:
+def _log(brain: Brain, digest: str) -> None:
+    """Without a confidence: the score of a result is scaled to its own question, and 1.0 for the best of nothing."""
     if _may_write(brain):
-        score = round(answer.results[0].score, 4) if answer.results else 0.0
         now = brain.now()
-        brain.db.write(lambda tx: store.log(tx, digest, "", score, now))
+        brain.db.write(lambda tx: store.log(tx, digest, "", None, now))
 
 
 def _may_write(brain: Brain) -> bool:

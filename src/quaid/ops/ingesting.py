@@ -171,7 +171,7 @@ class Ingesting:
     def _judged(self, change: Change, old: Stored, truth: str) -> str:
         if truth == old.truth:
             return "same"
-        if self.force:
+        if self.force or novelty.corrects(old.truth, truth):
             return "written"
         version, near = self.near.get(change.address, (0, None))
         words = novelty.jaccard(old.truth, truth)

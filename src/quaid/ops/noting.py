@@ -45,7 +45,7 @@ def fresh(brain: Brain) -> Collection:
 
     notebook = layout.require(brain.db)
     if brain.db.writable:
-        paths = stale(brain.db, notebook)
+        paths = stale(brain.seen, notebook)
         if paths:
             bring_in_step(brain, notebook, paths)
     return notebook

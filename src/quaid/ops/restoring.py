@@ -5,6 +5,7 @@ from typing import Annotated, NamedTuple
 
 from quaid.brain import Brain
 from quaid.errors import AlreadyExists, CollectionReadOnly, InvalidArgument
+from quaid.ops.collections import overlap
 from quaid.ops.register import Arg, op
 from quaid.store import collections
 from quaid.store.collections import Collection
@@ -50,7 +51,7 @@ def collection_restore(
     found = _with_folder(brain, name)
     place = os.path.realpath(brain.settings.path(target))
     for each in collections.every(brain.db):
-        if each.root and _meet(each.root, place) and not (each.name == name and each.root == place):
+        if each.root and overlap(each.root, place) and not (each.name == name and each.root == place):
             hint = f"It lies in the folder of {each.name} ({each.root}), or around it; choose another."
             raise AlreadyExists(path=target, hint=hint)
     done = restoring.restore(
@@ -116,8 +117,3 @@ def _with_folder(brain: Brain, name: str) -> Collection:
         problem = f"{name} has no folder: its pages live in the database; `quaid export` writes them out"
         raise InvalidArgument(name="name", problem=problem)
     return found
-
-
-def _meet(one: str, other: str) -> bool:
-    """Whether one folder is the other, or lies within it."""
-    return (one + os.sep).startswith(other + os.sep) or (other + os.sep).startswith(one + os.sep)

@@ -186,7 +186,8 @@ def config_list(brain: Brain) -> SettingsRecord:
 def _every(brain: Brain) -> dict[str, Setting]:
     from quaid.options import OPTIONS
 
-    found = {key: Setting(key, value, "default") for key, value in DEFAULTS.items()}
+    unset = {**dict.fromkeys(SETTINGS, ""), **DEFAULTS}
+    found = {key: Setting(key, value, "default") for key, value in unset.items()}
     found.update({key: Setting(key, value, "memory") for key, value in settings.all(brain.db)})
     for key, option in OPTIONS.items():
         value, source = brain.settings.said(key)

@@ -126,7 +126,7 @@ def _whom(tx: "apsw.Connection", page_id: int, key: str) -> Whom:
         " WHERE n.name = ? AND p.quarantined_at IS NULL",
         (key,),
     )
-    names = Names(called.fetchall())
+    names = Names([(str(name), int(str(page)), str(kind)) for name, page, kind in called])
     row = tx.execute("SELECT slug, title, type FROM pages WHERE id = ?", (page_id,)).fetchone()
     return meant(names, key, page_id, Known(*row) if row else None)
 

@@ -6,11 +6,11 @@ stored; whoever shows them makes one line of them. Does not know the clock: ever
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from quaid.core.world import STALE_DAYS
+
 if TYPE_CHECKING:
     from quaid.store.db import Database, Row
 
-STALE_DAYS = 30
-"""A timeline that is so much newer than the truth above it has something to say to it."""
 MOST_PAGES_OF_THREADS = 100
 
 # Words for "nothing is left to do"; any other status, and none, means that something is.
@@ -208,9 +208,11 @@ def people(db: "Database", since: str, limit: int) -> Found:
 
 
 def stale(db: "Database", limit: int) -> Found:
-    """Pages whose timeline has run ahead of their truth, the furthest first."""
-    ahead = "julianday(p.timeline_updated_at) - julianday(p.truth_updated_at)"
-    where = f"p.timeline_updated_at > p.truth_updated_at AND {ahead} >= {STALE_DAYS}"
+    """Pages whose timeline has run ahead of their truth, and of when that was last settled; the furthest first."""
+    settled = "(SELECT max(x.resolved_at) FROM contradictions x WHERE x.page_id = p.id AND x.type = 'stale')"
+    looked = f"max(p.truth_updated_at, coalesce({settled}, ''))"
+    ahead = f"julianday(p.timeline_updated_at) - julianday({looked})"
+    where = f"p.timeline <> '' AND p.timeline_updated_at > p.truth_updated_at AND {ahead} >= {STALE_DAYS}"
     return _entries(db, "substr(p.truth_updated_at, 1, 10)", where, f"{ahead} DESC, p.id", (limit,))
 
 
@@ -250,6 +252,11 @@ def with_threads(db: "Database") -> Found:
         (MOST_PAGES_OF_THREADS,),
     )
     return Found([row[1:] for row in rows], rows[0][0] if rows else 0)
+
+
+def address(db: "Database", page_id: int) -> str:
+    row = db.one(f"SELECT {_ADDRESS} FROM {_PAGES} WHERE p.id = ?", (page_id,))  # noqa: S608
+    return str(row[0]) if row else ""
 
 
 def pages(db: "Database") -> int:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 MOST_NAMING = 200
 """Texts that are read because they name a page."""
 
+CHECKED = "checked_at"
+"""Under which key it is kept when the whole memory was looked at."""
+
 BATCH = 500
 """Pages whose texts are held at once."""
 
@@ -141,6 +144,20 @@ def evidence(db: "Database", findings: list[Finding]) -> dict[str, str]:
     return found
 
 
+def kept(db: "Database") -> dict[str, tuple[int, str, str | None]]:
+    """The id of each finding by its fingerprint, when it was found, and when it was settled."""
+    rows = db.rows(
+        "SELECT fingerprint, id, detected_at, resolved_at FROM contradictions WHERE fingerprint IS NOT NULL"
+    )
+    return {row[0]: (row[1], row[2], row[3]) for row in rows}
+
+
+def last_check(db: "Database") -> str | None:
+    """When the whole memory was looked at last."""
+    row = db.one("SELECT value FROM quaid_config WHERE key = ?", (CHECKED,))
+    return str(row[0]) if row else None
+
+
 def record(
     tx: "apsw.Connection",
     findings: list[Finding],
@@ -184,6 +201,8 @@ def record(
         if row[5] is None and type in (None, row[6]) and (looked_at is None or row[1] in looked_at)
     ]
     tx.executemany("DELETE FROM contradictions WHERE id = ?", gone)
+    if page_ids is None and type is None:
+        tx.execute("INSERT OR REPLACE INTO quaid_config (key, value) VALUES (?, ?)", (CHECKED, now))
 
 
 def listing(db: "Database", page_id: int | None, type: str | None, limit: int) -> list[Contradiction]:

@@ -5,6 +5,7 @@ Knows the names of our backups and the header of a memory. Reads the copies, rem
 
 import os
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
 
 import apsw
 
@@ -25,7 +26,9 @@ class Copy(NamedTuple):
     path: str
     size: int
     ours: bool
-    """Made by a migration. Any other was named by somebody else, and is not ours to delete."""
+    """Made by a migration, or a copy of this memory by what is in it. Any other is not ours to delete."""
+    made_by: str
+    """migration, backup or somebody."""
     holds: bool
     """Whether the page is in it; one that cannot be read may hold it."""
 
@@ -40,8 +43,13 @@ def beside(path: str, target: "Target") -> list[Copy]:
         other = os.path.join(folder, entry)
         if entry == name or not _is_memory(other):
             continue
-        ours = entry.startswith(name + BACKUP)
-        found.append(Copy(other, os.path.getsize(other), ours, _holds(other, target)))
+        made_by = "somebody"
+        if entry.startswith(name + BACKUP):
+            made_by = "migration"
+        elif _is_copy(other, path, target):
+            made_by = "backup"
+        size = os.path.getsize(other)
+        found.append(Copy(other, size, made_by != "somebody", made_by, _holds(other, target)))
     return found
 
 
@@ -76,3 +84,30 @@ def _holds(path: str, target: "Target") -> bool:
     except (QuaidError, apsw.Error):
         return True
     return found is not None
+
+
+def _is_copy(path: str, memory: str, target: "Target") -> bool:
+    """Whether the page in it is this very page, and nothing was written to it since it was copied.
+
+    Two memories that took in the same folder share uuids, but not when they did so. Whoever works in a copy makes
+    pages of which this memory knows nothing: such a one is a memory of its own.
+    """
+    try:
+        with sqlite_told_plainly(path):
+            connection = opening.connect(memory, False)
+            try:
+                connection.execute("ATTACH ? AS copy", (f"file:{quote(os.path.abspath(path))}?mode=ro",))
+                found = connection.execute(_SAME, (target.id, target.uuid)).fetchone()
+            finally:
+                connection.close()
+    except (QuaidError, apsw.Error):
+        return False
+    return found is not None
+
+
+_SAME = (
+    "SELECT 1 FROM copy.pages AS c JOIN main.pages AS p ON p.id = c.id AND p.uuid = c.uuid"
+    " AND p.created_at = c.created_at WHERE c.id = ? AND c.uuid = ?"
+    " AND NOT EXISTS (SELECT 1 FROM copy.pages AS d LEFT JOIN main.pages AS m ON m.uuid = d.uuid"
+    " WHERE d.version > m.version OR (m.id IS NULL AND d.created_at > (SELECT max(updated_at) FROM main.pages)))"
+)

@@ -34,7 +34,7 @@ def known(db: "Database", collection_id: int, keys: "Iterable[str] | None" = Non
         values = (json.dumps(sorted(keys), ensure_ascii=False),)
     rows = db.rows(
         "SELECT f.relative_path, f.path_key, f.size_bytes, f.mtime_ns, f.ctime_ns, f.inode, f.content_hash,"  # noqa: S608
-        " f.seen_at, f.page_id, p.uuid, f.problem IS NOT NULL"
+        " f.seen_at, f.page_id, p.uuid, f.problem IS NOT NULL AND f.page_id IS NULL"
         f" FROM file_state f LEFT JOIN pages p ON p.id = f.page_id WHERE f.collection_id = ?{some}",
         (collection_id, *values),
     )
@@ -92,9 +92,12 @@ def is_as(tx: "apsw.Connection", collection_id: int, known: Known) -> bool:
     return found.fetchone() is not None
 
 
-def forget(tx: "apsw.Connection", collection_id: int, path: str) -> None:
-    """A file is not there any more."""
-    tx.execute("DELETE FROM file_state WHERE collection_id = ? AND relative_path = ?", (collection_id, path))
+def forget(tx: "apsw.Connection", collection_id: int, path: str, page_id: int | None = None) -> None:
+    """A file is not there any more; with a page: unless another page's file stands there by now."""
+    tx.execute(
+        "DELETE FROM file_state WHERE collection_id = ?1 AND relative_path = ?2 AND (?3 IS NULL OR page_id IS ?3)",
+        (collection_id, path, page_id),
+    )
 
 
 def path_of(db: "Database", page_id: int) -> Known | None:

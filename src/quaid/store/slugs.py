@@ -93,3 +93,8 @@ def move(
     tx.execute("UPDATE knowledge_gaps SET resolved_by_slug = ? WHERE resolved_by_slug = ?", (new, old))
     if redirect:
         links.redirect(tx, collection_id, old, page_id, now)
+
+
+def step_aside(tx: "apsw.Connection", page_id: int) -> None:
+    """Let a page leave its slug to another one. It gets a new one soon, or is hidden and gets it when it returns."""
+    tx.execute("UPDATE pages SET slug = 'moving-' || id || '-' || version WHERE id = ?", (page_id,))

@@ -25,7 +25,7 @@ DELETE FROM knowledge_gaps WHERE resolved_at IS NULL AND id NOT IN (
 """
 
 
-def step_6_to_7(tx: apsw.Connection, now: str) -> None:
+def step_6_to_7(tx: apsw.Connection, _now: str) -> None:
     """Replace three tables, add what is new. Links out of texts are derived: they are made again afterwards."""
     tx.create_scalar_function("fold", lambda *given: fold(str(given[0])), 1, deterministic=True)
     tx.pragma("legacy_alter_table", True)  # other tables go on pointing to the name, which the new table gets

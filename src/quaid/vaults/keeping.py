@@ -43,8 +43,11 @@ def save(
     saved = pages.save(
         tx, new, uuid=uuid, now=now, expected_version=expected_version, collection=collection.name
     )
-    if not saved.changed:
+    if not saved.changed and not _are_other_bytes(db, collection, old, data):
         return saved
+    if not saved.changed:  # the same page in other bytes, which somebody wants back
+        _, version = pages.touch(tx, new.slug, expected_version=None, now=now, collection=collection.name)
+        saved = saved._replace(version=version, changed=True)
     if collection.root is None:
         if old is not None:
             _remember(tx, collection, old, now, uuid)
@@ -52,6 +55,13 @@ def save(
         _write_file(db, tx, collection, collection.root, old, new, saved, now, uuid, data)
     history.trim(tx, saved.id, dates.shifted(now[:10], -history.DAYS))
     return saved
+
+
+def _are_other_bytes(db: Database, collection: Collection, old: Stored | None, data: bytes | None) -> bool:
+    known = (
+        file_state.path_of(db, old.id) if data is not None and old is not None and collection.root else None
+    )
+    return known is not None and data is not None and index.digest(data) != known.content_hash
 
 
 def _remember(tx: Any, collection: Collection, old: Stored, now: str, uuid: str) -> None:

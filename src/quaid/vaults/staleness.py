@@ -9,17 +9,34 @@ import os
 
 from quaid.core.sync import RACY_NS
 from quaid.errors import FileTrouble, NotFound
-from quaid.store import file_state
+from quaid.store import file_state, wanting
 from quaid.store.collections import Collection
 from quaid.store.db import Database
 from quaid.store.file_state import Looks
+from quaid.store.wanting import Stamp
 from quaid.vaults import ignoring
 from quaid.vaults.scan import DEEPEST, FOLDER_FLAGS, PAGE_ENDINGS, SKIPPED_FOLDERS, Folder, Ignored
 
 
-def stale(db: Database, collection: Collection) -> list[str]:
+class Seen:
+    """What the index last saw of a folder, read again only when somebody wrote to the memory."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._of: tuple[Stamp, int] | None = None
+        self._looks: dict[str, Looks] = {}
+
+    def looks(self, collection: Collection) -> dict[str, Looks]:
+        present = (wanting.stamp(self._db), collection.id)
+        if present != self._of:
+            self._looks = file_state.settled(self._db, collection.id, RACY_NS)
+            self._of = present
+        return dict(self._looks)
+
+
+def stale(seen: Seen, collection: Collection) -> list[str]:
     """Paths of files that are new, changed or gone, as far as can be told. A folder that is away has none."""
-    known = file_state.settled(db, collection.id, RACY_NS)
+    known = seen.looks(collection)
     found: list[str] = []
     try:
         with Folder(collection.root or "") as folder:

@@ -168,6 +168,9 @@ class Syncing:
                 continue
             made, notes = index.read(file.path, data)
             self.notes += [Note(file.path, each) for each in notes]
+            unread = [each for each in notes if not each.startswith("type ")]
+            if unread:
+                self.taking.problems[file.path] = "; ".join(unread)
             named = made.frontmatter.get(ID_KEY)
             reads.append(Read(file, old, content_hash, named if isinstance(named, str) else None))
             spool.add(Waiting(file.path, content_hash, data, made))

@@ -41,6 +41,10 @@ class TakingFiles:
         self.counts: Counter[str] = Counter()
         self.types: Counter[str] = Counter()
         self.notes: list[Note] = []
+        self.problems: dict[str, str] = {}
+        """What is wrong with files that make a page all the same, by path."""
+        self.left: dict[int, str] = {}
+        """The slugs that pages of this round had before they made way."""
 
     def run(self, spool: Spool, plan: Plan) -> None:
         """Write what the plan says of the files that were read; the spool holds their bytes."""
@@ -79,6 +83,7 @@ class TakingFiles:
 
     def _write(self, waiting: list[Waiting], todo: Todo) -> int:
         def work(tx: Any) -> None:
+            self._make_way(tx, [item for item in waiting if item.path in todo], todo)
             for item in waiting:
                 if item.path in todo:
                     self._take_in(tx, item, *todo[item.path])
@@ -86,6 +91,22 @@ class TakingFiles:
         if waiting:
             self.db.write(work)
         return len(waiting)
+
+    def _make_way(self, tx: Any, items: list[Waiting], todo: Todo) -> None:
+        """Let pages that move in this round leave their slugs first: another of them may want one, as in a swap."""
+        moving = {old.page_id for old, _ in (todo[item.path] for item in items) if old and old.page_id}
+        self.left = {}
+        for item in items:
+            old, _ = todo[item.path]
+            assert item.page is not None
+            holder = slugs.holder(tx, self.collection.id, item.page.slug)
+            if holder is None or old is None or holder.page_id == old.page_id:
+                continue
+            if holder.page_id in moving and holder.page_id not in self.left:
+                self.left[holder.page_id] = item.page.slug
+                slugs.step_aside(tx, holder.page_id)
+            elif holder.is_hidden:
+                slugs.step_aside(tx, holder.page_id)
 
     def _take_in(self, tx: Any, item: Waiting, old: Known | None, read: Read) -> None:
         """One file into its page."""
@@ -95,10 +116,12 @@ class TakingFiles:
         page_id = old.page_id if old else None
         made = self._named(tx, item.page, item.path, page_id)
         if old is not None and old.path != item.path:
-            file_state.forget(tx, self.collection.id, old.path)
+            file_state.forget(tx, self.collection.id, old.path, old.page_id)
         before = slugs.slug_of(tx, page_id) if page_id is not None else None
         if page_id is not None and before is not None and before != made.slug:
-            slugs.move(tx, self.collection.id, page_id, before, made.slug, self.now)
+            left = self.left.get(page_id, before)
+            another = left != before and slugs.holder(tx, self.collection.id, left) is not None
+            slugs.move(tx, self.collection.id, page_id, left, made.slug, self.now, redirect=not another)
         slugs.free(tx, self.collection.id, made.slug)
         saved = pages.save(
             tx,
@@ -109,12 +132,19 @@ class TakingFiles:
             collection=self.collection.name,
             cut=False,
         )
+        if not saved.changed and old is not None and old.content_hash != read.content_hash:
+            # Other bytes that say the same (a comment, line ends) are a version too: they can be brought back.
+            _, version = pages.touch(
+                tx, made.slug, expected_version=None, now=self.now, collection=self.collection.name
+            )
+            saved = saved._replace(version=version)
         history.keep(
             tx, self.collection.id, saved.id, saved.version, item.path, item.data, self.now, self.batch
         )
         if not saved.created:
             history.trim(tx, saved.id, dates.shifted(self.now[:10], -history.DAYS))
-        file_state.saw(tx, self.collection.id, read.file, read.content_hash, saved.id, self.now)
+        problem = self.problems.get(item.path)
+        file_state.saw(tx, self.collection.id, read.file, read.content_hash, saved.id, self.now, problem)
         self.types[made.type] += 1
         what = "new" if old is None else "moved" if old.path != item.path else "changed"
         self.counts[what] += 1

@@ -1,5 +1,6 @@
 """The official SDK's client against our server, as a user's client would start it."""
 
+import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,6 +11,8 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from tests.surfaces.mcp.pipes import command, environment
 
+from quaid import config
+from quaid.brain import Brain
 from quaid.ops import gate, index
 
 Visit = Callable[[Client], Awaitable[None]]
@@ -55,6 +58,7 @@ def test_every_core_tool_can_be_listed_and_called(db: str, mode: str) -> None:
         called = {"memory_get", "memory_put", "memory_list", "memory_tag", "memory_timeline"}
         called |= {"memory_timeline_add", "memory_search", "memory_query", "memory_stats"}
         called |= {"memory_link", "memory_links", "memory_facts", "memory_ingest"}
+        called |= {"remember", "recall", "daily_log"}  # see test_an_agent_keeps_a_notebook
         assert called == listed
 
         alice = await record(client, "memory_get", slug="people/alice")
@@ -153,6 +157,44 @@ def test_resources_and_their_templates(db: str, mode: str) -> None:
         assert missing.value.error.code == -32001
 
     visit(db, mode, read)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_agent_keeps_a_notebook(db: str, mode: str) -> None:
+    with Brain(config.read(db, environment(), os.path.dirname(db))) as brain:
+        gate.call(brain, gate.command("notebook init"), {}, "owner")
+
+    async def work(client: Client) -> None:
+        told = await record(client, "remember", content="Sarah Chen's phone number is 555-1234")
+        assert told["path"] == "reference/contacts.md"
+        bought = await record(client, "remember", content="buy milk and eggs")
+        assert [each["text"] for each in bought["lines"]] == ["Milk", "Eggs"]
+        again = await record(client, "remember", content="Buy eggs")
+        assert again["lines"][0]["written"] is False
+        logged = await record(client, "daily_log", entry="Called Sarah Chen about the timeline")
+        found = await record(client, "recall", query="Sarah Chen", min_score=0.1)
+        assert [each["path"] for each in found["notebook"]] == ["reference/contacts.md"]
+        assert [each["path"] for each in found["daily"]] == [logged["path"]]
+        file = await record(client, "notebook_read", path="lists/shopping.md")
+        change = {
+            "path": "lists/shopping.md",
+            "content": "- Tea",
+            "section": "Shopping List",
+            "replace": True,
+        }
+        with pytest.raises(MCPError):
+            await client.call_tool("notebook_write", {**change, "expected_version": file["version"] + 1})
+        await record(client, "notebook_write", **change, expected_version=file["version"])
+        assert (await record(client, "notebook_read", path="lists/shopping.md"))[
+            "text"
+        ] == "## Shopping List\n- Tea\n"
+        with pytest.raises(MCPError):
+            await client.call_tool("notebook_read", {"path": "../memory.db"})
+        assert "memory://context" in [each.uri for each in (await client.list_resources()).resources]
+        (content,) = (await client.read_resource("memory://context")).contents
+        assert "555-1234" in content.text  # type: ignore[union-attr]
+
+    visit(db, mode, work)
 
 
 @pytest.mark.parametrize("mode", MODES)

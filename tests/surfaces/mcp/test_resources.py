@@ -101,7 +101,7 @@ def test_the_list_comes_in_portions_that_miss_no_page_even_while_pages_are_added
     add_pages(brain, 150)
     portion = resources.listed(brain, None)
     seen = [each["uri"] for each in portion["resources"]]
-    assert len(seen) == 102  # with the index and the context
+    assert len(seen) == 101
     gate.call(brain, gate.tool("memory_put"), {"slug": "concepts/late", "content": "# Late"}, "write")
     while "nextCursor" in portion:
         portion = resources.listed(brain, portion["nextCursor"])

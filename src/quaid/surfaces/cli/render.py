@@ -10,6 +10,7 @@ from quaid.surfaces.cli.render_truth import done as fact_done
 from quaid.surfaces.cli.text import address, count, cut, size, table, wrap
 
 ROOMS = (
+    "notebook",
     "query",
     "models",
     "links",
@@ -20,7 +21,6 @@ ROOMS = (
     "merging",
     "forgetting",
     "briefing",
-    "notebook",
     "conversations",
     "collections",
     "watching",
@@ -28,7 +28,7 @@ ROOMS = (
     "history",
     "clients",
 )
-"""Modules beside this one, each with the records of a room."""
+"""Modules beside this one, each with the records of a room; they are looked through in this order."""
 
 
 def render(record: Any) -> str:
@@ -39,6 +39,8 @@ def render(record: Any) -> str:
 
         for room in ROOMS:
             RENDERERS.update(import_module(f"quaid.surfaces.cli.render_{room}").RENDERERS)
+            if name in RENDERERS:
+                break
     return RENDERERS[name](record)
 
 

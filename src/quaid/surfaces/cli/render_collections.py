@@ -47,7 +47,7 @@ def _info(record: Any) -> str:
             f", {len(record.waiting)} of them with knowledge that no file has" if record.waiting else ""
         )
         lines.append(f"  In quarantine: {count(each.quarantined, 'page')}{only_here}")
-    lines += [f"  No page: {trouble.path}: {trouble.problem}" for trouble in record.problems]
+    lines += [f"  {trouble.path}: {trouble.problem}" for trouble in record.problems]
     return "\n".join(lines)
 
 

@@ -54,10 +54,11 @@ def _around(record: Any) -> list[str]:
         elif each.holds_it:
             how = (
                 "--backups deletes it"
-                if each.made_by == "migration" and not record.done
+                if each.made_by != "somebody" and not record.done
                 else "delete it yourself"
             )
-            lines.append(f"{each.path} ({size(each.size)}) is another memory that holds the page; {how}.")
+            what = "another memory" if each.made_by == "somebody" else "a copy of this memory"
+            lines.append(f"{each.path} ({size(each.size)}) is {what} that holds the page; {how}.")
     if record.files:
         lines.append(
             f"It was imported from {_listed(record.files)}. The next import of that folder brings it back."

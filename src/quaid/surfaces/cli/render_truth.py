@@ -60,7 +60,9 @@ def done(fact: Any, until: str | None = None) -> str:
     day = f" on {until}" if until else ""
     told = []
     if fact.ended_before:
-        told.append(f"Moved the end of fact {fact.id} from {fact.ended_before}" + (f" to {until}" if until else ""))
+        told.append(
+            f"Moved the end of fact {fact.id} from {fact.ended_before}" + (f" to {until}" if until else "")
+        )
     elif fact.ended:
         told.append(f"Ended fact {fact.id}{day}")
     if fact.witnessed:

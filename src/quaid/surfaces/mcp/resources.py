@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from quaid.brain import Brain
-from quaid.errors import InvalidArgument, NotFound
+from quaid.errors import InvalidArgument, NoNotebook, NotFound
 from quaid.ops import gate
 
 SCHEME = "memory://"
@@ -36,7 +36,7 @@ def listed(brain: Brain, cursor: str | None) -> dict[str, Any]:
     found = _pages(brain, offset, LISTED_AT_ONCE, "created")
     resources = [_entry(each) for each in found.pages]
     if offset == 0:
-        resources[:0] = [_index_entry(), _context_entry()]
+        resources[:0] = [_index_entry(), *([_context_entry()] if _has_context(brain) else [])]
     result: dict[str, Any] = {"resources": resources}
     if offset + len(found.pages) < found.total and found.pages:
         result["nextCursor"] = _cursor(offset + len(found.pages))
@@ -48,7 +48,7 @@ def read(brain: Brain, uri: str) -> dict[str, Any]:
     if uri.rstrip("/") == INDEX:
         text = _index(brain)
     elif uri.rstrip("/") == CONTEXT:
-        text = gate.call(brain, gate.tool("memory_context"), {}, "read").text
+        text = _context(brain)
     elif uri.startswith(PAGES):
         text = _page(brain, _decoded(uri[len(PAGES) :]))
     else:
@@ -83,6 +83,17 @@ def _index(brain: Brain) -> str:
         parts.append(f"\n## {type} ({len(groups[type])})\n\n")
         parts += [f"- {slug}\n" for slug in sorted(groups[type])]
     return "".join(parts)
+
+
+def _context(brain: Brain) -> str:
+    return str(gate.call(brain, gate.tool("memory_context"), {}, "read").text)
+
+
+def _has_context(brain: Brain) -> bool:
+    try:
+        return bool(_context(brain))
+    except NoNotebook:
+        return False
 
 
 def _pages(brain: Brain, offset: int, limit: int, sort: str) -> Any:
