@@ -122,7 +122,7 @@ def link_close(
     return LinkRecord(closed.from_slug, version, closed)
 
 
-@op("read", core=True, examples=("quaid links people/alice", "quaid links people/alice --temporal current"))
+@op("read", examples=("quaid links people/alice", "quaid links people/alice --temporal current"))
 def links(
     brain: Brain,
     slug: Slug,

@@ -57,7 +57,6 @@ def tags_(brain: Brain, slug: Slug) -> TagsRecord:
 
 @op(
     "write",
-    core=True,
     aliases={"untag": {"remove": True}},
     examples=("quaid tag people/alice founder", "quaid untag people/alice founder"),
 )
@@ -88,7 +87,7 @@ def tag(
     return TagsRecord(new.slug, saved.version, saved.changed, new.tags)
 
 
-@op("read", command="timeline", core=True, examples=("quaid timeline people/alice --limit 5",))
+@op("read", command="timeline", examples=("quaid timeline people/alice --limit 5",))
 def timeline_(
     brain: Brain,
     slug: Slug,

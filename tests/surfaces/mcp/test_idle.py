@@ -185,7 +185,7 @@ def test_a_model_that_fails_is_told_of_left_alone_and_caught_up_with(
     assert (told["model"]["missing"], told["filling"]) == (1, None)
     found = server.call("memory_query", question="tide")["result"]["structuredContent"]
     assert found["results"][0]["slug"] == "concepts/tide"
-    assert found["notes"][0].startswith("by words only: The model m cannot be used now")
+    assert found["notes"][0].startswith("by words only: the model m failed at")
     model.mood = "well"
     assert server.call("memory_put", slug="concepts/ebb", content="# Ebb\n\nIt goes as often.")["result"]
     wait_until(lambda: is_whole(settings))

@@ -61,7 +61,7 @@ def test_reading_tools_say_so_and_only_adding_ones_promise_to_lose_nothing() -> 
     assert hints["memory_put"]["destructiveHint"] is True
     assert {
         name for name, hint in hints.items() if not hint["readOnlyHint"] and not hint["destructiveHint"]
-    } == {"memory_assert", "memory_gap", "memory_link", "memory_timeline_add"}
+    } == {"daily_log", "memory_assert", "memory_gap", "memory_link", "memory_timeline_add", "remember"}
 
 
 def test_the_same_write_twice_changes_nothing_more(brain: Brain) -> None:

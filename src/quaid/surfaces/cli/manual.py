@@ -8,6 +8,7 @@ from quaid.ops.register import ROOMS, Param
 
 WIDTH = 100
 COLUMN = 17  # where the overview's second column begins
+LONGEST_CHOICES = 60  # beside the name of an option; more of them stand in its text
 TITLES = {
     "pages": "Pages",
     "marks": "On a page",
@@ -122,7 +123,7 @@ def _page(name: str, description: str, params: Sequence[Param], examples: Sequen
     )
     parts = [f"Usage: {usage}\n\n", *(line + "\n" for line in _wrap(description, WIDTH)), "\n"]
     rows = [(_slot(param), param.arg.help) for param in positional]
-    rows += [(_flag(param), param.arg.help + _default(param)) for param in optional]
+    rows += [(_flag(param), param.arg.help + _choices(param) + _default(param)) for param in optional]
     parts += [*_rows(rows), "\n"] if rows else []
     if examples:
         parts += ["Examples\n", *(f"  {each}\n" for each in examples)]
@@ -139,11 +140,19 @@ def _slot(param: Param) -> str:
 def _flag(param: Param) -> str:
     if param.kind == "boolean":
         return param.flag
-    if param.choices:
+    if _is_short(param.choices):
         return f"{param.flag} {'|'.join(param.choices)}"
     names = {"integer": "N", "number": "X", "object": "JSON"}
     kind = param.items if param.kind == "array" else param.kind
     return f"{param.flag} {names.get(kind, 'PATH' if param.arg.path else 'TEXT')}"
+
+
+def _is_short(choices: Sequence[str]) -> bool:
+    return 0 < len("|".join(choices)) <= LONGEST_CHOICES
+
+
+def _choices(param: Param) -> str:
+    return f" One of {', '.join(param.choices)}." if param.choices and not _is_short(param.choices) else ""
 
 
 def _default(param: Param) -> str:
