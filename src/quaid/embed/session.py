@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-POOLINGS = ("cls", "mean", "max", "last")
-
 
 def options(*, optimise: bool, prepack: bool, precise: bool) -> Any:
     """How a model is to be run, as the runtime's SessionOptions.

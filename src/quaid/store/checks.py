@@ -187,17 +187,8 @@ def fts(connection: apsw.Connection) -> Found:
 
 def _chunk_words(connection: apsw.Connection) -> Found:
     """Index the words of every chunk once more, aside, and compare how many there are."""
-    sizes = "SELECT id, sz FROM chunk_fts_docsize"
-    aside = apsw.Connection(":memory:")
-    for (sql,) in connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'chunk_fts'"):
-        aside.execute(str(sql))
-    rows: Iterable[tuple[int, str, str, str]] = connection.execute(
-        "SELECT c.id, p.title, c.heading_path, c.chunk_text FROM chunks c JOIN pages p ON p.id = c.page_id"
-    )
-    for row in rows:
-        chunks.index_words(aside, [row])
-    wanted, there = dict(aside.execute(sizes)), dict(connection.execute(sizes))
-    aside.close()
+    sql = "SELECT c.id, p.title, c.heading_path, c.chunk_text FROM chunks c JOIN pages p ON p.id = c.page_id"
+    wanted, there = _sizes(connection, "chunk_fts", sql, lambda aside, row: chunks.index_words(aside, [row]))
     for chunk_id in sorted(wanted.keys() | there.keys()):
         if chunk_id not in there:
             yield f"chunk {chunk_id}", "its words are missing in chunk_fts"
@@ -207,19 +198,27 @@ def _chunk_words(connection: apsw.Connection) -> Found:
             yield f"chunk {chunk_id}", "its words in chunk_fts are not those of its text"
 
 
-def _unspaced(connection: apsw.Connection) -> Found:
-    """Index every page once more, aside, and compare."""
-    sizes = "SELECT id, sz FROM page_fts_unspaced_docsize"
+def _sizes(
+    connection: apsw.Connection, table: str, sql: str, add: Callable[[apsw.Connection, Any], object]
+) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    """How many words each row of a full-text table should have, indexed once more aside, and how many it has."""
     aside = apsw.Connection(":memory:")
-    for (sql,) in connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'page_fts_unspaced'"):
-        aside.execute(str(sql))
-    pages: Iterable[Row] = connection.execute(
-        "SELECT id, title, slug, compiled_truth, timeline FROM searchable_pages"
-    )
-    for page in pages:
-        words.index_page(aside, *page)
+    for (made_by,) in connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)):
+        aside.execute(str(made_by))
+    for row in connection.execute(sql):
+        add(aside, row)
+    sizes = f"SELECT id, sz FROM {table}_docsize"  # noqa: S608 (our own names)
     wanted, there = dict(aside.execute(sizes)), dict(connection.execute(sizes))
     aside.close()
+    return wanted, there
+
+
+def _unspaced(connection: apsw.Connection) -> Found:
+    """Index every page once more, aside, and compare."""
+    sql = "SELECT id, title, slug, compiled_truth, timeline FROM searchable_pages"
+    wanted, there = _sizes(
+        connection, "page_fts_unspaced", sql, lambda aside, page: words.index_page(aside, *page)
+    )
     for page_id in sorted(wanted.keys() | there.keys()):
         if page_id not in there:
             yield f"page {page_id}", "its words are missing in page_fts_unspaced"

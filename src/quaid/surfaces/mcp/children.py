@@ -39,10 +39,12 @@ def release(child: "Popen[bytes]") -> None:
 
 def end(child: "Popen[bytes]") -> None:
     """See to it that a child ends."""
+    from subprocess import TimeoutExpired
+
     release(child)
     try:
         child.wait(SECONDS_TO_END)
-    except Exception:  # it hangs
+    except TimeoutExpired:  # it hangs
         child.kill()
         child.wait()
 

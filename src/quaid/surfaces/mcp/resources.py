@@ -10,7 +10,6 @@ from quaid.brain import Brain
 from quaid.errors import InvalidArgument, NoNotebook, NotFound
 from quaid.ops import gate
 
-SCHEME = "memory://"
 INDEX = "memory://index"
 CONTEXT = "memory://context"
 PAGES = "memory://pages/"
