@@ -16,6 +16,7 @@ from quaid.errors import (
     FileTrouble,
     InvalidArgument,
     PageNotFound,
+    PageOfFolder,
     QuaidError,
 )
 from quaid.ops import gate
@@ -340,3 +341,8 @@ def test_other_bytes_that_say_the_same_can_be_brought_back(attached: Brain, note
     run(attached, "collection sync", name="notes")
     run(attached, "revert", slug="people/alice", to=1)
     assert (notes / "people/alice.md").read_bytes() == before
+
+
+def test_a_page_of_a_folder_is_forgotten_by_its_file(attached: Brain) -> None:
+    with pytest.raises(PageOfFolder):
+        run(attached, "forget", slug="people/bob", yes=True)

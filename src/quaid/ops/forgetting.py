@@ -7,7 +7,7 @@ from quaid.core import slug, traces
 from quaid.errors import InvalidArgument, PageMoved
 from quaid.ops import editing
 from quaid.ops.register import Arg, op
-from quaid.store import copies, forgetting, pages, sidecars
+from quaid.store import copies, forgetting, pages, sidecars, slugs
 from quaid.store.copies import Copy
 from quaid.store.forgetting import Target
 
@@ -112,10 +112,11 @@ def forget(
 
 
 def _target(brain: Brain, address: str) -> Target:
-    collection, name = slug.split_address(address)
-    target = forgetting.find(brain.db, slug.check(name), collection or "default")
+    named, name = slug.split_address(address)
+    collection = named or slugs.the_collection_with(brain.db, slug.check(name)) or "default"
+    target = forgetting.find(brain.db, slug.check(name), collection)
     if target is None:
-        stored = pages.require(brain.db, name, collection or "default")  # which says what there is instead
+        stored = pages.require(brain.db, name, collection)  # which says what there is instead
         raise PageMoved(slug=address, target=stored.slug, expected=None, current_version=stored.version)
     if not target.quarantined:  # else its file is gone
         editing.refuse_folder(brain, target.slug, target.collection, "Delete")
