@@ -14,6 +14,7 @@ from quaid.errors import DiskFull, MigrationFailed
 from quaid.store import imports, migrations, pages, settings, sidecars, upkeep
 from quaid.store.creating import add_default_collection, schema
 from quaid.store.db import Database
+from quaid.store.opening import SCHEMA_VERSION
 from quaid.store.step_5_to_6 import identity
 
 NOW = "2026-06-01T00:00:00Z"
@@ -38,7 +39,7 @@ def test_a_migrated_memory_has_the_shape_of_a_new_one(v5: str, tmp_path: Path) -
     with Database.open(v5, NOW) as old, Database.create(str(tmp_path / "new.db"), NOW) as new:
         assert shape(old) == shape(new)
         assert old.connection.pragma("user_version") == 7
-        assert settings.get(old, "version") == "7"
+        assert settings.get(old, "version") == str(SCHEMA_VERSION)
         assert old.connection.pragma("foreign_keys") == 1
         assert old.connection.pragma("journal_mode") == "wal"
 
@@ -287,7 +288,7 @@ def v6(tmp_path: Path) -> str:
 def test_a_memory_of_schema_6_has_the_shape_of_a_new_one(v6: str, tmp_path: Path) -> None:
     with Database.open(v6, NOW) as old, Database.create(str(tmp_path / "new.db"), NOW) as new:
         assert shape(old) == shape(new)
-        assert settings.get(old, "version") == "7"
+        assert settings.get(old, "version") == str(SCHEMA_VERSION)
         assert upkeep.validate(old) == []
 
 
@@ -310,3 +311,15 @@ def test_the_same_question_of_schema_6_is_one_gap(v6: str) -> None:
         assert db.rows(
             "SELECT query_hash, times_seen, detected_at, last_seen_at, resolved_at FROM knowledge_gaps ORDER BY id"
         ) == [("a", 5, "1", "4", None), ("b", 1, "3", "3", None), ("a", 1, "0", "0", "1")]
+
+
+def test_a_memory_of_schema_7_has_the_shape_of_a_new_one(tmp_path: Path) -> None:
+    path = str(tmp_path / "v7.db")
+    connection = apsw.Connection(path)
+    connection.execute(schema("schema_7.sql"))
+    add_default_collection(connection, NOW)
+    connection.close()
+    with Database.open(path, NOW) as old, Database.create(str(tmp_path / "new.db"), NOW) as new:
+        assert shape(old) == shape(new)
+        assert settings.get(old, "version") == str(SCHEMA_VERSION)
+        assert upkeep.validate(old) == []

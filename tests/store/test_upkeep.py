@@ -41,14 +41,14 @@ def test_figures_of_an_empty_memory_are_noughts(db: Database) -> None:
     found = upkeep.stats(db)
     assert found.pages_by_type == {}
     assert (found.pages, found.links, found.chunks, found.imports) == (0, 0, 0, 0)
-    assert (found.model, found.updated_at, found.schema_version) == (None, None, 7)
+    assert (found.model, found.updated_at, found.schema_version) == (None, None, 8)
 
 
 def test_everything_is_counted(full: Database) -> None:
     found = upkeep.stats(full)
     assert found._replace(size=0, wal_size=0) == upkeep.Stats(
         path=full.path,
-        schema_version=7,
+        schema_version=8,
         pages=3,
         pages_by_type={"person": 2, "concept": 1},
         links=1,

@@ -21,6 +21,18 @@ def schema(name: str = "schema.sql") -> str:
         return file.read()
 
 
+def shapes(name: str = "schema.sql") -> dict[str, str]:
+    """The statement that makes each table, index, trigger and view of a schema, in their order."""
+    fresh = apsw.Connection(":memory:")
+    fresh.execute(schema(name))
+    found = fresh.execute(
+        "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT GLOB '*_fts*_*'"
+        " AND name NOT LIKE 'sqlite_%'"
+    ).fetchall()
+    fresh.close()
+    return {str(name): str(sql) for name, sql in found}
+
+
 def make(path: str, now: str) -> None:
     """Make a memory at a path where nothing is. It is built beside it and then given its name."""
     _check_free(path)

@@ -16,12 +16,13 @@ from quaid.store.opening import SCHEMA_VERSION
 from quaid.store.rebuild import rebuild
 from quaid.store.step_5_to_6 import step_5_to_6
 from quaid.store.step_6_to_7 import step_6_to_7
+from quaid.store.step_7_to_8 import step_7_to_8
 from quaid.store.trouble import sqlite_told_plainly, system_told_plainly
 
 if TYPE_CHECKING:
     from quaid.store.db import Database
 
-STEPS: dict[int, Callable[[apsw.Connection, str], None]] = {5: step_5_to_6, 6: step_6_to_7}
+STEPS: dict[int, Callable[[apsw.Connection, str], None]] = {5: step_5_to_6, 6: step_6_to_7, 7: step_7_to_8}
 """From each version, the step to the next."""
 
 

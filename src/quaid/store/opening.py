@@ -16,7 +16,7 @@ from quaid.errors import MissingDatabase, NotADatabase, UnsafeSqlite
 from quaid.store.trouble import BUSY_SECONDS, sqlite_told_plainly
 
 APPLICATION_ID = 0x51414944
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 OLDEST_VERSION = 5
 """The oldest schema that migrations can bring forward."""
 

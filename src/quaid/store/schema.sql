@@ -1,4 +1,4 @@
--- The tables of a memory, schema version 7.
+-- The tables of a memory, schema version 8.
 --
 -- Above each table stands what it is worth: "kept" rows cannot be had again from anywhere else, "derived" rows
 -- can be burned and made again. Times are UTC, as in 2026-04-25T12:00:00Z; dates are as in 2026-04-25. Nothing
@@ -491,13 +491,13 @@ CREATE TABLE config (
 ) STRICT, WITHOUT ROWID;
 
 INSERT INTO config (key, value) VALUES
-    ('version', '7'),
+    ('version', '8'),
     ('chunk_strategy', 'section'),
     ('search_merge_strategy', 'sum'),
     ('default_token_budget', '4000');
 
-INSERT INTO quaid_config (key, value) VALUES ('schema_version', '7');
+INSERT INTO quaid_config (key, value) VALUES ('schema_version', '8');
 
 -- The numbers in the file's header. user_version is the authority; the two rows above repeat it for people.
 PRAGMA application_id = 0x51414944;
-PRAGMA user_version = 7;
+PRAGMA user_version = 8;

@@ -1,13 +1,12 @@
 """Schema 6 to schema 7: links know what the text names, old slugs lead on, facts are found by a folded subject.
 
-The new shape is schema.sql as long as 7 is the newest version. Whoever makes version 8 keeps a copy of it
-beside schema_6.sql.
+The new shape is schema_7.sql, which stays as it was when 7 was the newest version.
 """
 
 import apsw
 
 from quaid.core.names import fold
-from quaid.store.creating import schema
+from quaid.store.creating import shapes
 
 REPLACED = ("links", "assertions", "contradictions")
 """Tables with other columns than before. SQLite cannot change them in place so that they look like new ones."""
@@ -32,7 +31,7 @@ def step_6_to_7(tx: apsw.Connection, _now: str) -> None:
     try:
         tx.execute("DELETE FROM links WHERE source_kind = 'wiki_link'")
         tx.execute(ONE_ROW_FOR_EACH_QUESTION)
-        new = _shapes()
+        new = shapes("schema_7.sql")
         for table in REPLACED:
             _replace(tx, table, new[table])
         there = {name for (name,) in tx.execute("SELECT name FROM sqlite_schema")}
@@ -45,18 +44,6 @@ def step_6_to_7(tx: apsw.Connection, _now: str) -> None:
     tx.execute("UPDATE config SET value = '7' WHERE key = 'version'")
     tx.execute("UPDATE quaid_config SET value = '7' WHERE key = 'schema_version'")
     tx.pragma("user_version", 7)
-
-
-def _shapes() -> dict[str, str]:
-    """The statement that makes each table, index, trigger and view of the new schema, in their order."""
-    fresh = apsw.Connection(":memory:")
-    fresh.execute(schema())
-    found = fresh.execute(
-        "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT GLOB '*_fts*_*'"
-        " AND name NOT LIKE 'sqlite_%'"
-    ).fetchall()
-    fresh.close()
-    return {str(name): str(sql) for name, sql in found}
 
 
 def _replace(tx: apsw.Connection, table: str, sql: str) -> None:

@@ -1,0 +1,503 @@
+-- The tables of a memory, schema version 7.
+--
+-- Above each table stands what it is worth: "kept" rows cannot be had again from anywhere else, "derived" rows
+-- can be burned and made again. Times are UTC, as in 2026-04-25T12:00:00Z; dates are as in 2026-04-25. Nothing
+-- here reads the clock: whoever writes a row brings the time. Short columns stand before long texts, so that a
+-- listing never walks through the pages that hold the texts.
+
+-- kept: which sets of documents the user has, and where they live
+CREATE TABLE collections (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,                   -- the part before '::' in an address
+    kind TEXT NOT NULL DEFAULT 'pages',          -- pages (only in this file), markdown, notebook or kb
+    root_path TEXT,                              -- the folder; none for the default collection
+    state TEXT NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'detached', 'restoring')),
+    writable INTEGER NOT NULL DEFAULT 1 CHECK (writable IN (0, 1)),
+    is_write_target INTEGER NOT NULL DEFAULT 0 CHECK (is_write_target IN (0, 1)),   -- takes new bare slugs
+    ignore_patterns TEXT NOT NULL DEFAULT '',    -- the last good set, in gitignore syntax
+    ignore_problem TEXT,                         -- why the present ignore file was not taken
+    watcher_released_at TEXT,                    -- when the watcher let go of the folder for a restore
+    reconcile_halted_at TEXT,                    -- when syncing stopped to wait for a person
+    reconcile_halt_reason TEXT,
+    last_sync_at TEXT,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX collections_write_target ON collections (is_write_target) WHERE is_write_target = 1;
+
+-- kept: the pages themselves; those of a folder can also be read from its files again
+CREATE TABLE pages (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    collection_id INTEGER NOT NULL DEFAULT 1 REFERENCES collections (id),
+    slug TEXT NOT NULL,
+    uuid TEXT NOT NULL UNIQUE,                   -- UUIDv7; stays when the slug changes
+    type TEXT NOT NULL,
+    title TEXT NOT NULL,
+    summary TEXT NOT NULL DEFAULT '',            -- first blockquote, else first paragraph
+    wing TEXT NOT NULL DEFAULT '',               -- what it is about, as a broad group
+    room TEXT NOT NULL DEFAULT '',               -- the topic within the wing
+    version INTEGER NOT NULL DEFAULT 1,          -- rises by one with every write
+    quarantined_at TEXT,                         -- set: hidden everywhere, waiting to be restored or discarded
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,                    -- any change of the page or of what hangs on it
+    truth_updated_at TEXT NOT NULL,              -- the last change of compiled_truth
+    timeline_updated_at TEXT NOT NULL,           -- the last change of timeline
+    frontmatter TEXT NOT NULL DEFAULT '{}',      -- all keys as JSON, in the order of the source
+    compiled_truth TEXT NOT NULL DEFAULT '',     -- markdown above the line
+    timeline TEXT NOT NULL DEFAULT '',           -- markdown below the line
+    UNIQUE (collection_id, slug)
+) STRICT;
+
+CREATE INDEX pages_by_update ON pages (updated_at) WHERE quarantined_at IS NULL;
+CREATE INDEX pages_by_type ON pages (type, updated_at) WHERE quarantined_at IS NULL;
+CREATE INDEX pages_by_wing ON pages (wing) WHERE quarantined_at IS NULL;
+CREATE INDEX pages_by_filter ON pages (id, collection_id, type, wing) WHERE quarantined_at IS NULL;
+
+-- What the full-text index may hold. FTS5 rebuilds and checks itself against this view.
+CREATE VIEW searchable_pages AS
+SELECT id, title, slug, compiled_truth, timeline FROM pages WHERE quarantined_at IS NULL;
+
+-- derived: from the pages that are not quarantined, by the triggers below
+CREATE VIRTUAL TABLE page_fts USING fts5 (
+    title, slug, compiled_truth, timeline,
+    content = 'searchable_pages', content_rowid = 'id',
+    tokenize = 'porter unicode61 remove_diacritics 2'
+);
+
+-- derived: from pages with scripts that put no spaces between words, cut into words before they are stored
+CREATE VIRTUAL TABLE page_fts_unspaced USING fts5 (
+    title, body,
+    content = '', contentless_delete = 1,
+    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
+);
+
+CREATE TRIGGER pages_ai AFTER INSERT ON pages WHEN new.quarantined_at IS NULL BEGIN
+    INSERT INTO page_fts (rowid, title, slug, compiled_truth, timeline)
+    VALUES (new.id, new.title, new.slug, new.compiled_truth, new.timeline);
+END;
+
+CREATE TRIGGER pages_ad AFTER DELETE ON pages BEGIN
+    INSERT INTO page_fts (page_fts, rowid, title, slug, compiled_truth, timeline)
+    SELECT 'delete', old.id, old.title, old.slug, old.compiled_truth, old.timeline
+    WHERE old.quarantined_at IS NULL;
+    DELETE FROM page_fts_unspaced WHERE rowid = old.id;
+END;
+
+CREATE TRIGGER pages_au AFTER UPDATE OF title, slug, compiled_truth, timeline, quarantined_at ON pages
+WHEN new.title IS NOT old.title OR new.slug IS NOT old.slug OR new.compiled_truth IS NOT old.compiled_truth
+    OR new.timeline IS NOT old.timeline OR (new.quarantined_at IS NULL) IS NOT (old.quarantined_at IS NULL)
+BEGIN
+    INSERT INTO page_fts (page_fts, rowid, title, slug, compiled_truth, timeline)
+    SELECT 'delete', old.id, old.title, old.slug, old.compiled_truth, old.timeline
+    WHERE old.quarantined_at IS NULL;
+    INSERT INTO page_fts (rowid, title, slug, compiled_truth, timeline)
+    SELECT new.id, new.title, new.slug, new.compiled_truth, new.timeline
+    WHERE new.quarantined_at IS NULL;
+    DELETE FROM page_fts_unspaced WHERE rowid = old.id AND new.quarantined_at IS NOT NULL;
+END;
+
+-- derived: from pages.frontmatter and the page's text
+CREATE TABLE tags (
+    id INTEGER PRIMARY KEY,                      -- keeps the order in which the page names them
+    page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    tag TEXT NOT NULL,
+    UNIQUE (page_id, tag)
+) STRICT;
+
+CREATE INDEX tags_by_tag ON tags (tag, page_id);
+
+-- derived: from titles, slugs, front matter and redirects: what a page is called, folded so that spellings agree
+CREATE TABLE page_names (
+    name TEXT NOT NULL,
+    page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    kind TEXT NOT NULL CHECK (kind IN ('title', 'slug', 'alias', 'name')),   -- name: the last part of the slug
+    PRIMARY KEY (name, page_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX page_names_by_page ON page_names (page_id);
+
+-- derived: from pages.timeline
+CREATE TABLE timeline_entries (
+    id INTEGER PRIMARY KEY,
+    page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    date TEXT NOT NULL,
+    source TEXT NOT NULL DEFAULT '',
+    summary TEXT NOT NULL,
+    summary_hash TEXT NOT NULL,                  -- SHA-256 of the summary: the same entry twice is one row
+    detail TEXT NOT NULL DEFAULT '',
+    line INTEGER NOT NULL,                       -- where it starts within the timeline, from 1
+    UNIQUE (page_id, date, summary_hash)
+) STRICT;
+
+CREATE INDEX timeline_entries_by_date ON timeline_entries (date);
+
+-- derived: from the texts of pages that are not quarantined, cut as config.chunk_strategy says
+CREATE TABLE chunks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,        -- other content is another chunk: an id never changes its meaning
+    page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    chunk_index INTEGER NOT NULL,                -- place within the page, from 0
+    chunk_type TEXT NOT NULL CHECK (chunk_type IN ('truth_section', 'timeline_entry')),
+    content_hash BLOB NOT NULL,                  -- of title, headings and text: SHA-256, its first 16 bytes
+    token_count INTEGER NOT NULL,                -- estimated
+    start_line INTEGER NOT NULL,                 -- within compiled_truth or timeline, from 1
+    end_line INTEGER NOT NULL,
+    date TEXT,                                   -- of a timeline entry
+    heading_path TEXT NOT NULL,                  -- the headings above it, as in '# A > ## B'
+    chunk_text TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX chunks_by_page ON chunks (page_id, chunk_index, content_hash);
+CREATE INDEX chunks_by_content ON chunks (content_hash);
+CREATE INDEX chunks_by_date ON chunks (date) WHERE date IS NOT NULL;
+
+-- derived: from chunks; scripts without spaces between words are cut into words before they are stored
+CREATE VIRTUAL TABLE chunk_fts USING fts5 (
+    title, heading_path, chunk_text,
+    content = '', contentless_delete = 1,
+    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
+);
+
+CREATE TRIGGER chunks_ad AFTER DELETE ON chunks BEGIN
+    DELETE FROM chunk_fts WHERE rowid = old.id;
+END;
+
+CREATE TRIGGER pages_hidden AFTER UPDATE OF quarantined_at ON pages WHEN new.quarantined_at IS NOT NULL BEGIN
+    DELETE FROM chunks WHERE page_id = old.id;
+END;
+
+-- kept: which models the user has chosen
+CREATE TABLE embedding_models (
+    name TEXT PRIMARY KEY NOT NULL,
+    dimensions INTEGER NOT NULL CHECK (dimensions > 0),
+    vec_table TEXT NOT NULL,                     -- the table that holds the vectors: one for each width
+    active INTEGER NOT NULL DEFAULT 0 CHECK (active IN (0, 1)),
+    created_at TEXT NOT NULL,
+    encoding INTEGER NOT NULL DEFAULT 0,         -- rises when all codes are made anew
+    mean_of INTEGER NOT NULL DEFAULT 0,          -- how many vectors the mean was taken of
+    mean BLOB                                    -- 32-bit floats; none: too few vectors for codes
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX embedding_models_one_active ON embedding_models (active) WHERE active = 1;
+
+-- The settings embedding_model and embedding_dimensions say what the active row says.
+CREATE TRIGGER embedding_models_ai AFTER INSERT ON embedding_models WHEN new.active = 1 BEGIN
+    INSERT OR REPLACE INTO config (key, value)
+    VALUES ('embedding_model', new.name), ('embedding_dimensions', CAST(new.dimensions AS TEXT));
+END;
+
+CREATE TRIGGER embedding_models_au AFTER UPDATE OF active ON embedding_models WHEN new.active = 1 BEGIN
+    INSERT OR REPLACE INTO config (key, value)
+    VALUES ('embedding_model', new.name), ('embedding_dimensions', CAST(new.dimensions AS TEXT));
+END;
+
+-- derived: from the texts of chunks by models of 384 dimensions; other widths get their table when they come
+CREATE TABLE page_embeddings_vec_384 (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    model TEXT NOT NULL REFERENCES embedding_models (name),
+    content_hash BLOB NOT NULL,                  -- of a chunk; a vector stays when its chunk goes, and waits for it
+    embedded_at TEXT NOT NULL,
+    vector BLOB NOT NULL,                        -- 16-bit floats, of length 1
+    UNIQUE (content_hash, model)
+) STRICT;
+
+-- derived: from the vectors: which components are above the model's mean, one bit for each
+CREATE TABLE vector_codes (
+    model TEXT NOT NULL REFERENCES embedding_models (name),
+    block INTEGER NOT NULL,
+    vec_rowids BLOB NOT NULL,                    -- up to 1,024 ids in the model's vec_table, 64 bits each
+    codes BLOB NOT NULL,                         -- their codes, one after the other
+    PRIMARY KEY (model, block)
+) STRICT;
+
+-- Which chunks have a vector, of which model. Made anew when a table of vectors is added.
+CREATE VIEW page_embeddings AS
+SELECT c.id, c.page_id, v.model, v.id AS vec_rowid, c.chunk_type, c.chunk_index, c.chunk_text, c.content_hash,
+    c.token_count, c.heading_path, v.embedded_at AS last_embedded_at
+FROM chunks c JOIN page_embeddings_vec_384 v ON v.content_hash = c.content_hash;
+
+-- kept: links made by a person or an agent; rows of the kind wiki_link come from page text and are made again
+CREATE TABLE links (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,        -- the name by which a link is closed
+    from_page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    to_page_id INTEGER REFERENCES pages (id) ON DELETE CASCADE,   -- none: the text names a page that is not there
+    relationship TEXT NOT NULL DEFAULT 'related',
+    context TEXT NOT NULL DEFAULT '',
+    source_kind TEXT NOT NULL DEFAULT 'programmatic' CHECK (source_kind IN ('wiki_link', 'programmatic')),
+    valid_from TEXT,                             -- none: since some unknown day
+    valid_until TEXT,                            -- none: still so; else the first day on which it is not
+    created_at TEXT NOT NULL,
+    target TEXT,                                 -- what the text names; '/' before it: a path and nothing else
+    target_key TEXT,                             -- the same, folded as in page_names
+    part TEXT CHECK (part IN ('truth', 'timeline', 'frontmatter')),   -- where the text says it
+    line INTEGER,                                -- and in which line of that part, from 1
+    CHECK (valid_from IS NULL OR valid_until IS NULL OR valid_until >= valid_from),
+    CHECK ((source_kind = 'wiki_link') = (target_key IS NOT NULL)),
+    CHECK (to_page_id IS NOT NULL OR source_kind = 'wiki_link')
+) STRICT;
+
+CREATE INDEX links_from ON links (from_page_id, to_page_id);
+CREATE INDEX links_to ON links (to_page_id);
+CREATE INDEX links_by_target ON links (target_key) WHERE target_key IS NOT NULL;
+
+-- kept: where a page is that was renamed or merged into another
+CREATE TABLE redirects (
+    collection_id INTEGER NOT NULL REFERENCES collections (id) ON DELETE CASCADE,
+    slug TEXT NOT NULL,                          -- the old one
+    page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    created_at TEXT NOT NULL,
+    PRIMARY KEY (collection_id, slug)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX redirects_by_page ON redirects (page_id);
+
+-- kept: facts with their time and source
+CREATE TABLE assertions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    subject TEXT NOT NULL,
+    subject_key TEXT NOT NULL,                   -- the subject, folded as in page_names
+    predicate TEXT NOT NULL,
+    object TEXT NOT NULL,
+    valid_from TEXT,
+    valid_until TEXT,                            -- none: believed now; else the first day on which it was not
+    supersedes_id INTEGER REFERENCES assertions (id) ON DELETE SET NULL,
+    confidence REAL NOT NULL DEFAULT 1.0,
+    asserted_by TEXT NOT NULL DEFAULT 'agent'
+        CHECK (asserted_by IN ('agent', 'manual', 'import', 'enrichment')),
+    source_ref TEXT NOT NULL DEFAULT '',
+    evidence_text TEXT NOT NULL DEFAULT '',      -- the words that say so
+    created_at TEXT NOT NULL,
+    CHECK (valid_from IS NULL OR valid_until IS NULL OR valid_until >= valid_from)
+) STRICT;
+
+CREATE INDEX assertions_by_page ON assertions (page_id);
+CREATE INDEX assertions_by_subject ON assertions (subject_key, predicate);
+CREATE INDEX assertions_superseded ON assertions (supersedes_id) WHERE supersedes_id IS NOT NULL;
+
+-- kept: what other services answered about a page; one row for each source
+CREATE TABLE raw_data (
+    id INTEGER PRIMARY KEY,
+    page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    source TEXT NOT NULL,
+    fetched_at TEXT NOT NULL,
+    data TEXT NOT NULL,                          -- JSON
+    UNIQUE (page_id, source)
+) STRICT;
+
+-- kept: one row for each import
+CREATE TABLE import_manifest (
+    import_id TEXT PRIMARY KEY NOT NULL,
+    source_dir TEXT NOT NULL,
+    page_count INTEGER NOT NULL DEFAULT 0,
+    created_at TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- kept: the bytes of files as they were read; never changed afterwards
+CREATE TABLE raw_imports (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    collection_id INTEGER NOT NULL DEFAULT 1 REFERENCES collections (id),
+    page_id INTEGER REFERENCES pages (id) ON DELETE CASCADE,   -- none: a file that makes no page
+    page_version INTEGER,                        -- the page's version right after this file was taken in
+    import_id TEXT NOT NULL,                     -- the import that read the bytes
+    is_active INTEGER NOT NULL DEFAULT 1 CHECK (is_active IN (0, 1)),   -- 1: the newest of its path and page
+    content_hash TEXT NOT NULL,                  -- SHA-256 of raw_bytes
+    file_path TEXT NOT NULL,                     -- relative to the folder that was read
+    created_at TEXT NOT NULL,
+    raw_bytes BLOB NOT NULL,
+    UNIQUE (import_id, file_path)
+) STRICT;
+
+CREATE INDEX raw_imports_by_page ON raw_imports (page_id) WHERE page_id IS NOT NULL;
+CREATE UNIQUE INDEX raw_imports_active_page ON raw_imports (page_id) WHERE is_active = 1 AND page_id IS NOT NULL;
+CREATE UNIQUE INDEX raw_imports_active_path ON raw_imports (collection_id, file_path) WHERE is_active = 1;
+
+-- kept: which files an import stands for, the unchanged ones by the row that an earlier import made
+CREATE TABLE import_files (
+    import_id TEXT NOT NULL REFERENCES import_manifest (import_id) ON DELETE CASCADE,
+    file_path TEXT NOT NULL,
+    raw_id INTEGER NOT NULL REFERENCES raw_imports (id) ON DELETE CASCADE,
+    PRIMARY KEY (import_id, file_path)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX import_files_by_raw ON import_files (raw_id);
+
+-- kept: which content was taken in, from where and when
+CREATE TABLE ingest_log (
+    id INTEGER PRIMARY KEY,
+    import_id TEXT,                              -- none: a single file
+    source_ref TEXT NOT NULL,
+    content_hash TEXT NOT NULL,                  -- SHA-256 of the bytes
+    pages_updated TEXT NOT NULL DEFAULT '[]',    -- ids of pages, as JSON
+    created_at TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX ingest_log_by_content ON ingest_log (content_hash);
+
+-- derived: from the files of a folder, so that an unchanged file costs no reading
+CREATE TABLE file_state (
+    collection_id INTEGER NOT NULL REFERENCES collections (id) ON DELETE CASCADE,
+    relative_path TEXT NOT NULL,
+    path_key TEXT NOT NULL,                      -- NFC and case-folded: the same file on every system
+    page_id INTEGER REFERENCES pages (id) ON DELETE SET NULL,
+    size_bytes INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    ctime_ns INTEGER NOT NULL DEFAULT 0,
+    inode INTEGER NOT NULL DEFAULT 0,
+    content_hash TEXT NOT NULL,
+    problem TEXT,                                -- why no page could be made of it
+    seen_at TEXT NOT NULL,
+    PRIMARY KEY (collection_id, relative_path)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX file_state_by_page ON file_state (page_id) WHERE page_id IS NOT NULL;
+
+-- kept: contradictions, because a person may have settled them
+CREATE TABLE contradictions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    other_page_id INTEGER REFERENCES pages (id) ON DELETE SET NULL,
+    type TEXT NOT NULL,                          -- temporal, cross_page or stale
+    fingerprint TEXT UNIQUE,                     -- the same finding again is the same row
+    description TEXT NOT NULL,
+    evidence TEXT NOT NULL DEFAULT '[]',         -- both quotes with page and line, as JSON
+    detected_at TEXT NOT NULL,
+    resolved_at TEXT,                            -- none: open
+    resolution TEXT NOT NULL DEFAULT ''          -- what the person who settled it said
+) STRICT;
+
+CREATE INDEX contradictions_by_page ON contradictions (page_id);
+
+-- kept: questions that the memory could not answer; the words only after somebody approved it
+CREATE TABLE knowledge_gaps (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    query_hash TEXT NOT NULL,                    -- SHA-256 of the question
+    query_text TEXT,
+    context TEXT NOT NULL DEFAULT '',
+    confidence_score REAL,                       -- of the best answer that was found
+    sensitivity TEXT NOT NULL DEFAULT 'internal' CHECK (sensitivity IN ('internal', 'external', 'redacted')),
+    approved_by TEXT,
+    approved_at TEXT,
+    redacted_query TEXT,
+    resolved_at TEXT,                            -- none: open
+    resolved_by_slug TEXT,
+    times_seen INTEGER NOT NULL DEFAULT 1,
+    detected_at TEXT NOT NULL,
+    last_seen_at TEXT NOT NULL,
+    CHECK (query_text IS NULL OR (approved_by IS NOT NULL AND approved_at IS NOT NULL)),
+    CHECK (sensitivity = 'internal' OR (approved_by IS NOT NULL AND approved_at IS NOT NULL))
+) STRICT;
+
+-- The same question again is the same gap.
+CREATE UNIQUE INDEX knowledge_gaps_open ON knowledge_gaps (query_hash) WHERE resolved_at IS NULL;
+CREATE INDEX knowledge_gaps_told ON knowledge_gaps (times_seen) WHERE query_text IS NOT NULL AND resolved_at IS NULL;
+
+-- derived: from the processes that serve now; stale rows may go at any time
+CREATE TABLE serve_sessions (
+    session_id TEXT PRIMARY KEY NOT NULL,
+    pid INTEGER NOT NULL,
+    host TEXT NOT NULL DEFAULT '',
+    started_at TEXT NOT NULL,
+    heartbeat_at TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- derived: from serve_sessions: which of them watches a collection
+CREATE TABLE collection_owners (
+    collection_id INTEGER PRIMARY KEY REFERENCES collections (id) ON DELETE CASCADE,
+    session_id TEXT NOT NULL REFERENCES serve_sessions (session_id) ON DELETE CASCADE,
+    acquired_at TEXT NOT NULL
+) STRICT;
+
+-- kept: which quarantined pages were written out, and where to
+CREATE TABLE quarantine_exports (
+    id INTEGER PRIMARY KEY,
+    page_id INTEGER NOT NULL,                    -- the page itself may be gone by now
+    collection_id INTEGER NOT NULL,
+    slug TEXT NOT NULL,
+    quarantined_at TEXT NOT NULL,
+    exported_at TEXT NOT NULL,
+    path TEXT NOT NULL,
+    UNIQUE (page_id, quarantined_at)
+) STRICT;
+
+-- kept: conversations with agents: their clients delete transcripts after some weeks
+CREATE TABLE conversations (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    client TEXT NOT NULL,                        -- claude-code, codex, plain, chatgpt or claude.ai
+    session TEXT NOT NULL,                       -- as the client names it
+    started_at TEXT,                             -- of its first turn, as far as turns tell their time
+    ended_at TEXT,
+    added_at TEXT NOT NULL,
+    removed_at TEXT,                             -- set: a person took it out, and no file brings it back
+    masked INTEGER NOT NULL DEFAULT 0,           -- how many secrets were taken out of its texts
+    project TEXT NOT NULL DEFAULT '',            -- the folder that it was held in
+    title TEXT NOT NULL DEFAULT '',
+    UNIQUE (client, session)
+) STRICT;
+
+CREATE INDEX conversations_by_end ON conversations (ended_at) WHERE removed_at IS NULL;
+
+-- kept: what was said, secrets masked
+CREATE TABLE conversation_turns (
+    id INTEGER PRIMARY KEY,
+    conversation_id INTEGER NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+    turn INTEGER NOT NULL,                       -- place within the conversation, from 1
+    role TEXT NOT NULL,                          -- user, assistant, or a name
+    said_at TEXT,
+    identity BLOB NOT NULL,                      -- the same turn read again is the same row
+    text TEXT NOT NULL,
+    UNIQUE (conversation_id, turn),
+    UNIQUE (conversation_id, identity)
+) STRICT;
+
+-- derived: from conversation_turns; scripts without spaces between words are cut into words before they are stored
+CREATE VIRTUAL TABLE turn_fts USING fts5 (
+    text,
+    content = '', contentless_delete = 1,
+    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
+);
+
+CREATE TRIGGER conversation_turns_ad AFTER DELETE ON conversation_turns BEGIN
+    DELETE FROM turn_fts WHERE rowid = old.id;
+END;
+
+-- derived: from transcripts on disk: how far each was read; without it they are read again, and nothing doubles
+CREATE TABLE transcript_files (
+    path TEXT PRIMARY KEY NOT NULL,
+    client TEXT NOT NULL,                        -- who writes it; '' when nobody that we know
+    session TEXT NOT NULL DEFAULT '',            -- of the line that was read last
+    size_bytes INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    read_to INTEGER NOT NULL,                    -- bytes that are done with
+    mark BLOB NOT NULL,                          -- hash of the first and last bytes of those
+    broken_lines INTEGER NOT NULL DEFAULT 0,
+    problem TEXT,                                -- why it could not be read to its end
+    read_at TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX transcript_files_by_inode ON transcript_files (inode);
+
+-- kept: facts about this file that no user changes
+CREATE TABLE quaid_config (
+    key TEXT PRIMARY KEY NOT NULL,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- kept: settings that a user may change
+CREATE TABLE config (
+    key TEXT PRIMARY KEY NOT NULL,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO config (key, value) VALUES
+    ('version', '7'),
+    ('chunk_strategy', 'section'),
+    ('search_merge_strategy', 'sum'),
+    ('default_token_budget', '4000');
+
+INSERT INTO quaid_config (key, value) VALUES ('schema_version', '7');
+
+-- The numbers in the file's header. user_version is the authority; the two rows above repeat it for people.
+PRAGMA application_id = 0x51414944;
+PRAGMA user_version = 7;
