@@ -38,7 +38,7 @@ def rows(path: str, sql: str) -> list[tuple[object, ...]]:
 def test_a_migrated_memory_has_the_shape_of_a_new_one(v5: str, tmp_path: Path) -> None:
     with Database.open(v5, NOW) as old, Database.create(str(tmp_path / "new.db"), NOW) as new:
         assert shape(old) == shape(new)
-        assert old.connection.pragma("user_version") == 7
+        assert old.connection.pragma("user_version") == SCHEMA_VERSION
         assert settings.get(old, "version") == str(SCHEMA_VERSION)
         assert old.connection.pragma("foreign_keys") == 1
         assert old.connection.pragma("journal_mode") == "wal"
@@ -116,7 +116,7 @@ def test_settings_of_the_user_stay(v5: str) -> None:
             ("embedding_model", "bge-small-en-v1.5"),
             ("original_index", "# Index"),
             ("search_merge_strategy", "set-union"),
-            ("version", "7"),
+            ("version", str(SCHEMA_VERSION)),
         ]
 
 
