@@ -283,3 +283,23 @@ def test_it_costs_next_to_nothing_while_nothing_happens(watched: Watched) -> Non
         after = resource.getrusage(resource.RUSAGE_SELF)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     assert spent < 0.05
+
+
+def test_five_quick_saves_are_one_sync(watched: Watched) -> None:
+    with watched.running():
+        watched.wait(lambda: len(watched.syncs()) == 1)  # the look at the start
+        for number in range(5):
+            (watched.root / "a.md").write_text(f"# a\n\nSave {number}.\n")
+            time.sleep(PACE.debounce / 5)
+        watched.wait(lambda: watched.says("a", "Save 4"))
+        time.sleep(3 * PACE.debounce)
+    assert [(each.files, each.changed) for each in watched.syncs(whole=False)] == [(1, 1)]
+
+
+def test_a_first_look_that_is_put_off_leaves_what_changed_before_to_the_next_one(watched: Watched) -> None:
+    (watched.root / "a.md").write_text("# a\n\nNew words.\n")
+    with watched.running(pace=PACE._replace(first=1.5), until=lambda: bool(watched.told)):
+        (watched.root / "d.md").write_text("# d\n")
+        watched.wait(lambda: "d" in watched.pages())
+        assert not watched.says("a", "New words")
+        watched.wait(lambda: watched.says("a", "New words"))

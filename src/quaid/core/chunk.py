@@ -15,7 +15,7 @@ from quaid.core.patterns import pattern
 from quaid.core.tokens import count_tokens
 from quaid.core.windows import windows
 
-__all__ = ["STRATEGIES", "Chunk", "count_tokens", "cut", "embed_text", "embedded"]
+__all__ = ["STRATEGIES", "Chunk", "count_tokens", "cut", "embed_text", "embedded", "window"]
 
 TRUTH, ENTRY = "truth_section", "timeline_entry"
 
@@ -24,6 +24,8 @@ STRATEGIES = ("section", "window", "paragraph", "page")
 LIMITS = {"section": (450, 60), "window": (400, 80), "paragraph": (450, 60), "page": (450, 60)}
 """How many tokens a chunk may have, and about how many of them it may share with the one before. With title
 and headings a chunk then rarely has more than the 512 that the usual models read."""
+
+ACROSS = " across headings"
 
 _LONGEST_HEADING = 200
 
@@ -67,7 +69,7 @@ class _Stretch(NamedTuple):
 
 def cut(truth: str, timeline: str, strategy: str = "section") -> tuple[Chunk, ...]:
     """The chunks of a page, in the order of its text."""
-    limit, overlap = LIMITS[strategy]
+    strategy, limit, overlap = _understood(strategy)
     headings = _headings(truth)
     stretches = _STRETCHES[strategy](truth, headings)
     chunks = list(_chunks(truth, TRUTH, stretches, headings, limit, overlap))
@@ -76,6 +78,20 @@ def cut(truth: str, timeline: str, strategy: str = "section") -> tuple[Chunk, ..
         stretches = _whole(timeline, headings) if strategy == "page" else _entries(timeline, headings)
         chunks += _chunks(timeline, ENTRY, stretches, headings, limit, overlap)
     return tuple(chunks)
+
+
+def window(limit: int, overlap: int, respect_headings: bool = True) -> str:
+    """The strategy of windows of another size, or of such that do not end at a heading."""
+    size = "" if (limit, overlap) == LIMITS["window"] else f" {limit}/{overlap}"
+    return f"window{size}{'' if respect_headings else ACROSS}"
+
+
+def _understood(strategy: str) -> tuple[str, int, int]:
+    """A strategy's name, limit and overlap; `window 300/40 across headings` is what `window` gives."""
+    across = strategy.endswith(ACROSS)
+    name, _, size = strategy.removesuffix(ACROSS).partition(" ")
+    limit, overlap = map(int, size.split("/")) if size else LIMITS[name]
+    return "page" if across else name, limit, overlap
 
 
 def embed_text(title: str, chunk: Chunk) -> str:

@@ -23,9 +23,9 @@ def path_of(day: str) -> str:
     return f"{DAILY}/{day}.md"
 
 
-def recent(local: str) -> tuple[str, str]:
-    """Today and yesterday."""
-    return local[:10], dates.shifted(local[:10], -1)
+def recent(local: str, days: int = 2) -> tuple[str, ...]:
+    """Today and yesterday, or more days, or fewer."""
+    return tuple(dates.shifted(local[:10], -ago) for ago in range(days))
 
 
 def entry(local: str, text: str) -> str:

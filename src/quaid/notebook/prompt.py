@@ -1,7 +1,8 @@
 """What an agent is told at the beginning: all of reference, today's and yesterday's log, within limits.
 
-Reads the files themselves, so that no database is needed. The same files give the same text, to the last character:
-a cache of prompts depends on it. Knows limits and order; finds no root and knows no clock.
+Reads the files themselves, so that no database is needed; what is known of a project is handed in. The same files
+give the same text, to the last character: a cache of prompts depends on it. Knows
+limits and order; finds no root and knows no clock.
 """
 
 import os
@@ -15,10 +16,20 @@ from quaid.notebook.layout import REFERENCE
 from quaid.notebook.records import Part, Prompt
 from quaid.vaults.scan import Folder, Found
 
-FILE_CHARACTERS = 8_000
-REFERENCE_CHARACTERS = 32_000
 LEGACY = "runtime"
 """Where standing orders were kept before there was a notebook: beside it."""
+
+
+class Limits(NamedTuple):
+    """How much of what is told. Characters, but for the days."""
+
+    reference_dir: str = REFERENCE
+    days: int = 2
+    file: int = 8_000
+    reference: int = 32_000
+
+
+LIMITS = Limits()
 
 
 class _File(NamedTuple):
@@ -26,15 +37,20 @@ class _File(NamedTuple):
     text: str
 
 
-def assemble(root: str, local: str, budget: int | None = None) -> Prompt:
-    """The prompt of a notebook at a local time, in at most so many tokens."""
+def assemble(
+    root: str, local: str, budget: int | None = None, limits: Limits = LIMITS, project: str = ""
+) -> Prompt:
+    """The prompt of a notebook at a local time, in at most so many tokens; `project` goes behind it."""
     room = _Room(budget)
-    reference = REFERENCE_CHARACTERS
-    for file in _reference(root):
-        reference -= room.add(file, min(FILE_CHARACTERS, reference))
-    for day in daily.recent(local):
+    reference = limits.reference
+    for file in _reference(root, limits.reference_dir):
+        reference -= room.add(file, min(limits.file, reference))
+    for day in daily.recent(local, limits.days):
         for file in _files(root, (daily.path_of(day),)):
-            room.add(file, FILE_CHARACTERS)
+            room.add(file, limits.file)
+    if project:
+        room.add(_File(PROJECT, project), limits.file)
+    room.name_the_missing()
     text = "\n".join(room.texts)
     return Prompt(text, tuple(room.parts), count_tokens(text))
 
@@ -44,6 +60,7 @@ class _Room:
         self.texts: list[str] = []
         self.parts: list[Part] = []
         self._left = budget
+        self._told: set[str] = set()  # files that have a place in the text, if only with their name
 
     def add(self, file: _File, limit: int) -> int:
         """Put a file in, or as much of it as there is room for. How many characters was that?"""
@@ -57,12 +74,20 @@ class _Room:
         if self._left is not None:
             self._left -= count_tokens(block) + 1
             if self._left < 0:  # not even the note
-                self._left = 0
+                self._left += count_tokens(block) + 1
                 self.parts.append(Part(file.path, 0, len(file.text)))
                 return 0
         self.texts.append(block)
+        self._told.add(file.path)
         self.parts.append(Part(file.path, len(shown), left_out))
         return len(shown)
+
+    def name_the_missing(self) -> None:
+        """Say which files have no room at all, if there is room to say so."""
+        missing = [part.path for part in self.parts if not part.characters and part.path not in self._told]
+        note = f"[… no room for {', '.join(missing)}; notebook_read shows them]\n"
+        if missing and (self._left is None or count_tokens(note) + 1 <= self._left):
+            self.texts.append(note)
 
     def _afford(self, text: str, tokens: int) -> str:
         while text and count_tokens(text) > tokens:
@@ -73,6 +98,8 @@ class _Room:
 RESERVE = 30
 """Tokens of the note that says what was left out."""
 NEW_LINE = "\n"
+PROJECT = "project"
+"""The name of the part that is about the project at hand."""
 
 
 def _cut(text: str, limit: int) -> str:
@@ -82,9 +109,9 @@ def _cut(text: str, limit: int) -> str:
     return text[: text.rfind("\n", 0, max(limit, 0)) + 1]
 
 
-def _reference(root: str) -> list[_File]:
+def _reference(root: str, folder: str) -> list[_File]:
     """The files of reference, by name; those that only the older layout has, from there."""
-    files = _files(root, _pages(root, REFERENCE))
+    files = _files(root, _pages(root, folder))
     names = {file.path.rpartition("/")[2] for file in files}
     above = os.path.dirname(os.path.abspath(root))
     old = [path for path in _pages(above, LEGACY) if path.rpartition("/")[2] not in names]

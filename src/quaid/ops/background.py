@@ -14,13 +14,17 @@ from quaid.brain import Brain
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
 from quaid.store import filling_turn, settings, wanting
 from quaid.store.filling_turn import Trouble
-from quaid.store.wanting import Stamp, Whole
+from quaid.store.wanting import Stamp, Turns, Whole
 
 if TYPE_CHECKING:
     from quaid.embed.protocol import Embedder
 
 SETTING, VARIABLE = "background_embedding", "QUAID_BACKGROUND_EMBEDDING"
 RETRY_SECONDS = 600
+CONVERSATIONS = "embed_conversations"
+RECENT_DAYS = 90
+"""What ended earlier is embedded only if all conversations are, or by `quaid embed --all`."""
+
 REST_SECONDS = 60
 """So long questions do without a model that did not answer one."""
 
@@ -31,6 +35,18 @@ SLOW_SECONDS = 1.0
 def is_on(brain: Brain) -> bool:
     """Whether vectors may be made without a call for it: never while semantic search is off."""
     return brain.option(SETTING) != "off" and bool(brain.model_name)
+
+
+def turns(brain: Brain) -> Turns:
+    """Which turns of conversations are to have vectors, as embed_conversations says."""
+    which = str(brain.option(CONVERSATIONS))
+    return Turns(which, brain.now(-RECENT_DAYS * 86_400) if which == "recent" else "")
+
+
+def turns_since(brain: Brain) -> str | None:
+    """The moment since which turns are to have vectors, "" for all; None: none are."""
+    wanted = turns(brain)
+    return None if wanted.which == "off" else wanted.since
 
 
 class Watch:
@@ -48,7 +64,7 @@ class Watch:
             return False
         stamp = wanting.stamp(brain.db)
         if stamp != self._stamp:
-            self._whole = wanting.whole(brain.db, self._whole or Whole())
+            self._whole = wanting.whole(brain.db, self._whole or Whole(), turns(brain))
             self._stamp = stamp
         if self._whole is not None or not is_on(brain) or filling_turn.filling(brain.db.path):
             return False
@@ -72,7 +88,14 @@ def fill(brain: Brain) -> None:
     if embedder is not None:
         try:
             settle(brain, embedder)
-            fill_in_turn(brain.db, embedder, now=brain.now, progress=brain.progress, patient=False)
+            fill_in_turn(
+                brain.db,
+                embedder,
+                now=brain.now,
+                progress=brain.progress,
+                turns_since=turns_since(brain),
+                patient=False,
+            )
         except QuaidError:
             pass  # noted
 
@@ -190,3 +213,14 @@ def _model(brain: Brain) -> "Embedder | None":
     except QuaidError as failure:
         note(brain, settings.get(brain.db, "embedding_model") or "", str(failure).rstrip("."))
         return None
+
+
+def asked_model(brain: Brain) -> "tuple[Embedder | None, str]":
+    """The active model with the last few vectors made, or why not: a question is answered all the same."""
+    try:
+        embedder = brain.embedder
+    except QuaidError as failure:
+        return None, str(failure).rstrip(".")
+    # A model that hangs is not asked twice.
+    problem = resting(brain, embedder.name) or fill_few(brain, embedder)
+    return (None, problem) if problem else (Asked(brain, embedder), "")

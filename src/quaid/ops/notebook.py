@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from quaid.brain import Brain
-from quaid.errors import InvalidArgument, NoNotebook, QuaidError
+from quaid.errors import InvalidArgument, InvalidConfig, NoNotebook
 from quaid.notebook import layout
 from quaid.notebook.records import Line, Prompt, Recalled
 from quaid.ops import noting
@@ -12,7 +12,7 @@ from quaid.ops.register import Arg, op
 from quaid.store import file_state
 
 if TYPE_CHECKING:
-    from quaid.embed.protocol import Embedder
+    from quaid.notebook.prompt import Limits
 
 
 class RememberRecord(NamedTuple):
@@ -95,13 +95,18 @@ def remember(
 def recall(
     brain: Brain,
     query: Annotated[str, Arg("What to look for, in your own words.", positional=True, any_text=True)],
-    max_results: Annotated[int, Arg("How many findings.", minimum=1, maximum=200)] = 15,
-    min_score: Annotated[float, Arg("The least score, from 0 to 1; from 0.5 on it is a good answer.")] = 0.25,
+    max_results: Annotated[int | None, Arg("How many findings [15].", minimum=1, maximum=200)] = None,
+    min_score: Annotated[
+        float | None, Arg("The least score, from 0 to 1 [0.25]; from 0.5 on it is a good answer.")
+    ] = None,
 ) -> Recalled:
     """Search the notebook and the daily logs, by words and by meaning. Try this first; scores can be compared."""
     from quaid.notebook import recalling
+    from quaid.ops import background
     from quaid.vaults import embedding
 
+    max_results = int(brain.option("search.max_results")) if max_results is None else max_results
+    min_score = float(brain.option("search.min_score")) if min_score is None else min_score
     if not 0 <= min_score <= 1:
         raise InvalidArgument(name="min_score", problem=f"must be from 0 to 1, not {min_score:g}")
     if not query.strip():
@@ -109,7 +114,7 @@ def recall(
     notebook = noting.fresh(brain)
     if brain.db.writable:
         embedding.cut_up(brain.db, brain.progress)
-    embedder, problem = _model(brain)
+    embedder, problem = background.asked_model(brain)
     return recalling.recall(
         brain.db,
         notebook,
@@ -154,30 +159,52 @@ def daily_log(
     return LogRecord(edited.path, lines[0], block.partition("\n")[0], edited.version)
 
 
-@op("read", command="prompt", tool="memory_context", examples=("quaid prompt", "quaid prompt --budget 2000"))
+@op(
+    "read",
+    command="prompt",
+    tool="memory_context",
+    examples=("quaid prompt", "quaid prompt --budget 2000", "quaid prompt --project"),
+)
 def prompt(
     brain: Brain,
     budget: Annotated[int | None, Arg("Tokens that it may take at most.", minimum=1, maximum=10**9)] = None,
+    project: Annotated[bool, Arg("Add what the memory has on the project of this folder.")] = False,
 ) -> Prompt:
     """What an agent should know from the start: all of reference, today's and yesterday's log. The same each time."""
     from quaid.notebook.prompt import LEGACY, assemble
 
-    root = layout.default_root(brain.settings.db_path)
+    root = noting.root(brain)
     if os.path.exists(brain.settings.db_path):
         found = layout.find(brain.db)
         root = found.root or root if found else root
     if not os.path.isdir(root) and not os.path.isdir(os.path.join(os.path.dirname(root), LEGACY)):
         raise NoNotebook(what="notebook", name="", hint="")
-    return assemble(root, brain.local(), budget)
+    return assemble(root, brain.local(), budget, _limits(brain), _about_project(brain) if project else "")
 
 
-def _model(brain: Brain) -> "tuple[Embedder | None, str]":
-    """The active model with the last few vectors made, or why not."""
-    from quaid.ops import background
+def _limits(brain: Brain) -> "Limits":
+    from quaid.notebook.prompt import Limits
 
-    try:
-        embedder = brain.embedder
-    except QuaidError as failure:
-        return None, str(failure).rstrip(".")
-    problem = background.fill_few(brain, embedder)
-    return (None, problem) if problem else (embedder, "")
+    option = brain.settings.option
+    folder = str(option("prompt.reference_dir")).strip("/")
+    if folder.startswith((".", "~")) or ".." in folder.split("/"):
+        raise InvalidConfig(
+            path=brain.settings.config_path or "The environment",
+            problem=f"prompt.reference_dir must be a folder within the notebook, not {folder!r}",
+        )
+    return Limits(
+        folder,
+        int(option("prompt.daily_window")),
+        int(option("prompt.max_per_file_chars")),
+        int(option("prompt.max_total_reference_chars")),
+    )
+
+
+def _about_project(brain: Brain) -> str:
+    """What the memory says of the project in whose folder the caller stands; reference and logs are told anyway."""
+    from quaid.notebook import project
+
+    name = project.name_of(brain.settings.cwd, brain.settings.user_home)
+    if not name or not os.path.exists(brain.settings.db_path):
+        return ""
+    return project.told(brain.db, name, layout.find(brain.db))

@@ -82,7 +82,7 @@ def notebook_init(
     from quaid.ops.collections import attach
 
     db = brain.db
-    root = os.path.realpath(brain.settings.path(path) if path else layout.default_root(db.path))
+    root = os.path.realpath(brain.settings.path(path) if path else noting.root(brain))
     known = layout.find(db)
     if known is not None and path and known.root != root:
         hint = f"It is {known.root}. `quaid collection remove {known.name}` lets go of it."

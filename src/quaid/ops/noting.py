@@ -1,9 +1,13 @@
 """What operations on the notebook share: editing a file, and seeing what was changed by hand."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quaid.brain import Brain
+from quaid.core import chunk
+from quaid.errors import InvalidConfig
 from quaid.notebook import layout
+from quaid.store import settings
+from quaid.store.chunks import NOTEBOOK_WINDOW
 from quaid.store.collections import Collection
 
 if TYPE_CHECKING:
@@ -39,12 +43,41 @@ def take_in(brain: Brain, notebook: Collection, path: str) -> None:
         bring_in_step(brain, notebook, [path])
 
 
+def root(brain: Brain) -> str:
+    """Where the notebook is, or would be: as the config file says, else beside the database."""
+    chosen, _ = brain.settings.said("memory.notebook_dir")
+    return brain.settings.beside_config(chosen) if chosen else layout.default_root(brain.settings.db_path)
+
+
+def cut_as_configured(brain: Brain) -> None:
+    """Have notebooks cut into windows of the size that the config file asks for."""
+    limit, overlap, respect = (
+        brain.option(f"chunking.{name}") for name in ("max_tokens", "overlap_tokens", "respect_headings")
+    )
+    if overlap * 2 > limit:
+        raise InvalidConfig(
+            path=brain.settings.config_path or "The environment",
+            problem=f"chunking.overlap_tokens ({overlap}) must be at most half of chunking.max_tokens ({limit})",
+        )
+    wanted = chunk.window(limit, overlap, respect)
+    if wanted != (settings.get(brain.db, NOTEBOOK_WINDOW) or "window"):
+        from quaid.store.rebuild import recut
+
+        def work(tx: Any) -> None:
+            settings.set(tx, NOTEBOOK_WINDOW, wanted)
+            recut(tx)
+
+        brain.db.write(work)
+
+
 def fresh(brain: Brain) -> Collection:
     """The notebook, with what was changed by hand taken in."""
     from quaid.vaults.staleness import stale
 
     notebook = layout.require(brain.db)
     if brain.db.writable:
+        cut_as_configured(brain)
+    if brain.db.writable and brain.option("sync.sync_on_search"):
         paths = stale(brain.seen, notebook)
         if paths:
             bring_in_step(brain, notebook, paths)

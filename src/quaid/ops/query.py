@@ -1,10 +1,9 @@
 """Asking a question: by words and by meaning, as deep as a budget of tokens allows."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from quaid.brain import Brain
 from quaid.core import dates, page, tags
-from quaid.errors import QuaidError
 from quaid.ops import background, gaps
 from quaid.ops.register import Arg, op
 from quaid.search import pipeline
@@ -12,9 +11,6 @@ from quaid.search.answer import Answer
 from quaid.search.fuse import STRATEGIES
 from quaid.store.words import Filters
 from quaid.vaults import embedding
-
-if TYPE_CHECKING:
-    from quaid.embed.protocol import Embedder
 
 
 @op(
@@ -64,7 +60,7 @@ def query(
         embedding.cut_up(brain.db, brain.progress)  # what an import left whole; nothing to do otherwise
     merge = brain.option("search_merge_strategy")
     budget = token_budget or int(brain.option("default_token_budget"))
-    embedder, problem = _model(brain) if question.strip() else (None, "")
+    embedder, problem = background.asked_model(brain) if question.strip() else (None, "")
     answer = pipeline.query(
         brain.db,
         embedder,
@@ -75,6 +71,7 @@ def query(
         depth=depth,
         token_budget=budget,
         merge=merge if merge in STRATEGIES else STRATEGIES[0],
+        fusion_k=int(brain.option("search.fusion_k")),
         explain=explain,
         vectors=lambda: brain.vectors,
         no_model=problem,
@@ -83,13 +80,3 @@ def query(
         gaps.note(brain, question, answer)
     return answer
 
-
-def _model(brain: Brain) -> "tuple[Embedder | None, str]":
-    """The active model with the last few vectors made, or why not: a question is answered all the same."""
-    try:
-        embedder = brain.embedder
-    except QuaidError as failure:
-        return None, str(failure).rstrip(".")
-    # A model that hangs is not asked twice.
-    problem = background.resting(brain, embedder.name) or background.fill_few(brain, embedder)
-    return (None, problem) if problem else (background.Asked(brain, embedder), "")

@@ -73,4 +73,6 @@ def folders(brain: Brain, name: str | None) -> frozenset[int]:
 def _watcher(brain: Brain, tell: Tell, stop: Event, pace: Pace) -> Watcher:
     quiet, _ = brain.settings.said("sync.watch_debounce_ms")
     pace = pace if quiet is None else pace._replace(debounce=quiet / 1000)
+    if not brain.settings.option("sync.sync_on_start"):
+        pace = pace._replace(first=pace.rescan)
     return Watcher(brain.db, now=brain.now, new_uuid=brain.new_uuid, tell=tell, stop=stop, pace=pace)

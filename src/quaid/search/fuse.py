@@ -8,10 +8,10 @@ its meaning, as a share of the way from what an unrelated chunk would have to th
 its neighbours' scores, because an answer often stands beside the words of the question, and the score of its
 page: the page's words, and its best chunk's meaning. A page has its best chunk's score without the neighbours,
 or else the longer of two pages would win; the best pages are compared as wholes too. `set-union` keeps the order
-of meaning and appends what only words found. `rrf` adds up 1 / (60 + place) over both orders.
+of meaning and appends what only words found. `rrf` adds up 1 / (60 + place), or another constant, over both orders.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 MEANING = 0.55
@@ -69,11 +69,14 @@ class Ranking(NamedTuple):
     """The meaning of each page's best chunk, from 0 to 1; None where no chunk has a vector."""
 
 
-def fuse(evidence: Evidence, strategy: str = "sum") -> Ranking:
-    """One ranking out of all evidence."""
+def fuse(evidence: Evidence, strategy: str = "sum", k: int = RRF) -> Ranking:
+    """One ranking out of all evidence; `k` is the constant of rrf."""
     if strategy == "sum":
         return _add(evidence)
-    merge: Callable[[Sequence[Sequence[int]]], dict[int, float]] = rrf if strategy == "rrf" else set_union
+
+    def merge(lanes: Sequence[Sequence[int]]) -> dict[int, float]:
+        return rrf(lanes, k) if strategy == "rrf" else set_union(lanes)
+
     chunks = merge(evidence.lanes)
     page_lanes = [list(dict.fromkeys(evidence.places[chunk][0] for chunk in lane)) for lane in evidence.lanes]
     return Ranking(chunks, merge(page_lanes), _best(evidence, chunks))
@@ -183,12 +186,12 @@ def _best(evidence: Evidence, chunks: Mapping[int, float]) -> dict[int, int]:
     return best
 
 
-def rrf(lanes: Iterable[Sequence[Key]]) -> dict[Key, float]:
+def rrf(lanes: Iterable[Sequence[Key]], k: int = RRF) -> dict[Key, float]:
     """Reciprocal rank fusion of several orders."""
     scores: dict[Key, float] = {}
     for lane in lanes:
         for place, key in enumerate(lane, 1):
-            scores[key] = scores.get(key, 0.0) + 1 / (RRF + place)
+            scores[key] = scores.get(key, 0.0) + 1 / (k + place)
     return scores
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from quaid.errors import InvalidArgument
 from quaid.search import budget
 from quaid.search.answer import Answer, Looked, answer
-from quaid.search.fuse import STRATEGIES, fuse, with_whole_pages
+from quaid.search.fuse import RRF, STRATEGIES, fuse, with_whole_pages
 from quaid.search.meaning import Meaning, NoMeaning, ask
 from quaid.search.retrieve import gather
 from quaid.store.words import Filters
@@ -38,6 +38,7 @@ def query(
     depth: str = "auto",
     token_budget: int = DEFAULT_BUDGET,
     merge: str = "sum",
+    fusion_k: int = RRF,
     explain: bool = False,
     vectors: "Callable[[], Index] | None" = None,
     no_model: str = "no model is set up",
@@ -52,7 +53,15 @@ def query(
         if text not in known:
             raise InvalidArgument(name=name, problem=f"must be one of {', '.join(known)}, not {text!r}")
     looked = look(
-        db, embedder, question, now=now, filters=filters, merge=merge, vectors=vectors, no_model=no_model
+        db,
+        embedder,
+        question,
+        now=now,
+        filters=filters,
+        merge=merge,
+        fusion_k=fusion_k,
+        vectors=vectors,
+        no_model=no_model,
     )
     with db.reading():
         return answer(db, looked, limit=limit, depth=depth, token_budget=token_budget, explain=explain)
@@ -66,6 +75,7 @@ def look(
     now: str,
     filters: Filters = NO_FILTERS,
     merge: str = "sum",
+    fusion_k: int = RRF,
     vectors: "Callable[[], Index] | None" = None,
     no_model: str = "no model is set up",
 ) -> Looked:
@@ -74,7 +84,7 @@ def look(
     meaning = ask(db, embedder, question, vectors) if embedder else NoMeaning(no_model)
     with db.reading():
         found = gather(db, question, meaning, filters, now)
-        ranking = fuse(found.evidence, merge)
+        ranking = fuse(found.evidence, merge, fusion_k)
         if merge == "sum" and isinstance(meaning, Meaning):
             first = sorted(ranking.pages, key=lambda page: -ranking.pages[page])[:WHOLE_PAGES]
             ranking = with_whole_pages(found.evidence, ranking, meaning.of_pages(db, first))

@@ -44,9 +44,9 @@ def standing_out(cosine: float, baseline: float, chunks: int) -> float | None:
     `baseline` is the mean over all chunks, the nearest included; in a small memory that one is taken out of it.
     In a very small one it is what the model is known for (`expected`), if it is known for anything.
     """
-    if chunks < 2:
+    if chunks < 2 and baseline == cosine:  # nothing else is there, and the model is not known for anything
         return None
-    others = (baseline * chunks - cosine) / (chunks - 1)
+    others = baseline if chunks < 2 else (baseline * chunks - cosine) / (chunks - 1)
     return max(0.0, (cosine - others) / (1 - others)) if others < 1 else 0.0
 
 
@@ -62,7 +62,11 @@ def expected(mean: float, chunks: int, known: float | None) -> float:
 
 
 def weights(counts: Mapping[str, int], total: int) -> dict[str, float]:
-    """What each word of a question says, by how many of the pages hold it."""
+    """What each word of a question says, by how many of the chunks hold it.
+
+    In a small memory a word that is everywhere may still be a rare one: it counts as if there were more chunks.
+    """
+    total = max(total, ENOUGH)
     return {
         word: max(LEAST_WEIGHT, math.log((total + 0.5) / (count + 0.5))) for word, count in counts.items()
     }

@@ -27,6 +27,9 @@ HASH_BYTES = 16
 
 INDEX = "chunk_fts"
 
+NOTEBOOK_WINDOW = "notebook_window"
+"""The setting that holds how notebooks are cut, where somebody wants it otherwise."""
+
 
 class ChunkRow(NamedTuple):
     """A chunk as it is in the database."""
@@ -152,12 +155,13 @@ def _words(text: str) -> str:
 def strategy(tx: "apsw.Connection", page_id: int) -> str:
     """How a page is cut: those of a notebook by window, the others as the setting says."""
     found = tx.execute(
-        "SELECT coalesce((SELECT 'window' FROM pages p JOIN collections c ON c.id = p.collection_id"
-        " WHERE p.id = ? AND c.kind = 'notebook'),"
+        "SELECT coalesce((SELECT coalesce((SELECT value FROM config WHERE key = ?2), 'window')"
+        " FROM pages p JOIN collections c ON c.id = p.collection_id WHERE p.id = ?1 AND c.kind = 'notebook'),"
         " (SELECT value FROM config WHERE key = 'chunk_strategy'))",
-        (page_id,),
+        (page_id, NOTEBOOK_WINDOW),
     ).fetchone()
-    return str(found[0]) if found and found[0] in chunk.STRATEGIES else chunk.STRATEGIES[0]
+    chosen = str(found[0]) if found else ""
+    return chosen if chosen.partition(" ")[0] in chunk.STRATEGIES else chunk.STRATEGIES[0]
 
 
 # Matching

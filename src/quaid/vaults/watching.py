@@ -43,6 +43,8 @@ class Pace(NamedTuple):
     """After trouble."""
     step: float = 0.1
     """Between two questions for hints."""
+    first: float = 0.0
+    """Until all is looked at for the first time."""
 
 
 PACE = Pace()
@@ -109,7 +111,7 @@ class NoHints:
 class _Folder:
     """One folder, and what has been heard of it."""
 
-    def __init__(self, collection: Collection) -> None:
+    def __init__(self, collection: Collection, rescan_at: float = 0.0) -> None:
         self.collection = collection
         self.root = collection.root or ""
         self.identity = _identity(self.root)
@@ -117,7 +119,7 @@ class _Folder:
         self.is_unsure = False
         """Something happened that hints cannot tell."""
         self.first = self.last = 0.0
-        self.rescan_at = 0.0
+        self.rescan_at = rescan_at
         self.rescan_seconds = 0.0
         self.halted: str | None = None
 
@@ -212,7 +214,8 @@ class Watcher:
             if id not in present or present[id].root != folder.root:
                 del self._folders[id]
         new = [each for id, each in present.items() if id not in self._folders]
-        self._folders.update({each.id: _Folder(each) for each in new})
+        at = time.monotonic() + self.pace.first
+        self._folders.update({each.id: _Folder(each, at) for each in new})
         return new
 
     def _open(self, there: set[tuple[str, object]]) -> None:

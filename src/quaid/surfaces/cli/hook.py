@@ -121,16 +121,12 @@ HANDLERS: dict[str, Callable[[Event, Settings], dict[str, Any]]] = {
 
 def _context(event: Event, settings: Settings) -> str:
     """What `quaid prompt` says, if there is a memory and a notebook."""
-    from quaid.errors import QuaidError
-    from quaid.ops import index
-
-    if "prompt" not in index.COMMANDS:
-        return ""
     from quaid.brain import Brain
+    from quaid.errors import QuaidError
     from quaid.ops import gate
 
     operation = gate.command("prompt")
-    given = {"budget": CONTEXT_TOKENS} if any(each.name == "budget" for each in operation.params) else {}
+    given = {"budget": CONTEXT_TOKENS, "project": True}
     here = event.cwd if os.path.isdir(event.cwd) else settings.cwd
     try:
         with Brain(settings._replace(cwd=here)) as brain:
