@@ -1,4 +1,5 @@
 """Transcripts: turns per CPU-second without embeddings, what a second run and a search cost, and the memory it takes.
+Then `bench.said`: how well and how fast turns are found by meaning, too.
 
 The transcripts are made up in the format of Claude Code: words drawn as often as in English, turns of 20 to 2,000
 characters, a tool call with its output beside every second one, now and then a secret. Each run is a fresh process,
@@ -14,6 +15,7 @@ import tempfile
 import time
 from typing import Any, NamedTuple
 
+from bench import said
 from bench.table import show, verdict
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -50,6 +52,7 @@ def main() -> None:
         grown = _quaid("conversations", "add", transcripts, "--db", memory)
         searches = _searches(memory)
         stored = os.path.getsize(memory)
+        by_meaning = said.at_scale(memory)
     made, speed = first.said["report"]["turns"], turns / first.cpu
     rows = [
         ("turns", f"{made:,}", "" if made == turns else f"NOT {turns:,}"),
@@ -63,7 +66,8 @@ def main() -> None:
         ("search, resident, slowest of 5, CPU ms", f"{searches:.1f}", verdict(searches, SEARCH_MS)),
         ("peak memory, MB", f"{first.megabytes:.0f}", verdict(first.megabytes, PEAK_MEGABYTES)),
     ]
-    show("Conversations", rows, ("figure", "measured", "target"))
+    show("Conversations", rows + by_meaning, ("figure", "measured", "target"))
+    said.main()
 
 
 def _write(folder: str, turns: int) -> int:

@@ -9,7 +9,8 @@ SRC = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 
 
 # Each room may import itself and these. Everything may import errors.
 MAY_IMPORT: dict[str, set[str]] = {
-    "errors": set(),
+    "failures": set(),
+    "errors": {"failures"},
     "core": set(),
     "formats": {"core"},
     "store": {"core"},
@@ -20,8 +21,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "options": set(),
     "config": {"options", "formats"},
     "notebook": {"search", "vaults", "store", "embed", "formats", "core"},
+    "kb": {"search", "vaults", "store", "embed", "formats", "core"},
     "clients": {"store", "formats"},
-    "brain": {"notebook", "search", "vaults", "store", "embed", "formats", "core", "config", "options"},
+    "brain": {"notebook", "kb", "search", "vaults", "store", "embed", "formats", "core", "config", "options"},
     "ops": {
         *(
             "brain",
@@ -29,6 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "options",
             "clients",
             "notebook",
+            "kb",
             "search",
             "vaults",
             "store",

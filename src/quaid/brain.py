@@ -17,6 +17,7 @@ from quaid.store.opening import SCHEMA_VERSION, sqlite_version
 
 if TYPE_CHECKING:
     from quaid.embed.protocol import Embedder
+    from quaid.store.turn_nearest import TurnIndex
     from quaid.store.vectors import Index
     from quaid.vaults.staleness import Seen
 
@@ -54,6 +55,7 @@ class Brain:
         self._db: Database | None = None
         self._embedder: Embedder | None = None
         self._vectors: Index | None = None
+        self._turn_vectors: TurnIndex | None = None
         self._seen: Seen | None = None
 
     @property
@@ -119,6 +121,15 @@ class Brain:
         return self._vectors
 
     @property
+    def turn_vectors(self) -> "TurnIndex":
+        """Those of conversations, the same way."""
+        from quaid.store.turn_nearest import TurnIndex
+
+        if self._turn_vectors is None:
+            self._turn_vectors = TurnIndex(self.db)
+        return self._turn_vectors
+
+    @property
     def seen(self) -> "Seen":
         """What is known of files; a resident process keeps it from one question to the next."""
         from quaid.vaults.staleness import Seen
@@ -147,7 +158,7 @@ class Brain:
     def close(self) -> None:
         if self._db is not None:
             self._db.close()
-            self._db = self._vectors = self._seen = None
+            self._db = self._vectors = self._turn_vectors = self._seen = None
 
     def __enter__(self) -> "Brain":
         return self

@@ -1,24 +1,23 @@
 """Every failure that a user can meet.
 
 An error is a class: its docstring is the message, with the remedy in it; its attributes say how each
-surface reports it. docs/errors.md is generated from this module. It imports nothing of ours.
+surface reports it. docs/errors.md is generated from this module. Those of the knowledge base stand in
+failures/kb.py; everybody imports them from here.
 """
 
-from typing import Any
-
-
-class QuaidError(Exception):
-    """Something went wrong: {problem}."""
-
-    code = "error"
-    exit_status = 1
-    http_status = 500
-    rpc_code = -32000
-
-    def __init__(self, **facts: Any) -> None:
-        self.facts = facts
-        super().__init__((type(self).__doc__ or "").format(**facts))
-
+from quaid.failures import QuaidError as QuaidError
+from quaid.failures.kb import (
+    GitFailed as GitFailed,
+    GitMissing as GitMissing,
+    LintFailed as LintFailed,
+    NearDuplicate as NearDuplicate,
+    StoreDirty as StoreDirty,
+    StoreDiverged as StoreDiverged,
+    StoreLocked as StoreLocked,
+    StoreMissing as StoreMissing,
+    StoreUnfinished as StoreUnfinished,
+    UnsafeStore as UnsafeStore,
+)
 
 # Wrong calls
 

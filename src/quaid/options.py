@@ -41,7 +41,10 @@ OPTIONS: dict[str, Option] = {
     "hooks.context_tokens": Option(200_000, int, minimum=1_000),
     "hooks.flush_at": Option(0.75, float, maximum=1),
     "hooks.stop_reminder": Option(False, bool),
+    "kb.store": Option(None, str),
     "background_embedding": Option("on", str, ON_OFF, stored="background_embedding"),
+    "conversation_folders": Option("", str, stored="conversation_folders"),
+    "embed_conversations": Option("recent", str, ("recent", "on", "off"), stored="embed_conversations"),
     "default_token_budget": Option(4_000, int, minimum=1, stored="default_token_budget"),
     "log_gaps": Option("on", str, ON_OFF, stored="log_gaps"),
     "search_merge_strategy": Option("sum", str, ("sum", "set-union", "rrf"), stored="search_merge_strategy"),
@@ -90,8 +93,10 @@ def checked(name: str, value: Any) -> Value:
         truth = word in ("true", "on")
         return ("on" if truth else "off") if option.choices else truth
     if option.kind is str:
-        if value is False and name == "embedding.plugin":
-            return "off"  # YAML 1.1 writers mean this word
+        if isinstance(value, bool) and ((name == "embedding.plugin" and not value) or "on" in option.choices):
+            value = "on" if value else "off"  # YAML 1.1 writers mean these words
+        if isinstance(value, list) and name == "conversation_folders":
+            value = ":".join(map(str, value))
         if not isinstance(value, str) or not value.strip():
             raise ValueError(f"must be text, not {value!r}")
         if option.choices and value not in option.choices:

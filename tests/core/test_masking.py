@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quaid.core.masking import RULES, luhn, mask
+from quaid.core.masking import mask
+from quaid.core.secret_looks import luhn
 
 LETTERS = string.ascii_letters + string.digits
 
@@ -95,13 +96,13 @@ def test_a_secret_goes_wherever_it_stands(secret: str, around: str) -> None:
         ('{"password": "hunter22", "a": 1}', '{"password": "[masked: secret]", "a": 1}'),
         ("my password is hunter2", "my password is [masked: password]"),
         ("Das Passwort lautet g3heim!", "Das Passwort lautet [masked: password]"),
-        ("postgres://bob:s3cr3t@db.local/x", "postgres://bob:[masked: password]@db.local/x"),
+        ("postgres://bob:s3cr3t@db.local/x", "postgres://bob:[masked: url password]@db.local/x"),
         (
             "https://me:" + letters(20) + "@git.example.org/a.git",
-            "https://me:[masked: password]@git.example.org/a.git",
+            "https://me:[masked: url password]@git.example.org/a.git",
         ),
         ("api_key = '" + letters(20) + "'", "api_key = '[masked: secret]'"),
-        ("AWS_SECRET_ACCESS_KEY=" + letters(40), "AWS_SECRET_ACCESS_KEY=[masked: secret]"),
+        ("AWS_SECRET_ACCESS_KEY=" + letters(40), "AWS_SECRET_ACCESS_KEY=[masked: aws secret key]"),
         ("Authorization: Basic " + letters(24) + "==", "Authorization: Basic [masked: authorization]"),
         (
             "curl -H 'authorization: bearer " + letters(30) + "'",
@@ -182,17 +183,6 @@ author: key-value stores
 @pytest.mark.parametrize("text", ORDINARY.splitlines())
 def test_an_ordinary_line_stays_as_it_is(text: str) -> None:
     assert mask(text) == (text, 0)
-
-
-def test_every_rule_has_needles_that_its_secrets_hold() -> None:
-    """A rule without its needle in the text would never be tried."""
-    tried = {rule.name for rule in RULES for secret in SECRETS.values() if rule.pattern.search(secret)}
-    for rule in RULES:
-        for secret in SECRETS.values():
-            if rule.pattern.search(secret):
-                text = secret.lower() if rule.folded else secret
-                assert any(needle in text for needle in rule.needles)
-    assert len(tried) > 25
 
 
 def test_a_masked_text_is_not_masked_again() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from quaid import config
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument, NotAllowed, NotFound
 from quaid.ops import gate
@@ -121,3 +122,151 @@ def test_an_agent_neither_reads_files_nor_removes(talks: Brain, command: str) ->
     given: dict[str, dict[str, Any]] = {"add": {"paths": ["chats"]}, "sync": {}, "remove": {"session": "abc"}}
     with pytest.raises(NotAllowed):
         call(talks, command, "write", **given[command])
+
+
+# By meaning
+
+
+CANARY = "Zanzibar-Kohlrabi-4711"
+
+
+@pytest.fixture
+def said(brain: Brain, tmp_path: Path) -> Brain:
+    transcript(
+        *(
+            tmp_path / "chats" / "a.jsonl",
+            "a",
+            f"The boat to the island is called {CANARY} and leaves at nine.",
+        ),
+        *("Put the key of the shed under the third flower pot.", "yes"),
+    )
+    transcript(
+        *(tmp_path / "chats" / "b.jsonl", "b", "Flour, water, salt and a long night make good bread."),
+        "Put the key of the shed under the third flower pot.",
+    )
+    call(brain, "add", paths=["chats"])
+
+
+return brain
+
+
+@pytest.fixture
+def meant(said: Brain) -> Brain:
+    """The same two conversations with vectors of the real model."""
+    embed(said)
+    return said
+
+
+def embed(brain: Brain, **arguments: Any) -> Any:
+    return gate.call(brain, gate.command("embed"), arguments, "owner")
+
+
+def status(brain: Brain) -> Any:
+    return gate.call(brain, gate.command("status"), {}, "read")
+
+
+def test_embedding_makes_vectors_of_turns_and_says_how_many(said: Brain) -> None:
+    assert status(said).conversations[:3] == (5, 4, "recent")
+    embedded = embed(said)
+    assert (embedded.turns, embedded.turns_left, embedded.total) == (4, 0, 0)
+    assert status(said).conversations[:3] == (5, 0, "recent")
+    assert status(said).next_steps == ("`quaid put SLUG FILE` or `quaid import FOLDER` brings pages in",)
+
+
+def test_a_search_by_meaning_finds_what_has_none_of_its_words(meant: Brain) -> None:
+    record = call(meant, "search", query="recipe for baking a loaf")
+    assert (record.semantic, record.note) == (True, "")
+    assert (record.hits[0].session, record.hits[0].turn, record.hits[0].lanes) == ("b", 1, ("meaning",))
+
+
+def test_a_page_is_never_found_through_a_turn_nor_a_turn_through_a_page(meant: Brain) -> None:
+    gate.call(
+        meant, gate.command("put"), {"slug": "notes/tax", "content": "# Tax\n\nIt is due in May."}, "owner"
+    )
+    embed(meant)
+    answer = gate.call(meant, gate.command("query"), {"question": "recipe for baking a loaf"}, "read")
+    assert [each.slug for each in answer.results] in ([], ["notes/tax"])
+    assert answer.strength == "none"
+    assert all("due" not in hit.snippet for hit in call(meant, "search", query="when is the tax due").hits)
+
+
+def test_what_is_missing_is_told(meant: Brain, tmp_path: Path) -> None:
+    transcript(tmp_path / "chats" / "a.jsonl", "a", "The heating was repaired by somebody from Bremen.")
+    call(meant, "sync")
+    assert status(meant).conversations.missing == 1
+    assert status(meant).next_steps[1:] == ("`quaid embed` makes vectors for 1 turn of conversations",)
+    record = call(meant, "search", query="baking a loaf")
+    assert record.note.startswith("3 of 4 texts have vectors")
+
+
+def test_a_search_says_why_it_goes_by_words_only(meant: Brain) -> None:
+    config_set(meant, "embed_conversations", "off")
+    record = call(meant, "search", query="bread")
+    assert (record.semantic, record.note) == (False, "embed_conversations is off")
+    assert [hit.session for hit in record.hits] == ["b"]
+    assert status(meant).conversations[:3] == (5, 0, "off")
+    with pytest.raises(InvalidArgument):
+        config_set(meant, "embed_conversations", "sometimes")
+
+
+def test_old_conversations_wait_until_all_are_wanted(brain: Brain, tmp_path: Path) -> None:
+    line = {"role": "user", "content": "It was a mild winter in those days.", "timestamp": 1_500_000_000}
+    (tmp_path / "old.jsonl").write_text(json.dumps({**line, "session": "old"}) + "\n")
+    call(brain, "add", paths=["old.jsonl"])
+    assert status(brain).conversations[:3] == (1, 0, "recent")
+    assert embed(brain).turns == 0
+    assert embed(brain, all=True).turns == 1
+    config_set(brain, "embed_conversations", "on")
+    assert status(brain).conversations[:3] == (1, 0, "on")
+
+
+def test_a_removed_conversation_leaves_no_byte_and_no_vector(meant: Brain, tmp_path: Path) -> None:
+    db = meant.db
+    own = "SELECT DISTINCT hex(content_hash) FROM turn_parts WHERE turn_id <= 2"
+    hashes = [bytes.fromhex(each) for (each,) in db.rows(own)]
+    rows = db.rows("SELECT content_hash, vector FROM turn_vectors")
+    vectors = dict(rows)
+    shared = [each for (each,) in db.rows("SELECT content_hash FROM turn_parts WHERE turn_id > 3")]
+    assert sum(each in shared for each in hashes) == 1
+    assert call(meant, "search", query="what is the ship called?").hits[0].session == "a"
+    record = call(meant, "remove", session="a", yes=True)
+    assert (record.done, record.problem) == (True, "")
+    held = b"".join(path.read_bytes() for path in tmp_path.glob("memory.db*"))
+    for word in (CANARY, "Kohlrabi", CANARY.lower(), "kohlrabi", "zanzibar"):
+        assert word.encode() not in held
+    for each in hashes:
+        assert (each in held) == (each in shared)
+        assert (vectors[each] in held) == (each in shared)
+    assert db.rows("SELECT count(*) FROM turn_parts WHERE turn_id <= 3") == [(0,)]
+    assert all(hit.session == "b" for hit in call(meant, "search", query="what is the ship called?").hits)
+    assert gate.call(meant, gate.command("validate"), {}, "owner").violations == ()
+
+
+def test_compacting_drops_vectors_of_turns_that_are_gone(meant: Brain) -> None:
+    meant.db.write(lambda tx: tx.execute("DELETE FROM conversation_turns WHERE turn = 1"))
+    assert gate.call(meant, gate.command("compact"), {}, "owner").vectors_dropped == 2
+    assert meant.db.rows("SELECT count(*) FROM turn_vectors") == [(1,)]
+
+
+# Folders of the config file
+
+
+def test_a_config_file_names_folders_and_goes_before_the_memory(talks: Brain, tmp_path: Path) -> None:
+    transcript(tmp_path / "one" / "c.jsonl", "c", "a new one")
+    transcript(tmp_path / "two" / "d.jsonl", "d", "another one")
+    transcript(tmp_path / "three" / "e.jsonl", "e", "one more")
+    config_set(talks, "conversation_folders", str(tmp_path / "three"))
+    (tmp_path / "config.yaml").write_text(
+        f"conversationFolders:\n  - {tmp_path / 'one'}\n  - {tmp_path / 'two'}\nembed_conversations: off\n"
+    )
+    talks.settings = config.read(str(tmp_path / "memory.db"), {}, str(tmp_path))
+    assert talks.settings.warnings == ()
+    assert call(talks, "sync").report.turns == 2
+    assert {each.session for each in call(talks, "list").conversations} == {"abc-1", "abd-2", "c", "d"}
+    assert status(talks).conversations.embedding == "off"
+
+
+def test_a_folder_of_a_config_file_is_a_whole_path(talks: Brain) -> None:
+    talks.settings = talks.settings._replace(given={"conversation_folders": "chats"}, config_path="/c.yaml")
+    with pytest.raises(InvalidArgument, match="not a whole path"):
+        call(talks, "sync")

@@ -1,11 +1,16 @@
-"""Finding turns by their words."""
+"""Finding turns by their words and by their meaning."""
 
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 
 from quaid.brain import Brain
-from quaid.search.conversations import search
+from quaid.search.conversations import Looked, look, search
 from quaid.store import conversations as store
 from quaid.store.conversations import Batch, NewTurn
+from quaid.vaults.embedding import fill_turns
 
 
 @pytest.fixture
@@ -67,3 +72,122 @@ def test_among_many_turns_the_newest_of_the_common_are_found(brain: Brain) -> No
     assert found(brain, "number77") == [78]
     assert len(found(brain, "common words here")) == 10
     assert len(found(brain, "common words elsewhere")) == 10
+
+
+# By meaning
+
+
+class Places:
+    """A model that knows what a text is about: one direction for each subject, and a little of every word."""
+
+    name, dimensions, max_tokens, query_prefix, passage_prefix = "places", 64, 512, "", ""
+    problem: str | None = None
+    SUBJECTS = (
+        ("boat", "ferry", "ship"),
+        ("bread", "oven", "dough"),
+        ("sqlite", "database", "archive"),
+        ("zebra", "quartz"),
+    )
+
+    def ready(self) -> str | None:
+        return self.problem
+
+    def health(self) -> str | None:
+        return self.problem
+
+    def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> bytes:
+        low = text.lower()
+        total = np.full(self.dimensions, 0.02)
+        for at, subject in enumerate(self.SUBJECTS):
+            total[at] += any(word in low for word in subject)
+        for word in set(low.split()):
+            total[8 + zlib.crc32(word.encode()) % 56] += 0.05
+        vector: bytes = (total / np.linalg.norm(total)).astype("<f4").tobytes()
+        return vector
+
+
+@pytest.fixture
+def talks(talk: Brain) -> Brain:
+    texts = [f"A remark about nothing special, number {number}." for number in range(60)]
+    texts += [
+        "We take the ferry at nine.",
+        "Sounds good to me, see you there.",
+        "I left the dough in the oven.",
+    ]
+    turns = [
+        NewTurn("user", text, f"2026-04-26T12:00:{at % 60:02}Z", str(at)) for at, text in enumerate(texts)
+    ]
+    talk.db.write(lambda tx: store.add(tx, Batch("plain", "xyz", turns), talk.now(), {}, anew=True))
+    fill_turns(talk.db, Places(), now=talk.now, progress=lambda *_: None)
+    return talk
+
+
+def looked(brain: Brain, query: str, limit: int = 10, model: Places | None = None) -> Looked:
+    return look(brain.db, model or Places(), query, limit, vectors=brain.turn_vectors)
+
+
+def test_what_was_meant_is_found_without_its_words(talks: Brain) -> None:
+    found = looked(talks, "When does our ship leave?", 3)
+    assert (found.semantic, found.note) == (True, "")
+    hit = found.hits[0]
+    assert (hit.session, hit.turn, hit.snippet) == ("xyz", 61, "We take the ferry at nine.")
+    assert (hit.lanes, hit.all_words) == (("meaning",), False)
+    assert found_by_words(talks, "When does our ship leave?") == []
+
+
+def found_by_words(brain: Brain, query: str) -> list[int]:
+    return [hit.turn for hit in search(brain.db, query)]
+
+
+def test_words_and_meaning_together_come_first(talks: Brain) -> None:
+    hits = looked(talks, "the ferry").hits
+    assert (hits[0].turn, hits[0].lanes, hits[0].all_words) == (61, ("words", "meaning"), True)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_what_nobody_spoke_of_is_not_found(talks: Brain) -> None:
+    assert looked(talks, "zebra quartz").hits == ()
+
+
+def test_a_turn_without_a_vector_is_found_by_its_words(talks: Brain) -> None:
+    turns = [
+        NewTurn("user", "no", "", "a"),
+        NewTurn("user", "The zebra was on the ferry, they say.", "", "b"),
+    ]
+    talks.db.write(lambda tx: store.add(tx, Batch("plain", "late", turns), talks.now(), {}, anew=True))
+    found = looked(talks, "zebra")
+    assert [(hit.session, hit.lanes) for hit in found.hits[:1]] == [("late", ("words",))]
+    assert found.note.startswith("67 of 68 texts have vectors")
+
+
+def test_of_a_long_turn_the_part_is_shown_that_was_meant(talks: Brain) -> None:
+    text = (
+        "Some long story about nothing at all. " * 60
+        + "\n\n"
+        + "And then the ship sank in the harbour. " * 80
+    )
+    turns = [NewTurn("user", text, "", "a")]
+    talks.db.write(lambda tx: store.add(tx, Batch("plain", "long", turns), talks.now(), {}, anew=True))
+    fill_turns(talks.db, Places(), now=talks.now, progress=lambda *_: None)
+    hits = looked(talks, "boat?").hits
+    (hit,) = [each for each in hits if each.session == "long"]
+    assert "ship" in hit.snippet
+    assert hit.lanes == ("meaning",)
+
+
+def test_without_a_model_words_are_searched_and_it_is_said_why(talks: Brain) -> None:
+    away = Places()
+    away.problem = "its files are not there"
+    found = looked(talks, "the ferry", model=away)
+    assert (found.hits, found.semantic) == (tuple(search(talks.db, "the ferry")), False)
+    assert found.note == "the model cannot be used: its files are not there"
+    none = look(talks.db, None, "the ferry", vectors=talks.turn_vectors, no_model="semantic search is off")
+    assert (none.hits[0].lanes, none.note) == (("words",), "semantic search is off")
+
+
+@pytest.mark.parametrize("query", ["", " ", "***", "AND OR NOT (", '"', "x" * 100_000, "\ud800", "\0"])
+def test_any_text_is_a_search_by_meaning_too(talks: Brain, query: str) -> None:
+    assert len(looked(talks, query).hits) <= 10

@@ -115,8 +115,11 @@ def settle(brain: Brain, embedder: "Embedder") -> None:
         brain.db.write(work)
 
 
-def fill_few(brain: Brain, embedder: "Embedder") -> str:
-    """Make what is missing if that is little and likely to work. Why the model is not to be asked more, if so."""
+def fill_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> str:
+    """Make what is missing if that is little and likely to work. Why the model is not to be asked more, if so.
+
+    With a moment, what was said in conversations since then; else what pages lack.
+    """
     from quaid.vaults import embedding
 
     if not brain.db.writable or not is_on(brain) or _failed_lately(brain, embedder.name):
@@ -125,7 +128,12 @@ def fill_few(brain: Brain, embedder: "Embedder") -> str:
     try:
         if embedder.ready() is None:
             settle(brain, embedder)
-            embedding.fill_few(brain.db, embedder, now=brain.now, progress=brain.progress)
+            if turns is None:
+                embedding.fill_few(brain.db, embedder, now=brain.now, progress=brain.progress)
+            else:
+                embedding.fill_few_turns(
+                    brain.db, embedder, now=brain.now, progress=brain.progress, since=turns
+                )
     except Cancelled:
         raise
     except QuaidError as failure:

@@ -85,16 +85,16 @@ def connect(
     if client is None:
         states = tuple(_state(brain, each) for each in known.CLIENTS.values())
         return ConnectRecord("", "", False, dry_run, (), "", states)
-    chosen, where, launch = known.client(client), _where(brain), _launch(brain)
+    chosen, where, started = known.client(client), _where(brain), launch(brain)
     marks = [where.path(each) for each in chosen.marks]
     if not project and not force and not any(map(os.path.exists, marks)):
         raise ClientMissing(title=chosen.title, place=marks[0])
     changes = [
-        _change(_server_file(chosen, where, project), lambda text: edits.with_server(chosen, text, launch))
+        _change(_server_file(chosen, where, project), lambda text: edits.with_server(chosen, text, started))
     ]
     hooks = chosen.project_hooks if project else chosen.hooks
     if hooks:
-        commands = edits.hook_commands(launch, Quote(where.platform))
+        commands = edits.hook_commands(started, Quote(where.platform))
         changes.append(_change(where.path(hooks), lambda text: edits.with_hooks(text, commands)))
     if instructions:
         path = _instructions_file(chosen, where, project)
@@ -123,7 +123,7 @@ def _where(brain: Brain) -> Where:
     return Where(settings.user_home, settings.cwd, settings.platform, settings.environ)
 
 
-def _launch(brain: Brain) -> Launch:
+def launch(brain: Brain) -> Launch:
     """How this very Quaid is started: the program that was called, the one on the path, or this Python."""
     db = os.path.abspath(brain.settings.db_path)
     called = os.path.abspath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
@@ -196,7 +196,7 @@ def _difference(change: Change) -> str:
 
 
 def _state(brain: Brain, client: Client) -> ClientRecord:
-    where, launch = _where(brain), _launch(brain)
+    where, started = _where(brain), launch(brain)
     path = where.path(client.servers)
 
     def record(state: str, detail: str = "") -> ClientRecord:
@@ -209,7 +209,7 @@ def _state(brain: Brain, client: Client) -> ClientRecord:
         return record("unreadable", str(error))
     if isinstance(entry, dict):
         args = entry.get("args")
-        ours = isinstance(args, list) and args[-1:] == [launch.db]
+        ours = isinstance(args, list) and args[-1:] == [started.db]
         missing = "" if len(hooks) == len(edits.EVENTS) or not client.hooks else "some hooks are missing"
         return record(
             "connected" if ours else "another memory", missing if ours else str((args or ["?"])[-1])

@@ -1,15 +1,17 @@
 """Conversations with agents: their transcripts taken in, listed, searched, shown, removed."""
 
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from quaid.brain import Brain
 from quaid.core import folders
-from quaid.errors import InvalidArgument, NotFound
+from quaid.errors import InvalidArgument, NotFound, QuaidError
 from quaid.ops.register import Arg, op
 from quaid.search.conversations import TurnHit
 from quaid.store import conversations as store
-from quaid.store import settings
 from quaid.store.conversations import Conversation, StoredTurn
+
+if TYPE_CHECKING:
+    from quaid.embed.protocol import Embedder
 
 SETTING = "conversation_folders"
 LONGEST_SHOWN = 2_000
@@ -60,12 +62,18 @@ class ConversationSearchRecord(NamedTuple):
     hits: tuple[TurnHit, ...]
     conversations: int
     """How many were searched."""
+    semantic: bool = True
+    """Whether meaning was looked at, too; false: by words only."""
+    note: str = ""
+    """Why it was not, or for how much of them only."""
 
 
 class ConversationRemoveRecord(NamedTuple):
     done: bool
     conversation: Conversation
     ask: bool = True
+    problem: str = ""
+    """Why bytes of it may be left in the file."""
 
     @property
     def if_agreed(self) -> dict[str, Any]:
@@ -120,7 +128,9 @@ def conversations_sync(brain: Brain) -> ReadingRecord:
     from quaid.store import transcript_files
     from quaid.vaults import transcripts
 
-    configured = folders.split(settings.get(brain.db, SETTING) or "")
+    setting = str(brain.option(SETTING))
+    folders.check_setting(SETTING, setting)
+    configured = folders.split(setting)
     found = dict.fromkeys(transcript_files.paths(brain.db))
     if not configured and not found:
         raise NotFound(
@@ -187,13 +197,32 @@ def conversation_search(
     query: Annotated[str, Arg("Words to look for; any text will do.", positional=True, any_text=True)],
     max_results: Annotated[int, Arg("How many turns.", minimum=1, maximum=200)] = 10,
 ) -> ConversationSearchRecord:
-    """Find what was said in earlier conversations with agents, by its words. Pages and notes are not searched.
+    """Find what was said in earlier conversations with agents, by words and by meaning. Pages are not searched.
 
     Look into the notebook first; this is for what nobody wrote down. conversation_show shows a hit's surroundings."""
     from quaid.search import conversations
 
-    hits = conversations.search(brain.db, query, max_results)
-    return ConversationSearchRecord(query, tuple(hits), store.count(brain.db)[0])
+    embedder, problem = _model(brain) if query.strip() else (None, "")
+    found = conversations.look(
+        brain.db, embedder, query, max_results, vectors=brain.turn_vectors, no_model=problem
+    )
+    return ConversationSearchRecord(query, found.hits, store.count(brain.db)[0], found.semantic, found.note)
+
+
+def _model(brain: Brain) -> "tuple[Embedder | None, str]":
+    """The active model with the last few vectors made, or why not: a search is answered all the same."""
+    from quaid.ops import background
+
+    since = background.turns_since(brain)
+    if since is None:
+        return None, "embed_conversations is off"
+    try:
+        embedder = brain.embedder
+    except QuaidError as failure:
+        return None, str(failure).rstrip(".")
+    # A model that hangs is not asked twice.
+    problem = background.resting(brain, embedder.name) or background.fill_few(brain, embedder, since)
+    return (None, problem) if problem else (background.Asked(brain, embedder), "")
 
 
 @op(
@@ -229,16 +258,18 @@ def conversations_remove(
     yes: Annotated[bool, Arg("Do it without asking.")] = False,
     dry_run: Annotated[bool, Arg("Only show what would go.")] = False,
 ) -> ConversationRemoveRecord:
-    """Remove what was said in a conversation. Its transcript is not touched, and no sync brings it back."""
+    """Remove what was said in a conversation, from the file's bytes too. Its transcript is not touched, and no sync
+    brings it back."""
     from quaid.store import forgetting
 
     held = _the_one(brain, session)
-    done = yes and not dry_run
+    done, problem = yes and not dry_run, ""
     if done:
         forgetting.securely(brain.db)
         now = brain.now()
         brain.db.write(lambda tx: store.remove(tx, held.id, now))
-    return ConversationRemoveRecord(done, held, ask=not dry_run)
+        problem = forgetting.clean(brain.db).problem
+    return ConversationRemoveRecord(done, held, ask=not dry_run, problem=problem)
 
 
 def _the_one(brain: Brain, name: str) -> Conversation:

@@ -65,9 +65,11 @@ class EmbedRecord(NamedTuple):
     cached: int  # that had one already
     total: int
     failed: int
-    failures: tuple[str, ...]  # the pages that the model gave nothing usable for
+    failures: tuple[str, ...]  # the pages, or conversations, that the model gave nothing usable for
     active: bool
     cpu_seconds: float
+    turns: int = 0  # of conversations, that got their vectors now
+    turns_left: int = 0
 
 
 class ModelCheckRecord(NamedTuple):
@@ -279,11 +281,14 @@ def _record(brain: Brain, description: Description, active: str) -> ModelRecord:
 def embed(
     brain: Brain,
     slug: Annotated[str | None, Arg("Only this page.", positional=True)] = None,
-    all: Annotated[bool, Arg("Every page; text that has a vector already keeps it.")] = False,
+    all: Annotated[
+        bool,
+        Arg("Every page, and conversations of any age; text that has a vector already keeps it."),
+    ] = False,
     stale: Annotated[bool, Arg("What changed since it was last embedded; this is also the default.")] = False,
     model: Annotated[str | None, Arg("Fill this model, and switch to it when it has every vector.")] = None,
 ) -> EmbedRecord:
-    """Make the vectors that are missing. It can be stopped and goes on where it was."""
+    """Make the vectors that are missing, of pages and then of conversations. Stopped, it goes on where it was."""
     from quaid.store import vectors
     from quaid.vaults.embedding import fill_in_turn
 
@@ -295,7 +300,14 @@ def embed(
     if not model:
         background.settle(brain, embedder)
     try:
-        filled = fill_in_turn(brain.db, embedder, now=brain.now, progress=brain.progress, slugs=pages)
+        filled = fill_in_turn(
+            brain.db,
+            embedder,
+            now=brain.now,
+            progress=brain.progress,
+            slugs=pages,
+            turns_since=_turns_since(brain, all),
+        )
     except (Cancelled, KeyboardInterrupt):
         raise _stopped(
             brain, embedder.name, f"quaid embed --model {model}" if model else "quaid embed"
@@ -314,7 +326,14 @@ def embed(
         filled.failures,
         active is not None and active.name == embedder.name,
         round(time.process_time() - started, 2),
+        filled.turns,
+        filled.turns_left,
     )
+
+
+def _turns_since(brain: Brain, all: bool) -> str | None:
+    since = background.turns_since(brain)
+    return "" if all and since is not None else since
 
 
 def _stopped(brain: Brain, model: str, command: str) -> Cancelled:

@@ -10,7 +10,7 @@ from quaid.embed import registry
 from quaid.errors import EmbeddingsOff, QuaidError
 from quaid.ops import background
 from quaid.ops.register import op
-from quaid.store import chunks, filling_turn, settings, vectors
+from quaid.store import chunks, conversations, filling_turn, settings, turn_vectors, vectors
 from quaid.store.filling_turn import Filling, Trouble
 from quaid.store.opening import SCHEMA_VERSION
 
@@ -37,6 +37,15 @@ class OtherModel(NamedTuple):
     vectors: int
 
 
+class Said(NamedTuple):
+    """What is embedded of conversations."""
+
+    turns: int
+    missing: int  # turns that are to have vectors and lack one
+    embedding: str  # recent, on or off, as embed_conversations says
+    recent_days: int
+
+
 class StatusRecord(NamedTuple):
     path: str
     size: int
@@ -52,6 +61,7 @@ class StatusRecord(NamedTuple):
     filling: Filling | None
     trouble: Trouble | None
     next_steps: tuple[str, ...]
+    conversations: Said
 
 
 @op("read", examples=("quaid status", "quaid status --json"))
@@ -69,6 +79,7 @@ def status(brain: Brain) -> StatusRecord:
             for each in vectors.models(db)
             if each.name != active.name
         ]
+        said = _said(brain, active.name)
     failed = filling_turn.trouble(db.path)
     record = StatusRecord(
         path=db.path,
@@ -84,9 +95,10 @@ def status(brain: Brain) -> StatusRecord:
         background_embedding=background.is_on(brain),
         filling=filling_turn.filling(db.path),
         trouble=failed
-        if failed and failed.model == active.name and (failed.down or active.missing + uncut)
+        if failed and failed.model == active.name and (failed.down or active.missing + uncut + said.missing)
         else None,
         next_steps=(),
+        conversations=said,
     )
     return record._replace(next_steps=tuple(_next_steps(record)))
 
@@ -97,6 +109,13 @@ def _active(brain: Brain, total: int) -> ActiveModel:
     known = vectors.find(brain.db, name)
     made = vectors.coverage(brain.db, name)[0] if known else 0
     return ActiveModel(name, problem is None, problem, remedy, made, total - made)
+
+
+def _said(brain: Brain, model: str) -> Said:
+    wanted = background.turns(brain)
+    _, turns = conversations.count(brain.db)
+    missing = turn_vectors.missing_turns(brain.db, model, wanted.since) if wanted.which != "off" else 0
+    return Said(turns, missing, wanted.which, background.RECENT_DAYS)
 
 
 def _problem(brain: Brain, name: str) -> tuple[str | None, str | None]:
@@ -136,4 +155,7 @@ def _next_steps(record: StatusRecord) -> list[str]:
     elif model.missing:
         number = f"{model.missing:,} missing vectors" if model.missing > 1 else "missing vector"
         steps.append(f"`quaid embed` makes the {number}")
+    elif record.conversations.missing:
+        turns = f"{record.conversations.missing:,} turns" if record.conversations.missing > 1 else "1 turn"
+        steps.append(f"`quaid embed` makes vectors for {turns} of conversations")
     return steps

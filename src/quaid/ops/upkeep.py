@@ -19,9 +19,10 @@ SETTINGS: dict[str, tuple[str, ...] | type[int] | type[list[str]] | type[str]] =
     "log_gaps": ("on", "off"),
     "single_valued_predicates": list,
     "conversation_folders": str,
+    "embed_conversations": ("recent", "on", "off"),
 }
 # What holds while nobody has said anything; the others stand in the memory from its first day.
-DEFAULTS = {"background_embedding": "on", "log_gaps": "on"}
+DEFAULTS = {"background_embedding": "on", "embed_conversations": "recent", "log_gaps": "on"}
 
 
 class ValidateRecord(NamedTuple):
@@ -103,13 +104,13 @@ def validate(
 @op("owner", examples=("quaid compact",))
 def compact(brain: Brain) -> Compacted:
     """Drop vectors of text that is gone and fold the write-ahead log into one file, ready to copy."""
-    from quaid.store import vectors
+    from quaid.store import turn_vectors, vectors
     from quaid.vaults.embedding import cut_up
 
     if not brain.db.writable:
         return upkeep.compact(brain.db)  # which says why it cannot
     cut_up(brain.db, brain.progress)  # a page that is not cut yet still needs its vectors
-    dropped = brain.db.write(vectors.purge)
+    dropped = brain.db.write(lambda tx: vectors.purge(tx) + turn_vectors.purge(tx))
     return upkeep.compact(brain.db)._replace(vectors_dropped=dropped)
 
 

@@ -4,7 +4,7 @@ Knows how a model is asked and what is said when it cannot be: a question is alw
 need be. Does not know which model that is, nor how vectors are stored.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from quaid.errors import QuaidError
 from quaid.search import strength
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from quaid.embed.protocol import Embedder
     from quaid.store.db import Database
-    from quaid.store.vectors import Index
+    from quaid.store.vectors import Index, Model
     from quaid.store.words import Filters
 
 LONGEST_TEXT = 4_000
@@ -48,6 +48,24 @@ class Meaning(NamedTuple):
         return page_vectors.cosines(db, self.vectors, self.model, self.vector, page_ids)
 
 
+class Vectors(Protocol):
+    """What is asked of vectors that are ready to be searched, whatever they are of."""
+
+    def made(self, model: "Model") -> tuple[int, int]: ...
+
+    def baseline(self, model: str, query: Any) -> float: ...
+
+
+class Question(NamedTuple):
+    """A question as a vector of the active model, and what is known of the vectors that it is compared with."""
+
+    model: str
+    vector: Any
+    baseline: float
+    embedded: int
+    total: int
+
+
 class NoMeaning(NamedTuple):
     """Why there is no such lane."""
 
@@ -57,10 +75,20 @@ class NoMeaning(NamedTuple):
 def ask(
     db: "Database", embedder: "Embedder", question: str, resident: "Callable[[], Index] | None" = None
 ) -> Meaning | NoMeaning:
-    """The question as a vector of the active model, or why that cannot be."""
+    """The lane of meaning for chunks, or why there is none."""
     from quaid.store import vectors
 
     index = resident() if resident else vectors.Index(db)
+    asked = as_vector(db, embedder, question, index)
+    if isinstance(asked, NoMeaning):
+        return asked
+    return Meaning(asked.model, asked.vector, index, asked.baseline, asked.embedded, asked.total)
+
+
+def as_vector(db: "Database", embedder: "Embedder", question: str, index: Vectors) -> Question | NoMeaning:
+    """The question as a vector of the active model, or why that cannot be."""
+    from quaid.store import vectors
+
     active = vectors.active(db)
     embedded, total = index.made(active) if active else (0, 0)
     reason = embedder.ready()
@@ -77,4 +105,4 @@ def ask(
     vector = numpy.frombuffer(raw, dtype="<f4")
     mean = index.baseline(active.name, vector)
     unrelated = strength.expected(mean, embedded, getattr(embedder, "unrelated", None))
-    return Meaning(active.name, vector, index, unrelated, embedded, total)
+    return Question(active.name, vector, unrelated, embedded, total)

@@ -12,7 +12,7 @@ import apsw
 from quaid.core.chunk import Chunk, cut
 from quaid.core.page import Page
 from quaid.core.timeline import summary_hash
-from quaid.store import chunks, conversations, vectors, words
+from quaid.store import chunks, conversations, turn_vectors, vectors, words
 from quaid.store import links as text_links
 from quaid.store.opening import APPLICATION_ID, SCHEMA_VERSION
 from quaid.store.rebuild import built_pages
@@ -137,7 +137,8 @@ def embeddings(connection: apsw.Connection) -> Found:
             yield f"model {name}", f"its table {table} is not there, or not of {dimensions} dimensions"
         else:
             yield from _vectors(connection, name, dimensions, table)
-            yield from _codes(connection, name, dimensions, table, mean)
+            yield from _codes(connection, name, dimensions, table, "vector_codes", mean)
+    yield from _turns(connection)
     for table in tables:
         for name, number in connection.execute(
             f"SELECT model, count(*) FROM {table} WHERE model NOT IN (SELECT name FROM embedding_models)"  # noqa: S608
@@ -153,11 +154,26 @@ def _vectors(connection: apsw.Connection, model: str, dimensions: int, table: st
             yield f"model {model}", f"{number} vectors are not of {dimensions} dimensions"
 
 
-def _codes(connection: apsw.Connection, model: str, dimensions: int, table: str, mean: bytes | None) -> Found:
+def _turns(connection: apsw.Connection) -> Found:
+    """The same of conversations; and parts that are not those of their turns."""
+    rows: list[Row] = connection.execute(
+        "SELECT m.name, m.dimensions, e.mean FROM turn_encodings e JOIN embedding_models m ON m.name = e.model"
+    ).fetchall()
+    for name, dimensions, mean in rows:
+        yield from _vectors(connection, name, dimensions, "turn_vectors")
+        yield from _codes(connection, name, dimensions, "turn_vectors", "turn_codes", mean)
+    for turn, problem in turn_vectors.wrong_parts(connection):
+        yield f"turn {turn}", problem
+
+
+def _codes(
+    connection: apsw.Connection, model: str, dimensions: int, table: str, codes: str, mean: bytes | None
+) -> Found:
     """The ids in the blocks must be those of the vectors, in their order, with a code for each."""
     coded: list[int] = []
     blocks: Iterable[Row] = connection.execute(
-        "SELECT vec_rowids, length(codes) FROM vector_codes WHERE model = ? ORDER BY block", (model,)
+        f"SELECT vec_rowids, length(codes) FROM {codes} WHERE model = ? ORDER BY block",  # noqa: S608 (fixed)
+        (model,),
     )
     size = 8 * -(-dimensions // 64)
     for ids, length in blocks:

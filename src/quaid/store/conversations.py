@@ -1,7 +1,7 @@
 """Conversations and their turns as rows: added, matched by words, read, removed.
 
-Knows the tables conversations, conversation_turns and turn_fts. Does not know how transcripts are written, nor how
-secrets look: whoever adds a text has masked it.
+Knows the tables conversations, conversation_turns and turn_fts; what is embedded of a turn is in turn_vectors. Does
+not know how transcripts are written, nor how secrets look: whoever adds a text has masked it.
 
 A turn has an identity: the client's own name for it, else who said what when. Turns that say neither are counted:
 the second "yes" of a conversation is another turn than the first, also when the file is read again.
@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.store import words
+from quaid.store import turn_vectors, words
 
 if TYPE_CHECKING:
     import apsw
@@ -108,6 +108,7 @@ def add(
         ],
     )
     index_words(tx, [(highest + at, turn.text) for at, (_, turn) in rows])
+    turn_vectors.cut(tx, [(highest + at, turn.role, turn.text) for at, (_, turn) in rows])
     _describe(tx, conversation, batch, list(new.values()))
     return Added(conversation, len(rows), is_new)
 
@@ -254,8 +255,10 @@ def _every_turn(connection: "apsw.Connection") -> Iterator[list[tuple[int, str]]
 
 
 def remove(tx: "apsw.Connection", conversation: int, now: str) -> None:
-    """Take out what was said. The name stays, so that no file brings it back."""
+    """Take out what was said, with its words and vectors. The name stays, so that no file brings it back."""
     tx.execute("DELETE FROM conversation_turns WHERE conversation_id = ?", (conversation,))
+    tx.execute("INSERT INTO turn_fts (turn_fts) VALUES ('optimize')")  # or deleted words stay in its segments
+    turn_vectors.purge(tx)
     tx.execute(
         "UPDATE conversations SET removed_at = ?, title = '', project = '', started_at = NULL, ended_at = NULL,"
         " masked = 0 WHERE id = ?",
@@ -279,6 +282,30 @@ def match(db: "Database", expression: str, limit: int, above: int = 0) -> list[t
         " ORDER BY score DESC, rowid DESC LIMIT ?",
         (expression, above, limit),
     )
+
+
+def scores_of(db: "Database", expression: str, turn_ids: list[int]) -> dict[int, float]:
+    """How well these turns match; those that do not are left out."""
+    # Without the plus FTS5 would begin a new search for every id.
+    return dict(
+        db.rows(
+            "SELECT rowid, -bm25(turn_fts) FROM turn_fts WHERE turn_fts MATCH ?"
+            " AND +rowid IN (SELECT value FROM json_each(?))",
+            (expression, str(turn_ids)),
+        )
+    )
+
+
+def neighbours(db: "Database", turn_ids: list[int], reach: int) -> dict[int, tuple[int, int]]:
+    """The conversation and place of these turns, and of those at most `reach` places away in the same one."""
+    rows = db.rows(
+        "SELECT near.id, near.conversation_id, near.turn FROM json_each(?) AS wanted"
+        " CROSS JOIN conversation_turns AS t ON t.id = wanted.value"
+        " CROSS JOIN conversation_turns AS near ON near.conversation_id = t.conversation_id"
+        " AND near.turn BETWEEN t.turn - ? AND t.turn + ?",
+        (str(turn_ids), reach, reach),
+    )
+    return {row[0]: row[1:] for row in rows}
 
 
 def load(db: "Database", turn_ids: list[int]) -> dict[int, StoredTurn]:

@@ -9,11 +9,12 @@ by others, is read before the next answer. What has gone is not tracked: every a
 that are there, in the same snapshot, and a search that comes short looks further.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from quaid.errors import NotFound
 from quaid.store.chunks import page_conditions
 from quaid.store.days import PAGE_DAY
+from quaid.store.view import SPARE, Source, View
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,20 +27,6 @@ if TYPE_CHECKING:
 RESIDENT_BYTES = 256 * 1024 * 1024
 """The vectors of a model are kept in memory up to this size; beyond, the shortlist is read from the file."""
 
-FEW = 2_000
-"""So many vectors are compared without codes."""
-
-SPARE = 32
-"""Vectors that are looked at beyond the number asked for, because their chunks may be gone."""
-
-
-class _Model(NamedTuple):
-    name: str
-    dimensions: int
-    table: str
-    encoding: int
-    mean: bytes | None
-
 
 class Index:
     """The vectors of a memory, searched."""
@@ -47,7 +34,7 @@ class Index:
     def __init__(self, db: "Database", resident_bytes: int = RESIDENT_BYTES) -> None:
         self._db = db
         self._resident_bytes = resident_bytes
-        self._views: dict[str, _View] = {}
+        self._views: dict[str, _ChunkView] = {}
         self._made: dict[str, tuple[int, tuple[int, int]]] = {}
 
     def made(self, model: "Model") -> tuple[int, int]:
@@ -109,7 +96,7 @@ class Index:
         return float(mean @ np.asarray(query, np.float32))
 
     def _chunks(
-        self, view: "_View", found: list[tuple[int, float]], allowed: "Filters | None"
+        self, view: "_ChunkView", found: list[tuple[int, float]], allowed: "Filters | None"
     ) -> list[tuple[int, float]]:
         """The chunks of these vectors that are there now."""
         conditions, values = page_conditions(allowed) if allowed is not None else ("", ())
@@ -125,88 +112,40 @@ class Index:
             chunks.setdefault(vector_id, []).append(chunk_id)
         return [(chunk_id, score) for vector_id, score in found for chunk_id in chunks.get(vector_id, ())]
 
-    def _view(self, name: str) -> "_View":
+    def _view(self, name: str) -> "_ChunkView":
         """What is known of a model, as of this snapshot."""
         row = self._db.one(
             "SELECT name, dimensions, vec_table, encoding, mean FROM embedding_models WHERE name = ?", (name,)
         )
         if row is None:
             raise NotFound(what="model", name=name, hint=" `quaid model list` shows them all.")
-        model = _Model(*row)
+        model = Source(*row)
         view = self._views.get(name)
         if view is None or view.model != model:
             questions = view.questions if view else 0
-            view = self._views[name] = _View(self._db, model, self._resident_bytes, questions)
+            view = self._views[name] = _ChunkView(self._db, model, self._resident_bytes, questions)
         view.refresh()
         return view
 
 
-class _View:
-    """One model's vectors: ids in ascending order, their codes, and, once it is worth it, themselves."""
+class _ChunkView(View):
+    """The vectors of chunks, and, once it is worth it, which chunk has which."""
 
-    def __init__(self, db: "Database", model: _Model, resident_bytes: int, questions: int) -> None:
-        import numpy as np
-
-        self.model = model
-        self.questions = questions
-        self._db = db
-        self._resident_bytes = resident_bytes
-        self._seen: int | None = None
+    def __init__(self, db: "Database", model: Source, resident_bytes: int, questions: int) -> None:
         self._chunks: _Chunks | None = None
-        self._ids: Array = np.empty(0, np.int64)
-        self._codes: Array | None = None
-        self._vectors: Array | None = None
-        self._mean: Array | None = None
-        self._read_codes()
+        super().__init__(db, model, resident_bytes, questions)
 
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    def mean(self) -> "Array":
-        """Of all vectors, or of those that were there when it was last taken."""
-        import numpy as np
-
-        if self._mean is None:
-            if self.model.mean is not None:
-                self._mean = np.frombuffer(self.model.mean, "<f4")
-            elif not len(self):
-                return np.zeros(self.model.dimensions, np.float32)
-            else:
-                self._mean = np.asarray(self._rows(slice(None)).mean(axis=0))
-        return self._mean
-
-    def refresh(self) -> None:
+    def refresh(self) -> int | None:
         """Take in what was written since the last look."""
-        import numpy as np
-
-        version = self._db.connection.data_version()
-        if version == self._seen:
-            return
-        self._seen = version
-        last = int(self._ids[-1]) if len(self) else 0
-        new, vectors = self._read("id > ? AND model = ? ORDER BY id", (last, self.model.name))
-        if len(new):
-            self._ids = np.concatenate([self._ids, new])
-            if self._codes is not None:
-                from quaid.store.codes import encode
-
-                codes = encode(vectors, np.frombuffer(self.model.mean or b"", "<f4"))
-                self._codes = np.concatenate([self._codes, codes.T], axis=1)
-            elif self.model.mean is None:
-                self._mean = None
-            if self._vectors is not None:
-                self._vectors = np.concatenate([self._vectors, vectors])
-        if self._chunks is not None:
+        last = super().refresh()
+        if last is not None and self._chunks is not None:
             self._chunks.refresh(self._db, self.model, last, self._ids)
+        return last
 
     def warm_up(self) -> None:
         """Count a question, and keep in memory what makes the next ones fast."""
-        self.questions += 1
-        if self.questions == 1:
-            return
-        if self._vectors is None and len(self) * self.model.dimensions * 4 <= self._resident_bytes:
-            self._vectors = self._aligned(*self._read("model = ? ORDER BY id", (self.model.name,)))
-        if self._chunks is None:
+        super().warm_up()
+        if self.questions > 1 and self._chunks is None:
             self._chunks = _Chunks()
             self._chunks.refresh(self._db, self.model, 0, self._ids)
 
@@ -242,76 +181,6 @@ class _View:
             )
         )
 
-    def best(self, query: "Array", count: int, slots: "Array | None") -> list[tuple[int, float]]:
-        """The nearest vectors by id, with their cosines."""
-        import numpy as np
-
-        from quaid.store import codes
-
-        if not count:
-            return []
-        if self._codes is None:
-            places = np.arange(len(self)) if slots is None else slots
-        else:
-            code = codes.encode(query[None, :], self.mean())[0]
-            size = codes.shortlist_size(len(self), count)
-            places = codes.nearest(self._codes, code, size, slots)
-        whole = self._vectors is not None and len(places) == len(self)
-        ids, scores = self._scored(query, slice(None) if whole else places)
-        top = codes.highest(scores, count)
-        return list(zip(ids[top].tolist(), scores[top].tolist(), strict=True))
-
-    def _scored(self, query: "Array", places: "Array | slice") -> "tuple[Array, Array]":
-        if self._vectors is not None:
-            return self._ids[places], self._vectors[places] @ query
-        ids, vectors = self._read(
-            "id IN (SELECT value FROM json_each(?)) AND model = ?",
-            (str(self._ids[places].tolist()), self.model.name),
-        )
-        return ids, vectors @ query
-
-    def _rows(self, places: slice) -> "Array":
-        if self._vectors is not None:
-            return self._vectors[places]
-        return self._read("model = ? ORDER BY id", (self.model.name,))[1]
-
-    def _read_codes(self) -> None:
-        import numpy as np
-
-        blocks = self._db.rows(
-            "SELECT vec_rowids, codes FROM vector_codes WHERE model = ? ORDER BY block", (self.model.name,)
-        )
-        ids = np.frombuffer(b"".join([block[0] for block in blocks]), "<i8")
-        if len(ids) > FEW:
-            words = np.frombuffer(b"".join([block[1] for block in blocks]), "<u8").reshape(len(ids), -1)
-            self._ids, self._codes = ids, np.ascontiguousarray(words.T)
-        else:  # all of them are read as they are, by the first refresh
-            self._vectors = np.empty((0, self.model.dimensions), np.float32)
-
-    def _read(self, where: str, values: tuple[Any, ...]) -> "tuple[Array, Array]":
-        """Ids and vectors."""
-        return self._vectors_in(
-            self._db.rows(f"SELECT id, vector FROM {self.model.table} WHERE {where}", values)  # noqa: S608
-        )
-
-    def _vectors_in(self, rows: "list[tuple[Any, ...]]") -> "tuple[Array, Array]":
-        """Rows of an id and a vector as two arrays."""
-        import numpy as np
-
-        ids = np.array([row[0] for row in rows], np.int64)
-        vectors = np.frombuffer(b"".join([row[1] for row in rows]), "<f2")
-        return ids, vectors.reshape(len(rows), self.model.dimensions).astype(np.float32)
-
-    def _aligned(self, ids: "Array", vectors: "Array") -> "Array":
-        """The vectors in the places of their ids; a code whose vector is gone has zeros."""
-        import numpy as np
-
-        if len(ids) == len(self._ids):
-            return vectors
-        every = np.zeros((len(self._ids), self.model.dimensions), np.float32)
-        every[np.searchsorted(self._ids, ids)] = vectors
-        return every
-
 
 class _Chunks:
     """Which chunk of which page has which vector; some of them may be gone."""
@@ -325,7 +194,7 @@ class _Chunks:
         self._last = 0
         self._rows = np.empty((3, 0), np.int64)  # chunk in ascending order, page, place of the vector
 
-    def refresh(self, db: "Database", model: _Model, last_vector: int, ids: "Array") -> None:
+    def refresh(self, db: "Database", model: Source, last_vector: int, ids: "Array") -> None:
         """Take in chunks and vectors that came since the last look."""
         import numpy as np
 

@@ -1,6 +1,6 @@
 """Derived rows, burned and made again from the kept ones.
 
-Knows which rows follow from pages and turns alone: words, tags, timeline entries and chunks. Does not know
+Knows which rows follow from pages and turns alone: words, tags, timeline entries, chunks and parts. Does not know
 vectors, which need a model, nor what follows from files.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import apsw
 
 from quaid.core.page import Page, build
-from quaid.store import chunks, conversations, pages, vectors
+from quaid.store import chunks, conversations, pages, turn_vectors, vectors
 
 
 def rebuild(tx: apsw.Connection) -> None:
@@ -23,12 +23,14 @@ def rebuild(tx: apsw.Connection) -> None:
         pages.derive(tx, page_id, page, quarantined)
     tx.execute("INSERT INTO page_fts (page_fts) VALUES ('rebuild')")
     conversations.rebuild_words(tx)
+    turn_vectors.recut(tx)
     for (model,) in tx.execute("SELECT name FROM embedding_models").fetchall():
         vectors.encode_all(tx, str(model))
+    turn_vectors.encode_all(tx)
 
 
 def recut(tx: apsw.Connection) -> None:
-    """Cut every page anew, as the setting chunk_strategy says now. What is cut as before keeps its rows."""
+    """Cut every page anew, as the settings say now. What is cut as before keeps its rows."""
     for page_id, page, quarantined in built_pages(tx):
         if not quarantined:
             chunks.write(tx, page_id, page.title, page.truth, page.timeline)

@@ -461,6 +461,46 @@ CREATE TRIGGER conversation_turns_ad AFTER DELETE ON conversation_turns BEGIN
     DELETE FROM turn_fts WHERE rowid = old.id;
 END;
 
+-- derived: from conversation_turns: the stretches that are embedded; what is too short for that has none
+CREATE TABLE turn_parts (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,        -- ids only rise: what was found whole once stays whole
+    turn_id INTEGER NOT NULL REFERENCES conversation_turns (id) ON DELETE CASCADE,
+    part INTEGER NOT NULL,                       -- place within the turn, from 0
+    start_at INTEGER NOT NULL,                   -- characters of the turn's text
+    end_at INTEGER NOT NULL,
+    content_hash BLOB NOT NULL,                  -- of the text: SHA-256, its first 16 bytes
+    UNIQUE (turn_id, part)
+) STRICT;
+
+CREATE INDEX turn_parts_by_content ON turn_parts (content_hash);
+
+-- derived: from turn_parts by models of any width; apart from the vectors of pages, which are scanned whole
+CREATE TABLE turn_vectors (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    model TEXT NOT NULL REFERENCES embedding_models (name),
+    content_hash BLOB NOT NULL,                  -- of a part; the same text said twice is embedded once
+    embedded_at TEXT NOT NULL,
+    vector BLOB NOT NULL,                        -- 16-bit floats, of length 1
+    UNIQUE (content_hash, model)
+) STRICT;
+
+-- derived: from turn_vectors: which components are above the mean, one bit for each
+CREATE TABLE turn_codes (
+    model TEXT NOT NULL REFERENCES embedding_models (name),
+    block INTEGER NOT NULL,
+    vec_rowids BLOB NOT NULL,                    -- up to 1,024 ids in turn_vectors, 64 bits each
+    codes BLOB NOT NULL,                         -- their codes, one after the other
+    PRIMARY KEY (model, block)
+) STRICT;
+
+-- derived: from turn_vectors: the mean that their codes were made with
+CREATE TABLE turn_encodings (
+    model TEXT PRIMARY KEY NOT NULL REFERENCES embedding_models (name),
+    encoding INTEGER NOT NULL DEFAULT 0,         -- rises when all codes are made anew
+    mean_of INTEGER NOT NULL DEFAULT 0,          -- how many vectors the mean was taken of
+    mean BLOB                                    -- 32-bit floats; none: too few vectors for codes
+) STRICT, WITHOUT ROWID;
+
 -- derived: from transcripts on disk: how far each was read; without it they are read again, and nothing doubles
 CREATE TABLE transcript_files (
     path TEXT PRIMARY KEY NOT NULL,

@@ -10,28 +10,33 @@ takes nothing along. Vectors that no chunk needs any more stay until they are pu
 
 import json
 import re
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.core.chunk import embedded
 from quaid.errors import InvalidArgument, NotFound
+from quaid.store import shelves
 from quaid.store.nearest import Index
+from quaid.store.shelves import Shelf, usable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     import apsw
 
-    from quaid.store.codes import Array
     from quaid.store.db import Database
 
-__all__ = ["Index", "Missing", "Model", "activate", "active", "coverage", "keep", "models", "register"]
-
-BLOCK = 1_024
-"""Codes in one row."""
-
-FIRST_MEAN, LAST_MEAN = 256, 65_536
-"""With so many vectors the mean is taken first, and after the last of these never again by itself."""
+__all__ = [
+    "Index",
+    "Missing",
+    "Model",
+    "activate",
+    "active",
+    "coverage",
+    "keep",
+    "models",
+    "register",
+    "usable",
+]
 
 _VEC_TABLE = re.compile(r"page_embeddings_vec_[0-9]+")
 
@@ -221,124 +226,27 @@ def _known(db: "Database", name: str) -> Model:
     return found
 
 
-def usable(raw: bytes, dimensions: int) -> bool:
-    """Whether this is a vector of 32-bit floats of this width that points anywhere."""
-    import numpy as np
-
-    if len(raw) != 4 * dimensions:
-        return False
-    vector = np.frombuffer(raw, "<f4")
-    return bool(np.isfinite(vector).all() and vector.any())
-
-
 def keep(tx: "apsw.Connection", model: str, found: list[tuple[bytes, bytes]], now: str) -> int:
     """Keep vectors, each with the hash of its content: f32, little endian. Returns how many were new."""
-    import numpy as np
-
-    table, dimensions = _table_of(tx, model)
-    inserted: list[int] = []
-    added: list[Array] = []
-    for content_hash, raw in found:
-        if not usable(raw, dimensions):
-            raise InvalidArgument(name="vector", problem=f"of {model} is not of {dimensions} finite numbers")
-        vector = np.frombuffer(raw, "<f4").astype(np.float64)  # the squares of some floats are none
-        vector = (vector / np.linalg.norm(vector)).astype("<f2")
-        row = tx.execute(
-            f"INSERT OR IGNORE INTO {table} (model, content_hash, embedded_at, vector) VALUES (?, ?, ?, ?)"  # noqa: S608
-            " RETURNING id",
-            (model, content_hash, now, vector.tobytes()),
-        ).fetchone()
-        if row:
-            inserted.append(int(row[0]))
-            added.append(vector)
-    if inserted:
-        _add_codes(tx, model, table, inserted, np.stack(added).astype("<f4"))
-    return len(inserted)
-
-
-def _table_of(tx: "apsw.Connection", model: str) -> tuple[str, int]:
-    row = _one(tx, "SELECT vec_table, dimensions FROM embedding_models WHERE name = ?", model)
-    if row is None or not _VEC_TABLE.fullmatch(str(row[0])):
-        raise NotFound(what="model", name=model, hint=" `quaid model list` shows them all.")
-    return str(row[0]), int(row[1])
-
-
-def _one(tx: "apsw.Connection", sql: str, model: str) -> tuple[Any, ...] | None:
-    return tx.execute(sql, (model,)).fetchone()
-
-
-# Codes
-
-
-def _add_codes(tx: "apsw.Connection", model: str, table: str, ids: list[int], added: "Array") -> None:
-    """Encode new vectors; all of them anew when there are twice as many as the mean was taken of."""
-    import numpy as np
-
-    from quaid.store.codes import encode
-
-    mean, mean_of = _one(tx, "SELECT mean, mean_of FROM embedding_models WHERE name = ?", model) or (None, 0)
-    last = _one(
-        tx,
-        "SELECT block, vec_rowids, codes FROM vector_codes WHERE model = ? ORDER BY block DESC LIMIT 1",
-        model,
-    )
-    block, old_ids, old_codes = last or (0, b"", b"")
-    count = block * BLOCK + len(old_ids) // 8 + len(ids)
-    if mean is None:
-        (count,) = _one(tx, f"SELECT count(*) FROM {table} WHERE model = ?", model) or (0,)  # noqa: S608
-    if count >= max(FIRST_MEAN, 2 * mean_of) and mean_of < LAST_MEAN:
-        encode_all(tx, model)
-    elif mean is not None:
-        all_ids = old_ids + np.array(ids, "<i8").tobytes()
-        codes = old_codes + encode(added, np.frombuffer(mean, "<f4")).tobytes()
-        _write_blocks(tx, model, block, all_ids, codes)
+    return shelves.keep(tx, _shelf(tx, model), found, now)
 
 
 def encode_all(tx: "apsw.Connection", model: str) -> None:
     """Take the mean of all vectors of a model, and make all of its codes anew."""
-    import numpy as np
-
-    from quaid.store.codes import encode
-
-    table, dimensions = _table_of(tx, model)
-    rows = f"SELECT id, vector FROM {table} WHERE model = ? ORDER BY id"  # noqa: S608 (checked)
-    total, count = np.zeros(dimensions), 0
-    for _, vectors in _batches(tx, rows, model, dimensions):
-        total += vectors.sum(axis=0, dtype=np.float64)
-        count += len(vectors)
-    tx.execute("DELETE FROM vector_codes WHERE model = ?", (model,))
-    mean = (total / max(count, 1)).astype("<f4")
-    tx.execute(
-        "UPDATE embedding_models SET mean = ?, mean_of = ?, encoding = encoding + 1 WHERE name = ?",
-        (mean.tobytes() if count >= FIRST_MEAN else None, count if count >= FIRST_MEAN else 0, model),
-    )
-    if count >= FIRST_MEAN:
-        for block, (ids, vectors) in enumerate(_batches(tx, rows, model, dimensions)):
-            _write_blocks(tx, model, block, ids.tobytes(), encode(vectors, mean).tobytes())
+    shelves.encode_all(tx, _shelf(tx, model))
 
 
-def _batches(tx: "apsw.Connection", sql: str, model: str, dimensions: int) -> "Iterator[tuple[Array, Array]]":
-    """Ids and vectors, a block at a time."""
-    import numpy as np
-
-    cursor = tx.execute(sql, (model,))
-    rows: list[tuple[Any, ...]]
-    while rows := list(islice(cursor, BLOCK)):
-        ids = np.array([row[0] for row in rows], "<i8")
-        vectors = np.frombuffer(b"".join([row[1] for row in rows]), "<f2").reshape(-1, dimensions)
-        yield ids, vectors.astype("<f4")
+def dimensions_of(tx: "apsw.Connection", model: str) -> int:
+    """How wide the vectors of a model are."""
+    return _shelf(tx, model).dimensions
 
 
-def _write_blocks(tx: "apsw.Connection", model: str, block: int, ids: bytes, codes: bytes) -> None:
-    size = len(codes) // (len(ids) // 8)
-    for start in range(0, len(ids) // 8, BLOCK):
-        tx.execute(
-            "INSERT OR REPLACE INTO vector_codes (model, block, vec_rowids, codes) VALUES (?, ?, ?, ?)",
-            (
-                *(model, block + start // BLOCK, ids[start * 8 : (start + BLOCK) * 8]),
-                codes[start * size : (start + BLOCK) * size],
-            ),
-        )
+def _shelf(tx: "apsw.Connection", model: str) -> Shelf:
+    sql = "SELECT vec_table, dimensions FROM embedding_models WHERE name = ?"
+    row: tuple[Any, ...] | None = tx.execute(sql, (model,)).fetchone()
+    if row is None or not _VEC_TABLE.fullmatch(str(row[0])):
+        raise NotFound(what="model", name=model, hint=" `quaid model list` shows them all.")
+    return Shelf(model, int(row[1]), str(row[0]), "vector_codes", "embedding_models", "name")
 
 
 # Forgetting
@@ -372,26 +280,5 @@ def _drop(tx: "apsw.Connection", which: str, values: tuple[str, ...]) -> int:
         for model, vector_id in rows:
             gone.setdefault(model, set()).add(vector_id)
     for model, ids in gone.items():
-        _drop_codes(tx, model, ids)
+        shelves.drop_codes(tx, _shelf(tx, model), ids)
     return sum(len(ids) for ids in gone.values())
-
-
-def _drop_codes(tx: "apsw.Connection", model: str, gone: set[int]) -> None:
-    """Take single codes out of their blocks; a block may become short, or empty and go."""
-    import numpy as np
-
-    unwanted = np.array(sorted(gone), "<i8")
-    rows: list[tuple[Any, ...]] = tx.execute(
-        "SELECT block, vec_rowids, codes FROM vector_codes WHERE model = ? ORDER BY block", (model,)
-    ).fetchall()
-    for block, ids, codes in rows:
-        numbers = np.frombuffer(ids, "<i8")
-        stay = ~np.isin(numbers, unwanted)
-        if stay.all():
-            continue
-        if stay.any():
-            codes = np.frombuffer(codes, np.uint8).reshape(len(numbers), -1)[stay]
-            _write_blocks(tx, model, block, numbers[stay].tobytes(), codes.tobytes())
-        else:
-            tx.execute("DELETE FROM vector_codes WHERE model = ? AND block = ?", (model, block))
-    tx.execute("UPDATE embedding_models SET encoding = encoding + 1 WHERE name = ?", (model,))

@@ -1,17 +1,18 @@
-"""Vectors for the chunks that have none: made in batches, kept one batch at a time.
+"""Vectors for the chunks and turns that have none: made in batches, kept one batch at a time.
 
 Knows the order of work and what is durable when. Does not know how a model works, nor how vectors are stored.
 
 No transaction is open while a model works. Each batch is kept before the next one is begun, so whoever is
-stopped goes on where he was. Long work is done in turn; two who fill at once only do some of it twice.
+stopped goes on where he was. Long work is done in turn; two who fill at once only do some of it twice. Pages come
+first; what was said in conversations waits until none of them lacks a vector.
 """
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
-from quaid.store import chunks, filling, vectors
+from quaid.store import chunks, filling, turn_vectors, vectors
 from quaid.store.filling_turn import Turn
 from quaid.store.vectors import Missing, Model
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 BATCH = 32
 """Texts that are embedded and kept together: one or two seconds of work."""
 
-WHAT = "Embedding"
+WHAT, WHAT_WAS_SAID = "Embedding", "Embedding conversations"
 
 
 CUT_AT_ONCE = 200
@@ -66,7 +67,22 @@ class Filled(NamedTuple):
     failed: int
     """The model gave nothing usable for them."""
     failures: tuple[str, ...] = ()
-    """The pages that those stand on."""
+    """The pages that those stand on, or the conversations."""
+    turns: int = 0
+    """Turns of conversations that got vectors now."""
+    turns_left: int = 0
+    """Such that are wanted and lack one."""
+
+
+class _Made(NamedTuple):
+    """What came of some texts that waited."""
+
+    embedded: int
+    cached: int
+    refused: dict[bytes, None]
+
+
+NOTHING = Filled(0, 0, 0, 0)
 
 
 def fill_in_turn(
@@ -76,10 +92,12 @@ def fill_in_turn(
     now: Callable[[], str],
     progress: Callable[[int, int, str], None],
     slugs: list[str] | None = None,
+    turns_since: str | None = None,
     patient: bool = True,
 ) -> Filled | None:
-    """Fill while nobody else does, and leave word of what went wrong.
+    """Fill while nobody else does, and leave word of what went wrong: pages, then turns.
 
+    Turns are those of conversations that ended since a moment; of all with "", of none with None.
     Waits for another process that fills already; without patience it leaves that to him: None.
     """
     turn = Turn(db.path)
@@ -93,6 +111,8 @@ def fill_in_turn(
     try:
         turn.begin(embedder.name, now())
         filled = fill(db, embedder, now=now, progress=progress, slugs=slugs)
+        if turns_since is not None and slugs is None:
+            filled = fill_turns(db, embedder, filled, now=now, progress=progress, since=turns_since)
         if filled.failed:
             turn.fail(embedder.name, _refusal(filled), now())
         else:
@@ -148,6 +168,31 @@ def fill_few(
         db.lock.patience = patience
 
 
+def fill_few_turns(
+    db: "Database",
+    embedder: Passages,
+    *,
+    now: Callable[[], str],
+    progress: Callable[[int, int, str], None],
+    since: str = "",
+) -> int:
+    """The same for what was said in conversations."""
+    active = vectors.active(db)
+    if active is None or active.name != embedder.name:
+        return 0
+    made, total = turn_vectors.made(db, active.name)
+    if not 0 < total - made <= FEW:
+        return 0
+    waiting = turn_vectors.missing_parts(db, active.name, since)
+    if turn_vectors.characters(db, waiting) > 4 * FEW_TOKENS:
+        return 0
+    patience, db.lock.patience = db.lock.patience, SHORT_PATIENCE
+    try:
+        return fill_turns(db, embedder, now=now, progress=progress, since=since).turns
+    finally:
+        db.lock.patience = patience
+
+
 def fill(
     db: "Database",
     embedder: Passages,
@@ -167,28 +212,88 @@ def fill(
     model = _registered(db, embedder, now)
     waiting = vectors.missing_chunks(db, model.name, slugs)[:limit]
     cached, total = vectors.coverage(db, model.name)
-    embedded = done = 0
+    made = _make(
+        db,
+        embedder,
+        waiting,
+        lambda chunk_ids: vectors.texts(db, model.name, chunk_ids),
+        lambda tx, found: vectors.keep(tx, model.name, found, now()),
+        lambda done: progress(done, len(waiting), WHAT),
+        insist,
+    )
+    refused = list(made.refused)
+    return Filled(
+        made.embedded,
+        cached + made.cached,
+        total,
+        len(refused),
+        vectors.pages_of(db, refused) if refused else (),
+    )
+
+
+def fill_turns(
+    db: "Database",
+    embedder: Passages,
+    filled: Filled = NOTHING,
+    *,
+    now: Callable[[], str],
+    progress: Callable[[int, int, str], None],
+    since: str = "",
+) -> Filled:
+    """Embed what was said in conversations that ended since a moment, the latest first; told with what was filled."""
+    waiting = turn_vectors.missing_parts(db, embedder.name, since) if turn_vectors.highest_part(db) else []
+    if not waiting:
+        return filled
+    model = _registered(db, embedder, now)
+    turns = turn_vectors.missing_turns(db, model.name, since)
+    made = _make(
+        db,
+        embedder,
+        waiting,
+        lambda part_ids: turn_vectors.texts(db, model.name, part_ids),
+        lambda tx, found: turn_vectors.keep(tx, model.name, found, now()),
+        lambda done: progress(done, len(waiting), WHAT_WAS_SAID),
+    )
+    refused = list(made.refused)
+    left = turn_vectors.missing_turns(db, model.name, since)
+    return filled._replace(
+        failed=filled.failed + len(refused),
+        failures=(*filled.failures, *(turn_vectors.conversations_of(db, refused) if refused else ())),
+        turns=max(0, turns - left),
+        turns_left=left,
+    )
+
+
+def _make(
+    db: "Database",
+    embedder: Passages,
+    waiting: list[int],
+    texts_of: Callable[[list[int]], list[Missing]],
+    keep: Callable[[Any, list[tuple[bytes, bytes]]], int],
+    progress: Callable[[int], None],
+    insist: bool = True,
+) -> _Made:
+    """Have vectors made for what waits, batch by batch, and keep them."""
+    embedded = cached = done = 0
     refused: dict[bytes, None] = {}
-    for chunk_ids in _batches(waiting):
-        progress(done, len(waiting), WHAT)
-        texts = [
-            each for each in vectors.texts(db, model.name, chunk_ids) if each.content_hash not in refused
-        ]
+    for ids in _batches(waiting):
+        progress(done)
+        texts = [each for each in texts_of(ids) if each.content_hash not in refused]
         found, failure = _embedded(embedder, texts, insist)
         if found:
             kept = [(each.content_hash, vector) for each, vector in found]
-            db.write(lambda tx, kept=kept: vectors.keep(tx, model.name, kept, now()))  # type: ignore[misc]
+            db.write(lambda tx, kept=kept: keep(tx, kept))  # type: ignore[misc]
         if failure is not None:
             raise failure
         embedded += len(found)
-        cached += len(chunk_ids) - len(texts)
-        done += len(chunk_ids)
+        cached += len(ids) - len(texts)
+        done += len(ids)
         made = {each.content_hash for each, _ in found}
         refused.update({each.content_hash: None for each in texts if each.content_hash not in made})
         if len(refused) > embedded + SPARE_FAILURES:
             raise _useless(embedder, len(refused))
-    progress(done, len(waiting), WHAT)
-    return Filled(embedded, cached, total, len(refused), vectors.pages_of(db, list(refused)))
+    progress(done)
+    return _Made(embedded, cached, refused)
 
 
 def cut_up(db: "Database", progress: Callable[[int, int, str], None]) -> int:
@@ -219,9 +324,9 @@ def _registered(db: "Database", embedder: Passages, now: Callable[[], str]) -> M
     return known
 
 
-def _batches(chunk_ids: list[int]) -> Iterator[list[int]]:
-    for start in range(0, len(chunk_ids), BATCH):
-        yield chunk_ids[start : start + BATCH]
+def _batches(ids: list[int]) -> Iterator[list[int]]:
+    for start in range(0, len(ids), BATCH):
+        yield ids[start : start + BATCH]
 
 
 def _useless(embedder: Passages, refused: int) -> EmbedderUnavailable:

@@ -18,6 +18,14 @@ def main(argv: list[str] | None = None) -> int:
     return 0 if words[:1] == ["hook"] else status  # a client stops its session on another status
 
 
+def knowledge_base() -> int:
+    """`ai-kb` is `quaid kb`; what stands before the verb holds for both."""
+    words = sys.argv[1:]
+    if words[:1] in (["--version"], ["--help"], ["-h"], ["help"], []):
+        return main(["--version"] if words[:1] == ["--version"] else ["help", "kb", *words[1:]])
+    return main(["kb", *words])
+
+
 def _main(words: list[str]) -> int:
     as_json = "--json" in words
     _open_streams()

@@ -35,6 +35,9 @@ TITLES = {
     "quarantine": "Folders of files",
     "status": "Looking after it",
     "upkeep": "Looking after it",
+    "kb": "Knowledge base",
+    "kb_upkeep": "Knowledge base",
+    "kb_admin": "Knowledge base",
     "skills": "Skills for agents",
     "clients": "Programs that use it",
 }

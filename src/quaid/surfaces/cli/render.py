@@ -27,8 +27,10 @@ ROOMS = (
     "restoring",
     "history",
     "clients",
+    "kb",
 )
-"""Modules beside this one, each with the records of a room; they are looked through in this order."""
+"""Modules beside this one, each with the records of a room; they are looked through in this order, but for the one
+that is named like the record's own."""
 
 
 def render(record: Any) -> str:
@@ -37,7 +39,8 @@ def render(record: Any) -> str:
     if name not in RENDERERS:
         from importlib import import_module
 
-        for room in ROOMS:
+        home = type(record).__module__.split(".")
+        for room in sorted(ROOMS, key=lambda room: room not in home):
             RENDERERS.update(import_module(f"quaid.surfaces.cli.render_{room}").RENDERERS)
             if name in RENDERERS:
                 break

@@ -76,10 +76,15 @@ def _show(record: Any) -> str:
 
 
 def _search(record: Any) -> str:
+    lines = []
+    if record.note and not record.semantic:
+        lines.append(f"By words only; semantic search is off: {record.note}.")
+    elif record.note:
+        lines.append(f"{record.note}; `quaid embed --all` makes the missing ones.")
     if not record.hits:
         none = "; `quaid conversations add PATH` takes transcripts in" if not record.conversations else ""
-        return f"Nothing found for {cut(record.query, 200)!r} in {count(record.conversations, 'conversation')}{none}."
-    lines = []
+        where = count(record.conversations, "conversation")
+        lines.append(f"Nothing found for {cut(record.query, 200)!r} in {where}{none}.")
     for hit in record.hits:
         day = (hit.date or "no date")[:10]
         title = f"  {cut(hit.title, 60)}" if hit.title else ""
@@ -93,7 +98,8 @@ def _removed(record: Any) -> str:
     what = f"{count(held.turns, 'turn')} of {held.client} {held.session} ({held.title})"
     if not record.done:
         return f"These would go: {what}"
-    return f"Removed {what}. The transcript itself was not touched."
+    left = f"\nBytes of it may be left in the file: {record.problem.rstrip('.')}. `quaid forget --finish` cleans it."
+    return f"Removed {what}. The transcript itself was not touched.{left if record.problem else ''}"
 
 
 RENDERERS: dict[str, Callable[[Any], str]] = {

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from quaid.surfaces.cli.text import count
+
 
 def _models(record: Any) -> str:
     rows = [
@@ -41,6 +43,9 @@ def _embedded(record: Any) -> str:
     lines = [
         f"{record.model}: {record.embedded:,} of {record.total:,} chunks embedded, {record.cached:,} had a vector"
     ]
+    if record.turns or record.turns_left:
+        left = f", {record.turns_left:,} not yet" if record.turns_left else ""
+        lines.append(f"{count(record.turns, 'turn')} of conversations embedded{left}")
     if record.failed:
         named = ", ".join(record.failures[:10]) + (" …" if len(record.failures) > 10 else "")
         lines.append(f"{record.failed:,} got none ({named}); `quaid model check {record.model}` says more")
@@ -62,6 +67,7 @@ def _status(record: Any) -> str:
         ("pages", f"{record.pages:,}{uncut}"),
         ("chunks", f"{record.chunks:,}"),
         ("vectors", f"{model.vectors:,} of {record.chunks:,}"),
+        *([("conversations", _said(record.conversations))] if record.conversations.turns else []),
         ("model", f"{model.name}, {'ready' if model.ready else f'not ready: {model.problem}'}"),
     ]
     if model.remedy:
@@ -72,6 +78,17 @@ def _status(record: Any) -> str:
         rows.append(("last failure", f"{record.trouble.at}: {record.trouble.problem}"))
     rows += [("next", step) for step in record.next_steps]
     return table(rows)
+
+
+def _said(said: Any) -> str:
+    told = {
+        "recent": f" of the last {said.recent_days} days",
+        "on": "",
+        "off": "; embed_conversations is off",
+    }
+    if said.embedding == "off":
+        return f"{count(said.turns, 'turn')}, found by words{told['off']}"
+    return f"{count(said.turns, 'turn')}, vectors missing for {said.missing:,}{told[said.embedding]}"
 
 
 def _background(record: Any) -> str:

@@ -1,8 +1,8 @@
-"""What counts as the same line."""
+"""What counts as the same line, and as the same word."""
 
 import pytest
 
-from quaid.notebook.likeness import same
+from quaid.core.wording import same, stem
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,30 @@ from quaid.notebook.likeness import same
 def test_only_words_that_say_nothing_may_differ(one: str, other: str, is_same: bool) -> None:
     assert same(one, other) is is_same
     assert same(other, one) is is_same
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        "format formats formatting formatter formatted",
+        "indent indents indentation",
+        "merge merges merging merged",
+        "library libraries",
+        "deploy deploys deployment deploying",
+        "migration migrations migrate migrating",
+        "commit commits committed committing",
+        "tab tabs",
+        "space spaces",
+        "string strings",
+        "process processes processing",
+    ],
+)
+def test_the_forms_of_a_word_have_one_stem(family: str) -> None:
+    stems = {stem(word) for word in family.split()}
+    assert len(stems) == 1
+    assert all(word.startswith(next(iter(stems))) for word in family.split())
+
+
+def test_words_that_mean_two_things_keep_two_stems() -> None:
+    for one, other in (("string", "strict"), ("before", "after"), ("main", "master"), ("this", "thing")):
+        assert stem(one) != stem(other)

@@ -1,0 +1,145 @@
+"""Turns found by words, and by words and meaning: LoCoMo's questions, and what a search costs.
+
+LoCoMo's sessions become conversations, their speakers the roles. What is found is judged by turns: the share of those
+with the answer among the first ten. Talks 1-5 were used to choose how lanes are mixed, 6-10 were not. Vectors are
+those of the real model and kept under .cache/bench, as for `bench.retrieval`.
+
+    python -m bench.said [--quick]
+"""
+
+import os
+import sys
+import tempfile
+import time
+from typing import NamedTuple
+
+from bench.asking import NOW, data_folder
+from bench.corpora import Corpus, locomo
+from bench.measures import judge
+from bench.table import show, verdict
+from bench.vectors import Kept
+from quaid.embed.protocol import Embedder
+from quaid.search import conversations
+from quaid.store import conversations as store
+from quaid.store import turn_vectors, vectors
+from quaid.store.conversations import Batch, NewTurn
+from quaid.store.db import Database
+from quaid.store.turn_nearest import TurnIndex
+from quaid.vaults import embedding
+
+TUNED_ON = 5
+SHARE = 0.70
+"""What both lanes should find of the turns with the answer, in talks that were not tuned on."""
+
+P95_MS = 50
+QUESTIONS = (
+    "why did we choose this database?",
+    "connection pool",
+    "what did the assistant say about the first word",
+    "how long does the import take",
+    "the and of",
+)
+Rows = list[tuple[str, str, str]]
+
+
+class Talk(NamedTuple):
+    """How one talk's questions were answered."""
+
+    words: list[float]
+    both: list[float]
+    seconds: list[float]
+
+
+def main() -> None:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as brain.py does
+    path = os.path.join(data_folder(), "locomo10.json")
+    if not os.path.exists(path):
+        print("bench.said: locomo10.json is not here; QUAID_BENCH_DATA names its folder")
+        return
+    talks, embedder = [], Kept.open()
+    for number, (turns, _) in enumerate(locomo(path)):
+        if "--quick" in sys.argv and number not in (0, TUNED_ON):
+            continue
+        talks.append((number, ask(turns, embedder)))
+        print(f"  LoCoMo {number + 1} done", file=sys.stderr, flush=True)
+    rows: Rows = []
+    for told, held_out in (("1-5, tuned on", False), ("6-10, held out", True)):
+        some = [talk for number, talk in talks if (number >= TUNED_ON) == held_out]
+        words = mean([each for talk in some for each in talk.words])
+        both = mean([each for talk in some for each in talk.both])
+        rows.append((f"turn share@10, talks {told}, words", f"{words:.3f}", ""))
+        goal = verdict(both, SHARE, at_least=True) if held_out else ""
+        rows.append((f"turn share@10, talks {told}, words and meaning", f"{both:.3f}", goal))
+    spent = sorted(each for _, talk in talks for each in talk.seconds)
+    p95 = spent[len(spent) * 95 // 100] * 1000
+    rows.append(("a search by both, resident, without the model, p95 ms", f"{p95:.1f}", verdict(p95, P95_MS)))
+    show("Conversations of LoCoMo, by words and by meaning", rows, ("figure", "measured", "target"))
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / max(1, len(values))
+
+
+def ask(corpus: Corpus, embedder: Embedder) -> Talk:
+    """All questions about one talk."""
+    talk = Talk([], [], [])
+    with tempfile.TemporaryDirectory() as folder, Database.create(f"{folder}/memory.db", NOW) as db:
+        for page in corpus.pages:
+            turns = []
+            for place, line in enumerate(page.truth.split("\n\n")):
+                role, _, text = line.partition(": ")
+                turns.append(NewTurn(role, text, "", str(place)))
+            batch = Batch("plain", page.slug, turns)
+            db.write(lambda tx, batch=batch: store.add(tx, batch, NOW, {}, anew=True))  # type: ignore[misc]
+        embedding.fill_turns(db, embedder, now=lambda: NOW, progress=lambda *_: None)
+        index = TurnIndex(db)
+        for each in corpus.asks:
+            embedder.embed_query(each.text)  # kept: what is measured is the search
+            started = time.perf_counter()
+            both = conversations.look(db, embedder, each.text, vectors=index).hits
+            talk.seconds.append(time.perf_counter() - started)
+            for hits, shares in ((conversations.search(db, each.text), talk.words), (both, talk.both)):
+                found = [f"{hit.session}#{2 * hit.turn - 1}" for hit in hits]
+                shares.append(judge(found, each.gains).fraction10)
+    return talk
+
+
+def at_scale(memory: str) -> Rows:
+    """A search by both in a large memory. Vectors are made up: where they point does not change what it costs."""
+    import numpy as np
+
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    chance, embedder = np.random.default_rng(7), Kept.open()
+    with Database.open(memory, NOW) as db:
+        name, width = embedder.name, embedder.dimensions
+
+        def work(tx: object) -> None:
+            vectors.register(tx, name, width, NOW)  # type: ignore[arg-type]
+            vectors.activate(tx, name)  # type: ignore[arg-type]
+
+        db.write(work)
+        hashes = [each for (each,) in db.rows("SELECT DISTINCT content_hash FROM turn_parts")]
+        for at in range(0, len(hashes), 5_000):
+            some = hashes[at : at + 5_000]
+            made = chance.normal(size=(len(some), width)).astype("<f4")
+            found = [(each, row.tobytes()) for each, row in zip(some, made, strict=True)]
+            db.write(lambda tx, found=found: turn_vectors.keep(tx, name, found, NOW))  # type: ignore[misc]
+        index, spent = TurnIndex(db), []
+        for question in QUESTIONS * 8:
+            embedder.embed_query(question)
+            started = time.perf_counter()
+            conversations.look(db, embedder, question, vectors=index)
+            spent.append(time.perf_counter() - started)
+        missing = time.perf_counter()
+        turn_vectors.missing_turns(db, name)
+        missing = time.perf_counter() - missing
+    p95 = sorted(spent[len(QUESTIONS) :])[-2] * 1000  # of 35, after each was asked once
+    return [
+        ("parts of turns with vectors", f"{len(hashes):,}", ""),
+        ("search by both, resident, without the model, p95 ms", f"{p95:.1f}", verdict(p95, P95_MS)),
+        ("counting turns without vectors, ms", f"{missing * 1000:.0f}", ""),
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Failures that somebody who keeps a knowledge base can meet. Imported from errors.py."""
+
+from quaid.failures import QuaidError
+
+
+class StoreMissing(QuaidError):
+    """There is no knowledge base at {path}. `ai-kb init` makes one; `ai-kb clone URL` fetches yours."""
+
+    code, exit_status, http_status, rpc_code = "store_missing", 5, 503, -32010
+
+
+class UnsafeStore(QuaidError):
+    """{path} is not touched: {problem}. {remedy}."""
+
+    code, exit_status, http_status, rpc_code = "unsafe_store", 5, 403, -32003
+
+
+class StoreDirty(QuaidError):
+    """{path} has changes of somebody else: {told}. Nothing was written; commit them with `ai-kb commit`, or take \
+them back, and try again."""
+
+    code, exit_status, http_status, rpc_code = "store_dirty", 4, 409, -32009
+
+
+class StoreUnfinished(StoreDirty):
+    """A {act} is under way in {path}. Nothing was written; finish it, or give it up with `git {act} --abort`, and \
+try again."""
+
+
+class StoreDiverged(QuaidError):
+    """{path} and its remote have gone different ways: {ahead} commits only here, {behind} only there. Nothing was \
+written; bring them together with `git pull --rebase` or `git merge`, then try again."""
+
+    code, exit_status, http_status, rpc_code = "store_diverged", 4, 409, -32009
+
+
+class StoreLocked(QuaidError):
+    """{path} is in use by {holder}. Nothing was changed; try again.{hint}"""
+
+    code, exit_status, http_status, rpc_code = "store_locked", 5, 503, -32014
+
+
+class LintFailed(QuaidError):
+    """Nothing was committed; lint found {count}:{told}"""
+
+    code, exit_status, http_status, rpc_code = "lint_failed", 1, 422, -32012
+
+
+class NearDuplicate(QuaidError):
+    """The knowledge base has this already: {told}. Nothing was written; add to that node with --add-to, or write a new \
+one all the same with --force."""
+
+    code, exit_status, http_status, rpc_code = "near_duplicate", 4, 409, -32013
+
+
+class GitMissing(QuaidError):
+    """The program git was not found. Install git 2.36 or newer; a knowledge base is a git repository."""
+
+    code, exit_status, http_status, rpc_code = "git_missing", 5, 503, -32010
+
+
+class GitFailed(QuaidError):
+    """git {verb} failed in {path}: {problem}."""
+
+    code, exit_status, http_status, rpc_code = "git_failed", 5, 500, -32011

@@ -1,0 +1,163 @@
+"""Changes to an org file as text: each changes what it is asked to change, and leaves every other byte.
+
+Line ends, indentation, the spaces after a property's name, the case of keywords and whatever is not understood stay
+as they are. Knows text only: neither files nor what the properties mean.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from quaid.core.patterns import pattern
+from quaid.errors import InvalidArgument
+from quaid.formats import org
+
+_PROPERTY = pattern(r"([ \t]*):(\S+):([ \t]*)([^\n]*?)([ \t\r]*)(?:\n|\Z)")
+_KEYWORD = pattern(r"([ \t]*#\+\S+?:[ \t]*)([^\n]*?)([ \t\r]*)(?:\n|\Z)")
+_NAME = pattern(r"[^\s:]+")
+_TAG = pattern(r"[\w@#%]+")
+_COMMENTS = pattern(r"(?:[ \t]*#(?:[ \t][^\n]*|\r)?\n)*")
+_TORN_DRAWER = ("unclosed-drawer", "misplaced-drawer", "bad-property")
+
+
+def set_property(text: str, name: str, value: str) -> str:
+    """The text with this property in the drawer at its top, which is made if there is none."""
+    if not _NAME.fullmatch(name) or name.upper() in ("END", "PROPERTIES"):
+        raise InvalidArgument(name="name", problem=f"{name!r} cannot be the name of a property")
+    value = _one_line(value, "value")
+    read = org.parse(text)
+    if read.drawer is None:
+        _refuse_torn(text, read)
+        end = _line_end(text)
+        drawer = f":PROPERTIES:{end}{_property(name, value)}{end}:END:{end}"
+        top = 1 if text.startswith(org.BOM) else 0
+        below = _COMMENTS.match(text, top)
+        return _insert(text, below.end() if below else top, drawer, end)
+    for line in _drawer_lines(text, read.drawer):
+        if line[2].upper() == name.upper():
+            gap = line[3] if line[3].startswith(" ") else " "
+            return text[: line.start(3)] + (gap + value if value else "") + text[line.end(4) :]
+        if line[2].upper() == "END":
+            here = line.start()
+            return _insert(text, here, line[1] + _property(name, value) + _line_end(text), _line_end(text))
+    return text
+
+
+def remove_property(text: str, name: str) -> str:
+    """The text without this property, and without a drawer at its top that held nothing else."""
+    read = org.parse(text)
+    if read.drawer is None:
+        return text
+    start, end = read.drawer
+    lines = list(_drawer_lines(text, read.drawer))
+    named = (name.upper(), f"{name.upper()}+")
+    kept = [line for line in lines if line[2].upper() not in named]
+    if len(kept) == len(lines):
+        return text
+    if len(kept) == 2:  # its first line and its last
+        return text[:start] + text[end:]
+    return text[:start] + "".join(line[0] for line in kept) + text[end:]
+
+
+def set_title(text: str, title: str) -> str:
+    """The text under another title."""
+    return _set_keyword(text, "title", _one_line(title, "title"))
+
+
+def set_filetags(text: str, tags: Iterable[str]) -> str:
+    """The text with these tags, and no others, for the whole file."""
+    named = list(dict.fromkeys(tags))
+    for tag in named:
+        if not _TAG.fullmatch(tag):
+            problem = f"{tag!r} cannot be a tag in org: letters, digits, _ @ # and % can stand in one"
+            raise InvalidArgument(name="tags", problem=problem)
+    starts = [each.start for each in org.parse(text).keywords if each.name == "FILETAGS"]
+    for start in reversed(starts[1:] if named else starts):
+        text = text[:start] + text[_next_line(text, start) :]
+    return _set_keyword(text, "filetags", f":{':'.join(named)}:") if named else text
+
+
+def append(text: str, lines: Iterable[str]) -> str:
+    """The text with these lines below it."""
+    end = _line_end(text)
+    added = "".join([line.rstrip("\r\n") + end for line in lines])
+    return text + (end if added and text not in ("", org.BOM) and not text.endswith("\n") else "") + added
+
+
+def replace_id(text: str, old: str, new: str) -> str:
+    """The text with all its links to one id leading to another."""
+    parts: list[str] = []
+    done = 0
+    for link in org.parse(text).links:
+        if link.kind == "id" and link.target.partition("::")[0] == old:
+            at = text.index(old, link.start)
+            parts += [text[done:at], new]
+            done = at + len(old)
+    return "".join([*parts, text[done:]])
+
+
+def _set_keyword(text: str, name: str, value: str) -> str:
+    read = org.parse(text)
+    place = next((each.start for each in read.keywords if each.name == name.upper()), None)
+    if place is None:
+        _refuse_torn(text, read)
+        end = _line_end(text)
+        return _insert(text, _below_head(text, read, name), f"#+{name}: {value}{end}", end)
+    found = _KEYWORD.match(text, place)
+    assert found is not None, "parse found a keyword here"
+    gap = "" if found[1].endswith((" ", "\t")) or not value else " "
+    return text[: found.start(2)] + gap + value + text[found.end(2) :]
+
+
+def _below_head(text: str, read: org.Org, name: str) -> int:
+    """Where a keyword goes that is not there yet: tags below the title, a title below the drawer."""
+    title = next((each.start for each in read.keywords if each.name == "TITLE"), None)
+    if name != "title" and title is not None:
+        return _next_line(text, title)
+    if read.drawer is not None:
+        return read.drawer[1]
+    top = 1 if text.startswith(org.BOM) else 0
+    below = _COMMENTS.match(text, top)
+    return below.end() if below else top
+
+
+def _refuse_torn(text: str, read: org.Org) -> None:
+    """A drawer at the top that cannot be read is for a person to mend: a second one above it would hide it."""
+    until = read.headings[0].line if read.headings else text.count("\n") + 2
+    for each in read.problems:
+        if each.code in _TORN_DRAWER and each.line < until:
+            raise InvalidArgument(name="text", problem=f"line {each.line}: {each.message}; mend it first")
+
+
+def _drawer_lines(text: str, drawer: tuple[int, int]) -> Iterator[re.Match[str]]:
+    position = drawer[0]
+    while position < drawer[1] and (line := _PROPERTY.match(text, position)) is not None:
+        yield line
+        position = line.end()
+
+
+def _property(name: str, value: str) -> str:
+    return f":{name}:{' ' * max(1, 9 - len(name))}{value}".rstrip() if value else f":{name}:"
+
+
+def _insert(text: str, place: int, lines: str, end: str) -> str:
+    """Lines put in at the start of a line; one before it that does not end is ended."""
+    before = text[:place]
+    gap = "" if before in ("", org.BOM) or before.endswith("\n") else end
+    return before + gap + lines + text[place:]
+
+
+def _line_end(text: str) -> str:
+    first = text.find("\n")
+    return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"
+
+
+def _next_line(text: str, start: int) -> int:
+    end = text.find("\n", start)
+    return len(text) if end < 0 else end + 1
+
+
+def _one_line(value: str, name: str) -> str:
+    value = value.strip()
+    if "\n" in value or "\r" in value:
+        raise InvalidArgument(name=name, problem="it must be one line")
+    return value

@@ -1,0 +1,199 @@
+"""The one way to write: lock, look, fetch, change, index, lint, commit. A failure leaves the tree as it was.
+
+Agents, people and editors come through here. What is changed is told by the caller; what may be committed is told by
+lint. Nothing is pushed. Knows the order of the steps and nothing of nodes.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from quaid.errors import LintFailed, StoreDirty, StoreDiverged, StoreUnfinished
+from quaid.kb import (
+    catalog as catalogs,
+    guarding,
+    indexing,
+    layout,
+    linting,
+    locking,
+    pushing,
+    reading,
+    state,
+)
+from quaid.kb.catalog import Catalog
+from quaid.kb.git import Git
+from quaid.kb.linting import Finding
+from quaid.kb.reading import TreeState
+from quaid.store import durable
+from quaid.store.trouble import system_told_plainly
+
+
+class Change(NamedTuple):
+    files: Mapping[str, bytes | None]
+    """The new bytes of each file; None: it goes."""
+    message: str
+
+
+class Done(NamedTuple):
+    commit: str
+    """The commit that holds the change; nothing when there was none to make."""
+    paths: tuple[str, ...]
+    offline: str
+    """Why the remote was not reached; nothing when it was, or when there is none."""
+    style: tuple[Finding, ...] = ()
+    """Findings in these files that did not stop the commit."""
+
+
+Plan = Callable[[Catalog], Change]
+
+
+def apply(git: Git, now: str, what: str, plan: Plan) -> Done:
+    """Carry out what `plan` makes of the present nodes, as one commit, or not at all."""
+    with locking.held(git, what):
+        _refuse_others(git, git.state())
+        offline = _up_to_date(git, now)
+        catalog = catalogs.look(git.root, git.ours, certain=True)
+        change = plan(catalog)
+        if not change.files:
+            return Done("", (), offline)
+        paths = [*change.files, *_index_paths(catalog)]
+        with git.changing(paths):
+            for path, data in change.files.items():
+                put(git.root, path, data)
+            return _finish(git, now, set(change.files), change.message, offline)
+
+
+def adopt(git: Git, now: str, message: str = "") -> Done:
+    """Commit what a person has changed with an editor, through the same gate. Their files stay as they are."""
+    with locking.held(git, "commit"):
+        tree = git.state()
+        _refuse_unfinished(git, tree)
+        offline = _up_to_date(git, now)
+        catalog = catalogs.look(git.root, git.ours, certain=True)
+        theirs = {path for path in (*tree.changed, *tree.untracked) if layout.is_ours(path)}
+        with git.changing([path for path in _index_paths(catalog) if path not in theirs]):
+            return _finish(git, now, theirs, message or _told(theirs), offline)
+
+
+def index(git: Git, now: str) -> Done:
+    """Make the index anew and commit it."""
+    return apply(git, now, "index", whole_index)
+
+
+def whole_index(catalog: Catalog) -> Change:
+    """The index as a change of its own."""
+    return Change(_index_changes(catalog), "index: made anew")
+
+
+def _finish(git: Git, now: str, changed: set[str], message: str, offline: str) -> Done:
+    catalog = catalogs.look(git.root, git.ours)
+    for path, data in _index_changes(catalog).items():
+        put(git.root, path, data)
+        changed.add(path)
+    catalog = catalogs.look(git.root, git.ours)
+    findings = linting.lint(catalog, git.ours)
+    fatal = [each for each in findings if each.fatal]
+    if fatal:
+        raise LintFailed(count=len(fatal), told=_listed(fatal), findings=[each._asdict() for each in fatal])
+    expected = _judged(catalog, changed)
+    commit = git.commit(sorted(changed), message, expected=expected) if changed else ""
+    state.note(git.root, indexed_at=now)
+    return Done(
+        commit, tuple(sorted(changed)), offline, tuple(each for each in findings if each.path in changed)
+    )
+
+
+def _judged(catalog: Catalog, changed: set[str]) -> dict[str, bytes]:
+    """The bytes that lint has seen: git compares them with what it commits."""
+    import hashlib
+
+    found = {}
+    for path in changed & catalog.files.keys():
+        data = layout.read(catalog.root, path)
+        if hashlib.blake2b(data, digest_size=16).hexdigest() == catalog.files[path].digest:
+            found[path] = data
+        else:
+            found[path] = b"\0changed\0"  # whatever it is now, it was not judged
+    return found
+
+
+def _listed(findings: list[Finding]) -> str:
+    told = [f"{each.path}:{each.line}: {each.message}; {each.remedy}" for each in findings[:5]]
+    more = f"\n  … and {len(findings) - 5} more" if len(findings) > 5 else ""
+    return "".join(f"\n  {each}" for each in told) + more
+
+
+# The tree before a change
+
+
+def _refuse_unfinished(git: Git, tree: TreeState) -> None:
+    if tree.in_progress or tree.conflicted:
+        raise StoreUnfinished(path=git.root, act=tree.in_progress or "merge")
+
+
+def _refuse_others(git: Git, tree: TreeState) -> None:
+    """Changes that are not ours to commit. The index is made anew anyway; what editors leave behind is nobody's."""
+    _refuse_unfinished(git, tree)
+    others = [
+        path
+        for path in (*tree.changed, *tree.untracked)
+        if layout.is_ours(path) and not layout.is_index(path)
+    ]
+    others += [path for path in tree.changed if not layout.is_ours(path)]
+    if others:
+        raise StoreDirty(path=git.root, told=reading.some(others))
+
+
+def _up_to_date(git: Git, now: str) -> str:
+    """Learn what the remote has, and take it over if nothing is lost by it. Why it was not reached."""
+    if git.remote() is None:
+        return ""
+    fetched, tree = pushing.fetch(git, now)
+    if tree.has_diverged:
+        raise StoreDiverged(path=git.root, ahead=tree.ahead, behind=tree.behind)
+    if tree.behind:
+        git.fast_forward()
+    return "" if fetched.reached else fetched.problem
+
+
+# Files
+
+
+def put(root: str, path: str, data: bytes | None) -> None:
+    """Give a file new bytes, durably, or take it away."""
+    guarding.check_path(path)
+    whole = os.path.join(root, path)
+    with system_told_plainly(whole):
+        if data is None:
+            os.unlink(whole)
+            return
+        parent = os.path.dirname(whole)
+        durable.make_folders(parent)
+        if os.path.realpath(parent) != os.path.join(os.path.realpath(root), os.path.dirname(path)).rstrip(
+            os.sep
+        ):
+            raise NotADirectoryError(20, "a link leads out of the knowledge base", parent)
+        guarding.write_private(whole, data)
+
+
+def _index_paths(catalog: Catalog) -> list[str]:
+    there = {path for path in catalog.files if layout.is_index(path)}
+    return sorted(there | indexing.NAMES)
+
+
+def _index_changes(catalog: Catalog) -> dict[str, bytes | None]:
+    """What must be written so that the index is that of the nodes."""
+    wanted = indexing.build(catalog.nodes)
+    there = {path for path in catalog.files if layout.is_index(path)}
+    changes: dict[str, bytes | None] = dict.fromkeys(there - wanted.keys())
+    for path, text in wanted.items():
+        data = text.encode("utf-8", "replace")
+        if path not in there or layout.read(catalog.root, path) != data:
+            changes[path] = data
+    return changes
+
+
+def _told(paths: set[str]) -> str:
+    if len(paths) == 1:
+        return f"edit: {min(paths)}"
+    return f"edit: {len(paths)} files"

@@ -1,0 +1,136 @@
+"""What a person should look through: a report, and when the next one is due.
+
+Nothing is changed here. Knows nodes and raw files; does not know git.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from quaid.core import dates
+from quaid.kb import layout
+from quaid.kb.catalog import Catalog
+from quaid.kb.node import TYPES, Node
+from quaid.kb.querying import words
+
+FIRST, EVERY = 150, 50
+"""Curation is due at so many nodes, and whenever so many more were added since the last time."""
+
+BATCH = 25
+"""Nodes that one pass looks through: those that were longest not looked at."""
+
+UNTOUCHED_DAYS = 365
+BROAD_CHARACTERS, BROAD_HEADINGS = 6_000, 6
+LARGE_RAW = 256 * 1024
+COMMON_TO, LEAST_SHARED = 40, 2
+"""Words that more nodes have do not make two of them alike; so many others must be shared."""
+
+
+class Duplicate(NamedTuple):
+    one: Node
+    other: Node
+    why: str
+
+
+class Report(NamedTuple):
+    """Paths, nodes and pairs, by what may be wrong with them."""
+
+    duplicates: tuple[Duplicate, ...]
+    orphans: tuple[Node, ...]
+    """Nothing links to them, and they link to nothing."""
+    contested: tuple[Node, ...]
+    superseded: tuple[Node, ...]
+    """Still linked from nodes that hold, other than by what superseded them."""
+    broad: tuple[Node, ...]
+    untouched: tuple[Node, ...]
+    raw_unused: tuple[str, ...]
+    """No node names them as its source."""
+    raw_large: tuple[str, ...]
+    batch: tuple[Node, ...]
+    """The next to look through."""
+
+
+class Due(NamedTuple):
+    is_due: bool
+    nodes: int
+    new: int
+    """Nodes since the last pass."""
+    last: str
+    """The day of the last pass; nothing: there was none."""
+
+
+def due(nodes: Sequence[Node]) -> Due:
+    """Whether it is time: at the first many nodes, and after every many more."""
+    last = max((node.last_curated for node in nodes), default="")
+    new = sum(1 for node in nodes if not node.last_curated and node.created >= last) if last else len(nodes)
+    return Due(new >= EVERY if last else len(nodes) >= FIRST, len(nodes), new, last)
+
+
+def report(catalog: Catalog, today: str, days: int = UNTOUCHED_DAYS) -> Report:
+    """Everything that a person might want to merge, split, mend or let go."""
+    nodes = list(catalog.nodes)
+    by_id = {id: node for node in nodes for id in (node.id, *node.inner)}
+    linked: dict[str, list[Node]] = {}
+    for node in nodes:
+        for link in node.links:
+            if link.id in by_id and by_id[link.id].path != node.path:
+                linked.setdefault(by_id[link.id].path, []).append(node)
+    linking = {node.path for node in nodes if any(link.id in by_id for link in node.links)}
+    sources = {node.source for node in nodes}
+    raw = [file for file in catalog.files.values() if layout.is_raw(file.path)]
+    horizon = dates.shifted(today, -days)
+    return Report(
+        _duplicates(nodes),
+        tuple(node for node in nodes if node.path not in linked and node.path not in linking),
+        tuple(node for node in nodes if node.status == "contested"),
+        tuple(
+            node
+            for node in nodes
+            if node.status == "superseded"
+            and any(_leans_on(each, node) for each in linked.get(node.path, ()))
+        ),
+        tuple(node for node in nodes if _is_broad(catalog, node)),
+        tuple(node for node in nodes if max(node.updated, node.last_curated) < horizon),
+        tuple(file.path for file in raw if not any(file.path in source for source in sources)),
+        tuple(file.path for file in raw if file.looks.size > LARGE_RAW),
+        tuple(sorted(nodes, key=lambda node: (node.last_curated, node.updated, node.path))[:BATCH]),
+    )
+
+
+def _leans_on(node: Node, old: Node) -> bool:
+    return node.status == "current" and any(
+        link.id == old.id and link.relation != "SUPERSEDES" for link in node.links
+    )
+
+
+def _is_broad(catalog: Catalog, node: Node) -> bool:
+    return (
+        node.size > BROAD_CHARACTERS
+        or ("\n" + catalog.body(node.path)).count("\n* ") >= BROAD_HEADINGS
+        or sum(tag in TYPES for tag in node.tags) > 1
+    )
+
+
+def _duplicates(nodes: Sequence[Node]) -> tuple[Duplicate, ...]:
+    """Pairs that say the same: each node is compared with those behind it that share some of its rarer words."""
+    from quaid.core import opposing
+
+    current = [node for node in nodes if node.status != "superseded"]
+    holding: dict[str, list[int]] = {}
+    said = []
+    for at, node in enumerate(current):
+        said.append(opposing.Statement(str(at), node.title, node.summary, "", node.type, node.projects))
+        for word in words(f"{node.title} {node.summary}"):
+            holding.setdefault(word, []).append(at)
+    found = []
+    for at, node in enumerate(current):
+        shared: dict[int, int] = {}
+        for word in words(f"{node.title} {node.summary}"):
+            for other in holding[word] if len(holding[word]) <= COMMON_TO else ():
+                if other > at:
+                    shared[other] = shared.get(other, 0) + 1
+        near = [said[other] for other, count in shared.items() if count >= LEAST_SHARED]
+        found += [
+            Duplicate(node, current[int(each.key)], each.why)
+            for each in (opposing.alike(said[at], near) if near else ())
+        ]
+    return tuple(found)

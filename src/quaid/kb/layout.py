@@ -1,0 +1,104 @@
+"""Where a knowledge base is, and which of its files is what.
+
+Knows names only: nodes are org files anywhere but in raw/ and in hidden folders, `index*.org` is generated,
+AGENT_CONTRACT.org tells agents the rules. Walks from a handle and follows no link. Does not know what files say.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from quaid.errors import StoreMissing
+
+CONTRACT = "AGENT_CONTRACT.org"
+RAW = "raw"
+RAW_FILES = "raw/files"
+INDEX = "index"
+ENDING = ".org"
+
+NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+class Looks(NamedTuple):
+    """What a look at a file's entry tells without reading it."""
+
+    mtime_ns: int
+    ctime_ns: int
+    size: int
+    inode: int
+
+
+class Found(NamedTuple):
+    path: str
+    looks: Looks
+
+
+def default_root(environ: Mapping[str, str], home: str) -> str:
+    """The store of this person: AI_KB_DIR, else ai-kb where the system wants data to be."""
+    if environ.get("AI_KB_DIR"):
+        return environ["AI_KB_DIR"]
+    data = environ.get("XDG_DATA_HOME", "")
+    return os.path.join(data if os.path.isabs(data) else os.path.join(home, ".local", "share"), "ai-kb")
+
+
+def require(root: str) -> str:
+    """The folder of git inside a store; an error where there is no store."""
+    folder = os.path.join(root, ".git")
+    if not os.path.isdir(folder):
+        raise StoreMissing(path=root)
+    return folder
+
+
+def is_index(path: str) -> bool:
+    return path.startswith(INDEX) and path.endswith(ENDING) and "/" not in path
+
+
+def is_raw(path: str) -> bool:
+    return path.startswith(f"{RAW}/")
+
+
+def is_node(path: str) -> bool:
+    return (
+        path.endswith(ENDING)
+        and not is_raw(path)
+        and not is_index(path)
+        and path != CONTRACT
+        and not is_passed_over(path)
+    )
+
+
+def is_passed_over(path: str) -> bool:
+    """Hidden files, and what editors leave behind: .#a.org, #a.org#, a.org~."""
+    name = path.rpartition("/")[2]
+    return name.startswith("#") or name.endswith("~") or any(part.startswith(".") for part in path.split("/"))
+
+
+def is_ours(path: str) -> bool:
+    """Whether a file belongs to the knowledge base at all."""
+    return not is_passed_over(path) and (path.endswith(ENDING) or is_raw(path))
+
+
+def walk(root: str) -> list[Found]:
+    """Every file of the knowledge base, in the order of their paths."""
+    return sorted(_walk(root, ""))
+
+
+def _walk(root: str, below: str) -> Iterator[Found]:
+    with os.scandir(os.path.join(root, below)) as entries:
+        for entry in entries:
+            path = below + entry.name
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from _walk(root, path + "/")
+            elif is_ours(path) and entry.is_file(follow_symlinks=False):
+                stat = entry.stat(follow_symlinks=False)
+                looks = Looks(stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
+                yield Found(path, looks)
+
+
+def read(root: str, path: str, limit: int | None = None) -> bytes:
+    """The bytes of a file, which is no link; those of a longer one up to the limit."""
+    handle = os.open(os.path.join(root, path), os.O_RDONLY | NO_LINK)
+    with open(handle, "rb") as file:
+        return file.read() if limit is None else file.read(limit)

@@ -1,0 +1,285 @@
+"""What is wrong with a knowledge base: the gate before every commit.
+
+Each finding has file, line and remedy. What is fatal stops a commit; the rest is style. What one file's bytes say is
+judged once and remembered with them; what files say together (ids, links, the index) is judged each time. A scanner
+that fails is a fatal finding: nothing is committed unseen. Does not know git.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from quaid.kb import catalog as catalogs, indexing, layout, node as nodes
+from quaid.kb.catalog import LARGEST_NODE, Catalog, File
+from quaid.kb.node import Node
+
+RULES = "1"
+"""Rises with every change of a rule: what was judged by other rules is judged again."""
+
+LARGEST_RAW = 64 * 1024 * 1024
+"""Bytes of a raw file that are scanned for secrets."""
+
+# Codes that do not stop a commit.
+STYLE = frozenset(
+    "no-heading line-ends torn-link duplicate-property no-type long-summary same-title merged-link".split()
+)
+REMEDIES = {
+    "unclosed-drawer": "close it with a line :END:",
+    "misplaced-drawer": "move it there",
+    "bad-property": "write it as :NAME: value, or move it below :END:",
+    "stray-end": "remove the line, or write :PROPERTIES: above its properties",
+    "unclosed-block": "close it with its #+end_ line; put a comma before stars at the beginning of a line in it",
+    "duplicate-id": "give one of them a new ID",
+    "duplicate-property": "remove one of them",
+    "no-heading": "put a space after the stars",
+    "line-ends": "save it with line feeds only",
+    "torn-link": "close it with ]]",
+}
+
+
+class Finding(NamedTuple):
+    path: str
+    line: int
+    code: str
+    message: str
+    remedy: str
+
+    @property
+    def fatal(self) -> bool:
+        return self.code not in STYLE
+
+
+def lint(catalog: Catalog, folder: str) -> list[Finding]:
+    """Everything, the fatal findings first. What was judged newly is remembered in `folder`."""
+    findings = [*_each(catalog, folder), *together(catalog.nodes), *index(catalog)]
+    return sorted(findings, key=lambda each: (not each.fatal, each.path, each.line, each.code))
+
+
+def _each(catalog: Catalog, folder: str) -> Iterator[Finding]:
+    rules = rules_in_force()
+    judged = False
+    for path, file in catalog.files.items():
+        if file.rules != rules:
+            file = file._replace(rules=rules, findings=_judged(catalog, file))
+            catalog.files[path] = file
+            judged = True
+        for line, code, message, remedy in file.findings:
+            yield Finding(path, line, code, message, remedy)
+    if judged:
+        catalogs.save(catalog, folder)
+
+
+def rules_in_force() -> str:
+    from quaid.core import secrets
+
+    return f"{RULES}.{secrets.VERSION}"
+
+
+# One file
+
+
+def _judged(catalog: Catalog, file: File) -> catalogs.Findings:
+    return tuple((each.line, each.code, each.message, each.remedy) for each in _judge(catalog, file))
+
+
+def _judge(catalog: Catalog, file: File) -> list[Finding]:
+    """What the bytes of one file say, that were read when it was looked at."""
+    path = file.path
+    try:
+        limit = LARGEST_RAW if layout.is_raw(path) else LARGEST_NODE
+        data = layout.read(catalog.root, path, limit + 1)
+    except OSError as error:
+        problem = f"it cannot be read: {error.strerror}"
+        return [Finding(path, 1, "unreadable", problem, "make it readable, or remove it")]
+    if len(data) > limit:
+        problem = f"it is larger than {limit // 1024 // 1024} MB"
+        return [Finding(path, 1, "too-large", problem, "keep it outside, and name where it is")]
+    if layout.is_index(path):
+        return []  # its text comes from nodes, which are judged themselves
+    found = list(secrets_in(path, data))
+    if layout.is_node(path):
+        found += node(path, data)
+    return found
+
+
+def secrets_in(path: str, data: bytes) -> Iterator[Finding]:
+    """Secrets in a text; what is no text by its content is passed over."""
+    from quaid.core import secrets
+
+    try:
+        if not secrets.is_text(data):
+            return
+        for each in secrets.find(secrets.decoded(data)):
+            yield Finding(path, each.line, "secret", f"it looks like a secret: {each.kind}", each.remedy)
+    except Exception as error:  # whatever it is: unseen is not clean
+        problem = f"the secret scan failed ({type(error).__name__}), and nothing is committed unseen"
+        yield Finding(path, 1, "scan-failed", problem, "report it, with the file if you may")
+
+
+def node(path: str, data: bytes) -> Iterator[Finding]:
+    """A node for itself: its org, its drawer, its title."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        yield Finding(path, line, "not-utf8", "it is not UTF-8, so org cannot be read", "save it as UTF-8")
+        return
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        yield Finding(path, line, "unparseable", "it holds a NUL character", "remove it")
+    read = nodes.read(path, text)
+    yield from _conflicts(path, text)
+    for problem in read.parsed.problems:
+        remedy = REMEDIES.get(problem.code, "mend it")
+        yield Finding(path, problem.line, problem.code, problem.message, remedy)
+    yield from _drawer(path, text, read)
+
+
+def _conflicts(path: str, text: str) -> Iterator[Finding]:
+    if "<<<<<<< " not in text and ">>>>>>> " not in text:
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+            problem = "a merge of git left its marks here"
+            yield Finding(path, number, "conflict", problem, "choose what holds, and remove the marks")
+
+
+def _drawer(path: str, text: str, read: nodes.Read) -> Iterator[Finding]:
+    parsed = read.parsed
+    lines = _property_lines(text, parsed.drawer)
+    values = parsed.properties
+    for name in nodes.REQUIRED:
+        if values.get(name, "").strip():
+            continue
+        code = "id-missing" if name == "ID" else "property-missing"
+        if name in values:
+            problem, remedy = f":{name}: is empty", f"write its value; {_expected(name)}"
+        else:
+            problem, remedy = (
+                f":{name}: is missing",
+                f"write it into the drawer at the top; {_expected(name)}",
+            )
+        yield Finding(path, lines.get(name, 1), code, problem, remedy)
+    if not parsed.title.strip():
+        problem = "there is no #+title:" if "#+title" not in text.lower() else "the #+title: is empty"
+        yield Finding(path, 1, "title-missing", problem, "write it below the drawer")
+    yield from _values(path, values, lines)
+    if not read.node.type:
+        remedy = f"write one of {', '.join(nodes.TYPES)} into #+filetags:"
+        yield Finding(path, 1, "no-type", "no tag says what type of node it is", remedy)
+
+
+def _values(path: str, values: dict[str, str], lines: dict[str, int]) -> Iterator[Finding]:
+    def wrong(name: str, problem: str, code: str = "property-invalid") -> Finding:
+        return Finding(path, lines.get(name, 1), code, f":{name}: {problem}", _expected(name))
+
+    if values.get("ID") and not nodes.UUID.match(values["ID"]):
+        yield wrong("ID", "is no UUID", "id-invalid")
+    for name, allowed in nodes.ALLOWED.items():
+        if values.get(name) and values[name] not in allowed:
+            yield wrong(name, f"cannot be {values[name][:60]!r}")
+    for name in ("CREATED", "UPDATED", nodes.CURATED):
+        if values.get(name) and not _is_day(nodes.day(values[name])):
+            yield wrong(name, f"is no day: {values[name][:60]!r}")
+    if _is_day(nodes.day(values.get("CREATED", ""))) and nodes.day(values["CREATED"]) > nodes.day(
+        values.get("UPDATED", "~")
+    ):
+        yield wrong("UPDATED", "lies before :CREATED:")
+    for slug in nodes.projects(values.get("PROJECTS", "")):
+        if not nodes.PROJECT.match(slug):
+            yield wrong("PROJECTS", f"holds {slug[:60]!r}, which is no slug", "project-bad")
+    if len(values.get("SUMMARY", "")) > nodes.LONGEST_SUMMARY:
+        yield wrong("SUMMARY", f"is longer than {nodes.LONGEST_SUMMARY} characters", "long-summary")
+
+
+def _expected(name: str) -> str:
+    if name in nodes.ALLOWED:
+        return f"one of {', '.join(nodes.ALLOWED[name])}"
+    return {
+        "ID": "a UUID, as `uuidgen` makes them",
+        "PROJECTS": "slugs of a-z, 0-9, - and _, as in :general: or :emacs:",
+        "CREATED": "a day, as in 2026-05-24",
+        "UPDATED": "a day, as in 2026-05-24",
+        nodes.CURATED: "a day, as in 2026-05-24",
+        "SOURCE": "where it comes from, as in chat 2026-05-24, or a path below raw/",
+        "SUMMARY": "one sentence, written to be found",
+    }[name]
+
+
+def _is_day(value: str) -> bool:
+    from quaid.core import dates
+
+    return len(value) == 10 and dates.is_date(value)
+
+
+def _property_lines(text: str, drawer: tuple[int, int] | None) -> dict[str, int]:
+    """The line of each property."""
+    if drawer is None:
+        return {}
+    first = text.count("\n", 0, drawer[0]) + 1
+    lines: dict[str, int] = {}
+    for number, line in enumerate(text[drawer[0] : drawer[1]].split("\n"), first):
+        name = line.strip().partition(":")[2].partition(":")[0].upper()
+        lines.setdefault(name, number)
+    return lines
+
+
+# All together
+
+
+def together(every: Iterable[Node]) -> Iterator[Finding]:
+    """Ids that stand twice, links to nothing, titles that two nodes have."""
+    all_nodes = list(every)
+    owners: dict[str, str] = {}
+    merged: dict[str, Node] = {}
+    for node in all_nodes:
+        for id in (node.id, *node.inner):
+            if id and id in owners and owners[id] != node.path:
+                problem = f"the ID {id} is that of {owners[id]} too"
+                yield Finding(node.path, 2, "id-duplicate", problem, "give one of them a new ID")
+            elif id:
+                owners[id] = node.path
+        merged.update(dict.fromkeys(node.merged, node))
+    titles: dict[str, str] = {}
+    for node in all_nodes:
+        for link in node.links:
+            if link.id in owners:
+                continue
+            if link.id in merged:
+                problem = f"the node {link.id} was merged into {merged[link.id].title}"
+                yield Finding(node.path, link.line, "merged-link", problem, f"link to {merged[link.id].id}")
+            else:
+                problem = f"no node has the ID {link.id}"
+                yield Finding(
+                    node.path, link.line, "link-broken", problem, "link to another one, or remove it"
+                )
+        title = node.title.casefold()
+        if title and title in titles:
+            problem = f"{titles[title]} has the same title"
+            yield Finding(node.path, 1, "same-title", problem, "`ai-kb curate --dry-run` shows duplicates")
+        titles.setdefault(title, node.path)
+
+
+def index(catalog: Catalog) -> Iterator[Finding]:
+    """Whether the index is what the nodes make it."""
+    wanted = indexing.build(catalog.nodes)
+    there = {path for path in catalog.files if layout.is_index(path)}
+    remedy = "`ai-kb index` makes it anew"
+    for path in sorted(wanted.keys() - there):
+        yield Finding(path, 1, "index-missing", "it is not there", remedy)
+    for path in sorted(there - wanted.keys()):
+        yield Finding(path, 1, "index-stale", "it belongs to an earlier index", remedy)
+    for path in sorted(there & wanted.keys()):
+        text = catalog.text(path)
+        if "[[id:" in text.lower():
+            line = text[: text.lower().index("[[id:")].count("\n") + 1
+            yield Finding(path, line, "index-link", "it holds an id link, which counts as a backlink", remedy)
+        elif text != wanted[path]:
+            line = _first_difference(text, wanted[path])
+            yield Finding(path, line, "index-stale", "it is not what the nodes say", remedy)
+
+
+def _first_difference(text: str, wanted: str) -> int:
+    for number, (one, other) in enumerate(zip(text.split("\n"), wanted.split("\n"), strict=False), 1):
+        if one != other:
+            return number
+    return min(text.count("\n"), wanted.count("\n")) + 1

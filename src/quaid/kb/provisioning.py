@@ -1,0 +1,140 @@
+"""How a knowledge base comes to be: a repository with a contract, a first node, an index and a place for raw texts.
+
+Doing it again changes nothing and mends what is missing. The contract travels with the store: it tells any agent,
+with our tools or without, what a node is and how one is written.
+"""
+
+from typing import NamedTuple
+
+from quaid.kb import changing, layout, node as nodes, pushing
+from quaid.kb.catalog import Catalog
+from quaid.kb.changing import Change
+from quaid.kb.git import Git
+from quaid.kb.node import Draft
+
+README = "raw/README.org"
+RAW_TEXT = """\
+#+title: Raw captures
+
+Excerpts of outside sources, each with its address and the day it was read; whole files are in files/. Nodes name them
+in :SOURCE:. Nothing here is a node, and nothing here is a secret.
+"""
+
+FIRST = Draft(
+    title="How this knowledge base is used",
+    summary="What belongs into this knowledge base, who writes it, and how nodes are found again.",
+    body="""\
+Knowledge that holds beyond one project and one session: principles, preferences, procedures, observations and
+references. What belongs to one project stays there.
+
+- Before acting: =ai-kb query WORDS= shows what is known.
+- After learning something that lasts: =ai-kb remember= writes it, checks everything and commits.
+- A node that is wrong is contested or superseded by a person, never silently overwritten.
+
+The rules are in AGENT_CONTRACT.org.""",
+    type="reference",
+    created_by="quaid",
+    confidence="user-stated",
+    source="ai-kb init",
+)
+
+
+class Made(NamedTuple):
+    root: str
+    created: bool
+    """False: there was a repository already."""
+    files: tuple[str, ...]
+    """Files that were written now."""
+    remote: str
+    commit: str
+
+
+def init(git: Git, *, remote: str, now: str, local: str, id: str) -> Made:
+    """Make a store, or mend one."""
+    created = not git.is_repository()
+    git.init()
+    if remote and git.remote() != remote:
+        git.set_remote(remote)
+        pushing.fetch(git, now)
+
+    def plan(catalog: Catalog) -> Change:
+        files: dict[str, bytes | None] = {}
+        if layout.CONTRACT not in catalog.files:
+            files[layout.CONTRACT] = contract().encode()
+        if not any(layout.is_raw(path) for path in catalog.files):
+            files[README] = RAW_TEXT.encode()
+        if not any(True for _ in catalog.nodes):
+            files[nodes.file_name(FIRST.title, local)] = nodes.write(FIRST, id, local[:10]).encode()
+        if not files and layout.INDEX + layout.ENDING not in catalog.files:
+            return changing.whole_index(catalog)
+        return Change(files, "ai-kb: a knowledge base")
+
+    done = changing.apply(git, now, "init", plan)
+    return Made(git.root, created, done.paths, git.remote() or "", done.commit)
+
+
+def contract() -> str:
+    """The rules, for agents of any make."""
+    values = {
+        "types": ", ".join(nodes.TYPES),
+        "creators": " | ".join(nodes.CREATORS[:4]),
+        "confidences": " | ".join(nodes.CONFIDENCES),
+        "visibilities": " | ".join(nodes.VISIBILITIES),
+        "statuses": " | ".join(nodes.STATUSES),
+        "relations": ", ".join(nodes.RELATIONS),
+    }
+    return _CONTRACT.format(**values)
+
+
+_CONTRACT = """\
+#+title: Agent contract
+
+The rules of this knowledge base, for every agent and every person. It is private, and still no place for secrets.
+
+* What belongs here
+Knowledge that is true beyond this session and of use beyond this project: a principle, a preference that was stated,
+a procedure that will be needed again, an observation that cost time to make, a reference. Not: status, what can be
+read off the code or its history, what concerns one project only. When in doubt, leave it out.
+
+* A node
+One org file at the top of this folder, with a drawer at its very beginning:
+
+#+begin_example
+:PROPERTIES:
+:ID:         a UUID, made by uuidgen; the identity of the node for ever
+:PROJECTS:   :general: or slugs of projects, as in :emacs: :deepsat:
+:CREATED:    2026-05-24
+:UPDATED:    2026-05-24
+:CREATED_BY: {creators}
+:CONFIDENCE: {confidences}
+:VISIBILITY: {visibilities}
+:SOURCE:     where it comes from: chat 2026-05-24, or a path below raw/
+:STATUS:     {statuses}
+:SUMMARY:    One sentence, written to be found.
+:END:
+#+title: A short title
+#+filetags: :principle:emacs:
+
+The body. Other nodes are linked as [[id:THEIR-UUID][Their title]].
+#+end_example
+
+One of the tags is the type: {types}. A word before a link says how the two belong together: {relations}. The slug of
+a project is the name of its folder in small letters, without a leading dot and a trailing .d or .git, with - for what
+is neither letter nor digit; general is for what concerns all.
+
+* Reading
+- =ai-kb query WORDS= before a choice of convention, before a procedure of several steps, when something fails oddly.
+- =index.org= lists every node as Title (UUID); =ai-kb show ID= prints one, =ai-kb backlinks ID= who links to it.
+- A pointer from elsewhere reads =ai-kb: Title (UUID)=; the ID counts, the title is for people.
+
+* Writing
+- =ai-kb remember= is the way: it takes the lock, fetches, writes, makes the index, lints everything and commits.
+- Without it: write the file, then run =ai-kb commit=, which does the same. Never edit index files. Never skip lint.
+- It does not push; a timer does. Being offline is normal.
+- If a new node contradicts one that stands, both are marked contested, and a person decides. Do not overwrite.
+- Merging, deleting and superseding are for people.
+
+* Sources
+What was read elsewhere is captured below raw/ with address, day and an excerpt (=ai-kb capture=), and the node names
+the capture in :SOURCE:. Whole texts only where their licence or their owner allows it.
+"""

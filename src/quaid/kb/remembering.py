@@ -1,0 +1,144 @@
+"""What is to be remembered, made a node: checked, compared with what there is, written.
+
+Near-duplicates are told before anything is written. A node that contradicts another one is written as contested, and
+so is the other: a person decides which holds. Knows nodes; how a change is carried out is changing.py's business.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from quaid.core import opposing
+from quaid.errors import InvalidArgument, NearDuplicate
+from quaid.formats import org_edit
+from quaid.kb import finding, node as nodes
+from quaid.kb.catalog import Catalog
+from quaid.kb.changing import Change
+from quaid.kb.node import Draft, Node
+
+OTHER_RELATION = nodes.RELATIONS[2]
+"""What a link says that names no relation."""
+
+
+class Opposite(NamedTuple):
+    """A node that the new one contradicts."""
+
+    id: str
+    title: str
+    path: str
+    why: str
+    one: str
+    other: str
+    """What each of them says."""
+
+
+class Planned(NamedTuple):
+    change: Change
+    node: Node
+    opposites: tuple[Opposite, ...]
+
+
+def check(draft: Draft) -> Draft:
+    """The draft with everything in order, or an error that says what is not."""
+    for name, text in (("title", draft.title), ("summary", draft.summary)):
+        if not text.strip():
+            raise InvalidArgument(name=name, problem="is needed; one line, written to be found")
+    if len(" ".join(draft.summary.split())) > nodes.LONGEST_SUMMARY:
+        problem = f"is longer than {nodes.LONGEST_SUMMARY} characters; one sentence is enough"
+        raise InvalidArgument(name="summary", problem=problem)
+    bad = [each for each in draft.projects if not nodes.PROJECT.match(each)]
+    if bad:
+        hint = nodes.project_slug(bad[0])
+        raise InvalidArgument(name="projects", problem=f"{bad[0]!r} is no slug; {hint} would be one")
+    for tag in draft.tags:
+        if not tag.replace("_", "a").replace("@", "a").replace("-", "a").isalnum():
+            raise InvalidArgument(name="tags", problem=f"{tag!r} is no tag; use letters, digits, _ and @")
+    tags = tuple(tag.replace("-", "_") for tag in draft.tags if tag != draft.type)
+    return draft._replace(body=harmless(draft.body), tags=tags, projects=draft.projects or (nodes.GENERAL,))
+
+
+def harmless(body: str) -> str:
+    """A body whose lines cannot be taken for the head of the file."""
+    lines = body.replace("\r\n", "\n").replace("\0", "").strip("\n").split("\n")
+    if lines and lines[0].strip().upper() in (":PROPERTIES:", ":END:"):
+        lines[0] = f"\u200b{lines[0].lstrip()}"
+    return "\n".join(lines)
+
+
+def plan(
+    catalog: Catalog, draft: Draft, links: Sequence[str], *, id: str, local: str, force: bool
+) -> Planned:
+    """The files of a new node and of those that it contradicts."""
+    today = local[:10]
+    opposites = opposed(catalog, draft)
+    if not force:
+        _refuse_duplicates(catalog, draft, {each.id for each in opposites})
+    lines = [_link_line(catalog, each) for each in links]
+    lines += [f"CONTRADICTS [[id:{each.id}][{nodes.described(each.title)}]]" for each in opposites]
+    body = "\n\n".join(part for part in (draft.body.strip("\n"), "\n".join(dict.fromkeys(lines))) if part)
+    made = draft._replace(body=body, status="contested" if opposites else draft.status)
+    path = _free(catalog, nodes.file_name(draft.title, local))
+    text = nodes.write(made, id, today)
+    files: dict[str, bytes | None] = {path: text.encode("utf-8", "replace")}
+    for each in opposites:
+        other = nodes.stamped(catalog.text(each.path), {"STATUS": "contested", "UPDATED": today})
+        files[each.path] = other.encode("utf-8", "replace")
+    change = Change(files, f"remember: {' '.join(draft.title.split())[:100]}")
+    return Planned(change, nodes.read(path, text).node, opposites)
+
+
+def added(catalog: Catalog, node: Node, text: str, *, local: str, summary: str = "") -> Change:
+    """The file of a node that something is added to."""
+    old = catalog.text(node.path)
+    new = org_edit.append(old, harmless(text).split("\n"))
+    values = {"UPDATED": local[:10]} | ({"SUMMARY": " ".join(summary.split())} if summary.strip() else {})
+    new = nodes.stamped(new, values)
+    return Change({node.path: new.encode("utf-8", "replace")}, f"add to: {node.title[:100]}")
+
+
+def opposed(catalog: Catalog, draft: Draft) -> tuple[Opposite, ...]:
+    """The nodes that cannot hold together with this one."""
+    current = {node.id: node for node in catalog.nodes if node.status != "superseded"}
+    found = opposing.opposed(_statement(draft), [_said(node) for node in current.values()])
+    return tuple(
+        Opposite(each.key, current[each.key].title, current[each.key].path, each.why, each.one, each.other)
+        for each in found
+    )
+
+
+def _refuse_duplicates(catalog: Catalog, draft: Draft, opposites: set[str]) -> None:
+    """What says the same is there already; what says the opposite is another matter."""
+    current = {
+        node.id: node for node in catalog.nodes if node.status != "superseded" and node.id not in opposites
+    }
+    found = opposing.alike(_statement(draft), [_said(node) for node in current.values()])
+    if found:
+        told = "; ".join(f"{current[each.key].pointer}, {each.why}" for each in found[:3])
+        raise NearDuplicate(told=told, nodes=[current[each.key].id for each in found])
+
+
+def _statement(draft: Draft) -> opposing.Statement:
+    return opposing.Statement("", draft.title, draft.summary, draft.body, draft.type, draft.projects)
+
+
+def _said(node: Node) -> opposing.Statement:
+    return opposing.Statement(node.id, node.title, node.summary, "", node.type, node.projects)
+
+
+def _link_line(catalog: Catalog, link: str) -> str:
+    """A link as it is written: `SUPERSEDES UUID`, `UUID` or `A title`."""
+    first, _, rest = link.strip().partition(" ")
+    relation = first.upper().rstrip(":")
+    if relation in nodes.RELATIONS and rest:
+        link = rest
+    else:
+        relation = OTHER_RELATION
+    node = finding.find(catalog, link)
+    return f"{relation} [[id:{node.id}][{nodes.described(node.title)}]]"
+
+
+def _free(catalog: Catalog, name: str) -> str:
+    path, number = name, 1
+    while path in catalog.files:
+        number += 1
+        path = f"{name.removesuffix('.org')}-{number}.org"
+    return path

@@ -1,0 +1,287 @@
+"""The knowledge base as agents and people use it: query, show, backlinks, remember, status."""
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from quaid.brain import Brain
+from quaid.errors import InvalidArgument
+from quaid.kb import layout
+from quaid.ops.register import Arg, op
+
+if TYPE_CHECKING:
+    from quaid.kb.catalog import Catalog
+    from quaid.kb.git import Git
+    from quaid.kb.health import Status
+    from quaid.kb.node import Node
+
+Named = Annotated[
+    str, Arg("The node: its ID, the beginning of it, a pointer, or its title.", positional=True)
+]
+Type = Literal["principle", "preference", "procedure", "observation", "reference"]
+NO_MATCH, BROKEN_INDEX = 1, 3
+"""Exit statuses of a query; a store that is missing has its own."""
+
+
+class NodeRecord(NamedTuple):
+    """A node in an answer."""
+
+    title: str
+    id: str
+    summary: str
+    type: str
+    projects: tuple[str, ...]
+    status: str
+    updated: str
+    path: str
+
+
+class KbMatch(NamedTuple):
+    title: str
+    id: str
+    summary: str
+    projects: tuple[str, ...]
+    status: str
+    updated: str
+    path: str
+    match: tuple[str, ...]
+    """Why: title, tag, project, status, summary, body, or meaning."""
+    score: float
+    source: str
+    """Where it comes from; perhaps a path below raw/."""
+
+
+class KbQueryRecord(NamedTuple):
+    context: str
+    matches: tuple[KbMatch, ...]
+    note: str
+    """What is wrong with the index, or why meaning was not looked at."""
+    index_is_stale: bool
+
+    @property
+    def exit_status(self) -> int:
+        return BROKEN_INDEX if self.index_is_stale else 0 if self.matches else NO_MATCH
+
+
+class KbShowRecord(NamedTuple):
+    node: NodeRecord
+    text: str
+    """The file as it is."""
+    links: tuple[NodeRecord, ...]
+    backlinks: tuple[NodeRecord, ...]
+
+
+class KbBacklinksRecord(NamedTuple):
+    node: NodeRecord
+    backlinks: tuple[NodeRecord, ...]
+
+
+class KbRememberRecord(NamedTuple):
+    node: NodeRecord
+    commit: str
+    created: bool
+    """False: something was added to a node that was there."""
+    contradicts: tuple[Any, ...]
+    """Nodes that are contested now, as this one is; a person must decide."""
+    offline: str
+    """Why the remote was not reached."""
+
+
+@op(
+    "read",
+    command="kb query",
+    tool="kb_query",
+    examples=("ai-kb query formatter", "ai-kb query 'mirror a repository' --project general --json"),
+)
+def kb_query(
+    brain: Brain,
+    context: Annotated[str, Arg("What it is about, in words.", positional=True, any_text=True)],
+    max_results: Annotated[int, Arg("How many nodes.", minimum=1, maximum=200)] = 10,
+    type: Annotated[Type | None, Arg("Only nodes of this type.")] = None,
+    project: Annotated[str | None, Arg("Only nodes of this project, as in emacs or general.")] = None,
+    status: Annotated[
+        Literal["current", "contested", "superseded"] | None, Arg("Only nodes of this status.")
+    ] = None,
+    semantic: Annotated[bool, Arg("Look for the meaning too, as `quaid query` does.")] = False,
+) -> KbQueryRecord:
+    """Find what the knowledge base holds: principles, preferences, procedures, observations, references.
+
+    Ask before choosing a convention or beginning a procedure. Exits 1 when nothing matches, 3 when the index is
+    stale, 5 when there is no knowledge base."""
+    from quaid.kb import querying
+
+    catalog = look(brain)
+    if not context.strip():
+        raise InvalidArgument(name="context", problem="is empty; say what it is about")
+    filters = querying.Filters(type or "", project or "", status or "")
+    found = querying.query(catalog, context, most=max_results, filters=filters)
+    matches = tuple(match(each.node, each.reasons, float(each.score)) for each in found)
+    note = ""
+    if semantic:
+        from quaid.ops import kb_meaning
+
+        matches, note = kb_meaning.added(brain, catalog, context, filters, matches, max_results)
+    stale = _index_problem(catalog)
+    return KbQueryRecord(context, matches, stale or note, bool(stale))
+
+
+@op(
+    "read",
+    command="kb show",
+    tool="kb_show",
+    examples=("ai-kb show 5b1c2d3e", "ai-kb show 'How we name branches'"),
+)
+def kb_show(brain: Brain, node: Named) -> KbShowRecord:
+    """Show a node of the knowledge base, what it links to and what links to it."""
+    from quaid.kb import finding
+
+    catalog = look(brain)
+    found = finding.find(catalog, node)
+    by_id = {id: each for each in catalog.nodes for id in (each.id, *each.merged, *each.inner)}
+    links = dict.fromkeys(by_id[link.id] for link in found.links if link.id in by_id)
+    return KbShowRecord(
+        told(found),
+        catalog.text(found.path),
+        tuple(map(told, links)),
+        tuple(map(told, finding.linking_to(catalog, found))),
+    )
+
+
+@op("read", command="kb backlinks", tool="kb_backlinks", examples=("ai-kb backlinks 5b1c2d3e",))
+def kb_backlinks(brain: Brain, node: Named) -> KbBacklinksRecord:
+    """List the nodes that link to a node. Raw texts and the index do not count."""
+    from quaid.kb import finding
+
+    catalog = look(brain)
+    found = finding.find(catalog, node)
+    return KbBacklinksRecord(told(found), tuple(map(told, finding.linking_to(catalog, found))))
+
+
+@op("read", command="kb status", tool="kb_status", examples=("ai-kb status", "ai-kb status --json"))
+def kb_status(brain: Brain) -> "Status":
+    """How the knowledge base stands: nodes, what is not pushed, what went wrong, whether curation is due."""
+    from quaid.kb import health
+
+    return health.status(store(brain))
+
+
+@op(
+    "write",
+    command="kb remember",
+    tool="kb_remember",
+    adds_only=True,
+    examples=(
+        "ai-kb remember 'Run black before ruff.' --title 'Formatter order' --summary 'black first, then ruff'"
+        " --type principle",
+        "ai-kb remember --file notes.org --title 'Mirror a repository' --summary 'How to mirror a repository'"
+        " --type procedure --projects general --links 'RELATES_TO 5b1c2d3e'",
+        "ai-kb remember 'It also holds for tests.' --add-to 5b1c2d3e",
+    ),
+)
+def kb_remember(
+    brain: Brain,
+    text: Annotated[str, Arg("What the node says, in org.", positional=True, any_text=True)] = "",
+    file: Annotated[str | None, Arg("A file that holds the text.", file=True)] = None,
+    title: Annotated[str, Arg("A short title.")] = "",
+    summary: Annotated[str, Arg("One sentence, written to be found.")] = "",
+    type: Annotated[Type, Arg("What kind of knowledge it is.")] = "observation",
+    tags: Annotated[list[str] | None, Arg("Further tags.")] = None,
+    projects: Annotated[list[str] | None, Arg("Slugs of projects [general].")] = None,
+    confidence: Annotated[
+        Literal["user-stated", "observed", "inferred", "external"], Arg("How it is known.")
+    ] = "observed",
+    source: Annotated[str, Arg("Where it comes from, as in chat 2026-05-24, or a path below raw/.")] = "",
+    visibility: Annotated[Literal["personal", "work-private"], Arg("Whom it concerns.")] = "personal",
+    links: Annotated[
+        list[str] | None,
+        Arg("Nodes it belongs to: IDs or titles, perhaps behind RELATES_TO, IMPLEMENTS or DERIVED_FROM."),
+    ] = None,
+    created_by: Annotated[str, Arg("Who writes it, as in claude-code [human].")] = "human",
+    add_to: Annotated[str | None, Arg("Add the text to this node, and write no new one.")] = None,
+    force: Annotated[bool, Arg("Write it although a node says much the same.")] = False,
+) -> KbRememberRecord:
+    """Write a node and commit it: what is lasting and general, not what belongs to one project.
+
+    Fetches first, makes the index, lints everything; a failure changes nothing. A node that contradicts another one
+    is written, and both are contested until a person decides."""
+    from quaid.kb import changing, finding, remembering
+    from quaid.kb.node import CREATORS, Draft
+
+    said = "\n".join(part for part in (text, file or "") if part.strip())
+    if not said.strip():
+        raise InvalidArgument(name="text", problem="is empty; say what to remember")
+    if created_by not in CREATORS:
+        raise InvalidArgument(name="created_by", problem=f"must be one of {', '.join(CREATORS)}")
+    git, local = store(brain), brain.local()
+    made: list[Any] = []
+
+    def add(catalog: "Catalog") -> changing.Change:
+        node = finding.find(catalog, str(add_to))
+        made[:] = [node._replace(updated=local[:10], summary=summary or node.summary), ()]
+        return remembering.added(catalog, node, said, local=local, summary=summary)
+
+    def write(catalog: "Catalog") -> changing.Change:
+        planned = remembering.plan(catalog, draft, links or (), id=brain.new_uuid(), local=local, force=force)
+        made[:] = [planned.node, planned.opposites]
+        return planned.change
+
+    if add_to is None:
+        origin = source or f"{'chat' if created_by != 'human' else 'written'} {local[:10]}"
+        draft = remembering.check(
+            Draft(
+                *(title, summary, said, type, tuple(tags or ()), tuple(projects or ()), created_by),
+                *(confidence, visibility, origin),
+            )
+        )
+    done = changing.apply(git, brain.now(), "remember", write if add_to is None else add)
+    node, opposites = made
+    return KbRememberRecord(told(node), done.commit, add_to is None, opposites, done.offline)
+
+
+# What the others share
+
+
+def root(brain: Brain) -> str:
+    """Where the knowledge base is: the option kb.store, AI_KB_DIR, or the usual place."""
+    chosen, _ = brain.settings.said("kb.store")
+    if chosen:
+        return brain.settings.beside_config(chosen)
+    return brain.settings.path(layout.default_root(brain.settings.environ, brain.settings.user_home))
+
+
+def store(brain: Brain) -> "Git":
+    """The knowledge base with its git; an error where there is none."""
+    from quaid.kb.git import Git
+
+    path = root(brain)
+    layout.require(path)
+    return Git(path, brain.settings.environ)
+
+
+def look(brain: Brain) -> "Catalog":
+    """All nodes, without a call of git."""
+    from quaid.kb import catalog, guarding
+
+    path = root(brain)
+    folder = layout.require(path)
+    return catalog.look(path, os.path.join(folder, guarding.OURS))
+
+
+def told(node: "Node") -> NodeRecord:
+    return NodeRecord(
+        *(node.title, node.id, node.summary, node.type),
+        *(node.projects, node.status, node.updated, node.path),
+    )
+
+
+def match(node: "Node", reasons: tuple[str, ...], score: float) -> KbMatch:
+    return KbMatch(
+        *(node.title, node.id, node.summary, node.projects, node.status, node.updated, node.path),
+        *(reasons, score, node.source),
+    )
+
+
+def _index_problem(catalog: "Catalog") -> str:
+    from quaid.kb import linting
+
+    first = next(linting.index(catalog), None)
+    return f"{first.path}: {first.message}; {first.remedy}" if first else ""

@@ -1,0 +1,135 @@
+"""What only a person may do to the knowledge base: merge, delete, supersede, contest. Each asks first."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from quaid.brain import Brain
+from quaid.errors import InvalidArgument
+from quaid.ops import kb
+from quaid.ops.kb import Named, NodeRecord
+from quaid.ops.register import Arg, op
+
+if TYPE_CHECKING:
+    from quaid.kb.catalog import Catalog
+    from quaid.kb.changing import Change
+    from quaid.kb.node import Node
+
+Yes = Annotated[bool, Arg("Do it without asking.")]
+Force = Annotated[bool, Arg("Also if others link to it; their links become plain words.")]
+
+
+class KbChangeRecord(NamedTuple):
+    """What is done, or would be."""
+
+    act: str
+    nodes: tuple[NodeRecord, ...]
+    files: tuple[str, ...]
+    """Files that change."""
+    done: bool
+    commit: str
+
+    @property
+    def if_agreed(self) -> dict[str, Any]:
+        return {} if self.done else {"yes": True}
+
+
+@op("owner", command="kb merge", examples=("ai-kb merge 5b1c2d3e 9f8e7d6c",))
+def kb_merge(
+    brain: Brain,
+    node: Named,
+    other: Annotated[str, Arg("The node that goes into it.", positional=True)],
+    yes: Yes = False,
+) -> KbChangeRecord:
+    """Make one node of two. Links to the second, and pointers to its ID, lead to the first from then on."""
+    from quaid.kb import admin
+
+    return _change(
+        brain, "Merging", (node, other), yes, lambda all, of: admin.merge(all, of[0], of[1], _today(brain))
+    )
+
+
+@op("owner", command="kb delete", examples=("ai-kb delete 5b1c2d3e",))
+def kb_delete(brain: Brain, node: Named, force: Force = False, yes: Yes = False) -> KbChangeRecord:
+    """Delete a node. Git keeps it in its history; refused while others link to it."""
+    from quaid.kb import admin
+
+    return _change(brain, "Deleting", (node,), yes, lambda all, of: admin.delete(all, of[0], force=force))
+
+
+@op("owner", command="kb supersede", examples=("ai-kb supersede 5b1c2d3e --by 9f8e7d6c",))
+def kb_supersede(
+    brain: Brain,
+    node: Named,
+    by: Annotated[str, Arg("The node that takes its place.")],
+    yes: Yes = False,
+) -> KbChangeRecord:
+    """Say that one node has taken the place of another."""
+    from quaid.kb import admin
+
+    return _change(
+        brain,
+        "Superseding",
+        (node, by),
+        yes,
+        lambda all, of: admin.supersede(all, of[0], of[1], _today(brain)),
+    )
+
+
+@op(
+    "owner",
+    command="kb contest",
+    examples=("ai-kb contest 5b1c2d3e --against 9f8e7d6c", "ai-kb contest 5b1c --settle"),
+)
+def kb_contest(
+    brain: Brain,
+    node: Named,
+    against: Annotated[str | None, Arg("The node that it contradicts.")] = None,
+    settle: Annotated[bool, Arg("It holds after all: mark it as current again.")] = False,
+    yes: Yes = False,
+) -> KbChangeRecord:
+    """Mark a node as contested, or as settled."""
+    from quaid.kb import admin
+
+    names = (node,) if against is None else (node, against)
+
+    def plan(catalog: "Catalog", of: "list[Node]") -> "Change":
+        other = of[1] if len(of) > 1 else None
+        return admin.contest(catalog, of[0], other, _today(brain), settle=settle)
+
+    return _change(brain, "Settling" if settle else "Contesting", names, yes, plan)
+
+
+def _today(brain: Brain) -> str:
+    return brain.local()[:10]
+
+
+def _change(
+    brain: Brain,
+    verb: str,
+    names: tuple[str, ...],
+    yes: bool,
+    plan: "Callable[[Catalog, list[Node]], Change]",
+) -> KbChangeRecord:
+    from quaid.kb import changing, finding
+
+    git = kb.store(brain)
+    planned: list[Any] = []
+
+    def work(catalog: "Catalog") -> "Change":
+        nodes = [finding.find(catalog, name) for name in names]
+        change = plan(catalog, nodes)
+        planned[:] = [nodes, change]
+        return change
+
+    commit = ""
+    if yes:
+        done = changing.apply(git, brain.now(), verb.lower(), work)
+        commit = done.commit
+        files = done.paths
+    else:
+        files = tuple(work(kb.look(brain)).files)
+    nodes, _ = planned
+    if not files:
+        raise InvalidArgument(name="node", problem="is that already; nothing to do")
+    act = f"{verb} {', '.join(node.pointer for node in nodes)}"
+    return KbChangeRecord(act, tuple(map(kb.told, nodes)), files, yes, commit)

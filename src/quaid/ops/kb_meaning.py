@@ -1,0 +1,80 @@
+"""Nodes found by their meaning: the knowledge base as a collection of the memory, asked like any other.
+
+Not an operation. The collection is attached when it is first needed and brought up to date each time.
+"""
+
+from typing import TYPE_CHECKING
+
+from quaid.brain import Brain
+from quaid.ops.kb import KbMatch, root
+
+if TYPE_CHECKING:
+    from quaid.kb.catalog import Catalog
+    from quaid.kb.querying import Filters
+    from quaid.store.collections import Collection
+
+NAME = KIND = "kb"
+
+
+def added(
+    brain: Brain,
+    catalog: "Catalog",
+    context: str,
+    filters: "Filters",
+    matches: tuple[KbMatch, ...],
+    most: int,
+) -> tuple[tuple[KbMatch, ...], str]:
+    """The matches in the order of the common pipeline, those that only words found behind; and what is to be said."""
+    from quaid.ops import background, kb
+    from quaid.search import pipeline
+    from quaid.store import file_state
+    from quaid.store.words import Filters as Pages
+    from quaid.vaults import embedding
+
+    collection = _in_step(brain)
+    embedding.cut_up(brain.db, brain.progress)
+    embedder, problem = background.asked_model(brain)
+    answer = pipeline.query(
+        brain.db,
+        embedder,
+        context,
+        now=brain.now(),
+        filters=Pages(collection=collection.name),
+        limit=4 * most,
+        vectors=lambda: brain.vectors,
+        no_model=problem,
+    )
+    nodes = {node.path: node for node in catalog.nodes if filters.take(node)}
+    known = {each.slug: each.path or "" for each in file_state.kept(brain.db, collection.id)}
+    by_words = {match.path: match for match in matches}
+    found: dict[str, KbMatch] = {}
+    for result in answer.results:
+        path = known.get(result.slug, "")
+        if path in nodes and path not in found:
+            had = by_words.get(path)
+            reasons = (*(had.match if had else ()), "meaning")
+            found[path] = kb.match(nodes[path], reasons, round(result.score, 4))
+    for path, match in by_words.items():
+        found.setdefault(path, match)
+    return tuple(list(found.values())[:most]), problem and f"By words only: {problem}"
+
+
+def _in_step(brain: Brain) -> "Collection":
+    """The collection of the store, with its nodes as they are on the disk."""
+    import os
+
+    from quaid.ops import noting
+    from quaid.ops.collections import attach
+    from quaid.store import collections
+
+    path = os.path.realpath(root(brain))
+    held = {each.root: each for each in collections.every(brain.db) if each.kind == KIND}
+    if path not in held:
+        names = {each.name for each in collections.every(brain.db)}
+        name = next(
+            each for each in (NAME, *(f"{NAME}-{number}" for number in range(2, 1000))) if each not in names
+        )
+        attach(brain, name, path, kind=KIND)
+        return collections.require(brain.db, name)
+    noting.bring_in_step(brain, held[path])
+    return held[path]

@@ -1,0 +1,293 @@
+"""Looking after the knowledge base: making, checking, indexing, committing, curating, pushing."""
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from quaid.brain import Brain
+from quaid.errors import FileTrouble, InvalidArgument
+from quaid.ops import kb
+from quaid.ops.register import Arg, op
+
+if TYPE_CHECKING:
+    from quaid.kb.changing import Done
+    from quaid.kb.curating import Report
+    from quaid.kb.git import Pushed
+    from quaid.kb.health import Check
+    from quaid.kb.linting import Finding
+    from quaid.kb.provisioning import Made
+    from quaid.kb.timers import Timer
+
+Remote = Annotated[str | None, Arg("Address of a private repository to push to.")]
+
+
+class KbLintRecord(NamedTuple):
+    findings: "tuple[Finding, ...]"
+    files: int
+    nodes: int
+
+    @property
+    def fatal(self) -> int:
+        return sum(each.fatal for each in self.findings)
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.fatal else 0
+
+
+class KbIndexRecord(NamedTuple):
+    files: tuple[str, ...]
+    """Those that changed."""
+    nodes: int
+    commit: str
+
+
+class KbCommitRecord(NamedTuple):
+    commit: str
+    paths: tuple[str, ...]
+    offline: str
+
+
+class KbDoctorRecord(NamedTuple):
+    checks: "tuple[Check, ...]"
+
+    @property
+    def exit_status(self) -> int:
+        return 0 if all(each.well for each in self.checks) else 1
+
+
+class KbCurateRecord(NamedTuple):
+    report: "Report"
+    due: bool
+    stamped: int
+    """Nodes that were marked as looked through now."""
+    dry_run: bool
+
+    @property
+    def if_agreed(self) -> dict[str, Any]:
+        return {} if self.dry_run or self.stamped or not self.report.batch else {"yes": True}
+
+    @property
+    def act(self) -> str:
+        return f"Marking {len(self.report.batch)} nodes as looked through"
+
+
+class KbPushRecord(NamedTuple):
+    outcome: Literal["pushed", "nothing", "rejected", "unreachable"]
+    problem: str
+    ahead: int
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.outcome in ("rejected", "unreachable") else 0
+
+
+class KbCaptureRecord(NamedTuple):
+    path: str
+    """What a node names in :SOURCE:."""
+    cut: bool
+    commit: str
+
+
+class KbSyncRecord(NamedTuple):
+    """Emacs' own index of the nodes."""
+
+    state: Literal["fresh", "synced", "no emacs"]
+    database: str
+    problem: str
+
+
+@op("owner", command="kb init", examples=("ai-kb init", "ai-kb init --remote git@example.org:ai-kb.git"))
+def kb_init(
+    brain: Brain,
+    path: Annotated[
+        str | None, Arg("The folder [where AI_KB_DIR or the system says].", positional=True, path=True)
+    ] = None,
+    remote: Remote = None,
+) -> "Made":
+    """Make a knowledge base: a git repository with a contract, a first node, an index. Doing it again mends it."""
+    from quaid.kb import provisioning
+    from quaid.kb.git import Git
+
+    root = brain.settings.path(path) if path else kb.root(brain)
+    git = Git(root, brain.settings.environ)
+    return provisioning.init(
+        git, remote=remote or "", now=brain.now(), local=brain.local(), id=brain.new_uuid()
+    )
+
+
+@op("owner", command="kb clone", examples=("ai-kb clone git@example.org:ai-kb.git",))
+def kb_clone(
+    brain: Brain,
+    url: Annotated[str, Arg("The address of the repository.", positional=True)],
+    path: Annotated[
+        str | None, Arg("The folder [where AI_KB_DIR or the system says].", positional=True, path=True)
+    ] = None,
+) -> "Made":
+    """Fetch a knowledge base from its remote. Nothing in it can run on this machine."""
+    from quaid.kb import provisioning
+    from quaid.kb.git import Git
+
+    root = brain.settings.path(path) if path else kb.root(brain)
+    git = Git.clone(url, root, brain.settings.environ)
+    made = provisioning.init(git, remote="", now=brain.now(), local=brain.local(), id=brain.new_uuid())
+    return made._replace(created=True)
+
+
+@op("owner", command="kb lint", examples=("ai-kb lint", "ai-kb lint --index"))
+def kb_lint(
+    brain: Brain,
+    index: Annotated[bool, Arg("Only whether the index is that of the nodes.")] = False,
+) -> KbLintRecord:
+    """Check every node, raw text and the index. Exits 1 when something would stop a commit."""
+    from quaid.kb import catalog as catalogs, layout, linting
+
+    root = kb.root(brain)
+    folder = os.path.join(layout.require(root), "ai-kb")
+    catalog = catalogs.look(root, folder, certain=True)
+    found = list(linting.index(catalog)) if index else linting.lint(catalog, folder)
+    return KbLintRecord(tuple(found), len(catalog.files), sum(1 for _ in catalog.nodes))
+
+
+@op("owner", command="kb index", examples=("ai-kb index",))
+def kb_index(brain: Brain) -> KbIndexRecord:
+    """Make the index anew from the nodes, and commit it."""
+    from quaid.kb import changing
+
+    done = changing.index(kb.store(brain), brain.now())
+    return KbIndexRecord(done.paths, sum(1 for _ in kb.look(brain).nodes), done.commit)
+
+
+@op(
+    "owner",
+    command="kb commit",
+    examples=("ai-kb commit", "ai-kb commit --message 'Reworded the principles'"),
+)
+def kb_commit(brain: Brain, message: Annotated[str, Arg("What was done.")] = "") -> KbCommitRecord:
+    """Commit what was changed with an editor, after the same index and lint as everything else."""
+    from quaid.kb import changing
+
+    done = changing.adopt(kb.store(brain), brain.now(), message)
+    return KbCommitRecord(done.commit, done.paths, done.offline)
+
+
+@op("owner", command="kb doctor", examples=("ai-kb doctor",))
+def kb_doctor(brain: Brain) -> KbDoctorRecord:
+    """Look at everything that can be wrong, and say what to do. Exits 1 when something is."""
+    from quaid.kb import health
+
+    return KbDoctorRecord(tuple(health.doctor(kb.store(brain), brain.settings.environ)))
+
+
+@op("owner", command="kb curate", examples=("ai-kb curate --dry-run", "ai-kb curate"))
+def kb_curate(
+    brain: Brain,
+    dry_run: Annotated[bool, Arg("Only report.")] = False,
+    days: Annotated[int, Arg("Nodes untouched for so long are named.", minimum=1, maximum=36_500)] = 365,
+    yes: Annotated[bool, Arg("Mark the listed nodes as looked through, without asking.")] = False,
+) -> KbCurateRecord:
+    """Report duplicates, orphans, contested, superseded, broad and untouched nodes, and raw files nobody needs.
+
+    The nodes at its end are those that were longest not looked at; agreeing marks them as looked through."""
+    from quaid.kb import admin, changing, curating
+    from quaid.kb.node import CURATED
+
+    catalog, today = kb.look(brain), brain.local()[:10]
+    report = curating.report(catalog, today, days)
+    stamped = 0
+    if yes and not dry_run and report.batch:
+        ids = {node.id for node in report.batch}
+
+        def plan(fresh: Any) -> changing.Change:
+            return admin.curated(fresh, [node for node in fresh.nodes if node.id in ids], today, CURATED)
+
+        stamped = len(report.batch)
+        changing.apply(kb.store(brain), brain.now(), "curate", plan)
+    return KbCurateRecord(report, curating.due(list(catalog.nodes)).is_due, stamped, dry_run)
+
+
+@op("owner", command="kb push", examples=("ai-kb push",))
+def kb_push(brain: Brain) -> KbPushRecord:
+    """Push what the remote does not have. Never forces; what fails is noted, and nothing is lost."""
+    from quaid.kb import health, pushing
+
+    git = kb.store(brain)
+    pushed: Pushed = pushing.push(git, brain.now())
+    return KbPushRecord(pushed.outcome, pushed.problem, health.status(git).ahead)
+
+
+@op(
+    "owner",
+    command="kb capture",
+    examples=(
+        "ai-kb capture https://example.org/post --excerpt excerpt.txt --title 'A post on locks'",
+        "pbpaste | ai-kb capture https://example.org/post --excerpt -",
+        "ai-kb capture manual.pdf --full",
+    ),
+)
+def kb_capture(
+    brain: Brain,
+    source: Annotated[str, Arg("The address, or the file.", positional=True)],
+    excerpt: Annotated[str | None, Arg("A file that holds what matters of it.", file=True)] = None,
+    title: Annotated[str, Arg("What it is called.")] = "",
+    full: Annotated[bool, Arg("Put the whole file below raw/files/.")] = False,
+) -> KbCaptureRecord:
+    """Keep an outside source: address, day and an excerpt of at most 2,000 words, or the whole file.
+
+    Nothing is fetched. A node names the path that this prints in its source."""
+    from quaid.kb import capturing, changing
+
+    git, local = kb.store(brain), brain.local()
+    made: list[Any] = []
+    data = _bytes_of(brain, source) if full or (excerpt is None and "://" not in source) else b""
+
+    def plan(catalog: Any) -> changing.Change:
+        if full:
+            path, change = capturing.whole(catalog, os.path.basename(source), data, local=local)
+            made[:] = [path, False]
+            return change
+        text = excerpt if excerpt is not None else data.decode("utf-8", "replace")
+        path, change, cut = capturing.stub(catalog, source, text, local=local, title=title)
+        made[:] = [path, cut]
+        return change
+
+    if not full and excerpt is None and "://" in source:
+        raise InvalidArgument(name="excerpt", problem="is needed: nothing is fetched from the network")
+    done: Done = changing.apply(git, brain.now(), "capture", plan)
+    path, cut = made
+    return KbCaptureRecord(path, cut, done.commit)
+
+
+def _bytes_of(brain: Brain, source: str) -> bytes:
+    from quaid.kb.capturing import LARGEST_FILE
+
+    path = brain.settings.path(source)
+    try:
+        with open(path, "rb") as file:
+            return file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise FileTrouble(path=path, problem=f"cannot be read: {error.strerror}") from None
+
+
+@op("owner", command="kb install-timer", examples=("ai-kb install-timer",))
+def kb_install_timer(brain: Brain) -> "Timer":
+    """Have the knowledge base pushed every 15 minutes: a systemd user timer, launchd, or a line for cron."""
+    from quaid.kb import timers
+    from quaid.ops.clients import launch
+
+    settings = brain.settings
+    git = kb.store(brain)
+    started = launch(brain)
+    command = ["/usr/bin/env", f"AI_KB_DIR={git.root}", started.command, *started.args, "kb", "push"]
+    return timers.install(command, settings.environ, settings.user_home, settings.platform)
+
+
+@op("owner", command="kb sync", examples=("ai-kb sync",))
+def kb_sync(
+    brain: Brain,
+    force: Annotated[bool, Arg("Also when it is newer than every node.")] = False,
+) -> KbSyncRecord:
+    """Bring org-roam's own index of the nodes up to date, if it is older than they are. Nothing else needs it."""
+    from quaid.kb import emacs
+
+    git = kb.store(brain)
+    return KbSyncRecord(*emacs.sync(git.root, git.ours, brain.settings.environ, force=force))

@@ -1,0 +1,220 @@
+"""What the operations on the knowledge base return, as text for people."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from quaid.surfaces.cli.text import count, cut, size, table
+
+MOST_SHOWN = 10
+
+
+def _query(record: Any) -> str:
+    lines = [f"! {record.note}"] if record.note else []
+    for each in record.matches:
+        marks = "" if each.status == "current" else f" [{each.status}]"
+        reasons = ", ".join(each.match)
+        lines.append(f"{each.title} ({each.id}){marks}  {reasons} {each.score:g}")
+        where = f"; source {each.source}" if each.source.startswith("raw/") else ""
+        lines.append(f"    {each.summary}  ({' '.join(each.projects)}; {each.updated}; {each.path}{where})")
+    return (
+        "\n".join(lines)
+        if record.matches
+        else "\n".join([*lines, f"No node matches {cut(record.context, 80)!r}."])
+    )
+
+
+def _show(record: Any) -> str:
+    lines = [f"; {record.node.path}", record.text.rstrip("\n")]
+    if record.backlinks:
+        lines += ["", "; linked from", *_nodes(record.backlinks, ";   ")]
+    return "\n".join(lines)
+
+
+def _backlinks(record: Any) -> str:
+    if not record.backlinks:
+        return f"No node links to {record.node.title} ({record.node.id})."
+    return "\n".join(_nodes(record.backlinks))
+
+
+def _nodes(nodes: Sequence[Any], indent: str = "") -> list[str]:
+    return [f"{indent}{each.title} ({each.id})  {each.path}" for each in nodes]
+
+
+def _remember(record: Any) -> str:
+    what = "Wrote" if record.created else "Added to"
+    lines = [
+        f"{what} {record.node.title} ({record.node.id})",
+        f"  {record.node.path}, commit {record.commit[:10]}",
+    ]
+    for each in record.contradicts:
+        lines += [
+            f"! It contradicts {each.title} ({each.id}): {each.why}",
+            f"    new: {cut(each.one, 100)}",
+            f"    old: {cut(each.other, 100)}",
+        ]
+    if record.contradicts:
+        lines.append(
+            "  All of them are contested now. A person decides: `ai-kb supersede` or `ai-kb contest --settle`."
+        )
+    if record.offline:
+        lines.append("  The remote was not reached; the commit is here, and `ai-kb push` sends it later.")
+    return "\n".join(lines)
+
+
+def _status(record: Any) -> str:
+    remote = record.remote or "none"
+    rows = [
+        ("store", record.root),
+        ("nodes", f"{record.nodes:,}" + (f", {record.contested} contested" if record.contested else "")),
+        ("remote", f"{remote}, ahead {record.ahead}, behind {record.behind}"),
+        ("indexed", record.indexed_at or "never by this machine"),
+        ("raw", size(record.raw_bytes)),
+    ]
+    if record.uncommitted:
+        rows.append(
+            ("changed", ", ".join(record.uncommitted[:3]) + (" …" if len(record.uncommitted) > 3 else ""))
+        )
+    if record.push_problem:
+        rows.append(("push", f"failed: {record.push_problem}"))
+    return "\n".join([table(rows), *([record.nudge] if record.nudge else [])])
+
+
+def _made(record: Any) -> str:
+    if not record.commit:
+        return f"{record.root} is a knowledge base already, and nothing is missing."
+    head = f"Made a knowledge base in {record.root}" if record.created else f"Mended {record.root}"
+    lines = [head, *[f"  {path}" for path in record.files]]
+    if not record.remote:
+        lines.append("It has no remote: `ai-kb init --remote URL` names a private one to push to.")
+    return "\n".join([*lines, "Next: `ai-kb remember`, `ai-kb query WORDS`, `ai-kb install-timer`."])
+
+
+def _lint(record: Any) -> str:
+    lines = []
+    for each in record.findings:
+        mark = "" if each.fatal else "style: "
+        lines.append(f"{each.path}:{each.line}: {mark}{each.message}. {_sentence(each.remedy)}")
+    style = len(record.findings) - record.fatal
+    told = (
+        f"{count(record.fatal, 'finding')} that would stop a commit" if record.fatal else "Nothing is wrong"
+    )
+    rest = f", {count(style, 'remark')} on style" if style else ""
+    return "\n".join(
+        [*lines, f"{told}{rest}; looked at {count(record.files, 'file')}, {count(record.nodes, 'node')}."]
+    )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+def _index(record: Any) -> str:
+    if not record.files:
+        return f"The index is that of the {count(record.nodes, 'node')} already."
+    return f"Wrote {', '.join(record.files)} for {count(record.nodes, 'node')}, commit {record.commit[:10]}"
+
+
+def _commit(record: Any) -> str:
+    if not record.paths:
+        return "Nothing has changed."
+    lines = [f"Committed {record.commit[:10]}:", *[f"  {path}" for path in record.paths]]
+    return "\n".join(lines)
+
+
+def _doctor(record: Any) -> str:
+    rows = []
+    for each in record.checks:
+        told = each.told or "fine"
+        rows.append(("ok" if each.well else "!!", each.name, told if each.well else f"{told}. {each.remedy}"))
+    return table(rows)
+
+
+def _curate(record: Any) -> str:
+    if record.stamped:
+        return f"Marked {count(record.stamped, 'node')} as looked through."
+    report = record.report
+    lines: list[str] = []
+
+    def tell(title: str, found: Sequence[Any], line: Callable[[Any], str]) -> None:
+        if found:
+            lines.append(f"{title} ({len(found)})")
+            lines.extend(f"  {line(each)}" for each in found[:MOST_SHOWN])
+            if len(found) > MOST_SHOWN:
+                lines.append(f"  … and {len(found) - MOST_SHOWN:,} more; --json shows them all")
+
+    pointer = "{0.title} ({0.id})".format
+    tell(
+        "Duplicates",
+        report.duplicates,
+        lambda each: f"{pointer(each.one)} / {pointer(each.other)}: {each.why}",
+    )
+    tell("Contested", report.contested, pointer)
+    tell("Superseded, yet still linked", report.superseded, pointer)
+    tell("Orphans", report.orphans, pointer)
+    tell("Over-broad", report.broad, pointer)
+    tell("Untouched for long", report.untouched, lambda each: f"{pointer(each)} since {each.updated}")
+    tell("Raw captures without a node", report.raw_unused, str)
+    tell("Large raw files", report.raw_large, str)
+    tell("Next to look through", report.batch, lambda each: f"{pointer(each)} {each.last_curated or 'never'}")
+    lines.append("Curation is due." if record.due else "Curation is not due yet.")
+    return "\n".join(lines)
+
+
+def _push(record: Any) -> str:
+    return {
+        "pushed": "Pushed.",
+        "nothing": f"Nothing to push{f': {record.problem}' if record.problem else ''}.",
+        "rejected": f"The remote has moved on: {record.problem}. Nothing is lost; `ai-kb doctor` says what to do.",
+        "unreachable": f"The remote was not reached: {record.problem}. {count(record.ahead, 'commit')} wait here.",
+    }[record.outcome]
+
+
+def _capture(record: Any) -> str:
+    rest = " The excerpt was cut at 2,000 words or 16 KB." if record.cut else ""
+    return f"Captured {record.path}, commit {record.commit[:10]}.{rest}\nA node names it with --source {record.path}"
+
+
+def _sync(record: Any) -> str:
+    if record.problem:
+        return str(record.problem)
+    return f"{record.database} is {'up to date' if record.state == 'fresh' else 'up to date now'}."
+
+
+def _timer(record: Any) -> str:
+    lines = [f"Wrote {path}" for path in record.written] + [
+        f"{path} is as it should be" for path in record.unchanged
+    ]
+    if record.enabled:
+        lines.append("The knowledge base is pushed every 15 minutes.")
+    if record.problem:
+        lines.append(f"! {record.problem}")
+    if record.to_run:
+        how = "Put this line into your crontab (`crontab -e`):" if record.kind == "cron" else "Then run:"
+        lines += [how, *[f"  {each}" for each in record.to_run]]
+    return "\n".join(lines)
+
+
+def _change(record: Any) -> str:
+    verb = "Done" if record.done else "To be done"
+    tail = f", commit {record.commit[:10]}" if record.done else ""
+    return "\n".join([f"{verb}: {record.act}{tail}", *[f"  {path}" for path in record.files]])
+
+
+RENDERERS: dict[str, Callable[[Any], str]] = {
+    "KbQueryRecord": _query,
+    "KbShowRecord": _show,
+    "KbBacklinksRecord": _backlinks,
+    "KbRememberRecord": _remember,
+    "Status": _status,
+    "Made": _made,
+    "KbLintRecord": _lint,
+    "KbIndexRecord": _index,
+    "KbCommitRecord": _commit,
+    "KbDoctorRecord": _doctor,
+    "KbCurateRecord": _curate,
+    "KbPushRecord": _push,
+    "KbCaptureRecord": _capture,
+    "KbSyncRecord": _sync,
+    "Timer": _timer,
+    "KbChangeRecord": _change,
+}

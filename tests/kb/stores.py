@@ -1,0 +1,55 @@
+"""Stores for tests: real repositories, a bare remote on the disk, and a home with nobody's settings."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from quaid.kb.git import Git
+
+
+def environ_of(tmp_path: Path) -> dict[str, str]:
+    """A machine whose git knows nobody."""
+    home = tmp_path / "home"
+    home.mkdir(exist_ok=True)
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
+
+
+def plain(folder: Path | str, *arguments: str, environ: dict[str, str], status: int | None = 0) -> str:
+    """Git as a person calls it."""
+    whole = environ | {
+        **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "Ann"),
+        **dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "ann@example.org"),
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
+    done = subprocess.run(
+        ["git", *arguments], cwd=folder, env=whole, capture_output=True, timeout=60, stdin=subprocess.DEVNULL
+    )
+    if status is not None:
+        assert done.returncode == status, done.stderr.decode()
+    return done.stdout.decode()
+
+
+def bare(tmp_path: Path, environ: dict[str, str]) -> str:
+    remote = tmp_path / "remote.git"
+    plain(tmp_path, "init", "-q", "--bare", "-b", "main", str(remote), environ=environ)
+    return str(remote)
+
+
+def store(tmp_path: Path, name: str = "store", environ: dict[str, str] | None = None) -> Git:
+    """A store with one committed node."""
+    git = Git(str(tmp_path / name), environ or environ_of(tmp_path))
+    git.init()
+    add(git, "first.org", "first\n")
+    return git
+
+
+def add(git: Git, path: str, text: str) -> str:
+    """Write and commit a node."""
+    write(git, path, text)
+    return git.commit([path], f"add {path}")
+
+
+def write(git: Git, path: str, text: str) -> None:
+    whole = Path(git.root, path)
+    whole.parent.mkdir(parents=True, exist_ok=True)
+    whole.write_text(text)

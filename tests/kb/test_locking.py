@@ -1,0 +1,186 @@
+"""One writer at a time, and nothing stays stuck: real processes, really killed."""
+
+import itertools
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.kb.stores import add, environ_of, store, write
+
+from quaid.errors import StoreLocked, StoreMissing
+from quaid.kb import locking
+from quaid.kb.git import Git
+
+ROOT = Path(__file__).parents[2]
+
+
+def start(what: str, git: Git) -> "subprocess.Popen[str]":
+    home = os.path.join(os.path.dirname(git.root), "home")
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.kb.worker", what, git.root, home],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def first_line(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout
+    return process.stdout.readline().strip()
+
+
+def ended(process: "subprocess.Popen[str]") -> int:
+    process.communicate()
+    return process.returncode
+
+
+def killed(process: "subprocess.Popen[str]") -> str:
+    """End it as a power cut would; what it had said."""
+    process.send_signal(signal.SIGKILL)
+    return process.communicate()[0]
+
+
+def test_a_second_writer_waits_and_is_told_who_holds_the_lock(tmp_path: Path) -> None:
+    git = store(tmp_path)
+    other = start("hold", git)
+    assert first_line(other) == "held"
+    with (
+        pytest.raises(StoreLocked, match=rf"remember \(process {other.pid}\)"),
+        locking.held(git, patience=0.1),
+    ):
+        pass
+    killed(other)
+    with locking.held(git, patience=5):
+        assert git.state().is_clean
+
+
+def test_a_folder_that_is_no_store_gets_no_lock(tmp_path: Path) -> None:
+    with pytest.raises(StoreMissing), locking.held(Git(str(tmp_path), environ_of(tmp_path))):
+        pass
+    assert os.listdir(tmp_path) == ["home"]
+
+
+def test_locks_of_git_that_a_killed_writer_left_do_not_stick(tmp_path: Path) -> None:
+    git = store(tmp_path)
+    assert ended(start("die_with_index_lock", git)) == -signal.SIGKILL
+    began = time.monotonic()
+    with locking.held(git):
+        add(git, "next.org", "next")
+    assert time.monotonic() - began < locking.GIT_PATIENCE
+    assert git.state().is_clean
+
+
+def test_what_a_killed_writer_was_changing_is_put_back(tmp_path: Path) -> None:
+    git = store(tmp_path)
+    assert ended(start("die_changing", git)) == -signal.SIGKILL
+    assert not git.state().is_clean
+    with locking.held(git):
+        assert git.state().is_clean
+    assert Path(git.root, "first.org").read_text() == "first\n"
+
+
+def test_a_lock_of_somebody_elses_git_is_respected_while_it_is_young(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locking, "GIT_PATIENCE", 0.1)
+    git = store(tmp_path)
+    lock = Path(git.folder, "index.lock")
+    lock.touch()
+    with pytest.raises(StoreLocked, match=r"index\.lock"), locking.held(git):
+        pass
+    assert lock.exists()
+    with pytest.raises(StoreLocked), locking.held(git):
+        pass
+    old = time.time() - 2 * locking.MINUTE
+    os.utime(lock, (old, old))
+    with locking.held(git):
+        assert not lock.exists()
+
+
+def test_a_persons_commit_with_its_editor_open_keeps_its_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locking, "GIT_PATIENCE", 0.1)
+    git = store(tmp_path)
+    write(git, "first.org", "by hand\n")
+    lock = Path(git.folder, "index.lock")
+    person = subprocess.Popen(
+        ["git", "-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qa"],
+        cwd=git.root,
+        env=environ_of(tmp_path) | {"GIT_EDITOR": "sleep 60 #"},
+        start_new_session=True,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 20
+    while not lock.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    old = time.time() - 2 * locking.HOUR
+    os.utime(lock, (old, old))
+    with pytest.raises(StoreLocked), locking.held(git):
+        pass
+    assert lock.exists()
+    os.killpg(person.pid, signal.SIGKILL)
+    person.wait()
+    with locking.held(git):
+        assert not lock.exists()
+
+
+def test_where_processes_are_not_told_apart_any_git_counts(tmp_path: Path) -> None:
+    assert locking.git_at_work(str(tmp_path), "linux") is False
+    assert locking.git_at_work(str(tmp_path), "win32") is None
+
+
+def test_the_lock_lasts_as_long_as_a_git_that_its_killed_holder_had_started(tmp_path: Path) -> None:
+    git = store(tmp_path)
+    pipe = os.path.join(git.root, "pipe")
+    os.mkfifo(pipe)
+    other = start("wait_for_git", git)
+    assert first_line(other) == "held"
+    time.sleep(0.5)
+    killed_pid = other.pid
+    other.send_signal(signal.SIGKILL)
+    other.wait()
+    with pytest.raises(StoreLocked, match=str(killed_pid)), locking.held(git, patience=0.3):
+        pass
+    os.close(os.open(pipe, os.O_WRONLY))
+    os.unlink(pipe)
+    with locking.held(git, patience=10):
+        assert git.state().is_clean
+    if other.stdout:
+        other.stdout.close()
+
+
+def test_killed_at_any_moment_nothing_is_lost_stuck_or_half_done(tmp_path: Path) -> None:
+    git = store(tmp_path)
+    dice = random.Random(7)
+    acknowledged: list[str] = []
+    for _ in range(int(os.environ.get("QUAID_KILLS", "12"))):
+        worker = start("remember", git)
+        told = first_line(worker)
+        time.sleep(dice.random() * 0.2)
+        acknowledged += [told, *killed(worker).split("\n")]
+        with locking.held(git):
+            assert git.state().is_clean
+    known = {commit.id for commit in git.log(100_000)}
+    whole = [each for each in acknowledged if len(each) == 40]
+    assert len(whole) > 10
+    assert set(whole) <= known
+    assert git.fsck() == ()
+
+
+def test_eight_at_once_take_turns(tmp_path: Path) -> None:
+    git = store(tmp_path)
+    workers = [start("remember", git) for _ in range(8)]
+    told = [[first_line(worker), first_line(worker)] for worker in workers]
+    rest = [killed(worker).split("\n") for worker in workers]
+    with locking.held(git):
+        assert git.state().is_clean
+    known = {commit.id for commit in git.log(100_000)}
+    assert {each for each in itertools.chain(*told, *rest) if len(each) == 40} <= known
+    assert git.fsck() == ()

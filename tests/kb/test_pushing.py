@@ -1,0 +1,194 @@
+"""Pushing at best: what happens when the remote is away, hangs, has moved, or the push is killed."""
+
+import json
+import os
+import random
+import signal
+import socket
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.kb.stores import add, bare, environ_of, plain, store, write
+from tests.kb.test_locking import start
+
+from quaid.kb import pushing, state
+from quaid.kb.git import Git
+from quaid.kb.state import Divergence, Event
+
+NOON, LATER = "2026-04-25T12:00:00Z", "2026-04-25T12:15:00Z"
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Git:
+    environ = environ_of(tmp_path)
+    git = store(tmp_path, "one", environ)
+    git.set_remote(bare(tmp_path, environ))
+    return git
+
+
+@pytest.fixture
+def two(one: Git, tmp_path: Path) -> Git:
+    one.push()
+    return Git.clone(one.remote() or "", str(tmp_path / "two"), environ_of(tmp_path))
+
+
+@pytest.fixture
+def silence() -> Iterator[int]:
+    """A port that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_what_is_only_here_is_pushed_once(one: Git) -> None:
+    assert pushing.push(one, NOON).outcome == "pushed"
+    assert state.read(one.root).push == Event(NOON, "pushed")
+    assert pushing.push(one, LATER).outcome == "nothing"
+    assert state.read(one.root).push == Event(NOON, "pushed")
+    assert one.state().ahead == 0
+
+
+def test_without_a_remote_nothing_happens(tmp_path: Path) -> None:
+    git = store(tmp_path)
+    assert pushing.push(git, NOON) == ("nothing", "there is no remote")
+    assert state.read(git.root) == state.StoreState()
+
+
+def test_a_rejected_push_records_the_divergence_and_leaves_the_commit(
+    one: Git, two: Git, tmp_path: Path
+) -> None:
+    there = add(one, "one.org", "one")
+    assert pushing.push(one, NOON).outcome == "pushed"
+    here = add(two, "two.org", "two")
+    assert pushing.push(two, NOON).outcome == "rejected"
+    noted = state.read(two.root)
+    assert noted.push is not None
+    assert noted.push.outcome == "rejected"
+    assert noted.fetch == Event(NOON, "reached")
+    assert noted.divergence == Divergence(NOON, 1, 1)
+    assert two.head() == here
+    assert two.state().is_clean
+    assert plain(tmp_path / "remote.git", "rev-parse", "main", environ=environ_of(tmp_path)).strip() == there
+    add(two, "three.org", "three")
+    pushing.push(two, LATER)
+    assert state.read(two.root).divergence == Divergence(NOON, 2, 1)
+
+    plain(two.root, "rebase", "-q", "origin/main", environ=environ_of(tmp_path))
+    assert pushing.push(two, LATER).outcome == "pushed"
+    assert state.read(two.root).divergence is None
+
+
+def test_a_fetch_records_whether_the_remote_was_reached(one: Git, two: Git, tmp_path: Path) -> None:
+    add(one, "one.org", "one")
+    one.push()
+    fetched, tree = pushing.fetch(two, NOON)
+    assert (fetched.reached, tree.behind) == (True, 1)
+    os.rename(tmp_path / "remote.git", tmp_path / "away.git")
+    fetched, tree = pushing.fetch(two, LATER)
+    noted = state.read(two.root).fetch
+    assert (fetched.reached, tree.behind) == (False, 1)
+    assert noted is not None
+    assert (noted.at, noted.outcome) == (LATER, "unreachable")
+    assert noted.problem
+
+
+def test_a_conflict_is_left_for_a_person(one: Git, two: Git) -> None:
+    for git, text in ((one, "theirs\n"), (two, "mine\n")):
+        write(git, "first.org", text)
+        git.commit(["first.org"], text)
+    pushing.push(one, NOON)
+    assert pushing.push(two, NOON).outcome == "rejected"
+    assert Path(two.root, "first.org").read_text() == "mine\n"
+    assert two.state().in_progress is None
+
+
+def test_a_remote_that_refuses_connections_is_noted_and_no_error(one: Git) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    one.set_remote(f"http://ann:hunter2@127.0.0.1:{port}/kb.git")
+    head = one.head()
+    done = pushing.push(one, NOON, seconds=20)
+    noted = state.read(one.root).push
+    assert done.outcome == "unreachable"
+    assert noted is not None
+    assert noted.outcome == "unreachable"
+    assert "hunter2" not in noted.problem + done.problem
+    assert one.head() == head
+
+
+def test_a_remote_that_hangs_is_given_up(one: Git, silence: int) -> None:
+    one.set_remote(f"http://127.0.0.1:{silence}/kb.git")
+    began = time.monotonic()
+    assert pushing.push(one, NOON, seconds=0.5) == ("unreachable", "no answer within 0.5 s")
+    assert not one.fetch(0.5).reached
+    assert time.monotonic() - began < 10
+
+
+def test_ssh_that_cannot_connect_asks_nobody_and_is_noted(one: Git) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    one.set_remote(f"ssh://git@127.0.0.1:{port}/kb.git")
+    done = pushing.push(one, NOON, seconds=20)
+    assert done.outcome == "unreachable"
+    assert done.problem
+
+
+def test_a_failure_that_is_over_is_forgotten(one: Git, tmp_path: Path) -> None:
+    os.rename(tmp_path / "remote.git", tmp_path / "away.git")
+    assert pushing.push(one, NOON).outcome == "unreachable"
+    os.rename(tmp_path / "away.git", tmp_path / "remote.git")
+    plain(one.root, "push", "-q", "origin", "main", environ=environ_of(tmp_path))
+    assert pushing.push(one, LATER).outcome == "nothing"
+    assert state.read(one.root).push == Event(LATER, "nothing")
+
+
+def test_a_killed_push_is_made_good_by_the_next(one: Git, tmp_path: Path) -> None:
+    dice = random.Random(3)
+    ends = []
+    for number in range(8):
+        add(one, f"n{number}.org", "x" * 10_000)
+        worker = start("push", one)
+        time.sleep(0.1 + dice.random() * 0.3)
+        worker.send_signal(signal.SIGKILL)
+        worker.communicate()
+        ends.append(worker.returncode)
+    time.sleep(1)  # a git whose parent was killed may still be at it
+    assert -signal.SIGKILL in ends
+    assert pushing.push(one, NOON).outcome in ("pushed", "nothing")
+    assert one.state().ahead == 0
+    assert (
+        plain(tmp_path / "remote.git", "rev-parse", "main", environ=environ_of(tmp_path)).strip()
+        == one.head()
+    )
+    plain(tmp_path / "remote.git", "fsck", "--full", environ=environ_of(tmp_path))
+
+
+def test_the_state_is_private_and_holds_no_secret_of_an_address(one: Git) -> None:
+    secret = "https://ann:hunter2@example.org/kb.git?token=abcdef is away"
+    state.note(one.root, push=Event(NOON, "unreachable", secret), curated_nodes=150)
+    path = Path(one.ours, "state.json")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert "hunter2" not in path.read_text()
+    assert "abcdef" not in path.read_text()
+    state.note(one.root, indexed_at=NOON)
+    noted = state.read(one.root)
+    assert (noted.curated_nodes, noted.indexed_at) == (150, NOON)
+    assert json.loads(path.read_text())["push"]["outcome"] == "unreachable"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"push": 3, "fetch": {"at": 1}, "curated_nodes": "x"}', "\0\0"]
+)
+def test_a_state_that_cannot_be_read_counts_as_empty(one: Git, text: str) -> None:
+    state.note(one.root, curated_nodes=1)
+    Path(one.ours, "state.json").write_text(text)
+    assert state.read(one.root) == state.StoreState()
+    state.note(one.root, indexed_at=NOON)
+    assert state.read(one.root).indexed_at == NOON
+
+
+def test_the_state_is_no_part_of_the_tree(one: Git) -> None:
+    state.note(one.root, curated_nodes=1)
+    assert one.state().is_clean

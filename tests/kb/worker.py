@@ -1,0 +1,74 @@
+"""A process that works on a store and is killed by a test: python -m tests.kb.worker WHAT ROOT HOME."""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from quaid.kb import locking, pushing
+from quaid.kb.git import Git
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def hold(git: Git) -> None:
+    with locking.held(git, "remember"):
+        say("held")
+        time.sleep(60)
+
+
+def die_with_index_lock(git: Git) -> None:
+    with locking.held(git, "remember"):
+        Path(git.folder, "index.lock").touch()
+        Path(git.folder, "refs", "heads", "main.lock").touch()
+        die()
+
+
+def die_changing(git: Git) -> None:
+    with locking.held(git), git.changing(["first.org", "new.org"]):
+        for path in ("first.org", "new.org"):
+            Path(git.root, path).write_text("half")
+        git.call("update-index", "--add", "new.org", "first.org")
+        die()
+
+
+def wait_for_git(git: Git) -> None:
+    """A git that ends when somebody writes into the pipe."""
+    with locking.held(git, "remember"):
+        say("held")
+        git.call("hash-object", "--", "pipe")
+
+
+def remember(git: Git) -> None:
+    """Change and commit, over and over; each commit is told when it is acknowledged."""
+    for number in range(10_000):
+        with locking.held(git):
+            paths = [f"node-{os.getpid()}-{number}.org", "index.org"]
+            with git.changing(paths):
+                for path in paths:
+                    Path(git.root, path).write_text(f"{os.getpid()} {number}\n")
+                new = git.commit(paths, f"node {number}")
+        say(new)
+
+
+def push(git: Git) -> None:
+    say(json.dumps(pushing.push(git, "2026-04-25T12:00:00Z")))
+
+
+WORK: dict[str, Callable[[Git], None]] = {
+    each.__name__: each for each in (hold, die_with_index_lock, die_changing, wait_for_git, remember, push)
+}
+
+if __name__ == "__main__":
+    _, what, root, home = sys.argv
+    WORK[what](Git(root, {"PATH": os.environ["PATH"], "HOME": home}))

@@ -1,0 +1,131 @@
+"""Filling goes on with what was said in conversations, once no page lacks a vector."""
+
+import pytest
+from tests.vaults.test_embedding import NOW, Hashes, Picky, now, quiet, write
+
+from quaid.errors import EmbedderUnavailable
+from quaid.store import conversations as store
+from quaid.store import filling_turn, turn_vectors, vectors, wanting
+from quaid.store.conversations import Batch, NewTurn
+from quaid.store.db import Database
+from quaid.store.wanting import Turns, Whole
+from quaid.vaults.embedding import BATCH, FEW, fill_few_turns, fill_in_turn, fill_turns
+
+
+@pytest.fixture
+def db(tmp_path: object) -> Database:
+    return Database.create(f"{tmp_path}/memory.db", NOW)
+
+
+def say(db: Database, session: str, *texts: str, day: str = "2026-04-01") -> None:
+    turns = [NewTurn("user", text, f"{day}T10:00:00Z", f"{at}") for at, text in enumerate(texts)]
+    db.write(lambda tx: store.add(tx, Batch("plain", session, turns), NOW, {}, anew=True))
+
+
+def sentences(count: int) -> list[str]:
+    return [f"Sentence number {number} about the boats of the island." for number in range(count)]
+
+
+def test_pages_come_first_and_turns_are_counted_apart(db: Database) -> None:
+    say(db, "a", *sentences(40), "yes")
+    write(db, 3)
+    model = Hashes()
+    filled = fill_in_turn(db, model, now=now, progress=quiet, turns_since="")
+    assert filled is not None
+    assert (filled.embedded, filled.total, filled.turns, filled.turns_left) == (3, 3, 40, 0)
+    assert all("text" in text for text in model.seen[:3])
+    assert all(text.startswith("user: Sentence") for text in model.seen[3:])
+    again = fill_in_turn(db, model, now=now, progress=quiet, turns_since="")
+    assert again is not None
+    assert (again.turns, len(model.seen)) == (0, 43)
+
+
+def test_turns_wait_where_nobody_wants_them(db: Database) -> None:
+    say(db, "a", *sentences(2))
+    say(db, "old", "What was said a long time ago.", day="2020-01-01")
+    model = Hashes()
+    for since, seen in ((None, 0), ("2026-01-01T00:00:00Z", 2), ("", 3)):
+        fill_in_turn(db, model, now=now, progress=quiet, turns_since=since)
+        assert len(model.seen) == seen
+
+
+def test_a_stop_loses_at_most_a_batch(db: Database) -> None:
+    say(db, "a", *sentences(3 * BATCH))
+    with pytest.raises(ConnectionError):
+        fill_turns(db, Hashes(works_for=2 * BATCH), now=now, progress=quiet)
+    assert turn_vectors.made(db, "hashes") == (2 * BATCH, 3 * BATCH)
+    assert fill_turns(db, Hashes(), now=now, progress=quiet).turns == BATCH
+
+
+def test_a_text_that_a_model_cannot_stand_is_named_by_its_conversation(db: Database) -> None:
+    say(db, "a", *sentences(5), "This is a bad sentence about boats.")
+    filled = fill_in_turn(db, Picky(), now=now, progress=quiet, turns_since="")
+    assert filled is not None
+    assert (filled.turns, filled.turns_left, filled.failed, filled.failures) == (5, 1, 1, ("plain:a",))
+    trouble = filling_turn.trouble(db.path)
+    assert trouble is not None
+    assert trouble.problem == "it gives nothing usable for 1 chunk (plain:a)"
+
+
+def test_a_few_turns_are_made_on_the_way_to_an_answer_and_many_are_not(db: Database) -> None:
+    model = Hashes()
+    say(db, "a", *sentences(1))
+    assert fill_few_turns(db, model, now=now, progress=quiet) == 0  # no model is in use yet
+    fill_turns(db, model, now=now, progress=quiet)
+    say(db, "b", *[f"{text} Again." for text in sentences(FEW)])
+    assert fill_few_turns(db, model, now=now, progress=quiet) == FEW
+    say(db, "c", *[f"{text} Once more." for text in sentences(FEW + 1)])
+    assert fill_few_turns(db, model, now=now, progress=quiet) == 0
+    assert len(model.seen) == 1 + FEW
+
+
+def test_long_turns_are_not_made_on_the_way(db: Database) -> None:
+    model = Hashes()
+    say(db, "a", *sentences(1))
+    fill_turns(db, model, now=now, progress=quiet)
+    say(db, "b", "A very long sentence, again and again. " * 500)
+    assert fill_few_turns(db, model, now=now, progress=quiet) == 0
+
+
+def test_a_model_that_is_down_says_so_and_what_was_made_is_kept(db: Database) -> None:
+    class Down(Hashes):
+        def embed_passages(self, texts: object) -> list[bytes]:
+            raise EmbedderUnavailable(name=self.name, problem="it is away", remedy="Wait")
+
+    say(db, "a", *sentences(2))
+    with pytest.raises(EmbedderUnavailable):
+        fill_in_turn(db, Down(), now=now, progress=quiet, turns_since="")
+    trouble = filling_turn.trouble(db.path)
+    assert trouble is not None
+    assert trouble.down
+
+
+# Whether there is something to do
+
+
+def test_a_turn_without_a_vector_is_seen_as_far_as_it_is_wanted(db: Database) -> None:
+    everything, recent = Turns("on", ""), Turns("recent", "2026-01-01T00:00:00Z")
+    say(db, "old", "What was said a long time ago.", day="2020-01-01")
+    assert wanting.whole(db, Whole()) == Whole()
+    assert wanting.whole(db, Whole(), everything) is None
+    say(db, "a", *sentences(2))
+    fill_turns(db, Hashes(), now=now, progress=quiet, since=recent.since)
+    known = wanting.whole(db, Whole(), recent)
+    assert known == Whole("hashes", 0, turn_vectors.highest_part(db), "recent")
+    assert known is not None
+    assert wanting.whole(db, known, everything) is None  # another wish is looked at from the beginning
+    say(db, "b", "Something new about the boats.")
+    assert wanting.whole(db, known, recent) is None
+
+
+def test_ids_that_come_again_do_not_hide_a_turn(db: Database) -> None:
+    everything = Turns("on", "")
+    say(db, "a", *sentences(3))
+    fill_turns(db, Hashes(), now=now, progress=quiet)
+    known = wanting.whole(db, Whole(), everything)
+    assert known is not None
+    (conversation,) = store.named(db, "a")
+    db.write(lambda tx: store.remove(tx, conversation.id, NOW))
+    say(db, "b", "Other words on the same rows of the table.")
+    assert wanting.whole(db, known, everything) is None
+    assert vectors.active(db) is not None
