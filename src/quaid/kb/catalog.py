@@ -101,7 +101,7 @@ def _read(root: str, path: str, looks: Looks, old: File | None, bodies: str) -> 
     from quaid.kb import node
 
     made = node.read(path, data.decode("utf-8", "replace"))
-    body = made.body.lower()
+    body = f"{made.body.lower()}\n"  # so that no word of the next body begins inside of one of this
     return File(path, looks, digest, made.node, 0, len(body), "", ()), body
 
 

@@ -3,7 +3,7 @@
 Nothing is changed here. Knows nodes and raw files; does not know git.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from quaid.core import dates
@@ -21,6 +21,7 @@ BATCH = 25
 UNTOUCHED_DAYS = 365
 BROAD_CHARACTERS, BROAD_HEADINGS = 6_000, 6
 LARGE_RAW = 256 * 1024
+README = f"{layout.RAW}/README.org"
 COMMON_TO, LEAST_SHARED = 40, 2
 """Words that more nodes have do not make two of them alike; so many others must be shared."""
 
@@ -90,10 +91,14 @@ def report(catalog: Catalog, today: str, days: int = UNTOUCHED_DAYS) -> Report:
         ),
         tuple(node for node in nodes if _is_broad(catalog, node)),
         tuple(node for node in nodes if max(node.updated, node.last_curated) < horizon),
-        tuple(file.path for file in raw if not any(file.path in source for source in sources)),
+        tuple(file.path for file in raw if file.path != README and not _is_named(file.path, sources)),
         tuple(file.path for file in raw if file.looks.size > LARGE_RAW),
         tuple(sorted(nodes, key=lambda node: (node.last_curated, node.updated, node.path))[:BATCH]),
     )
+
+
+def _is_named(path: str, sources: Iterable[str]) -> bool:
+    return any(path in source for source in sources)
 
 
 def _leans_on(node: Node, old: Node) -> bool:

@@ -6,13 +6,12 @@ with our tools or without, what a node is and how one is written.
 
 from typing import NamedTuple
 
-from quaid.kb import changing, layout, node as nodes, pushing
+from quaid.kb import changing, curating, layout, node as nodes, pushing
 from quaid.kb.catalog import Catalog
 from quaid.kb.changing import Change
 from quaid.kb.git import Git
 from quaid.kb.node import Draft
 
-README = "raw/README.org"
 RAW_TEXT = """\
 #+title: Raw captures
 
@@ -62,7 +61,7 @@ def init(git: Git, *, remote: str, now: str, local: str, id: str) -> Made:
         if layout.CONTRACT not in catalog.files:
             files[layout.CONTRACT] = contract().encode()
         if not any(layout.is_raw(path) for path in catalog.files):
-            files[README] = RAW_TEXT.encode()
+            files[curating.README] = RAW_TEXT.encode()
         if not any(True for _ in catalog.nodes):
             files[nodes.file_name(FIRST.title, local)] = nodes.write(FIRST, id, local[:10]).encode()
         if not files and layout.INDEX + layout.ENDING not in catalog.files:

@@ -3,6 +3,7 @@
 Not an operation. The collection is attached when it is first needed and brought up to date each time.
 """
 
+import os
 from typing import TYPE_CHECKING
 
 from quaid.brain import Brain
@@ -31,6 +32,8 @@ def added(
     from quaid.store.words import Filters as Pages
     from quaid.vaults import embedding
 
+    if not os.path.exists(brain.settings.db_path):
+        return matches, "By words only: meaning needs a memory, which `quaid init` makes"
     collection = _in_step(brain)
     embedding.cut_up(brain.db, brain.progress)
     embedder, problem = background.asked_model(brain)
@@ -61,8 +64,6 @@ def added(
 
 def _in_step(brain: Brain) -> "Collection":
     """The collection of the store, with its nodes as they are on the disk."""
-    import os
-
     from quaid.ops import noting
     from quaid.ops.collections import attach
     from quaid.store import collections

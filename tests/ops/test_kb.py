@@ -1,0 +1,395 @@
+"""The knowledge base through the gate: a real store with a real git, and a person who decides."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.kb.nodes import Folder, text
+
+from quaid.brain import Brain
+from quaid.config import Settings
+from quaid.errors import InvalidArgument, LintFailed, NearDuplicate, NotFound, StoreDirty, StoreMissing
+from quaid.kb import curating
+from quaid.kb.git import Git
+from quaid.ops import gate
+from quaid.ops.plain import plain
+
+Call = Callable[..., dict[str, Any]]
+NOON = 1_777_118_400.0  # 2026-04-25T12:00:00Z
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Iterator[Brain]:
+    settings = Settings(
+        db_path=str(tmp_path / "memory.db"),
+        home=str(tmp_path / "home/.quaid"),
+        cwd=str(tmp_path),
+        environ={
+            "PATH": "/usr/bin:/bin:/usr/local/bin",
+            "AI_KB_DIR": str(tmp_path / "kb"),
+            "HOME": str(tmp_path),
+        },
+    )
+    with Brain(settings, clock=lambda: NOON, offset=lambda _: 7200) as brain:
+        yield brain
+
+
+@pytest.fixture
+def call(brain: Brain) -> Call:
+    def run(command: str, **arguments: Any) -> dict[str, Any]:
+        told: dict[str, Any] = plain(gate.call(brain, gate.command(f"kb {command}"), arguments, "owner"))
+        return told
+
+    return run
+
+
+@pytest.fixture
+def kb(call: Call, tmp_path: Path) -> Path:
+    call("init")
+    return tmp_path / "kb"
+
+
+def remember(call: Call, title: str, summary: str, body: str = "Words.", **more: Any) -> dict[str, Any]:
+    return call("remember", text=body, title=title, summary=summary, **more)
+
+
+def head(kb: Path) -> str | None:
+    return Git(str(kb), {"PATH": "/usr/bin:/bin", "HOME": str(kb)}).head()
+
+
+def files(kb: Path) -> dict[str, bytes]:
+    paths = [path for path in sorted(kb.rglob("*")) if path.is_file() and ".git" not in path.parts]
+    return {str(path.relative_to(kb)): path.read_bytes() for path in paths}
+
+
+def test_a_store_is_made_once_and_mended_later(call: Call, tmp_path: Path) -> None:
+    made = call("init")
+    assert made["created"]
+    assert sorted(made["files"]) == [
+        "20260425140000-how-this-knowledge-base-is-used.org",
+        "AGENT_CONTRACT.org",
+        "index.org",
+        "raw/README.org",
+    ]
+    before = head(tmp_path / "kb")
+    assert call("init") | {"root": ""} == {
+        "root": "",
+        "created": False,
+        "files": [],
+        "remote": "",
+        "commit": "",
+    }
+    assert head(tmp_path / "kb") == before
+    assert call("lint")["findings"] == []
+    (tmp_path / "kb/index.org").unlink()
+    assert call("query", context="knowledge")["index_is_stale"]
+    assert call("init")["files"] == ["index.org"]
+    assert head(tmp_path / "kb") == before  # it is what the last commit had
+
+
+def test_without_a_store_the_remedy_is_named(call: Call) -> None:
+    for command, arguments in (
+        ("query", {"context": "x"}),
+        ("status", {}),
+        ("lint", {}),
+        ("show", {"node": "x"}),
+    ):
+        with pytest.raises(StoreMissing, match="ai-kb init"):
+            call(command, **arguments)
+
+
+def test_a_node_is_written_whole_and_found(call: Call, kb: Path) -> None:
+    told = remember(
+        call,
+        "Mirror a repository",
+        "How to mirror a repository to a second host.",
+        "Use a hook.",
+        type="procedure",
+        tags=["git-hooks"],
+        projects=["emacs", "general"],
+        confidence="user-stated",
+        source="chat 2026-04-25",
+        visibility="work-private",
+        created_by="claude-code",
+        links=["IMPLEMENTS How this knowledge base is used"],
+    )
+    node = told["node"]
+    assert (node["path"], node["type"], node["projects"]) == (
+        "20260425140000-mirror-a-repository.org",
+        "procedure",
+        ["emacs", "general"],
+    )
+    written = (kb / node["path"]).read_text()
+    first = call("show", node="How this knowledge base is used")["node"]["id"]
+    assert written == (
+        ":PROPERTIES:\n"
+        f":ID:         {node['id']}\n"
+        ":PROJECTS:   :emacs: :general:\n"
+        ":CREATED:    2026-04-25\n"
+        ":UPDATED:    2026-04-25\n"
+        ":CREATED_BY: claude-code\n"
+        ":CONFIDENCE: user-stated\n"
+        ":VISIBILITY: work-private\n"
+        ":SOURCE:     chat 2026-04-25\n"
+        ":STATUS:     current\n"
+        ":SUMMARY:    How to mirror a repository to a second host.\n"
+        ":END:\n"
+        "#+title: Mirror a repository\n"
+        "#+filetags: :procedure:git_hooks:\n"
+        "\n"
+        "Use a hook.\n"
+        "\n"
+        f"IMPLEMENTS [[id:{first}][How this knowledge base is used]]\n"
+    )
+    assert told["commit"] == head(kb)
+    found = call("query", context="mirrors")["matches"]
+    assert [(each["id"], each["match"], each["score"]) for each in found] == [
+        (node["id"], ["title", "summary"], 120)
+    ]
+    assert [each["id"] for each in call("backlinks", node=first)["backlinks"]] == [node["id"]]
+    assert call("show", node=f"ai-kb: Mirror a repository ({node['id']})")["text"] == written
+    assert call("lint")["findings"] == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"title": ""}, "title"),
+        ({"summary": " "}, "summary"),
+        ({"summary": "word " * 100}, "summary"),
+        ({"body": " \n"}, "text"),
+        ({"projects": ["My App"]}, "my-app"),
+        ({"tags": ["a b"]}, "tags"),
+        ({"links": ["No such node"]}, "No such node"),
+        ({"created_by": "HAL"}, "created_by"),
+    ],
+)
+def test_a_wrong_node_says_what_is_wrong_and_writes_nothing(
+    call: Call, kb: Path, wrong: dict[str, Any], told: str
+) -> None:
+    before, was = files(kb), head(kb)
+    with pytest.raises((InvalidArgument, NotFound)) as said:
+        remember(call, **{"title": "T", "summary": "S", **wrong})
+    assert told in str(said.value)
+    assert (files(kb), head(kb)) == (before, was)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        ":PROPERTIES:\n:ID: x\n:END:\nhello",
+        "* Heading\n:PROPERTIES:\n:ID: another\n:END:\ntext",
+        "#+title: another\nhello",
+        "#+begin_src sh\n,* fine\n#+end_src",
+        "[[id:00000000-0000-4000-8000-000000000009][broken]]",
+        "#+begin_example\n* open",
+        "ghp_" + "aB3dE5fG7h" * 3 + "k9LmN1",
+        "\ufeffBOM and \u202e tricks\r\nlines\r\n",
+    ],
+)
+def test_any_body_gives_a_good_node_or_nothing(call: Call, kb: Path, body: str) -> None:
+    before, was = files(kb), head(kb)
+    try:
+        told = remember(call, "Some title", "Some summary.", body)
+    except LintFailed:
+        assert (files(kb), head(kb)) == (before, was)
+    else:
+        shown = call("show", node=told["node"]["id"])
+        assert (shown["node"]["title"], shown["node"]["summary"]) == ("Some title", "Some summary.")
+    assert call("lint")["findings"] == []
+
+
+def test_what_is_there_already_is_told_before_it_is_written(call: Call, kb: Path) -> None:
+    first = remember(call, "Sign commits", "Every commit is signed with the work key.")
+    before = files(kb)
+    with pytest.raises(NearDuplicate, match=first["node"]["id"]):
+        remember(call, "Sign the commits", "Every commit is signed with the work key.")
+    assert files(kb) == before
+    assert remember(call, "Sign the commits", "Every commit is signed with the work key.", force=True)[
+        "commit"
+    ]
+
+
+def test_something_can_be_added_to_a_node(call: Call, kb: Path) -> None:
+    told = remember(call, "Sign commits", "Every commit is signed.")
+    place = kb / told["node"]["path"]
+    before = place.read_text()
+    again = call("remember", text="Tags too.", add_to="sign commits", summary="Commits and tags are signed.")
+    assert not again["created"]
+    assert (
+        place.read_text()
+        == before.replace(":SUMMARY:    Every commit is signed.", ":SUMMARY:    Commits and tags are signed.")
+        + "Tags too.\n"
+    )
+    assert "Commits and tags are signed." in (kb / "index.org").read_text()
+
+
+def test_a_contradiction_is_marked_on_both_sides_and_left_to_a_person(call: Call, kb: Path) -> None:
+    old = remember(call, "Indentation", "Always indent with tabs.", type="preference")["node"]
+    new = remember(call, "Indent style", "Never indent with tabs.", type="preference")
+    assert [each["id"] for each in new["contradicts"]] == [old["id"]]
+    assert new["contradicts"][0]["other"] == "Always indent with tabs."
+    for node in (old["id"], new["node"]["id"]):
+        assert call("show", node=node)["node"]["status"] == "contested"
+    assert "Contested" in (kb / "index.org").read_text()
+    settled = call("supersede", node=old["id"], by=new["node"]["id"], yes=True)
+    assert settled["done"]
+    assert call("show", node=old["id"])["node"]["status"] == "superseded"
+    assert call("show", node=new["node"]["id"])["node"]["status"] == "current"
+    assert call("lint")["findings"] == []
+
+
+def test_human_operations_ask_and_change_nothing_before(call: Call, kb: Path) -> None:
+    one = remember(call, "One", "The first thing.")["node"]["id"]
+    two = remember(call, "Two", "Something quite different.", links=[one])["node"]["id"]
+    before, was = files(kb), head(kb)
+    for command, arguments in (
+        ("merge", {"node": one, "other": two}),
+        ("delete", {"node": two}),
+        ("supersede", {"node": one, "by": two}),
+        ("contest", {"node": one, "against": two}),
+    ):
+        told = call(command, **arguments)
+        assert not told["done"]
+        assert told["files"]
+    assert (files(kb), head(kb)) == (before, was)
+    for command in ("merge", "delete", "supersede", "contest"):
+        assert not gate.command(f"kb {command}").is_tool
+
+
+def test_two_nodes_become_one_and_pointers_go_on_leading_there(call: Call, kb: Path) -> None:
+    kept = remember(call, "Kept", "What stays.", "Kept words.")["node"]
+    gone = remember(call, "Gone", "What goes into it.", "* Part\nGone words.")["node"]
+    third = remember(call, "Third", "It links there.", f"See [[id:{gone['id']}][gone]].")["node"]
+    call("merge", node=kept["id"], other=gone["id"], yes=True)
+    assert not (kb / gone["path"]).exists()
+    written = (kb / kept["path"]).read_text()
+    assert "Kept words." in written
+    assert "* Gone\nWhat goes into it.\n\n** Part\nGone words.\n" in written
+    assert (kb / third["path"]).read_text().count(f"[[id:{kept['id']}][gone]]") == 1
+    assert call("show", node=gone["id"])["node"]["id"] == kept["id"]
+    assert call("lint")["findings"] == []
+
+
+def test_a_node_that_others_need_is_not_deleted_by_accident(call: Call, kb: Path) -> None:
+    one = remember(call, "One", "The first thing.")["node"]
+    two = remember(call, "Two", "Something quite different.", f"See [[id:{one['id']}][the one]].")["node"]
+    with pytest.raises(InvalidArgument, match="Two"):
+        call("delete", node=one["id"], yes=True)
+    call("delete", node=one["id"], force=True, yes=True)
+    assert not (kb / one["path"]).exists()
+    assert "See the one." in (kb / two["path"]).read_text()
+    assert call("lint")["findings"] == []
+
+
+def test_names_are_resolved_exactly_or_not_at_all(call: Call, kb: Path) -> None:
+    one = remember(call, "Alpha", "The first thing.")["node"]
+    remember(call, "alpha", "Something quite different.", force=True)
+    with pytest.raises(InvalidArgument, match="can mean"):
+        call("delete", node="Alpha", yes=True)
+    with pytest.raises(NotFound, match="Did you mean"):
+        call("show", node="Alfa")
+    assert call("show", node=one["path"])["node"]["id"] == one["id"]
+    assert call("show", node=f"id:{one['id'].upper()}")["node"]["id"] == one["id"]
+
+
+def test_what_a_person_edits_goes_through_the_same_gate(call: Call, kb: Path) -> None:
+    one = remember(call, "One", "The first thing.")["node"]
+    place = kb / one["path"]
+    place.write_text(
+        place.read_text().replace("Words.", "Better words.").replace("The first", "The very first")
+    )
+    with pytest.raises(StoreDirty, match="ai-kb commit"):
+        remember(call, "Two", "Something quite different.")
+    told = call("commit")
+    assert told["paths"] == sorted([one["path"], "index.org"])
+    assert "very first" in (kb / "index.org").read_text()
+    assert call("commit") == {"commit": "", "paths": [], "offline": ""}
+    good = place.read_text()
+    place.write_text(good.replace(":STATUS:     current", ":STATUS: maybe"))
+    was, index = head(kb), (kb / "index.org").read_text()
+    with pytest.raises(LintFailed, match="STATUS"):
+        call("commit")
+    assert head(kb) == was
+    assert "maybe" in place.read_text()  # the person's text stays on the disk
+    assert (kb / "index.org").read_text() == index
+    assert call("status")["uncommitted"] == [one["path"]]
+    place.write_text(good)
+    assert call("status")["nudge"] == ""
+
+
+def test_captures_have_limits_and_are_named_by_nodes(call: Call, kb: Path) -> None:
+    told = call("capture", source="https://example.org/a", excerpt="word " * 3_000, title="On locks")
+    assert told["path"] == "raw/20260425140000-on-locks.org"
+    assert told["cut"]
+    written = (kb / told["path"]).read_text()
+    assert written.count("word") == 2_000
+    assert "#+source: https://example.org/a\n#+retrieved: 2026-04-25\n" in written
+    assert call("curate", dry_run=True)["report"]["raw_unused"] == [told["path"]]
+    remember(call, "Locks", "What was read of locks.", source=told["path"])
+    assert call("curate", dry_run=True)["report"]["raw_unused"] == []
+    with pytest.raises(InvalidArgument, match="nothing is fetched"):
+        call("capture", source="https://example.org/b")
+    with pytest.raises(LintFailed):
+        call("capture", source="https://example.org/c", excerpt="password: hunter2hunter9\n")
+    assert call("lint")["findings"] == []
+
+
+def test_a_whole_file_is_captured_as_it_is(call: Call, kb: Path, tmp_path: Path) -> None:
+    data = bytes(range(256)) * 20
+    (tmp_path / "Man ual.PDF").write_bytes(data)
+    told = call("capture", source="Man ual.PDF", full=True)
+    assert told["path"] == "raw/files/20260425140000-man-ual.pdf"
+    assert (kb / told["path"]).read_bytes() == data
+
+
+def test_an_excerpt_cannot_break_out_of_its_quote(call: Call, kb: Path) -> None:
+    told = call(
+        "capture", source="https://example.org/x", excerpt="a\n#+end_quote\n* Heading\n:PROPERTIES:\n"
+    )
+    written = (kb / told["path"]).read_text()
+    assert written.count("\n#+end_quote") == 1
+    assert "\n* Heading" not in written
+
+
+def test_the_report_of_curation(call: Call, kb: Path) -> None:
+    linked = remember(call, "Linked", "It is linked.")["node"]
+    remember(call, "Another", "Somewhere else it goes on.", f"[[id:{linked['id']}][l]]")
+    alone = remember(call, "Alone", "Nobody links here.")["node"]
+    report = call("curate", dry_run=True)["report"]
+    assert alone["id"] in [each["id"] for each in report["orphans"]]
+    assert linked["id"] not in [each["id"] for each in report["orphans"]]
+    remember(call, "Broad", "Much of everything.", "\n".join(f"* Part {n}\nText." for n in range(8)))
+    assert [each["title"] for each in call("curate", dry_run=True)["report"]["broad"]] == ["Broad"]
+    done = call("curate", yes=True)
+    assert done["stamped"] == 5
+    assert all(
+        each["last_curated"] == "2026-04-25" for each in call("curate", dry_run=True)["report"]["batch"]
+    )
+    assert call("lint")["findings"] == []
+
+
+@pytest.mark.parametrize(
+    ("nodes", "curated", "new", "due"),
+    [(149, 0, 0, False), (150, 0, 0, True), (150, 25, 0, False), (150, 25, 49, False), (150, 25, 50, True)],
+)
+def test_curation_is_due_at_150_nodes_and_every_50_more(
+    tmp_path: Path, nodes: int, curated: int, new: int, due: bool
+) -> None:
+    store = Folder(tmp_path / "kb")
+    for number in range(1, nodes + new + 1):
+        more = {"LAST_CURATED": "2026-06-01"} if number <= curated else {}
+        day = "2026-06-02" if number > nodes else "2026-05-01"
+        store.put(f"{number}.org", text(number, CREATED=day, UPDATED=day, **more))
+    assert curating.due(list(store.look().nodes)).is_due == due
+
+
+def test_meaning_is_looked_for_on_request(call: Call, brain: Brain, kb: Path) -> None:
+    told = remember(call, "Keeping secrets", "Credentials live in the password manager.")["node"]
+    words = call("query", context="where do passwords go", semantic=True)
+    assert words["note"].startswith("By words only")
+    brain.create(brain.settings.db_path)
+    found = call("query", context="where do login keys go", semantic=True)
+    assert found["matches"][0]["id"] == told["id"]
+    assert found["matches"][0]["match"] == ["meaning"]
