@@ -137,13 +137,13 @@ def test_quaid_is_started_by_the_program_that_was_called(
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "argv", ["pytest"])
-    assert clients._launch(there).command == sys.executable
-    assert clients._launch(there).args == ("-m", "quaid")
+    assert clients.launch(there).command == sys.executable
+    assert clients.launch(there).args == ("-m", "quaid")
     there.settings = there.settings._replace(environ={"PATH": str(program.parent)})
-    assert clients._launch(there).command == str(program)
+    assert clients.launch(there).command == str(program)
     there.settings = there.settings._replace(environ={})
     monkeypatch.setattr(sys, "argv", [str(program), "connect"])
-    assert clients._launch(there)[:2] == (str(program), ())
+    assert clients.launch(there)[:2] == (str(program), ())
 
 
 def test_the_names_are_those_of_the_clients() -> None:

@@ -15,7 +15,18 @@ from quaid.ops import gate, index
 from quaid.skills import found, text_of
 from quaid.surfaces.cli import arguments
 
-SKILLS = ("alerts", "briefing", "enrich", "ingest", "maintain", "query", "research", "setup", "upgrade")
+SKILLS = (
+    "alerts",
+    "briefing",
+    "curate",
+    "enrich",
+    "ingest",
+    "maintain",
+    "query",
+    "research",
+    "setup",
+    "upgrade",
+)
 
 # What stands in each skill, whatever its wording: matched without regard to case and line breaks.
 REQUIRED = {
@@ -51,6 +62,11 @@ REQUIRED = {
         ),
         *("30 days", "quaid check --all", "quaid link-close", "quaid embed --stale", "quaid dupes"),
         *("sources/maintenance-YYYY-MM-DD", "succession", "lower case, hyphens"),
+    ),
+    "curate": (
+        *("ai-kb curate --dry-run", "ai-kb merge", "ai-kb supersede", "ai-kb contest", "ai-kb delete"),
+        *("duplicates", "contested", "superseded", "over-broad", "orphans", "untouched", "raw captures"),
+        *("the person decides", "LAST_CURATED", "never edit `index*.org`", "ai-kb: Title (UUID)"),
     ),
     "enrich": (
         *("Crustdata", "Happenstance", "Exa", "Pitchbook", "Token", "surname", "20 connections"),
@@ -92,7 +108,7 @@ def words_of(name: str) -> str:
     return " ".join(read(f"src/quaid/skills/{name}/SKILL.md").split()).casefold()
 
 
-def test_there_are_nine_skills_without_a_fault() -> None:
+def test_there_are_ten_skills_without_a_fault() -> None:
     embedded = found(())
     assert tuple(each.name for each in embedded) == SKILLS
     for each in embedded:

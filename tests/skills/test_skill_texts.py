@@ -45,7 +45,7 @@ def fenced(text: str) -> Iterator[str]:
 def inline(text: str) -> Iterator[str]:
     """Commands in running text: `quaid …` between backticks, outside of fenced blocks."""
     prose = re.sub(r"^ *```.*?^ *```", "", text, flags=re.M | re.S)
-    yield from (" ".join(each.split()) for each in re.findall(r"`(quaid [^`]+)`", prose))
+    yield from (" ".join(each.split()) for each in re.findall(r"`((?:quaid|ai-kb) [^`]+)`", prose))
 
 
 def quaid_calls(line: str) -> Iterator[list[str]]:
@@ -67,6 +67,8 @@ def quaid_calls(line: str) -> Iterator[list[str]]:
     for words in simple:
         while words and re.fullmatch(r"\w+=.*", words[0]):
             words = words[1:]
+        if words and words[0] == "ai-kb":
+            words = ["quaid", "kb", *words[1:]]
         if words and words[0] == "quaid":
             yield words[1:]
 

@@ -63,6 +63,8 @@ class Client(NamedTuple):
     project_hooks: str = ""
     instructions: str = ""
     project_instructions: str = ""
+    rules: str = ""  # a file of rules of its own, for the knowledge base
+    project_rules: str = ""
 
 
 CLIENTS = {
@@ -79,6 +81,8 @@ CLIENTS = {
             project_hooks="PROJECT/.claude/settings.local.json",  # not shared: it names this machine's paths
             instructions="CLAUDE/CLAUDE.md",
             project_instructions="PROJECT/CLAUDE.md",
+            rules="CLAUDE/rules/ai-kb.md",
+            project_rules="PROJECT/.claude/rules/ai-kb.md",
         ),
         Client(
             "claude-desktop",

@@ -2,29 +2,35 @@
 
 What is remembered lies in one file in .git/ai-kb, which a clone cannot bring along and which may be deleted at any
 time. A quick look trusts a file that looks as it did; a certain one reads every file and trusts only the name of its
-bytes, so that the gate before a commit never judges what is not there. Findings of lint are remembered with the bytes
-that they are about. Knows no rule and no git.
+bytes, so that the gate before a commit never judges what is not there. What a judge says of a file's bytes is
+remembered with them. Knows no rule and no git.
 """
 
-import hashlib
-import json
 import os
-import time
-import zlib
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.kb import layout
 from quaid.kb.layout import Looks
 from quaid.kb.node import Node, Reference
 
-VERSION = 1
+if TYPE_CHECKING:
+    from quaid.kb.node import Read
+
+VERSION = 2
 NAME = "catalog"
 LARGEST_NODE = 4 * 1024 * 1024
-"""Bytes; what is larger is no node, and lint says so."""
+LARGEST_RAW = 64 * 1024 * 1024
+"""Bytes; what is larger is neither read nor committed, and lint says so."""
+
+LARGE_RAW = 1024 * 1024
+"""Bytes of a raw file that even a certain look does not read again while it looks as it did."""
 
 RACY_NS = 2_000_000_000
 """A file that changed so shortly before it was looked at may change again without looking otherwise."""
+
+FEW = 20
+"""So many files are read again in less time than it takes to remember all of them anew."""
 
 Findings = tuple[tuple[int, str, str, str], ...]
 
@@ -33,76 +39,167 @@ class File(NamedTuple):
     path: str
     looks: Looks
     digest: str
-    node: Node | None
+    fields: list[Any] | None
+    """The node that it makes, without the path."""
     start: int
+    middle: int
     end: int
-    """Where its body stands among the bodies, in small letters."""
+    """Where its head and its body stand among the texts, in small letters."""
     rules: str
     """By which rules it was judged; nothing: not yet."""
     findings: Findings
 
 
+class Judge(NamedTuple):
+    """Somebody who says what is wrong with the bytes of a file."""
+
+    rules: str
+    """Their name; what was judged by others is judged again."""
+    passing: frozenset[str]
+    """Codes of findings that may be gone the next time: they are not remembered."""
+    judge: "Callable[[str, bytes | None, Read | None], Findings]"
+    """Given path, bytes (None: they cannot be read) and the node, if it is one."""
+
+
 class Catalog:
     """All files by their paths."""
 
-    def __init__(self, root: str, files: dict[str, File], bodies: str) -> None:
+    def __init__(self, root: str, files: dict[str, File], texts: str) -> None:
         self.root = root
         self.files = files
-        self.bodies = bodies
+        self.texts = texts
+        self.index: dict[str, str] | None = None
+        """The index that the nodes make, once somebody has made it."""
+        self.index_problem: str | None = None
+        """What is wrong with the index that is there; nothing: it is right; None: nobody has looked."""
+        self._nodes: dict[str, Node] = {}
 
     @property
     def nodes(self) -> Iterator[Node]:
         """In the order of their paths."""
-        return (file.node for file in self.files.values() if file.node is not None)
+        return (self.node(file) for file in self.files.values() if file.fields is not None)
+
+    def node(self, file: File) -> Node:
+        """The node of a file that makes one; it is unpacked when somebody asks for it."""
+        found = self._nodes.get(file.path)
+        if found is None:
+            found = self._nodes[file.path] = _node(file)
+        return found
 
     def body(self, path: str) -> str:
         """The body of a node, in small letters."""
         file = self.files[path]
-        return self.bodies[file.start : file.end]
+        return self.texts[file.middle : file.end]
 
     def text(self, path: str) -> str:
         """A file as it is on the disk."""
         return layout.read(self.root, path).decode("utf-8", "replace")
 
 
-def look(root: str, folder: str, *, certain: bool = False) -> Catalog:
+def look(root: str, folder: str, *, certain: bool = False, judge: Judge | None = None) -> Catalog:
     """The files as they are now; `folder` is where the last look is remembered."""
-    known, bodies = _remembered(folder)
+    known = _remembered(root, folder)
     files: dict[str, File] = {}
-    parts: list[str] = []
-    length, changed = 0, False
+    fresh: dict[str, str] = {}
+    again = 0
     for path, looks in layout.walk(root):
-        old = known.get(path)
-        if old is not None and not certain and old.looks == looks:
-            new, body = old, bodies[old.start : old.end]
-        else:
-            new, body = _read(root, path, looks, old, bodies)
-            changed = changed or new is not old
-        files[path] = new._replace(start=length, end=length + len(body)) if new.start != length else new
-        parts.append(body)
-        length += len(body)
-    catalog = Catalog(root, files, "".join(parts))
-    if changed or len(files) != len(known):
-        save(catalog, folder)
+        old = known.files.get(path)
+        if (
+            old is None
+            or old.looks != looks
+            or (certain and (looks.size <= LARGE_RAW or not layout.is_raw(path)))
+            or (judge is not None and old.rules != judge.rules)
+        ):
+            old = _read(root, path, looks, old, judge, fresh)
+            again += old is not known.files.get(path)
+        files[path] = old
+    if not fresh and len(files) == len(known.files):
+        known.files = files
+        if again > FEW:
+            save(known, folder)
+        return known
+    catalog = _put_together(known, files, fresh)
+    save(catalog, folder)
     return catalog
 
 
-def _read(root: str, path: str, looks: Looks, old: File | None, bodies: str) -> tuple[File, str]:
-    try:
-        data = layout.read(root, path, LARGEST_NODE + 1)
-    except OSError:  # it went away, or may not be read: lint says so
-        data = b""
-    digest = hashlib.blake2b(data, digest_size=16).hexdigest()
-    if old is not None and old.digest == digest:
-        body = bodies[old.start : old.end]
-        return (old if old.looks == looks else old._replace(looks=looks)), body
-    if not layout.is_node(path) or len(data) > LARGEST_NODE:
-        return File(path, looks, digest, None, 0, 0, "", ()), ""
-    from quaid.kb import node
+def look_again(catalog: Catalog, paths: Iterable[str], judge: Judge | None = None) -> Catalog:
+    """The catalog with these files as they are now, and all others as they were. Nothing is remembered."""
+    files, fresh = dict(catalog.files), dict[str, str]()
+    for path in paths:
+        looks = layout.looks(catalog.root, path)
+        old = files.pop(path, None)
+        if looks is not None:
+            files[path] = _read(catalog.root, path, looks, old, judge, fresh)
+    return _put_together(catalog, dict(sorted(files.items())), fresh)
 
-    made = node.read(path, data.decode("utf-8", "replace"))
-    body = f"{made.body.lower()}\n"  # so that no word of the next body begins inside of one of this
-    return File(path, looks, digest, made.node, 0, len(body), "", ()), body
+
+def digest(data: bytes) -> str:
+    """The name of bytes."""
+    from hashlib import blake2b  # 4 ms, and a quick look needs none
+
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+def limit_of(path: str) -> int:
+    return LARGEST_RAW if layout.is_raw(path) else LARGEST_NODE
+
+
+def _read(
+    root: str, path: str, looks: Looks, old: File | None, judge: Judge | None, fresh: dict[str, str]
+) -> File:
+    """A file with what it says; its text goes into `fresh` if it is another one than before."""
+    limit = limit_of(path)
+    data: bytes | None = None
+    try:
+        data = layout.read(root, path, limit + 1)
+    except OSError:  # it went away, or may not be read
+        looks = Looks(0, 0, -1, 0)
+    name = "" if data is None else digest(data)
+    is_same = old is not None and old.digest == name
+    if old is not None and is_same and (judge is None or old.rules == judge.rules):
+        return old if old.looks == looks else old._replace(looks=looks)
+    made = None
+    if data is not None and layout.is_node(path) and len(data) <= limit:
+        from quaid.kb import node
+
+        made = node.read(path, data.decode("utf-8", "replace"))
+    findings = judge.judge(path, data, made) if judge else ()
+    rules = judge.rules if judge and not any(each[1] in judge.passing for each in findings) else ""
+    if old is not None and is_same:
+        return old._replace(looks=looks, rules=rules, findings=findings)
+    head = _head(made.node) if made else ""
+    fresh[path] = head + made.body.lower() if made else ""
+    fields = list(made.node[1:]) if made else None
+    return File(path, looks, name, fields, 0, len(head), len(fresh[path]), rules, findings)
+
+
+def _head(node: Node) -> str:
+    """What a query looks through besides the body: a field a line."""
+    fields = (node.title, " ".join(node.tags), " ".join(node.projects), node.status, node.summary)
+    return "\n".join(fields).lower() + "\n\n"
+
+
+def _put_together(known: Catalog, files: dict[str, File], fresh: dict[str, str]) -> Catalog:
+    """A catalog of files of which some have other texts than the one that is known."""
+    parts, at = [], 0
+    for path, file in files.items():
+        text = fresh.get(path)
+        if text is None:
+            text = known.texts[file.start : file.end]
+        if file.start != at:
+            files[path] = file._replace(
+                start=at, middle=at + file.middle - file.start, end=at + file.end - file.start
+            )
+        parts.append(text)
+        at += len(text)
+    catalog = Catalog(known.root, files, "".join(parts))
+    changed = {path for path in fresh if not layout.is_index(path)}
+    changed |= {path for path in known.files.keys() ^ files.keys() if not layout.is_index(path)}
+    if not changed:
+        catalog.index = known.index
+    catalog._nodes = {path: node for path, node in known._nodes.items() if path not in changed}
+    return catalog
 
 
 # Remembering
@@ -110,19 +207,21 @@ def _read(root: str, path: str, looks: Looks, old: File | None, bodies: str) -> 
 
 def save(catalog: Catalog, folder: str) -> None:
     """Remember a look. Where that is not possible the next look takes longer."""
-    blob = catalog.bodies.encode("utf-8", "surrogatepass")
+    import json
+    import time
+    import zlib
+
+    blob = catalog.texts.encode("utf-8", "surrogatepass")
     newest = time.time_ns() - RACY_NS
-    head = {
-        "version": VERSION,
-        "bodies": [len(blob), zlib.crc32(blob)],
-        "files": [_packed(file, newest) for file in catalog.files.values()],
-    }
+    files = [_packed(file, newest) for file in catalog.files.values()]
+    rest = json.dumps([VERSION, len(blob), catalog.index_problem, files], separators=(",", ":"))
+    data = rest.encode() + b"\n" + blob
     path = os.path.join(folder, NAME)
     unfinished = f"{path}-{os.getpid()}"
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(json.dumps(head, separators=(",", ":")).encode() + b"\n" + blob)
+            file.write(b"%08x " % zlib.crc32(data) + data)
         os.replace(unfinished, path)
     except OSError:
         try:
@@ -133,38 +232,32 @@ def save(catalog: Catalog, folder: str) -> None:
 
 def _packed(file: File, newest: int) -> list[Any]:
     # What may still change unseen is remembered by its bytes alone.
-    looks = file.looks if file.looks.mtime_ns < newest else (0, 0, -1, 0)
-    node = list(file.node[1:]) if file.node else None
-    return [file.path, *looks, file.digest, node, file.start, file.end, file.rules, file.findings]
+    looks = file.looks if file.looks.mtime_ns < newest and file.looks.ctime_ns < newest else (0, 0, -1, 0)
+    return [file.path, *looks, *file[2:]]
 
 
-def _remembered(folder: str) -> tuple[dict[str, File], str]:
+def _remembered(root: str, folder: str) -> Catalog:
+    import json
+    import zlib
+
     try:
         with open(os.path.join(folder, NAME), "rb") as file:
-            head, _, blob = file.read().partition(b"\n")
-        values = json.loads(head)
-        if values["version"] != VERSION or values["bodies"] != [len(blob), zlib.crc32(blob)]:
-            return {}, ""
-        return {each[0]: _unpacked(each) for each in values["files"]}, blob.decode("utf-8", "surrogatepass")
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
-        return {}, ""
+            data = file.read()
+        head, _, blob = data[9:].partition(b"\n")
+        if int(data[:8], 16) != zlib.crc32(memoryview(data)[9:]):
+            raise ValueError
+        version, length, problem, files = json.loads(head)
+        if (version, length) != (VERSION, len(blob)):
+            raise ValueError
+        unpacked = {each[0]: File(each[0], Looks(*each[1:5]), *each[5:]) for each in files}
+        catalog = Catalog(root, unpacked, blob.decode("utf-8", "surrogatepass"))
+        catalog.index_problem = problem
+    except (OSError, ValueError, TypeError, IndexError):
+        return Catalog(root, {}, "")
+    return catalog
 
 
-def _unpacked(values: list[Any]) -> File:
-    path, mtime, ctime, size, inode, digest, node, start, end, rules, findings = values
-    return File(
-        path,
-        Looks(mtime, ctime, size, inode),
-        digest,
-        _node(path, node) if node else None,
-        start,
-        end,
-        rules,
-        tuple([tuple(each) for each in findings]),
-    )
-
-
-def _node(path: str, values: list[Any]) -> Node:
-    fields = [tuple(each) if isinstance(each, list) else each for each in values]
-    node = Node._make([path, *fields])
+def _node(file: File) -> Node:
+    fields = [tuple(each) if isinstance(each, list) else each for each in file.fields or ()]
+    node = Node._make([file.path, *fields])
     return node._replace(links=tuple([Reference(*each) for each in node.links])) if node.links else node

@@ -4,11 +4,12 @@ Agents, people and editors come through here. What is changed is told by the cal
 lint. Nothing is pushed. Knows the order of the steps and nothing of nodes.
 """
 
+import hashlib
 import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from quaid.errors import LintFailed, StoreDirty, StoreDiverged, StoreUnfinished
+from quaid.errors import FileChanged, LintFailed, StoreDirty, StoreDiverged, StoreUnfinished
 from quaid.kb import (
     catalog as catalogs,
     guarding,
@@ -24,8 +25,6 @@ from quaid.kb.catalog import Catalog
 from quaid.kb.git import Git
 from quaid.kb.linting import Finding
 from quaid.kb.reading import TreeState
-from quaid.store import durable
-from quaid.store.trouble import system_told_plainly
 
 
 class Change(NamedTuple):
@@ -52,15 +51,16 @@ def apply(git: Git, now: str, what: str, plan: Plan) -> Done:
     with locking.held(git, what):
         _refuse_others(git, git.state())
         offline = _up_to_date(git, now)
-        catalog = catalogs.look(git.root, git.ours, certain=True)
+        catalog = catalogs.look(git.root, git.ours, certain=True, judge=linting.judge())
         change = plan(catalog)
         if not change.files:
             return Done("", (), offline)
         paths = [*change.files, *_index_paths(catalog)]
-        with git.changing(paths):
+        with git.changing(paths, change.files):
             for path, data in change.files.items():
-                put(git.root, path, data)
-            return _finish(git, now, set(change.files), change.message, offline)
+                put(catalog, path, data)
+            catalog = catalogs.look_again(catalog, change.files, linting.judge())
+            return _finish(git, catalog, now, set(change.files), change.message, offline)
 
 
 def adopt(git: Git, now: str, message: str = "") -> Done:
@@ -69,10 +69,10 @@ def adopt(git: Git, now: str, message: str = "") -> Done:
         tree = git.state()
         _refuse_unfinished(git, tree)
         offline = _up_to_date(git, now)
-        catalog = catalogs.look(git.root, git.ours, certain=True)
+        catalog = catalogs.look(git.root, git.ours, certain=True, judge=linting.judge())
         theirs = {path for path in (*tree.changed, *tree.untracked) if layout.is_ours(path)}
         with git.changing([path for path in _index_paths(catalog) if path not in theirs]):
-            return _finish(git, now, theirs, message or _told(theirs), offline)
+            return _finish(git, catalog, now, theirs, message or _told(theirs), offline)
 
 
 def index(git: Git, now: str) -> Done:
@@ -85,18 +85,20 @@ def whole_index(catalog: Catalog) -> Change:
     return Change(_index_changes(catalog), "index: made anew")
 
 
-def _finish(git: Git, now: str, changed: set[str], message: str, offline: str) -> Done:
-    catalog = catalogs.look(git.root, git.ours)
-    for path, data in _index_changes(catalog).items():
-        put(git.root, path, data)
+def _finish(git: Git, catalog: Catalog, now: str, changed: set[str], message: str, offline: str) -> Done:
+    index = _index_changes(catalog)
+    for path, data in index.items():
+        put(catalog, path, data)
         changed.add(path)
-    catalog = catalogs.look(git.root, git.ours)
+    catalog = catalogs.look_again(catalog, index, linting.judge())
     findings = linting.lint(catalog, git.ours)
     fatal = [each for each in findings if each.fatal]
     if fatal:
         raise LintFailed(count=len(fatal), told=_listed(fatal), findings=[each._asdict() for each in fatal])
     expected = _judged(catalog, changed)
     commit = git.commit(sorted(changed), message, expected=expected) if changed else ""
+    catalog.index_problem = ""
+    catalogs.save(catalog, git.ours)
     state.note(git.root, indexed_at=now)
     return Done(
         commit, tuple(sorted(changed)), offline, tuple(each for each in findings if each.path in changed)
@@ -105,12 +107,10 @@ def _finish(git: Git, now: str, changed: set[str], message: str, offline: str) -
 
 def _judged(catalog: Catalog, changed: set[str]) -> dict[str, bytes]:
     """The bytes that lint has seen: git compares them with what it commits."""
-    import hashlib
-
     found = {}
     for path in changed & catalog.files.keys():
         data = layout.read(catalog.root, path)
-        if hashlib.blake2b(data, digest_size=16).hexdigest() == catalog.files[path].digest:
+        if catalogs.digest(data) == catalog.files[path].digest:
             found[path] = data
         else:
             found[path] = b"\0changed\0"  # whatever it is now, it was not judged
@@ -159,21 +159,26 @@ def _up_to_date(git: Git, now: str) -> str:
 # Files
 
 
-def put(root: str, path: str, data: bytes | None) -> None:
-    """Give a file new bytes, durably, or take it away."""
+def put(catalog: Catalog, path: str, data: bytes | None) -> None:
+    """Give a file new bytes, durably, or take it away. FileChanged when it is not what was looked at."""
+    from quaid.vaults import replacing
+    from quaid.vaults.scan import Folder
+
     guarding.check_path(path)
-    whole = os.path.join(root, path)
-    with system_told_plainly(whole):
-        if data is None:
-            os.unlink(whole)
+    token = os.urandom(8).hex()
+    with Folder(catalog.root) as folder:
+        if path not in catalog.files:
+            if data is not None:
+                replacing.create(folder, path, data, token)
             return
-        parent = os.path.dirname(whole)
-        durable.make_folders(parent)
-        if os.path.realpath(parent) != os.path.join(os.path.realpath(root), os.path.dirname(path)).rstrip(
-            os.sep
-        ):
-            raise NotADirectoryError(20, "a link leads out of the knowledge base", parent)
-        guarding.write_private(whole, data)
+        old = layout.read(catalog.root, path)
+        if catalogs.digest(old) != catalog.files[path].digest:
+            raise FileChanged(path=path)
+        expected = hashlib.sha256(old).hexdigest()
+        if data is None:
+            replacing.remove(folder, path, expected, token)
+        elif data != old:
+            replacing.replace(folder, path, data, expected, token)
 
 
 def _index_paths(catalog: Catalog) -> list[str]:
@@ -183,7 +188,7 @@ def _index_paths(catalog: Catalog) -> list[str]:
 
 def _index_changes(catalog: Catalog) -> dict[str, bytes | None]:
     """What must be written so that the index is that of the nodes."""
-    wanted = indexing.build(catalog.nodes)
+    wanted = catalog.index = catalog.index or indexing.build(catalog.nodes)
     there = {path for path in catalog.files if layout.is_index(path)}
     changes: dict[str, bytes | None] = dict.fromkeys(there - wanted.keys())
     for path, text in wanted.items():

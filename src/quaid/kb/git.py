@@ -230,28 +230,47 @@ class Git(Repository):
             self.call("checkout", "--quiet", "--no-recurse-submodules", "HEAD", "--", *kept)
 
     @contextmanager
-    def changing(self, paths: Sequence[str]) -> Iterator[None]:
+    def changing(
+        self, paths: Sequence[str], writes: Mapping[str, bytes | None] | None = None
+    ) -> Iterator[None]:
         """Change these files, or nothing: a failure puts them back at once, a kill when the lock is next taken.
 
-        Until the end they belong to the change: what somebody else writes into them meanwhile goes with it."""
+        `writes` is what will stand in some of them (None: nothing): one of those that holds something else by then is
+        somebody's, and stays. The others belong to the change until its end."""
         wanted = [guarding.check_path(path) for path in paths]
         guarding.look_at(self.root)
-        around = journal.begin(self.ours, wanted)
+        around = journal.begin(self.ours, wanted, writes or {})
         try:
             yield
         except BaseException:
-            self.restore(wanted)
+            note = journal.noted(self.ours)
+            self.restore(self._still_ours({path: note.get(path, journal.WHATEVER) for path in wanted}))
             journal.end(self.ours, around)
             raise
         journal.end(self.ours, around)
 
+    def _still_ours(self, note: journal.Note) -> list[str]:
+        """The files of a change that hold what it wrote into them, or what is not known beforehand."""
+        found = []
+        for path, written in note.items():
+            try:
+                with open(os.path.join(self.root, path), "rb") as file:
+                    there = journal.hash_of(file.read())
+            except OSError:
+                there = journal.NOTHING
+            if written in (journal.WHATEVER, there):
+                found.append(path)
+        return found
+
     def recover(self) -> tuple[str, ...]:
         """Put back what a killed process was changing; which files. Done whenever the lock is taken."""
-        paths = journal.unfinished(self.ours)
+        note = journal.noted(self.ours)
+        paths = self._still_ours(note)
         if paths:
             self.restore(paths)
+        if note:
             journal.end(self.ours)
-        return paths
+        return tuple(paths)
 
     def tidy(self) -> None:
         """Pack what has piled up, if much has."""

@@ -1,12 +1,13 @@
-"""Which files a change is about, written down before the first of them is touched.
+"""Which files a change is about, and what it will write into them, noted before the first of them is touched.
 
 Whoever finds this note while holding the store's lock knows that the change was never finished, since its process
 cannot be alive. Knows one small file. Putting the files back is git.py's business.
 """
 
+import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 
 from quaid.kb.guarding import check_path, write_private
 from quaid.store import durable
@@ -15,17 +16,31 @@ from quaid.store.trouble import system_told_plainly
 NAME = "unfinished.json"
 
 
-def begin(folder: str, paths: Sequence[str]) -> tuple[str, ...]:
+Note = dict[str, str]
+"""Paths, and the hash of what the change writes there; WHATEVER where that is not known beforehand."""
+
+WHATEVER, NOTHING = "", "-"
+"""NOTHING: the change takes the file away."""
+
+
+def begin(folder: str, paths: Iterable[str], writes: Mapping[str, bytes | None]) -> Note:
     """Note these paths, durably, beside those of a change around this one, which are returned."""
-    around = unfinished(folder)
-    _write(folder, {*around, *paths})
+    around = noted(folder)
+    _write(
+        folder,
+        around | {path: hash_of(writes.get(path, b"")) if path in writes else WHATEVER for path in paths},
+    )
     return around
 
 
-def end(folder: str, around: Sequence[str] = ()) -> None:
+def hash_of(data: bytes | None) -> str:
+    return NOTHING if data is None else hashlib.sha256(data).hexdigest()
+
+
+def end(folder: str, around: Note | None = None) -> None:
     """The change is whole, or undone; the one around it may go on."""
     if around:
-        _write(folder, set(around))
+        _write(folder, around)
         return
     with system_told_plainly(folder):
         try:
@@ -35,16 +50,21 @@ def end(folder: str, around: Sequence[str] = ()) -> None:
 
 
 def unfinished(folder: str) -> tuple[str, ...]:
-    """The paths of a change that was not finished. A note that cannot be read names none: it is written whole."""
+    """The paths of a change that was not finished."""
+    return tuple(noted(folder))
+
+
+def noted(folder: str) -> Note:
+    """The change that was not finished. A note that cannot be read names none: it is written whole."""
     try:
         with open(os.path.join(folder, NAME), encoding="utf-8", errors="surrogateescape") as file:
-            return tuple(check_path(str(path)) for path in json.load(file))
-    except (FileNotFoundError, ValueError):
-        return ()
+            return {check_path(str(path)): str(hash) for path, hash in json.load(file).items()}
+    except (FileNotFoundError, ValueError, AttributeError):
+        return {}
 
 
-def _write(folder: str, paths: set[str]) -> None:
+def _write(folder: str, note: Note) -> None:
     path = os.path.join(folder, NAME)
     with system_told_plainly(path):
         durable.make_folders(folder)
-        write_private(path, json.dumps(sorted(paths)).encode())
+        write_private(path, json.dumps(dict(sorted(note.items()))).encode())

@@ -13,7 +13,7 @@ from quaid.brain import Brain
 from quaid.clients import edits, files, known
 from quaid.clients.edits import Launch, Quote
 from quaid.clients.files import Change
-from quaid.clients.instructions import TEXT
+from quaid.clients.instructions import KNOWLEDGE_BASE, TEXT
 from quaid.clients.known import Client, Where
 from quaid.errors import ClientFile, ClientMissing, InvalidArgument, QuaidError
 from quaid.ops.register import Arg, op
@@ -64,7 +64,7 @@ def instructions(brain: Brain) -> InstructionsRecord:  # noqa: ARG001 (every ope
     examples=(
         "quaid connect",
         "quaid connect claude-code --dry-run",
-        "quaid connect claude-code --instructions",
+        "quaid connect claude-code --instructions --kb",
         "quaid connect codex --project",
     ),
 )
@@ -76,6 +76,7 @@ def connect(
     instructions: Annotated[
         bool, Arg("Put the text of `quaid instructions` into its CLAUDE.md or AGENTS.md too.")
     ] = False,
+    kb: Annotated[bool, Arg("Have it ask the knowledge base before acting, and write to it after.")] = False,
     force: Annotated[bool, Arg("Write the settings even if the client is not found.")] = False,
 ) -> ConnectRecord:
     """Put this memory into a client's own settings: the MCP server and, for Claude Code, the hooks.
@@ -99,6 +100,9 @@ def connect(
     if instructions:
         path = _instructions_file(chosen, where, project)
         changes.append(_change(path, lambda text: edits.with_instructions(text, TEXT)))
+    if kb:
+        path = where.path(_rules(chosen, project))
+        changes.append(_change(path, lambda text: edits.with_instructions(text, KNOWLEDGE_BASE)))
     return _carried_out(brain, chosen, changes, dry_run, connected=True)
 
 
@@ -112,10 +116,20 @@ def disconnect(
     for pattern, edit in (
         (chosen.project_hooks if project else chosen.hooks, edits.without_hooks),
         (chosen.project_instructions if project else chosen.instructions, edits.without_instructions),
+        (chosen.project_rules if project else chosen.rules, edits.without_instructions),
     ):
         if pattern:
             changes.append(_change(where.path(pattern), edit))
     return _carried_out(brain, chosen, changes, dry_run, connected=False)
+
+
+def _rules(client: Client, project: bool) -> str:
+    """The file of rules for the knowledge base."""
+    pattern = client.project_rules if project else client.rules
+    if not pattern:
+        told = "paste what AGENT_CONTRACT.org in the knowledge base says"
+        raise InvalidArgument(name="kb", problem=f"{client.title} has no folder for rules; {told}")
+    return pattern
 
 
 def _where(brain: Brain) -> Where:

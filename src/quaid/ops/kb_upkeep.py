@@ -11,6 +11,7 @@ from quaid.ops.register import Arg, op
 if TYPE_CHECKING:
     from quaid.kb.changing import Done
     from quaid.kb.curating import Report
+    from quaid.kb.drawing import Drawing
     from quaid.kb.git import Pushed
     from quaid.kb.health import Check
     from quaid.kb.linting import Finding
@@ -96,6 +97,10 @@ class KbSyncRecord(NamedTuple):
     problem: str
 
 
+class KbEmacsFileRecord(NamedTuple):
+    path: str
+
+
 @op("owner", command="kb init", examples=("ai-kb init", "ai-kb init --remote git@example.org:ai-kb.git"))
 def kb_init(
     brain: Brain,
@@ -143,7 +148,7 @@ def kb_lint(
 
     root = kb.root(brain)
     folder = os.path.join(layout.require(root), "ai-kb")
-    catalog = catalogs.look(root, folder, certain=True)
+    catalog = catalogs.look(root, folder, certain=True, judge=None if index else linting.judge())
     found = list(linting.index(catalog)) if index else linting.lint(catalog, folder)
     return KbLintRecord(tuple(found), len(catalog.files), sum(1 for _ in catalog.nodes))
 
@@ -212,6 +217,7 @@ def kb_push(brain: Brain) -> KbPushRecord:
 
     git = kb.store(brain)
     pushed: Pushed = pushing.push(git, brain.now())
+    git.tidy()  # packs what has piled up, if much has
     return KbPushRecord(pushed.outcome, pushed.problem, health.status(git).ahead)
 
 
@@ -284,10 +290,37 @@ def kb_install_timer(brain: Brain) -> "Timer":
 @op("owner", command="kb sync", examples=("ai-kb sync",))
 def kb_sync(
     brain: Brain,
-    force: Annotated[bool, Arg("Also when it is newer than every node.")] = False,
+    force: Annotated[bool, Arg("Make it anew, also when it is that of the nodes.")] = False,
+    database: Annotated[str | None, Arg("Where it is [in .git/ai-kb].", path=True)] = None,
 ) -> KbSyncRecord:
-    """Bring org-roam's own index of the nodes up to date, if it is older than they are. Nothing else needs it."""
+    """Bring org-roam's own index of the nodes up to date, if they have changed. Nothing else needs it."""
     from quaid.kb import emacs
 
     git = kb.store(brain)
-    return KbSyncRecord(*emacs.sync(git.root, git.ours, brain.settings.environ, force=force))
+    where = brain.settings.path(database) if database else ""
+    return KbSyncRecord(
+        *emacs.sync(git.root, git.ours, brain.settings.environ, database=where, force=force)
+    )
+
+
+@op("owner", command="kb map", examples=("ai-kb map | dot -Tsvg > map.svg", "ai-kb map --project emacs"))
+def kb_map(
+    brain: Brain,
+    project: Annotated[str, Arg("Only nodes of this project.")] = "",
+    tag: Annotated[str, Arg("Only nodes with this tag or of this type.")] = "",
+    status: Annotated[
+        Literal["current", "contested", "superseded"] | None, Arg("Only nodes of this status.")
+    ] = None,
+) -> "Drawing":
+    """Draw the nodes and the links between them, in the language DOT of graphviz."""
+    from quaid.kb import drawing
+
+    return drawing.draw(kb.look(brain).nodes, drawing.Filters(project, tag, status or ""))
+
+
+@op("owner", command="kb emacs-file", examples=("ai-kb emacs-file",))
+def kb_emacs_file(brain: Brain) -> KbEmacsFileRecord:  # noqa: ARG001
+    """Say where ai-kb.el is, which Emacs loads."""
+    from quaid.kb import emacs
+
+    return KbEmacsFileRecord(emacs.lisp_file())

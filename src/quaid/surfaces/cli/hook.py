@@ -87,7 +87,7 @@ def _session_start(event: Event, settings: Settings) -> dict[str, Any]:
     parts = [COMPACTED] if event.source == "compact" and _is_new(settings, event, "compacted") else []
     if event.source == "compact":
         _forget(settings, event, "flushed")
-    parts += [each for each in (_context(event, settings),) if each]
+    parts += [each for each in (_context(event, settings), _nudge(settings)) if each]
     return hook_events.context("SessionStart", "\n\n".join(parts))
 
 
@@ -140,6 +140,21 @@ def _context(event: Event, settings: Settings) -> str:
         return text
     cut = text.rfind("\n", 0, LARGEST_CONTEXT)
     return text[: cut if cut > 0 else LARGEST_CONTEXT] + "\n(cut here; recall finds the rest)"
+
+
+def _nudge(settings: Settings) -> str:
+    """The one line that a knowledge base has for whoever begins a session."""
+    from quaid.brain import Brain
+    from quaid.errors import QuaidError
+    from quaid.ops import gate
+
+    try:
+        with Brain(settings) as brain:
+            return str(gate.call(brain, gate.command("kb status"), {}, "owner").nudge)
+    except QuaidError as error:
+        if error.code not in ("store_missing", "git_missing"):  # there is none, and that is fine
+            _note(str(error))
+        return ""
 
 
 def _tokens(transcript: str) -> int:
