@@ -20,8 +20,7 @@ from bench.table import show, verdict
 from bench.vectors import Kept
 from quaid.embed.protocol import Embedder
 from quaid.search import conversations
-from quaid.store import conversations as store
-from quaid.store import turn_vectors, vectors
+from quaid.store import conversations as store, turn_vectors, vectors
 from quaid.store.conversations import Batch, NewTurn
 from quaid.store.db import Database
 from quaid.store.turn_nearest import TurnIndex
@@ -72,7 +71,9 @@ def main() -> None:
         rows.append((f"turn share@10, talks {told}, words and meaning", f"{both:.3f}", goal))
     spent = sorted(each for _, talk in talks for each in talk.seconds)
     p95 = spent[len(spent) * 95 // 100] * 1000
-    rows.append(("a search by both, resident, without the model, p95 ms", f"{p95:.1f}", verdict(p95, P95_MS)))
+    rows.append(
+        ("a search by both, resident, without the model, p95, CPU ms", f"{p95:.1f}", verdict(p95, P95_MS))
+    )
     show("Conversations of LoCoMo, by words and by meaning", rows, ("figure", "measured", "target"))
 
 
@@ -95,9 +96,9 @@ def ask(corpus: Corpus, embedder: Embedder) -> Talk:
         index = TurnIndex(db)
         for each in corpus.asks:
             embedder.embed_query(each.text)  # kept: what is measured is the search
-            started = time.perf_counter()
+            started = time.process_time()
             both = conversations.look(db, embedder, each.text, vectors=index).hits
-            talk.seconds.append(time.perf_counter() - started)
+            talk.seconds.append(time.process_time() - started)
             for hits, shares in ((conversations.search(db, each.text), talk.words), (both, talk.both)):
                 found = [f"{hit.session}#{2 * hit.turn - 1}" for hit in hits]
                 shares.append(judge(found, each.gains).fraction10)
@@ -127,17 +128,17 @@ def at_scale(memory: str) -> Rows:
         index, spent = TurnIndex(db), []
         for question in QUESTIONS * 8:
             embedder.embed_query(question)
-            started = time.perf_counter()
+            started = time.process_time()
             conversations.look(db, embedder, question, vectors=index)
-            spent.append(time.perf_counter() - started)
-        missing = time.perf_counter()
+            spent.append(time.process_time() - started)
+        missing = time.process_time()
         turn_vectors.missing_turns(db, name)
-        missing = time.perf_counter() - missing
+        missing = time.process_time() - missing
     p95 = sorted(spent[len(QUESTIONS) :])[-2] * 1000  # of 35, after each was asked once
     return [
         ("parts of turns with vectors", f"{len(hashes):,}", ""),
-        ("search by both, resident, without the model, p95 ms", f"{p95:.1f}", verdict(p95, P95_MS)),
-        ("counting turns without vectors, ms", f"{missing * 1000:.0f}", ""),
+        ("search by both, resident, without the model, p95, CPU ms", f"{p95:.1f}", verdict(p95, P95_MS)),
+        ("counting turns without vectors, CPU ms", f"{missing * 1000:.0f}", ""),
     ]
 
 

@@ -49,9 +49,9 @@ def wait_for_git(git: Git) -> None:
         git.call("hash-object", "--", "pipe")
 
 
-def remember(git: Git) -> None:
+def remember(git: Git, times: int = 10_000) -> None:
     """Change and commit, over and over; each commit is told when it is acknowledged."""
-    for number in range(10_000):
+    for number in range(times):
         with locking.held(git):
             paths = [f"node-{os.getpid()}-{number}.org", "index.org"]
             with git.changing(paths):
@@ -61,12 +61,17 @@ def remember(git: Git) -> None:
         say(new)
 
 
+def remember_twice(git: Git) -> None:
+    remember(git, 2)
+
+
 def push(git: Git) -> None:
     say(json.dumps(pushing.push(git, "2026-04-25T12:00:00Z")))
 
 
 WORK: dict[str, Callable[[Git], None]] = {
-    each.__name__: each for each in (hold, die_with_index_lock, die_changing, wait_for_git, remember, push)
+    each.__name__: each
+    for each in (hold, die_with_index_lock, die_changing, wait_for_git, remember, remember_twice, push)
 }
 
 if __name__ == "__main__":

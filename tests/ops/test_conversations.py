@@ -146,8 +146,7 @@ def said(brain: Brain, tmp_path: Path) -> Brain:
     )
     call(brain, "add", paths=["chats"])
 
-
-return brain
+    return brain
 
 
 @pytest.fixture
@@ -225,7 +224,7 @@ def test_a_removed_conversation_leaves_no_byte_and_no_vector(meant: Brain, tmp_p
     own = "SELECT DISTINCT hex(content_hash) FROM turn_parts WHERE turn_id <= 2"
     hashes = [bytes.fromhex(each) for (each,) in db.rows(own)]
     rows = db.rows("SELECT content_hash, vector FROM turn_vectors")
-    vectors = dict(rows)
+    vectors: dict[bytes, bytes] = dict(rows)
     shared = [each for (each,) in db.rows("SELECT content_hash FROM turn_parts WHERE turn_id > 3")]
     assert sum(each in shared for each in hashes) == 1
     assert call(meant, "search", query="what is the ship called?").hits[0].session == "a"

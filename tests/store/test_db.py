@@ -368,6 +368,8 @@ def test_opening_loads_little(db: Database, output: Callable[..., str]) -> None:
     ).split()
     assert loaded == [
         "quaid.errors",
+        "quaid.failures",
+        "quaid.failures.kb",
         "quaid.store",
         "quaid.store.db",
         "quaid.store.lock",
@@ -467,5 +469,5 @@ def test_an_older_memory_that_may_not_be_written_says_what_it_needs(
     v5: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("quaid.store.opening.is_writable", lambda path: False)
-    with pytest.raises(ReadOnly, match="schema 5 must be brought to 7"):
+    with pytest.raises(ReadOnly, match="schema 5 must be brought to 8"):
         Database.open(v5, NOW)

@@ -323,3 +323,24 @@ def test_a_memory_of_schema_7_has_the_shape_of_a_new_one(tmp_path: Path) -> None
         assert shape(old) == shape(new)
         assert settings.get(old, "version") == str(SCHEMA_VERSION)
         assert upkeep.validate(old) == []
+
+
+def test_turns_of_schema_7_are_cut_so_that_they_can_be_embedded(tmp_path: Path) -> None:
+    path = str(tmp_path / "v7.db")
+    connection = apsw.Connection(path)
+    connection.execute(schema("schema_7.sql"))
+    add_default_collection(connection, NOW)
+    connection.execute(
+        "INSERT INTO conversations (client, session, added_at) VALUES ('codex', 'a', ?)", (NOW,)
+    )
+    said = "We shall keep the archive in one file."
+    connection.execute(
+        "INSERT INTO conversation_turns (conversation_id, turn, role, identity, text)"
+        " VALUES (1, 1, 'user', x'01', ?), (1, 2, 'user', x'02', 'yes')",
+        (said,),
+    )
+    connection.execute("INSERT INTO turn_fts (rowid, text) VALUES (1, ?), (2, 'yes')", (said,))
+    connection.close()
+    with Database.open(path, NOW) as old:
+        assert old.rows("SELECT turn_id, part, start_at, end_at FROM turn_parts") == [(1, 0, 0, len(said))]
+        assert upkeep.validate(old) == []

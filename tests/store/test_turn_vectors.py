@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from quaid.core.page import build
-from quaid.store import checks, pages, turn_vectors, vectors
-from quaid.store import conversations as store
+from quaid.store import checks, conversations as store, pages, turn_vectors, vectors
 from quaid.store.conversations import Batch, NewTurn
 from quaid.store.db import Database
 from quaid.store.rebuild import rebuild

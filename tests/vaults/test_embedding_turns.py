@@ -4,8 +4,7 @@ import pytest
 from tests.vaults.test_embedding import NOW, Hashes, Picky, now, quiet, write
 
 from quaid.errors import EmbedderUnavailable
-from quaid.store import conversations as store
-from quaid.store import filling_turn, turn_vectors, vectors, wanting
+from quaid.store import conversations as store, filling_turn, turn_vectors, vectors, wanting
 from quaid.store.conversations import Batch, NewTurn
 from quaid.store.db import Database
 from quaid.store.wanting import Turns, Whole

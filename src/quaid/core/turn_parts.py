@@ -29,12 +29,13 @@ class Part(NamedTuple):
 
 def parts(text: str) -> tuple[Part, ...]:
     """The parts of a turn's text, in their order."""
-    if count_tokens(text[: 4 * LIMIT]) < LEAST:
-        return ()
     # What comes after the last part is not measured: a pasted file may have millions of characters.
     end = min(len(text), (MOST + 1) * LIMIT * 4)
+    tokens = count_tokens(text[:end])
+    if tokens <= LIMIT:
+        return (Part(0, end),) if tokens >= LEAST else ()
     cut = islice(windows(text, 0, end, LIMIT, OVERLAP), MOST)
-    return tuple(Part(each.start, each.end) for each in cut if text[each.start : each.end].strip())
+    return tuple(Part(each.start, each.end) for each in cut if not text[each.start : each.end].isspace())
 
 
 def embedded(role: str, text: str) -> str:

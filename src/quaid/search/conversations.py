@@ -14,9 +14,9 @@ from quaid.search.excerpt import Marker
 from quaid.search.fuse import Evidence, Place, fuse
 from quaid.search.meaning import NoMeaning, Question, as_vector
 from quaid.search.plan import Plan, plan
+from quaid.search.retrieve import WORD_BUDGET
 from quaid.search.words import ROW_BUDGET, worth_ranking
-from quaid.store import conversations as store
-from quaid.store import words as index
+from quaid.store import conversations as store, words as index
 from quaid.store.words import Filters
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ REACH = 2
 """How far a neighbour may be."""
 
 STANDING_OUT = 0.25
-"""A turn without any word of the question is shown from here on: of ten turns for LoCoMo's questions 1.2 are such, and
-0.5 for questions about somebody else."""
+"""A turn without any word of the question is shown from here on: of ten turns for LoCoMo's questions 1.2 are such,
+and 0.5 for questions about somebody else."""
 
 WORDS, MEANING = "words", "meaning"
 
@@ -116,12 +116,12 @@ def _fused(
     db: "Database", wanted: Plan, asked: Question, vectors: "TurnIndex", limit: int
 ) -> dict[int, _Scored]:
     """The best turns of both lanes."""
-    highest = store.highest_id(db)
-    matched = _found(db, wanted, max(CANDIDATES, limit), highest)
-    near = dict(vectors.nearest(asked.model, asked.vector, max(CANDIDATES, limit)))
-    places = store.neighbours(db, list({*matched, *near}), REACH)
-    words = {turn: score for turn, (score, _) in matched.items()}
-    expression = " OR ".join(_worth_ranking(db, wanted, highest))
+    most = max(CANDIDATES, limit)
+    expression = " OR ".join(_worth_ranking(db, wanted, store.highest_id(db), WORD_BUDGET))
+    words = dict(store.match(db, expression, most)) if expression else {}
+    near = dict(vectors.nearest(asked.model, asked.vector, most))
+    lanes = (list(near), list(words))
+    places = store.neighbours(db, list({*words, *near}), REACH)
     others = [turn for turn in places if turn not in words]
     if expression and others:
         words.update(store.scores_of(db, expression, others))
@@ -133,16 +133,19 @@ def _fused(
             page_words=_best_words(places, words),
             cosines=cosines,
             baseline=asked.baseline,
-            lanes=(list(near), list(matched)),
+            lanes=lanes,
         )
     )
     best: dict[int, _Scored] = {}
     for turn in sorted(places, key=lambda each: (-ranking.chunks[each], -each)):
-        lanes = _lanes(turn, words, cosines, asked)
-        if lanes:
-            best[turn] = _Scored(ranking.chunks[turn], matched.get(turn, (0.0, False))[1], lanes)
+        found_by = _lanes(turn, words, cosines, asked)
+        if found_by:
+            best[turn] = _Scored(ranking.chunks[turn], False, found_by)
         if len(best) == limit:
             break
+    every_word = " AND ".join(term.quoted for term in wanted.words)
+    for turn in store.scores_of(db, every_word, list(best)):
+        best[turn] = best[turn]._replace(all_words=True)
     silent = [turn for turn, each in best.items() if WORDS not in each.lanes]
     for turn, (_, start) in vectors.best_parts(asked.model, asked.vector, silent).items():
         best[turn] = best[turn]._replace(start=start)
@@ -173,19 +176,19 @@ def _found(db: "Database", wanted: Plan, limit: int, highest: int) -> dict[int, 
             found.setdefault(turn, (score, terms == wanted.words))
         if len(found) >= limit:
             return dict(list(found.items())[:limit])
-    quoted = _worth_ranking(db, wanted, highest)
+    quoted = _worth_ranking(db, wanted, highest, ROW_BUDGET)
     for turn, score in store.match(db, " OR ".join(quoted), limit) if quoted else ():
         found.setdefault(turn, (score, False))
     return dict(list(found.items())[:limit])
 
 
-def _worth_ranking(db: "Database", wanted: Plan, highest: int) -> list[str]:
+def _worth_ranking(db: "Database", wanted: Plan, highest: int, budget: int) -> list[str]:
     """The words that any of which is looked for."""
     quoted = [part.quoted for part in wanted.parts]
-    if highest * len(quoted) > ROW_BUDGET:
+    if highest * len(quoted) > budget:
         counts = index.document_counts(db, store.INDEX, quoted, highest)
         held = {term: number for term, number in zip(quoted, counts, strict=True) if number}
-        quoted = worth_ranking(held, highest, ROW_BUDGET)
+        quoted = worth_ranking(held, highest, budget)
     return quoted
 
 

@@ -24,6 +24,8 @@ class Waiting(NamedTuple):
     content_hash: str
     data: bytes
     page: Page | None
+    nodes: tuple[Page, ...] = ()
+    """Headings of the file that are pages of their own."""
 
 
 class Spool:
@@ -57,8 +59,7 @@ class Spool:
         return file
 
     def add(self, item: Waiting) -> None:
-        page = item.page
-        plain = page and (*page[:-1], [tuple(entry) for entry in page.entries])
+        plain = [_plain(page) for page in (item.page, *item.nodes) if page is not None]
         record = marshal.dumps((item.path, item.content_hash, item.data, plain))
         self._file.write(len(record).to_bytes(8, "little") + record)
         self.count += 1
@@ -69,7 +70,14 @@ class Spool:
         while head := self._file.read(8):
             record = self._file.read(int.from_bytes(head, "little"))
             path, content_hash, data, plain = marshal.loads(record)  # noqa: S302 (our own file)
-            yield Waiting(path, content_hash, data, None if plain is None else _page(plain))
+            first, *nodes = [_page(each) for each in plain] or [None]
+            yield Waiting(
+                path, content_hash, data, first, tuple([each for each in nodes if each is not None])
+            )
+
+
+def _plain(page: Page) -> tuple[Any, ...]:
+    return (*page[:-1], [tuple(entry) for entry in page.entries])
 
 
 def _page(plain: tuple[Any, ...]) -> Page:

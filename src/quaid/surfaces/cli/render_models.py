@@ -81,14 +81,13 @@ def _status(record: Any) -> str:
 
 
 def _said(said: Any) -> str:
-    told = {
-        "recent": f" of the last {said.recent_days} days",
-        "on": "",
-        "off": "; embed_conversations is off",
-    }
+    turns = count(said.turns, "turn")
     if said.embedding == "off":
-        return f"{count(said.turns, 'turn')}, found by words{told['off']}"
-    return f"{count(said.turns, 'turn')}, vectors missing for {said.missing:,}{told[said.embedding]}"
+        return f"{turns}, found by words: embed_conversations is off"
+    which = f" of the last {said.recent_days} days" if said.embedding == "recent" else ""
+    if said.missing:
+        return f"{turns}, {said.missing:,}{which} not embedded yet"
+    return f"{turns}, {'those' if which else 'all'}{which} embedded"
 
 
 def _background(record: Any) -> str:
