@@ -1,4 +1,4 @@
-"""The guard of the knowledge base: how many contradictions and duplicates it finds, how many it makes up, how fast."""
+"""The guards of the knowledge base: which contradictions and duplicates they find or make up, and how fast."""
 
 import os
 import random
@@ -87,25 +87,101 @@ def crossed(every: list[Pair]) -> list[str]:
     ]
 
 
+MATTERS = (
+    "line length|port|branch|formatter|linter|commit message|changelog|review|test|fixture|mock|backup|timeout|retry"
+    "|cache|lock|queue|worker|index|query|schema|migration|release|tag|hook|mirror|timer|log|metric|alert|token|key"
+    "|session|header|route|template|script|package|module|class|function|import|comment|docstring|type hint|editor"
+).split("|")
+PLACES = "the API|the parser|shell scripts|Python projects|Emacs|the build|staging|notebooks|clients".split(
+    "|"
+)
+RULES = (
+    "Always check the {0} before the {1} in {2}.",
+    "Never change the {0} of {2} without the {1}.",
+    "Craig prefers a short {0} over a long {1} in {2}.",
+    "The {0} of {2} is kept beside the {1}.",
+    "Use the {1} for every {0} of {2}.",
+    "The {0} of {2} takes {3} seconds.",
+    "In {2} the {0} no longer needs a {1}.",
+    "Avoid a second {0} in {2} when the {1} is there.",
+)
+
+
+def made_up(count: int) -> list[Statement]:
+    """A knowledge base of one field: few words, used again and again, with a page of text below each summary."""
+    chance = random.Random(11)
+
+    def sentence() -> str:
+        one, other = chance.sample(MATTERS, 2)
+        return chance.choice(RULES).format(one, other, chance.choice(PLACES), chance.randrange(2, 90))
+
+    types = ("principle", "preference", "procedure", "observation", "reference")
+    return [
+        Statement(
+            str(number),
+            f"{chance.choice(MATTERS).capitalize()} and {chance.choice(MATTERS)} of {chance.choice(PLACES)}",
+            sentence(),
+            " ".join(sentence() for _ in range(chance.randrange(5, 25))),
+            chance.choice(types),
+            ("general",),
+        )
+        for number in range(count)
+    ]
+
+
+def speed(count: int, asked: int = 40) -> tuple[float, float]:
+    """CPU milliseconds of both guards for a new node, the mean and the worst, each node's better one of two runs.
+    Patterns are compiled before."""
+    nodes = made_up(count + asked)
+    new, others = nodes[:asked], nodes[asked:]
+    opposed(nodes[-1], nodes[:60])
+    times = []
+    for node in new:
+        runs = []
+        for _ in range(2):
+            started = time.process_time()
+            opposed(node, others)
+            alike(node, others)
+            runs.append(1_000 * (time.process_time() - started))
+        times.append(min(runs))
+    return sum(times) / len(times), max(times)
+
+
 def main() -> None:
-    show_all = "--all" in sys.argv
     rows = []
-    for name in ("opposing", "alike"):
-        every = pairs(name)
-        parts = (("seen", part(every, False)), ("held out", part(every, True)), ("all", every))
-        for which, chosen in parts:
-            score = judge(name, chosen)
-            rows.append(
-                (
-                    *(name, which, f"{len(chosen)} ({sum(pair.wanted for pair in chosen)} wanted)"),
-                    f"{score.precision:.3f}, {verdict(score.precision, PRECISION, at_least=True)}",
-                    f"{score.recall:.3f}, {verdict(score.recall, RECALL, at_least=True)}",
-                )
+    seen, fresh, likes = pairs("opposing"), pairs("opposing-fresh"), pairs("alike")
+    for name, which, chosen in (
+        ("opposing", "seen", part(seen, False)),
+        ("opposing", "held out", part(seen, True)),
+        ("opposing", "written afterwards", fresh),
+        ("opposing", "all", seen + fresh),
+        ("alike", "seen", part(likes, False)),
+        ("alike", "held out", part(likes, True)),
+    ):
+        score = judge(name, chosen)
+        rows.append(
+            (
+                *(name, which, f"{len(chosen)} ({sum(pair.wanted for pair in chosen)} wanted)"),
+                f"{score.precision:.3f}, {verdict(score.precision, PRECISION, at_least=True)}",
+                f"{score.recall:.3f}, {verdict(score.recall, RECALL, at_least=True)}",
             )
-            if which == "seen" or show_all:
-                for line in [*(f"wrong: {each}" for each in score.wrong), *(f"missed: {each}" for each in score.missed)]:
-                    print(f"{name} {which} {line}")
-    show("The guard of the knowledge base", rows, ("what", "part", "pairs", "precision", "recall"))
+        )
+        if which == "seen":
+            for line in [
+                *(f"wrong: {each}" for each in score.wrong),
+                *(f"missed: {each}" for each in score.missed),
+            ]:
+                print(f"{name}, {line}")
+    show(
+        "Contradictions and duplicates of the knowledge base",
+        rows,
+        ("what", "part", "pairs", "precision", "recall"),
+    )
+    figures = []
+    for count in (1_000,) if "--quick" in sys.argv else BUDGETS:
+        mean, worst = speed(count)
+        figures.append((f"{count:,}", f"{mean:.1f}", f"{worst:.1f}, {verdict(worst, BUDGETS[count])}"))
+    show("Both guards for a new node, CPU ms", figures, ("nodes", "mean", "worst"))
 
 
 if __name__ == "__main__":

@@ -1,23 +1,30 @@
 """Whether a new statement is there already, or opposes one that is.
 
-Knows statements with a title, a summary and a body, and compares one with many. A finding is meant for a person, who is
-asked about it: the rules rather miss one than raise a false alarm. Knows no file, and no meaning beyond words.
+Knows statements with a title, a summary and a body, and compares one with many. A finding is meant for a person, who
+is asked about it: the rules rather miss one than raise a false alarm. Knows no file, and no meaning beyond words.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain, product
 from typing import NamedTuple
 
-from quaid.core import novelty, wording
-from quaid.core.opposing_words import ALTERNATIVES, COMPLEMENTS, PLACES, WEAK
+from quaid.core import novelty
+from quaid.core.opposing_words import ALTERNATIVES, COMPLEMENTS, NARROWING, PLACES, SYNONYMS, WEAK
 from quaid.core.patterns import pattern
-from quaid.core.stating import Claim, Number, claims, fold, sentences
+from quaid.core.stating import Claim, Number, claims, fold, sentences, stems
 from quaid.core.wording import stem
 
-MOST_LOOKS = 300
-"""Statements that are read closely, those with most words in common first."""
+MOST_LOOKS = 40
+"""Statements that are read closely, the shortest that hold the words first."""
 
 ALIKE = 0.75
 """Share of the words of two summaries, or of titles and summaries, above which they say the same."""
+
+SURELY = 0.85
+"""The share that is asked for when each has a word that the other lacks: it may be the one that matters."""
+
+LEAST_SHARED = ALIKE / (2 - ALIKE)
+"""The share of the words of one that the other must hold for both to be that much alike."""
 
 GENERAL = "general"
 """What belongs to this project belongs to all."""
@@ -47,6 +54,13 @@ class Alike(NamedTuple):
     why: str
 
 
+class Probe(NamedTuple):
+    """Words to look for, and how many of them may be missing."""
+
+    words: tuple[str, ...]
+    spare: int
+
+
 class Opposed(NamedTuple):
     """A statement that cannot be followed, or be true, together with the new one."""
 
@@ -57,14 +71,23 @@ class Opposed(NamedTuple):
     other: str
 
 
+class Read(NamedTuple):
+    """The new statement: what title and summary say, what the body says, and the words to look for."""
+
+    statement: Statement
+    told: list[Claim]
+    below: list[Claim]
+    probes: list[Probe]
+    every: list[Probe]
+
+
 def opposed(new: Statement, others: Iterable[Statement], most: int = 5) -> list[Opposed]:
     """The statements that a new one opposes, each with both sentences."""
-    told, below = _claims(new), _body_claims(new, None)
-    if not told and not below:
-        return []
+    told, below = _claims(new), _body_claims(new)
+    read = Read(new, told, below, _probes(told), _probes(told + below))
     found = []
-    for other in _near(new, others, [_probes(claim) for claim in told], [_probes(claim) for claim in below]):
-        finding = _against(new, told, below, other)
+    for other, is_near in _near(read, others):
+        finding = _against(read, other, is_near)
         if finding:
             found.append(finding)
             if len(found) == most:
@@ -72,31 +95,23 @@ def opposed(new: Statement, others: Iterable[Statement], most: int = 5) -> list[
     return found
 
 
-def _against(new: Statement, told: list[Claim], below: list[Claim], other: Statement) -> Opposed | None:
+def _against(new: Read, other: Statement, is_near: bool) -> Opposed | None:
     """The first pair of sentences that oppose each other. Two bodies are not compared: they need their context."""
-    if not _one_project(new, other):
-        return None
-    theirs = _claims(other)
-    for one, two in _pairs(told, theirs, below, lambda: _body_claims(other, told)):
+    for one, two in _pairs(new, other, is_near):
         why = clash(one, two)
-        if why and _one_place(new, one, other, two):
+        if why and _one_place(new.statement, one, other, two):
             return Opposed(other.key, why, one.quote, two.quote)
     return None
 
 
-def _pairs(
-    told: list[Claim], theirs: list[Claim], below: list[Claim], their_body: Callable[[], list[Claim]]
-) -> Iterator[tuple[Claim, Claim]]:
-    for one in told:
-        for two in theirs:
-            yield one, two
-    for one in below:
-        for two in theirs:
-            yield one, two
-    if told:
-        for two in their_body():
-            for one in told:
-                yield one, two
+def _pairs(new: Read, other: Statement, is_near: bool) -> Iterator[tuple[Claim, Claim]]:
+    if is_near:
+        for two in _claims(other):
+            for one in chain(new.told, new.below):
+                if not one.words.isdisjoint(two.words) or one.kind == "chooses":
+                    yield one, two
+    if new.told and other.body:
+        yield from product(new.told, _body_claims(other, new.probes))
 
 
 def clash(one: Claim, other: Claim) -> str:
@@ -107,8 +122,11 @@ def clash(one: Claim, other: Claim) -> str:
         return _settings(one, other)
     if one.kind == "compares":
         if one.words == other.words and (one.value == other.value) is (one.sign != other.sign):
-            return f"they compare the same things the other way round: {_about(one.words)}"
+            return f"they compare the other way round: {_named(one.words, one)}"
         return ""
+    if one.kind == "chooses":
+        turned = one.words <= other.value and other.words <= one.value and not one.words <= one.value
+        return f"they choose the other way round: {_named(one.words | other.words, one)}" if turned else ""
     if one.number and other.number:
         return _numbers(one, one.number, other, other.number)
     if one.number or other.number:
@@ -120,11 +138,11 @@ def clash(one: Claim, other: Claim) -> str:
 
 def _polarity(one: Claim, other: Claim) -> str:
     common, apart = one.words & other.words, one.words ^ other.words
-    if len(apart) > (len(common) >= 4) or apart & _NARROW or not common:
+    if len(apart) > (len(common) >= 4) or apart & NARROWING or not common:
         return ""
     if len(common) == 1 and not (one.demands and other.demands):
         return ""
-    return f"one is for it, the other against: {_about(common)}"
+    return f"one is for it, the other against: {_named(common, one)}"
 
 
 def _alternatives(one: Claim, other: Claim) -> str:
@@ -133,27 +151,29 @@ def _alternatives(one: Claim, other: Claim) -> str:
         return ""
     (a,), (b,) = first, second
     if b in _CHOICES.get(a, ()):
-        return f"“{a}” against “{b}”: {_about(one.words & other.words)}"
+        return f"“{_named(first, one)}” against “{_named(second, other)}”: {_named(one.words & other.words, one)}"
     return ""
 
 
 def _numbers(one: Claim, first: Number, other: Claim, second: Number) -> str:
     common, every = one.words & other.words, one.words | other.words
-    if not common or len(every) - len(common) > (len(common) >= 4) or (every - common) & _NARROW:
+    if not common or len(every) - len(common) > (len(common) >= 4) or (every - common) & NARROWING:
         return ""
     if one.sign != other.sign or (first.unit and second.unit and first.unit != second.unit):
         return ""
+    if len(common) + bool(first.unit and second.unit) < 2 and not (one.demands and other.demands):
+        return ""
     if (one.several or other.several) and not (one.demands and other.demands):
         return ""
-    if first.text == second.text or not _exclude(first, second):
+    if not _exclude(first, second):
         return ""
-    return f"{first.text} against {second.text}: {_about(common)}"
+    return f"{first.text} against {second.text}: {_named(common, one)}"
 
 
 def _exclude(one: Number, other: Number) -> bool:
     """Whether no number fits both. Two limits of the same kind are two values of one limit."""
     if one.bound == other.bound:
-        return one.value != other.value or one.text != other.text
+        return one.value != other.value
     if {one.bound, other.bound} == {"most", "least"}:
         most, least = (one, other) if one.bound == "most" else (other, one)
         return least.value > most.value
@@ -165,11 +185,14 @@ def _exclude(one: Number, other: Number) -> bool:
 def _settings(one: Claim, other: Claim) -> str:
     if one.words != other.words or one.relation != other.relation or one.value & other.value:
         return ""
-    return f"{_about(one.words)} is “{_about(one.value)}” or “{_about(other.value)}”"
+    values = f"“{_named(one.value, one)}” against “{_named(other.value, other)}”"
+    return f"{values}: {_named(one.words, one)}"
 
 
-def _about(words: Iterable[str]) -> str:
-    return ", ".join(sorted(words))
+def _named(words: frozenset[str], claim: Claim) -> str:
+    """Stems as the words of the sentence that they come from."""
+    written = [word for word in claim.quote.replace("`", "").split() if stems(word.lower()) & words]
+    return " ".join(word.strip(",;:.!()\"'“”") for word in written) or ", ".join(sorted(words))
 
 
 def _one_project(one: Statement, other: Statement) -> bool:
@@ -183,8 +206,10 @@ def _one_place(new: Statement, one: Claim, other: Statement, two: Claim) -> bool
     first, second = one.words | one.value, two.words | two.value
     if (mine | first) & _PLACE_STEMS != (theirs | second) & _PLACE_STEMS:
         return False
-    outside = not mine & _words(one.quote) and not theirs & _words(two.quote)
-    return not (outside and mine and theirs and not mine & theirs)
+    # What a title names beyond the sentences is what they are about: "Redis pool", "Mail pool".
+    said = _words(one.quote) | _words(two.quote)
+    first, second = mine - said, theirs - said
+    return one.kind == "compares" or not first - theirs or not second - mine
 
 
 def _claims(statement: Statement) -> list[Claim]:
@@ -195,57 +220,71 @@ def _claims(statement: Statement) -> list[Claim]:
     return found
 
 
-def _body_claims(statement: Statement, told: list[Claim] | None) -> list[Claim]:
-    """What the body states; with claims given, only the sentences that share words with one of them."""
+def _body_claims(statement: Statement, probes: list[Probe] | None = None) -> list[Claim]:
+    """What the body states; with words given, only in the sentences that hold them."""
     found: list[Claim] = []
     is_step = statement.type == STEPS
-    probes = None if told is None else [_probes(claim) for claim in told]
+    if probes is not None and not _holds(_low(statement.body), probes):
+        return found
     for sentence in sentences(statement.body):
-        if probes is None or _share(sentence.lower(), probes) > 0:
+        if probes is None or _holds(_low(sentence), probes):
             found += claims(sentence, is_step=is_step)
     return found
 
 
-def _probes(claim: Claim) -> tuple[str, ...]:
-    """Letters to look for in a text before it is read, the longest and so the rarest first."""
-    return tuple(sorted(claim.words, key=lambda word: (-len(word), word)))
+def _probes(told: list[Claim]) -> list[Probe]:
+    """What a text must hold before it is worth reading: the words of a claim, but for those that may be written in
+    another way, or be the one by which it differs. The longest and so the rarest come first."""
+    found = {}
+    for claim in told:
+        words, spare = claim.words - _FREE, len(claim.words) > 4
+        if not words:
+            words, spare = claim.words, len(claim.words) > 1
+        found[claim.words] = Probe(tuple(sorted(words, key=lambda word: (-len(word), word))), int(spare))
+    return list(found.values())
 
 
-def _share(text: str, probes: list[tuple[str, ...]]) -> float:
-    """The largest share of a claim's words that a text holds; 0 when it is less than half."""
-    best = 0.0
-    for words in probes:
-        share = sum(word in text for word in words) / len(words)
-        if share > best:
-            best = share
-    return best if best >= 0.5 else 0.0
+def _low(text: str) -> str:
+    return text.lower() if text.isascii() else text.lower().replace("’", "'")
 
 
-def _near(
-    new: Statement, others: Iterable[Statement], told: list[tuple[str, ...]], below: list[tuple[str, ...]]
-) -> list[Statement]:
-    """The statements that are worth reading closely: those that hold at least half of the words of a claim."""
-    found = []
-    both = told + below
-    for place, other in enumerate(others):
-        if other.key == new.key:
-            continue
-        share = _share(f"{other.title} {other.summary}".lower(), both)
-        if share < 1 and other.body and told:
-            share = max(share, _share(other.body.lower(), told))
-        if share:
-            found.append((-share, place, other))
-    found.sort(key=lambda each: each[:2])
-    return [each[2] for each in found[:MOST_LOOKS]]
+def _holds(text: str, probes: list[Probe]) -> bool:
+    """Whether a text in lower case holds the words of one of the claims."""
+    for words, spare in probes:
+        for word in words:
+            if word not in text:
+                if not spare:
+                    break
+                spare -= 1
+        else:
+            return True
+    return False
+
+
+def _near(new: Read, others: Iterable[Statement]) -> list[tuple[Statement, bool]]:
+    """The statements worth reading: those that hold the words of a claim, and whether in title and summary."""
+    first, second = [], []
+    for other in others:
+        if _holds(_low(f"{other.title} {other.summary}"), new.every):
+            first.append((other, True))
+        elif other.body and _holds(_low(other.body), new.probes):
+            second.append((other, False))
+    # The shorter a text that holds the words, the more of it is about them.
+    first.sort(key=lambda each: len(each[0].title) + len(each[0].summary))
+    mine = new.statement
+    found = [each for each in first + second if each[0].key != mine.key and _one_project(mine, each[0])]
+    return found[:MOST_LOOKS]
 
 
 def alike(new: Statement, others: Iterable[Statement], most: int = 5) -> list[Alike]:
     """The statements that say nearly the same as a new one, the most alike first."""
     title, summary = _words(new.title), _words(new.summary)
-    probes = [tuple(words) for words in (title, summary) if words]
+    probes = [Probe(tuple(title - _RENAMED), 0)]
+    for words in (summary, title | summary):
+        probes.append(Probe(tuple(words - _RENAMED), int(len(words) * (1 - LEAST_SHARED))))
     found = []
     for other in others:
-        if other.key == new.key or not _share(f"{other.title} {other.summary}".lower(), probes):
+        if not _holds(_low(f"{other.title} {other.summary}"), probes) or other.key == new.key:
             continue
         theirs = _words(other.title)
         if title and title == theirs:
@@ -257,14 +296,14 @@ def alike(new: Statement, others: Iterable[Statement], most: int = 5) -> list[Al
     return sorted(found, key=lambda each: -each.share)[:most]
 
 
-def _alike(new: Statement, title: frozenset[str], summary: frozenset[str], other: Statement, theirs: frozenset[str]) -> float:
-    if wording.same(new.summary, other.summary):
-        return 1.0
+def _alike(
+    new: Statement, title: frozenset[str], summary: frozenset[str], other: Statement, theirs: frozenset[str]
+) -> float:
     second = _words(other.summary)
-    apart = summary ^ second
-    if novelty.corrects(new.summary, other.summary) or _turned(apart):
+    share = max(_dice(summary, second), _dice(title | summary, theirs | second))
+    if share < (SURELY if summary - second and second - summary else ALIKE):
         return 0.0
-    return max(_dice(summary, second), _dice(title | summary, theirs | second))
+    return 0.0 if _turned(summary ^ second) or novelty.corrects(new.summary, other.summary) else share
 
 
 def _turned(apart: frozenset[str]) -> bool:
@@ -292,5 +331,7 @@ def _choices() -> dict[str, frozenset[str]]:
 
 
 _CHOICES = _choices()
-_NARROW = frozenset("only except unless without that who whom whose where twice".split())
+_RENAMED = frozenset(map(stem, SYNONYMS.values()))
+_FREE = _RENAMED.union(_CHOICES)
+"""Stems of which another may stand in the other text."""
 _PLACE_STEMS = frozenset(map(stem, PLACES))

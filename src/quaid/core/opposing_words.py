@@ -14,8 +14,9 @@ DEMANDS = frozenset(
 """Said for a thing. What is left of the clause is the matter."""
 
 REFUSALS = frozenset(
-    """avoid avoids avoiding dislike dislikes hate hates forbid forbids forbidden prohibit prohibits prohibited ban bans
-    banned refuse refuses reject rejects refrain shun loathes detests discouraged disallow disallows disallowed""".split()
+    """avoid avoids avoiding dislike dislikes hate hates forbid forbids forbidden prohibit prohibits prohibited ban
+    bans banned refuse refuses reject rejects refrain shun loathes detests discouraged disallow disallows
+    disallowed""".split()
 )
 """Said against a thing."""
 
@@ -26,40 +27,51 @@ ATTITUDES = frozenset(
 """A name before one of these is whose taste it is, not the matter."""
 
 STRONG = (
-    frozenset("always never must should shall ought not no mandatory required prefer forbidden prohibited".split())
+    frozenset(
+        "always never must should shall ought not no mandatory required prefer forbidden prohibited".split()
+    )
     | REFUSALS
 )
 """Without one of these a sentence of a procedure is a step, not a rule."""
 
-HEDGES = frozenset("may might could sometimes perhaps maybe occasionally possibly probably rarely seldom".split())
+HEDGES = frozenset(
+    "may might could sometimes perhaps maybe occasionally possibly probably rarely seldom".split()
+)
 """What is so only at times opposes nothing."""
 
 PAST = frozenset(
-    """was were had did took went became ran broke got made gave came kept previously formerly once ago originally
+    """was were had did took went became ran got gave came previously formerly once ago originally
     historically earlier initially yesterday undecided unclear""".split()
 )
 """What is over, or open, opposes nothing."""
 
 ASKING = frozenset("how what why where whether who which whose".split())
 
-REPORTS = frozenset("says say said claims claim claimed argues argue believes believe suggests according".split())
+REPORTS = frozenset(
+    "says say said claims claim claimed argues argue believes believe suggests according".split()
+)
 """What somebody else holds is not what the node holds."""
 
 SEVERAL = frozenset(
     """also support supports supported ship ships include includes contain contains has have provides compatible too
-    another e.g tested works""".split()
+    another e.g tested works
+    upgrade upgraded update updated bump bumped patch patched release released adds added""".split()
 )
-"""Verbs of which a thing may have more than one object: two versions can both be supported."""
+"""Verbs of which a thing may have more than one object: two versions can both be supported, or
+have been moved to."""
 
 WEAK = frozenset(
     """a an the and or of to in on at for is are be been being am my our your his her their its that this these those
     it i we you he she they with by as into onto from so just very really only own any all every each whole entire new
-    do does done doing can will would has have having there here then than when if while always s general generally
-    usually often normally strictly explicitly simply still now currently today user users owner people
+    ones do does done doing can will would has have having there here then than when if while always s general
+    generally usually often normally strictly explicitly simply still now currently today user users owner people
     person one who which where how about up out per via get gets let lets please also too such both time times
     instead rather much many more most least less few""".split()
 )
 """Words that say nothing about the matter."""
+
+NARROWING = frozenset("only except unless without that who whom whose where twice even".split())
+"""A clause with one of these is about a part of the matter."""
 
 COMPLEMENTS = {
     "disable": "enable", "exclude": "include", "fail": "pass", "hide": "show", "delete": "keep", "remove": "add",
@@ -85,8 +97,9 @@ ALTERNATIVES = tuple(
         "explicitly implicitly", "high low", "manually automatically", "manual automatic", "strict lenient",
         "early late", "static dynamic", "statically dynamically", "upper lower", "uppercase lowercase",
         "singular plural", "monday sunday", "weekly daily monthly hourly yearly", "formal informal", "short long",
-        "brief detailed", "small large", "sequential parallel", "sequentially parallel", "synchronously asynchronously",
-        "relative absolute", "centralised decentralised", "positional keyword", "inside outside", "lf crlf",
+        "brief detailed", "small large", "sequential parallel", "sequentially parallel",
+        "synchronously asynchronously", "relative absolute",
+        "centralised decentralised", "positional keyword", "inside outside", "lf crlf",
     )
 )  # fmt: skip
 """Of each group one is chosen. To be against one says nothing for another."""
@@ -103,9 +116,9 @@ SETTINGS = frozenset(
 
 ADJECTIVES = frozenset(
     """fast slow good bad right wrong important useful safe stable new old big small large long short available empty
-    full ready public private optional mandatory free open hard easy simple complex clean dirty strict enough different
-    same clear fine broken active idle read-only writable case-sensitive unique shared single cheap expensive
-    nice ugly set up down responsible worth due""".split()
+    full ready public private optional mandatory free open hard easy simple complex clean dirty strict enough
+    different same clear fine broken active idle read-only writable case-sensitive unique shared single cheap
+    expensive nice ugly set up down responsible worth due""".split()
 )
 """What a thing is like is no value of a setting."""
 
@@ -120,8 +133,11 @@ PLACES = frozenset(
 SYNONYMS = {
     "long": "length", "licence": "license", "colour": "color", "folder": "directory", "postgres": "postgresql",
     "js": "javascript", "ts": "typescript", "golang": "go", "characters": "", "chars": "", "columns": "",
-    "lint": "linter", "dir": "directory", "pr": "pull", "prs": "pull", "request": "", "wide": "width", "char": "",
+    "lint": "linter", "dir": "directory", "wide": "width", "char": "",
+    "kept": "keep", "written": "write", "built": "build", "sent": "send", "made": "make", "held": "hold",
+    "shown": "show", "chosen": "choose", "ran": "run", "broken": "break", "done": "do", "taken": "take",
 }  # fmt: skip
+"""One spelling for two; "" for a word that only counts."""
 
 UNITS = {
     "ms": ("time", 0.001), "millisecond": ("time", 0.001), "s": ("time", 1.0), "sec": ("time", 1.0),
@@ -133,4 +149,6 @@ UNITS = {
     "line": ("lines", 1.0), "space": ("spaces", 1.0), "word": ("words", 1.0), "time": ("times", 1.0),
 }  # fmt: skip
 
-NUMBERS = {word: str(number) for number, word in enumerate("two three four five six seven eight nine ten".split(), 2)}
+NUMBERS = {
+    word: str(number) for number, word in enumerate("two three four five six seven eight nine ten".split(), 2)
+}

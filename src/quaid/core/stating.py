@@ -15,6 +15,7 @@ from quaid.core.opposing_words import (
     COMPLEMENTS,
     DEMANDS,
     HEDGES,
+    NARROWING,
     NEGATIONS,
     NUMBERS,
     PAST,
@@ -38,26 +39,30 @@ MOST_WORDS = 12
 
 _SENTENCE = pattern(r"(?<=[.!?])[\"')\]]*\s+|\n+")
 _LEAD = pattern(r"^[\s>*+#-]*(?:\d+[.)]\s+)?|\[\[[^\]]*\]\[|\]\]|[*=~`](?=\S)|(?<=\S)[*=~`](?!\w)")
+_ASIDE = pattern(r"\s*\([^()]*\)")
 _QUOTED = pattern(r"[\"“][^\"”]*\s[^\"”]*[\"”]")
 _OVER = pattern(
-    r"\buntil (?:\w+ )?(?:19|20)\d\d|\bused to\b|\bsince then\b|\bback (?:then|in)\b|\bin (?:the past|19\d\d|20\d\d)\b|\blast (?:week|month|year)\b"
+    r"\buntil (?:\w+ )?(?:19|20)\d\d|\bused to\b|\bsince then\b|\bback (?:then|in)\b"
+    r"|\bin (?:the past|19\d\d|20\d\d)\b|\blast (?:week|month|year)\b"
 )
 _NOT_ONLY = pattern(
-    r"\bnot (?:only|just|merely|necessarily|always|yet|sure)\b|\bwhether\b|\bif not\b|\bnothing but\b"
+    r"\bnot (?:only|just|merely|necessarily|always|yet|sure)\b|\bwhether\b|\bif not\b|\bnothing but\b|\botherwise\Z"
 )
 _CLAUSE = pattern(
-    r"\s*[;—–()]\s*|\s+-+\s+|:\s+|,\s+|\s+(?=(?:but|because|since|so|although|though|whereas)\s)|\s+(?=and (?:never|not|always|do not)\s)"
+    r"\s*[;—–]\s*|\s+-+\s+|:\s+|,\s+|\s+(?=(?:but|because|since|so|although|though|whereas)\s)"
+    r"|\s+(?=and (?:never|not|always|do not)\s)"
 )
 _DROPPED = pattern(
-    r"(?:because|since|so|although|though|whereas|which|it|they|this|that|these|those|e\.g\.?)\b"
+    r"(?:because|since|so|although|though|whereas|which|it|they|this|that|these|those|otherwise|e\.g\.?)\b"
 )
 _CONDITION = pattern(r"(?:if|when|in|on|for|while|during|under|at|within|unless|except|after|before)\b")
 _TOKEN = pattern(r"[a-z0-9][a-z0-9_.+#/@]*(?:-[a-z0-9.]*[0-9][a-z0-9.]*)*(?<![./])|%|[a-z0-9]")
 _NUMBER = pattern(r"(\d+(?:[.,]\d+)*)([a-z%]*)\Z")
 _BOUND = pattern(
-    r"\b(?:(?P<most>at most|no (?:more|longer|larger|greater|bigger) than|not (?:\w+ )?(?:more|longer|larger) than|up to|under"
-    r"|below|less than|fewer than|shorter than|maximum(?: of)?|within)"
-    r"|(?P<least>at least|no (?:less|fewer|shorter) than|more than|over|above|longer than|minimum(?: of)?))\s+(?=\d)"
+    r"\b(?:(?P<most>at most|no (?:more|longer|larger|greater|bigger) than|not (?:\w+ )?(?:more|longer|larger) than"
+    r"|up to|under|below|less than|fewer than|shorter than|maximum(?: of)?|within)"
+    r"|(?P<least>at least|no (?:less|fewer|shorter) than|more than|over|above|longer than|minimum(?: of)?))\s+"
+    r"(?=\d|(?:(?<=at least )|(?<=at most ))[a-z]+ \d)"
 )
 _CHOICE = pattern(r"(.+?)\s+(?:instead of|rather than|over)\s+(?!\d)(.+)")
 _PREFER_TO = pattern(r"(.*\bprefers?\s+.+?)\s+to\s+(.+)")
@@ -65,18 +70,24 @@ _RATHER_THAN = pattern(r"(.*\brather\s+.+?)\s+than\s+(.+)")
 _REST = pattern(r"\s+(?=(?:for|in|when|on|if|during|while|at|unless|where)\s)")
 _COMPARED = pattern(r"(.+?)\s+(?:is|are|runs?)\s+(.*?)\b(\w+er|(?:more|less) \w+)\s+than\s+(.+)")
 _SET = pattern(
-    r"(?P<about>[\w' /.-]+?)\s*(?:(?P<sign>=|:)|\s(?P<is>is|are|will be)(?: (?:called|named|set to|always))?\b)\s*(?P<value>[^=:]+)\Z"
+    r"(?P<about>[\w' /.-]+?)\s*(?:(?P<sign>=|:)|\s(?:is|are|will be)(?: (?:called|named|set to|always))?\b)"
+    r"\s*(?P<value>[^=:]+)\Z"
 )
-_AS_THE = pattern(r"(?:use|choose|pick|take)s?\s+(?P<value>.+?)\s+as\s+(?:the|our|a|an|your|my)\s+(?P<about>.+)\Z")
-_RUNS_ON = pattern(r"(?P<about>.+?)\s(?P<verb>(?:is |are )?(?:runs?|encoded|hosted|lives?|written|stored|deployed) (?:on|as|at|in))\s(?P<value>.+)\Z")
-_NARROWING = frozenset("only except unless without that who whom whose where twice".split())
+_AS_THE = pattern(
+    r"(?:use|choose|pick|take)s?\s+(?P<value>.+?)\s+as\s+(?:the|our|a|an|your|my)\s+(?P<about>.+)\Z"
+)
+_RUNS_ON = pattern(
+    r"(?P<about>.+?)\s(?P<verb>(?:is |are )?(?:runs?|encoded|hosted|lives?|written|stored|deployed)"
+    r" (?:on|as|at|in))\s(?P<value>.+)\Z"
+)
 _DETERMINERS = frozenset("the a an our we i they he she it this that these those my".split())
 
 
 class Number(NamedTuple):
-    """A number that a clause names, in the base of its unit."""
+    """A number that a clause names."""
 
-    value: float
+    value: tuple[float, ...]
+    """In the base of its unit; a version part by part."""
     text: str
     unit: str
     """What is counted: time, size, share, …; "" when the clause does not say."""
@@ -90,16 +101,17 @@ class Claim(NamedTuple):
     quote: str
     """The sentence it stands in."""
     kind: str
-    """says, setting or compares."""
+    """says, setting, compares or chooses."""
     sign: int
     """1 for the matter, -1 against it."""
     words: frozenset[str]
-    """The matter, in stems. Of a setting, what is set; of a comparison, everything but the two sides' order."""
+    """The matter, in stems. Of a setting, what is set; of a comparison, everything but the order of its sides; of a
+    choice, what is left out."""
     person: str = ""
     """Whose taste it is, if somebody is named."""
     number: Number | None = None
     value: frozenset[str] = frozenset()
-    """Of a setting its value; of a comparison the side that wins."""
+    """Of a setting its value; of a comparison or a choice the side that wins."""
     relation: str = ""
     several: bool = False
     """More than one such thing can be true at once."""
@@ -107,78 +119,104 @@ class Claim(NamedTuple):
     """It asks for something, and does not only tell how things are."""
 
 
-def sentences(text: str) -> Iterator[str]:
-    """The sentences of a text, without the marks of lists and emphasis."""
-    for sentence in _SENTENCE.split(text):
-        sentence = _LEAD.sub("", sentence).strip()
-        if sentence:
-            yield sentence
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, as they are written."""
+    return _SENTENCE.split(text)
 
 
 def claims(sentence: str, *, is_title: bool = False, is_step: bool = False) -> list[Claim]:
     """What a sentence states. A title states something only with a word of demand; a step only with a strong one."""
+    if len(sentence) > 2 * LONGEST:  # before any pattern sees it
+        return []
+    sentence = _LEAD.sub("", sentence).strip()
     if sentence.endswith("?") or len(sentence) > LONGEST or _QUOTED.search(sentence):
         return []
     text = _plain(sentence)
-    first = text.partition(" ")[0]
-    if first in ASKING or _OVER.search(text) or _NOT_ONLY.search(text):
+    words = text.split()
+    if not words or words[0] in ASKING or not REPORTS.isdisjoint(words):
         return []
-    if not REPORTS.isdisjoint(text.split()):
+    if (is_step and STRONG.isdisjoint(words)) or (is_title and _ASSERTING.isdisjoint(words)):
+        return []
+    if _OVER.search(text) or _NOT_ONLY.search(text):
         return []
     found: list[Claim] = []
     condition = ""
-    name = sentence.partition(" ")[0].removesuffix("'s")
+    person = _person(text) if sentence[0].isupper() else ""
     for number, clause in enumerate(_clauses(text)):
         if _DROPPED.match(clause):
             continue
         if _CONDITION.match(clause) and number == 0 and "," in text:
+            if not NEGATIONS.isdisjoint(clause.split()):
+                return []  # what holds if something is not so
             condition = " " + clause
             continue
-        who = name if number == 0 and name[:1].isupper() else ""
-        found += _read(clause + condition, sentence, who, is_title, is_step)
-    return found
+        if number == 0 and person:
+            clause = clause[len(person) :].lstrip()
+        found += _read(clause + condition, sentence, is_step)
+    return [claim._replace(person=person) for claim in found] if person else found
+
+
+def _person(text: str) -> str:
+    """Whose taste a sentence tells: the name that it begins with."""
+    first, *after = text.split()[:4]
+    is_name = (
+        first.isalpha() and first not in WEAK and first not in ATTITUDES | DEMANDS | NEGATIONS | REFUSALS
+    )
+    return first if is_name and not ATTITUDES.isdisjoint(after) else ""
 
 
 def _plain(sentence: str) -> str:
     """In lower case, with every negation and number in one spelling."""
-    text = sentence.lower().replace("’", "'").rstrip(".! ")
+    text = _ASIDE.sub("", sentence.lower()).replace("’", "'").rstrip(".! ")
     text = text.replace("won't", "will not").replace("can't", "can not").replace("cannot", "can not")
     text = text.replace("n't", " not").replace("needs not", "need not")
     return text.replace("no longer than", "at most").replace("no longer", "not")
 
 
 def _clauses(text: str) -> list[str]:
-    """The parts of a sentence that can be true or false each. A short name before a colon is a setting, not a part."""
+    """The parts of a sentence that can each be true or false. A short name before a colon is a setting, no part."""
     head, colon, value = text.partition(": ")
     if colon and len(head.split()) <= 4 and len(value.split()) <= 3 and "," not in text:
         return [f"{head}: {value}"]
     return [clause.strip() for clause in _CLAUSE.split(text) if clause.strip()]
 
 
-def _read(clause: str, quote: str, name: str, is_title: bool, is_step: bool) -> Iterator[Claim]:
+def _read(clause: str, quote: str, is_step: bool) -> Iterator[Claim]:
     clause = clause.removeprefix("but ").removeprefix("and ")
-    compared = _COMPARED.match(clause)
+    compared = _COMPARED.match(clause) if " than " in clause else None
     if compared:
         left, negated, more, right = compared.groups()
-        one, other = _stems(left), _stems(_REST.split(right, maxsplit=1)[0])
-        words = one | _stems(right) | {stem(more)}
+        one, other = stems(left), stems(_REST.split(right, maxsplit=1)[0])
+        words = one | stems(right) | {stem(more)}
         if one and other and not one & other:
             yield Claim(quote, "compares", -1 if "not" in negated.split() else 1, words, value=one)
         return
-    choice = _PREFER_TO.match(clause) or _RATHER_THAN.match(clause) or _CHOICE.match(clause)
+    choice = _choice(clause)
     if choice and not _BOUND.search(clause):
         chosen, left_out = choice.groups()
         left_out, *rest = _REST.split(left_out, maxsplit=1)
         tail = " " + rest[0] if rest else ""
-        yield from _says(chosen + tail, quote, name, is_title, is_step, demands=True)
-        yield from _says("not " + left_out + tail, quote, "", is_title, is_step, demands=True)
+        yield from _says(chosen + tail, quote, is_step, demands=True)
+        yield from _says("not " + left_out + tail, quote, is_step, demands=True)
+        out, kept = stems(left_out + tail), stems(chosen + tail)
+        if out and kept and not is_step:
+            yield Claim(quote, "chooses", 1, out, value=kept)
         return
-    yield from _says(clause, quote, name, is_title, is_step)
+    yield from _says(clause, quote, is_step)
     if not is_step:
         yield from _set(clause, quote)
 
 
-def _says(clause: str, quote: str, name: str, is_title: bool, is_step: bool, demands: bool = False) -> Iterator[Claim]:
+def _choice(clause: str) -> re.Match[str] | None:
+    """What is chosen and what is left out, where a clause says so."""
+    if " than " in clause and (found := _RATHER_THAN.match(clause)):
+        return found
+    if "prefer" in clause and " to " in clause and (found := _PREFER_TO.match(clause)):
+        return found
+    return _CHOICE.match(clause) if " over " in clause or " of " in clause or " than " in clause else None
+
+
+def _says(clause: str, quote: str, is_step: bool, demands: bool = False) -> Iterator[Claim]:
     bound = _BOUND.search(clause)
     if bound:
         clause = clause[: bound.start()] + " " + clause[bound.end() :]
@@ -188,15 +226,12 @@ def _says(clause: str, quote: str, name: str, is_title: bool, is_step: bool, dem
         return
     strong = demands or not here.isdisjoint(STRONG)
     wanted = strong or not here.isdisjoint(DEMANDS)
-    if (is_title and not wanted and not here & {"is", "are", "works"}) or (is_step and not strong):
+    if is_step and not strong:
         return
-    person = ""
-    if name and tokens and len(tokens) > 1 and not ATTITUDES.isdisjoint(tokens[1:4]):
-        person = "" if tokens[0] in WEAK or tokens[0] in ATTITUDES | DEMANDS else tokens.pop(0)
     sign, words, number = _matter(tokens, bound.lastgroup or "" if bound else "")
     if words and len(words) <= MOST_WORDS:
         several = not here.isdisjoint(SEVERAL)
-        yield Claim(quote, "says", sign, frozenset(words), person, number, several=several, demands=wanted)
+        yield Claim(quote, "says", sign, frozenset(words), number=number, several=several, demands=wanted)
 
 
 def _matter(tokens: list[str], bound: str) -> tuple[int, set[str], Number | None]:
@@ -207,10 +242,10 @@ def _matter(tokens: list[str], bound: str) -> tuple[int, set[str], Number | None
             sign = -sign
         elif token in DEMANDS:
             continue
-        elif (told := _NUMBER.match(NUMBERS.get(token, token))) is not None:
+        elif (told := _NUMBER.match(NUMBERS.get(token, token))) and (not told[2] or _unit(told[2])):
             after = tokens[place + 1] if place + 1 < len(tokens) else ""
             numbers.append(_number(told[1], told[2] or after, bound))
-        elif token in _NARROWING:
+        elif token in NARROWING:
             words.add(token)
         elif token not in WEAK:
             if numbers and tokens[place - 1][0].isdigit() and _unit(token):
@@ -228,10 +263,12 @@ def _matter(tokens: list[str], bound: str) -> tuple[int, set[str], Number | None
 def _number(text: str, unit: str, bound: str) -> Number:
     dimension, factor = _unit(unit) or ("", 1.0)
     plain = text.replace(",", "")
-    dots = plain.count(".")
-    # 3.9 and 3.10 are versions or fractions: told apart as they are written when no unit says which.
-    value = float(plain) if dots < 2 else float(plain.split(".")[0])
-    return Number(value * factor, text + (f" {unit}" if dimension and unit != "%" else unit * bool(dimension)), dimension, bound)
+    if plain.count(".") < 2 and (dimension or plain.startswith("0.")):
+        value: tuple[float, ...] = (float(plain) * factor,)
+    else:
+        value = tuple(map(float, plain.split(".")))  # a version: 3.9 is before 3.11
+    shown = f"{text}%" if unit == "%" else f"{text} {unit}" if dimension else text
+    return Number(value, shown, dimension, bound)
 
 
 def _unit(word: str) -> tuple[str, float] | None:
@@ -247,17 +284,25 @@ def _set(clause: str, quote: str) -> Iterator[Claim]:
     else:
         return
     given = match.groupdict()
-    about, value = _stems(given["about"]), given["value"].split()
+    about, value = stems(given["about"]), given["value"].split()
     here = set(_tokens(clause))
-    if not about or len(about) > 5 or not 0 < len(value) <= 4 or here & (HEDGES | PAST | NEGATIONS | {"also"}):
+    if (
+        not about
+        or len(about) > 5
+        or not 0 < len(value) <= 4
+        or here & (HEDGES | PAST | NEGATIONS | {"also"})
+    ):
         return
     relation = given.get("verb") or ""
-    explicit = bool(given.get("sign")) or form is _RUNS_ON
-    if not explicit and about.isdisjoint(_SETTING_STEMS):
+    if (
+        form is not _RUNS_ON
+        and given.get("sign") != "="
+        and (about <= _VAGUE or about.isdisjoint(_SETTING_STEMS))
+    ):
         return
     if form is _SET and not given.get("sign") and not _is_value(value):
         return
-    words = _stems(given["value"]) or frozenset(value)
+    words = stems(given["value"]) or frozenset(value)
     yield Claim(quote, "setting", 1, about, value=words, relation=relation.rpartition(" ")[2])
 
 
@@ -266,15 +311,18 @@ def _is_value(words: list[str]) -> bool:
     first = words[0]
     if first in WEAK - {"a", "an", "the", "one"} or first in ADJECTIVES | REFUSALS | DEMANDS:
         return False
-    return not first.endswith(("ed", "ing", "ly", "able")) and not (first in ("a", "an"))
+    return not first.endswith(("ed", "ing", "ly", "able")) and first not in ("a", "an")
 
 
 def _tokens(clause: str) -> list[str]:
     return [token.removesuffix("'s") for token in _TOKEN.findall(clause.replace("'s ", " "))]
 
 
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(fold(token) for token in _tokens(text) if token not in WEAK and token not in DEMANDS) - {""}
+def stems(text: str) -> frozenset[str]:
+    """What a text in lower case is about."""
+    return frozenset(fold(token) for token in _tokens(text) if token not in WEAK and token not in DEMANDS) - {
+        ""
+    }
 
 
 def fold(word: str) -> str:
@@ -295,5 +343,9 @@ def _is_past(tokens: list[str]) -> bool:
     return len(tokens) > 1 and tokens[0] in ("we", "i", "they") and tokens[1].endswith("ed")
 
 
+_ASSERTING = DEMANDS | STRONG | NEGATIONS | {"is", "are", "works"}
 _SETTING_STEMS = frozenset(map(stem, SETTINGS))
+_VAGUE = frozenset(
+    map(stem, ("default", "name", "version", "mode", "key", "path", "size", "style", "format", "policy"))
+)
 _OPPOSITE = {stem(word): base for word, base in COMPLEMENTS.items()}

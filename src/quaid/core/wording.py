@@ -30,7 +30,7 @@ def same(one: str, other: str) -> bool:
 
 @cache
 def stem(word: str) -> str:
-    """The beginning that the forms of an English word share: "format" of "formatters". Always a prefix of the word."""
+    """The beginning that the forms of an English word share: "format" of "formatters"."""
     for endings, least in _ENDINGS[word.endswith(("ss", "us", "is")) :]:
         for ending in endings:
             if word.endswith(ending) and len(word) - len(ending) >= least:

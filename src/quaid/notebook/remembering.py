@@ -6,10 +6,10 @@ Does not know how a file is written (vaults.file_editing) nor how a list goes on
 
 from typing import NamedTuple
 
-from quaid.core import slug
+from quaid.core import slug, wording
 from quaid.errors import InvalidArgument
 from quaid.formats import sections
-from quaid.notebook import likeness, routing
+from quaid.notebook import routing
 from quaid.notebook.layout import FOLDERS
 from quaid.notebook.records import Line
 from quaid.notebook.routing import KINDS, Kind
@@ -63,7 +63,7 @@ def write(text: str | None, goal: Target) -> Written:
         number = _standing(text, goal, line)
         if number:
             told[line] = Line(line, goal.path, number, False)
-        elif not any(likeness.same(line, each) for each in new):
+        elif not any(wording.same(line, each) for each in new):
             new.append(line)
     if new:
         place = sections.find(text, goal.section)
@@ -86,7 +86,7 @@ def _standing(text: str, goal: Target, line: str) -> int:
     wanted, *more = line.split("\n")
     every = text.split("\n")
     for item in sections.items(text):
-        if first <= item.line <= last and item.box in (None, " ") and likeness.same(item.text, wanted):
+        if first <= item.line <= last and item.box in (None, " ") and wording.same(item.text, wanted):
             below = every[item.line : item.line + len(more)]
             if [each.strip() for each in below] == [each.strip() for each in more]:
                 return item.line

@@ -1,0 +1,164 @@
+"""Which statements oppose each other, and which say the same: the labelled pairs of bench/data, and more."""
+
+import time
+
+import pytest
+from bench.opposing import PRECISION, RECALL, crossed, judge, made_up, pairs, part
+
+from quaid.core.opposing import Alike, Statement, alike, opposed
+
+OPPOSING = pairs("opposing") + pairs("opposing-fresh")
+
+
+def node(summary: str, title: str = "A rule", key: str = "old", **more: object) -> Statement:
+    return Statement(key, title, summary)._replace(**more)  # type: ignore[arg-type]
+
+
+def clashes(one: str, other: str) -> bool:
+    found = opposed(node(one, key="new"), [node(other)])
+    assert bool(found) is bool(opposed(node(other, key="new"), [node(one)]))
+    return bool(found)
+
+
+def test_there_are_enough_pairs_and_more_that_only_look_opposed() -> None:
+    wanted = sum(pair.wanted for pair in OPPOSING)
+    assert wanted >= 60
+    assert len(OPPOSING) - wanted >= 90
+    assert len(pairs("alike")) >= 60
+
+
+def test_most_oppositions_are_found_and_few_are_made_up() -> None:
+    for chosen in (OPPOSING, part(pairs("opposing"), held_out=True)):
+        score = judge("opposing", chosen)
+        assert score.precision >= PRECISION, score.wrong
+        assert score.recall >= RECALL, score.missed
+
+
+def test_most_duplicates_are_found_and_few_are_made_up() -> None:
+    score = judge("alike", pairs("alike"))
+    assert score.precision >= PRECISION, score.wrong
+    assert score.recall >= RECALL, score.missed
+
+
+def test_among_nodes_of_different_pairs_alarms_are_rare() -> None:
+    nodes = 2 * len(pairs("opposing"))
+    assert len(crossed(pairs("opposing"))) < 0.002 * nodes * (nodes - 1) / 2
+
+
+def test_a_finding_names_both_sentences_and_why() -> None:
+    old = node("Reviews are short. Never force-push to main.", body="More of it.")
+    (found,) = opposed(node("Always force-push to main. It saves time.", key="new"), [node("Be brief."), old])
+    assert (found.key, found.one, found.other) == (
+        "old",
+        "Always force-push to main.",
+        "Never force-push to main.",
+    )
+    assert found.why == "one is for it, the other against: force-push main"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "why"),
+    [
+        ("Sessions expire after 30 minutes.", "Sessions expire after 2 hours.", "30 minutes against 2 hours"),
+        ("Use tabs for indentation.", "Use spaces for indentation.", "“tabs” against “spaces”"),
+        ("The default branch is main.", "The default branch is devel.", "“main.” against “devel.”"),
+        ("Prefer `ag` over `rg`.", "Prefer rg over ag.", "one is for it, the other against"),
+    ],
+)
+def test_the_reason_quotes_what_differs(one: str, other: str, why: str) -> None:
+    (found,) = opposed(node(one, key="new"), [node(other)])
+    assert found.why.replace(".", "").startswith(why.replace(".", ""))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Sessions expire after 60 minutes.", "Sessions expire after 1 hour."),
+        ("Responses take at least 10 ms.", "Responses take at most 50 ms."),
+        ("The library needs at least Python 3.9.", "The library needs at most Python 3.11."),
+        ("Never use tabs for indentation.", "Never use spaces for indentation."),
+        ("Do not disable the cache of answers.", "Enable the cache of answers."),
+        ("orjson is faster than msgspec.", "msgspec is not faster than orjson."),
+        ("Is it true that one should never use tabs?", "Always use tabs."),
+        ("", ""),
+        ("?", "!"),
+    ],
+)
+def test_what_can_both_hold_is_no_opposition(one: str, other: str) -> None:
+    assert not clashes(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Responses take at least 100 ms.", "Responses take at most 50 ms."),
+        ("Don’t squash commits.", "Always squash commits."),
+        ("orjson is faster than msgspec.", "orjson is not faster than msgspec."),
+    ],
+)
+def test_what_cannot_both_hold_is_one(one: str, other: str) -> None:
+    assert clashes(one, other)
+
+
+def test_projects_without_a_common_one_do_not_oppose_each_other() -> None:
+    one, other = node("Always squash commits.", key="new"), node("Never squash commits.")
+    for mine, theirs, found in (
+        (("a",), ("b",), False),
+        (("a", "b"), ("b",), True),
+        (("general",), ("b",), True),
+        ((), ("b",), True),
+    ):
+        assert bool(opposed(one._replace(projects=mine), [other._replace(projects=theirs)])) is found
+
+
+def test_steps_of_a_procedure_are_no_rules_unless_they_say_so() -> None:
+    one = node("Stop the server of the lab.", key="new", type="procedure")
+    assert opposed(one, [node("Do not stop the server of the lab.")]) == []
+    assert opposed(
+        one._replace(summary="Always stop the server of the lab."),
+        [node("Do not stop the server of the lab.")],
+    )
+
+
+def test_a_statement_is_not_compared_with_itself() -> None:
+    one = node("Always squash commits.", key="same")
+    assert opposed(one, [node("Never squash commits.", key="same")]) == []
+    assert alike(one, [one]) == []
+
+
+def test_no_more_are_told_than_asked_for_and_the_right_one_is_found_among_many() -> None:
+    many = [node("Never squash commits.", key=str(number)) for number in range(20)]
+    assert len(opposed(node("Always squash commits.", key="new"), many, most=3)) == 3
+    others = [*made_up(2_000), node("Never use tabs.", title="Tabs", key="it")]
+    assert [found.key for found in opposed(node("Use tabs.", title="Tabs", key="new"), others)] == ["it"]
+
+
+def test_the_same_title_is_the_first_of_those_alike() -> None:
+    new = node("New Python projects are set up with uv.", title="Use uv for Python projects", key="new")
+    same_title = node("It is fast.", title="The use of UV: Python projects", key="title")
+    same_words = node("New Python projects are set up with uv, always.", title="Setting up", key="words")
+    found = alike(new, [node("Be brief."), same_words, same_title])
+    assert found[0] in (
+        Alike("title", 1.0, "the same title"),
+        Alike("words", 1.0, "the summaries say the same"),
+    )
+    assert {each.key for each in found} == {"title", "words"}
+    assert len(alike(new, [same_words, same_title], most=1)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[" * 50_000,
+        "is is " * 20_000,
+        "a" * 100_000,
+        "not " * 30_000,
+        "prefer x over " * 5_000,
+        '"' * 9_999 + " x",
+    ],
+)
+def test_a_strange_text_takes_no_time(text: str) -> None:
+    started = time.process_time()
+    opposed(node(text, key="new", body=text), [node(text, body=text), node("Never x.")])
+    alike(node(text, key="new"), [node(text)])
+    assert time.process_time() - started < 2
