@@ -47,12 +47,12 @@ TOKEN_TEMPLATES = (
     "```python\nheaders = {{'x-key': '{}'}}\n```",
     "Use `{}` for the demo, it ends in June.",
     "He wrote ={}= on the whiteboard.",
-    "<add key=\"build\" value=\"{}\" />",
+    '<add key="build" value="{}" />',
     "> the old one was {}\n> please take it out",
-    "(setq my-key \"{}\")",
+    '(setq my-key "{}")',
     "[link](https://x.example/?a=1&t={}&b=2)",
-    "let key = String::from(\"{}\"); // for now",
-    "key := \"{}\"",
+    'let key = String::from("{}"); // for now',
+    'key := "{}"',
     "-e KEY={} -p 80:80",
     "Das ist der neue Schlüssel: {}, bitte nicht weitergeben.",
     "first line\\n{}\\nlast line",
@@ -69,71 +69,155 @@ BLOCK_TEMPLATES = (
 
 PASSWORD_TEMPLATES = {
     "password prose, English": (
-        "The password is {}.", "my password for the router is {}", "The wifi password at Mum's is {} (all guests).",
-        "I changed the password to {} yesterday.", "Use the password {} to get in.", "{} is the password of the NAS.",
-        "The passphrase for the backup is `{}`.", "Password: {}", "*Password:* {}", "- Password :: {}",
-        "The admin password was {} until May.", "Log in as bob with the password \"{}\".",
+        "The password is {}.",
+        "my password for the router is {}",
+        "The wifi password at Mum's is {} (all guests).",
+        "I changed the password to {} yesterday.",
+        "Use the password {} to get in.",
+        "{} is the password of the NAS.",
+        "The passphrase for the backup is `{}`.",
+        "Password: {}",
+        "*Password:* {}",
+        "- Password :: {}",
+        "The admin password was {} until May.",
+        'Log in as bob with the password "{}".',
     ),
     "password prose, German": (
-        "Das Passwort ist {}.", "Das Passwort für den Router lautet {}", "Kennwort: {}", "Das WLAN-Passwort ist jetzt {}.",
-        "Passwort: {}", "Das Kennwort vom Drucker war {}.", "- *Passwort*: {}", "| Passwort | {} |",
+        "Das Passwort ist {}.",
+        "Das Passwort für den Router lautet {}",
+        "Kennwort: {}",
+        "Das WLAN-Passwort ist jetzt {}.",
+        "Passwort: {}",
+        "Das Kennwort vom Drucker war {}.",
+        "- *Passwort*: {}",
+        "| Passwort | {} |",
     ),
     "password prose, French": (
-        "Le mot de passe est {}.", "Le mot de passe du wifi est {}", "Mot de passe : {}", "Mon mot de passe était faux, le mot de passe est {}",
-        "- mot de passe: {}", "Le mot de passe de la banque est « {} ».",
+        "Le mot de passe est {}.",
+        "Le mot de passe du wifi est {}",
+        "Mot de passe : {}",
+        "Mon mot de passe était faux, le mot de passe est {}",
+        "- mot de passe: {}",
+        "Le mot de passe de la banque est « {} ».",
     ),
     "password prose, Spanish": (
-        "La contraseña es {}.", "La contraseña del router es {}", "Contraseña: {}", "Mi contraseña de correo es {}", "- contraseña: {}",
+        "La contraseña es {}.",
+        "La contraseña del router es {}",
+        "Contraseña: {}",
+        "Mi contraseña de correo es {}",
+        "- contraseña: {}",
         "La clave es {}",
     ),
     "password, other languages": (
-        "A senha é {}", "Senha: {}", "Het wachtwoord is {}", "Wachtwoord: {}", "Пароль: {}", "密码：{}", "パスワードは{}", "La password è {}",
+        "A senha é {}",
+        "Senha: {}",
+        "Het wachtwoord is {}",
+        "Wachtwoord: {}",
+        "Пароль: {}",
+        "密码：{}",
+        "パスワードは{}",
+        "La password è {}",
     ),
     "password in settings": (
-        "DB_PASSWORD={}", "export PGPASSWORD='{}'", 'password = "{}"', "password: {}", '{{"user": "bob", "password": "{}"}}',
-        "spring.datasource.password={}", "<password>{}</password>", "- name: DB_PASSWORD\n  value: {}", "    passwd: '{}'",
-        "Server=db;User Id=sa;Password={};", "requirepass: {}", ":PASSWORD: {}", "#+PASSWORD: {}", "pwd => '{}',",
+        "DB_PASSWORD={}",
+        "export PGPASSWORD='{}'",
+        'password = "{}"',
+        "password: {}",
+        '{{"user": "bob", "password": "{}"}}',
+        "spring.datasource.password={}",
+        "<password>{}</password>",
+        "- name: DB_PASSWORD\n  value: {}",
+        "    passwd: '{}'",
+        "Server=db;User Id=sa;Password={};",
+        "requirepass: {}",
+        ":PASSWORD: {}",
+        "#+PASSWORD: {}",
+        "pwd => '{}',",
     ),
     "password in code": (
-        'connect(user="bob", password="{}")', "const password = '{}';", 'let db_password = "{}";', 'os.environ["DB_PASSWORD"] = "{}"',
-        "$password = '{}';", 'String password = "{}";', 'conn.setPassword("{}");', 'PASSWORD := "{}"',
+        'connect(user="bob", password="{}")',
+        "const password = '{}';",
+        'let db_password = "{}";',
+        'os.environ["DB_PASSWORD"] = "{}"',
+        "$password = '{}';",
+        'String password = "{}";',
+        'conn.setPassword("{}");',
+        'PASSWORD := "{}"',
     ),
     "password in a table": (
-        "| user | password |\n|------+----------|\n| bob  | {} |", "| host | user | password | note |\n|---|---|---|---|\n| a | bob | {} | old |",
-        "user,password\nbob,{}\n", "| password | {} |",
+        "| user | password |\n|------+----------|\n| bob  | {} |",
+        "| host | user | password | note |\n|---|---|---|---|\n| a | bob | {} | old |",
+        "user,password\nbob,{}\n",
+        "| password | {} |",
     ),
     "password on a command line": (
-        "mysql --password={} -u bob", "sshpass -p '{}' ssh bob@host", "curl -u bob:{} https://host.example/", "tool login --user bob --password {}",
+        "mysql --password={} -u bob",
+        "sshpass -p '{}' ssh bob@host",
+        "curl -u bob:{} https://host.example/",
+        "tool login --user bob --password {}",
     ),
     "netrc": (
-        "machine git.example.org login bob password {}", "machine api.example.org\n  login bob\n  password {}\n", "default login bob password {}",
+        "machine git.example.org login bob password {}",
+        "machine api.example.org\n  login bob\n  password {}\n",
+        "default login bob password {}",
     ),
     "url password": (
-        "postgres://bob:{}@db.example.org:5432/app", "DATABASE_URL=mysql://app:{}@10.0.0.5/app", "redis://:{}@cache:6379/0",
-        "git clone https://bob:{}@git.example.org/a.git", "mongodb+srv://bob:{}@cluster0.example.net/test", "amqp://app:{}@mq//",
+        "postgres://bob:{}@db.example.org:5432/app",
+        "DATABASE_URL=mysql://app:{}@10.0.0.5/app",
+        "redis://:{}@cache:6379/0",
+        "git clone https://bob:{}@git.example.org/a.git",
+        "mongodb+srv://bob:{}@cluster0.example.net/test",
+        "amqp://app:{}@mq//",
     ),
-}  # fmt: skip
+}
 KEY_TEMPLATES = (
-    'api_key = "{}"', "API_KEY={}", "apiKey: '{}'", '{{"api_key": "{}"}}', "client_secret: {}", "The API key is {}.",
-    "auth_token={}", "X-Api-Key: {}", "export WEATHER_API_KEY={}", "| api key | {} |", 'secret_key => "{}"', "token: {}",
-    "The API token for the weather service is {}, valid until May.", ":API_KEY: {}", "tool --api-key {} run",
-    "<apiKey>{}</apiKey>", 'private static final String API_KEY = "{}";', "access_token={}&expires=3600", "- token: `{}`",
-)  # fmt: skip
+    'api_key = "{}"',
+    "API_KEY={}",
+    "apiKey: '{}'",
+    '{{"api_key": "{}"}}',
+    "client_secret: {}",
+    "The API key is {}.",
+    "auth_token={}",
+    "X-Api-Key: {}",
+    "export WEATHER_API_KEY={}",
+    "| api key | {} |",
+    'secret_key => "{}"',
+    "token: {}",
+    "The API token for the weather service is {}, valid until May.",
+    ":API_KEY: {}",
+    "tool --api-key {} run",
+    "<apiKey>{}</apiKey>",
+    'private static final String API_KEY = "{}";',
+    "access_token={}&expires=3600",
+    "- token: `{}`",
+)
 OTHER_TEMPLATES = {
     "aws secret key": (
-        "aws_secret_access_key = {}", "AWS_SECRET_ACCESS_KEY={}", '"SecretAccessKey": "{}"', "secretAccessKey: '{}'",
-        "The secret access key is {}", "| AWS secret access key | {} |",
+        "aws_secret_access_key = {}",
+        "AWS_SECRET_ACCESS_KEY={}",
+        '"SecretAccessKey": "{}"',
+        "secretAccessKey: '{}'",
+        "The secret access key is {}",
+        "| AWS secret access key | {} |",
     ),
     "azure storage key": (
         "DefaultEndpointsProtocol=https;AccountName=acme;AccountKey={};EndpointSuffix=core.windows.net",
-        "Endpoint=sb://acme.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey={}", "AZURE_STORAGE_ACCOUNT_KEY={}",
+        "Endpoint=sb://acme.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey={}",
+        "AZURE_STORAGE_ACCOUNT_KEY={}",
     ),
     "bearer": (
-        "Authorization: Bearer {}", "curl -H 'Authorization: Bearer {}' https://api.example.org", '"Authorization": "Bearer {}"',
-        'headers = {{"Authorization": "token {}"}}', "It wants Bearer {} in the header.",
+        "Authorization: Bearer {}",
+        "curl -H 'Authorization: Bearer {}' https://api.example.org",
+        '"Authorization": "Bearer {}"',
+        'headers = {{"Authorization": "token {}"}}',
+        "It wants Bearer {} in the header.",
     ),
-    "basic": ("Authorization: Basic {}", '{{"auths": {{"registry.example.org": {{"auth": "{}"}}}}}}', "-H \"authorization: basic {}\""),
-}  # fmt: skip
+    "basic": (
+        "Authorization: Basic {}",
+        '{{"auths": {{"registry.example.org": {{"auth": "{}"}}}}}}',
+        '-H "authorization: basic {}"',
+    ),
+}
 
 
 def filled(chance: Chance, kind: str, template: str, value: str, prose: Sequence[str] = PROSE) -> Case:
@@ -174,7 +258,9 @@ def secrets(seed: int = 1, each: int = 12) -> list[Case]:
             value = fits(kind, LOOSE["password"](chance))
             found.append(filled(chance, kind, templates[number % len(templates)], value))
     for number in range(each + 8):
-        found.append(filled(chance, "api key", KEY_TEMPLATES[number % len(KEY_TEMPLATES)], LOOSE["api key"](chance)))
+        found.append(
+            filled(chance, "api key", KEY_TEMPLATES[number % len(KEY_TEMPLATES)], LOOSE["api key"](chance))
+        )
     for kind, templates in OTHER_TEMPLATES.items():
         for number in range(each):
             found.append(filled(chance, kind, templates[number % len(templates)], LOOSE[kind](chance)))
@@ -202,7 +288,9 @@ NEAR: tuple[Callable[[Chance], str], ...] = (
     lambda c: f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{some(c, LETTERS, 43)} bob@laptop",
     lambda c: f"-----BEGIN CERTIFICATE-----\n{_binary(c, 48)}\n{_binary(c, 48)}\n-----END CERTIFICATE-----",
     lambda c: f"-----BEGIN PUBLIC KEY-----\n{_binary(c, 48)}\n-----END PUBLIC KEY-----",
-    lambda c: f"!function(e,t){{var n={some(c, SMALL, 3)};e.token=t.token||n;return n.key=e.{some(c, SMALL, 4)}}}(this,{{}});",
+    lambda c: (
+        f"!function(e,t){{var n={some(c, SMALL, 3)};e.token=t.token;return n.key=e.{some(c, SMALL, 4)}}}(this,{{}});"
+    ),
     lambda _: "Passwords must have at least 12 characters, one digit and one sign.",
     lambda _: "The password is stored as a bcrypt hash; it is never written to the log.",
     lambda _: "The password is base64-encoded, which is no protection at all.",
@@ -247,14 +335,14 @@ NEAR: tuple[Callable[[Chance], str], ...] = (
     lambda _: "Le mot de passe est obligatoire.",
     lambda _: "La contraseña es obligatoria.",
     lambda _: "The secret: patience. The key to it: a good night's sleep.",
-    lambda c: f"version = \"1.{c.randrange(40)}.{c.randrange(20)}\"  # was 1.0.0-rc.{c.randrange(9)}",
+    lambda c: f'version = "1.{c.randrange(40)}.{c.randrange(20)}"  # was 1.0.0-rc.{c.randrange(9)}',
     lambda c: f"color: #{some(c, HEX, 6)}; background: url(data:image/svg+xml;base64,{_binary(c, 90)})",
     lambda c: f"build {some(c, CAPITALS, 12)} of job {some(c, SMALL, 10)}",
     lambda _: "if password == other_password: raise ValueError('passwords differ')",
     lambda _: "kubectl create secret generic app --from-file=token=./token.txt",
-    lambda _: "The credentials are in the password manager, entry \"db prod 2\".",
+    lambda _: 'The credentials are in the password manager, entry "db prod 2".',
     lambda _: "Bearer tokens (RFC 6750) are sent in the Authorization header.",
-    lambda c: f"etag: \"{some(c, HEX, 32)}\"\nx-amz-request-id: {some(c, CAPITALS, 16)}",
+    lambda c: f'etag: "{some(c, HEX, 32)}"\nx-amz-request-id: {some(c, CAPITALS, 16)}',
     lambda c: f"trace 00-{some(c, HEX, 32)}-{some(c, HEX, 16)}-01",
     lambda _: "git clone git@github.com:owner/name.git",
     lambda _: "-----BEGIN RSA PRIVATE " + "KEY-----\n...\n-----END RSA PRIVATE KEY-----",
@@ -263,10 +351,15 @@ NEAR: tuple[Callable[[Chance], str], ...] = (
     lambda _: "password: str | None = None  # asked for when missing",
     lambda _: "secret: !vault | \n  see the file",
     lambda c: f"user: bob_{c.randrange(99)}, login: bob@example.org",
-)  # fmt: skip
+)
 
 
-def clean(seed: int = 2, number: int = 1_000, near: Sequence[Callable[[Chance], str]] = NEAR, prose: Sequence[str] = PROSE) -> list[str]:
+def clean(
+    seed: int = 2,
+    number: int = 1_000,
+    near: Sequence[Callable[[Chance], str]] = NEAR,
+    prose: Sequence[str] = PROSE,
+) -> list[str]:
     """Documents without a secret, each with several near misses."""
     chance = random.Random(seed)
     found = []

@@ -19,8 +19,8 @@ SMALL = string.ascii_lowercase + string.digits
 BASE64 = LETTERS + "+/"
 URL = LETTERS + "-_"
 WORDS = (
-    "harbour river copper velvet lantern marble thunder pepper willow falcon ember cobalt meadow saffron quartz bramble"
-    " cinder juniper raven tundra walnut zephyr anchor basil cedar dahlia fennel garnet hazel indigo"
+    "harbour river copper velvet lantern marble thunder pepper willow falcon ember cobalt meadow saffron quartz"
+    " bramble cinder juniper raven tundra walnut zephyr anchor basil cedar dahlia fennel garnet hazel indigo"
 ).split()
 
 
@@ -47,7 +47,10 @@ def password(chance: Chance) -> str:
     return chance.choice(
         (
             word.capitalize() + str(chance.randrange(10, 9999)) + chance.choice("!?#$%&*+"),
-            word[:3] + chance.choice("!@#_-") + chance.choice(WORDS).capitalize() + str(chance.randrange(100)),
+            word[:3]
+            + chance.choice("!@#_-")
+            + chance.choice(WORDS).capitalize()
+            + str(chance.randrange(100)),
             word.replace("a", "4").replace("e", "3").replace("o", "0") + str(chance.randrange(10, 99)) + "!",
             some(chance, LETTERS + "!#$%*+=?@", chance.randrange(10, 20)),
             some(chance, LETTERS, chance.randrange(9, 16)) + chance.choice("!?"),
@@ -68,7 +71,8 @@ def _pem(kind: str, first: str = "") -> Maker:
 def _pgp(chance: Chance) -> str:
     body = "\n".join(some(chance, BASE64, 64) for _ in range(chance.randrange(8, 20)))
     kind = "PGP PRIVATE KEY " + "BLOCK"
-    return f"-----BEGIN {kind}-----\nComment: made by hand - 2024\n\n{body}\n={some(chance, BASE64, 4)}\n-----END {kind}-----"
+    head = f"-----BEGIN {kind}-----\nComment: made by hand - 2024"
+    return f"{head}\n\n{body}\n={some(chance, BASE64, 4)}\n-----END {kind}-----"
 
 
 def _encoded(value: object) -> str:
@@ -77,7 +81,11 @@ def _encoded(value: object) -> str:
 
 def jwt(chance: Chance) -> str:
     head = {"alg": chance.choice(("HS256", "RS256", "ES256")), "typ": "JWT"}
-    body = {"sub": some(chance, SMALL, 10), "iat": chance.randrange(1_600_000_000, 1_800_000_000), "role": "admin"}
+    body = {
+        "sub": some(chance, SMALL, 10),
+        "iat": chance.randrange(1_600_000_000, 1_800_000_000),
+        "role": "admin",
+    }
     return f"{_encoded(head)}.{_encoded(body)}.{some(chance, URL, 43)}"
 
 
@@ -113,7 +121,9 @@ TOKENS: dict[str, Maker] = {
     "databricks token": after("dapi", HEX, 32),
     "vault token": one_of(after("hvs.", URL, 24, 90), after("hvb.", URL, 90)),
     "github classic": one_of(after("ghp_", LETTERS, 36), after("gho_", LETTERS, 36)),
-    "github fine-grained": lambda chance: f"github_pat_{some(chance, LETTERS, 22)}_{some(chance, LETTERS, 59)}",
+    "github fine-grained": lambda chance: (
+        f"github_pat_{some(chance, LETTERS, 22)}_{some(chance, LETTERS, 59)}"
+    ),
     "github app": one_of(after("ghs_", LETTERS, 36), after("ghu_", LETTERS, 36), after("ghr_", LETTERS, 76)),
     "gitlab token": one_of(after("glpat-", URL, 20), after("glrt-", URL, 20), after("gldt-", URL, 20)),
     "bitbucket token": after("ATBB", LETTERS, 32),
@@ -121,7 +131,9 @@ TOKENS: dict[str, Maker] = {
     "npm token": after("npm_", LETTERS, 36),
     "pypi token": after("pypi-AgEIcHlwaS5vcmc", URL, 120, 150),
     "docker hub token": after("dckr_pat_", URL, 27),
-    "openai key": one_of(after("sk-", LETTERS, 48), after("sk-proj-", URL, 100, 156), after("sk-svcacct-", URL, 90)),
+    "openai key": one_of(
+        after("sk-", LETTERS, 48), after("sk-proj-", URL, 100, 156), after("sk-svcacct-", URL, 90)
+    ),
     "anthropic key": one_of(after("sk-ant-api03-", URL, 93), after("sk-ant-oat01-", URL, 93)),
     "openrouter key": after("sk-or-v1-", HEX, 64),
     "groq key": after("gsk_", LETTERS, 52),
@@ -133,14 +145,18 @@ TOKENS: dict[str, Maker] = {
         + some(chance, LETTERS, 24)
     ),
     "slack webhook": lambda chance: (
-        "https://hooks.slack.com/services/" + f"T{some(chance, CAPITALS, 8)}/B{some(chance, CAPITALS, 10)}/" + some(chance, LETTERS, 24)
+        "https://hooks.slack.com/services/"
+        + f"T{some(chance, CAPITALS, 8)}/B{some(chance, CAPITALS, 10)}/"
+        + some(chance, LETTERS, 24)
     ),
     "discord token": _discord,
     "discord webhook": lambda chance: (
         f"https://discord.com/api/webhooks/{chance.randrange(10**17, 10**18)}/" + some(chance, URL, 68)
     ),
     "telegram token": lambda chance: f"{chance.randrange(10**8, 10**10)}:AA" + some(chance, URL, 33),
-    "stripe key": one_of(after("sk_live_", LETTERS, 24, 99), after("rk_live_", LETTERS, 24), after("whsec_", LETTERS, 32)),
+    "stripe key": one_of(
+        after("sk_live_", LETTERS, 24, 99), after("rk_live_", LETTERS, 24), after("whsec_", LETTERS, 32)
+    ),
     "twilio key": after("SK", HEX, 32),
     "sendgrid key": lambda chance: f"SG.{some(chance, URL, 22)}.{some(chance, URL, 43)}",
     "mailgun key": after("key-", HEX, 32),
@@ -154,14 +170,18 @@ TOKENS: dict[str, Maker] = {
     "card number": _card,
     "sentry token": after("sntryu_", HEX, 64),
     "terraform token": lambda chance: f"{some(chance, LETTERS, 14)}.atlasv1.{some(chance, LETTERS, 67)}",
-}  # fmt: skip
+}
 
 # Blocks of several lines.
 BLOCKS: dict[str, Maker] = {
     "private key (PEM)": one_of(
-        _pem("RSA " + "PRIVATE KEY", "MIIE"), _pem("PRIVATE " + "KEY", "MIIE"), _pem("EC " + "PRIVATE KEY", "MHcC")
+        _pem("RSA " + "PRIVATE KEY", "MIIE"),
+        _pem("PRIVATE " + "KEY", "MIIE"),
+        _pem("EC " + "PRIVATE KEY", "MHcC"),
     ),
-    "private key (OpenSSH)": _pem("OPENSSH " + "PRIVATE KEY", "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAA"),
+    "private key (OpenSSH)": _pem(
+        "OPENSSH " + "PRIVATE KEY", "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAA"
+    ),
     "private key (PGP)": _pgp,
 }
 

@@ -5,8 +5,7 @@ import random
 import string
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from quaid.core.masking import mask
 from quaid.core.secret_looks import luhn

@@ -7,6 +7,8 @@ Knows how a value reads, not where it stands. A doubtful word is let stand: a ha
 import binascii
 import math
 from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
 from re import IGNORECASE, Match
 
 from quaid.core.patterns import pattern
@@ -17,24 +19,28 @@ READ = 96
 # What a person writes where a secret would stand, as the whole value.
 _PLACEHOLDER = pattern(
     r"[<\[{$&].*|%\w+%|%[({].*|[*x•.…_#-]{3,}.*|.*[*•…]{3}.*|.*\.\.\.+|.*[<{]{1,2}[\w .-]+[>}]{1,2}.*"
-    r"|@?(?:your|my|the|some|an?|new|old|test|example|sample|dummy|fake|insert|enter|put|paste|replace|use|ihr|dein"
-    r"|mein|votre|mon|tu|su|mi)[-_ ].*"
+    r"|@?(?:your|example|sample|dummy|fake|insert|enter|put|paste|replace|use|ihr|dein|votre)[-_ ].*"
+    r"|(?:my|the|some|an?|new|old|test|mein|mon|tu|su|mi)[-_ ][a-z_ -]*"
     r"|(?:my|your|the|db|user|test|new|old|super|top|app|root|admin|some)?[-_ ]?"
-    r"(?:pass(?:word|wort|wd|phrase|code|ed|ing)?|p[a4@]ssw[o0]rd|pwd|pw|secret|token|tokens?|(?:api|access|private)?[-_ ]?keys?"
-    r"|user(?:name)?|string|str|text|bytes|none|null|nil|undefined|true|false|yes|no|required|optional|example"
-    r"|change[-_ ]?(?:me|it)|redacted|masked|hidden|empty|value|todo|tbd|n/?a|any|object|int|number|bool|boolean"
-    r"|secretstr|foo(?:bar)?|bar|baz|contraseña|kennwort|mot de passe|encrypted|unchanged|unknown|default|prompt"
-    r"|placeholder|credentials?|auth|bearer|here|sample|dummy|test(?:ing)?|xyz|abc)"
+    r"(?:pass(?:word|wort|wd|phrase|code|ed|ing)?|p[a4@]ssw[o0]rd|pwd|pw|secret|tokens?"
+    r"|(?:api|access|private)?[-_ ]?keys?|user(?:name)?|string|str|text|bytes|none|null|nil|undefined"
+    r"|true|false|yes|no|required|optional|example"
+    r"|change[-_ ]?(?:me|it)|redacted|masked|hidden|empty|value|todo|tbd|n/?a|any|object|int"
+    r"|number|bool|boolean|secretstr|foo(?:bar)?|bar|baz|contraseña|kennwort|mot de passe|encrypted|unchanged|unknown"
+    r"|default|prompt|placeholder|credentials?|auth|bearer|here|sample|dummy|test(?:ing)?|xyz|abc)"
     r"[-_ ]?(?:here|1|123|1234|value|string|goes[-_ ]here)?[.!]?",
     IGNORECASE,
 )
 # The same inside a token that has a shape of its own: AKIA…EXAMPLE, ghp_xxxxxxxx, sk-1234567890.
-_SAMPLE = pattern(
-    r"example|sample|dummy|placeholder|change[-_]?me|your[-_]?\w|redacted|replace[-_]?me|not[-_]?a?[-_]?real|insert[-_]"
-    r"|x{5}|\*{3}|•{3}|\.{3}|…|<|>|\{\{|\$\{|0{8}|1{8}|1234567890[a-f]|0123456789|abcdefg|(\w)\1{6}|deadbeef|(?:abc123){2}"
-    r"|fake[-_]|test[-_]?(?:token|key|secret)|my[-_]?(?:token|key|secret)|(?:token|secret|key)[-_]?(?:goes)?[-_]?here",
-    IGNORECASE,
+_SAMPLES = (
+    *"example sample dummy placeholder changeme change-me change_me redacted replaceme replace-me".split(),
+    *"replace_me your notreal not-real not_real insert- insert_ xxxxx *** ••• ... … < > {{ ${".split(),
+    *"1234567890abc abcdefg deadbeef abc123abc123 fake- fake_ test-token test_token testtoken".split(),
+    *"00000000 11111111 0123456789 test-key test_key testkey test_secret test-secret".split(),
+    *"my-token my_token mytoken my-key my_key my-secret my_secret mysecret".split(),
+    *"token-here token_here tokenhere key-here key_here keyhere secret-here secret_here".split(),
 )
+_REPEATED = pattern(r"(\w)\1{6}")
 # The token on the front page of jwt.io, which half of all tutorials quote.
 _FAMOUS = ("eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9l",)
 # What a program says about a value: a call, an index, an attribute, a path, another word of the language.
@@ -78,12 +84,16 @@ _UUID = pattern(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 def placeholder(value: str) -> bool:
     """Whether the value stands where a secret would: <your-token>, changeme, ${VAR}, sk-..."""
     value = value[:READ]
-    return bool(_PLACEHOLDER.fullmatch(value) or (_SAMPLE.search(value) and not value.isdigit()))
+    return bool(_PLACEHOLDER.fullmatch(value)) or (not value.isdigit() and sample(value))
 
 
 def sample(token: str) -> bool:
     """Whether a token that has the right shape is one of documentation."""
-    return bool(_SAMPLE.search(token[:READ])) or any(famous in token for famous in _FAMOUS)
+    head = token[:READ].lower()
+    for each in _SAMPLES:
+        if each in head:
+            return True
+    return bool(_REPEATED.search(head)) or any(famous in token for famous in _FAMOUS)
 
 
 def entropy(value: str) -> float:
@@ -95,25 +105,26 @@ def entropy(value: str) -> float:
 def kinds(value: str) -> int:
     """Of how many kinds its characters are: small and capital letters, digits, signs."""
     value = value[:READ]
-    return sum(
-        (
-            any(each.islower() for each in value),
-            any(each.isupper() for each in value),
-            any(each.isdigit() for each in value),
-            any(not each.isalnum() for each in value),
-        )
+    return (
+        (value != value.upper())
+        + (value != value.lower())
+        + bool(_DIGIT.search(value))
+        + (not value.isalnum())
     )
+
+
+_DIGIT = pattern(r"\d")
 
 
 def digits_and_letters(value: str) -> bool:
     value = value[:READ]
-    return any(each.isdigit() for each in value) and any(each.isalpha() for each in value)
+    return bool(_DIGIT.search(value)) and value.lower() != value.upper()
 
 
 def odd(value: str) -> bool:
     """Not merely a word with a capital letter or a full stop at its end."""
-    inner = value[:READ].rstrip(".,;:!?")
-    return any(not each.isalpha() and each not in "-'’" for each in inner)
+    inner = value[:READ].rstrip(".,;:!?").replace("-", "").replace("'", "").replace("’", "")
+    return bool(inner) and not inner.isalpha()
 
 
 def machine_made(value: str) -> bool:
@@ -128,7 +139,7 @@ def machine_made(value: str) -> bool:
         return False
     if digits_and_letters(longest) and len(longest) >= 16:
         return True
-    turns = sum(a.islower() != b.islower() for a, b in zip(longest, longest[1:], strict=False))
+    turns = sum(a.islower() != b.islower() for a, b in pairwise(longest))
     return len(longest) >= 16 and turns > len(longest) * 0.38
 
 
@@ -163,16 +174,21 @@ _PASSWORDS = ("pass", "pwd", "pw", "psk", "kenn", "contra", "mot", "mdp", "clave
 def assigned(found: Match[str]) -> bool:
     """A value that somebody gave to a name such as password or api_key."""
     value, name, quoted = found["secret"], found["name"], bool(found["quote"])
+    is_password = not name.isascii() or name.lower().startswith(_PASSWORDS)
+    mixed = digits_and_letters(value)
+    alone = not quoted and is_password and _alone(found)
+    if not mixed and not (is_password and (quoted or alone or odd(value))):
+        return False
+    if found["sign"] in ("(", ",") and not (quoted and mixed):
+        return False
+    head = value[:READ]
+    if not quoted and (_CALLED.match(head) if alone else _CODE.fullmatch(head)):
+        return False
     if _ABOUT.search(name) or placeholder(value):
         return False
-    alone = not quoted and _alone(found)
-    if not quoted and (_CALLED if alone else _CODE).match(value[:READ]) and (alone or _CODE.fullmatch(value[:READ])):
-        return False
-    if found["sign"] in ("(", ",") and not (quoted and digits_and_letters(value)):
-        return False
-    if not name.isascii() or name.lower().startswith(_PASSWORDS):
+    if is_password:
         return _password(value, quoted=quoted, alone=alone)
-    return len(value) >= 8 and not value.isdigit() and digits_and_letters(value) and _token(value, name)
+    return len(value) >= 8 and _token(value, name)
 
 
 def _alone(found: Match[str]) -> bool:
@@ -189,9 +205,11 @@ def _password(value: str, *, quoted: bool, alone: bool) -> bool:
         return False
     if any(each.isspace() for each in value):  # a label, an error, a sentence; rarely a phrase
         return kinds(value) >= 3 and digits_and_letters(value) and machine_made(value)
+    name = value.replace("_", "").replace("-", "").replace(".", "")
+    if name != value and name.isalpha():
+        return False
     if quoted or alone:
-        name = value.replace("_", "").replace("-", "").replace(".", "")
-        return not (value[:1].isupper() and name.isalpha()) and (name == value or not name.isalpha())
+        return not (value[:1].isupper() and name.isalpha())
     return len(value) >= 6 and kinds(value) >= 2 and odd(value) and not _TERM.fullmatch(value[:READ])
 
 
@@ -200,7 +218,13 @@ def _token(value: str, name: str) -> bool:
     if machine_made(value):
         return True
     clear = not name.lower().startswith(("token", "secret", "credential"))
-    return clear and len(value) >= 10 and value.isalnum() and entropy(value) >= 3.0 and sum(map(str.isdigit, value)) >= 3
+    return (
+        clear
+        and len(value) >= 10
+        and value.isalnum()
+        and entropy(value) >= 3.0
+        and sum(map(str.isdigit, value)) >= 3
+    )
 
 
 def told(found: Match[str]) -> bool:
@@ -214,29 +238,51 @@ def listed(value: str) -> bool:
 
 
 def _tells(value: str) -> bool:
-    value = value.rstrip(".,;:)")
-    if placeholder(value) or not odd(value) or _TERM.fullmatch(value[:READ]) or _CODE.fullmatch(value[:READ]):
+    value = value.rstrip(".,;:)")[:READ]
+    if not digits_and_letters(value) and not (kinds(value) >= 3 and _SIGN.search(value[:-1])):
         return False
-    signs = any(each in "!@#$%^&*+=?~" for each in value[:-1])
-    return digits_and_letters(value) or (signs and kinds(value) >= 3)
+    return odd(value) and not (_TERM.fullmatch(value) or _CODE.fullmatch(value) or placeholder(value))
+
+
+_SIGN = pattern(r"[!@#$%^&*+=?~]")
 
 
 # Between "token" and a long value that is something else.
-_OTHER = pattern(r"hash|sha\d*|digest|fingerprint|checksum|commit|\bid\b|uuid|version|public|https?:|file|path|\]\(", IGNORECASE)
+_OTHER = pattern(
+    r"hash|sha\d*|digest|fingerprint|checksum|commit|\bid\b|uuid|version|public|https?:|file|path|\]\(",
+    IGNORECASE,
+)
 
 
 def told_token(found: Match[str]) -> bool:
     """A token in a sentence is long and made by a machine."""
     value = found["secret"]
-    if _OTHER.search(found[0][: -len(value)]) or value.startswith(("/", ".")) or "//" in value or placeholder(value):
+    if (
+        not digits_and_letters(value)
+        or value.startswith(("/", "."))
+        or "//" in value
+        or not machine_made(value)
+    ):
         return False
-    return machine_made(value) and digits_and_letters(value) and not _CODE.fullmatch(value[:READ])
+    return not (_OTHER.search(found[0][: -len(value)]) or placeholder(value) or _CODE.fullmatch(value[:READ]))
 
 
 def option(found: Match[str]) -> bool:
     """What follows --password on a command line."""
     value = found["secret"]
     return told(found) and not value.startswith("-")
+
+
+_COMMAND = pattern(
+    r"\b(?:curl|wget|smbclient|sshpass|docker login|podman login|mysql\w*|redis-cli)\b[^\n]*\Z"
+)
+
+
+def command(found: Match[str]) -> bool:
+    """What follows -u name: or -p, after the name of a program that takes a password there."""
+    if not (_tells(found["secret"]) or (found["quote"] and not placeholder(found["secret"]))):
+        return False
+    return _COMMAND.search(found.string, max(0, found.start() - 160), found.start()) is not None
 
 
 def granted(found: Match[str]) -> bool:
@@ -260,9 +306,9 @@ def encoded_login(found: Match[str]) -> bool:
     except (ValueError, UnicodeDecodeError):
         return False
     name, colon, password = plain.partition(":")
-    return bool(colon and name.isprintable() and len(password) >= 4 and password.isprintable()) and not placeholder(
-        password
-    )
+    return bool(
+        colon and name.isprintable() and len(password) >= 4 and password.isprintable()
+    ) and not placeholder(password)
 
 
 def encoded_key(found: Match[str]) -> bool:
@@ -283,7 +329,9 @@ def key_block(found: Match[str]) -> bool:
 
 
 _SEED_WORD = pattern(r"[a-z]{3,8}")
-_STOP = frozenset("the and for with you your that this are was from not but have has can will its which into".split())
+_STOP = frozenset(
+    "the and for with you your that this are was from not but have has can will its which into".split()
+)
 
 
 def seed_phrase(found: Match[str]) -> bool:
@@ -314,20 +362,31 @@ _BRANDS = pattern(
     r"4\d{15}|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|6(?:011|5\d\d|4[4-9]\d)\d{12}"
 )
 _NUMBERED = pattern(
-    r"(?:\bid|_id|#|\bno|\bnr|order|ticket|invoice|tracking|serial|phone|isbn|account|number|snowflake)\W*\Z", IGNORECASE
+    r"(?:\bid|_id|#|\bno|\bnr|order|ticket|invoice|tracking|serial|phone|isbn|account|number|snowflake)\W*\Z",
+    IGNORECASE,
 )
 
 
+_PRINTED = ((16,), (15,), (14,), (4, 4, 4, 4), (4, 6, 5), (4, 6, 4))
+"""How many digits stand together."""
 _GOES_ON = pattern(r"(?<!\\)[A-Za-z0-9_.-]\Z")
+_STOPS = pattern(r"(?![A-Za-z0-9_-]|\.\d)")
 
 
-def card(found: Match[str]) -> bool:
-    """A number of a card: right brand, length and last digit, and not called an order or an id."""
-    text, start = found.string, found.start()
-    if _GOES_ON.search(text, max(0, start - 2), start):
-        return False
-    digits = "".join(each for each in found[0] if each.isdigit())
-    if _BRANDS.fullmatch(digits) is None or len(set(digits)) == 1 or not luhn(digits):
-        return False
+def card(text: str, groups: Sequence[Match[str]]) -> int:
+    """How many of these groups of digits, from the first on, are the number of a card; 0 if it is none.
+
+    Right brand, length and last digit, and not called an order or an id.
+    """
+    lengths = tuple(len(group[0]) for group in groups)
+    count = next((len(shape) for shape in _PRINTED if lengths[: len(shape)] == shape), 0)
+    if not count:
+        return 0
+    start, end = groups[0].start(), groups[count - 1].end()
+    digits = "".join([group[0] for group in groups[:count]])
+    if not _BRANDS.fullmatch(digits) or len(set(digits)) == 1 or not luhn(digits):
+        return 0
+    if _GOES_ON.search(text, max(0, start - 2), start) or not _STOPS.match(text, end):
+        return 0
     before = text[max(0, start - 40) : start]
-    return "card" in before.lower() or not _NUMBERED.search(before)
+    return count if "card" in before.lower() or not _NUMBERED.search(before) else 0

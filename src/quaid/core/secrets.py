@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 from quaid.core import secret_looks as looks
 from quaid.core.patterns import pattern
-from quaid.core.secret_rules import CARD, COLUMN, DISCORD, LOOSE, PASSWORD_WORDS, SAID_BEFORE, SHAPED, Rule
+from quaid.core.secret_rules import CARD, DISCORD, SHAPED, Rule
+from quaid.core.secret_words import BESIDE, LOOSE, NAMES, PASSWORD_WORDS, SECRET_WORDS
 
-VERSION = 1
+VERSION = 2
 """Rises with every change of what is found: findings that are kept with a file are then looked for again."""
 
+RULES = (*SHAPED, DISCORD, *LOOSE, BESIDE, CARD)
 MARK = "allow-secret"
 _MARK = pattern(r"(?<![\w-])allow-secret(?![\w-])")
 _SHORTEST = 20
@@ -40,17 +42,22 @@ def find(text: str, *, marks: bool = True) -> list[Secret]:
         spans = [span for span in spans if not _allowed(text, span[0], span[1])]
     found = []
     line, at = 1, 0
+    remedies: dict[Rule, str] = {}
     for start, end, rule in spans:
         line += text.count("\n", at, start)
         at = start
-        found.append(Secret(rule.kind, start, end, line, remedy(rule)))
+        what = remedies.get(rule) or remedies.setdefault(rule, remedy(rule))
+        found.append(Secret(rule.kind, start, end, line, what))
     return found
 
 
 def remedy(rule: Rule) -> str:
     """What to do about a secret that this rule found."""
     first = f"revoke it at {rule.issuer}" if rule.issuer else "change it where it is used"
-    return f"{first}, keep the new one in a password manager, and write only where it is kept; a line that holds no real secret may say {MARK}"
+    return (
+        f"{first}, keep the new one in a password manager, and write only where it is kept; "
+        f"a line that holds no real secret may say {MARK}"
+    )
 
 
 def is_text(data: bytes) -> bool:
@@ -81,31 +88,53 @@ Span = tuple[int, int, Rule]
 def _candidates(text: str) -> Iterator[Span]:
     """What each rule finds, the surest rules first."""
     dense = "\n".join([word for word in text.split() if len(word) >= _SHORTEST])
-    for rule in SHAPED:
-        for needle in rule.needles:
-            if needle in (text if needle in _ANYWHERE else dense):
-                yield from _where(rule, needle, text, text)
+    for needle, rule in _SHAPES:
+        if needle in dense:
+            yield from _found(rule, text, _places(needle, text, text))
+    for needle, rule in _ANYWHERE:
+        if needle in text:
+            yield from _found(rule, text, _places(needle, text, text))
     if _DOTTED.search(dense):
-        for dots in _DOTTED.finditer(text):
-            yield from _where(DISCORD, text[dots.start() : dots.end()], text, text)
+        yield from _found(DISCORD, text, [dots.start() for dots in _DOTTED.finditer(text)])
     folded = _folded(text)
-    present = {needle for needle in _NEEDLES if needle in folded}
-    if present:
+    places = {
+        needle: _places(needle, text, folded)
+        for gate, needles in (_GATES if not text.isascii() else _ASCII_GATES)
+        if gate in folded
+        for needle in needles
+        if needle == gate or needle in folded
+    }
+    if places:
         for rule in LOOSE:
             for needle in rule.needles:
-                if needle in present:
-                    yield from _where(rule, needle, text, folded)
+                if needle in places:
+                    yield from _found(rule, text, places[needle])
         for needle in PASSWORD_WORDS:
-            if needle in present:
-                yield from _said_before(text, folded, needle)
-                yield from _columns(text, folded, needle)
+            if needle in places:
+                yield from _said_before(text, folded, places[needle])
+                yield from _columns(text, folded, places[needle])
     yield from _cards(text)
 
 
-_ANYWHERE = ("-----BEGIN ", "Private-Lines: ", "://")
-"""Needles of secrets that may be shorter than that, or have a space in them."""
+_SHORT = ("-----BEGIN ", "Private-Lines: ", "://")
+"""Needles of secrets that may be shorter than `_SHORTEST`, or have a space in them."""
+_SHAPES = [(needle, rule) for rule in SHAPED for needle in rule.needles if needle not in _SHORT]
+_ANYWHERE = [(needle, rule) for rule in SHAPED for needle in rule.needles if needle in _SHORT]
 _DOTTED = pattern(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}")
-_NEEDLES = tuple(dict.fromkeys(needle for rule in LOOSE for needle in rule.needles))
+_STEMS = ("secret", "auth", "sess", "cred", "login", "mot", " -", "--")
+"""Parts that several needles share: where one is missing, none of its needles need be looked for."""
+
+
+def _gates() -> list[tuple[str, list[str]]]:
+    """The needles of loose rules, each behind a stem of its own or one that it shares."""
+    found: dict[str, list[str]] = {}
+    for needle in dict.fromkeys(needle for rule in LOOSE for needle in rule.needles):
+        found.setdefault(next((stem for stem in _STEMS if stem in needle), needle), []).append(needle)
+    return list(found.items())
+
+
+_GATES = _gates()
+_ASCII_GATES = [(gate, needles) for gate, needles in _GATES if gate.isascii()]
 
 
 def _folded(text: str) -> str:
@@ -114,51 +143,88 @@ def _folded(text: str) -> str:
     return folded if len(folded) == len(text) else text.replace("İ", "i").lower()
 
 
-def _where(rule: Rule, needle: str, text: str, within: str) -> Iterator[Span]:
-    """What a rule finds at each place of a needle."""
-    match, holds, lead = rule.pattern.match, rule.holds, rule.lead
+def _places(needle: str, text: str, within: str) -> list[int]:
+    """Where a needle stands; of a word for passwords and tokens, where it begins a name."""
+    names = NAMES.match if needle in _NAMES else None
+    found: list[int] = []
+    end = -1
     at = within.find(needle)
     while at >= 0:
-        found = match(text, at)
-        after = at + len(needle)
-        if found is not None:
-            begins = lead.search(text, max(0, at - 100), at) if lead is not None else found
-            if begins is not None and holds(found):
-                start, end = _span(found)
-                yield (begins.start() if start == at else start), end, rule
-                after = max(after, end)
-        at = within.find(needle, after)
+        name = names(text, at) if names is not None else None
+        if name is not None and found and at == end:
+            found[-1] = at  # passwordpassword: the last of them is the name
+        elif name is not None or names is None:
+            found.append(at)
+        end = name.end() if name is not None else -1
+        at = within.find(needle, at + len(needle))
+    return found
 
 
-def _span(found: Match[str]) -> tuple[int, int]:
-    return found.span("secret" if "secret" in found.re.groupindex else 0)
+_NAMES = frozenset((*PASSWORD_WORDS, *SECRET_WORDS, "psk"))
 
 
-def _said_before(text: str, folded: str, needle: str) -> Iterator[Span]:
+def _found(rule: Rule, text: str, places: Iterable[int]) -> Iterator[Span]:
+    """What a rule finds at these places."""
+    match = rule.pattern.match
+    past = refused = until = 0
+    for at in places:
+        found = match(text, at) if at >= past else None
+        if found is None:
+            continue
+        span = _judged(rule, found, text, at)
+        if span is not None:
+            yield span
+            past = span[1]
+        elif at >= until:
+            refused, until = 1, found.end()
+        elif (refused := refused + 1) > _NESTED:
+            past = until
+
+
+_NESTED = 8
+"""How often a value that begins inside a refused one is looked at: token=token=token=… ends somewhere."""
+
+
+def _judged(rule: Rule, found: Match[str], text: str, at: int) -> Span | None:
+    begins = rule.lead.search(text, max(0, at - rule.reach), at) if rule.lead is not None else found
+    if begins is None or not rule.holds(found):
+        return None
+    start, end = found.span("secret" if "secret" in found.re.groupindex else 0)
+    return (begins.start() if start == at else start), end, rule
+
+
+def _said_before(text: str, folded: str, places: Iterable[int]) -> Iterator[Span]:
     """`hunter2! is the password`: what stands before the word."""
-    at = folded.find(needle)
-    while at >= 0:
-        near = folded[max(0, at - 40) : at]
-        if any(word in near for word in (" is ", " was ", " as ", " ist ", " est ", " es ")):
-            found = SAID_BEFORE.pattern.search(text, max(0, at - 140), at)
-            if found is not None and SAID_BEFORE.holds(found):
-                yield *found.span("secret"), SAID_BEFORE
-        at = folded.find(needle, at + len(needle))
+    for at in places:
+        words = folded[max(0, at - 120) : at].split() if at and not folded[at - 1].isalnum() else []
+        verb = next(
+            (place for place in range(len(words) - 1, max(0, len(words) - 5), -1) if words[place] in _VERBS),
+            0,
+        )
+        if verb:
+            start = folded.rfind(words[verb - 1], 0, at)
+            value = text[start : start + len(words[verb - 1])].strip("\"'`*,")
+            if looks.listed(value):
+                start = text.index(value, start)
+                yield start, start + len(value), BESIDE
 
 
-def _columns(text: str, folded: str, needle: str) -> Iterator[Span]:
+_VERBS = frozenset(("is", "was", "as", "ist", "war", "als", "est", "es"))
+
+
+def _columns(text: str, folded: str, places: Iterable[int]) -> Iterator[Span]:
     """The cells below the heading `password`, in a table of org or markdown or between commas."""
-    at = folded.find(needle)
-    while at >= 0:
-        start = text.rfind("\n", 0, at) + 1
-        end = _line_end(text, at)
-        line = text[start:end]
+    end = -1
+    for at in places:
+        if at < end:
+            continue  # one column of a table is enough
+        start, end = text.rfind("\n", 0, at) + 1, _line_end(text, at)
+        line = text[start:end] if end - start <= 200 else ""
         sign = next((each for each in "|\t;," if each in line), "")
-        if sign and end - start <= 200 and _heads(text, start, line, sign):
-            index = line.count(sign, 0, at - start)
-            if text[at + len(needle) : end].partition(sign)[0].strip(" *\"'`").count(" ") <= 1:
-                yield from _cells(text, end + 1, sign, index, line.count(sign))
-        at = folded.find(needle, end)
+        if not sign or not _heads(text, start, line, sign):
+            continue
+        if folded[at:end].partition(sign)[0].strip(" *\"'`").count(" ") <= 1:
+            yield from _cells(text, end + 1, sign, line.count(sign, 0, at - start), line.count(sign))
 
 
 def _heads(text: str, start: int, line: str, sign: str) -> bool:
@@ -186,7 +252,7 @@ def _cells(text: str, at: int, sign: str, index: int, signs: int) -> Iterator[Sp
             value = cell.strip(" \t\r\"'`~=")
             if looks.listed(value):
                 begins = start + cell.index(value)
-                yield begins, begins + len(value), COLUMN
+                yield begins, begins + len(value), BESIDE
         at = end + 1
 
 
@@ -200,13 +266,18 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _cards(text: str) -> Iterator[Span]:
-    at = 0
-    while found := CARD.pattern.search(text, at):
-        if CARD.holds(found):
-            yield found.start(), found.end(), CARD
-            at = found.end()
-        else:
-            at = found.start() + 4
+    """Numbers of cards: whole runs of digits, or groups of them as they are printed."""
+    for run in CARD.pattern.finditer(text):
+        groups = list(_GROUP.finditer(text, run.start(), min(run.end(), run.start() + 400)))
+        place = 0
+        while place < len(groups):
+            count = looks.card(text, groups[place : place + 4])
+            if count:
+                yield groups[place].start(), groups[place + count - 1].end(), CARD
+            place += count or 1
+
+
+_GROUP = pattern(r"[0-9]+")
 
 
 def _settled(candidates: Iterable[Span]) -> list[Span]:

@@ -1,0 +1,235 @@
+"""Where secrets stand, what lets them pass, and what a scan costs at worst."""
+
+import os
+import random
+import string
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, strategies as st
+
+from quaid.core.secrets import RULES, decoded, find, is_text, remedy
+
+LETTERS = string.ascii_letters + string.digits
+
+
+def letters(number: int) -> str:
+    """Made here, so that no scanner of this repository takes it for a leak."""
+    chance = random.Random(number)
+    return "7a" + "".join(chance.choice(LETTERS) for _ in range(number - 2))
+
+
+TOKEN = "ghp_" + letters(36)
+PASSWORD = "Harbour" + "88!x"
+
+
+def kinds(text: str) -> list[str]:
+    return [secret.kind for secret in find(text)]
+
+
+def test_a_finding_says_where_it_is_and_what_to_do() -> None:
+    text = f"one\ntwo {TOKEN} three\nfour\npassword: {PASSWORD}\n"
+    first, second = find(text)
+    assert (first.kind, first.line, text[first.start : first.end]) == ("github token", 2, TOKEN)
+    assert (second.kind, second.line, text[second.start : second.end]) == ("secret", 4, PASSWORD)
+    assert "GitHub" in first.remedy
+    assert "allow-secret" in first.remedy
+
+
+def test_every_rule_has_a_remedy_and_needles_in_their_case() -> None:
+    for rule in RULES:
+        assert rule.kind == rule.kind.lower()
+        assert "password manager" in remedy(rule)
+        if rule.folded:
+            assert all(needle == needle.lower() for needle in rule.needles)
+    assert len({rule.kind for rule in RULES}) >= 27
+
+
+def test_the_page_on_secrets_names_every_kind() -> None:
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    with open(os.path.join(root, "docs", "secrets.md"), encoding="utf-8") as file:
+        page = file.read()
+    named = {
+        each.strip()
+        for line in page.splitlines()
+        if line.startswith("| ")
+        for each in line.split("|")[2].split(",")
+    }
+    assert {rule.kind for rule in RULES} - named == set()
+
+
+def test_findings_do_not_overlap_and_come_in_order() -> None:
+    text = f"api_key = {TOKEN}\nhttps://bob:{PASSWORD}@x.example/?token={TOKEN}\nBearer {TOKEN}\n"
+    found = find(text)
+    assert len(found) == 4
+    assert all(before.end <= after.start for before, after in pairwise(found))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"token = {TOKEN}  # allow-secret",
+        f"| {TOKEN} | allow-secret |",
+        f"{TOKEN} <!-- allow-secret -->",
+        f"@@comment:allow-secret@@ {TOKEN}",
+        f"password: {PASSWORD} (allow-secret: the demo's)",
+    ],
+)
+def test_a_marked_line_may_hold_a_secret(line: str) -> None:
+    assert find(f"before\n{line}\nafter") == []
+    assert kinds(f"{line}\n{TOKEN}") == ["github token"]
+    assert find(line, marks=False)
+
+
+@pytest.mark.parametrize("mark", ["disallow-secret", "allow-secrets", "allow-secret-x", "Allow-Secret"])
+def test_only_the_mark_itself_is_one(mark: str) -> None:
+    assert kinds(f"{TOKEN} {mark}") == ["github token"]
+
+
+def test_a_secret_of_several_lines_is_let_pass_by_the_line_above_it() -> None:
+    body = "\n".join(letters(60 + number) for number in range(4))
+    block = "-----BEGIN " + f"PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----"
+    assert kinds(block) == ["private key"]
+    assert find(f"# allow-secret, a key for tests\n{block}") == []
+    assert kinds(f"# allow-secret\n\n{block}") == ["private key"]
+    assert kinds(f"allow-secret\n{TOKEN}") == ["github token"]
+
+
+PLACEHOLDERS = """\
+token: <your-token>
+token: ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+api_key: xxxxxxxxxxxxxxxxxxxx
+password: changeme
+DB_PASSWORD=${DB_PASSWORD}
+OPENAI_API_KEY=sk-...
+aws_access_key_id = AKIAIOSFODNN7EXAMPLE
+password = "EXAMPLE"
+password: {{ db_password }}
+api_key=YOUR_API_KEY_HERE
+postgres://user:${PASSWORD}@host/db
+"""
+
+
+@pytest.mark.parametrize("line", PLACEHOLDERS.splitlines())
+def test_a_placeholder_is_no_secret(line: str) -> None:
+    assert find(line) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The password is {}.",
+        "Das Passwort für den Router lautet {}",
+        "Le mot de passe du wifi est {}",
+        "La contraseña del router es {}",
+        "La contrasen\u0303a es {}",
+        "密码：{}",
+        "{} is the password of the NAS.",
+        "| user | password |\n|------+----------|\n| bob | {} |",
+        "user,password\nbob,{}\n",
+        "İstanbul: password: {}",
+        "- name: DB_PASSWORD\n  value: {}",
+        "machine x.example login bob password {}",
+        "sshpass -p '{}' ssh bob@host",
+    ],
+)
+def test_a_password_is_known_by_the_words_around_it(text: str) -> None:
+    text = text.format(PASSWORD)
+    (found,) = find(text)
+    assert text[found.start : found.end].rstrip(".") == PASSWORD
+
+
+def test_a_key_without_a_shape_needs_a_name_and_entropy() -> None:
+    assert kinds(f"api_key = {letters(32)}") == ["secret"]
+    assert kinds(f"cache_key = {letters(32)}") == []
+    assert kinds("api_key = summer-holiday-plan-2024-v2") == []
+    assert kinds(f"token_id = {letters(32)}") == []
+    assert kinds(f"commit {letters(40)}") == []
+
+
+def test_text_is_told_from_other_bytes() -> None:
+    assert is_text(b"")
+    assert is_text("Grüße, 知识\r\n\tx".encode())
+    assert is_text("Grüße".encode("latin-1"))
+    assert is_text("with a mark".encode("utf-16"))
+    assert is_text(b"\x1b[32mgreen\x1b[0m\n")
+    assert not is_text(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")
+    assert not is_text(bytes(range(256)) * 4)
+    assert not is_text(random.Random(1).randbytes(4096).replace(b"\0", b"\1"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+def test_a_secret_is_found_in_any_encoding(encoding: str) -> None:
+    data = f"Schlüssel: {TOKEN}\n".encode(encoding)
+    assert is_text(data)
+    assert kinds(decoded(data)) == ["github token"]
+
+
+@given(st.text(max_size=300))
+def test_any_text_can_be_scanned(text: str) -> None:
+    for secret in find(text):
+        assert 0 <= secret.start < secret.end <= len(text)
+        assert secret.line == text.count("\n", 0, secret.start) + 1
+
+
+_PIECES = (
+    "password: pw = is the secret token api_key key=' \" ` | , \n -----BEGIN PRIVATE KEY----- :// @ eyJ 4111"
+)
+
+
+@given(st.lists(st.sampled_from([*_PIECES.split(" "), " ", "İ", "密码", "hunter2!", "aB3" * 9]), max_size=60))
+def test_any_pieces_of_near_misses_can_be_scanned(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    found = find(text)
+    assert all(before.end <= after.start for before, after in pairwise(found))
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *(
+            "password=",
+            "password is ",
+            "(password(",
+            "--password ",
+            "token=x",
+            "token=",
+            "secret:",
+            "api_key=",
+            "pw",
+        ),
+        *(
+            "-----BEGIN PRIVATE KEY-----",
+            "eyJaaaaaaaa.",
+            "LS0tLS1CRUdJTi",
+            "sk-",
+            "4",
+            "4111 ",
+            "://a:",
+            "Bearer ",
+        ),
+        *(
+            "password,a\n",
+            "|password|\n",
+            "password,user\n1,2\n\n",
+            "machine a login b password ",
+            "curl -u a",
+        ),
+        *(
+            ".aaaaaa." + "a" * 32,
+            "İPassword: ",
+            "密码",
+            "x1! is the password ",
+            "seed phrase abandon ",
+            "\n",
+            "-",
+        ),
+    ],
+)
+def test_hostile_text_costs_in_step_with_its_length(piece: str) -> None:
+    """Four seconds for a megabyte even on a busy machine; a trap would take minutes."""
+    text = piece * (250_000 // len(piece))
+    started = time.process_time()
+    find(text)
+    assert time.process_time() - started < 2
