@@ -2,7 +2,7 @@
 
 An error is a class: its docstring is the message, with the remedy in it; its attributes say how each
 surface reports it. docs/errors.md is generated from this module. Those of the knowledge base stand in
-failures/kb.py; everybody imports them from here.
+failures/kb.py and those of the web in failures/web.py; everybody imports them from here.
 """
 
 from quaid.failures import QuaidError as QuaidError
@@ -17,6 +17,19 @@ from quaid.failures.kb import (
     StoreMissing as StoreMissing,
     StoreUnfinished as StoreUnfinished,
     UnsafeStore as UnsafeStore,
+)
+from quaid.failures.web import (
+    BodyRefused as BodyRefused,
+    ForeignRequest as ForeignRequest,
+    NoService as NoService,
+    NoSuchAddress as NoSuchAddress,
+    NotLoggedIn as NotLoggedIn,
+    OpenToOthers as OpenToOthers,
+    PortTaken as PortTaken,
+    TooMany as TooMany,
+    TooSlow as TooSlow,
+    WrongHost as WrongHost,
+    WrongMethod as WrongMethod,
 )
 
 # Wrong calls
@@ -181,6 +194,13 @@ class PageOfFolder(QuaidError):
 and the memory follows."""
 
     code, exit_status, http_status, rpc_code = "page_of_folder", 4, 409, -32009
+
+
+class PartOfOrgFile(QuaidError):
+    """{slug} stands in the org file {path}. Its title, tags and properties can be changed here; change its text in \
+the file, and the memory follows."""
+
+    code, exit_status, http_status, rpc_code = "part_of_org_file", 4, 409, -32009
 
 
 class NeedsYes(QuaidError):

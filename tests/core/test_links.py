@@ -156,3 +156,31 @@ def test_a_link_leads_to_the_page_that_fits_best(
     target: str, candidates: list[Candidate], page: int | None
 ) -> None:
     assert choose(target, "people/alice", "default", candidates) == page
+
+
+@pytest.mark.parametrize(
+    ("text", "targets"),
+    [
+        ("[[id:0190-a][a node]] and [[id:b]]", ["id:0190-a", "id:b"]),
+        ("[[id:a::*place][words with [brackets] in them]]", ["id:a"]),
+        (
+            "[[file:other.org][x]] [[file:../up.org::*H]] [[./near.org][n]]",
+            ["/dir/other", "/up", "/dir/near"],
+        ),
+        ("[[file:~/away.org][x]] [[file:/etc/x.org]] [[file:picture.png][p]]", []),
+        ("[[https://a.example][page]] [[mailto:a@b.example][mail]] [[*Heading]] [[*Heading][h]]", []),
+        ("[[Some name][text]]", ["Some name"]),
+        ("`[[id:a][b]]`", []),
+    ],
+)
+def test_links_of_org(text: str, targets: list[str]) -> None:
+    made = build("dir/page", {}, text, "")
+    assert [each.target for each in references(made)] == targets
+
+
+def test_a_link_by_id_leads_to_the_one_page_that_has_it() -> None:
+    one = Candidate(1, "roam", "a", "alias")
+    assert choose("id:x", "p", "notes", [one]) == 1
+    assert choose("id:x", "p", "notes", [one, Candidate(2, "kb", "b", "alias")]) is None
+    assert choose("id:x", "p", "kb", [one, Candidate(2, "kb", "b", "alias")]) == 2
+    assert choose("id:x", "p", "notes", [Candidate(1, "notes", "id-x", "title")]) is None

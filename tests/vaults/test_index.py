@@ -20,7 +20,7 @@ def test_an_empty_file_is_an_empty_page_named_after_the_file() -> None:
         ("my-name.md", "My Name"),
         ("x/2026-04-25.md", "2026-04-25"),
     ):
-        made, notes = index.read(path, b"")
+        made, notes, _ = index.read(path, b"")
         assert (made.title, made.truth, made.timeline, made.frontmatter, notes) == (title, "", "", {}, ())
 
 

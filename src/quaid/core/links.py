@@ -1,9 +1,10 @@
-"""The links that a page's text holds: `[[slug]]`, `[[slug|text]]`, `[text](../people/x.md)`, and front matter.
+"""The links that a page's text holds: `[[slug]]`, `[[slug|text]]`, `[text](../people/x.md)`, those of org
+(`[[id:…][text]]`, `[[file:x.org]]`), and front matter.
 
 Knows how a link is written and what it names. Does not know which pages there are.
 
-A target is what the text names: a name, to be looked for as a slug, a file name, an alias or a title, or, with
-'/' before it, the path of a page and nothing else.
+A target is what the text names: a name, to be looked for as a slug, a file name, an alias or a title; with '/' before
+it, the path of a page and nothing else; with 'id:' before it, the page that has this id, wherever it is.
 """
 
 import re
@@ -24,12 +25,20 @@ MENTIONS = "mentions"
 RELATED = "related"
 """The relationship of a link whose maker names none."""
 
+BY_ID = "id:"
+"""What stands before the id of a page, where a link names that."""
+
+IN_FILE = "in_file"
+"""The front-matter key that says which file a page is a heading of."""
+
 LONGEST_CONTEXT = 200
 MOST_LISTED = 1_000
 """Links in one front matter."""
 
 # Two patterns, each with a beginning that can be searched for as it is: three times as fast as one for both.
-_WIKI = pattern(r"\[\[([^\[\]|#^\n]+)(?:[#^][^\[\]|\n]*)?(?:\\?\|[^\[\]\n]*)?\]\]")
+_WIKI = pattern(
+    r"\[\[([^\[\]|#^\n]+)(?:[#^][^\[\]|\n]*)?(?:\\?\|[^\[\]\n]*)?\](\[[^\[\]]{0,500}(?:\[[^\[\]\n]*\][^\[\]]{0,500})?\])?\]"
+)
 _PATH = pattern(
     r"\]\((?:<([^<>\n]+)>|([^()\s<>]+(?:\([^()\s<>]*\)[^()\s<>]*)*))"
     r"(?:[ \t]+(?:\"[^\"\n]{0,300}\"|'[^'\n]{0,300}'))?[ \t]*\)"
@@ -71,9 +80,9 @@ def references(page: "Page") -> list[Reference]:
 
 
 def _in_text(page: "Page", text: str, part: str) -> list[Reference]:
-    links = _wiki_links(text) if "[[" in text else []
+    links = _wiki_links(_place(page), text) if "[[" in text else []
     if "](" in text and any(ending in text for ending in _ENDINGS):
-        links = sorted([*links, *_path_links(page.slug, text)])
+        links = sorted([*links, *_path_links(_place(page), text)])
     code = code_spans(text) if links and ("`" in text or "~~~" in text) else []
     found = []
     contexts: dict[tuple[int, int], str] = {}  # several links often stand in one line
@@ -94,18 +103,37 @@ def _in_text(page: "Page", text: str, part: str) -> list[Reference]:
     return found
 
 
-def _wiki_links(text: str) -> list[tuple[int, int, str]]:
+def _place(page: "Page") -> str:
+    """From where the paths in a page's text lead: its slug, or the file that it is a heading of."""
+    file = page.frontmatter.get(IN_FILE)
+    return file if isinstance(file, str) and page.slug.startswith(slug.from_path(file)) else page.slug
+
+
+def _wiki_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
     """Where links in double brackets begin and end, and what they name; pictures and such are left out."""
     found = []
     for match in _WIKI.finditer(text):
         name = match[1].rstrip("\\").strip()  # in a table the bar is escaped
-        if _PAGE_FILE.search(name):
+        if name.startswith((BY_ID, "file:", "*")) or match[2]:
+            name = _org_target(page_slug, name, described=match[2] is not None)
+        elif _PAGE_FILE.search(name):
             name = _PAGE_FILE.sub("", name)
         elif _OTHER_FILE.search(name) and " " not in name:
             continue
-        if fold(name):
+        if name and fold(name):
             found.append((match.start(), match.end(), name[:LONGEST]))
     return found
+
+
+def _org_target(page_slug: str, name: str, *, described: bool) -> str:
+    """What a link of org names: an id, or the file of a page. Web addresses and places in the same file are none."""
+    if name.startswith(BY_ID):
+        return BY_ID + name[len(BY_ID) :].partition("::")[0].strip()
+    kind, _, path = name.partition(":")
+    if kind == "file" or name.startswith(("./", "../")):
+        path = (path if kind == "file" else name).partition("::")[0]
+        return _path(page_slug, path) if _PAGE_FILE.search(path) and not path.startswith(("/", "~")) else ""
+    return "" if name.startswith("*") or (described and _SCHEME.match(name)) else name
 
 
 def _path_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
@@ -236,6 +264,9 @@ def choose(target: str, page_slug: str, collection: str, candidates: "Iterable[C
     near = [each for each in candidates if each.collection == (named or collection)]
     if not near and not named:
         near = list(candidates)
+    if name.startswith(BY_ID):
+        ids = {each.page_id for each in near if each.kind == "alias"}
+        return ids.pop() if len(ids) == 1 else None
     path = slug.from_path(name.lstrip("/"))
     fits = [[each for each in near if each.slug == path], [each for each in near if path in each.former]]
     if not name.startswith("/"):

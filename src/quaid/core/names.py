@@ -1,4 +1,4 @@
-"""What a page is called: title, slug, last part of the slug, and the aliases of its front matter.
+"""What a page is called: title, slug, last part of the slug, and the aliases and ids of its front matter.
 
 Knows how a name is folded, so that "Mira Dahlquist", "mira-dahlquist" and "MIRA DAHLQUIST?" are one. Does not
 know which pages there are.
@@ -38,13 +38,19 @@ def names_of(
     """Each name of a page, folded, with its kind; the most certain first. What its slug was is an alias."""
     found = [(title, "title"), (slug, "slug")]
     earlier = [name for each in former or () for name in (each, each.rpartition("/")[2])]
-    found += [(alias, "alias") for alias in [*aliases(frontmatter), *earlier]]
+    found += [(alias, "alias") for alias in [*aliases(frontmatter), *earlier, *ids(frontmatter)]]
     found.append((slug.rpartition("/")[2], "name"))
     names: dict[str, str] = {}
     for text, kind in found:
         names.setdefault(fold(text), kind)
     names.pop("", None)
     return list(names.items())
+
+
+def ids(frontmatter: dict[str, Any]) -> list[str]:
+    """The ids that a page gives itself, as links name them."""
+    given = [frontmatter.get("id"), frontmatter.get("quaid_id")]
+    return [f"id:{each}" for each in given if isinstance(each, str) and each]
 
 
 def aliases(frontmatter: dict[str, Any]) -> list[str]:

@@ -7,12 +7,15 @@ no code block, no macro, no #+INCLUDE, no #+SETUPFILE.
 
 from itertools import pairwise
 
+from quaid.core.patterns import pattern
 from quaid.formats.org_inline import Link, Timestamp, find_links, find_timestamps
 from quaid.formats.org_reading import BOM, VERBATIM, Reading
 from quaid.formats.org_values import Block, Head, Heading, Keyword, Org, Problem
 
 __all__ = ["BOM", "VERBATIM", "Block", "Head", "Heading", "Keyword", "Link", "Org", "Problem", "Timestamp"]
 __all__ += ["head", "parse", "pieces"]
+
+_LINK = pattern(r"\[\[((?:[^\[\]\\]|\\.)+)\](?:\[(.+?)\])?\]")
 
 
 def parse(text: str) -> Org:
@@ -42,6 +45,7 @@ def parse(text: str) -> Org:
         tuple(sorted(problems)),
         reading.body_start(),
         reading.drawer,
+        tuple(reading.comments),
     )
 
 
@@ -61,5 +65,7 @@ def pieces(text: str, org: Org) -> list[str]:
 
 def _title_and_tags(keywords: list[Keyword]) -> tuple[str, tuple[str, ...]]:
     title = next((each.value for each in keywords if each.name == "TITLE"), "")
+    if "[[" in title:  # a link in a title is its words
+        title = _LINK.sub(lambda link: link[2] or link[1], title)
     named = [each.value.replace(":", " ").split() for each in keywords if each.name == "FILETAGS"]
     return title, tuple(dict.fromkeys(tag for tags in named for tag in tags))

@@ -99,7 +99,8 @@ def _set_keyword(text: str, name: str, value: str) -> str:
     read = org.parse(text)
     place = next((each.start for each in read.keywords if each.name == name.upper()), None)
     if place is None:
-        _refuse_torn(text, read)
+        if read.drawer is None:
+            _refuse_torn(text, read)
         end = _line_end(text)
         return _insert(text, _below_head(text, read, name), f"#+{name}: {value}{end}", end)
     found = _KEYWORD.match(text, place)

@@ -1,7 +1,7 @@
 """What stands inside lines of org: links in brackets, timestamps, and verbatim text, in which neither counts.
 
 Knows offsets only. Every search goes forward and remembers what it found, so that hostile text costs no more than
-its length. Plain and angle links (a bare https://…) are left to whoever shows the text.
+its length. Plain and angle links (a bare https://…) are left to whoever shows the text, but for a bare id:UUID.
 """
 
 import re
@@ -18,15 +18,18 @@ KINDS = frozenset(
 
 Spans = list[tuple[int, int]]
 
+_START = pattern(r"\[\[(?=[^\[\]])")
 _TARGET = pattern(r"(?:[^\[\]\\]|\\.?)+", re.DOTALL)
 # Where a paragraph ends: an empty line, a heading, an item, a row, a comment, a keyword, the edge of a drawer.
 _BREAK = pattern(
     r"\n(?=[ \t]*(?:\r?\n|[-+][ \t]|[0-9]+[.)][ \t]|\||#(?:[+ \r\n]|\Z)|:(?:[-\w]+:)?[ \t\r]*\n|: )|\*+ |\Z)"
 )
+_PLAIN_ID = pattern(r"id:([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})(?![\w-])")
+_WORD = pattern(r"\w(?=id:)")
 _CLOSED = pattern(r"\]\]")
 _DAY = "([12][0-9]{3}-[0-9]{2}-[0-9]{2})"
 _TIMESTAMPS = [
-    pattern(rf"{left}{_DAY}(?: ([^\]>\n]*))?{right}(?:--{left}{_DAY}[^\]>\n]*{right})?")
+    pattern(rf"{left}{_DAY}(?: ([^<\[\]>\n]*))?{right}(?:--{left}{_DAY}[^<\[\]>\n]*{right})?")
     for left, right in ("<>", (r"\[", r"\]"))
 ]
 _TIME = pattern(r"(?:^| )([0-9]{1,2}:[0-9]{2})(?![0-9])")
@@ -76,16 +79,17 @@ def find_links(text: str, hidden: Spans) -> Links:
     """Every link in order, but for those in hidden stretches and verbatim text."""
     found: list[Link] = []
     torn: list[int] = []
-    start = text.find("[[")
-    if start < 0:
-        return Links(found, torn)
+    if "[[" not in text:
+        return Links(_with_plain(text, found, hidden), torn)
     lines = _Lines(text)
     closed, breaks = _Ahead(text, _CLOSED), _Ahead(text, _BREAK)
     cover = _Cover(hidden)
-    verbatim = _Cover(list(_verbatim(text)))
-    while start >= 0:
-        end = 0
-        if not cover.holds(start) and not verbatim.holds(start):
+    quoted = _Cover(list(verbatim(text)))
+    end = 0
+    while (beginning := _START.search(text, end)) is not None:
+        start = beginning.start()
+        end = start + 1
+        if not cover.holds(start) and not quoted.holds(start):
             target = _TARGET.match(text, start + 2)
             stop = target.end() if target else -1
             described = text.startswith("][", stop)
@@ -94,10 +98,27 @@ def find_links(text: str, hidden: Spans) -> Links:
                 end = at + 2
                 description = text[stop + 2 : at] if described else ""
                 found.append(_link(target[0], description, lines.of(start), start, end))
-            if text.startswith(("id:", "file:"), start + 2) and (not end or "[[" in text[stop:end]):
+            if text.startswith(("id:", "file:"), start + 2) and (end == start + 1 or "[[" in text[stop:end]):
                 torn.append(start)
-        start = text.find("[[", end or start + 1)
-    return Links(found, torn)
+    return Links(_with_plain(text, found, hidden), torn)
+
+
+def _with_plain(text: str, links: list[Link], hidden: Spans) -> list[Link]:
+    """The links, and between them the ids that stand in the text as they are, which are links for Emacs too."""
+    matches = [each for each in _PLAIN_ID.finditer(text) if not _WORD.match(text, max(each.start() - 1, 0))]
+    if not matches:
+        return links
+    lines, cover, quoted = _Lines(text), _Cover(hidden), _Cover(list(verbatim(text)))
+    inside = _Cover([(link.start, link.end) for link in links])
+    for each in matches:
+        start = each.start()
+        if not (inside.holds(start) or cover.holds(start) or quoted.holds(start)):
+            links.append(Link("id", each[1], "", "", lines.of(start), start, each.end()))
+    return sorted(links, key=_start)
+
+
+def _start(link: Link) -> int:
+    return link.start
 
 
 def _link(target: str, description: str, line: int, start: int, end: int) -> Link:
@@ -136,7 +157,7 @@ def find_timestamps(text: str, hidden: Spans) -> Iterator[Timestamp]:
         )
 
 
-def _verbatim(text: str) -> Iterator[tuple[int, int]]:
+def verbatim(text: str) -> Iterator[tuple[int, int]]:
     """Stretches of =verbatim= and ~code~, which may go over one line end."""
     closers = {sign: _Ahead(text, closer) for sign, closer in _CLOSERS.items()}
     first, second = _Ahead(text, _LINE_END), _Ahead(text, _LINE_END)

@@ -28,7 +28,7 @@ _DRAWER = pattern(r":([-\w]+):[ \t\r]*(?=\n|\Z)")
 _PROPERTY = pattern(r"[ \t]*:(\S+):(?: ([^\n]*)|[ \t\r]*)(?:\n|\Z)")
 _TAGS = pattern(r":[\w@#%:]+:")
 _PLANNING = pattern(r"[ \t]*(?:CLOSED|DEADLINE|SCHEDULED):")
-_PLANNED = pattern(r"(CLOSED|DEADLINE|SCHEDULED): *([<\[][^\]>\n]*[>\]])")
+_PLANNED = pattern(r"(CLOSED|DEADLINE|SCHEDULED): *([<\[][^<\[\]>\n]*[>\]])")
 _WORD_LISTS = pattern(r"^[ \t]*#\+(?:seq_|typ_)?todo:([^\n]*)", re.MULTILINE | re.IGNORECASE)
 
 
@@ -46,6 +46,7 @@ class Reading:
         self.problems: list[Problem] = []
         self.properties: dict[str, str] = {}
         self.drawer: tuple[int, int] | None = None
+        self.comments: list[tuple[int, int]] = []
         self.hidden: list[tuple[int, int]] = []  # where brackets are no links
         self.top = 1 if text.startswith(BOM) else 0
         self.drawer_place = self.top  # where a property drawer may stand
@@ -147,6 +148,7 @@ class Reading:
             if not following.strip():
                 end = self._line_end(at)
                 self.hidden.append((start, end))
+                self.comments.append((start, end))
                 if start == self.drawer_place and not self.headings:
                     self.drawer_place = end + 1  # the drawer of a file may stand below comments
             return

@@ -78,3 +78,5 @@ class Org(NamedTuple):
     """Where the text begins: after the drawer, the keywords at the top and the empty lines below them."""
     drawer: tuple[int, int] | None
     """The drawer at the top of the file: where it begins, and where the line after it does."""
+    comments: tuple[tuple[int, int], ...]
+    """Lines that are comments, each from its start to its line end."""

@@ -1,19 +1,20 @@
 """Collections: folders of files as living memory. Attach, sync, look at, let go."""
 
 import os
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from quaid.brain import Brain
 from quaid.core.patterns import pattern
 from quaid.errors import AlreadyExists, FileTrouble, InvalidArgument
 from quaid.ops.register import Arg, op
-from quaid.store import collections as store
-from quaid.store import file_state, quarantine
+from quaid.store import collections as store, file_state, quarantine
 from quaid.store.collections import Collection
 from quaid.store.file_state import Trouble
 from quaid.vaults.syncing import SyncReport, sync
 
 NAME = pattern(r"[a-z0-9][a-z0-9_-]{0,62}")
+
+Kind = Literal["markdown", "kb"]
 
 Name = Annotated[str, Arg("The collection, as in notes.", positional=True)]
 
@@ -83,13 +84,16 @@ def collection_add(
     read_only: Annotated[bool, Arg("Never write into the folder.")] = False,
     writable: Annotated[bool, Arg("Changes made here go into its files, which is the default.")] = False,
     write_ids: Annotated[bool, Arg("Write each page's id into the front matter of its file.")] = False,
+    kind: Annotated[
+        Kind, Arg("kb: a knowledge base; leaves out its raw/, its indexes and its contract.")
+    ] = "markdown",
 ) -> CollectionAddRecord:
-    """Attach a folder of markdown: its files become pages, and stay as they are, byte for byte."""
+    """Attach a folder of markdown or org files: they become pages, and stay as they are, byte for byte."""
     if read_only and writable:
         raise InvalidArgument(name="writable", problem="is the opposite of --read-only; choose one")
     if read_only and write_ids:
         raise InvalidArgument(name="write_ids", problem="writes into the files; leave out --read-only")
-    added = attach(brain, name, path, writable=not read_only)
+    added = attach(brain, name, path, kind=kind, writable=not read_only)
     if write_ids:
         from quaid.ops.restoring import write_ids as write
 

@@ -10,8 +10,7 @@ from quaid.formats import markdown
 from quaid.ops import editing
 from quaid.ops.editing import PageVersion, Slug
 from quaid.ops.register import Arg, op
-from quaid.store import collections
-from quaid.store import history as store
+from quaid.store import collections, history as store
 from quaid.store.history import Version
 from quaid.store.pages import Stored
 
@@ -88,8 +87,11 @@ def revert(
     def change(old: Stored | None) -> Page:
         assert old is not None
         chosen = _chosen(_versions(brain, old), to)
-        brought.append(None if chosen.row is None else store.bytes_of(brain.db, chosen.row.id))
-        return editing.rebuilt(old) if brought[-1] is None else _page(old, brought[-1])
+        row = chosen.row
+        brought.append(None if row is None else store.bytes_of(brain.db, row.id))
+        return (
+            editing.rebuilt(old) if row is None or brought[-1] is None else _page(old, row.path, brought[-1])
+        )
 
     saved, new = editing.edit(brain, slug, page_version, change, exact=lambda: brought[-1])
     known = file_state.path_of(brain.db, saved.id)
@@ -206,8 +208,12 @@ def _on(found: list[_Text], day: str) -> tuple[_Text, str | None]:
     return oldest, f"what is kept begins on {oldest.told.since[:10]}"
 
 
-def _page(old: Stored, data: bytes) -> Page:
+def _page(old: Stored, path: str, data: bytes) -> Page:
     """The page that the bytes of an earlier version make, where the page is now."""
+    from quaid.vaults import index
+
+    if index.is_org(path):
+        return index.moved(index.read(path, data).page, old.slug)
     document = markdown.parse(markdown.decode(data).text)
     return page.build(
         old.slug, document.frontmatter, document.truth, document.timeline, fallback_title=old.title

@@ -12,8 +12,7 @@ import apsw
 from quaid.core.chunk import Chunk, cut
 from quaid.core.page import Page
 from quaid.core.timeline import summary_hash
-from quaid.store import chunks, conversations, turn_vectors, vectors, words
-from quaid.store import links as text_links
+from quaid.store import chunks, conversations, links as text_links, turn_vectors, vectors, words
 from quaid.store.opening import APPLICATION_ID, SCHEMA_VERSION
 from quaid.store.rebuild import built_pages
 from quaid.store.upkeep import Violation

@@ -209,12 +209,13 @@ class Kept(NamedTuple):
 
 
 def kept(db: "Database", collection_id: int) -> list[Kept]:
-    """The pages of a collection that are seen, by path."""
+    """The pages of a collection that are seen, by path; not those that are headings in the file of another."""
     rows = db.rows(
         "SELECT p.id, p.slug, p.uuid, f.relative_path, f.content_hash, r.id, r.file_path, r.content_hash"
         " FROM pages p LEFT JOIN file_state f ON f.page_id = p.id AND f.collection_id = p.collection_id"
         " LEFT JOIN raw_imports r ON r.page_id = p.id AND r.is_active = 1"
         " WHERE p.collection_id = ? AND p.quarantined_at IS NULL"
+        " AND NOT EXISTS (SELECT 1 FROM file_nodes n WHERE n.page_id = p.id)"
         " ORDER BY coalesce(f.relative_path, r.file_path), p.id",
         (collection_id,),
     )

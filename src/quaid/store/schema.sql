@@ -352,6 +352,17 @@ CREATE TABLE file_state (
 
 CREATE INDEX file_state_by_page ON file_state (page_id) WHERE page_id IS NOT NULL;
 
+-- kept: which pages are headings in the file of another page: what hangs on them is found again by it
+CREATE TABLE file_nodes (
+    page_id INTEGER PRIMARY KEY REFERENCES pages (id) ON DELETE CASCADE,
+    file_page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,   -- the page that has the file
+    collection_id INTEGER NOT NULL REFERENCES collections (id) ON DELETE CASCADE,
+    node_id TEXT NOT NULL,                       -- the id of the heading
+    UNIQUE (collection_id, node_id)
+) STRICT;
+
+CREATE INDEX file_nodes_by_file ON file_nodes (file_page_id);
+
 -- kept: contradictions, because a person may have settled them
 CREATE TABLE contradictions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -13,10 +13,10 @@ from quaid.store import file_state, history
 from quaid.store.collections import Collection
 from quaid.store.db import Database
 from quaid.store.file_state import Kept
-from quaid.vaults import ignoring, index
+from quaid.vaults import ignoring, index, scan
+from quaid.vaults.index import ID_KEY
 from quaid.vaults.scan import LARGEST_FILE, Folder, Found
 from quaid.vaults.syncing import INCOMPLETE
-from quaid.vaults.taking_files import ID_KEY
 
 Progress = Callable[[int, int, str], None]
 
@@ -40,7 +40,7 @@ def audit(db: Database, collection: Collection, progress: Progress) -> Audit:
     work = Auditing(db, collection, progress)
     kept = file_state.kept(db, collection.id)
     try:
-        with Folder(collection.root or "") as folder:
+        with Folder(collection.root or "", scan.endings(collection.kind)) as folder:
             work.read(folder)
     except (NotFound, FileTrouble) as trouble:
         work.say("folder", collection.root or "", str(trouble).rstrip("."))
@@ -65,7 +65,7 @@ class Auditing:
 
     def read(self, folder: Folder) -> None:
         """Every file of the folder that would make a page."""
-        ignored = ignoring.matcher(self.collection.ignore_patterns)
+        ignored = ignoring.matcher(self.collection.ignore_patterns, self.collection.kind)
         files: list[Found] = []
         for each in folder.walk(ignored):
             if isinstance(each, Found):
@@ -86,9 +86,9 @@ class Auditing:
             self.say("unreadable", path, f"cannot be read: {error.strerror}")
             return
         self.hashes[path] = index.digest(data) if len(data) <= LARGEST_FILE else ""
-        if ID_KEY.encode() in data:
-            named = index.read(path, data).page.frontmatter.get(ID_KEY)
-            if isinstance(named, str):
+        if ID_KEY.encode() in data or index.is_org(path):
+            named = index.identity(index.read(path, data).page, path)
+            if named is not None:
                 self.ids[path] = named
 
     def compare(self, kept: list[Kept]) -> None:

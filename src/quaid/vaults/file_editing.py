@@ -150,7 +150,7 @@ def _refuse(collection: Collection, path: str) -> None:
     if not collection.writable or collection.state != "active":
         why = "is read-only" if collection.state == "active" else f"is {collection.state}"
         raise CollectionReadOnly(name=collection.name, why=why)
-    if ignoring.hides(ignoring.matcher(collection.ignore_patterns), path):
+    if ignoring.hides(ignoring.matcher(collection.ignore_patterns, collection.kind), path):
         problem = f"is left out of {collection.name} by its ignore rules; choose another name"
         raise FileTrouble(path=path, problem=problem)
 

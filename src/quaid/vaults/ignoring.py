@@ -13,6 +13,9 @@ FILE = ".quaidignore"
 TEMPLATES = "_templates/"
 """A folder of pages that are none yet; left out at any depth."""
 
+OF_KIND = {"kb": "/raw/\n/index*.org\n/AGENT_CONTRACT.org\n"}
+"""What is always left out of a kind of collection: of a knowledge base, what is not a node."""
+
 LARGEST = 64 * 1024
 MOST_PATTERNS = 1_000
 
@@ -85,8 +88,9 @@ def without_pattern(text: str, pattern: str | None) -> str:
     return "".join(kept)
 
 
-def matcher(patterns: str) -> Ignored:
-    """Tells of a path whether it is left out."""
+def matcher(patterns: str, kind: str = "") -> Ignored:
+    """Tells of a path whether it is left out, by these patterns and by the customs of a kind of collection."""
+    patterns = OF_KIND.get(kind, "") + patterns
     if not any(line.strip() and not line.startswith("#") for line in patterns.splitlines()):
         return _is_templates
     from pathspec import GitIgnoreSpec

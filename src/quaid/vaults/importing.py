@@ -127,7 +127,7 @@ class Reading:
             self._unchanged(path, data, known)
             return
         (self.different if known else self.fresh).add(index.stem(path))
-        made, notes = index.read(path, data)
+        made, notes, _ = index.read(path, data)
         self.tally.note(path, *notes)
         self.plan.claims.append(naming.Claim(path, made.slug))
         self.spool.add(Waiting(path, content_hash, data, made))

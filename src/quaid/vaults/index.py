@@ -1,7 +1,7 @@
 """One file's bytes to the page that they make: the one way in, for imports and for folders kept in step.
 
-Knows how a file is decoded, parsed and named. Does not know the disk, the database, or which other file wants
-the same slug (naming.py does).
+Knows how a file is decoded, parsed and named, and that a file of org may hold further pages. Does not know the disk,
+the database, or which other file wants the same slug (naming.py does).
 """
 
 import hashlib
@@ -9,17 +9,26 @@ import re
 from typing import Any, NamedTuple
 
 from quaid.core import page, page_type, slug
+from quaid.core.links import IN_FILE
 from quaid.core.page import Page
 from quaid.errors import InvalidSlug
 from quaid.formats import markdown
 
+ID_KEY = "quaid_id"
+"""The front-matter key that carries a page's id."""
+
+ORG = ".org"
+MOST_PROBLEMS = 3
+"""Of a file of org that are told."""
+
 _LIKE_A_SLUG = re.compile(r"[a-z0-9_-]+")
-_ENDING = re.compile(r"\.(?:md|markdown)\Z", re.IGNORECASE)
+_ENDING = re.compile(r"\.(?:md|markdown|org)\Z", re.IGNORECASE)
 
 
 class Indexed(NamedTuple):
     page: Page
     notes: tuple[str, ...]  # what had to be mended or could not be understood
+    nodes: tuple[Page, ...] = ()  # headings that are pages of their own; `id` is in their front matter
 
 
 def digest(data: bytes) -> str:
@@ -29,6 +38,8 @@ def digest(data: bytes) -> str:
 
 def read(path: str, data: bytes) -> Indexed:
     """The page of a file, under the slug that the file asks for."""
+    if is_org(path):
+        return _read_org(path, data)
     text, mended = markdown.decode(data)
     document = markdown.parse(text)
     made = page.build(
@@ -43,10 +54,52 @@ def read(path: str, data: bytes) -> Indexed:
         notes.append(mended)
     if document.problem:
         notes.append(f"front matter kept as it is: {document.problem}")
-    named = document.frontmatter.get("type")
-    if named is not None and page_type.known(named) is None:
-        notes.append(f"type {named!r} is not known; taken for a {made.type}")
-    return Indexed(made, tuple(notes))
+    return Indexed(made, (*notes, *_note_of_type(made)))
+
+
+def _read_org(path: str, data: bytes) -> Indexed:
+    """The page of a file of org, and those of its headings that have an id."""
+    from quaid.formats import org_page
+
+    text, mended = markdown.decode(data)
+    document = org_page.read(text)
+    front, truth, timeline = document.page[1:]
+    asked = claimed_slug(front) or slug.from_path(path)
+    made = page.build(asked, front, truth, timeline, fallback_title=_title_of_name(path))
+    nodes: dict[str, Page] = {}
+    for each in document.nodes:
+        front = {**each.frontmatter, IN_FILE: path}
+        address = slug.from_path(f"{asked}/{slug.segment(each.title)}")
+        if front["id"] != made.frontmatter.get("id"):  # two with one id are one page; the first counts
+            nodes.setdefault(front["id"], page.build(address, front, each.truth, each.timeline))
+    told = [f"line {each.line}: {each.message}" for each in document.problems[:MOST_PROBLEMS]]
+    more = len(document.problems) - len(told)
+    notes = [*([mended] if mended else []), *told, *([f"{more} more of this kind"] if more else [])]
+    return Indexed(made, (*notes, *_note_of_type(made)), tuple(nodes.values()))
+
+
+def _note_of_type(made: Page) -> tuple[str, ...]:
+    named = made.frontmatter.get("type")
+    if named is None or page_type.known(named) is not None:
+        return ()
+    return (f"type {named!r} is not known; taken for a {made.type}",)
+
+
+def is_org(path: str) -> bool:
+    return path.lower().endswith(ORG)
+
+
+def identity(made: Page, path: str) -> str | None:
+    """The id by which a file is known wherever it goes: what we wrote into it, else the id of a file of org."""
+    named = made.frontmatter.get(ID_KEY)
+    if named is None and is_org(path):
+        given = made.frontmatter.get("id")
+        named = given if isinstance(given, str) and looks_like_uuid(given) else None
+    return named if isinstance(named, str) else None
+
+
+def looks_like_uuid(text: str) -> bool:
+    return len(text) == 36 and all(part.isalnum() for part in text.split("-")) and text.count("-") == 4
 
 
 def moved(made: Page, address: str) -> Page:

@@ -12,13 +12,21 @@ from typing import Any
 from quaid.core import dates
 from quaid.core.page import Page
 from quaid.core.sync import File, Stat
-from quaid.errors import CollectionReadOnly, FileChanged, FileTrouble, QuaidError, TooLarge
+from quaid.errors import (
+    CollectionReadOnly,
+    FileChanged,
+    FileTrouble,
+    InvalidArgument,
+    PartOfOrgFile,
+    QuaidError,
+    TooLarge,
+)
 from quaid.formats import markdown, patching
-from quaid.store import file_state, history, pages, slugs
+from quaid.store import file_nodes, file_state, history, pages, slugs
 from quaid.store.collections import Collection
 from quaid.store.db import Database
 from quaid.store.pages import Saved, Stored
-from quaid.vaults import ignoring, index, replacing, scan
+from quaid.vaults import heading_pages, ignoring, index, replacing, scan
 from quaid.vaults.scan import LARGEST_FILE, Folder, Found
 
 
@@ -93,8 +101,11 @@ def _write_file(
     data: bytes | None,
 ) -> None:
     known = file_state.path_of(db, old.id) if old is not None else None
+    heading_of = file_nodes.file_of(db, old.id) if old is not None and known is None else None
+    if heading_of is not None:
+        raise PartOfOrgFile(slug=new.slug, path=heading_of)
     path = known.path if known else f"{new.slug}.md"
-    with Folder(root) as folder:
+    with Folder(root, scan.endings(collection.kind)) as folder:
         if known is None:
             _refuse_hidden(collection, path)
             data = data or markdown.render(new.frontmatter, new.truth, new.timeline).encode()
@@ -115,6 +126,9 @@ def _write_file(
     stat = Stat(found.size, found.mtime_ns, found.ctime_ns, found.inode)
     file = File(path, found.key.casefold(), stat)
     file_state.saw(tx, collection.id, file, index.digest(data), saved.id, now)
+    if index.is_org(path):
+        nodes = index.read(path, data).nodes
+        heading_pages.follow(tx, collection, saved.id, new.slug, path, nodes, now, uuid)
 
 
 def _read(folder: Folder, path: str, content_hash: str) -> bytes:
@@ -136,12 +150,43 @@ def _patched(path: str, data: bytes, new: Page) -> bytes:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         raise FileTrouble(path=path, problem="is not UTF-8; convert it before you change it here") from None
+    if index.is_org(path):
+        return _patched_org(path, data, text, new)
     return patching.patch(text, new.frontmatter, new.truth, new.timeline).encode()
+
+
+def _patched_org(path: str, data: bytes, text: str, new: Page) -> bytes:
+    """A file of org with other properties, title or tags. Its text is not ours to write: it would not stay org."""
+    from quaid.formats import org_edit
+
+    old = index.read(path, data).page
+    try:
+        for key in {*old.frontmatter, *new.frontmatter}:
+            value = new.frontmatter.get(key)
+            if old.frontmatter.get(key) == value:
+                continue
+            if key == "tags":
+                text = org_edit.set_filetags(text, new.tags)
+            elif key == "title" and isinstance(value, str):
+                text = org_edit.set_title(text, value)
+            elif value is None:
+                text = org_edit.remove_property(text, key.upper())
+            else:
+                text = org_edit.set_property(text, key.upper(), str(value))
+    except InvalidArgument as problem:
+        raise PartOfOrgFile(slug=new.slug, path=path) from problem
+    changed = text.encode()
+    made = index.read(path, changed).page
+    if (made.frontmatter, made.truth, made.timeline) != (new.frontmatter, new.truth, new.timeline):
+        raise PartOfOrgFile(slug=new.slug, path=path)
+    return changed
 
 
 def _refuse_hidden(collection: Collection, path: str) -> None:
     """A file that no sync would see must not be made: its page would vanish with the next one."""
-    if not scan.is_shown(path) or ignoring.hides(ignoring.matcher(collection.ignore_patterns), path):
+    if not scan.is_shown(path) or ignoring.hides(
+        ignoring.matcher(collection.ignore_patterns, collection.kind), path
+    ):
         problem = f"is left out of {collection.name} by its ignore rules; choose another slug"
         raise FileTrouble(path=path, problem=problem)
 

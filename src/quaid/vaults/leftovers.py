@@ -35,7 +35,7 @@ def clear(db: Database, collection: Collection, folder: Folder, paths: list[str]
     notes: list[Note] = []
     if old and collection.writable:
         # Whoever writes a file holds the writer's lock meanwhile: under it, these are nobody's.
-        db.write(lambda _tx: notes.extend(filter(None, [_clear(folder, path) for path in old])))
+        db.write(lambda _tx: notes.extend(filter(None, [settle(folder, path) for path in old])))
     return notes
 
 
@@ -48,7 +48,8 @@ def _age(folder: Folder, path: str, now_ns: int) -> int:
     return now_ns - max(found.st_ctime_ns, found.st_mtime_ns)
 
 
-def _clear(folder: Folder, path: str) -> Note | None:
+def settle(folder: Folder, path: str, name_to_keep: str = "saved.md") -> Note | None:
+    """Remove one of them, or keep it under another name; the caller holds the lock under which it was made."""
     parent, _, name = path.rpartition("/")
     match = _NAME.fullmatch(name)
     assert match is not None
@@ -60,7 +61,7 @@ def _clear(folder: Folder, path: str) -> Note | None:
             if not ours or found.startswith((ours, theirs)):
                 os.unlink(name, dir_fd=place)
                 return None
-            kept = replacing.keep_beside(place, name, "saved.md", found, token)
+            kept = replacing.keep_beside(place, name, name_to_keep, found, token)
     except QuaidError as trouble:
         return Note(path, str(trouble).rstrip("."))
     return Note(path, f"somebody's text, saved while Quaid was killed; it is in {kept} now")

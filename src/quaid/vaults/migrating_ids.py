@@ -73,6 +73,8 @@ def write_ids(
 def _needs_id(folder: Folder, each: Kept) -> bool:
     """Whether the file lacks its id and can be given it; _Leave with the reason when it cannot."""
     path = str(each.path)
+    if index.is_org(path):
+        raise _Leave("is org, which carries its id as a property; give it an :ID: in its drawer")
     try:
         data = folder.read(path)
     except OSError as error:

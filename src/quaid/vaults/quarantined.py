@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from quaid.core.sync import File, Stat
 from quaid.errors import AlreadyExists, FileChanged, NoPlaceToRestore
-from quaid.store import assertions, collections, durable, file_state, pages, quarantine, sidecars
+from quaid.store import assertions, collections, durable, file_nodes, file_state, pages, quarantine, sidecars
 from quaid.store.collections import Collection
 from quaid.store.db import Database
 from quaid.store.quarantine import Waiting
-from quaid.vaults import ignoring, index, replacing, sidecar
+from quaid.vaults import heading_pages, ignoring, index, replacing, scan, sidecar
 from quaid.vaults.scan import Folder, Found
 from quaid.vaults.writer import FolderWriter
 
@@ -33,8 +33,12 @@ def restore(db: Database, each: Waiting, token: str, now: str) -> Returned:
     path = each.path or f"{each.slug}.md"
     data = quarantine.bytes_of(db, each.id)
     if data is None:
-        raise NoPlaceToRestore(name=collection.name, why="has lost the bytes of this page", slug=each.slug)
-    with Folder(collection.root) as folder:
+        is_heading = file_nodes.file_of(db, each.id) is not None
+        why = (
+            "has it as a heading of a file, with which it comes back" if is_heading else "has lost its bytes"
+        )
+        raise NoPlaceToRestore(name=collection.name, why=why, slug=each.slug)
+    with Folder(collection.root, scan.endings(collection.kind)) as folder:
         try:
             replacing.create(folder, path, data, token)
         except FileChanged:
@@ -44,24 +48,35 @@ def restore(db: Database, each: Waiting, token: str, now: str) -> Returned:
         raise FileChanged(path=path)
     stat = Stat(found.size, found.mtime_ns, found.ctime_ns, found.inode)
     file = File(path, found.key.casefold(), stat)
-    return Returned(path, db.write(lambda tx: _show(tx, collection, each, file, data, now)))
+    return Returned(path, db.write(lambda tx: _show(tx, collection, each, file, data, now, token)))
 
 
 def _occupied(collection: Collection, path: str) -> AlreadyExists:
     hint = "Move it away first; nothing was written over."
-    if ignoring.hides(ignoring.matcher(collection.ignore_patterns), path):
+    if ignoring.hides(ignoring.matcher(collection.ignore_patterns, collection.kind), path):
         hint = (
             f"It is ignored: `quaid collection ignore remove {collection.name} PATTERN` brings the page back."
         )
     return AlreadyExists(path=path, hint=hint)
 
 
-def _show(tx: Any, collection: Collection, each: Waiting, file: File, data: bytes, now: str) -> int:
-    made = index.moved(index.read(file.path, data).page, each.slug)
+def _show(
+    tx: Any,
+    collection: Collection,
+    each: Waiting,
+    file: File,
+    data: bytes,
+    now: str,
+    token: str,
+) -> int:
+    read = index.read(file.path, data)
+    made = index.moved(read.page, each.slug)
     saved = pages.save(
         tx, made, uuid=each.uuid, now=now, expected_version=None, collection=collection.name, cut=False
     )
     file_state.saw(tx, collection.id, file, index.digest(data), saved.id, now)
+    if read.nodes:
+        heading_pages.follow(tx, collection, saved.id, made.slug, file.path, read.nodes, now, token)
     return saved.version
 
 

@@ -16,7 +16,7 @@ from quaid.store.collections import Collection, State
 from quaid.store.db import Database
 from quaid.store.file_state import Kept
 from quaid.store.trouble import system_told_plainly
-from quaid.vaults import ignoring, index
+from quaid.vaults import ignoring, index, scan
 from quaid.vaults.scan import Folder, Found
 from quaid.vaults.writer import FolderWriter
 
@@ -104,7 +104,7 @@ def _holds(folder: str, wanted: list[Kept], rules: bytes) -> bool:
 
 def _settle(db: Database, collection: Collection, wanted: list[Kept], target: str, now: str) -> int:
     """The collection lives in its new folder from now on."""
-    with Folder(target) as folder:
+    with Folder(target, scan.endings(collection.kind)) as folder:
         looked = [(each, folder.look(str(each.raw_path))) for each in wanted]
         identity = str(folder.identity)
 

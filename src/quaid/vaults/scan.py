@@ -14,7 +14,8 @@ from typing import Literal, NamedTuple
 
 from quaid.errors import FileTrouble, NotFound
 
-PAGE_ENDINGS = (".md", ".markdown")
+MARKDOWN = (".md", ".markdown")
+PAGE_ENDINGS = (*MARKDOWN, ".org")
 RAW_FOLDER = ".raw"
 SPECIAL_NAMES = ("index.md", "schema.md", "readme.md")  # at the root, in any case; they make no page
 SKIPPED_FOLDERS = ("node_modules",)
@@ -68,6 +69,11 @@ class LeftOut(NamedTuple):
     reason: str
 
 
+def endings(kind: str) -> tuple[str, ...]:
+    """How the names of files end that are pages in a collection of this kind: a notebook is markdown."""
+    return MARKDOWN if kind == "notebook" else PAGE_ENDINGS
+
+
 def path_key(path: str) -> str:
     return path if path.isascii() else unicodedata.normalize("NFC", path)
 
@@ -80,8 +86,9 @@ def is_shown(path: str) -> bool:
 class Folder:
     """An open folder. Files below it are opened step by step, links refused."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, endings: tuple[str, ...] = MARKDOWN) -> None:
         self.root = root
+        self.endings = endings
         self._handle = _open_root(root)
         self._near: tuple[str, int] = ("", self._handle)  # the folder of the last file read
 
@@ -99,7 +106,7 @@ class Folder:
 
     def walk(self, ignored: Ignored = ignore_nothing) -> Iterator[Found | LeftOut]:
         """Everything in the folder, each folder's entries in the order of their names."""
-        yield from _entries(self._handle, "", 0, ignored)
+        yield from _Walk(self.endings, ignored).entries(self._handle, "", 0)
 
     def look(self, path: str) -> Found | LeftOut | None:
         """One entry, as walk would give it; None when it is not there. A folder is left out, and so is a link, which
@@ -115,7 +122,7 @@ class Folder:
         if stat.S_ISLNK(facts.st_mode):
             return LeftOut(path, LINK)
         in_raw = f"/{path}".rpartition("/")[0].endswith(f"/{RAW_FOLDER}")
-        kind = _kind(name, parent, in_raw)
+        kind = _kind(name, parent, in_raw, self.endings)
         if not stat.S_ISREG(facts.st_mode) or kind is None:
             return LeftOut(path, OTHER_KIND if stat.S_ISREG(facts.st_mode) else NOT_A_FILE)
         return Found(path, kind, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
@@ -202,49 +209,54 @@ def _read(handle: int, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def _entries(handle: int, prefix: str, depth: int, ignored: Ignored) -> Iterator[Found | LeftOut]:
-    in_raw = prefix == RAW_FOLDER + "/" or prefix.endswith(f"/{RAW_FOLDER}/")
-    try:
-        with os.scandir(handle) as listing:
-            entries = sorted(listing, key=lambda entry: entry.name)
-    except OSError:
-        yield LeftOut(prefix or "./", UNREADABLE)
-        return
-    for entry in entries:
-        path = prefix + entry.name
-        if not _is_text(entry.name):
-            yield LeftOut(printable(path), BAD_NAME)
-        elif entry.is_symlink():
-            yield LeftOut(path, LINK)
-        elif entry.is_dir(follow_symlinks=False):
-            if ignored(path + "/"):
-                yield LeftOut(path + "/", IGNORED)
+class _Walk(NamedTuple):
+    """What a walk looks for, and what it leaves out."""
+
+    endings: tuple[str, ...]
+    ignored: Ignored
+
+    def entries(self, handle: int, prefix: str, depth: int) -> Iterator[Found | LeftOut]:
+        in_raw = prefix == RAW_FOLDER + "/" or prefix.endswith(f"/{RAW_FOLDER}/")
+        try:
+            with os.scandir(handle) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError:
+            yield LeftOut(prefix or "./", UNREADABLE)
+            return
+        for entry in entries:
+            path = prefix + entry.name
+            if not _is_text(entry.name):
+                yield LeftOut(printable(path), BAD_NAME)
+            elif entry.is_symlink():
+                yield LeftOut(path, LINK)
+            elif entry.is_dir(follow_symlinks=False):
+                if self.ignored(path + "/"):
+                    yield LeftOut(path + "/", IGNORED)
+                else:
+                    yield from self._below(handle, path, entry.name, in_raw, depth)
+            elif not entry.is_file(follow_symlinks=False):
+                yield LeftOut(path, NOT_A_FILE)
+            elif self.ignored(path):
+                yield LeftOut(path, IGNORED)
             else:
-                yield from _below(handle, path, entry.name, in_raw, depth, ignored)
-        elif not entry.is_file(follow_symlinks=False):
-            yield LeftOut(path, NOT_A_FILE)
-        elif ignored(path):
-            yield LeftOut(path, IGNORED)
-        else:
-            yield _file(entry, path, _kind(entry.name, prefix, in_raw))
+                yield _file(entry, path, _kind(entry.name, prefix, in_raw, self.endings))
 
-
-def _below(
-    handle: int, path: str, name: str, in_raw: bool, depth: int, ignored: Ignored
-) -> Iterator[Found | LeftOut]:
-    reason = _why_not_enter(name, in_raw, depth)
-    if reason:
-        yield LeftOut(path + "/", reason)
-        return
-    try:
-        below = os.open(name, FOLDER_FLAGS, dir_fd=handle)
-    except OSError:
-        yield LeftOut(path + "/", UNREADABLE)
-        return
-    try:
-        yield from _entries(below, path + "/", depth + 1, ignored)
-    finally:
-        os.close(below)
+    def _below(
+        self, handle: int, path: str, name: str, in_raw: bool, depth: int
+    ) -> Iterator[Found | LeftOut]:
+        reason = _why_not_enter(name, in_raw, depth)
+        if reason:
+            yield LeftOut(path + "/", reason)
+            return
+        try:
+            below = os.open(name, FOLDER_FLAGS, dir_fd=handle)
+        except OSError:
+            yield LeftOut(path + "/", UNREADABLE)
+            return
+        try:
+            yield from self.entries(below, path + "/", depth + 1)
+        finally:
+            os.close(below)
 
 
 def _why_not_enter(name: str, in_raw: bool, depth: int) -> str:
@@ -265,11 +277,11 @@ def _file(entry: os.DirEntry[str], path: str, kind: Kind | None) -> Found | Left
     return Found(path, kind, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
 
 
-def _kind(name: str, prefix: str, in_raw: bool) -> Kind | None:
+def _kind(name: str, prefix: str, in_raw: bool, endings: tuple[str, ...]) -> Kind | None:
     lower = name.lower()
     if in_raw:
         return "sidecar" if lower.endswith(".json") and not name.startswith(".") else None
-    if name.startswith(".") or not lower.endswith(PAGE_ENDINGS):
+    if name.startswith(".") or not lower.endswith(endings):
         return None
     return "special" if not prefix and lower in SPECIAL_NAMES else "page"
 

@@ -70,10 +70,8 @@ class Spool:
         while head := self._file.read(8):
             record = self._file.read(int.from_bytes(head, "little"))
             path, content_hash, data, plain = marshal.loads(record)  # noqa: S302 (our own file)
-            first, *nodes = [_page(each) for each in plain] or [None]
-            yield Waiting(
-                path, content_hash, data, first, tuple([each for each in nodes if each is not None])
-            )
+            pages = [_page(each) for each in plain]
+            yield Waiting(path, content_hash, data, pages[0] if pages else None, tuple(pages[1:]))
 
 
 def _plain(page: Page) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from quaid.store.db import Database
 from quaid.store.file_state import Looks
 from quaid.store.wanting import Stamp
 from quaid.vaults import ignoring
-from quaid.vaults.scan import DEEPEST, FOLDER_FLAGS, PAGE_ENDINGS, SKIPPED_FOLDERS, Folder, Ignored
+from quaid.vaults.scan import DEEPEST, FOLDER_FLAGS, SKIPPED_FOLDERS, Folder, Ignored, endings
 
 
 class Seen:
@@ -40,14 +40,21 @@ def stale(seen: Seen, collection: Collection) -> list[str]:
     found: list[str] = []
     try:
         with Folder(collection.root or "") as folder:
-            ignored = ignoring.matcher(collection.ignore_patterns)
-            _look(folder.enter(""), "", known, ignored, found)
+            ignored = ignoring.matcher(collection.ignore_patterns, collection.kind)
+            pages = endings(collection.kind)
+            _look(
+                folder.enter(""),
+                "",
+                known,
+                lambda path: not path.lower().endswith(pages) or ignoring.hides(ignored, path),
+                found,
+            )
     except (NotFound, FileTrouble):
         return []
     return sorted([*found, *known])
 
 
-def _look(handle: int, prefix: str, known: dict[str, Looks], ignored: Ignored, found: list[str]) -> None:
+def _look(handle: int, prefix: str, known: dict[str, Looks], passed_over: Ignored, found: list[str]) -> None:
     """Take what is there out of what is known; what looks otherwise, or is not known, is found."""
     folders = []
     try:
@@ -64,22 +71,22 @@ def _look(handle: int, prefix: str, known: dict[str, Looks], ignored: Ignored, f
                     continue
                 elif entry.is_dir(follow_symlinks=False):
                     folders.append(name)
-                elif name.lower().endswith(PAGE_ENDINGS) and not ignoring.hides(ignored, path):
+                elif not passed_over(path):
                     found.append(path)
     except OSError:
         return  # the files that are known there are looked at one by one
     for name in folders if prefix.count("/") < DEEPEST else ():
-        _enter(handle, name, f"{prefix}{name}/", known, ignored, found)
+        _enter(handle, name, f"{prefix}{name}/", known, passed_over, found)
 
 
 def _enter(
-    above: int, name: str, prefix: str, known: dict[str, Looks], ignored: Ignored, found: list[str]
+    above: int, name: str, prefix: str, known: dict[str, Looks], passed_over: Ignored, found: list[str]
 ) -> None:
     try:
         handle = os.open(name, FOLDER_FLAGS, dir_fd=above)
     except OSError:
         return
     try:
-        _look(handle, prefix, known, ignored, found)
+        _look(handle, prefix, known, passed_over, found)
     finally:
         os.close(handle)

@@ -11,18 +11,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from quaid.core import dates
-from quaid.core import sync as deciding
+from quaid.core import dates, sync as deciding
 from quaid.core.sync import File, Known, Opened, Read, Stat
 from quaid.errors import FileTrouble, NotFound
-from quaid.store import collections, file_state, quarantine
+from quaid.store import collections, file_nodes, file_state, quarantine
 from quaid.store.collections import Collection
 from quaid.store.db import Database
 from quaid.vaults import ignoring, index, leftovers, scan
 from quaid.vaults.report import Note
 from quaid.vaults.scan import LARGEST_FILE, Folder, Found, LeftOut
 from quaid.vaults.spool import Spool, Waiting
-from quaid.vaults.taking_files import ID_KEY, Progress, TakingFiles
+from quaid.vaults.taking_files import Progress, TakingFiles
 
 INCOMPLETE = (scan.UNREADABLE, scan.TOO_DEEP, scan.GONE)
 """Reasons to leave something out that make absence uncertain."""
@@ -86,7 +85,7 @@ def sync(
     work = Syncing(db, collection, now, new_uuid, progress)
     work.may_hide_many = confirm_deletes or confirm_ignored
     try:
-        with Folder(collection.root or "") as folder:
+        with Folder(collection.root or "", scan.endings(collection.kind)) as folder:
             return work.run(folder, confirm_deletes, None if only is None else sorted(set(only)))
     except (NotFound, FileTrouble) as trouble:
         return work.halt(str(trouble).rstrip("."))
@@ -109,7 +108,7 @@ class Syncing:
         self.may_hide_many = False
 
     def run(self, folder: Folder, confirmed: bool, only: list[str] | None) -> SyncReport:
-        ignored = self.ignored = ignoring.matcher(self._ignore_patterns(folder))
+        ignored = self.ignored = ignoring.matcher(self._ignore_patterns(folder), self.collection.kind)
         self.seen = self._walk(folder, ignored) if only is None else self._look(folder, ignored, only)
         keys = None if only is None else {scan.path_key(path).casefold() for path in only}
         known = file_state.known(self.db, self.collection.id, keys)
@@ -166,14 +165,14 @@ class Syncing:
             if old and old.content_hash == content_hash and old.page_id and old.path == file.path:
                 reads.append(Read(file, old, content_hash, old.page_uuid))
                 continue
-            made, notes = index.read(file.path, data)
+            made, notes, nodes = index.read(file.path, data)
             self.notes += [Note(file.path, each) for each in notes]
             unread = [each for each in notes if not each.startswith("type ")]
             if unread:
                 self.taking.problems[file.path] = "; ".join(unread)
-            named = made.frontmatter.get(ID_KEY)
-            reads.append(Read(file, old, content_hash, named if isinstance(named, str) else None))
-            spool.add(Waiting(file.path, content_hash, data, made))
+            reads.append(Read(file, old, content_hash, index.identity(made, file.path)))
+            self.taking.headings[file.path] = {str(each.frontmatter["id"]) for each in nodes}
+            spool.add(Waiting(file.path, content_hash, data, made, nodes))
         if files:
             self.progress(len(files), len(files), "Reading")
         return reads
@@ -239,6 +238,7 @@ class Syncing:
                 continue  # somebody else was faster
             file_state.forget(tx, self.collection.id, each.path)
             if each.page_id is not None:
+                file_nodes.put_away(tx, each.page_id, self.now)
                 quarantine.put_away(tx, each.page_id, self.now)
         if whole:
             self._discard_expired(tx)

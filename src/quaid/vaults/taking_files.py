@@ -14,15 +14,15 @@ from quaid.core.sync import Known, Plan, Read
 from quaid.store import file_state, history, pages, slugs
 from quaid.store.collections import Collection
 from quaid.store.db import Database
-from quaid.vaults import index, naming
+from quaid.vaults import heading_pages, index, naming
+from quaid.vaults.index import ID_KEY
 from quaid.vaults.report import Note
 from quaid.vaults.spool import Spool, Waiting
 
 BATCH = 100
 """Files that are written in one transaction: a fraction of a second."""
 
-ID_KEY = "quaid_id"
-"""The front-matter key that carries a page's id."""
+__all__ = ["BATCH", "ID_KEY", "Progress", "TakingFiles", "Todo"]
 
 Progress = Callable[[int, int, str], None]
 Todo = dict[str, tuple[Known | None, Read]]
@@ -45,6 +45,8 @@ class TakingFiles:
         """What is wrong with files that make a page all the same, by path."""
         self.left: dict[int, str] = {}
         """The slugs that pages of this round had before they made way."""
+        self.headings: dict[str, set[str]] = {}
+        """The ids of the headings in each file that was read now, by path; none in a file that is gone."""
 
     def run(self, spool: Spool, plan: Plan) -> None:
         """Write what the plan says of the files that were read; the spool holds their bytes."""
@@ -53,6 +55,7 @@ class TakingFiles:
         self.counts["unchanged"] += len(plan.touched)
         if not spool.count:
             return
+        self.headings.update({each.path: set() for each in plan.gone})
         todo: Todo = {each.file.path: (None, each) for each in plan.new}
         todo.update({each.read.file.path: (each.old, each.read) for each in plan.changed})
         todo.update({each.read.file.path: (each.old, each.read) for each in plan.moved})
@@ -145,9 +148,24 @@ class TakingFiles:
             history.trim(tx, saved.id, dates.shifted(self.now[:10], -history.DAYS))
         problem = self.problems.get(item.path)
         file_state.saw(tx, self.collection.id, read.file, read.content_hash, saved.id, self.now, problem)
+        if index.is_org(item.path):
+            self.notes += heading_pages.follow(
+                tx,
+                self.collection,
+                saved.id,
+                made.slug,
+                item.path,
+                item.nodes,
+                self.now,
+                self.batch,
+                self._has_left,
+            )
         self.types[made.type] += 1
         what = "new" if old is None else "moved" if old.path != item.path else "changed"
         self.counts[what] += 1
+
+    def _has_left(self, path: str, heading: str) -> bool:
+        return heading not in self.headings.get(path, {heading})
 
     def _is_overtaken(self, tx: Any, read: Read) -> bool:
         """Whether somebody else took this file in since we looked; the next sync sees to what is left."""
@@ -171,10 +189,6 @@ class TakingFiles:
 
     def _uuid(self, tx: Any, named: str | None) -> str:
         """The id that the file names, unless another page has it; else a new one."""
-        if named and _looks_like_uuid(named) and not slugs.has_uuid(tx, named):
+        if named and index.looks_like_uuid(named) and not slugs.has_uuid(tx, named):
             return named
         return self.new_uuid()
-
-
-def _looks_like_uuid(text: str) -> bool:
-    return len(text) == 36 and all(part.isalnum() for part in text.split("-")) and text.count("-") == 4

@@ -267,7 +267,7 @@ class Watcher:
         if relative and relative != ignoring.FILE and _is_passed_over(relative):
             return
         if not folder.is_unsure and self._is_plain(folder, kind, path, relative):
-            if not relative.lower().endswith(scan.PAGE_ENDINGS):
+            if not relative.lower().endswith(scan.endings(folder.collection.kind)):
                 return  # a temporary file, a picture
             folder.hints.add(relative)
             folder.is_unsure = len(folder.hints) > MOST_HINTS

@@ -1,0 +1,72 @@
+"""Failures of the web: who may come in, from where, and where a server may listen."""
+
+from quaid.failures import QuaidError
+
+
+class NotLoggedIn(QuaidError):
+    """{problem}. {remedy}."""
+
+    code, exit_status, http_status, rpc_code = "not_logged_in", 6, 401, -32004
+
+
+class ForeignRequest(QuaidError):
+    """This request was refused: {problem}. Only pages of this server itself and programs that hold a token may ask."""
+
+    code, exit_status, http_status, rpc_code = "foreign_request", 6, 403, -32003
+
+
+class WrongHost(ForeignRequest):
+    """This server does not answer to the name {host!r}. Open it at {address}; a name of a proxy is allowed with \
+`quaid serve --http --allow-host NAME`."""
+
+    code, http_status = "wrong_host", 421
+
+
+class BodyRefused(QuaidError):
+    """The body cannot be read: {problem}. Send a JSON object as application/json."""
+
+    code, exit_status, http_status, rpc_code = "body_refused", 2, 415, -32600
+
+
+class TooSlow(QuaidError):
+    """The body did not arrive within {seconds} s. Send it again."""
+
+    code, exit_status, http_status, rpc_code = "too_slow", 5, 408, -32014
+
+
+class TooMany(QuaidError):
+    """There are {limit:,} {what} already, and that is the most. Try again in a moment."""
+
+    code, exit_status, http_status, rpc_code = "too_many", 5, 429, -32014
+
+
+class NoSuchAddress(QuaidError):
+    """There is nothing at {path}."""
+
+    code, exit_status, http_status, rpc_code = "no_such_address", 3, 404, -32601
+
+
+class WrongMethod(QuaidError):
+    """{path} does not take {method}."""
+
+    code, exit_status, http_status, rpc_code = "wrong_method", 2, 405, -32600
+
+
+class PortTaken(QuaidError):
+    """Port {port} of {address} is taken by another program. Choose another with --port, or any that is free with \
+--port 0."""
+
+    code, exit_status, http_status, rpc_code = "port_taken", 5, 503, -32011
+
+
+class OpenToOthers(QuaidError):
+    """{address} can be reached from other machines, and without TLS everybody on the way could read the memory and \
+the token. Add --tls-cert FILE and --tls-key FILE, or --behind-proxy --allow-host NAME if a proxy in front does TLS."""
+
+    code, exit_status, http_status, rpc_code = "open_to_others", 2, 400, -32602
+
+
+class NoService(QuaidError):
+    """{problem}. {remedy}."""
+
+    code, exit_status, http_status, rpc_code = "no_service", 5, 503, -32011
