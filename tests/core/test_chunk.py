@@ -216,3 +216,13 @@ def test_ten_kilobytes_are_cut_in_a_moment() -> None:
         chunk.cut(text, "")
         times.append(time.process_time() - started)
     assert min(times) < 0.003
+
+
+def test_entries_of_a_log_that_are_headings_alone_are_chunks_of_their_own() -> None:
+    log = "# 2026-11-16\n\n## 03:20 — Saw a giraffe\n\n## 03:24 — Lunch\nWith Ada.\n\n## 03:27 — Booked the ferry\n"
+    made = [(each.heading_path, each.start_line, each.end_line) for each in cut(log, "", "window")]
+    assert made == [
+        ("# 2026-11-16 > ## 03:20 — Saw a giraffe", 1, 3),
+        ("# 2026-11-16 > ## 03:24 — Lunch", 5, 6),
+        ("# 2026-11-16 > ## 03:27 — Booked the ferry", 8, 8),
+    ]

@@ -82,3 +82,56 @@ def test_links_are_not_followed_and_nothing_is_nothing(root: Path, tmp_path: Pat
     (root / "reference/link.md").symlink_to(tmp_path / "secret.md")
     assert "secret" not in prompt.assemble(str(root), NOW).text
     assert prompt.assemble(str(tmp_path / "missing"), NOW) == ("", (), 0)
+
+
+def test_where_not_all_fits_every_file_gets_its_share(root: Path) -> None:
+    (root / "reference/contacts.md").write_text("".join(f"## Person {n}\n- 555-{n:04}\n" for n in range(900)))
+    (root / "reference/standing-orders.md").write_text("## Standing Orders\n- Never ping before 9am\n")
+    (root / "reference/preferences.md").write_text("## Preferences\n- Tea\n")
+    for budget in (200, 1_000, 2_400):
+        made = prompt.assemble(str(root), NOW, budget)
+        assert "Never ping before 9am" in made.text
+        assert "Tea" in made.text
+        assert "# 2026-04-25" in made.text
+        left_out = ("more characters of reference/contacts.md", "no room for reference/contacts.md")
+        assert any(each in made.text for each in left_out)
+        assert made.tokens <= budget
+        assert made.tokens > budget * 0.6
+
+
+def test_what_there_is_no_room_for_is_named(root: Path) -> None:
+    for number in range(20):
+        (root / f"reference/f{number:02}.md").write_text("several words in a line\n" * 100)
+    made = prompt.assemble(str(root), NOW, 150)
+    assert "[… no room for " in made.text
+    assert made.tokens <= 150
+
+
+def test_the_limit_of_reference_is_shared_out_too(root: Path) -> None:
+    for number in range(6):
+        (root / f"reference/f{number}.md").write_text("line\n" * 1_600)
+    (root / "reference/standing-orders.md").write_text("Never ping.\n")
+    made = prompt.assemble(str(root), NOW)
+    assert "Never ping." in made.text
+    told = [each.characters for each in made.parts if each.path.startswith("reference/f")]
+    assert min(told) > 5_000
+    assert sum(told) <= 32_000
+
+
+def test_what_is_no_text_is_left_out(root: Path) -> None:
+    (root / "reference/bin.md").write_bytes(bytes(range(256)) * 4)
+    assert "bin.md" not in prompt.assemble(str(root), NOW).text
+
+
+@pytest.mark.parametrize(
+    ("wants", "total", "given"),
+    [
+        ([], 5, []),
+        ([3, 4], 10, [3, 4]),
+        ([10, 2, 10], 12, [5, 2, 5]),
+        ([1, 1], 0, [0, 0]),
+        ([5, 5], -3, [0, 0]),
+    ],
+)
+def test_the_modest_get_all_they_want(wants: list[int], total: int, given: list[int]) -> None:
+    assert prompt.shares(wants, total) == given

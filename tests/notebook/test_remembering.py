@@ -3,6 +3,7 @@
 import pytest
 
 from quaid.errors import InvalidArgument
+from quaid.notebook import remembering, routing
 from quaid.notebook.remembering import target, write
 
 
@@ -75,3 +76,82 @@ def test_nothing_to_remember_is_refused() -> None:
             target(content, None, None, section or None) if section is None else target(
                 content, None, None, section
             )
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("The wifi password is Secret1", "The wifi password is secret1"),
+        ("The freezer is set to 18", "The freezer is set to -18"),
+        ("I like C", "I like C++"),
+        ("Rate it 👍", "Rate it 👎"),
+        ("The budget is 3,500", "The budget is 3.500"),
+    ],
+)
+def test_a_correction_is_no_repetition(first: str, second: str) -> None:
+    once = remembering.write(None, remembering.target(first, "facts", None, None))
+    twice = remembering.write(once.text, remembering.target(second, "facts", None, None))
+    assert [line.written for line in twice.lines] == [True]
+    assert first in twice.text
+    assert second in twice.text
+
+
+def test_what_stands_there_is_told_in_its_own_words() -> None:
+    once = remembering.write(None, remembering.target("Tea, please", "facts", None, None))
+    again = remembering.write(once.text, remembering.target("tea please!", "facts", None, None))
+    assert [(line.text, line.written) for line in again.lines] == [("Tea, please", False)]
+
+
+def test_nothing_that_moves_a_cursor_is_written() -> None:
+    made = remembering.write(
+        None, remembering.target("Bell\x07 \x1b[31mred\x00 \x9b2J end", "facts", None, None)
+    )
+    assert made.text == "## Facts\n- Bell [31mred 2J end\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "lines"),
+    [
+        ("No nuts, no shellfish, no dairy", "preferences", None),
+        ("Always email Sarah, never phone her", "standing-orders", None),
+        ("Berlin Marathon, 27 September", "facts", None),
+        ("Paris, France", "facts", None),
+        ("Buy mac and cheese, 1,5 l water", "shopping", ["Mac and cheese", "1,5 l water"]),
+        ("buy salt and vinegar crisps", "shopping", ["Salt and vinegar crisps"]),
+        ("buy a birthday card for Mum, and wrap it", "shopping", ["A birthday card for Mum, and wrap it"]),
+        ("milk, eggs, bread", "shopping", ["Milk", "Eggs", "Bread"]),
+    ],
+)
+def test_a_comma_alone_makes_no_shopping(content: str, kind: str, lines: list[str] | None) -> None:
+    found = routing.route(content)
+    assert found.name == kind
+    assert routing.lines(content, found) == (lines or [content])
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ("Zoë Ångström's phone is +46 70 123 45 67", "Zoë Ångström"),
+        ("José Núñez can be reached at jose@example.org", "José Núñez"),
+        ("Mary-Jane O'Neill's number is 555-3333", "Mary-Jane O'Neill"),
+        ("You can reach Dr. Okafor at 555-1234", "Dr. Okafor"),
+        ("Emergency contact: Łukasz Żak 600-700-800", "Łukasz Żak"),
+        ("Иван Петров, +7 912 345 67 89", "Иван Петров"),
+    ],
+)
+def test_a_person_has_the_whole_name_in_any_alphabet(content: str, name: str) -> None:
+    assert routing.route(content).name == "contacts"
+    assert routing.person(content) == name
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["The blob is " + "ab12" * 25_000, "Word " * 20_000, "a" * 100_000, "a-" * 50_000, "whenever " * 12_000],
+)
+def test_a_long_text_costs_no_more_than_a_short_one(content: str) -> None:
+    import time
+
+    began = time.process_time()
+    goal = remembering.target(content, None, None, None)
+    remembering.write("## Facts\n- x\n", goal)
+    assert time.process_time() - began < 2

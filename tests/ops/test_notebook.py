@@ -68,7 +68,7 @@ def test_the_same_again_changes_nothing_and_says_where_it_is(brain: Brain, noteb
     before = (notebook / "knowledge/facts.md").read_bytes()
     again = call(brain, "remember", content="Remember that the garage code is 4471.")
     assert again["lines"] == [
-        {"text": "The garage code is 4471.", "path": "knowledge/facts.md", "line": 2, "written": False}
+        {"text": "The garage code is 4471", "path": "knowledge/facts.md", "line": 2, "written": False}
     ]
     assert (notebook / "knowledge/facts.md").read_bytes() == before
 

@@ -113,16 +113,26 @@ def embedded(title: str, heading_path: str, text: str) -> str:
 # Where a text is cut first
 
 
-def _sections(text: str, headings: list[Heading]) -> Iterator[_Stretch]:
-    """From one heading of level 1 or 2 to the next; one with nothing below it goes with the one after."""
+def _sections(text: str, headings: list[Heading], *, bare: bool = False) -> Iterator[_Stretch]:
+    """From one heading of level 1 or 2 to the next; one with nothing below it goes with the one after.
+
+    With `bare` it does so only if that is a lower one: of two on a level, each says something of its own.
+    """
     start = looked = 0
+    above = 0  # the level of the last one
     for heading in headings:
         if heading.level <= 2:
-            if not _ONLY_HEADINGS.match(text, looked, heading.start):
+            is_bare = _ONLY_HEADINGS.match(text, looked, heading.start)
+            if not is_bare or (bare and above and heading.level <= above):
                 yield _Stretch(start, heading.start)
                 start = heading.start
-            looked = heading.start
+            looked, above = heading.start, heading.level
     yield _Stretch(start, len(text))
+
+
+def _noted(text: str, headings: list[Heading]) -> Iterator[_Stretch]:
+    """Sections of notes: in a log a heading alone is an entry."""
+    return _sections(text, headings, bare=True)
 
 
 def _headings(text: str) -> list[Heading]:
@@ -259,7 +269,7 @@ def _entry_end(text: str, start: int, limit: int) -> int:
 
 _STRETCHES: dict[str, Callable[[str, list[Heading]], Iterator[_Stretch]]] = {
     "section": _sections,
-    "window": _sections,
+    "window": _noted,
     "paragraph": _paragraphs,
     "page": _whole,
 }

@@ -1,15 +1,13 @@
 """Whether two lines say the same, and what is left of a word without its ending. No meaning, no synonyms.
 
-Two lines are one when their words are the same, or nearly all of them, and those that differ say nothing: an article,
-not a name, a number or a "not".
+Two lines are one when their words are the same, in the same order, but for one that says nothing: an article, not a
+name, a number or a "not". To write a thing twice is a small evil, to drop one that was different a great one.
 """
 
 from functools import cache
 
-from quaid.core import names
-
-SHARE = 0.9
-"""Of all words of both lines, how many they must share."""
+SHARE = 0.85
+"""Of the words of the longer line, how many they must share."""
 
 SMALL = frozenset(
     """a an the and of to in on at for is are was were be been am my our your his her their its that this it
@@ -18,14 +16,20 @@ SMALL = frozenset(
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two lines say the same."""
-    left, right = _words(one), _words(other)
-    if left == right:
-        return True
-    both, either = set(left) & set(right), set(left) | set(right)
-    if not both or len(both) / len(either) < SHARE or not (either - both) <= SMALL:
+    """Whether two lines say the same: one is the other, but for a few small words that it has more."""
+    short, long = sorted((_words(one), _words(other)), key=len)
+    if len(short) < SHARE * len(long) or not short:
         return False
-    return [word for word in left if word not in SMALL] == [word for word in right if word not in SMALL]
+    rest = iter(long)
+    for word in short:
+        for each in rest:
+            if each == word:
+                break
+            if each not in SMALL:
+                return False
+        else:
+            return False
+    return all(each in SMALL for each in rest)
 
 
 @cache
@@ -50,5 +54,25 @@ _ENDINGS = (
 
 
 def _words(text: str) -> list[str]:
-    # Piece by piece: a folded name is cut off where no name goes on.
-    return [word for piece in text.replace("’", "'").split() for word in names.fold(piece).split()]
+    """The words of a line with all that tells them apart: signs within and around them, case where it means something.
+
+    Only what ends or sets off a sentence goes: `milk.` is `milk`, but `-18`, `C++`, `3,500` and `Secret1` stay.
+    """
+    pieces = text.replace("’", "'").split()
+    words = [_cased(_bare(piece)) for piece in pieces if piece.strip(SIGNS)]
+    return words or pieces
+
+
+def _bare(piece: str) -> str:
+    word = piece.strip(SIGNS)
+    return word if any(each.isalnum() for each in word) else piece  # != is a word too
+
+
+SIGNS = "\"'`*_()[]{}“”‘„«»,;:.!?…"
+
+
+def _cased(word: str) -> str:
+    """A code or a name with odd capitals is itself; a word may be written large."""
+    if any(each.isdigit() for each in word) or (not word.isupper() and any(each.isupper() for each in word[1:])):
+        return word
+    return word.lower()

@@ -142,8 +142,15 @@ def as_items(texts: list[str], body: str, box: bool) -> str:
     return "\n".join(lines)
 
 
+_CONTROLS = {
+    code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n\v\f\r\x1c\x1d\x1e\x85"
+}
+"""Characters that say nothing and do something to a terminal; those that end lines end them."""
+
+
 def harmless(text: str) -> str:
-    """A text whose lines make no heading and no rule, and whose code ends with it."""
+    """A text whose lines make no heading and no rule, whose code ends with it, and which moves no cursor."""
+    text = text.translate(_CONTROLS)
     text = "\n".join(line.rstrip() for line in text.strip().splitlines())
     blocks = fences.find(text)
     kept: list[str] = []

@@ -6,7 +6,7 @@ Knows the names of the folders and how the notebook is found. Does not know what
 import os
 from typing import TYPE_CHECKING
 
-from quaid.errors import FileTrouble, NoNotebook
+from quaid.errors import FileTrouble, NoNotebook, NotebookGone
 from quaid.store import collections
 
 if TYPE_CHECKING:
@@ -28,10 +28,23 @@ def find(db: "Database") -> "Collection | None":
 
 
 def require(db: "Database") -> "Collection":
+    """The notebook with its folder, or an error that says what is missing."""
     found = find(db)
     if found is None:
         raise NoNotebook(what="notebook", name="", hint="")
+    if not is_there(found):
+        raise gone(found)
     return found
+
+
+def is_there(notebook: "Collection") -> bool:
+    """Whether its folder is: somebody may have moved it away, or a disk is not mounted."""
+    return os.path.isdir(notebook.root or "")
+
+
+def gone(notebook: "Collection") -> NotebookGone:
+    """What is said of a notebook whose folder is not there, whoever asks for it."""
+    return NotebookGone(path=notebook.root or "", name=notebook.name)
 
 
 def default_root(database_path: str) -> str:

@@ -40,59 +40,79 @@ class _File(NamedTuple):
 def assemble(
     root: str, local: str, budget: int | None = None, limits: Limits = LIMITS, project: str = ""
 ) -> Prompt:
-    """The prompt of a notebook at a local time, in at most so many tokens; `project` goes behind it."""
-    room = _Room(budget)
-    reference = limits.reference
-    for file in _reference(root, limits.reference_dir):
-        reference -= room.add(file, min(limits.file, reference))
+    """The prompt of a notebook at a local time, in at most so many tokens; `project` goes behind it.
+
+    Where not everything fits, every file gets its share: the small ones whole, the large ones as much as is left.
+    """
+    reference = _reference(root, limits.reference_dir)
+    sizes = [min(len(file.text), limits.file) for file in reference]
+    files = list(zip(reference, shares(sizes, limits.reference), strict=True))
     for day in daily.recent(local, limits.days):
-        for file in _files(root, (daily.path_of(day),)):
-            room.add(file, limits.file)
+        files += [(file, limits.file) for file in _files(root, (daily.path_of(day),))]
     if project:
-        room.add(_File(PROJECT, project), limits.file)
-    room.name_the_missing()
-    text = "\n".join(room.texts)
-    return Prompt(text, tuple(room.parts), count_tokens(text))
+        files.append((_File(PROJECT, project), limits.file))
+    blocks = [_block(file, limit) for file, limit in files]
+    missing: list[str] = []
+    if budget is not None and count_tokens(_joined(blocks)) > budget:
+        blocks, missing = _within(files, blocks, budget)
+    text = _joined([*blocks, _Block(_missing(missing), Part("", 0, 0))] if missing else blocks)
+    if budget is not None and count_tokens(text) > budget:  # not even the note
+        text = ""
+    return Prompt(text, tuple(block.part for block in blocks), count_tokens(text))
 
 
-class _Room:
-    def __init__(self, budget: int | None) -> None:
-        self.texts: list[str] = []
-        self.parts: list[Part] = []
-        self._left = budget
-        self._told: set[str] = set()  # files that have a place in the text, if only with their name
+def shares(wants: list[int], total: int) -> list[int]:
+    """What each gets of a total: the modest all they want, the others the same."""
+    given = [0] * len(wants)
+    left, waiting = max(total, 0), sorted(range(len(wants)), key=lambda each: wants[each])
+    for place, each in enumerate(waiting):
+        given[each] = min(wants[each], left // (len(waiting) - place))
+        left -= given[each]
+    return given
 
-    def add(self, file: _File, limit: int) -> int:
-        """Put a file in, or as much of it as there is room for. How many characters was that?"""
-        shown = _cut(file.text, limit)
-        head = f"<!-- {file.path} -->\n"
-        if self._left is not None:
-            shown = self._afford(shown, self._left - count_tokens(head) - RESERVE)
-        left_out = len(file.text) - len(shown)
-        note = f"[… {left_out:,} more characters of {file.path} were left out; notebook_read shows them]\n"
-        block = f"{head}{shown}{'' if shown.endswith(NEW_LINE) or not shown else NEW_LINE}{note if left_out else ''}"
-        if self._left is not None:
-            self._left -= count_tokens(block) + 1
-            if self._left < 0:  # not even the note
-                self._left += count_tokens(block) + 1
-                self.parts.append(Part(file.path, 0, len(file.text)))
-                return 0
-        self.texts.append(block)
-        self._told.add(file.path)
-        self.parts.append(Part(file.path, len(shown), left_out))
-        return len(shown)
 
-    def name_the_missing(self) -> None:
-        """Say which files have no room at all, if there is room to say so."""
-        missing = [part.path for part in self.parts if not part.characters and part.path not in self._told]
-        note = f"[… no room for {', '.join(missing)}; notebook_read shows them]\n"
-        if missing and (self._left is None or count_tokens(note) + 1 <= self._left):
-            self.texts.append(note)
+class _Block(NamedTuple):
+    text: str
+    part: Part
 
-    def _afford(self, text: str, tokens: int) -> str:
-        while text and count_tokens(text) > tokens:
-            text = _cut(text, min(len(text) - 1, len(text) * max(tokens, 0) // count_tokens(text)))
-        return text
+
+def _joined(blocks: list[_Block]) -> str:
+    return NEW_LINE.join(block.text for block in blocks if block.text)
+
+
+def _block(file: _File, limit: int) -> _Block:
+    """A file, or as much of it as the limit allows, with a note of what was left out."""
+    shown = _cut(file.text, limit)
+    left_out = len(file.text) - len(shown)
+    end = "" if shown.endswith(NEW_LINE) or not shown else NEW_LINE
+    note = f"[… {left_out:,} more characters of {file.path} were left out; notebook_read shows them]\n"
+    text = f"<!-- {file.path} -->\n{shown}{end}{note if left_out else ''}"
+    return _Block(text, Part(file.path, len(shown), left_out))
+
+
+def _within(
+    files: list[tuple[_File, int]], blocks: list[_Block], budget: int
+) -> tuple[list[_Block], list[str]]:
+    """The blocks cut to a budget of tokens, and the files that there is no room for."""
+    wants = [count_tokens(block.text) + 1 for block in blocks]
+    room = budget - min(RESERVE * 2, budget // 4)  # for the line that names what is missing
+    kept: list[_Block] = []
+    missing = []
+    for (file, limit), block, want, allowed in zip(files, blocks, wants, shares(wants, room), strict=True):
+        cut = block
+        while allowed < want and cut.part.characters and count_tokens(cut.text) + 1 > allowed:
+            fewer = cut.part.characters * max(allowed - RESERVE, 0) // count_tokens(cut.text)
+            cut = _block(file, min(fewer, cut.part.characters - 1, limit))
+        if count_tokens(cut.text) + 1 > allowed or not cut.part.characters:
+            cut = _Block("", Part(file.path, 0, len(file.text)))
+            missing.append(file.path)
+        kept.append(cut)
+    return kept, missing
+
+
+def _missing(paths: list[str]) -> str:
+    named = ", ".join(paths[:8]) + (f" and {len(paths) - 8} more" if len(paths) > 8 else "")
+    return f"[… no room for {named}; notebook_read shows them]\n"
 
 
 RESERVE = 30
@@ -136,9 +156,12 @@ def _files(root: str, paths: "tuple[str, ...] | list[str]") -> list[_File]:
         with Folder(root) as folder:
             for path in paths:
                 try:
-                    text = markdown.decode(folder.read(path)).text
+                    data = folder.read(path)
                 except OSError:
                     continue
+                if b"\0" in data[:8192] and data[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+                    continue  # no text, whatever its name says
+                text = markdown.decode(data).text
                 text = text.removeprefix("\ufeff").replace("\r\n", "\n")
                 if text.strip():
                     found.append(_File(path, text))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from quaid.errors import QuaidError
 from quaid.formats import markdown
-from quaid.notebook.layout import DAILY
+from quaid.notebook.layout import DAILY, gone, is_there
 from quaid.notebook.records import Hit, Recalled
 from quaid.search import pipeline, strength
 from quaid.search.excerpt import WIDTH, Marker
@@ -70,6 +70,7 @@ def recall(
         tuple(hit for hit in hits if hit.path.startswith(f"{DAILY}/")),
         not off,
         off,
+        "" if is_there(notebook) else str(gone(notebook)),
     )
 
 

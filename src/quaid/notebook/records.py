@@ -34,6 +34,8 @@ class Recalled(NamedTuple):
     """Whether meaning was looked at, too; false: by words only."""
     note: str
     """Why it was not."""
+    missing: str = ""
+    """What is wrong when the files could not be looked at, and the index answered alone."""
 
 
 class Part(NamedTuple):

@@ -60,9 +60,9 @@ def write(text: str | None, goal: Target) -> Written:
     new: list[str] = []
     told: dict[str, Line] = {}
     for line in goal.lines:
-        number = _standing(text, goal, line)
-        if number:
-            told[line] = Line(line, goal.path, number, False)
+        standing = _standing(text, goal, line)
+        if standing:
+            told[line] = Line(standing.text, goal.path, standing.line, False)
         elif not any(wording.same(line, each) for each in new):
             new.append(line)
     if new:
@@ -76,11 +76,11 @@ def write(text: str | None, goal: Target) -> Written:
     return Written(text, goal.section, tuple(told[line] for line in goal.lines if line in told))
 
 
-def _standing(text: str, goal: Target, line: str) -> int:
-    """The line on which this is said already, or 0. What is done or bought may be wanted again."""
+def _standing(text: str, goal: Target, line: str) -> "sections.Item | None":
+    """Where this is said already, in which words. What is done or bought may be wanted again."""
     place = sections.find(text, goal.section) if goal.within else None
     if goal.within and place is None:
-        return 0
+        return None
     first = text.count("\n", 0, place.body) + 1 if place else 1
     last = text.count("\n", 0, place.end) + 1 if place else text.count("\n") + 1
     wanted, *more = line.split("\n")
@@ -89,8 +89,8 @@ def _standing(text: str, goal: Target, line: str) -> int:
         if first <= item.line <= last and item.box in (None, " ") and wording.same(item.text, wanted):
             below = every[item.line : item.line + len(more)]
             if [each.strip() for each in below] == [each.strip() for each in more]:
-                return item.line
-    return 0
+                return item
+    return None
 
 
 def _of_person(text: str, name: str) -> str:

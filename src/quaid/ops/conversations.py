@@ -190,6 +190,7 @@ def conversations_list(
     "read",
     command="conversations search",
     tool="conversation_search",
+    core=True,
     examples=("quaid conversations search 'why sqlite'", "quaid conversations search oslo --max-results 3"),
 )
 def conversation_search(
@@ -197,9 +198,9 @@ def conversation_search(
     query: Annotated[str, Arg("Words to look for; any text will do.", positional=True, any_text=True)],
     max_results: Annotated[int, Arg("How many turns.", minimum=1, maximum=200)] = 10,
 ) -> ConversationSearchRecord:
-    """Find what was said in earlier conversations with agents, by words and by meaning. Pages are not searched.
+    """Find what was said in earlier conversations with agents, by words and by meaning.
 
-    Look into the notebook first; this is for what nobody wrote down. conversation_show shows a hit's surroundings."""
+    conversation_show shows what was said around a hit."""
     from quaid.search import conversations
 
     embedder, problem = _model(brain) if query.strip() else (None, "")
@@ -258,8 +259,9 @@ def conversations_remove(
     yes: Annotated[bool, Arg("Do it without asking.")] = False,
     dry_run: Annotated[bool, Arg("Only show what would go.")] = False,
 ) -> ConversationRemoveRecord:
-    """Remove what was said in a conversation, from the file's bytes too. Its transcript is not touched, and no sync
-    brings it back."""
+    """Remove what was said in a conversation, from the memory's bytes too; no sync brings it back.
+
+    Its transcript is not touched."""
     from quaid.store import forgetting
 
     held = _the_one(brain, session)

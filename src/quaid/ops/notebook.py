@@ -67,7 +67,7 @@ def remember(
 ) -> RememberRecord:
     """Remember in the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern.
 
-    It is put under the right heading of the right file, and not a second time if it is there."""
+    It goes under the right heading of the right file, once."""
     from quaid.notebook import remembering
 
     notebook = layout.require(brain.db)
@@ -174,11 +174,10 @@ def prompt(
     from quaid.notebook.prompt import LEGACY, assemble
 
     root = noting.root(brain)
-    if os.path.exists(brain.settings.db_path):
-        found = layout.find(brain.db)
-        root = found.root or root if found else root
+    found = layout.find(brain.db) if os.path.exists(brain.settings.db_path) else None
+    root = found.root or root if found else root
     if not os.path.isdir(root) and not os.path.isdir(os.path.join(os.path.dirname(root), LEGACY)):
-        raise NoNotebook(what="notebook", name="", hint="")
+        raise layout.gone(found) if found else NoNotebook(what="notebook", name="", hint="")
     return assemble(root, brain.local(), budget, _limits(brain), _about_project(brain) if project else "")
 
 

@@ -87,6 +87,8 @@ def notebook_init(
     if known is not None and path and known.root != root:
         hint = f"It is {known.root}. `quaid collection remove {known.name}` lets go of it."
         raise AlreadyExists(path="A notebook", hint=hint)
+    if known is not None and not layout.is_there(known):
+        raise layout.gone(known)  # made anew and empty, it would look as if every file had been deleted
     root = known.root or root if known else root
     made = layout.lay_out(root)
     if known is None:
@@ -106,6 +108,7 @@ def notebook_init(
 )
 def notebook_list(brain: Brain) -> NotebookListRecord:
     """List the files of the notebook."""
+    layout.require(brain.db)
     notebook = noting.fresh(brain)
     known = file_state.known(brain.db, notebook.id)
     files = sorted(NotebookFile(each.path, each.stat.size) for each in known)
@@ -116,6 +119,7 @@ def notebook_list(brain: Brain) -> NotebookListRecord:
     "read",
     command="notebook read",
     tool="notebook_read",
+    core=True,
     examples=("quaid notebook read reference/contacts.md", "quaid notebook read lists/todos.md --lines 20"),
 )
 def notebook_read(
@@ -153,6 +157,7 @@ def _in_step(brain: Brain, notebook: Collection, path: str) -> "tuple[Text, Inde
     "write",
     command="notebook write",
     tool="notebook_write",
+    core=True,
     examples=(
         "quaid notebook write lists/reading.md books.md",
         "quaid notebook write lists/reading.md - --section Later --replace --expected-version 3",

@@ -176,7 +176,6 @@ class _Facts:
 @op(
     "read",
     command="list",
-    core=True,
     examples=("quaid list --type person --tag founder", "quaid list --sort title"),
 )
 def list_(

@@ -44,7 +44,7 @@ class SettingsRecord(NamedTuple):
     settings: tuple[Setting, ...]
 
 
-@op("read", core=True, examples=("quaid stats",))
+@op("read", examples=("quaid stats",))
 def stats(brain: Brain) -> Stats:
     """Count what the memory holds."""
     return upkeep.stats(brain.db)

@@ -55,10 +55,9 @@ def test_every_core_tool_can_be_listed_and_called(db: str, mode: str) -> None:
     async def use(client: Client) -> None:
         listed = {each.name for each in (await client.list_tools()).tools}
         assert listed == {name for name in index.TOOLS if gate.tool(name).core}
-        called = {"memory_get", "memory_put", "memory_list", "remember", "recall", "daily_log"}
-        called |= {"memory_timeline_add", "memory_search", "memory_query", "memory_stats"}
+        called = {"memory_get", "memory_put", "remember", "recall", "daily_log", "notebook_read", "notebook_write"}
+        called |= {"memory_timeline_add", "memory_search", "memory_query", "conversation_search"}
         called |= {"memory_link", "memory_facts", "memory_ingest"}
-        called |= {"remember", "recall", "daily_log"}  # see test_an_agent_keeps_a_notebook
         assert called == listed
 
         alice = await record(client, "memory_get", slug="people/alice")
@@ -100,6 +99,10 @@ async def use_the_notebook(client: Client) -> None:
     await record(client, "daily_log", entry="Shipped it")
     found = await record(client, "recall", query="how to reach Sarah, email or phone")
     assert found["notebook"]
+    read = await record(client, "notebook_read", path=kept["path"])
+    more = {"path": kept["path"], "content": "- By mail.\n", "expected_version": read["version"]}
+    assert (await record(client, "notebook_write", **more))["changed"]
+    assert (await record(client, "conversation_search", query="Sarah"))["hits"] == []
 
 
 async def link_and_ingest(client: Client, version: int) -> None:

@@ -10,7 +10,7 @@ from quaid.brain import Brain
 from quaid.errors import UnknownTool
 from quaid.ops import gate, index
 from quaid.ops.plain import plain
-from quaid.ops.register import Op, schema
+from quaid.ops.register import SCOPES, Op, Scope, schema
 from quaid.surfaces.mcp.frames import compact
 
 
@@ -26,18 +26,28 @@ def chosen(selection: str) -> frozenset[str] | None:
     return names
 
 
-def described(selection: str) -> list[dict[str, Any]]:
-    """The tools of a selection as MCP lists them, always in the register's order."""
+def described(selection: str, scope: Scope = "write") -> list[dict[str, Any]]:
+    """The tools of a selection as MCP lists them, always in the register's order; only those that may be called."""
     names = chosen(selection)
     operations = [gate.tool(name) for name in index.TOOLS if names is None or name in names]
-    return [_described(each) for each in operations if selection != "core" or each.core]
+    return [
+        _described(each)
+        for each in operations
+        if (selection != "core" or each.core) and SCOPES.index(each.scope) <= SCOPES.index(scope)
+    ]
 
 
-def call(brain: Brain, served: frozenset[str] | None, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def call(
+    brain: Brain,
+    served: frozenset[str] | None,
+    name: str,
+    arguments: dict[str, Any],
+    scope: Scope = "write",
+) -> dict[str, Any]:
     """Run a tool for a client: its record as an object, and as text for models that see nothing else."""
     if served is not None and name not in served:
         raise UnknownTool(name=name, hint=" This server was started with other tools only.")
-    record = plain(gate.call(brain, gate.tool(name), arguments, "write"))
+    record = plain(gate.call(brain, gate.tool(name), arguments, scope))
     return {
         "content": [{"type": "text", "text": compact(record)}],
         "structuredContent": record,
@@ -51,13 +61,16 @@ def _described(operation: Op) -> dict[str, Any]:
         "title": _title(operation.summary),
         "description": operation.description,
         "inputSchema": schema(operation),
-        "annotations": {
-            "readOnlyHint": operation.scope == "read",
-            "destructiveHint": operation.scope != "read" and not operation.adds_only,
-            "idempotentHint": True,  # a write names the version it read, so a second one like it is refused
-            "openWorldHint": False,
-        },
+        "annotations": _hints(operation),
     }
+
+
+def _hints(operation: Op) -> dict[str, bool]:
+    """What a client may rely on; what the protocol assumes anyway is not said, for every agent pays for the list."""
+    if operation.scope == "read":
+        return {"readOnlyHint": True, "openWorldHint": False}
+    # A write names the version it read, so a second one like it is refused.
+    return {"destructiveHint": not operation.adds_only, "idempotentHint": True, "openWorldHint": False}
 
 
 def _title(summary: str) -> str:
