@@ -17,6 +17,9 @@ NAMES = (
     "links",
     "truth",
     "notebook",
+    "kb",
+    "secrets",
+    "opposing",
 )
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.kb.nodes import IDS, Folder, text
 
 from quaid.core import secrets
-from quaid.kb import linting
+from quaid.kb import indexing, linting
 from quaid.kb.linting import Finding
 
 
@@ -134,8 +134,10 @@ def test_the_index_must_be_that_of_the_nodes(store: Folder) -> None:
     store.put("b.org", text(2))
     assert [(path, code) for path, _, code in codes(store, index=False)] == [("index.org", "index-stale")]
     store.index()
-    store.put("index-old.org", "left over\n")
+    store.put("index-old.org", f"#+title: Index\n{indexing.MARKER}\n")
     assert codes(store, index=False) == [("index-old.org", 1, "index-stale")]
+    store.put("index-old.org", text(3))  # a person's, who does not know what the name means
+    assert codes(store, index=False) == [("index-old.org", 1, "index-foreign")]
 
 
 def test_an_index_with_links_is_refused(store: Folder) -> None:

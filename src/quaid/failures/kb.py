@@ -6,7 +6,7 @@ from quaid.failures import QuaidError
 class StoreMissing(QuaidError):
     """There is no knowledge base at {path}. `ai-kb init` makes one; `ai-kb clone URL` fetches yours."""
 
-    code, exit_status, http_status, rpc_code = "store_missing", 5, 503, -32010
+    code, exit_status, http_status, rpc_code = "store_missing", 5, 404, -32010
 
 
 class UnsafeStore(QuaidError):

@@ -10,7 +10,7 @@ class NotLoggedIn(QuaidError):
 
 
 class ForeignRequest(QuaidError):
-    """This request was refused: {problem}. Only pages of this server itself and programs that hold a token may ask."""
+    """This request was refused: {problem}. Only this server's own pages and programs with a token may ask."""
 
     code, exit_status, http_status, rpc_code = "foreign_request", 6, 403, -32003
 
@@ -61,7 +61,7 @@ class PortTaken(QuaidError):
 
 class OpenToOthers(QuaidError):
     """{address} can be reached from other machines, and without TLS everybody on the way could read the memory and \
-the token. Add --tls-cert FILE and --tls-key FILE, or --behind-proxy --allow-host NAME if a proxy in front does TLS."""
+the token. Add --tls-cert FILE and --tls-key FILE, or --behind-proxy --allow-host NAME if a proxy does TLS."""
 
     code, exit_status, http_status, rpc_code = "open_to_others", 2, 400, -32602
 

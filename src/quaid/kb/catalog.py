@@ -6,7 +6,9 @@ bytes, so that the gate before a commit never judges what is not there. What a j
 remembered with them. Knows no rule and no git.
 """
 
+import json
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +19,7 @@ from quaid.kb.node import Node, Reference
 if TYPE_CHECKING:
     from quaid.kb.node import Read
 
-VERSION = 2
+VERSION = 4
 NAME = "catalog"
 LARGEST_NODE = 4 * 1024 * 1024
 LARGEST_RAW = 64 * 1024 * 1024
@@ -29,8 +31,7 @@ LARGE_RAW = 1024 * 1024
 RACY_NS = 2_000_000_000
 """A file that changed so shortly before it was looked at may change again without looking otherwise."""
 
-FEW = 20
-"""So many files are read again in less time than it takes to remember all of them anew."""
+LINKS = Node._fields.index("links") - 1
 
 Findings = tuple[tuple[int, str, str, str], ...]
 
@@ -39,8 +40,8 @@ class File(NamedTuple):
     path: str
     looks: Looks
     digest: str
-    fields: list[Any] | None
-    """The node that it makes, without the path."""
+    fields: str
+    """The node that it makes, without its path, as JSON; nothing: it makes none."""
     start: int
     middle: int
     end: int
@@ -77,13 +78,24 @@ class Catalog:
     @property
     def nodes(self) -> Iterator[Node]:
         """In the order of their paths."""
-        return (self.node(file) for file in self.files.values() if file.fields is not None)
+        packed = [file for file in self.files.values() if file.fields and file.path not in self._nodes]
+        unpacked = json.loads(
+            f"[{','.join([file.fields for file in packed])}]"
+        )  # all at once is four times as fast
+        for file, fields in zip(packed, unpacked, strict=True):
+            self._nodes[file.path] = _node(file.path, fields)
+        return (self._nodes[path] for path, file in self.files.items() if file.fields)
+
+    @property
+    def count(self) -> int:
+        """How many nodes there are."""
+        return sum(1 for file in self.files.values() if file.fields)
 
     def node(self, file: File) -> Node:
         """The node of a file that makes one; it is unpacked when somebody asks for it."""
         found = self._nodes.get(file.path)
         if found is None:
-            found = self._nodes[file.path] = _node(file)
+            found = self._nodes[file.path] = _node(file.path, json.loads(file.fields))
         return found
 
     def body(self, path: str) -> str:
@@ -101,7 +113,7 @@ def look(root: str, folder: str, *, certain: bool = False, judge: Judge | None =
     known = _remembered(root, folder)
     files: dict[str, File] = {}
     fresh: dict[str, str] = {}
-    again = 0
+    again, newest = 0, time.time_ns() - RACY_NS
     for path, looks in layout.walk(root):
         old = known.files.get(path)
         if (
@@ -111,11 +123,11 @@ def look(root: str, folder: str, *, certain: bool = False, judge: Judge | None =
             or (judge is not None and old.rules != judge.rules)
         ):
             old = _read(root, path, looks, old, judge, fresh)
-            again += old is not known.files.get(path)
+            again += old is not known.files.get(path) and _is_settled(looks, newest)
         files[path] = old
     if not fresh and len(files) == len(known.files):
         known.files = files
-        if again > FEW:
+        if again:  # what could not be remembered by its looks before, can be now
             save(known, folder)
         return known
     catalog = _put_together(known, files, fresh)
@@ -170,7 +182,7 @@ def _read(
         return old._replace(looks=looks, rules=rules, findings=findings)
     head = _head(made.node) if made else ""
     fresh[path] = head + made.body.lower() if made else ""
-    fields = list(made.node[1:]) if made else None
+    fields = json.dumps(made.node[1:], separators=(",", ":")) if made else ""
     return File(path, looks, name, fields, 0, len(head), len(fresh[path]), rules, findings)
 
 
@@ -202,20 +214,18 @@ def _put_together(known: Catalog, files: dict[str, File], fresh: dict[str, str])
     return catalog
 
 
-# Remembering
+# Remembering: a line of JSON, a line for each file, then all texts. Nodes stay packed until they are asked for.
 
 
 def save(catalog: Catalog, folder: str) -> None:
     """Remember a look. Where that is not possible the next look takes longer."""
-    import json
-    import time
     import zlib
 
     blob = catalog.texts.encode("utf-8", "surrogatepass")
     newest = time.time_ns() - RACY_NS
-    files = [_packed(file, newest) for file in catalog.files.values()]
-    rest = json.dumps([VERSION, len(blob), catalog.index_problem, files], separators=(",", ":"))
-    data = rest.encode() + b"\n" + blob
+    first = [VERSION, len(blob), catalog.index_problem, list(catalog.files)]
+    lines = [json.dumps(first), *[_packed(file, newest) for file in catalog.files.values()]]
+    data = "\n".join(lines).encode() + b"\n\n" + blob
     path = os.path.join(folder, NAME)
     unfinished = f"{path}-{os.getpid()}"
     try:
@@ -230,34 +240,56 @@ def save(catalog: Catalog, folder: str) -> None:
             pass
 
 
-def _packed(file: File, newest: int) -> list[Any]:
+def _packed(file: File, newest: int) -> str:
     # What may still change unseen is remembered by its bytes alone.
-    looks = file.looks if file.looks.mtime_ns < newest and file.looks.ctime_ns < newest else (0, 0, -1, 0)
-    return [file.path, *looks, *file[2:]]
+    looks = "\t".join(map(str, file.looks)) if _is_settled(file.looks, newest) else "0\t0\t-1\t0"
+    places = f"{file.start}\t{file.middle}\t{file.end}"
+    findings = json.dumps(file.findings) if file.findings else ""
+    return f"{looks}\t{file.digest}\t{file.fields}\t{places}\t{file.rules}\t{findings}"
+
+
+def _is_settled(looks: Looks, newest: int) -> bool:
+    return looks.mtime_ns < newest and looks.ctime_ns < newest
 
 
 def _remembered(root: str, folder: str) -> Catalog:
-    import json
     import zlib
 
     try:
         with open(os.path.join(folder, NAME), "rb") as file:
             data = file.read()
-        head, _, blob = data[9:].partition(b"\n")
         if int(data[:8], 16) != zlib.crc32(memoryview(data)[9:]):
             raise ValueError
-        version, length, problem, files = json.loads(head)
-        if (version, length) != (VERSION, len(blob)):
+        end = data.index(b"\n\n")
+        first, *lines = data[9:end].decode().split("\n")
+        version, length, problem, paths = json.loads(first)
+        if version != VERSION or length != len(data) - end - 2:
             raise ValueError
-        unpacked = {each[0]: File(each[0], Looks(*each[1:5]), *each[5:]) for each in files}
-        catalog = Catalog(root, unpacked, blob.decode("utf-8", "surrogatepass"))
+        files = dict(zip(paths, map(_unpacked, paths, lines), strict=True))
+        catalog = Catalog(root, files, str(memoryview(data)[end + 2 :], "utf-8", "surrogatepass"))
         catalog.index_problem = problem
     except (OSError, ValueError, TypeError, IndexError):
         return Catalog(root, {}, "")
     return catalog
 
 
-def _node(file: File) -> Node:
-    fields = [tuple(each) if isinstance(each, list) else each for each in file.fields or ()]
-    node = Node._make([file.path, *fields])
-    return node._replace(links=tuple([Reference(*each) for each in node.links])) if node.links else node
+def _unpacked(path: str, line: str) -> File:
+    mtime, ctime, size, inode, name, fields, start, middle, end, rules, findings = line.split("\t")
+    return File(
+        path,
+        Looks(int(mtime), int(ctime), int(size), int(inode)),
+        name,
+        fields,
+        int(start),
+        int(middle),
+        int(end),
+        rules,
+        tuple(map(tuple, json.loads(findings))) if findings else (),
+    )
+
+
+def _node(path: str, values: list[Any]) -> Node:
+    fields: list[Any] = [tuple(each) if type(each) is list else each for each in values]
+    if fields[LINKS]:
+        fields[LINKS] = tuple([Reference(*each) for each in fields[LINKS]])
+    return Node(path, *fields)

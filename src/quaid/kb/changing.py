@@ -4,7 +4,6 @@ Agents, people and editors come through here. What is changed is told by the cal
 lint. Nothing is pushed. Knows the order of the steps and nothing of nodes.
 """
 
-import hashlib
 import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -49,7 +48,7 @@ Plan = Callable[[Catalog], Change]
 def apply(git: Git, now: str, what: str, plan: Plan) -> Done:
     """Carry out what `plan` makes of the present nodes, as one commit, or not at all."""
     with locking.held(git, what):
-        _refuse_others(git, git.state())
+        _refuse_others(git, _settled(git))
         offline = _up_to_date(git, now)
         catalog = catalogs.look(git.root, git.ours, certain=True, judge=linting.judge())
         change = plan(catalog)
@@ -66,7 +65,7 @@ def apply(git: Git, now: str, what: str, plan: Plan) -> Done:
 def adopt(git: Git, now: str, message: str = "") -> Done:
     """Commit what a person has changed with an editor, through the same gate. Their files stay as they are."""
     with locking.held(git, "commit"):
-        tree = git.state()
+        tree = _settled(git)
         _refuse_unfinished(git, tree)
         offline = _up_to_date(git, now)
         catalog = catalogs.look(git.root, git.ours, certain=True, judge=linting.judge())
@@ -75,45 +74,42 @@ def adopt(git: Git, now: str, message: str = "") -> Done:
             return _finish(git, catalog, now, theirs, message or _told(theirs), offline)
 
 
-def index(git: Git, now: str) -> Done:
-    """Make the index anew and commit it."""
-    return apply(git, now, "index", whole_index)
-
-
 def whole_index(catalog: Catalog) -> Change:
     """The index as a change of its own."""
     return Change(_index_changes(catalog), "index: made anew")
 
 
 def _finish(git: Git, catalog: Catalog, now: str, changed: set[str], message: str, offline: str) -> Done:
+    _refuse(linting.of_files(catalog))  # no index of what cannot stay
     index = _index_changes(catalog)
     for path, data in index.items():
         put(catalog, path, data)
         changed.add(path)
     catalog = catalogs.look_again(catalog, index, linting.judge())
     findings = linting.lint(catalog, git.ours)
-    fatal = [each for each in findings if each.fatal]
-    if fatal:
-        raise LintFailed(count=len(fatal), told=_listed(fatal), findings=[each._asdict() for each in fatal])
+    _refuse(findings)
     expected = _judged(catalog, changed)
     commit = git.commit(sorted(changed), message, expected=expected) if changed else ""
-    catalog.index_problem = ""
-    catalogs.save(catalog, git.ours)
     state.note(git.root, indexed_at=now)
     return Done(
         commit, tuple(sorted(changed)), offline, tuple(each for each in findings if each.path in changed)
     )
 
 
-def _judged(catalog: Catalog, changed: set[str]) -> dict[str, bytes]:
-    """The bytes that lint has seen: git compares them with what it commits."""
-    found = {}
+def _refuse(findings: list[Finding]) -> None:
+    fatal = [each for each in findings if each.fatal]
+    if fatal:
+        raise LintFailed(count=len(fatal), told=_listed(fatal), findings=[each._asdict() for each in fatal])
+
+
+def _judged(catalog: Catalog, changed: set[str]) -> dict[str, bytes | None]:
+    """The bytes that lint has seen: git compares them with what it commits. None: it saw no such file."""
+    found: dict[str, bytes | None] = dict.fromkeys(changed)
     for path in changed & catalog.files.keys():
         data = layout.read(catalog.root, path)
-        if catalogs.digest(data) == catalog.files[path].digest:
-            found[path] = data
-        else:
-            found[path] = b"\0changed\0"  # whatever it is now, it was not judged
+        if catalogs.digest(data) != catalog.files[path].digest:
+            raise FileChanged(path=path)
+        found[path] = data
     return found
 
 
@@ -124,6 +120,21 @@ def _listed(findings: list[Finding]) -> str:
 
 
 # The tree before a change
+
+
+def _settled(git: Git) -> TreeState:
+    """How the tree stands, without what a killed writer left beside its files."""
+    tree = git.state()
+    if not any(".quaid-" in path for path in tree.untracked):
+        return tree
+    from quaid.vaults import leftovers
+    from quaid.vaults.scan import Folder
+
+    left = [path for path in tree.untracked if leftovers.is_ours(path)]
+    with Folder(git.root) as folder:
+        for path in left:
+            leftovers.settle(folder, path, "saved.org")
+    return git.state()
 
 
 def _refuse_unfinished(git: Git, tree: TreeState) -> None:
@@ -161,11 +172,13 @@ def _up_to_date(git: Git, now: str) -> str:
 
 def put(catalog: Catalog, path: str, data: bytes | None) -> None:
     """Give a file new bytes, durably, or take it away. FileChanged when it is not what was looked at."""
+    from hashlib import sha256
+
     from quaid.vaults import replacing
     from quaid.vaults.scan import Folder
 
     guarding.check_path(path)
-    token = os.urandom(8).hex()
+    token = _token()
     with Folder(catalog.root) as folder:
         if path not in catalog.files:
             if data is not None:
@@ -174,22 +187,34 @@ def put(catalog: Catalog, path: str, data: bytes | None) -> None:
         old = layout.read(catalog.root, path)
         if catalogs.digest(old) != catalog.files[path].digest:
             raise FileChanged(path=path)
-        expected = hashlib.sha256(old).hexdigest()
+        expected = sha256(old).hexdigest()
         if data is None:
             replacing.remove(folder, path, expected, token)
         elif data != old:
             replacing.replace(folder, path, data, expected, token)
 
 
+def _token() -> str:
+    """A name that nobody has, in the shape by which leftovers are known."""
+    name = os.urandom(16).hex()
+    return "-".join((name[:8], name[8:12], name[12:16], name[16:20], name[20:]))
+
+
 def _index_paths(catalog: Catalog) -> list[str]:
+    """All files that making the index may touch."""
+    return sorted(_generated(catalog) | indexing.NAMES)
+
+
+def _generated(catalog: Catalog) -> set[str]:
+    """The files of the index that are there; what a person named so is not among them."""
     there = {path for path in catalog.files if layout.is_index(path)}
-    return sorted(there | indexing.NAMES)
+    return {path for path in there if path in indexing.NAMES or indexing.is_generated(catalog.text(path))}
 
 
 def _index_changes(catalog: Catalog) -> dict[str, bytes | None]:
     """What must be written so that the index is that of the nodes."""
     wanted = catalog.index = catalog.index or indexing.build(catalog.nodes)
-    there = {path for path in catalog.files if layout.is_index(path)}
+    there = _generated(catalog)
     changes: dict[str, bytes | None] = dict.fromkeys(there - wanted.keys())
     for path, text in wanted.items():
         data = text.encode("utf-8", "replace")

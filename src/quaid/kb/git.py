@@ -175,12 +175,12 @@ class Git(Repository):
         message: str,
         author: Identity | None = None,
         when: float | None = None,
-        expected: Mapping[str, bytes] | None = None,
+        expected: Mapping[str, bytes | None] | None = None,
     ) -> str:
         """Commit these files as they are on the disk, gone ones as gone, and nothing else; the commit's id.
 
-        `expected` are bytes that were judged: a file that holds others by now is not committed (FileChanged). When
-        nothing differs, the id is that of the last commit.
+        `expected` are bytes that were judged (None: there was no file): a file that holds others by now is not
+        committed (FileChanged). When nothing differs, the id is that of the last commit.
         """
         branch, parent = self.branch(), self.head()
         begun = os.stat(self.folder).st_mtime_ns
@@ -221,11 +221,11 @@ class Git(Repository):
             known = set(os.fsdecode(out).split("\0"))
         kept = [path for path in wanted if path in known]
         gone = [path for path in wanted if path not in known]
-        if gone:
-            data = b"".join(os.fsencode(path) + b"\0" for path in gone)
-            self.call("update-index", "--force-remove", "-z", "--stdin", data=data)
-            for path in gone:
-                self._remove(path)
+        for path in gone:  # first of all: where a disk is full, what follows needs the room
+            self._remove(path)
+        staged = self.call("ls-files", "-z", "--", *gone, reads=True) if gone else b""
+        if staged:
+            self.call("update-index", "--force-remove", "-z", "--stdin", data=staged)
         if kept:
             self.call("checkout", "--quiet", "--no-recurse-submodules", "HEAD", "--", *kept)
 
@@ -280,14 +280,17 @@ class Git(Repository):
         return () if guarding.on_disk(url, self.root) is None else (f"--{verb}={calling.served(verb)}",)
 
     def _judge(
-        self, changed: Mapping[str, str], wanted: Sequence[str], expected: Mapping[str, bytes]
+        self, changed: Mapping[str, str], wanted: Sequence[str], expected: Mapping[str, bytes | None]
     ) -> None:
         others = sorted(set(changed) - set(wanted))
         if others:
             raise StoreDirty(path=self.root, told=reading.some(others))
         for path, data in expected.items():
             blob = changed.get(path)
-            if blob is not None and blob != reading.blob_id(data, self._config.sha256):
+            if blob is None:
+                continue
+            judged = "0" * len(blob) if data is None else reading.blob_id(data, self._config.sha256)
+            if blob != judged:
                 raise FileChanged(path=path)
 
     def _who(self, author: Identity | None, when: float | None) -> dict[str, str]:

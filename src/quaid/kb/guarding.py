@@ -15,13 +15,15 @@ from typing import NamedTuple
 from quaid.core.patterns import pattern
 from quaid.errors import InvalidArgument, StoreMissing, UnsafeStore
 from quaid.kb.calling import PROTOCOLS
+from quaid.kb.layout import OURS as OURS
 from quaid.store import durable
 from quaid.store.trouble import system_told_plainly
 
-OURS = "ai-kb"
-"""The folder in .git with the lock, the state and the journal: never committed, never pushed."""
-
-ATTRIBUTES = "* !filter !diff !merge !ident !eol !working-tree-encoding -text\n"
+ATTRIBUTES = """\
+* !filter !diff !merge !ident !eol !working-tree-encoding -text
+/index*.org merge=union
+"""
+"""Two who wrote nodes have both changed the index: a person who merges keeps all lines, and it is made anew."""
 
 ALLOWED = {
     "core": {

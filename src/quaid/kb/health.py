@@ -6,49 +6,25 @@ do. Nothing is changed. Knows what is worth telling.
 
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from quaid.errors import QuaidError
 from quaid.kb import catalog as catalogs, curating, layout, linting, state
 from quaid.kb.git import Git
+from quaid.kb.nudging import Facts, count, worded
 from quaid.kb.reading import TreeState
+from quaid.kb.records import Check, Status
 from quaid.kb.state import StoreState
 
 LARGE_RAW = 50 * 1024 * 1024
 
 
-class Status(NamedTuple):
-    root: str
-    nodes: int
-    contested: int
-    branch: str
-    remote: str
-    """Without secrets; nothing: there is none."""
-    ahead: int
-    """Commits that the remote does not have."""
-    behind: int
-    uncommitted: tuple[str, ...]
-    push_problem: str
-    """Why the last push failed; nothing: it did not."""
-    diverged: bool
-    indexed_at: str
-    raw_bytes: int
-    secrets: int
-    """As far as lint has looked."""
-    curation_due: bool
-    nudge: str
-    """One line for whoever begins a session; nothing when all is well."""
-
-
-class Check(NamedTuple):
-    name: str
-    well: bool
-    told: str
-    remedy: str = ""
-
-
 def status(git: Git) -> Status:
     """A glance."""
+    return look(git)[0]
+
+
+def look(git: Git) -> tuple[Status, Facts]:
+    """A glance, and what of it is worth a word to whoever begins a session."""
     from quaid.kb.guarding import masked
 
     tree = git.state()
@@ -64,7 +40,8 @@ def status(git: Git) -> Status:
     failed = noted.push is not None and noted.push.outcome in ("rejected", "unreachable") and bool(ahead)
     problem = noted.push.problem or noted.push.outcome if failed and noted.push else ""
     diverged = tree.has_diverged or noted.divergence is not None
-    return Status(
+    facts = Facts(secrets, diverged, bool(problem), ahead, len(uncommitted), due.new if due.is_due else 0)
+    found = Status(
         git.root,
         len(nodes),
         sum(node.status == "contested" for node in nodes),
@@ -79,8 +56,9 @@ def status(git: Git) -> Status:
         raw,
         secrets,
         due.is_due,
-        _nudge(ahead, problem, diverged, uncommitted, secrets, due, git.remote() is not None),
+        worded(facts),
     )
+    return found, facts
 
 
 def _ahead(git: Git, tree: TreeState) -> int:
@@ -88,31 +66,6 @@ def _ahead(git: Git, tree: TreeState) -> int:
     if git.remote() is None or tree.head is None:
         return 0
     return tree.ahead if tree.upstream is not None else len(git.log(1000))
-
-
-def _nudge(
-    ahead: int,
-    problem: str,
-    diverged: bool,
-    uncommitted: tuple[str, ...],
-    secrets: int,
-    due: curating.Due,
-    has_remote: bool,
-) -> str:
-    told = []
-    if secrets:
-        told.append(f"{secrets} secrets in it: `ai-kb lint`")
-    if diverged:
-        told.append("it and its remote have diverged: `ai-kb doctor`")
-    elif problem:
-        told.append(f"{ahead} commits not pushed, the last push failed: `ai-kb doctor`")
-    elif ahead and has_remote:
-        told.append(f"{ahead} commits not pushed yet: `ai-kb push`")
-    if uncommitted:
-        told.append(f"{len(uncommitted)} files not committed: `ai-kb commit`")
-    if due.is_due:
-        told.append(f"{due.new} nodes to look through: `ai-kb curate --dry-run`")
-    return f"ai-kb: {'; '.join(told)}" if told else ""
 
 
 def doctor(git: Git, environ: Mapping[str, str], seconds: float = 5.0) -> list[Check]:
@@ -123,12 +76,17 @@ def doctor(git: Git, environ: Mapping[str, str], seconds: float = 5.0) -> list[C
     checks.append(_tree(found))
     checks.append(_remote(git, found, seconds))
     checks.append(_pushed(found, noted))
-    findings = linting.lint(catalogs.look(git.root, git.ours, certain=True), git.ours)
+    findings = linting.lint(catalogs.look(git.root, git.ours, certain=True, judge=linting.judge()), git.ours)
     fatal = [each for each in findings if each.fatal]
     secrets = [each for each in fatal if each.code == "secret"]
     first = f"{fatal[0].path}:{fatal[0].line}: {fatal[0].message}" if fatal else ""
     checks.append(
-        Check("lint", not fatal, first and f"{len(fatal)} findings; {first}", "`ai-kb lint` shows them all")
+        Check(
+            "lint",
+            not fatal,
+            first and f"{count(len(fatal), 'finding')}; {first}",
+            "`ai-kb lint` shows them all",
+        )
     )
     where = f"{len(secrets)}, first {secrets[0].path}:{secrets[0].line}" if secrets else "none found"
     checks.append(Check("secrets", not secrets, where, "Take them out, and revoke those that were pushed"))
@@ -166,7 +124,7 @@ def _program(name: str, why: str, environ: Mapping[str, str]) -> Check:
 
 def _tree(found: Status) -> Check:
     if found.uncommitted:
-        told = f"{len(found.uncommitted)} files not committed, first {found.uncommitted[0]}"
+        told = f"{count(len(found.uncommitted), 'file')} not committed, first {found.uncommitted[0]}"
         return Check("tree", False, told, "`ai-kb commit` lints and commits them")
     return Check("tree", True, f"clean, on {found.branch or 'no branch'}")
 
@@ -188,8 +146,8 @@ def _remote(git: Git, found: Status, seconds: float) -> Check:
 
 def _pushed(found: Status, noted: StoreState) -> Check:
     if found.diverged:
-        told = f"diverged: {found.ahead} commits only here, {found.behind} only there"
-        remedy = f"`git -C {os.path.abspath(found.root)} pull --rebase`, then `ai-kb lint` and `ai-kb push`"
+        told = f"diverged: {count(found.ahead, 'commit')} only here, {found.behind} only there"
+        remedy = f"`git -C {os.path.abspath(found.root)} pull --rebase`, then `ai-kb index` and `ai-kb push`"
         return Check("push", False, told, remedy)
     if found.push_problem:
         at = noted.push.at if noted.push else ""

@@ -42,6 +42,11 @@ def build(nodes: Iterable[Node]) -> dict[str, str]:
     return {MAIN: _file("Index", [_overview(groups), *rest]), **files}
 
 
+def is_generated(text: str) -> bool:
+    """Whether a text came from here. A file of a person is never taken away, whatever its name."""
+    return MARKER in text.split("\n", 3)[:3]
+
+
 def _name(type: str) -> str:
     return f"index-{HEADINGS[type].lower()}.org"
 
@@ -69,14 +74,15 @@ def _contested(nodes: Sequence[Node]) -> str:
     if not contested:
         return ""
     titles = {node.id: node.title for node in nodes}
+    contradicted: dict[str, list[str]] = {}
+    for node in nodes:
+        for link in node.links:
+            if link.relation == "CONTRADICTS":
+                contradicted.setdefault(link.id, []).append(node.title)
     lines = ["* Contested / needs review", "", "| Title | Issue | Updated |", "|---"]
     for node in contested:
         against = [titles.get(link.id, link.id) for link in node.links if link.relation == "CONTRADICTS"]
-        against += [
-            other.title
-            for other in nodes
-            if any(link.id == node.id and link.relation == "CONTRADICTS" for link in other.links)
-        ]
+        against += contradicted.get(node.id, [])
         issue = f"contradicts {', '.join(dict.fromkeys(against))}" if against else node.summary
         lines.append(_row(node.pointer, issue, node.updated))
     return "\n".join([*lines, ""])

@@ -4,7 +4,6 @@ Whoever finds this note while holding the store's lock knows that the change was
 cannot be alive. Knows one small file. Putting the files back is git.py's business.
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -34,7 +33,11 @@ def begin(folder: str, paths: Iterable[str], writes: Mapping[str, bytes | None])
 
 
 def hash_of(data: bytes | None) -> str:
-    return NOTHING if data is None else hashlib.sha256(data).hexdigest()
+    if data is None:
+        return NOTHING
+    from hashlib import sha256  # 4 ms, and who only looks writes no note
+
+    return sha256(data).hexdigest()
 
 
 def end(folder: str, around: Note | None = None) -> None:

@@ -5,6 +5,7 @@ AGENT_CONTRACT.org tells agents the rules. Walks from a handle and follows no li
 """
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -15,6 +16,9 @@ RAW = "raw"
 RAW_FILES = "raw/files"
 INDEX = "index"
 ENDING = ".org"
+
+OURS = "ai-kb"
+"""The folder in .git with the lock, the state and the journal: never committed, never pushed."""
 
 NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
@@ -84,21 +88,45 @@ def walk(root: str) -> list[Found]:
 
 
 def _walk(root: str, below: str) -> Iterator[Found]:
+    is_captured = is_raw(below)
     with os.scandir(os.path.join(root, below)) as entries:
         for entry in entries:
-            path = below + entry.name
-            if entry.name.startswith("."):
+            name = entry.name
+            if name[0] == ".":
                 continue
             if entry.is_dir(follow_symlinks=False):
-                yield from _walk(root, path + "/")
-            elif is_ours(path) and entry.is_file(follow_symlinks=False):
-                stat = entry.stat(follow_symlinks=False)
-                looks = Looks(stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
-                yield Found(path, looks)
+                yield from _walk(root, f"{below}{name}/")
+            elif (  # is_ours, of which half is known here: a look at thousands of files must be quick
+                (is_captured or name.endswith(ENDING))
+                and name[0] != "#"
+                and name[-1] != "~"
+                and entry.is_file(follow_symlinks=False)
+            ):
+                yield Found(below + name, _looks(entry.stat(follow_symlinks=False)))
+
+
+def looks(root: str, path: str) -> Looks | None:
+    """What one file looks like; None where there is no plain file of the knowledge base."""
+    try:
+        found = os.lstat(os.path.join(root, path))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return _looks(found) if stat.S_ISREG(found.st_mode) and is_ours(path) else None
+
+
+def _looks(found: os.stat_result) -> Looks:
+    return Looks(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
 
 
 def read(root: str, path: str, limit: int | None = None) -> bytes:
     """The bytes of a file, which is no link; those of a longer one up to the limit."""
-    handle = os.open(os.path.join(root, path), os.O_RDONLY | NO_LINK)
-    with open(handle, "rb") as file:
-        return file.read() if limit is None else file.read(limit)
+    handle = os.open(f"{root}/{path}", os.O_RDONLY | NO_LINK)
+    try:
+        # Asked for as much as there is: a buffer of the size of the limit would cost more than the reading.
+        left = os.fstat(handle).st_size + 1 if limit is None else min(os.fstat(handle).st_size + 1, limit)
+        parts = [os.read(handle, left)]
+        while parts[-1] and (limit is None or sum(map(len, parts)) < limit):
+            parts.append(os.read(handle, left))
+        return b"".join(parts)[:limit]
+    finally:
+        os.close(handle)

@@ -8,20 +8,18 @@ that fails is a fatal finding: nothing is committed unseen. Does not know git.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from quaid.kb import catalog as catalogs, indexing, layout, node as nodes
-from quaid.kb.catalog import LARGEST_NODE, Catalog, File
+from quaid.kb import catalog as catalogs, indexable, indexing, layout, node as nodes
+from quaid.kb.catalog import Catalog, Judge
 from quaid.kb.node import Node
 
-RULES = "1"
+RULES = "2"
 """Rises with every change of a rule: what was judged by other rules is judged again."""
-
-LARGEST_RAW = 64 * 1024 * 1024
-"""Bytes of a raw file that are scanned for secrets."""
 
 # Codes that do not stop a commit.
 STYLE = frozenset(
-    "no-heading line-ends torn-link duplicate-property no-type long-summary same-title merged-link".split()
+    "no-heading torn-link duplicate-property no-type long-summary same-title merged-link".split()
 )
+PASSING = frozenset({"unreadable", "scan-failed"})
 REMEDIES = {
     "unclosed-drawer": "close it with a line :END:",
     "misplaced-drawer": "move it there",
@@ -50,46 +48,56 @@ class Finding(NamedTuple):
 
 def lint(catalog: Catalog, folder: str) -> list[Finding]:
     """Everything, the fatal findings first. What was judged newly is remembered in `folder`."""
-    findings = [*_each(catalog, folder), *together(catalog.nodes), *index(catalog)]
+    before = catalog.files.copy()
+    of_index = list(index(catalog))
+    findings = [*of_files(catalog), *of_index]
+    told = index_told(of_index)
+    if catalog.index_problem != told or catalog.files != before:
+        catalog.index_problem = told
+        catalogs.save(catalog, folder)
     return sorted(findings, key=lambda each: (not each.fatal, each.path, each.line, each.code))
 
 
-def _each(catalog: Catalog, folder: str) -> Iterator[Finding]:
-    rules = rules_in_force()
-    judged = False
-    for path, file in catalog.files.items():
-        if file.rules != rules:
-            file = file._replace(rules=rules, findings=_judged(catalog, file))
-            catalog.files[path] = file
-            judged = True
-        for line, code, message, remedy in file.findings:
-            yield Finding(path, line, code, message, remedy)
-    if judged:
-        catalogs.save(catalog, folder)
+def of_files(catalog: Catalog) -> list[Finding]:
+    """Everything but the index."""
+    return [*_each(catalog), *together(catalog.nodes)]
 
 
-def rules_in_force() -> str:
+def judge() -> Judge:
+    """Who judges each file while it is looked at: no file is read or parsed twice."""
     from quaid.core import secrets
 
-    return f"{RULES}.{secrets.VERSION}"
+    return Judge(f"{RULES}.{secrets.VERSION}", PASSING, judged)
+
+
+def _each(catalog: Catalog) -> Iterator[Finding]:
+    rules = judge().rules
+    late = [path for path, file in catalog.files.items() if file.rules != rules]
+    if late:
+        seen = catalogs.look_again(catalog, late, judge())
+        for path in late:
+            if path not in seen.files or seen.files[path].digest != catalog.files[path].digest:
+                yield Finding(path, 1, "unsettled", "it changed while it was looked at", "run it again")
+            else:
+                now = seen.files[path]
+                catalog.files[path] = catalog.files[path]._replace(rules=now.rules, findings=now.findings)
+    for path, file in catalog.files.items():
+        for line, code, message, remedy in file.findings:
+            yield Finding(path, line, code, message, remedy)
 
 
 # One file
 
 
-def _judged(catalog: Catalog, file: File) -> catalogs.Findings:
-    return tuple((each.line, each.code, each.message, each.remedy) for each in _judge(catalog, file))
+def judged(path: str, data: bytes | None, read: nodes.Read | None) -> catalogs.Findings:
+    """What the bytes of one file say, as they are remembered."""
+    return tuple((each.line, each.code, each.message, each.remedy) for each in _judge(path, data, read))
 
 
-def _judge(catalog: Catalog, file: File) -> list[Finding]:
-    """What the bytes of one file say, that were read when it was looked at."""
-    path = file.path
-    try:
-        limit = LARGEST_RAW if layout.is_raw(path) else LARGEST_NODE
-        data = layout.read(catalog.root, path, limit + 1)
-    except OSError as error:
-        problem = f"it cannot be read: {error.strerror}"
-        return [Finding(path, 1, "unreadable", problem, "make it readable, or remove it")]
+def _judge(path: str, data: bytes | None, read: nodes.Read | None) -> list[Finding]:
+    if data is None:
+        return [Finding(path, 1, "unreadable", "it cannot be read", "make it readable, or remove it")]
+    limit = catalogs.limit_of(path)
     if len(data) > limit:
         problem = f"it is larger than {limit // 1024 // 1024} MB"
         return [Finding(path, 1, "too-large", problem, "keep it outside, and name where it is")]
@@ -97,7 +105,7 @@ def _judge(catalog: Catalog, file: File) -> list[Finding]:
         return []  # its text comes from nodes, which are judged themselves
     found = list(secrets_in(path, data))
     if layout.is_node(path):
-        found += node(path, data)
+        found += node(path, data, read)
     return found
 
 
@@ -115,8 +123,8 @@ def secrets_in(path: str, data: bytes) -> Iterator[Finding]:
         yield Finding(path, 1, "scan-failed", problem, "report it, with the file if you may")
 
 
-def node(path: str, data: bytes) -> Iterator[Finding]:
-    """A node for itself: its org, its drawer, its title."""
+def node(path: str, data: bytes, read: nodes.Read | None = None) -> Iterator[Finding]:
+    """A node for itself: its org, its drawer, its title. `read`: what was read of these very bytes."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -126,11 +134,13 @@ def node(path: str, data: bytes) -> Iterator[Finding]:
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         yield Finding(path, line, "unparseable", "it holds a NUL character", "remove it")
-    read = nodes.read(path, text)
+    read = read or nodes.read(path, text)
     yield from _conflicts(path, text)
     for problem in read.parsed.problems:
         remedy = REMEDIES.get(problem.code, "mend it")
         yield Finding(path, problem.line, problem.code, problem.message, remedy)
+    for each in indexable.problems(text, read.parsed):
+        yield Finding(path, *each)
     yield from _drawer(path, text, read)
 
 
@@ -261,13 +271,17 @@ def together(every: Iterable[Node]) -> Iterator[Finding]:
 
 def index(catalog: Catalog) -> Iterator[Finding]:
     """Whether the index is what the nodes make it."""
-    wanted = indexing.build(catalog.nodes)
+    wanted = catalog.index = catalog.index or indexing.build(catalog.nodes)
     there = {path for path in catalog.files if layout.is_index(path)}
     remedy = "`ai-kb index` makes it anew"
     for path in sorted(wanted.keys() - there):
         yield Finding(path, 1, "index-missing", "it is not there", remedy)
     for path in sorted(there - wanted.keys()):
-        yield Finding(path, 1, "index-stale", "it belongs to an earlier index", remedy)
+        if indexing.is_generated(catalog.text(path)):
+            yield Finding(path, 1, "index-stale", "it belongs to an earlier index", remedy)
+        else:
+            problem = "it is named as a part of the index, and is none"
+            yield Finding(path, 1, "index-foreign", problem, "rename it, so that it can be a node")
     for path in sorted(there & wanted.keys()):
         text = catalog.text(path)
         if "[[id:" in text.lower():
@@ -276,6 +290,12 @@ def index(catalog: Catalog) -> Iterator[Finding]:
         elif text != wanted[path]:
             line = _first_difference(text, wanted[path])
             yield Finding(path, line, "index-stale", "it is not what the nodes say", remedy)
+
+
+def index_told(findings: Iterable[Finding]) -> str:
+    """What is wrong with the index, in one line; nothing when it is right."""
+    first = next(iter(findings), None)
+    return f"{first.path}: {first.message}; {first.remedy}" if first else ""
 
 
 def _first_difference(text: str, wanted: str) -> int:

@@ -4,10 +4,13 @@ Knows the properties and their values. Does not know files, nor what other nodes
 """
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.core.patterns import pattern
-from quaid.formats import org
+from quaid.kb.indexable import is_left_out
+
+if TYPE_CHECKING:
+    from quaid.formats import org
 
 TYPES = ("principle", "preference", "procedure", "observation", "reference")
 CREATORS = (
@@ -86,17 +89,19 @@ class Node(NamedTuple):
 class Read(NamedTuple):
     node: Node
     body: str
-    parsed: org.Org
+    parsed: "org.Org"
 
 
 def read(path: str, text: str) -> Read:
     """The node that a text makes, however incomplete."""
+    from quaid.formats import org  # 4 ms, and whoever only looks for nodes parses none
+
     parsed = org.parse(text)
     body = text[parsed.body_start :]
     return Read(_node(path, text, parsed, len(body)), body, parsed)
 
 
-def _node(path: str, text: str, parsed: org.Org, size: int) -> Node:
+def _node(path: str, text: str, parsed: "org.Org", size: int) -> Node:
     value = parsed.properties.get
     links = tuple(
         Reference(link.target.lower(), _relation(text, link.start), link.line)
@@ -113,7 +118,11 @@ def _node(path: str, text: str, parsed: org.Org, size: int) -> Node:
         *(value("CREATED_BY", ""), value("CONFIDENCE", ""), value("VISIBILITY", ""), value("SOURCE", "")),
         *(value("STATUS", ""), value("SUMMARY", ""), day(value(CURATED, ""))),
         tuple(value(MERGED, "").lower().split()),
-        tuple(each.properties["ID"].lower() for each in parsed.headings if "ID" in each.properties),
+        tuple(
+            each.properties["ID"].lower()
+            for each in parsed.headings
+            if "ID" in each.properties and not is_left_out(each.properties)
+        ),
         links,
         size,
     )

@@ -4,13 +4,12 @@ Doing it again changes nothing and mends what is missing. The contract travels w
 with our tools or without, what a node is and how one is written.
 """
 
-from typing import NamedTuple
-
-from quaid.kb import changing, curating, layout, node as nodes, pushing
+from quaid.kb import changing, curating, guarding, layout, node as nodes, pushing
 from quaid.kb.catalog import Catalog
 from quaid.kb.changing import Change
 from quaid.kb.git import Git
 from quaid.kb.node import Draft
+from quaid.kb.records import Made
 
 RAW_TEXT = """\
 #+title: Raw captures
@@ -38,16 +37,6 @@ The rules are in AGENT_CONTRACT.org.""",
 )
 
 
-class Made(NamedTuple):
-    root: str
-    created: bool
-    """False: there was a repository already."""
-    files: tuple[str, ...]
-    """Files that were written now."""
-    remote: str
-    commit: str
-
-
 def init(git: Git, *, remote: str, now: str, local: str, id: str) -> Made:
     """Make a store, or mend one."""
     created = not git.is_repository()
@@ -69,7 +58,7 @@ def init(git: Git, *, remote: str, now: str, local: str, id: str) -> Made:
         return Change(files, "ai-kb: a knowledge base")
 
     done = changing.apply(git, now, "init", plan)
-    return Made(git.root, created, done.paths, git.remote() or "", done.commit)
+    return Made(git.root, created, done.paths, guarding.masked(git.remote() or ""), done.commit)
 
 
 def contract() -> str:

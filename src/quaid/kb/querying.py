@@ -8,7 +8,7 @@ Knows fields and weights. Does not know the disk.
 from typing import NamedTuple
 
 from quaid.core.patterns import pattern
-from quaid.kb.catalog import Catalog
+from quaid.kb.catalog import Catalog, File
 from quaid.kb.node import Node
 
 TITLE, TAG, SUMMARY, BODY = 100, 50, 20, 5
@@ -53,11 +53,10 @@ def query(
     wanted = words(context)
     if not wanted:
         return []
-    in_bodies = _in_bodies(catalog, wanted)
     found = []
-    for file in catalog.files.values():
-        node = file.node
-        if node is None or (filters and not filters.take(node)):
+    for file in _holding(catalog, wanted):
+        node = catalog.node(file)
+        if filters and not filters.take(node):
             continue
         held: set[str] = set()
         score, reasons = 0, []
@@ -73,7 +72,7 @@ def query(
                 score += weight
                 reasons.append(name)
                 held |= inside
-        inside = in_bodies.get(file.path, set())
+        inside = {word for word in wanted if _begins(catalog.texts, word, file.middle, file.end) >= 0}
         if inside:
             score += BODY
             reasons.append("body")
@@ -102,27 +101,25 @@ def _held(text: str, wanted: list[str]) -> set[str]:
     return {word for word in wanted if word in text and _begins(text, word) >= 0}
 
 
-def _begins(text: str, word: str, at: int = 0) -> int:
+def _begins(text: str, word: str, at: int = 0, end: int | None = None) -> int:
     """Where a word of the text begins with these letters."""
-    at = text.find(word, at)
+    at = text.find(word, at, end)
     if word[0] > "\u2e7f":  # scripts without spaces between words: one begins anywhere
         return at
     while at > 0 and text[at - 1].isalnum():
-        at = text.find(word, at + 1)
+        at = text.find(word, at + 1, end)
     return at
 
 
-def _in_bodies(catalog: Catalog, wanted: list[str]) -> dict[str, set[str]]:
-    """Which words each body holds: all bodies are searched as one text, from one that has a word to the next."""
+def _holding(catalog: Catalog, wanted: list[str]) -> list[File]:
+    """The files that hold any of the words: all are searched as one text, from one that does to the next."""
     files = [file for file in catalog.files.values() if file.end > file.start]
-    found: dict[str, set[str]] = {}
+    found: dict[str, File] = {}
     for word in wanted:
-        at, place = _begins(catalog.bodies, word), 0
-        while at >= 0 and place < len(files):
-            while place < len(files) and files[place].end <= at:
+        at, place = _begins(catalog.texts, word), 0
+        while at >= 0:
+            while files[place].end <= at:
                 place += 1
-            if place == len(files):
-                break
-            found.setdefault(files[place].path, set()).add(word)
-            at = _begins(catalog.bodies, word, files[place].end)
-    return found
+            found[files[place].path] = files[place]
+            at = _begins(catalog.texts, word, files[place].end)
+    return list(found.values())

@@ -12,6 +12,8 @@ from quaid.kb import calling, guarding, reading
 from quaid.kb.reading import Commit, TreeState
 
 REMOTE = "origin"
+LEAST_ROOM = 64 * 1024
+"""Bytes; with less on the disk, a failure is taken to be for want of room."""
 
 
 class Repository:
@@ -157,7 +159,7 @@ class Repository:
             raise self._failure(arguments, done)
 
     def _failure(self, arguments: Sequence[str], done: calling.Done) -> Exception:
-        if "No space left on device" in done.err:
+        if "No space left on device" in done.err or _is_full(self.root):
             return DiskFull(path=self.root)
         if ".lock': File exists" in done.err:
             hint = " If no git is running there, wait a minute: a lock that was left behind is then removed."
@@ -167,3 +169,11 @@ class Repository:
 
     def _told(self, done: calling.Done) -> str:
         return guarding.masked(reading.complaint(done.err)) if done.status else ""
+
+
+def _is_full(folder: str) -> bool:
+    """Whether there is hardly any room: git often says only that it could not write."""
+    if not hasattr(os, "statvfs"):
+        return False
+    room = os.statvfs(folder)
+    return room.f_bavail * room.f_frsize < LEAST_ROOM

@@ -6,10 +6,11 @@ session's: where a timer cannot reach it, the push fails and the state says so.
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from quaid.formats import units
 from quaid.kb import calling
 from quaid.kb.guarding import write_private
+from quaid.kb.records import Timer
 from quaid.store import durable
 from quaid.store.trouble import system_told_plainly
 
@@ -45,20 +46,9 @@ WantedBy=timers.target
 """
 
 
-class Timer(NamedTuple):
-    """What was done, and what is left for the person."""
-
-    kind: str  # systemd, launchd or cron
-    written: tuple[str, ...]  # files that are new or changed
-    unchanged: tuple[str, ...]
-    enabled: bool
-    to_run: tuple[str, ...]  # commands to type, or the line to put into a crontab
-    problem: str = ""
-
-
 def service(command: Sequence[str]) -> str:
     """The unit that pushes once. Through env, since systemd is choosy about the name of a program, not of a word."""
-    return SERVICE.format(command=" ".join(map(_for_systemd, command)))
+    return SERVICE.format(command=" ".join(map(units.word, command)))
 
 
 def timer() -> str:
@@ -160,10 +150,3 @@ def _found(name: str, environ: Mapping[str, str]) -> str | None:
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
     return None
-
-
-def _for_systemd(word: str) -> str:
-    """A word of a command line, so that systemd reads it as it is."""
-    for sign, meant in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$"), ("\n", "\\n"), ("\t", "\\t")):
-        word = word.replace(sign, meant)
-    return f'"{word}"'

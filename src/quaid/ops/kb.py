@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument
 from quaid.kb import layout
+from quaid.kb.records import Status
+from quaid.ops import kb_glance
 from quaid.ops.register import Arg, op
 
 if TYPE_CHECKING:
     from quaid.kb.catalog import Catalog
     from quaid.kb.git import Git
-    from quaid.kb.health import Status
     from quaid.kb.node import Node
 
 Named = Annotated[
@@ -157,7 +158,7 @@ def kb_backlinks(brain: Brain, node: Named) -> KbBacklinksRecord:
 
 
 @op("read", command="kb status", tool="kb_status", examples=("ai-kb status", "ai-kb status --json"))
-def kb_status(brain: Brain) -> "Status":
+def kb_status(brain: Brain) -> Status:
     """How the knowledge base stands: nodes, what is not pushed, what went wrong, whether curation is due."""
     from quaid.kb import health
 
@@ -180,7 +181,9 @@ def kb_status(brain: Brain) -> "Status":
 def kb_remember(
     brain: Brain,
     text: Annotated[str, Arg("What the node says, in org.", positional=True, any_text=True)] = "",
-    file: Annotated[str | None, Arg("A file that holds the text.", file=True)] = None,
+    file: Annotated[
+        str | None, Arg("The text, on the command line out of this file (- is standard input).", file=True)
+    ] = None,
     title: Annotated[str, Arg("A short title.")] = "",
     summary: Annotated[str, Arg("One sentence, written to be found.")] = "",
     type: Annotated[Type, Arg("What kind of knowledge it is.")] = "observation",
@@ -241,11 +244,8 @@ def kb_remember(
 
 
 def root(brain: Brain) -> str:
-    """Where the knowledge base is: the option kb.store, AI_KB_DIR, or the usual place."""
-    chosen, _ = brain.settings.said("kb.store")
-    if chosen:
-        return brain.settings.beside_config(chosen)
-    return brain.settings.path(layout.default_root(brain.settings.environ, brain.settings.user_home))
+    """Where the knowledge base is."""
+    return kb_glance.root(brain.settings)
 
 
 def store(brain: Brain) -> "Git":
@@ -259,11 +259,11 @@ def store(brain: Brain) -> "Git":
 
 def look(brain: Brain) -> "Catalog":
     """All nodes, without a call of git."""
-    from quaid.kb import catalog, guarding
+    from quaid.kb import catalog
 
     path = root(brain)
     folder = layout.require(path)
-    return catalog.look(path, os.path.join(folder, guarding.OURS))
+    return catalog.look(path, os.path.join(folder, layout.OURS))
 
 
 def told(node: "Node") -> NodeRecord:
@@ -281,7 +281,9 @@ def match(node: "Node", reasons: tuple[str, ...], score: float) -> KbMatch:
 
 
 def _index_problem(catalog: "Catalog") -> str:
-    from quaid.kb import linting
+    """What is wrong with the index; looked for once, as long as no file changes."""
+    if catalog.index_problem is None:
+        from quaid.kb import linting
 
-    first = next(linting.index(catalog), None)
-    return f"{first.path}: {first.message}; {first.remedy}" if first else ""
+        catalog.index_problem = linting.index_told(linting.index(catalog))
+    return catalog.index_problem

@@ -5,18 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.brain import Brain
 from quaid.errors import FileTrouble, InvalidArgument
+from quaid.kb.records import Check, Made, Timer
 from quaid.ops import kb
 from quaid.ops.register import Arg, op
 
 if TYPE_CHECKING:
+    from quaid.kb.catalog import Catalog
     from quaid.kb.changing import Done
     from quaid.kb.curating import Report
-    from quaid.kb.drawing import Drawing
     from quaid.kb.git import Pushed
-    from quaid.kb.health import Check
     from quaid.kb.linting import Finding
-    from quaid.kb.provisioning import Made
-    from quaid.kb.timers import Timer
 
 Remote = Annotated[str | None, Arg("Address of a private repository to push to.")]
 
@@ -49,7 +47,7 @@ class KbCommitRecord(NamedTuple):
 
 
 class KbDoctorRecord(NamedTuple):
-    checks: "tuple[Check, ...]"
+    checks: tuple[Check, ...]
 
     @property
     def exit_status(self) -> int:
@@ -97,6 +95,12 @@ class KbSyncRecord(NamedTuple):
     problem: str
 
 
+class KbMapRecord(NamedTuple):
+    dot: str
+    nodes: int
+    links: int
+
+
 class KbEmacsFileRecord(NamedTuple):
     path: str
 
@@ -108,7 +112,7 @@ def kb_init(
         str | None, Arg("The folder [where AI_KB_DIR or the system says].", positional=True, path=True)
     ] = None,
     remote: Remote = None,
-) -> "Made":
+) -> Made:
     """Make a knowledge base: a git repository with a contract, a first node, an index. Doing it again mends it."""
     from quaid.kb import provisioning
     from quaid.kb.git import Git
@@ -127,7 +131,7 @@ def kb_clone(
     path: Annotated[
         str | None, Arg("The folder [where AI_KB_DIR or the system says].", positional=True, path=True)
     ] = None,
-) -> "Made":
+) -> Made:
     """Fetch a knowledge base from its remote. Nothing in it can run on this machine."""
     from quaid.kb import provisioning
     from quaid.kb.git import Git
@@ -150,7 +154,7 @@ def kb_lint(
     folder = os.path.join(layout.require(root), "ai-kb")
     catalog = catalogs.look(root, folder, certain=True, judge=None if index else linting.judge())
     found = list(linting.index(catalog)) if index else linting.lint(catalog, folder)
-    return KbLintRecord(tuple(found), len(catalog.files), sum(1 for _ in catalog.nodes))
+    return KbLintRecord(tuple(found), len(catalog.files), catalog.count)
 
 
 @op("owner", command="kb index", examples=("ai-kb index",))
@@ -158,8 +162,15 @@ def kb_index(brain: Brain) -> KbIndexRecord:
     """Make the index anew from the nodes, and commit it."""
     from quaid.kb import changing
 
-    done = changing.index(kb.store(brain), brain.now())
-    return KbIndexRecord(done.paths, sum(1 for _ in kb.look(brain).nodes), done.commit)
+    nodes = 0
+
+    def plan(catalog: "Catalog") -> changing.Change:
+        nonlocal nodes
+        nodes = catalog.count
+        return changing.whole_index(catalog)
+
+    done = changing.apply(kb.store(brain), brain.now(), "index", plan)
+    return KbIndexRecord(done.paths, nodes, done.commit)
 
 
 @op(
@@ -233,7 +244,9 @@ def kb_push(brain: Brain) -> KbPushRecord:
 def kb_capture(
     brain: Brain,
     source: Annotated[str, Arg("The address, or the file.", positional=True)],
-    excerpt: Annotated[str | None, Arg("A file that holds what matters of it.", file=True)] = None,
+    excerpt: Annotated[
+        str | None, Arg("A file that holds what matters of it (- is standard input).", file=True)
+    ] = None,
     title: Annotated[str, Arg("What it is called.")] = "",
     full: Annotated[bool, Arg("Put the whole file below raw/files/.")] = False,
 ) -> KbCaptureRecord:
@@ -275,7 +288,7 @@ def _bytes_of(brain: Brain, source: str) -> bytes:
 
 
 @op("owner", command="kb install-timer", examples=("ai-kb install-timer",))
-def kb_install_timer(brain: Brain) -> "Timer":
+def kb_install_timer(brain: Brain) -> Timer:
     """Have the knowledge base pushed every 15 minutes: a systemd user timer, launchd, or a line for cron."""
     from quaid.kb import timers
     from quaid.ops.clients import launch
@@ -298,9 +311,7 @@ def kb_sync(
 
     git = kb.store(brain)
     where = brain.settings.path(database) if database else ""
-    return KbSyncRecord(
-        *emacs.sync(git.root, git.ours, brain.settings.environ, database=where, force=force)
-    )
+    return KbSyncRecord(*emacs.sync(git.root, git.ours, brain.settings.environ, database=where, force=force))
 
 
 @op("owner", command="kb map", examples=("ai-kb map | dot -Tsvg > map.svg", "ai-kb map --project emacs"))
@@ -311,11 +322,11 @@ def kb_map(
     status: Annotated[
         Literal["current", "contested", "superseded"] | None, Arg("Only nodes of this status.")
     ] = None,
-) -> "Drawing":
+) -> KbMapRecord:
     """Draw the nodes and the links between them, in the language DOT of graphviz."""
     from quaid.kb import drawing
 
-    return drawing.draw(kb.look(brain).nodes, drawing.Filters(project, tag, status or ""))
+    return KbMapRecord(*drawing.draw(kb.look(brain).nodes, drawing.Filters(project, tag, status or "")))
 
 
 @op("owner", command="kb emacs-file", examples=("ai-kb emacs-file",))

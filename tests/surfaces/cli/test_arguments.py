@@ -70,6 +70,17 @@ def test_a_page_is_read_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> 
     assert "content" not in parse(["put", "a", "--compiled-truth", "x"])
 
 
+def test_an_option_may_name_a_file_and_nothing_is_read_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "said.org"
+    path.write_text("From a file.")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"From a pipe.")))
+    assert parse(["kb", "remember", "--file", str(path)]) == {"file": "From a file."}
+    assert parse(["kb", "capture", "notes.txt"]) == {"source": "notes.txt"}
+    assert parse(["kb", "capture", "https://example.org", "--excerpt", "-"])["excerpt"] == "From a pipe."
+
+
 def test_a_file_that_is_no_page_is_refused(tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(b"x" * (gate.MAX_TEXT + 1))
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")

@@ -83,7 +83,7 @@ def _command(words: list[str]) -> tuple[str, list[str]]:
 
 def parse(words: Sequence[str], params: Sequence[Param]) -> dict[str, Any]:
     """Arguments by name. Their types are checked later, once, by the call gate."""
-    flags = {param.flag: param for param in params if not param.arg.file}
+    flags = {param.flag: param for param in params if not (param.arg.file and param.arg.positional)}
     given: dict[str, Any] = {}
     plain: list[str] = []
     at = 0
@@ -179,7 +179,7 @@ def _unicode(word: str) -> str:
 
 def _standard_input(given: dict[str, Any], params: Sequence[Param]) -> None:
     """A file argument that was left out is read from standard input, unless other parts were given."""
-    wanted = next((param for param in params if param.arg.file), None)
+    wanted = next((param for param in params if param.arg.file and param.arg.positional), None)
     others = [param.name for param in params if not param.arg.positional and not param.arg.version]
     if wanted is None or wanted.name in given:
         return

@@ -21,6 +21,7 @@ ROOMS = (
     "merging",
     "forgetting",
     "briefing",
+    "overview",
     "conversations",
     "collections",
     "watching",
@@ -28,6 +29,7 @@ ROOMS = (
     "history",
     "clients",
     "kb",
+    "service",
 )
 """Modules beside this one, each with the records of a room; they are looked through in this order, but for the one
 that is named like the record's own."""
@@ -39,7 +41,7 @@ def render(record: Any) -> str:
     if name not in RENDERERS:
         from importlib import import_module
 
-        home = type(record).__module__.split(".")
+        home = {part.partition("_")[0] for part in type(record).__module__.split(".")}  # kb_upkeep is of kb
         for room in sorted(ROOMS, key=lambda room: room not in home):
             RENDERERS.update(import_module(f"quaid.surfaces.cli.render_{room}").RENDERERS)
             if name in RENDERERS:

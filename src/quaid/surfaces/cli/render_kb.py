@@ -56,8 +56,6 @@ def _remember(record: Any) -> str:
         lines.append(
             "  All of them are contested now. A person decides: `ai-kb supersede` or `ai-kb contest --settle`."
         )
-    if record.offline:
-        lines.append("  The remote was not reached; the commit is here, and `ai-kb push` sends it later.")
     return "\n".join(lines)
 
 
@@ -81,7 +79,8 @@ def _status(record: Any) -> str:
 
 def _made(record: Any) -> str:
     if not record.commit:
-        return f"{record.root} is a knowledge base already, and nothing is missing."
+        remote = f" It is pushed to {record.remote}." if record.remote else ""
+        return f"{record.root} is a knowledge base already, and nothing is missing.{remote}"
     head = f"Made a knowledge base in {record.root}" if record.created else f"Mended {record.root}"
     lines = [head, *[f"  {path}" for path in record.files]]
     if not record.remote:
@@ -165,7 +164,7 @@ def _push(record: Any) -> str:
         "pushed": "Pushed.",
         "nothing": f"Nothing to push{f': {record.problem}' if record.problem else ''}.",
         "rejected": f"The remote has moved on: {record.problem}. Nothing is lost; `ai-kb doctor` says what to do.",
-        "unreachable": f"The remote was not reached: {record.problem}. {count(record.ahead, 'commit')} wait here.",
+        "unreachable": f"The remote was not reached: {record.problem}. Not pushed: {count(record.ahead, 'commit')}.",
     }[record.outcome]
 
 
@@ -175,9 +174,19 @@ def _capture(record: Any) -> str:
 
 
 def _sync(record: Any) -> str:
-    if record.problem:
+    if record.state == "no emacs":
         return str(record.problem)
+    if record.problem:
+        return f"{record.database} is up to date now, but for a node: {record.problem}"
     return f"{record.database} is {'up to date' if record.state == 'fresh' else 'up to date now'}."
+
+
+def _map(record: Any) -> str:
+    return str(record.dot)
+
+
+def _emacs_file(record: Any) -> str:
+    return str(record.path)
 
 
 def _timer(record: Any) -> str:
@@ -215,6 +224,8 @@ RENDERERS: dict[str, Callable[[Any], str]] = {
     "KbPushRecord": _push,
     "KbCaptureRecord": _capture,
     "KbSyncRecord": _sync,
+    "KbMapRecord": _map,
+    "KbEmacsFileRecord": _emacs_file,
     "Timer": _timer,
     "KbChangeRecord": _change,
 }

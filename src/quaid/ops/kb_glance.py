@@ -1,0 +1,24 @@
+"""Where the knowledge base is, and its one line for whoever begins a session. Not operations: a hook has no time."""
+
+import os
+
+from quaid.config import Settings
+from quaid.kb import layout
+
+
+def root(settings: Settings) -> str:
+    """Where the knowledge base is: the option kb.store, AI_KB_DIR, or the usual place."""
+    chosen, _ = settings.said("kb.store")
+    if chosen:
+        return settings.beside_config(chosen)
+    return settings.path(layout.default_root(settings.environ, settings.user_home))
+
+
+def nudge(settings: Settings) -> str:
+    """What `ai-kb status` ends with; nothing where there is no store, which one look tells."""
+    path = root(settings)
+    if not os.path.isdir(os.path.join(path, ".git")):
+        return ""
+    from quaid.kb import nudging
+
+    return nudging.nudge(path, settings.environ)

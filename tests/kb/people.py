@@ -1,0 +1,101 @@
+"""People who keep knowledge bases: each with a home of their own, calling ai-kb as the command line does."""
+
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.kb.stores import plain
+
+from quaid.brain import Brain
+from quaid.config import Settings
+from quaid.kb.git import Git
+from quaid.ops import gate
+from quaid.ops.plain import plain as as_plain
+
+ROOT = Path(__file__).resolve().parents[2]
+NOON = 1_777_118_400.0
+"""2026-04-25T12:00:00Z"""
+
+_moments = itertools.count()
+
+
+class Person:
+    def __init__(self, folder: Path, name: str = "ann") -> None:
+        self.home = folder / f"home-{name}"
+        self.home.mkdir()
+        self.root = folder / name
+        self.environ = {"PATH": os.environ["PATH"], "HOME": str(self.home), "AI_KB_DIR": str(self.root)}
+
+    def __call__(self, command: str, **arguments: Any) -> Any:
+        """One command, its record as plain values."""
+        settings = Settings(
+            db_path=str(self.home / "memory.db"),
+            home=str(self.home),
+            cwd=str(self.home),
+            environ=self.environ,
+        )
+        with Brain(settings, clock=lambda: NOON + next(_moments), offset=lambda _: 0) as brain:
+            return as_plain(gate.call(brain, gate.command(f"kb {command}"), arguments, "owner"))
+
+    def remember(self, title: str, text: str = "", **arguments: Any) -> Any:
+        said = {
+            "text": text or f"About {title}.",
+            "summary": f"What is known of {title.lower()}",
+            **arguments,
+        }
+        return self("remember", title=title, **said)
+
+    def start(self, *words: str) -> "subprocess.Popen[str]":
+        """The same as a process of its own."""
+        code = "import sys; from quaid.surfaces.cli import knowledge_base; sys.exit(knowledge_base())"
+        return subprocess.Popen(
+            [sys.executable, "-c", code, *words],
+            env={**self.environ, "PYTHONPATH": str(ROOT / "src")},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def put(self, path: str, text: str) -> None:
+        """A file, as an editor saves it."""
+        place = self.root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
+
+    @property
+    def git(self) -> Git:
+        return Git(str(self.root), self.environ)
+
+    def by_git(self, *arguments: str) -> str:
+        """What plain git says here."""
+        return plain(self.root, *arguments, environ=self.environ)
+
+    @property
+    def titles(self) -> set[str]:
+        """Titles of the nodes that the last commit holds."""
+        found = self.by_git(
+            "grep", "-h", "-i", "^#+title:", "HEAD", "--", "*.org", ":!raw", ":!index*", ":!AGENT*"
+        )
+        return {line.partition(":")[2].strip() for line in found.splitlines()}
+
+    def everything(self) -> dict[str, bytes]:
+        """Every file of the tree, and what git would commit next."""
+        files = {
+            str(path.relative_to(self.root)): path.read_bytes()
+            for path in sorted(self.root.rglob("*"))
+            if path.is_file() and ".git" not in path.parts
+        }
+        staged = self.by_git("ls-files", "--stage").encode()
+        return files | {".staged": staged, ".head": self.by_git("rev-parse", "HEAD").encode()}
+
+    def is_sound(self) -> bool:
+        """Whether lint finds nothing, the tree is that of the last commit, and git's objects are whole."""
+        return (
+            self("lint")["findings"] == []
+            and self.by_git("status", "--porcelain") == ""
+            and self.git.fsck() == ()
+        )

@@ -1,0 +1,183 @@
+"""The catalog: every file read once, remembered by how it looks, and never believed where bytes count."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.kb.nodes import IDS, Folder, text
+
+from quaid.kb import catalog as catalogs, layout, linting
+from quaid.kb.catalog import Findings, Judge
+from quaid.kb.node import Read
+
+LONG_AGO = 1_700_000_000 * 10**9
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Folder:
+    folder = Folder(tmp_path / "kb")
+    for number in (1, 2, 3):
+        folder.put(f"{number}.org", text(number, f"Words of {number}.\n", title=f"Title {number}"))
+    settle(folder)
+    return folder
+
+
+def settle(store: Folder) -> None:
+    """Let some time go by since the last change. (A file's ctime cannot be set; looks do without.)"""
+    for path in store.root.rglob("*.org"):
+        os.utime(path, ns=(LONG_AGO, LONG_AGO))
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files settle at once, but for tests that say otherwise."""
+    monkeypatch.setattr(catalogs, "RACY_NS", -(10**18))
+
+
+class Counting:
+    """A judge who knows what came before them."""
+
+    def __init__(self, rules: str = "1") -> None:
+        self.seen: list[str] = []
+        self.judge = Judge(rules, frozenset({"passing"}), self._judge)
+
+    def _judge(self, path: str, data: bytes | None, read: Read | None) -> Findings:
+        assert read is None or read.node.path == path
+        self.seen.append(path)
+        return ((1, "passing" if data and b"passing" in data else "odd", "it is odd", "even it"),)
+
+
+def titles(store: Folder, **how: bool) -> list[str]:
+    return [node.title for node in store.look(**how).nodes]
+
+
+def test_nodes_come_out_as_they_went_in(store: Folder) -> None:
+    links = f"RELATES_TO [[id:{IDS[1]}][two]]\nand [[id:{IDS[2]}][three]]\n"
+    store.put("1.org", text(1, links, filetags=":principle:emacs:", MERGED_IDS=IDS[5], PROJECTS=":a: :b:"))
+    first = list(store.look().nodes)
+    again = store.look()
+    assert list(again.nodes) == first
+    assert again.body("2.org").strip() == "words of 2."
+    assert [link.relation for link in first[0].links] == ["RELATES_TO", ""]
+    assert {hash(node) for node in again.nodes} == set(map(hash, first))
+
+
+def test_a_quick_look_reads_only_what_looks_otherwise(store: Folder) -> None:
+    store.look()
+    judge = Counting()
+    assert catalogs.look(str(store.root), store.ours, judge=judge.judge)
+    assert judge.seen == ["1.org", "2.org", "3.org"]
+    judge.seen.clear()
+    store.put("2.org", text(2, title="Another title"))
+    looked = catalogs.look(str(store.root), store.ours, judge=judge.judge)
+    assert [node.title for node in looked.nodes] == ["Title 1", "Another title", "Title 3"]
+    assert "2.org" in judge.seen
+
+
+def test_a_certain_look_sees_what_a_quick_one_cannot(store: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.look()
+    looked = layout.walk(str(store.root))
+    store.put("2.org", text(2, "Other of 2.\n", title="Title X"))
+    monkeypatch.setattr(layout, "walk", lambda root: looked)  # a disk that keeps no times
+    assert titles(store) == ["Title 1", "Title 2", "Title 3"]
+    assert titles(store, certain=True) == ["Title 1", "Title X", "Title 3"]
+
+
+def test_a_file_that_changed_just_now_is_read_again(store: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogs, "RACY_NS", 10**18)
+    store.look()
+    looked = layout.walk(str(store.root))
+    store.put("2.org", text(2, title="Title X"))
+    monkeypatch.setattr(layout, "walk", lambda root: looked)
+    assert titles(store) == ["Title 1", "Title X", "Title 3"]
+
+
+def test_files_come_go_and_move(store: Folder) -> None:
+    store.look()
+    store.put("0.org", text(9, "First of all.\n", title="Title 0"))
+    (store.root / "2.org").unlink()
+    (store.root / "3.org").rename(store.root / "4.org")
+    looked = store.look()
+    assert list(looked.files) == ["0.org", "1.org", "4.org"]
+    assert [looked.body(path).strip() for path in looked.files] == [
+        *("first of all.", "words of 1.", "words of 3.")
+    ]
+    assert titles(store) == ["Title 0", "Title 1", "Title 3"]
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "empty", "words", "folder"])
+def test_a_damaged_memory_is_no_memory(store: Folder, damage: str) -> None:
+    expected = titles(store)
+    place = Path(store.ours, catalogs.NAME)
+    data = place.read_bytes()
+    place.unlink()
+    if damage == "folder":
+        place.mkdir()
+    else:
+        place.write_bytes(
+            {
+                "cut": data[:-5],
+                "flip": data.replace(b"Title 2", b"Title 5"),
+                "empty": b"",
+                "words": b"00000000 nothing that anybody wrote\n\n",
+            }[damage]
+        )
+    assert titles(store) == expected
+
+
+def test_every_cut_of_the_memory_is_noticed(store: Folder) -> None:
+    expected = titles(store)
+    place = Path(store.ours, catalogs.NAME)
+    data = place.read_bytes()
+    for length in range(0, len(data), 7):
+        place.write_bytes(data[:length])
+        assert titles(store) == expected
+
+
+def test_what_was_judged_is_not_judged_again_until_the_rules_change(store: Folder) -> None:
+    one, other = Counting("1"), Counting("2")
+    for judge in (one, one, other, other):
+        looked = catalogs.look(str(store.root), store.ours, certain=True, judge=judge.judge)
+        catalogs.save(looked, store.ours)
+    assert one.seen == other.seen == ["1.org", "2.org", "3.org"]
+
+
+def test_a_finding_that_may_pass_is_looked_for_again(store: Folder) -> None:
+    store.put("2.org", text(2, "passing\n"))
+    judge = Counting()
+    for _ in range(2):
+        looked = catalogs.look(str(store.root), store.ours, judge=judge.judge)
+        catalogs.save(looked, store.ours)
+    assert judge.seen == ["1.org", "2.org", "3.org", "2.org"]
+
+
+def test_a_second_look_at_some_files_leaves_the_others(store: Folder) -> None:
+    looked = store.look()
+    store.put("2.org", text(2, "Other.\n", title="Title X"))
+    store.put("9.org", text(9, "New.\n", title="Title 9"))
+    (store.root / "1.org").unlink()
+    (store.root / "3.org").unlink()
+    again = catalogs.look_again(looked, ["1.org", "2.org", "9.org"])
+    assert [node.title for node in again.nodes] == ["Title X", "Title 3", "Title 9"]
+    assert [again.body(path).strip() for path in again.files] == ["other.", "words of 3.", "new."]
+    assert [node.title for node in looked.nodes] == ["Title 1", "Title 2", "Title 3"]
+
+
+def test_the_verdict_on_the_index_ends_with_any_change(store: Folder) -> None:
+    store.index()
+    settle(store)
+    linting.lint(store.look(), store.ours)
+    assert store.look().index_problem == ""
+    store.put("2.org", text(2, title="Another title"))
+    assert store.look().index_problem is None
+    store.index()
+    linting.lint(store.look(), store.ours)
+    assert store.look().index_problem == ""
+    store.put("index.org", "mine\n")
+    assert store.look().index_problem is None
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_read(store: Folder) -> None:
+    (store.root / "2.org").unlink()
+    os.mkfifo(store.root / "2.org")  # not even looked at: nothing would come out of it
+    assert titles(store) == ["Title 1", "Title 3"]
