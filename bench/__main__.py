@@ -17,6 +17,7 @@ NAMES = (
     "links",
     "truth",
     "notebook",
+    "http",
     "kb",
     "secrets",
     "opposing",

@@ -9,7 +9,7 @@ import pytest
 
 from quaid import config, options
 from quaid.brain import Brain
-from quaid.errors import InvalidConfig
+from quaid.errors import FileTrouble, InvalidConfig
 from quaid.ops import gate
 from quaid.store import settings as stored
 
@@ -86,6 +86,41 @@ def test_the_environment_goes_before_the_file_and_the_file_before_the_memory(
     assert set(options.OPTIONS) <= set(found)
     one = gate.call(brain, gate.command("config get"), {"key": "memory.search.maxResults"}, "owner")
     assert (one.key, one.value) == ("search.max_results", "15")
+
+
+def test_the_file_beside_a_memory_cannot_say_where_the_memory_is(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("memory: {database: other/memory.db}\nsearch: {maxResults: 3}\n")
+    read = config.read("memory.db", {}, str(tmp_path))
+    assert read.db_path == str(tmp_path / "memory.db")
+    assert read.warnings == (
+        f"{file}: memory.database is not used here, where the file was found beside the memory"
+        f" {tmp_path / 'memory.db'}; name the file with --config, or the memory with --db",
+    )
+    assert (read.option("memory.database"), read.option("search.max_results")) == (None, 3)
+    named = config.read(None, {"QUAID_CONFIG": str(file)}, str(tmp_path))
+    assert (named.db_path, named.warnings) == (str(tmp_path / "other/memory.db"), ())
+    file.write_text("memory: {database: memory.db}\n")  # says what is so
+    assert config.read("memory.db", {}, str(tmp_path)).warnings == ()
+
+
+@pytest.mark.parametrize("name", ["--config", "beside"])
+def test_a_pipe_in_the_place_of_a_config_file_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "config.yaml")
+    given = str(tmp_path / "config.yaml") if name == "--config" else None
+    with pytest.raises(FileTrouble, match="named pipe"):
+        config.read("memory.db", {}, str(tmp_path), given)
+
+
+def test_a_name_is_only_suggested_where_one_is_near() -> None:
+    def said(name: str) -> str:
+        return options.read({name: 1}).warnings[0]
+
+    assert said("completelyDifferent") == "completelyDifferent is no option"
+    assert said("timeout") == "timeout is no option"
+    assert said("maxResult").endswith("did you mean search.max_results?")
+    assert said("embeddings.plugin").endswith("did you mean embedding.plugin?")
+    assert said("log_gap").endswith("did you mean log_gaps?")
 
 
 def test_what_is_unknown_or_wrong_is_told_and_left_out() -> None:

@@ -17,13 +17,21 @@ from quaid.store.opening import SCHEMA_VERSION, sqlite_version
 
 if TYPE_CHECKING:
     from quaid.embed.protocol import Embedder
+    from quaid.embed.sharing import Models
     from quaid.store.turn_nearest import TurnIndex
     from quaid.store.vectors import Index
     from quaid.vaults.staleness import Seen
 
-__all__ = ["SCHEMA_VERSION", "Brain", "Progress", "no_progress", "sqlite_version"]
+__all__ = ["SCHEMA_VERSION", "Brain", "Progress", "no_progress", "shared_models", "sqlite_version"]
 
 Progress = Callable[[int, int, str], None]
+
+
+def shared_models() -> "Models":
+    """What several brains of one process give each other: a model that is in memory once."""
+    from quaid.embed.sharing import Models
+
+    return Models()
 
 
 def local_offset(seconds: float) -> int:
@@ -45,6 +53,7 @@ class Brain:
         progress: Progress = no_progress,
         unwanted: Callable[[], bool] | None = None,
         offset: Callable[[float], int] = local_offset,
+        models: "Models | None" = None,
     ) -> None:
         self.settings = settings
         self.progress = progress
@@ -54,6 +63,7 @@ class Brain:
         self._unwanted = unwanted  # asked during long statements; true stops them
         self._db: Database | None = None
         self._embedder: Embedder | None = None
+        self._models = models  # of several brains in one process
         self._vectors: Index | None = None
         self._turn_vectors: TurnIndex | None = None
         self._seen: Seen | None = None
@@ -75,13 +85,17 @@ class Brain:
 
         name = self.model_name
         if not name:
-            raise EmbeddingsOff(name=settings.get(self.db, "embedding_model") or registry.DEFAULT)
+            raise EmbeddingsOff(remedy=self.way_to_meaning)
         # numpy's threads go on spinning after each small product: twice the CPU of a whole question.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         if self._embedder is None or self._embedder.name != name:
             added = registry.read(settings.get(self.db, registry.SETTING))
             here = Surroundings(self.settings.models_folder, self.settings.environ)
-            self._embedder = registry.get(name, added, here)
+
+            def opened() -> "Embedder":
+                return registry.get(name, added, here)
+
+            self._embedder = self._models.get(name, opened) if self._models else opened()
         return self._embedder
 
     @property
@@ -98,6 +112,18 @@ class Brain:
         if chosen in registry.OTHER_NAMES:
             return registry.DEFAULT
         return chosen or settings.get(self.db, "embedding_model") or registry.DEFAULT
+
+    @property
+    def way_to_meaning(self) -> str:
+        """What turns semantic search on again, wherever it was turned off."""
+        from quaid.embed import registry
+        from quaid.store import settings
+
+        value, source = self.settings.said("embedding.plugin")
+        if value is not None:
+            return f"{source} says so (embedding.plugin: {value}); change it there"
+        name = settings.get(self.db, "embedding_model") or registry.DEFAULT
+        return f"`quaid embeddings use {name}` turns it on"
 
     def option(self, name: str) -> Any:
         """An option as it holds here: the environment, the config file, the database, the default."""

@@ -4,6 +4,7 @@ Nothing below `brain.py` reads the environment; it gets what it needs as argumen
 """
 
 import os
+import stat
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -102,13 +103,31 @@ def read(db: str | None, environ: Mapping[str, str], cwd: str, config: str | Non
     settings = settings._replace(db_path=path)
     if named:
         return settings
-    return _with_file(settings, os.path.join(os.path.dirname(path), CONFIG_NAME), must_exist=False)
+    beside = os.path.join(os.path.dirname(path), CONFIG_NAME)
+    return _without_memory(_with_file(settings, beside, must_exist=False))
+
+
+def _without_memory(settings: Settings) -> Settings:
+    """Settings of the file beside a memory, which cannot say where the memory is: it was found through it."""
+    named = str(settings.given.get("memory.database", settings.db_path))
+    if os.path.realpath(settings.beside_config(named)) == os.path.realpath(settings.db_path):
+        return settings
+    given = {key: value for key, value in settings.given.items() if key != "memory.database"}
+    told = (
+        f"{settings.config_path}: memory.database is not used here, where the file was found beside the memory"
+        f" {settings.db_path}; name the file with --config, or the memory with --db"
+    )
+    return settings._replace(given=given, warnings=(*settings.warnings, told))
 
 
 def _with_file(settings: Settings, path: str, *, must_exist: bool) -> Settings:
     """Settings with what a config file says, if there is one."""
     try:
-        with open(path, "rb") as file:
+        # Opening a named pipe that nobody writes to would wait for ever.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with os.fdopen(handle, "rb") as file:
+            if stat.S_ISFIFO(os.fstat(handle).st_mode):
+                raise FileTrouble(path=path, problem="is a named pipe, not a file; put a file there")
             data = file.read(LARGEST + 1)
     except (FileNotFoundError, NotADirectoryError):
         if must_exist:

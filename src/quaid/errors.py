@@ -2,7 +2,7 @@
 
 An error is a class: its docstring is the message, with the remedy in it; its attributes say how each
 surface reports it. docs/errors.md is generated from this module. Those of the knowledge base stand in
-failures/kb.py and those of the web in failures/web.py; everybody imports them from here.
+failures/kb.py, those of the notebook and of the web beside it; everybody imports them from here.
 """
 
 from quaid.failures import QuaidError as QuaidError
@@ -18,6 +18,7 @@ from quaid.failures.kb import (
     StoreUnfinished as StoreUnfinished,
     UnsafeStore as UnsafeStore,
 )
+from quaid.failures.notebook import NotebookGone as NotebookGone
 from quaid.failures.web import (
     BodyRefused as BodyRefused,
     ForeignRequest as ForeignRequest,
@@ -112,7 +113,7 @@ from there."""
 
 
 class InvalidConfig(QuaidError):
-    """{path} cannot be used: {problem}. Mend it, or take it away; `quaid config list` shows what may stand there."""
+    """{path} cannot be used: {problem}. Mend it; without it, `quaid config list` shows what may stand there."""
 
     code, exit_status, http_status, rpc_code = "invalid_config", 2, 400, -32602
 
@@ -323,7 +324,7 @@ class EmbedderUnavailable(QuaidError):
 
 
 class EmbeddingsOff(EmbedderUnavailable):
-    """Semantic search is off. `quaid embeddings use {name}` turns it on."""
+    """Semantic search is off. {remedy}."""
 
 
 # The database and the machine

@@ -20,6 +20,7 @@ class Option(NamedTuple):
 
 
 ON_OFF = ("on", "off")
+WINDOW = ("chunking.max_tokens", "chunking.overlap_tokens")
 OPTIONS: dict[str, Option] = {
     "memory.database": Option(None, str),
     "memory.notebook_dir": Option(None, str),
@@ -51,6 +52,10 @@ OPTIONS: dict[str, Option] = {
 }
 
 
+NEAR = 0.75
+"""How alike a name and an option must be, for it to be a slip of the pen."""
+
+
 class Read(NamedTuple):
     """What a file says, and what is odd about it."""
 
@@ -71,7 +76,19 @@ def read(tree: Mapping[str, Any]) -> Read:
             values[name] = checked(name, value)
         except ValueError as error:
             warnings.append(f"{written} {error}; it is left out")
+    limit, overlap = (values.get(each, OPTIONS[each].default) for each in WINDOW)
+    if not windows_move(int(limit or 0), int(overlap or 0)):
+        warnings.append(
+            f"{WINDOW[1]} ({overlap}) must be at most half of {WINDOW[0]} ({limit}); both are left out"
+        )
+        for each in WINDOW:
+            values.pop(each, None)
     return Read(values, tuple(warnings))
+
+
+def windows_move(limit: int, overlap: int) -> bool:
+    """Whether a window of a notebook is mostly new text, and not mostly what the one before it had."""
+    return overlap * 2 <= limit
 
 
 def canonical(name: str) -> str:
@@ -96,7 +113,7 @@ def checked(name: str, value: Any) -> Value:
         if isinstance(value, bool) and ((name == "embedding.plugin" and not value) or "on" in option.choices):
             value = "on" if value else "off"  # YAML 1.1 writers mean these words
         if isinstance(value, list) and name == "conversation_folders":
-            value = ":".join(map(str, value))
+            value = ";".join(map(str, value))
         if not isinstance(value, str) or not value.strip():
             raise ValueError(f"must be text, not {value!r}")
         if option.choices and value not in option.choices:
@@ -137,7 +154,13 @@ def _leaves(tree: Mapping[str, Any], above: str) -> list[tuple[str, Any]]:
 
 
 def _hint(name: str) -> str:
-    from difflib import get_close_matches
+    from difflib import SequenceMatcher
 
-    close = get_close_matches(name, OPTIONS, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]}?" if close else ""
+    def alike(one: str, other: str) -> float:
+        return SequenceMatcher(None, one, other).ratio()
+
+    def near(option: str) -> float:  # the whole name, or its last part under another heading
+        return max(alike(name, option), alike(name.rpartition(".")[2], option.rpartition(".")[2]))
+
+    best = max(OPTIONS, key=near)
+    return f"; did you mean {best}?" if near(best) >= NEAR else ""

@@ -52,6 +52,34 @@ def test_coming_and_going_leaves_no_trace(name: str) -> None:
         assert edits.without_server(client, new) == text
 
 
+def test_null_is_as_good_as_nothing() -> None:
+    new = edits.with_server(CLIENTS["cursor"], '{"mcpServers": null, "x": 1}', LAUNCH)
+    assert json.loads(new)["mcpServers"]["quaid"]["command"] == LAUNCH.command
+    assert edits.with_server(CLIENTS["cursor"], new, LAUNCH) == new
+    assert json.loads(edits.without_server(CLIENTS["cursor"], new)) == {"x": 1}
+    assert edits.without_server(CLIENTS["cursor"], '{"mcpServers": null}') == '{"mcpServers": null}'
+    for text in ('{"hooks": null}', '{"hooks": {"Stop": null}}'):
+        assert edits.hooks(edits.with_hooks(text, COMMANDS)) == list(edits.EVENTS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'mcp_servers = { other = { command = "x" } }\n',
+        'model = "o"\nmcp_servers = { quaid = { command = "x" } }\n',
+        '[mcp_servers]\nquaid = { command = "x" }\n',
+    ],
+)
+def test_an_inline_table_is_refused_in_plain_words(text: str) -> None:
+    with pytest.raises(edits.Unreadable, match=r"inline tables are not edited here; write it as tables"):
+        edits.with_server(CLIENTS["codex"], text, LAUNCH)
+
+
+def test_what_only_looks_like_an_inline_table_is_no_reason_to_refuse() -> None:
+    text = 'note = """\nmcp_servers = { }\n"""\n'
+    assert edits.without_server(CLIENTS["codex"], edits.with_server(CLIENTS["codex"], text, LAUNCH)) == text
+
+
 def test_what_a_person_added_to_our_entry_stays() -> None:
     text = '{"mcpServers": {"quaid": {"command": "old", "args": [], "env": {"A": "1"}}}}'
     entry = json.loads(edits.with_server(CLIENTS["cursor"], text, LAUNCH))["mcpServers"]["quaid"]

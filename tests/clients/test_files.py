@@ -56,6 +56,8 @@ def test_a_file_that_changed_in_between_is_left_alone(tmp_path: Path) -> None:
 def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "latin.json").write_bytes(b'{"a": "\xe9"}')
     (tmp_path / "folder.json").mkdir()
-    for name in ("latin.json", "folder.json"):
+    os.mkfifo(tmp_path / "pipe.json")  # reading it would wait for ever
+    (tmp_path / "null.json").symlink_to(os.devnull)
+    for name in ("latin.json", "folder.json", "pipe.json", "null.json"):
         with pytest.raises(ClientFile):
             files.read(str(tmp_path / name))

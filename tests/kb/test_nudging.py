@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.kb.stores import add, bare, environ_of, store, write
 
 from quaid.errors import GitMissing, StoreMissing
 from quaid.kb import health, nudging
 from quaid.kb.git import Git
 from quaid.kb.nudging import Facts
-from tests.kb.stores import add, bare, environ_of, store, write
 
 NOWHERE: dict[str, str] = {"PATH": ""}
 """A machine on which no git is found: whoever asks it all the same fails."""

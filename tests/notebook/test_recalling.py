@@ -1,8 +1,13 @@
 """The scale of scores; tests/ops/test_notebook.py asks real notebooks."""
 
+from typing import Any
+
 import pytest
 
+from quaid.brain import Brain
 from quaid.notebook.recalling import LEAST_SCORE, score
+from quaid.notebook.records import Hit
+from quaid.ops import gate
 from quaid.search import strength
 
 
@@ -20,3 +25,64 @@ def test_the_scale_is_that_by_which_answers_are_judged() -> None:
             judged = strength.judge(share, near)
             assert (score(share, near) >= strength.STRONG / 2 - 0.005) >= (judged == "strong")
             assert score(share, near) >= LEAST_SCORE or judged == "none"
+
+
+# Real notebooks
+
+
+def run(brain: Brain, command: str, **arguments: Any) -> Any:
+    return gate.call(brain, gate.command(command), arguments, "owner")
+
+
+@pytest.fixture
+def notes(brain: Brain) -> Brain:
+    run(brain, "embeddings off")
+    run(brain, "notebook init")
+    return brain
+
+
+def test_a_question_of_words_that_are_everywhere_gets_the_least_score(notes: Brain) -> None:
+    for name in ("a", "b", "c", "d"):
+        run(notes, "notebook write", path=f"lists/{name}.md", content=f"The {name}nimal is on the ark.\n")
+    for question in ("the", "The", "is on the", "what is it about"):
+        found = run(notes, "recall", query=question, min_score=0.0).notebook
+        assert found, question
+        assert max(hit.score for hit in found) <= LEAST_SCORE
+    best, *_ = run(notes, "recall", query="the bnimal").notebook
+    assert (best.path, best.score) == ("lists/b.md", 1.0)
+
+
+def overlapping(hits: tuple[Hit, ...]) -> list[tuple[Hit, Hit]]:
+    return [
+        (one, other)
+        for at, one in enumerate(hits)
+        for other in hits[at + 1 :]
+        if one.path == other.path and one.start_line <= other.end_line and other.start_line <= one.end_line
+    ]
+
+
+def test_no_line_is_listed_twice(notes: Brain) -> None:
+    lines = [f"Line {number} tells of the harbour and of the boats in it.\n" for number in range(1, 200)]
+    run(notes, "notebook write", path="knowledge/long.md", content="".join(lines))
+    run(notes, "notebook write", path="knowledge/short.md", content="The harbour has no quagga.\n")
+    found = run(notes, "recall", query="harbour", max_results=50)
+    assert overlapping(found.notebook) == []
+    assert len([hit for hit in found.notebook if hit.path == "knowledge/long.md"]) >= 3
+    assert any(hit.path == "knowledge/short.md" for hit in found.notebook)
+
+
+def test_of_two_windows_on_the_same_lines_the_better_one_is_kept(notes: Brain) -> None:
+    run(notes, "notebook write", path="knowledge/long.md", content="".join(
+        f"Line {number} tells of the harbour and of the boats in it.\n" for number in range(1, 60)
+    ) + "Here lives the quagga.\n")  # fmt: skip
+    first, *rest = run(notes, "recall", query="harbour quagga", min_score=0.0).notebook
+    assert first.score == 1.0
+    assert first.end_line == 60
+    assert not [hit for hit in rest if hit.end_line >= first.start_line]
+
+
+def test_places_that_fall_out_are_filled_by_the_next(notes: Brain) -> None:
+    for name in ("a", "b", "c"):
+        text = "".join(f"Line {number} tells of the harbour and the boats.\n" for number in range(1, 60))
+        run(notes, "notebook write", path=f"knowledge/{name}.md", content=text)
+    assert len(run(notes, "recall", query="harbour", max_results=3).notebook) == 3

@@ -11,6 +11,7 @@ from quaid.brain import Brain
 from quaid.errors import InvalidArgument, NotAllowed, NotFound
 from quaid.ops import gate
 from quaid.ops.upkeep import config_set
+from quaid.surfaces.cli.render import render
 
 
 def call(brain: Brain, command: str, scope: Any = "owner", **arguments: Any) -> Any:
@@ -265,7 +266,118 @@ def test_a_config_file_names_folders_and_goes_before_the_memory(talks: Brain, tm
     assert status(talks).conversations.embedding == "off"
 
 
-def test_a_folder_of_a_config_file_is_a_whole_path(talks: Brain) -> None:
-    talks.settings = talks.settings._replace(given={"conversation_folders": "chats"}, config_path="/c.yaml")
+@pytest.mark.parametrize("said", ["[one, two]", "one;two", "one:two", "[./one, ../here/two]"])
+def test_folders_of_a_config_file_count_from_where_it_stands(brain: Brain, tmp_path: Path, said: str) -> None:
+    here = tmp_path / "here"
+    transcript(here / "one" / "c.jsonl", "c", "a new one")
+    transcript(here / "two" / "d.jsonl", "d", "another one")
+    (here / "config.yaml").write_text(f"conversationFolders: {said}\n")
+    settings = config.read(brain.settings.db_path, {}, str(tmp_path), str(here / "config.yaml"))
+    assert settings.warnings == ()
+    brain.settings = settings
+    assert call(brain, "sync").report.turns == 2
+
+
+def test_a_folder_of_the_environment_is_a_whole_path(talks: Brain) -> None:
+    talks.settings = talks.settings._replace(environ={"QUAID_CONVERSATION_FOLDERS": "chats"})
     with pytest.raises(InvalidArgument, match="not a whole path"):
         call(talks, "sync")
+
+
+# Folders that were added, and files that were renamed
+
+
+def test_a_folder_that_was_added_is_looked_into_by_every_sync(talks: Brain, tmp_path: Path) -> None:
+    assert talks.option("conversation_folders") == str(tmp_path / "chats")
+    transcript(tmp_path / "chats" / "below" / "c.jsonl", "c", "a new one")
+    report = call(talks, "sync").report
+    assert (report.conversations, report.turns, report.unchanged) == (1, 1, 2)
+    again = call(talks, "add", paths=["chats", "chats/below"])
+    assert (again.watched, again.unwatched) == ((), "")
+    assert talks.option("conversation_folders") == str(tmp_path / "chats")
+    transcript(tmp_path / "more" / "d.jsonl", "d", "one more")
+    added = call(talks, "add", paths=[str(tmp_path / "more"), "chats/a.jsonl"])
+    assert added.watched == (str(tmp_path / "more"),)
+    assert f"looks into {tmp_path / 'more'} from now on" in render(added)
+    assert talks.option("conversation_folders") == f"{tmp_path / 'chats'}:{tmp_path / 'more'}"
+
+
+def test_a_folder_is_not_added_over_the_head_of_a_config_file(brain: Brain, tmp_path: Path) -> None:
+    transcript(tmp_path / "chats" / "a.jsonl", "a", "one")
+    brain.settings = brain.settings._replace(
+        given={"conversation_folders": "other"}, config_path=str(tmp_path / "config.yaml")
+    )
+    added = call(brain, "add", paths=["chats"])
+    assert added.watched == ()
+    assert added.unwatched == (
+        f"{tmp_path / 'chats'} is not looked into again: {tmp_path / 'config.yaml'} says which folders are"
+        " (conversation_folders); add it there"
+    )
+    assert added.unwatched in render(added)
+
+
+def test_a_folder_whose_name_cannot_be_written_down_is_told(brain: Brain, tmp_path: Path) -> None:
+    transcript(tmp_path / "ab:cd" / "a.jsonl", "a", "one")
+    assert "its name holds : or ;" in call(brain, "add", paths=["ab:cd"]).unwatched
+    assert brain.option("conversation_folders") == ""
+
+
+@pytest.mark.parametrize("new", ["z.jsonl", "../aside/z.jsonl"])
+def test_a_renamed_transcript_is_followed(talks: Brain, tmp_path: Path, new: str) -> None:
+    (tmp_path / "aside").mkdir()
+    config_set(talks, "conversation_folders", str(tmp_path / "aside"))  # no longer the folder that was added
+    (tmp_path / "chats" / "a.jsonl").rename(tmp_path / "chats" / new)
+    report = call(talks, "sync").report
+    assert (report.files, report.turns, report.other, report.gone) == (2, 0, 0, 0)
+    transcript(tmp_path / "chats" / new, "abc-1", "one more")
+    report = call(talks, "sync").report
+    assert (report.turns, report.grown, report.conversations) == (1, 1, 0)
+
+
+def test_a_renamed_export_is_followed(brain: Brain, tmp_path: Path) -> None:
+    export = [{"uuid": "u1", "name": "T", "chat_messages": [{"uuid": "m", "sender": "human", "text": "Hello"}]}]
+    (tmp_path / "conversations.json").write_text(json.dumps(export))
+    assert call(brain, "add", paths=["conversations.json"]).report.turns == 1
+    (tmp_path / "conversations.json").rename(tmp_path / "conversations-1.json")
+    for _ in range(2):
+        report = call(brain, "sync").report
+        assert (report.files, report.turns, report.gone, report.conversations) == (1, 0, 0, 0)
+
+
+def test_another_file_with_the_number_of_a_deleted_one_is_not_it(talks: Brain, tmp_path: Path) -> None:
+    config_set(talks, "conversation_folders", str(tmp_path / "aside"))
+    (tmp_path / "aside").mkdir()
+    old = tmp_path / "chats" / "a.jsonl"
+    old.rename(tmp_path / "chats" / "new.jsonl")  # the number stays, and nothing else does
+    (tmp_path / "chats" / "new.jsonl").write_text('{"role": "user", "content": "not yours"}\n')
+    report = call(talks, "sync").report
+    assert (report.gone, report.turns, report.files) == (1, 0, 2)
+    assert "1 not there any more" in render(call(talks, "sync"))
+
+
+def test_an_unknown_client_is_told_the_known_ones(talks: Brain) -> None:
+    assert call(talks, "list", client="plain").total == 2
+    assert call(talks, "list", client="codex").total == 0
+    with pytest.raises(NotFound, match=r"claude-code, codex, plain, chatgpt, claude\.ai"):
+        call(talks, "list", client="nope")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"limit": 29}, "1 turn follows: --around 30"),
+        ({"limit": 10}, "20 turns follow: --around 16"),
+        ({"limit": 10, "around": 16}, "10 turns follow: --around 26"),
+        ({"limit": 10, "around": 26}, None),
+    ],
+)
+def test_the_turns_that_follow_are_shown_by_what_is_said(
+    talks: Brain, arguments: dict[str, Any], told: str | None
+) -> None:
+    record = call(talks, "show", session="abc-1", **arguments)
+    last = render(record).splitlines()[-1]
+    assert last == told or (told is None and "--around" not in last)
+    if told:
+        middle = int(told.rpartition(" ")[2])
+        after = call(talks, "show", session="abc-1", **{**arguments, "around": middle})
+        assert after.turns[0].turn <= record.turns[-1].turn + 1 < after.turns[-1].turn + 1

@@ -13,7 +13,8 @@ from quaid.brain import Brain
 from quaid.embed import registry
 from quaid.errors import EmbeddingsOff, InvalidArgument, NotAllowed, UnknownModel
 from quaid.ops import background, gate
-from quaid.store import vectors
+from quaid.store import settings, vectors
+from quaid.surfaces.cli.render import render
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -104,6 +105,35 @@ def test_off_answers_by_words_and_says_so(two_models: Brain) -> None:
     assert call(two_models, "status").model.problem == "semantic search is off"
     assert call(two_models, "embeddings use", name="one").on
     assert not by_words(call(two_models, "query", question="when does the boat leave"))
+
+
+def test_what_a_file_turned_off_is_turned_on_there(two_models: Brain) -> None:
+    two_models.settings = two_models.settings._replace(
+        given={"embedding.plugin": "off"}, config_path="/c/config.yaml"
+    )
+    there = "/c/config.yaml says so (embedding.plugin: off); change it there"
+    assert call(two_models, "embeddings status").next_step == there
+    assert call(two_models, "status").model.remedy == there
+    with pytest.raises(EmbeddingsOff, match="change it there"):
+        call(two_models, "embed")
+    with pytest.raises(InvalidArgument, match="change it there"):  # as the hint would have it otherwise
+        call(two_models, "embeddings use", name="one")
+
+
+def test_that_it_is_off_is_said_once(two_models: Brain) -> None:
+    call(two_models, "notebook init")
+    path = os.path.join(two_models.settings.cwd, "chat.jsonl")
+    with open(path, "w") as file:
+        file.write('{"role": "user", "content": "The boat leaves at nine."}\n')
+    call(two_models, "conversations add", paths=[path])
+    call(two_models, "embeddings use", name="one")
+    call(two_models, "embeddings off")
+    said = "By words only. Semantic search is off. `quaid embeddings use one` turns it on."
+    for command in ("recall", "conversations search"):
+        assert render(call(two_models, command, query="boat")).partition("\n")[0] == said
+    two_models.db.write(lambda tx: settings.set(tx, "embed_conversations", "off"))
+    other = render(call(two_models, "conversations search", query="boat")).partition("\n")[0]
+    assert other == "By words only; semantic search is off: embed_conversations is off."
 
 
 def test_a_model_that_goes_away_stays_chosen_and_comes_back_by_itself(

@@ -10,6 +10,7 @@ from quaid.errors import (
     AlreadyExists,
     FileTrouble,
     InvalidArgument,
+    NotebookGone,
     NotFound,
     QuaidError,
     VersionConflict,
@@ -17,6 +18,7 @@ from quaid.errors import (
 from quaid.ops import gate
 from quaid.ops.plain import plain
 from quaid.store import collections
+from quaid.surfaces.cli.render import render
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> dict[str, Any]:
@@ -58,6 +60,68 @@ def test_a_notebook_that_was_let_go_can_be_attached_again(brain: Brain, notebook
     (notebook / "lists/a.md").write_text("- a\n")
     run(brain, "collection remove", name="notebook")
     assert run(brain, "notebook init")["files"] == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("notebook list", {}),
+        ("notebook read", {"path": "lists/a.md"}),
+        ("notebook write", {"path": "lists/a.md", "content": "x"}),
+        ("notebook init", {}),
+        ("notebook migrate", {"path": "."}),
+        ("remember", {"content": "buy milk"}),
+        ("log", {"entry": "Went home"}),
+        ("prompt", {}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_notebook_that_was_moved_away_is_missed_in_the_same_words_everywhere(
+    brain: Brain, notebook: Path, command: str, arguments: dict[str, Any]
+) -> None:
+    (notebook / "lists/a.md").write_text("- a\n")
+    run(brain, "notebook list")
+    notebook.rename(notebook.parent / "elsewhere")
+    with pytest.raises(NotebookGone) as said:
+        run(brain, command, **arguments)
+    assert str(said.value) == (
+        f"The folder of the notebook, {notebook}, is not there. Put it back; or let go of it with"
+        " `quaid collection remove notebook` and make another one with `quaid notebook init`."
+    )
+    assert not notebook.exists()
+    (notebook.parent / "elsewhere").rename(notebook)
+    assert [each["path"] for each in run(brain, "notebook list")["files"]] == ["lists/a.md"]
+
+
+def test_of_a_notebook_that_was_moved_away_recall_tells_what_is_in_the_index(
+    brain: Brain, notebook: Path
+) -> None:
+    (notebook / "lists/a.md").write_text("The quagga is striped.\n")
+    assert run(brain, "recall", query="quagga")["missing"] == ""
+    notebook.rename(notebook.parent / "elsewhere")
+    record = gate.call(brain, gate.command("recall"), {"query": "quagga"}, "owner")
+    assert [hit.path for hit in record.notebook] == ["lists/a.md"]
+    first = render(record).partition("\n")[0]
+    assert first.startswith(f"From the index alone. The folder of the notebook, {notebook}, is not there.")
+    assert "quaid collection remove notebook" in first
+
+
+def test_both_ways_out_of_a_missing_notebook_work(brain: Brain, notebook: Path) -> None:
+    notebook.rename(notebook.parent / "elsewhere")
+    run(brain, "collection remove", name="notebook")
+    made = run(brain, "notebook init", path="elsewhere")
+    assert (made["created"], made["root"]) == (True, str(notebook.parent / "elsewhere"))
+
+
+def test_a_line_behind_the_last_is_told(brain: Brain, notebook: Path) -> None:
+    (notebook / "lists/a.md").write_text("one\ntwo\n")
+    (notebook / "lists/empty.md").write_text("")
+    assert run(brain, "notebook read", path="lists/a.md", start_line=2)["text"] == "two\n"
+    with pytest.raises(InvalidArgument, match=r"lists/a\.md has no line 3; its last one is 2"):
+        run(brain, "notebook read", path="lists/a.md", start_line=3)
+    assert run(brain, "notebook read", path="lists/empty.md")["text"] == ""
+    with pytest.raises(InvalidArgument, match="it is empty"):
+        run(brain, "notebook read", path="lists/empty.md", start_line=2)
 
 
 def test_a_file_is_read_in_part_with_its_version(brain: Brain, notebook: Path) -> None:
@@ -152,12 +216,20 @@ def test_an_older_layout_comes_over_and_nothing_is_overwritten(
     brain: Brain, notebook: Path, agent: Path
 ) -> None:
     (notebook / "reference/contacts.md").write_text("## Bob\n")
-    planned = run(brain, "notebook migrate", path=str(agent), dry_run=True)
-    assert [(each["path"], each["outcome"]) for each in planned["moves"]] == [
-        ("reference/external-communications.md", "copied"),
-        ("reference/standing-orders.md", "copied"),
-        ("reference/contacts.md", "differs"),
+    (agent / "runtime/link.md").symlink_to(agent / "brain/memory/core/identity.md")
+    planned = gate.call(
+        brain, gate.command("notebook migrate"), {"path": str(agent), "dry_run": True}, "owner"
+    )
+    assert [(each.source, each.path, each.outcome) for each in planned.moves] == [
+        ("runtime/link.md", "", "link"),
+        ("runtime/external-communications.md", "reference/external-communications.md", "copied"),
+        ("runtime/standing-orders.md", "reference/standing-orders.md", "copied"),
+        ("brain/memory/core/identity.md", "", "stays"),
+        ("brain/memory/core/contacts.md", "reference/contacts.md", "differs"),
     ]
+    told = render(planned)
+    assert "identity.md" in told
+    assert "is a link" in told
     assert not (notebook / "reference/standing-orders.md").exists()
     done = gate.call(brain, gate.command("notebook migrate"), {"path": str(agent)}, "owner")
     assert done.exit_status == 1
@@ -165,7 +237,7 @@ def test_an_older_layout_comes_over_and_nothing_is_overwritten(
     assert (notebook / "reference/contacts.md").read_text() == "## Bob\n"
     assert not (notebook / "reference/identity.md").exists()
     again = run(brain, "notebook migrate", path=str(agent))
-    assert [each["outcome"] for each in again["moves"]] == ["same", "same", "differs"]
+    assert [each["outcome"] for each in again["moves"]] == ["link", "same", "same", "stays", "differs"]
 
 
 def test_a_folder_that_is_none_of_an_agent_says_so(brain: Brain, notebook: Path, tmp_path: Path) -> None:

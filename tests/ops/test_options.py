@@ -78,13 +78,29 @@ def test_a_notebook_is_cut_as_configured_and_anew_when_that_changes(configured: 
         assert settings.get(brain.db, chunks.NOTEBOOK_WINDOW) == "window"
 
 
-def test_windows_that_are_mostly_repetition_are_refused(configured: Configured) -> None:
-    with (
-        configured("chunking: {maxTokens: 100, overlapTokens: 60}\n") as brain,
-        pytest.raises(InvalidConfig) as said,
-    ):
-        call(brain, "recall", query="harbour")
-    assert "at most half" in str(said.value)
+@pytest.mark.parametrize("said", ["{maxTokens: 100, overlapTokens: 500}", "{maxTokens: 100}"])
+def test_windows_that_would_be_mostly_repetition_are_told_and_left_out(
+    configured: Configured, tmp_path: Path, said: str
+) -> None:
+    with configured("") as brain:
+        call(brain, "remember", content="The garage code is 4471")
+    file = tmp_path / "agent/config.yaml"
+    file.write_text(f"chunking: {said}\nsearch: {{maxResults: 3}}\n")
+    read = config.read(str(tmp_path / "agent/memory.db"), {"HOME": str(tmp_path)}, str(tmp_path))
+    (warning,) = read.warnings
+    assert warning.startswith(f"{file}: chunking.overlap_tokens (")
+    assert "must be at most half of chunking.max_tokens (100); both are left out" in warning
+    with Brain(read) as brain:
+        assert call(brain, "recall", query="garage")["notebook"]
+        assert settings.get(brain.db, chunks.NOTEBOOK_WINDOW) in (None, "window")
+        assert (brain.option("chunking.max_tokens"), brain.option("search.max_results")) == (400, 3)
+
+
+def test_windows_that_the_environment_makes_mostly_repetition_are_refused(configured: Configured) -> None:
+    with configured("") as brain:
+        brain.settings = brain.settings._replace(environ={"QUAID_CHUNKING_OVERLAP_TOKENS": "300"})
+        with pytest.raises(InvalidConfig, match="at most half"):
+            call(brain, "recall", query="harbour")
 
 
 def test_recall_takes_its_limits_from_the_file_unless_told(configured: Configured) -> None:

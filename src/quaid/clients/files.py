@@ -5,6 +5,7 @@ repository); a file that changed while we looked is left alone. Does not know wh
 """
 
 import os
+import stat
 from typing import NamedTuple
 
 from quaid.errors import ClientFile
@@ -30,12 +31,17 @@ def read(path: str) -> str | None:
     """The text of a file with its line ends as they are, or None when there is none."""
     with system_told_plainly(path):
         try:
-            with open(path, "rb") as file:
-                data = file.read(LARGEST + 1)
+            # Opening a named pipe that nobody writes to would wait for ever.
+            handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         except FileNotFoundError:
             return None
-        except IsADirectoryError:
-            raise ClientFile(path=path, problem="it is a folder") from None
+        kind = os.fstat(handle).st_mode
+        if not stat.S_ISREG(kind):
+            os.close(handle)
+            problem = "it is a folder" if stat.S_ISDIR(kind) else "it is not a plain file"
+            raise ClientFile(path=path, problem=problem)
+        with os.fdopen(handle, "rb") as file:
+            data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
         raise ClientFile(path=path, problem=f"it is larger than {LARGEST:,} bytes")
     try:

@@ -36,7 +36,7 @@ def parse(text: str) -> Any:
 
 
 def put(text: str, path: tuple[str, ...], value: Any) -> str:
-    """The text with `value` at the end of a path of keys; missing objects on the way are made."""
+    """The text with `value` at the end of a path of keys; objects on the way that are missing or null are made."""
     node = _root(text)
     for depth, key in enumerate(path):
         if not isinstance(node.value, dict):
@@ -47,6 +47,10 @@ def put(text: str, path: tuple[str, ...], value: Any) -> str:
                 value = {name: value}
             return _insert(text, node, key, value)
         node = found.node
+        if node.value is None:  # as good as missing
+            for name in reversed(path[depth + 1 :]):
+                value = {name: value}
+            break
     if node.value == value:
         return text
     return text[: node.start] + _written(text, value, _indent_at(text, node.start)) + text[node.end :]
@@ -55,7 +59,7 @@ def put(text: str, path: tuple[str, ...], value: Any) -> str:
 def append(text: str, path: tuple[str, ...], value: Any) -> str:
     """The text with one more item at the end of the list at a path, which is made if it is missing."""
     node = _find(text, path)
-    if node is None:
+    if node is None or node.value is None:
         return put(text, path, [value])
     if not isinstance(node.value, list):
         raise NotJson(f"{'.'.join(path)} is not a list")

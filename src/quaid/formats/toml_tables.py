@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _HEADER = re.compile(r"[ \t]*\[{1,2}[ \t]*([^\[\]\n]+?)[ \t]*\]{1,2}[ \t]*(?:#.*)?")
+_INLINE = re.compile(r"""[ \t]*((?:"(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_.\- \t])+?)[ \t]*=[ \t]*\{""")
 _PART = re.compile(r"""[ \t]*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)[ \t]*(\.|\Z)""")
 
 
@@ -28,6 +29,21 @@ def parse(text: str) -> dict[str, Any]:
 
 def put(text: str, path: tuple[str, ...], values: Mapping[str, str | list[str]]) -> str:
     """The text with a table that has these values; other keys of the table stay."""
+    try:
+        return _put(text, path, values)
+    except NotToml as error:
+        raise NotToml(_inline(text, path) or str(error)) from None
+
+
+def remove(text: str, path: tuple[str, ...]) -> str:
+    """The text without a table and the tables below it."""
+    try:
+        return _removed(text, path)
+    except NotToml as error:
+        raise NotToml(_inline(text, path) or str(error)) from None
+
+
+def _put(text: str, path: tuple[str, ...], values: Mapping[str, str | list[str]]) -> str:
     old = parse(text)
     table = _at(old, path)
     if table is not None and all(table.get(key) == value for key, value in values.items()):
@@ -45,8 +61,30 @@ def put(text: str, path: tuple[str, ...], values: Mapping[str, str | list[str]])
     return _proved(new, _with(old, path, {**(table or {}), **values}))
 
 
-def remove(text: str, path: tuple[str, ...]) -> str:
-    """The text without a table and the tables below it."""
+def _inline(text: str, path: tuple[str, ...]) -> str:
+    """What to say of a table within a line, which an edit of lines cannot change; nothing when there is none."""
+    above: tuple[str, ...] = ()
+    for line in text.splitlines():
+        header = _header(line)
+        if header is not None:
+            above = header
+            continue
+        match = _INLINE.match(line)
+        if match is None or "=" not in line:
+            continue
+        keys = _parts(match[1]) or ()
+        whole = (*above, *keys)
+        if keys and whole == path[: len(whole)]:
+            name = ".".join(whole)
+            tables = ".".join(map(_key, path))
+            return (
+                f"{name} is an inline table ({name} = {{ … }}), and inline tables are not edited here;"
+                f" write it as tables, each with a header such as [{tables}]"
+            )
+    return ""
+
+
+def _removed(text: str, path: tuple[str, ...]) -> str:
     old = parse(text)
     if _at(old, path) is None:
         return text
@@ -108,9 +146,12 @@ def _proved(text: str, *expected: dict[str, Any]) -> str:
 def _header(line: str) -> tuple[str, ...] | None:
     """The path that a line opens a table of, if it does."""
     match = _HEADER.fullmatch(line.strip("\r\n\ufeff"))
-    if match is None:
-        return None
-    parts, at, name = [], 0, match[1]
+    return None if match is None else _parts(match[1])
+
+
+def _parts(name: str) -> tuple[str, ...] | None:
+    """The parts of a dotted name."""
+    parts, at = [], 0
     while at < len(name):
         part = _PART.match(name, at)
         if part is None:

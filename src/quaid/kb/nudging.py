@@ -1,8 +1,8 @@
 """The one line that a knowledge base has for whoever begins a session, told without calling git where that can be.
 
 What `status` found is remembered beside a mark of everything that it looked at: how the files look, where the branch
-and its remote stand, git's index, our own notes. While all of it is as it was, so is the answer, and two programs need
-not be started for it. Remembered are numbers, never words: what lies in a repository must not speak to an agent.
+and its remote stand, git's index, our own notes. While all of it is as it was, so is the answer, and no program is
+started for it. Remembered are numbers, never words: what lies in a repository must not speak to an agent.
 """
 
 import json

@@ -11,7 +11,7 @@ from quaid.errors import FileTrouble, QuaidError
 from quaid.notebook.layout import REFERENCE
 from quaid.notebook.records import Move
 from quaid.vaults import file_editing
-from quaid.vaults.scan import LARGEST_FILE, Folder, Found
+from quaid.vaults.scan import LARGEST_FILE, LINK, Folder, Found, LeftOut
 
 if TYPE_CHECKING:
     from quaid.store.collections import Collection
@@ -28,6 +28,7 @@ def plan(root: str, notebook: "Collection") -> list[tuple[Move, str]]:
     moves: list[tuple[Move, str]] = []
     taken: dict[str, str] = {}
     for old in OLD_FOLDERS:
+        moves += [(each, "") for each in _skipped(root, old)]
         for path, text in _texts(root, old):
             goal = f"{REFERENCE}/{path.rpartition('/')[2]}"
             if text is None:
@@ -41,6 +42,18 @@ def plan(root: str, notebook: "Collection") -> list[tuple[Move, str]]:
             moves.append((Move(path, goal, outcome), text))
             taken.setdefault(goal, text)
     return moves
+
+
+def _skipped(root: str, folder: str) -> list[Move]:
+    """What is not brought over on purpose."""
+    try:
+        with Folder(os.path.join(root, folder)) as opened:
+            found = list(opened.walk())
+    except QuaidError:
+        return []
+    own = [Move(f"{folder}/{each.path}", "", "stays") for each in found if each.path in STAYS]
+    links = [each for each in found if isinstance(each, LeftOut) and each.reason == LINK]
+    return [*own, *(Move(f"{folder}/{each.path}", "", "link") for each in links)]
 
 
 def _texts(root: str, folder: str) -> list[tuple[str, str | None]]:

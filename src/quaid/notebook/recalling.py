@@ -2,7 +2,8 @@
 
 A score is half from the share of the question's words that a chunk holds, the rare ones counting more, and half from
 how far its meaning stands out above an unrelated chunk (search.strength); where there is no meaning, the share alone.
-So 0.3 is about where an answer begins, and 0.5 is a good one. Nothing is favoured: notebook and daily log are
+So 0.3 is about where an answer begins, and 0.5 is a good one; words that are in every text say nothing, and the words
+of a question of nothing else count no more than the least score. Nothing is favoured: notebook and daily log are
 told apart, not weighed. Knows the order of the steps. Does not know how evidence is found (search), nor SQL.
 """
 
@@ -15,8 +16,8 @@ from quaid.notebook.records import Hit, Recalled
 from quaid.search import pipeline, strength
 from quaid.search.excerpt import WIDTH, Marker
 from quaid.search.meaning import Meaning, NoMeaning
-from quaid.store import chunks, file_state
-from quaid.store import words as index
+from quaid.search.plan import COMMON
+from quaid.store import chunks, file_state, words as index
 from quaid.store.words import Filters
 from quaid.vaults.scan import Folder
 
@@ -62,7 +63,8 @@ def recall(
         best = sorted(
             (each for each in scores if scores[each] >= min_score), key=lambda each: (-scores[each], each)
         )
-        hits = _hits(db, notebook, looked, best[:max_results], scores)
+        rows = _apart(chunks.load(db, best[: 2 * max_results]))[:max_results]
+        hits = _hits(db, notebook, looked, rows, scores)
     off = looked.meaning.reason if isinstance(looked.meaning, NoMeaning) else ""
     return Recalled(
         query,
@@ -86,9 +88,10 @@ def _scores(db: "Database", looked: "Looked", judged: int) -> dict[int, float]:
             held[chunk].append(part.text)
     counts = {part.text: found.counts.get(part.quoted, 0) for part in found.plan.parts}
     weights = strength.weights(counts, chunks.highest_id(db))
+    most = LEAST_SCORE if all(part.text.lower() in COMMON for part in found.plan.parts) else 1.0
     scores = {}
     for chunk in chosen:
-        share = strength.share(held[chunk], weights)
+        share = min(most, strength.share(held[chunk], weights))
         near = None
         if isinstance(meaning, Meaning) and chunk in evidence.cosines:
             near = strength.standing_out(evidence.cosines[chunk], evidence.baseline, meaning.embedded)
@@ -103,10 +106,27 @@ def score(share: float, near: float | None) -> float:
     return round(min(1.0, (share + min(1.0, strength.MEANING * near)) / 2), 2)
 
 
+def _apart(rows: "list[ChunkRow]") -> "list[ChunkRow]":
+    """The rows, best first, without those that share a line with a better one: windows of a file overlap."""
+    kept: list[ChunkRow] = []
+    for row in rows:
+        if not any(
+            row.page_id == each.page_id
+            and row.start_line <= each.end_line
+            and each.start_line <= row.end_line
+            for each in kept
+        ):
+            kept.append(row)
+    return kept
+
+
 def _hits(
-    db: "Database", notebook: "Collection", looked: "Looked", best: list[int], scores: dict[int, float]
+    db: "Database",
+    notebook: "Collection",
+    looked: "Looked",
+    rows: "list[ChunkRow]",
+    scores: dict[int, float],
 ) -> list[Hit]:
-    rows = chunks.load(db, best)
     paths = file_state.paths_of(db, {row.page_id for row in rows})
     marker = Marker(index.Stemmer(db), looked.found.plan, ("", ""))
     lines = _Lines(notebook)

@@ -58,4 +58,5 @@ class Move(NamedTuple):
 
     source: str
     path: str
-    outcome: Literal["copied", "same", "differs", "unreadable"]
+    """Nothing: it stays where it is."""
+    outcome: Literal["copied", "same", "differs", "unreadable", "stays", "link"]

@@ -1,5 +1,6 @@
 """Conversations with agents: their transcripts taken in, listed, searched, shown, removed."""
 
+import os
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from quaid.brain import Brain
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from quaid.embed.protocol import Embedder
 
 SETTING = "conversation_folders"
+CLIENTS = ("claude-code", "codex", "plain", "chatgpt", "claude.ai")
 LONGEST_SHOWN = 2_000
 """Characters of a turn that are shown, unless all are wanted."""
 
@@ -29,6 +31,10 @@ class ReadingRecord(NamedTuple):
     """vaults.transcripts.ReadingReport"""
     total: int
     """Conversations that the memory holds now."""
+    watched: tuple[str, ...] = ()
+    """Folders that every sync looks into from now on."""
+    unwatched: str = ""
+    """Why a folder is not looked into again."""
 
     @property
     def exit_status(self) -> int:
@@ -109,52 +115,83 @@ def conversations_add(
     """Take in transcripts of Claude Code and Codex, plain JSON lines, and exports of ChatGPT and Claude.ai.
 
     Plain lines are objects with role, content and timestamp, and perhaps session, project and title. A file that has
-    grown is read from where the last run ended. Secrets are masked before anything is kept; tool calls and hidden
-    reasoning are left out. Exits 1 when a file could not be read."""
+    grown is read from where the last run ended, and a folder is looked into again by every sync. Secrets are masked
+    before anything is kept; tool calls and hidden reasoning are left out. Exits 1 when a file could not be read."""
     from quaid.vaults import transcripts
 
     found: dict[str, None] = {}
     named: set[str] = set()
-    for path in paths:
-        listed = transcripts.find(brain.settings.path(path))
-        named.update(listed if len(listed) == 1 and not _is_folder(brain, path) else ())
+    whole = [brain.settings.path(path) for path in paths]
+    for path in whole:
+        listed = transcripts.find(path)
+        named.update(listed if len(listed) == 1 and not os.path.isdir(path) else ())
         found.update(dict.fromkeys(listed))
-    return _read(brain, list(found), named, again)
+    record = _read(brain, list(found), named, again)
+    watched, unwatched = _watch(brain, list(filter(os.path.isdir, whole)))
+    return record._replace(watched=watched, unwatched=unwatched)
 
 
 @op("owner", command="conversations sync", examples=("quaid conversations sync",))
 def conversations_sync(brain: Brain) -> ReadingRecord:
     """Read what is new in all transcripts that were added, and in the folders of the setting conversation_folders."""
-    from quaid.store import transcript_files
     from quaid.vaults import transcripts
+    from quaid.vaults.following import follow
 
-    setting = str(brain.option(SETTING))
-    folders.check_setting(SETTING, setting)
-    configured = folders.split(setting)
-    found = dict.fromkeys(transcript_files.paths(brain.db))
-    if not configured and not found:
+    found: dict[str, None] = {}
+    missing = []
+    for folder in _folders(brain):
+        try:
+            found.update(dict.fromkeys(transcripts.find(folder)))
+        except NotFound:
+            missing.append(
+                transcripts.Problem(folder, "is not there; the setting conversation_folders names it")
+            )
+    paths = follow(brain.db, found)
+    if not paths and not _folders(brain):
         raise NotFound(
             what="transcript",
             name="to read",
             hint=" `quaid conversations add PATH` reads some; `quaid config set conversation_folders"
             " ~/.claude/projects:~/.codex/sessions` names folders for every sync.",
         )
-    missing = []
-    for folder in configured:
-        try:
-            found.update(dict.fromkeys(transcripts.find(brain.settings.path(folder))))
-        except NotFound:
-            missing.append(
-                transcripts.Problem(folder, "is not there; the setting conversation_folders names it")
-            )
-    record = _read(brain, sorted(found), set(), again=False)
+    record = _read(brain, paths, set(), again=False)
     return record._replace(report=record.report._replace(problems=(*missing, *record.report.problems)))
 
 
-def _is_folder(brain: Brain, path: str) -> bool:
-    import os
+def _folders(brain: Brain) -> list[str]:
+    """The folders that a sync looks into; those of a config file count from where it stands."""
+    setting = str(brain.option(SETTING))
+    _, source = brain.settings.said(SETTING)
+    if source and source == brain.settings.config_path:
+        return [brain.settings.beside_config(each) for each in folders.split(setting)]
+    folders.check_setting(SETTING, setting)
+    return [brain.settings.path(each) for each in folders.split(setting)]
 
-    return os.path.isdir(brain.settings.path(path))
+
+def _watch(brain: Brain, added: list[str]) -> tuple[tuple[str, ...], str]:
+    """Have every sync look into folders that were added, unless it does: which are new, or why they are not."""
+    from quaid.store import settings
+
+    known = list(map(os.path.realpath, _folders(brain)))
+    new = []
+    for folder in map(os.path.realpath, added):
+        if not any(folder == each or folder.startswith(os.path.join(each, "")) for each in known):
+            new.append(folder)
+            known.append(folder)
+    _, source = brain.settings.said(SETTING)
+    unwritable = [each for each in new if folders.split(each) != [each]]
+    if not new or not brain.db.writable:
+        return (), ""
+    if source or unwritable:
+        why = f"{source} says which folders are (conversation_folders); add it there"
+        return (), f"{new[0]} is not looked into again: {why if source else 'its name holds : or ;'}"
+
+    def work(tx: Any) -> None:
+        before = settings.get(brain.db, SETTING) or ""
+        settings.set(tx, SETTING, ":".join(filter(None, [before, *new])))
+
+    brain.db.write(work)
+    return tuple(new), ""
 
 
 def _read(brain: Brain, paths: list[str], named: set[str], again: bool) -> ReadingRecord:
@@ -182,6 +219,9 @@ def conversations_list(
     offset: Annotated[int, Arg("How many to leave out first.", minimum=0)] = 0,
 ) -> ConversationsRecord:
     """List conversations with agents, the latest first."""
+    if client is not None and client not in CLIENTS:
+        hint = f" Conversations are of {', '.join(CLIENTS)}."
+        raise NotFound(what="client", name=client, hint=hint)
     held = store.every(brain.db, client, limit, offset)
     return ConversationsRecord(tuple(held), *store.count(brain.db, client), offset)
 

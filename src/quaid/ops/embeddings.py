@@ -103,7 +103,7 @@ def _problem(brain: Brain) -> str | None:
 
 def _next(brain: Brain, record: EmbeddingsRecord) -> str:
     if not record.on:
-        return f"`quaid embeddings use {record.model}` turns it on"
+        return brain.way_to_meaning
     if record.problem:
         return "until the model is back, questions are answered by words; nothing else has to be done"
     if record.filling or record.vectors == record.chunks:

@@ -3,8 +3,7 @@
 from typing import Annotated, Literal, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core import dates, graph
-from quaid.core import slug as slugs
+from quaid.core import dates, graph, slug as slugs
 from quaid.errors import InvalidArgument
 from quaid.ops import editing
 from quaid.ops.editing import Slug

@@ -4,8 +4,7 @@ import os
 from typing import Annotated, Any, Literal, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core import changes, dates, page, page_type
-from quaid.core import slug as slugs
+from quaid.core import changes, dates, page, page_type, slug as slugs
 from quaid.core.changes import Change, EntryGiven
 from quaid.errors import FileTrouble, InvalidArgument, InvalidFrontMatter, TooLarge
 from quaid.formats import markdown

@@ -10,8 +10,7 @@ from quaid.errors import InvalidArgument, LinkFromText, NotFound
 from quaid.ops import editing
 from quaid.ops.editing import PageVersion, Slug
 from quaid.ops.register import Arg, op
-from quaid.store import links as store
-from quaid.store import pages
+from quaid.store import links as store, pages
 from quaid.store.links import Link
 
 Temporal = Annotated[

@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from quaid.brain import Brain
-from quaid.errors import AlreadyExists, NotFound
+from quaid.errors import AlreadyExists, InvalidArgument, NotFound
 from quaid.notebook import layout
 from quaid.notebook.records import Move
 from quaid.ops import noting
@@ -131,6 +131,9 @@ def notebook_read(
     """Read a file of the notebook, and the version to send with a change."""
     found, known = _in_step(brain, layout.require(brain.db), path)
     every = _lines(found.text)
+    if start_line > max(1, len(every)):
+        last = f"its last one is {len(every)}" if every else "it is empty"
+        raise InvalidArgument(name="start_line", problem=f"{path} has no line {start_line}; {last}")
     end = len(every) if lines is None else min(len(every), start_line - 1 + lines)
     shown = "".join(every[start_line - 1 : end])
     version = known.version if known else 0

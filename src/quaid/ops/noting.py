@@ -3,19 +3,16 @@
 from typing import TYPE_CHECKING, Any
 
 from quaid.brain import Brain
-from quaid.core import chunk
 from quaid.errors import InvalidConfig
 from quaid.notebook import layout
-from quaid.store import settings
-from quaid.store.chunks import NOTEBOOK_WINDOW
-from quaid.store.collections import Collection
 
 if TYPE_CHECKING:
+    from quaid.store.collections import Collection
     from quaid.vaults.file_editing import Change, Edited
 
 
 def edit(
-    brain: Brain, notebook: Collection, path: str, change: "Change", expected: int | None = None
+    brain: Brain, notebook: "Collection", path: str, change: "Change", expected: int | None = None
 ) -> "Edited":
     from quaid.vaults import file_editing
 
@@ -31,14 +28,14 @@ def edit(
     )
 
 
-def bring_in_step(brain: Brain, notebook: Collection, only: list[str] | None = None) -> None:
+def bring_in_step(brain: Brain, notebook: "Collection", only: list[str] | None = None) -> None:
     from quaid.vaults.syncing import sync
 
     now = brain.now()
     sync(brain.db, notebook, now=now, new_uuid=brain.new_uuid, progress=brain.progress, only=only)
 
 
-def take_in(brain: Brain, notebook: Collection, path: str) -> None:
+def take_in(brain: Brain, notebook: "Collection", path: str) -> None:
     if brain.db.writable:
         bring_in_step(brain, notebook, [path])
 
@@ -51,12 +48,17 @@ def root(brain: Brain) -> str:
 
 def cut_as_configured(brain: Brain) -> None:
     """Have notebooks cut into windows of the size that the config file asks for."""
+    from quaid.core import chunk
+    from quaid.options import windows_move
+    from quaid.store import settings
+    from quaid.store.chunks import NOTEBOOK_WINDOW
+
     limit, overlap, respect = (
         brain.option(f"chunking.{name}") for name in ("max_tokens", "overlap_tokens", "respect_headings")
     )
-    if overlap * 2 > limit:
+    if not windows_move(limit, overlap):  # only the environment can still say so
         raise InvalidConfig(
-            path=brain.settings.config_path or "The environment",
+            path="The environment",
             problem=f"chunking.overlap_tokens ({overlap}) must be at most half of chunking.max_tokens ({limit})",
         )
     wanted = chunk.window(limit, overlap, respect)
@@ -70,11 +72,13 @@ def cut_as_configured(brain: Brain) -> None:
         brain.db.write(work)
 
 
-def fresh(brain: Brain) -> Collection:
-    """The notebook, with what was changed by hand taken in."""
+def fresh(brain: Brain) -> "Collection":
+    """The notebook, with what was changed by hand taken in as long as its folder is there."""
     from quaid.vaults.staleness import stale
 
-    notebook = layout.require(brain.db)
+    notebook = layout.find(brain.db)
+    if notebook is None or not layout.is_there(notebook):
+        return notebook or layout.require(brain.db)  # what is in the index is better than nothing
     if brain.db.writable:
         cut_as_configured(brain)
     if brain.db.writable and brain.option("sync.sync_on_search"):

@@ -6,8 +6,7 @@ from quaid.brain import Brain
 from quaid.core import dates, slug
 from quaid.errors import AmbiguousSlug, InvalidArgument, NotFound, OnlyHere
 from quaid.ops.register import Arg, op
-from quaid.store import collections
-from quaid.store import quarantine as store
+from quaid.store import collections, quarantine as store
 from quaid.store.quarantine import Waiting
 
 SEE = " `quaid collection quarantine list` shows what there is."

@@ -1,9 +1,10 @@
 """Asking a question: by words and by meaning, as deep as a budget of tokens allows."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
 
 from quaid.brain import Brain
 from quaid.core import dates, page, tags
+from quaid.notebook.records import Recalled
 from quaid.ops import background, gaps
 from quaid.ops.register import Arg, op
 from quaid.search import pipeline
@@ -11,6 +12,12 @@ from quaid.search.answer import Answer
 from quaid.search.fuse import STRATEGIES
 from quaid.store.words import Filters
 from quaid.vaults import embedding
+
+if TYPE_CHECKING:
+    from quaid.embed.protocol import Embedder
+
+GLANCE = 12_000
+"""Tokens of passages that a glance may show."""
 
 
 @op(
@@ -48,7 +55,90 @@ def query(
 
     `strength` says whether the memory knows: strong, weak or none.
     """
-    filters = Filters(
+    filters = _filters(type, wing, tag, collection, since, until)
+    if brain.db.writable:
+        embedding.cut_up(brain.db, brain.progress)  # what an import left whole; nothing to do otherwise
+    budget = token_budget or int(brain.option("default_token_budget"))
+    model = background.asked_model(brain) if question.strip() else (None, "")
+    answer = _answered(
+        brain, question, filters, model, limit=limit, depth=depth, budget=budget, explain=explain
+    )
+    if filters == Filters():  # a filter may have hidden the answer
+        gaps.note(brain, question, answer)
+    return answer
+
+
+class GlanceRecord(NamedTuple):
+    answer: Answer
+    recalled: Recalled | None
+    """What the notebook says; None: there is none, or a filter leaves it out."""
+
+
+@op("read", examples=("quaid glance 'tidal bat'", "quaid glance harbour --wing projects"))
+def glance(
+    brain: Brain,
+    text: Annotated[str, Arg("What is being typed.", positional=True, any_text=True)],
+    wing: Annotated[str | None, Arg("Only pages of this wing, as in people.")] = None,
+    type: Annotated[str | None, Arg("Only pages of this type, as in person.")] = None,
+    collection: Annotated[str | None, Arg("Only pages of this collection.")] = None,
+    since: Annotated[str | None, Arg("Only what is of this day or later, as in 2026-04-25.")] = None,
+    until: Annotated[str | None, Arg("Only what is of this day or earlier.")] = None,
+    limit: Annotated[int, Arg("How many of each part.", minimum=1, maximum=200)] = 12,
+) -> GlanceRecord:
+    """Look for what is still being typed, in pages and notebook at once. Half a word is no question: no gap."""
+    from quaid.notebook import layout, recalling
+    from quaid.ops import noting
+
+    filters = _filters(type, wing, None, collection, since, until)
+    if brain.db.writable:
+        embedding.cut_up(brain.db, brain.progress)
+    embedder, problem = background.asked_model(brain) if text.strip() else (None, "")
+    model = (_Once(embedder) if embedder else None, problem)
+    answer = _answered(
+        brain, text, filters, model, limit=limit, depth="section", budget=GLANCE, explain=False
+    )
+    found = layout.find(brain.db)
+    if found is None or not text.strip() or filters not in (Filters(), Filters(collection=found.name)):
+        return GlanceRecord(answer, None)
+    recalled = recalling.recall(
+        brain.db,
+        noting.fresh(brain),
+        cast("Embedder | None", model[0]),
+        text,
+        now=brain.now(),
+        max_results=limit,
+        min_score=float(brain.option("search.min_score")),
+        vectors=lambda: brain.vectors,
+        no_model=problem,
+    )
+    return GlanceRecord(answer, recalled)
+
+
+class _Once:
+    """A model that is asked for the vector of a question once, whoever looks for it."""
+
+    def __init__(self, embedder: "Embedder") -> None:
+        self._embedder = embedder
+        self._known: dict[str, bytes] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._embedder, name)
+
+    def embed_query(self, text: str) -> bytes:
+        if text not in self._known:
+            self._known[text] = self._embedder.embed_query(text)
+        return self._known[text]
+
+
+def _filters(
+    type: str | None,
+    wing: str | None,
+    tag: str | None,
+    collection: str | None,
+    since: str | None,
+    until: str | None,
+) -> Filters:
+    return Filters(
         type=page.check_type(type) if type else None,
         wing=wing or None,
         tag=tags.check(tag) if tag else None,
@@ -56,14 +146,23 @@ def query(
         since=dates.check_date(since, "since") if since else None,
         until=dates.check_date(until, "until") if until else None,
     )
-    if brain.db.writable:
-        embedding.cut_up(brain.db, brain.progress)  # what an import left whole; nothing to do otherwise
+
+
+def _answered(
+    brain: Brain,
+    question: str,
+    filters: Filters,
+    model: "tuple[Embedder | _Once | None, str]",
+    *,
+    limit: int,
+    depth: str,
+    budget: int,
+    explain: bool,
+) -> Answer:
     merge = brain.option("search_merge_strategy")
-    budget = token_budget or int(brain.option("default_token_budget"))
-    embedder, problem = background.asked_model(brain) if question.strip() else (None, "")
-    answer = pipeline.query(
+    return pipeline.query(
         brain.db,
-        embedder,
+        cast("Embedder | None", model[0]),
         question,
         now=brain.now(),
         filters=filters,
@@ -74,9 +173,5 @@ def query(
         fusion_k=int(brain.option("search.fusion_k")),
         explain=explain,
         vectors=lambda: brain.vectors,
-        no_model=problem,
+        no_model=model[1],
     )
-    if filters == Filters():  # a filter may have hidden the answer
-        gaps.note(brain, question, answer)
-    return answer
-

@@ -30,6 +30,7 @@ ROOMS = (
     ),
     *(
         "briefing",
+        "overview",
         "notebook",
         "notebook_files",
         "conversations",
@@ -47,6 +48,8 @@ ROOMS = (
         "kb_admin",
         "skills",
         "clients",
+        "tokens",
+        "daemon",
     ),
 )
 

@@ -124,7 +124,7 @@ def _problem(brain: Brain, name: str) -> tuple[str | None, str | None]:
         embedder: Embedder = brain.embedder
         problem = embedder.ready()
     except EmbeddingsOff:
-        return "semantic search is off", f"`quaid embeddings use {name}` turns it on"
+        return "semantic search is off", brain.way_to_meaning
     except QuaidError as error:
         return str(error.facts.get("problem") or error).rstrip("."), _remedy(name)
     except Exception as error:  # a plugin, or settings that somebody edited: told, like everything else

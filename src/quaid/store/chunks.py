@@ -70,8 +70,11 @@ def content_hash(title: str, cut: "Chunk") -> bytes:
 def uncut(db: "Database") -> list[int]:
     """Pages with a text but without chunks, those that changed last first."""
     rows = db.rows(
-        "SELECT id FROM pages WHERE quarantined_at IS NULL AND (compiled_truth <> '' OR timeline <> '')"
-        " AND NOT EXISTS (SELECT 1 FROM chunks WHERE page_id = pages.id) ORDER BY updated_at DESC, id"
+        # Which have none is asked of a narrow index; only of those is the text looked at.
+        "SELECT pages.id FROM (SELECT p.id AS bare FROM pages AS p INDEXED BY pages_by_filter"
+        " WHERE p.quarantined_at IS NULL AND NOT EXISTS (SELECT 1 FROM chunks WHERE page_id = p.id))"
+        " CROSS JOIN pages ON pages.id = bare WHERE compiled_truth <> '' OR timeline <> ''"
+        " ORDER BY updated_at DESC, pages.id"
     )
     return [page_id for (page_id,) in rows]
 

@@ -171,6 +171,10 @@ class Database:
         """Ask now and then, within a statement, whether its answer is still wanted; if not, roll back."""
         self.connection.set_progress_handler(unwanted, STEPS_BETWEEN_LOOKS)
 
+    def keep_small(self, kib: int) -> None:
+        """Keep no more of the file in memory than this: for one of many connections of a process."""
+        self.connection.pragma("cache_size", -kib)
+
     def close(self) -> None:
         """Close; whoever is the last moves the log into the database, if nobody is writing."""
         with self.lock.turn:

@@ -7,13 +7,13 @@ not know the disk.
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.core.dates import days
-from quaid.core.sync import File, Known, Stat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import apsw
 
+    from quaid.core.sync import File, Known
     from quaid.store.db import Database
 
 
@@ -24,9 +24,11 @@ class Trouble(NamedTuple):
     problem: str
 
 
-def known(db: "Database", collection_id: int, keys: "Iterable[str] | None" = None) -> list[Known]:
+def known(db: "Database", collection_id: int, keys: "Iterable[str] | None" = None) -> "list[Known]":
     """What is known of the files of a folder, or of some of them."""
     import json
+
+    from quaid.core.sync import Known, Stat
 
     some, values = "", ()  # type: str, tuple[str, ...]
     if keys is not None:
@@ -44,8 +46,10 @@ def known(db: "Database", collection_id: int, keys: "Iterable[str] | None" = Non
     ]
 
 
-def quarantined(db: "Database", collection_id: int) -> list[Known]:
+def quarantined(db: "Database", collection_id: int) -> "list[Known]":
     """Files whose pages wait in quarantine: when they come back, perhaps elsewhere, the pages do."""
+    from quaid.core.sync import Known, Stat
+
     rows = db.rows(
         "SELECT r.file_path, r.content_hash, p.id, p.uuid FROM pages p JOIN raw_imports r ON r.page_id = p.id"
         " AND r.is_active = 1 WHERE p.collection_id = ? AND p.quarantined_at IS NOT NULL",
@@ -58,7 +62,7 @@ def quarantined(db: "Database", collection_id: int) -> list[Known]:
 def saw(
     tx: "apsw.Connection",
     collection_id: int,
-    file: File,
+    file: "File",
     content_hash: str,
     page_id: int | None,
     now: str,
@@ -82,7 +86,7 @@ def content_of(tx: "apsw.Connection", collection_id: int, path: str) -> str | No
     return None
 
 
-def is_as(tx: "apsw.Connection", collection_id: int, known: Known) -> bool:
+def is_as(tx: "apsw.Connection", collection_id: int, known: "Known") -> bool:
     """Whether a file is still what it was when somebody looked at it: the same content, of the same page."""
     found = tx.execute(
         "SELECT 1 FROM file_state WHERE collection_id = ? AND relative_path = ? AND content_hash = ?"
@@ -100,7 +104,7 @@ def forget(tx: "apsw.Connection", collection_id: int, path: str, page_id: int | 
     )
 
 
-def path_of(db: "Database", page_id: int) -> Known | None:
+def path_of(db: "Database", page_id: int) -> "Known | None":
     """The file of a page, as it was last seen."""
     row = db.one(
         "SELECT collection_id, relative_path, path_key FROM file_state WHERE page_id = ?", (page_id,)

@@ -127,3 +127,9 @@ def resolve(tx: "apsw.Connection", gap_id: int, slug: str | None, now: str) -> b
         (now, slug, gap_id),
     )
     return tx.changes() > 0
+
+
+def latest(db: "Database") -> int:
+    """The id of the gap that came last; 0: there was never one."""
+    row = db.one("SELECT max(id) FROM knowledge_gaps")
+    return int(row[0] or 0) if row else 0

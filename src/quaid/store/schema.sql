@@ -53,6 +53,9 @@ CREATE INDEX pages_by_update ON pages (updated_at) WHERE quarantined_at IS NULL;
 CREATE INDEX pages_by_type ON pages (type, updated_at) WHERE quarantined_at IS NULL;
 CREATE INDEX pages_by_wing ON pages (wing) WHERE quarantined_at IS NULL;
 CREATE INDEX pages_by_filter ON pages (id, collection_id, type, wing) WHERE quarantined_at IS NULL;
+CREATE INDEX pages_dated ON pages (id) WHERE quarantined_at IS NULL
+    AND (instr(frontmatter, '"date"') OR slug GLOB '*[0-9][0-9][0-9][0-9]-[01][0-9]*');
+CREATE INDEX pages_due ON pages (id) WHERE quarantined_at IS NULL AND instr(frontmatter, '"due"');
 
 -- What the full-text index may hold. FTS5 rebuilds and checks itself against this view.
 CREATE VIEW searchable_pages AS
@@ -239,6 +242,8 @@ CREATE TABLE links (
 CREATE INDEX links_from ON links (from_page_id, to_page_id);
 CREATE INDEX links_to ON links (to_page_id);
 CREATE INDEX links_by_target ON links (target_key) WHERE target_key IS NOT NULL;
+CREATE INDEX links_begun ON links (valid_from) WHERE valid_from IS NOT NULL;
+CREATE INDEX links_ended ON links (valid_until) WHERE valid_until IS NOT NULL;
 
 -- kept: where a page is that was renamed or merged into another
 CREATE TABLE redirects (
@@ -274,6 +279,8 @@ CREATE TABLE assertions (
 CREATE INDEX assertions_by_page ON assertions (page_id);
 CREATE INDEX assertions_by_subject ON assertions (subject_key, predicate);
 CREATE INDEX assertions_superseded ON assertions (supersedes_id) WHERE supersedes_id IS NOT NULL;
+CREATE INDEX assertions_begun ON assertions (valid_from) WHERE valid_from IS NOT NULL;
+CREATE INDEX assertions_ended ON assertions (valid_until) WHERE valid_until IS NOT NULL;
 
 -- kept: what other services answered about a page; one row for each source
 CREATE TABLE raw_data (

@@ -41,9 +41,10 @@ def with_inode(db: "Database", inode: int) -> list[FileState]:
     return [FileState(*row) for row in rows]
 
 
-def paths(db: "Database") -> list[str]:
+def every(db: "Database") -> list[FileState]:
     """Every file that was read and turned out to be a transcript."""
-    return [path for (path,) in db.rows("SELECT path FROM transcript_files WHERE client <> '' ORDER BY path")]
+    rows = db.rows(f"SELECT {_COLUMNS} FROM transcript_files WHERE client <> '' ORDER BY path")  # noqa: S608
+    return [FileState(*row) for row in rows]
 
 
 def save(tx: "apsw.Connection", state: FileState, now: str) -> None:

@@ -102,6 +102,12 @@ def pages_of(db: "Database") -> int:
     return _count(db, "pages WHERE quarantined_at IS NULL")
 
 
+def state(db: "Database") -> tuple[int, str]:
+    """How many pages there are, and when one was last changed."""
+    row = db.one("SELECT count(*), max(updated_at) FROM pages WHERE quarantined_at IS NULL")
+    return (int(row[0]), str(row[1] or "")) if row else (0, "")
+
+
 def validate(db: "Database", which: Iterable[str] = CHECKS) -> list[Violation]:
     """Everything that the named checks find wrong."""
     from quaid.store import checks

@@ -16,8 +16,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from quaid.core.masking import mask
 from quaid.errors import Cancelled, NotFound, ReadingStopped
-from quaid.formats import exports
-from quaid.formats import transcripts as formats
+from quaid.formats import exports, transcripts as formats
 from quaid.formats.transcripts import Broken, Turn
 from quaid.store import conversations, transcript_files
 from quaid.store.conversations import Batch, NewTurn
@@ -60,6 +59,8 @@ class ReadingReport(NamedTuple):
     removed: int
     """Conversations that a person removed, and that stay out."""
     problems: tuple[Problem, ...]
+    gone: int = 0
+    """Transcripts that were read and are not there any more; what was said in them stays."""
 
     @property
     def exit_status(self) -> int:
@@ -68,7 +69,7 @@ class ReadingReport(NamedTuple):
 
 class _Tally:
     def __init__(self) -> None:
-        self.unchanged = self.other = self.turns = self.masked = self.broken = 0
+        self.unchanged = self.other = self.turns = self.masked = self.broken = self.gone = 0
         self.new: set[int] = set()
         self.grown: set[int] = set()
         self.removed: set[int] = set()
@@ -77,7 +78,7 @@ class _Tally:
     def report(self, files: int) -> ReadingReport:
         return ReadingReport(
             *(files, self.unchanged, self.other, len(self.new), len(self.grown - self.new), self.turns),
-            *(self.masked, self.broken, len(self.removed), tuple(self.problems)),
+            *(self.masked, self.broken, len(self.removed), tuple(self.problems), self.gone),
         )
 
 
@@ -91,11 +92,12 @@ def find(path: str) -> list[str]:
     found = []
     for folder, below, names in os.walk(real):
         below[:] = sorted(name for name in below if name not in SKIPPED_FOLDERS)
-        found += [os.path.join(folder, name) for name in sorted(names) if _may_be(name)]
+        found += [os.path.join(folder, name) for name in sorted(names) if may_be(name)]
     return [each for each in found if not os.path.islink(each)]
 
 
-def _may_be(name: str) -> bool:
+def may_be(name: str) -> bool:
+    """Whether a file of this name in a folder is worth a look."""
     lower = name.lower()
     return lower.endswith((".jsonl", ".zip")) or archives.is_export(lower)
 
@@ -135,7 +137,7 @@ class _File:
             with os.fdopen(os.open(self._path, FILE_FLAGS), "rb") as file:
                 self._read(file)
         except FileNotFoundError:
-            self._tally.other += 1  # gone since it was listed: what was said in it stays
+            self._tally.gone += 1
         except OSError as error:
             self._trouble(f"cannot be read ({error.strerror}); check its permissions")
         except Broken as error:
@@ -174,11 +176,7 @@ class _File:
         known = transcript_files.find(self._db, self._path)
         if known is None:
             for other in transcript_files.with_inode(self._db, facts.st_ino):
-                if (
-                    other.read_to
-                    and not os.path.lexists(other.path)
-                    and _mark(file, other.read_to) == other.mark
-                ):
+                if not os.path.lexists(other.path) and is_same_file(file, facts, other):
                     self._moved_from = other.path
                     known = other
             file.seek(0)
@@ -372,6 +370,13 @@ def _client(file: BinaryIO) -> str:
         if number >= LINES_TO_KNOW:
             break
     return ""
+
+
+def is_same_file(file: BinaryIO, facts: os.stat_result, known: FileState) -> bool:
+    """Whether a file with the number of one that was read is that one, and not a new one in its place."""
+    if known.read_to:
+        return _mark(file, known.read_to) == known.mark
+    return (facts.st_size, facts.st_mtime_ns) == (known.size, known.mtime_ns)  # an export: read as a whole
 
 
 def _mark(file: BinaryIO, read_to: int) -> bytes | None:

@@ -150,6 +150,29 @@ def test_a_session_begins_with_what_the_notebook_says(client: Client) -> None:
     assert len(client.run("session-start").answer["hookSpecificOutput"]["additionalContext"]) < 10_000
 
 
+def test_a_session_begins_with_the_line_of_the_knowledge_base(client: Client) -> None:
+    client.quaid("kb", "init")
+    assert client.run("session-start").answer == {}
+    (client.folder / ".local/share/ai-kb/loose.org").write_text("Not committed.\n")
+    said = client.run("session-start").answer["hookSpecificOutput"]["additionalContext"]
+    assert said == "ai-kb: 1 file not committed: `ai-kb commit`"
+
+
+def test_what_came_in_time_is_said_when_the_knowledge_base_is_late(client: Client) -> None:
+    client.quaid("init")
+    client.quaid("notebook", "init", str(client.folder / "notebook"))
+    (client.folder / "notebook/reference/contacts.md").write_text("# Contacts\n\nSarah: 555-1234\n")
+    client.quaid("kb", "init")
+    slow = client.folder / "bin"
+    slow.mkdir()
+    (slow / "git").write_text("#!/bin/sh\nexec sleep 10\n")
+    (slow / "git").chmod(0o755)
+    client.environ["PATH"] = f"{slow}{os.pathsep}{client.environ['PATH']}"
+    done = client.run("session-start")
+    assert "555-1234" in done.answer["hookSpecificOutput"]["additionalContext"]
+    assert done.err == "quaid: hook: session-start took too long; the rest was left out\n"
+
+
 def test_a_reminder_at_the_end_is_off_unless_it_is_wanted(client: Client) -> None:
     client.transcript.write_bytes(b'{"type":"user"}\n' * 5_000)
     assert client.run("stop").answer == {}
@@ -185,6 +208,7 @@ def test_a_hook_loads_neither_numbers_nor_models(client: Client) -> None:
     )
     loaded = set(done.stderr.decode().split())
     assert not loaded & {"numpy", "onnxruntime", "tokenizers", "asyncio", "logging", "ryaml", "watchfiles"}
+    assert not loaded & {"subprocess", "hashlib", "quaid.kb.health", "quaid.store.chunks", "quaid.core.sync"}
 
 
 def test_old_sessions_are_forgotten(tmp_path: Path) -> None:

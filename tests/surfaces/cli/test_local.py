@@ -8,7 +8,9 @@ from quaid.surfaces.cli.local import COMMANDS
 
 
 def test_the_commands_that_are_no_operations_are_these() -> None:
-    assert list(COMMANDS) == ["init", "serve", "watch", "hook", "call", "pipe", "version", "--tools-json"]
+    assert list(COMMANDS) == [
+        *("init", "serve", "web", "watch", "hook", "call", "pipe", "version", "--tools-json"),
+    ]
 
 
 def test_the_overview_names_every_command() -> None:

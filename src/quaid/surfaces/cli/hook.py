@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from quaid.config import Settings
@@ -46,11 +46,12 @@ STOPPING = (
 
 def run(event: str, settings: Callable[[], Settings]) -> int:
     """Answer one event, or get out of the way."""
-    answer: dict[str, Any] = {}
+    said: list[dict[str, Any]] = [{}]
 
     def work() -> None:
         try:
-            answer.update(_answer(event, settings()))
+            for each in _answers(event, settings()):
+                said.append(each)
         except Exception as error:  # whatever it is, the session goes on
             _note(f"{type(error).__name__}: {' '.join(str(error).split())}")
 
@@ -60,10 +61,10 @@ def run(event: str, settings: Callable[[], Settings]) -> int:
     while worker.is_alive():
         worker.join(0.01)
         if time.process_time() > CPU_SECONDS or time.monotonic() - began > WALL_SECONDS:
-            _note(f"{event} took too long and was left out")
-            print("{}", flush=True)
+            _note(f"{event} took too long; {'the rest' if len(said) > 1 else 'it'} was left out")
+            print(json.dumps(said[-1], ensure_ascii=False), flush=True)
             os._exit(0)  # the worker may hang in a call that cannot be stopped
-    print(json.dumps(answer, ensure_ascii=False), flush=True)
+    print(json.dumps(said[-1], ensure_ascii=False), flush=True)
     return 0
 
 
@@ -71,7 +72,8 @@ def _note(problem: str) -> None:
     print(f"quaid: hook: {problem}", file=sys.stderr, flush=True)
 
 
-def _answer(name: str, settings: Settings) -> dict[str, Any]:
+def _answers(name: str, settings: Settings) -> Iterator[dict[str, Any]]:
+    """The answer, perhaps a better one after it: the last that came in time counts."""
     if name not in HANDLERS:
         raise ValueError(f"there is no event {name!r}; write one of {', '.join(HANDLERS)}")
     if sys.stdin.isatty():
@@ -80,38 +82,40 @@ def _answer(name: str, settings: Settings) -> dict[str, Any]:
     if len(data) > LARGEST_EVENT:
         raise ValueError("the event is too large")
     event = hook_events.read(data.decode("utf-8", "replace"))
-    return HANDLERS[name](event, settings)
+    yield from HANDLERS[name](event, settings)
 
 
-def _session_start(event: Event, settings: Settings) -> dict[str, Any]:
+def _session_start(event: Event, settings: Settings) -> Iterator[dict[str, Any]]:
     parts = [COMPACTED] if event.source == "compact" and _is_new(settings, event, "compacted") else []
     if event.source == "compact":
         _forget(settings, event, "flushed")
-    parts += [each for each in (_context(event, settings), _nudge(settings)) if each]
-    return hook_events.context("SessionStart", "\n\n".join(parts))
+    for part in (lambda: _context(event, settings), lambda: _nudge(settings)):
+        parts += filter(None, [part()])
+        yield hook_events.context("SessionStart", "\n\n".join(parts))
 
 
-def _pre_compact(event: Event, settings: Settings) -> dict[str, Any]:
+def _pre_compact(event: Event, settings: Settings) -> Iterator[dict[str, Any]]:
     _forget(settings, event, "compacted")  # the start after it may say so again
-    return hook_events.message(TOLD)
+    yield hook_events.message(TOLD)
 
 
-def _user_prompt(event: Event, settings: Settings) -> dict[str, Any]:
+def _user_prompt(event: Event, settings: Settings) -> Iterator[dict[str, Any]]:
     tokens = _tokens(event.transcript)
     limit = hook_events.window(tokens, int(settings.option("hooks.context_tokens")))
     if tokens < limit * float(settings.option("hooks.flush_at")):
         _forget(settings, event, "flushed")
-        return {}
-    return hook_events.context("UserPromptSubmit", FLUSH) if _is_new(settings, event, "flushed") else {}
+    elif _is_new(settings, event, "flushed"):
+        yield hook_events.context("UserPromptSubmit", FLUSH)
 
 
-def _stop(event: Event, settings: Settings) -> dict[str, Any]:
+def _stop(event: Event, settings: Settings) -> Iterator[dict[str, Any]]:
     if not settings.option("hooks.stop_reminder") or event.stopped_before or _wrote(event.transcript):
-        return {}
-    return hook_events.go_on(STOPPING) if _is_new(settings, event, "stopped") else {}
+        return
+    if _is_new(settings, event, "stopped"):
+        yield hook_events.go_on(STOPPING)
 
 
-HANDLERS: dict[str, Callable[[Event, Settings], dict[str, Any]]] = {
+HANDLERS: dict[str, Callable[[Event, Settings], Iterator[dict[str, Any]]]] = {
     "session-start": _session_start,
     "user-prompt": _user_prompt,
     "pre-compact": _pre_compact,
@@ -144,13 +148,11 @@ def _context(event: Event, settings: Settings) -> str:
 
 def _nudge(settings: Settings) -> str:
     """The one line that a knowledge base has for whoever begins a session."""
-    from quaid.brain import Brain
     from quaid.errors import QuaidError
-    from quaid.ops import gate
+    from quaid.ops import kb_glance
 
     try:
-        with Brain(settings) as brain:
-            return str(gate.call(brain, gate.command("kb status"), {}, "owner").nudge)
+        return kb_glance.nudge(settings)
     except QuaidError as error:
         if error.code not in ("store_missing", "git_missing"):  # there is none, and that is fine
             _note(str(error))

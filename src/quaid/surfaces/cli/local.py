@@ -30,6 +30,15 @@ def _param(
     return Param(name, "string", (), required, default, Arg(help, positional=positional, path=positional))
 
 
+def _flag(name: str, help: str) -> Param:
+    return Param(name, "boolean", (), False, False, Arg(help))
+
+
+_PORT = Param("port", "integer", (), False, 4321, Arg("Where it listens; 0: any that is free."))
+_DEBUG = _flag("debug", "Offer the debug endpoints, too.")
+_READ_ONLY = _flag("read_only", "Let nobody change anything, whatever token they have.")
+
+
 def settings_of(line: Line) -> config.Settings:
     try:
         cwd = os.getcwd()
@@ -89,9 +98,22 @@ def _version(line: Line) -> int:
 
 def _serve(line: Line) -> int:
     given = arguments.parse(line.rest, COMMANDS["serve"].params)
+    if "http" in given:
+        from quaid.surfaces.cli import over_http
+
+        return over_http.serve(settings_of(line), given)
+    if set(given) - {"tools"}:
+        raise InvalidArgument(name="--" + min(set(given) - {"tools"}), problem="belongs to --http")
     from quaid.surfaces.mcp.stdio import serve
 
     return serve(settings_of(line), given.get("tools") or "core")
+
+
+def _web(line: Line) -> int:
+    given = arguments.parse(line.rest, COMMANDS["web"].params)
+    from quaid.surfaces.cli import over_http
+
+    return over_http.web(settings_of(line), given)
 
 
 def _watch(line: Line) -> int:
@@ -144,10 +166,32 @@ COMMANDS: dict[str, Local] = {
         ("quaid init", "quaid init ~/work.db"),
     ),
     "serve": Local(
-        "Serve the memory to an agent over MCP (stdio).",
-        (_param("tools", "core, all, or names with commas between.", positional=False, default="core"),),
+        "Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser's pages.",
+        (
+            _param("tools", "core, all, or names with commas between.", positional=False, default="core"),
+            _flag("http", "Over HTTP, at /mcp; a token lets a client in (quaid token create)."),
+            _PORT,
+            _param("bind", "The address to listen on; beyond this machine only with TLS.", positional=False),
+            _param("tls_cert", "The file of the certificate.", positional=False),
+            _param("tls_key", "The file of its key.", positional=False),
+            _flag("behind_proxy", "A proxy in front does TLS."),
+            Param("allow_host", "array", (), False, (), Arg("A name under which it is reached.")),
+            _DEBUG,
+            _READ_ONLY,
+        ),
         _serve,
-        ("quaid serve", "quaid serve --tools all --db ~/work.db"),
+        (
+            "quaid serve",
+            "quaid serve --tools all --db ~/work.db",
+            "quaid serve --http --port 4321",
+            "quaid serve --http --behind-proxy --allow-host memory.example.org",
+        ),
+    ),
+    "web": Local(
+        "Open the memory in a browser.",
+        (_PORT, _flag("no_open", "Print the link instead of opening a browser."), _DEBUG, _READ_ONLY),
+        _web,
+        ("quaid web", "quaid web --port 0 --no-open"),
     ),
     "watch": Local(
         "Keep attached folders fresh until Ctrl-C; quaid serve does so too.",

@@ -23,6 +23,7 @@ TITLES = {
     "merging": "Tidying up",
     "forgetting": "Tidying up",
     "briefing": "Finding",
+    "overview": "Finding",
     "conversations": "Conversations",
     "notebook": "Notebook",
     "notebook_files": "Notebook",
@@ -40,6 +41,8 @@ TITLES = {
     "kb_admin": "Knowledge base",
     "skills": "Skills for agents",
     "clients": "Programs that use it",
+    "tokens": "Over HTTP",
+    "daemon": "Over HTTP",
 }
 HEAD = """\
 quaid: the memory that you and your AI agents share. One file, offline, no keys.

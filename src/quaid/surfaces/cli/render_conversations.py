@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from quaid.surfaces.cli.text import count, cut, table, wrap
+from quaid.surfaces.cli.text import count, cut, table, words_only, wrap
 
 SHORT = 12
 """Characters of a session's name that are shown in lists: enough to name it again."""
@@ -16,6 +16,7 @@ def _reading(record: Any) -> str:
     parts = [
         (report.unchanged, "unchanged"),
         (report.other, "no transcript" if report.other == 1 else "no transcripts"),
+        (report.gone, "not there any more"),
     ]
     aside = ", ".join(f"{number:,} {told}" for number, told in parts if number)
     lines = [
@@ -31,6 +32,9 @@ def _reading(record: Any) -> str:
         lines.append(
             f"  {count(report.removed, 'conversation')} you removed stayed out; --again takes such ones in again"
         )
+    lines += [f"  `quaid conversations sync` looks into {each} from now on" for each in record.watched]
+    if record.unwatched:
+        lines.append(f"  {record.unwatched}")
     lines += [f"  {each.path}: {each.problem}" for each in report.problems[:MOST_PROBLEMS]]
     if len(report.problems) > MOST_PROBLEMS:
         lines.append(f"  and {len(report.problems) - MOST_PROBLEMS:,} more; --json has them all")
@@ -68,17 +72,18 @@ def _show(record: Any) -> str:
         if each.left_out:
             lines.append(f"… {count(each.left_out, 'more character')}; --full shows them")
     if record.turns and record.turns[-1].turn < held.turns:
-        lines += [
-            "",
-            f"{held.turns - record.turns[-1].turn:,} turns follow: --around {record.turns[-1].turn}",
-        ]
+        last = record.turns[-1].turn
+        left = held.turns - last
+        # The middle of the next ones: as many as these, and none of these again.
+        middle = min(held.turns, last + 1 + len(record.turns) // 2)
+        lines += ["", f"{count(left, 'turn')} {'follows' if left == 1 else 'follow'}: --around {middle}"]
     return "\n".join(lines)
 
 
 def _search(record: Any) -> str:
     lines = []
     if record.note and not record.semantic:
-        lines.append(f"By words only; semantic search is off: {record.note}.")
+        lines.append(words_only(record.note))
     elif record.note:
         lines.append(f"{record.note}; `quaid embed --all` makes the missing ones.")
     if not record.hits:

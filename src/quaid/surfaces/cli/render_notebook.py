@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from quaid.surfaces.cli.text import count, size, table
+from quaid.surfaces.cli.text import count, size, table, words_only
 
 COLUMN = 52
 """Where the score of a finding stands."""
@@ -49,7 +49,8 @@ def _write(record: Any) -> str:
 
 
 def _recalled(record: Any) -> str:
-    lines = [] if record.semantic else [f"By words only; semantic search is off: {record.note}."]
+    lines = [f"From the index alone. {record.missing}"] if record.missing else []
+    lines += [] if record.semantic else [words_only(record.note)]
     groups = [("NOTEBOOK", record.notebook), ("DAILY", record.daily)]
     groups = [group for group in groups if group[1]]
     if not groups:
@@ -83,8 +84,11 @@ def _migrate(record: Any) -> str:
         "same": "is there already",
         "differs": "another file is there; merge them by hand",
         "unreadable": "cannot be read as UTF-8 text; left out",
+        "stays": "is the agent's own; left out",
+        "link": "is a link, which is not followed; left out",
     }
-    return table([(each.source, f"→ {each.path}", told[each.outcome]) for each in record.moves])
+    rows = [(each.source, f"→ {each.path}" if each.path else "", told[each.outcome]) for each in record.moves]
+    return table(rows)
 
 
 RENDERERS: dict[str, Callable[[Any], str]] = {

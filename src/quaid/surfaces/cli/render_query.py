@@ -58,4 +58,12 @@ def _notes(record: Any) -> list[str]:
     return [f"({note})" for note in record.notes]
 
 
-RENDERERS: dict[str, Callable[[Any], str]] = {"Answer": _answer}
+def _glance(record: Any) -> str:
+    from quaid.surfaces.cli import render_notebook
+
+    told = render_notebook.RENDERERS["Recalled"]
+    parts = [told(record.recalled)] if record.recalled else []
+    return "\n\n".join([*parts, _answer(record.answer)])
+
+
+RENDERERS: dict[str, Callable[[Any], str]] = {"Answer": _answer, "GlanceRecord": _glance}

@@ -32,6 +32,13 @@ def wrap(text: str) -> Iterable[str]:
         yield line
 
 
+def words_only(why: str) -> str:
+    """The line that says that meaning was not looked at; most reasons do not say themselves what is off."""
+    if why.lower().startswith("semantic search is off"):
+        return f"By words only. {why.rstrip('.')}."
+    return f"By words only; semantic search is off: {why.rstrip('.')}."
+
+
 def cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 

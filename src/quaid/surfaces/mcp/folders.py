@@ -4,8 +4,11 @@ The looking is one statement every few seconds; the watching is a process of its
 servers on one memory only one has to carry it.
 """
 
+import json
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
 from quaid.brain import Brain
 from quaid.ops import leasing
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 AFTER_START, BETWEEN_LOOKS, AFTER_FAILURE = 3.0, 3.0, 60.0  # seconds
 RHYTHM = leasing.RHYTHM
 MODULE = "quaid.surfaces.mcp.watcher"
+Hear = Callable[[dict[str, Any]], None]
 MOST_TRIES = 3
 """Watchers in a row that ended at once; whoever comes next waits longer."""
 
@@ -24,8 +28,9 @@ MOST_TRIES = 3
 class Folders:
     """Due from time to time. Belongs to the thread that owns the memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, hear: "Hear | None" = None) -> None:
         self.due = time.monotonic() + AFTER_START
+        self._hear = hear
         self.watcher: Popen[bytes] | None = None
         self._started = 0.0
         self._tries = 0
@@ -39,9 +44,16 @@ class Folders:
         wanted = leasing.wanted(brain, RHYTHM)
         # Whoever watches one folder takes a new one too: leave him the time of a look.
         if wanted.watcher and (self._saw_free or not wanted.soon) and time.monotonic() >= self._started:
-            self.watcher = children.start(MODULE, brain.settings.db_path)
+            self.watcher = self._begun(brain.settings.db_path)
             self._started = time.monotonic()
         self._saw_free = wanted.watcher
+
+    def _begun(self, path: str) -> "Popen[bytes]":
+        if self._hear is None:
+            return children.start(MODULE, path)
+        watcher = children.start(MODULE, path, "--tell", heard=True)
+        Thread(target=_listen, args=(watcher, self._hear), name="watcher", daemon=True).start()
+        return watcher
 
     def end(self) -> None:
         """Have the process ended that watches."""
@@ -60,3 +72,15 @@ class Folders:
         self._started = time.monotonic() + (AFTER_FAILURE if self._tries >= MOST_TRIES else 0.0)
         self.watcher = None
         return False
+
+
+def _listen(watcher: "Popen[bytes]", hear: Hear) -> None:
+    """Pass on what a watcher says, a line for each event, until it ends."""
+    if watcher.stdout is None:
+        return
+    with watcher.stdout as lines:
+        for line in lines:
+            try:
+                hear(json.loads(line))
+            except ValueError:
+                pass

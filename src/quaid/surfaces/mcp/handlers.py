@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import quaid
 from quaid.brain import Brain
 from quaid.errors import QuaidError
+from quaid.ops.register import Scope
 from quaid.surfaces.mcp import frames, prompts, resources, tools
 from quaid.surfaces.mcp.frames import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Request, RpcError
 
@@ -42,10 +43,11 @@ Params = dict[str, Any]
 
 
 class Connection:
-    """What is known of one client."""
+    """What is known of one client: the tools that it is shown, and what it may do with them."""
 
-    def __init__(self, selection: str) -> None:
+    def __init__(self, selection: str, scope: Scope = "write") -> None:
         self.selection = selection
+        self.scope = scope
         self.served = tools.chosen(selection)
         self.version: str | None = None  # of the handshake; None before it
         self.level = "warning"
@@ -159,12 +161,12 @@ def _set_level(ask: Ask) -> dict[str, Any]:
 
 def _list_tools(ask: Ask) -> dict[str, Any]:
     _refuse_cursor(ask.params)
-    return {"tools": tools.described(ask.connection.selection)}
+    return {"tools": tools.described(ask.connection.selection, ask.connection.scope)}
 
 
 def _call_tool(ask: Ask) -> dict[str, Any]:
     name, arguments = _text(ask.params, "name")[:LONGEST_NAME], _object(ask.params, "arguments")
-    return tools.call(ask.brain, ask.connection.served, name, arguments)
+    return tools.call(ask.brain, ask.connection.served, name, arguments, ask.connection.scope)
 
 
 def _list_resources(ask: Ask) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from quaid.brain import Brain
 from quaid.ops.background import Watch, note_end
 from quaid.surfaces.mcp import children
-from quaid.surfaces.mcp.folders import Folders
+from quaid.surfaces.mcp.folders import Folders, Hear
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -22,11 +22,11 @@ AFTER_START, AFTER_CALL, OTHERWISE = 3.0, 2.0, 60.0  # seconds
 class Idle:
     """Due from time to time. Belongs to the thread that owns the memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, hear: Hear | None = None) -> None:
         self._due = time.monotonic() + AFTER_START
         self._watch = Watch()
         self._filler: Popen[bytes] | None = None
-        self._folders = Folders()
+        self._folders = Folders(hear)
 
     def put_off(self) -> None:
         """Somebody has just asked something."""

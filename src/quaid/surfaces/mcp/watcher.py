@@ -1,9 +1,11 @@
 """The process that keeps attached folders fresh for a server, and ends with it.
 
-Takes the lease of every folder that nobody watches; ends when it has none. Prints nothing: what is wrong with a
-folder stands in its collection.
+Takes the lease of every folder that nobody watches; ends when it has none. What is wrong with a folder stands in its
+collection. Prints nothing, unless its server wants to hear what happens: then a line of JSON for each event, with
+counts and names of collections, never of a text.
 """
 
+import json
 import os
 import sys
 import time
@@ -20,7 +22,7 @@ POLITENESS = 5  # of 19: an edit should be found soon, but not at the cost of wh
 SECONDS_TO_STOP = 0.7  # the server kills after one
 
 
-def main(path: str, **how: Any) -> int:
+def main(path: str, *words: str, **how: Any) -> int:
     """Watch the folders of the memory at this path; `how` may set other intervals."""
     if hasattr(os, "nice"):
         os.nice(POLITENESS)
@@ -34,11 +36,31 @@ def main(path: str, **how: Any) -> int:
     children.when_the_server_is_gone(end)
     try:
         with Brain(config.read(path, os.environ, os.path.dirname(path))) as brain:
-            watching.watch(brain, lambda _event: None, stop, patient=False, **how)
+            watching.watch(brain, _told if "--tell" in words else _nothing, stop, patient=False, **how)
     except QuaidError:
         return 1
     return 0
 
 
+def _nothing(_event: Any) -> None:
+    pass
+
+
+def _told(event: Any) -> None:
+    """One line for the server."""
+    kind = type(event).__name__.removeprefix("Watch").lower()
+    facts = {name: getattr(event, name, None) for name in ("collection", "problem")}
+    if kind == "synced":
+        sync = event.sync
+        facts = {
+            name: getattr(sync, name)
+            for name in ("collection", "files", "new", "changed", "moved", "removed")
+        }
+    try:
+        print(json.dumps({"event": kind, **facts}), flush=True)
+    except OSError:
+        pass  # the server is gone; we are soon
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))

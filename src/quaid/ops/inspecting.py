@@ -1,0 +1,109 @@
+"""What the debug endpoints ask and do: raw looks at the index, and a notebook prepared for a test and tidied up.
+
+Not operations: only a server that was started with --debug offers them, and they overwrite and delete without asking
+for a version.
+"""
+
+import json
+import os
+import re
+from typing import Any, NamedTuple
+
+from quaid.brain import Brain
+from quaid.errors import InvalidArgument, NotFound
+from quaid.notebook import layout
+from quaid.ops import gate, noting
+from quaid.store import collections, durable, file_state
+from quaid.store.trouble import system_told_plainly
+
+SESSION = re.compile(r"[A-Za-z0-9_-]{1,64}")
+ROLES = ("user", "assistant")
+
+
+class IndexedFile(NamedTuple):
+    collection: str
+    path: str
+    hash: str
+    """SHA-256 of its bytes when it was last read."""
+    size: int
+    indexed_at: str | None
+
+
+class FilesRecord(NamedTuple):
+    files: tuple[IndexedFile, ...]
+
+
+class RebuiltRecord(NamedTuple):
+    pages: int
+    syncs: tuple[Any, ...]
+
+
+class RemovedRecord(NamedTuple):
+    path: str
+
+
+class TurnRecord(NamedTuple):
+    session: str
+    turns: int
+
+
+def files(brain: Brain) -> FilesRecord:
+    """Every file that is indexed, with the hash of its bytes."""
+    found: list[IndexedFile] = []
+    for each in collections.every(brain.db):
+        found += [
+            IndexedFile(each.name, known.path, known.content_hash, known.stat.size, each.last_sync_at)
+            for known in file_state.known(brain.db, each.id)
+        ]
+    return FilesRecord(tuple(sorted(found)))
+
+
+def rebuild(brain: Brain) -> RebuiltRecord:
+    """Burn every derived row and make it again, then bring all folders in step."""
+    from quaid.store import upkeep
+    from quaid.store.rebuild import rebuild as rebuilt
+
+    brain.progress(0, 2, "Making the index again")
+    brain.db.write(rebuilt)
+    brain.progress(1, 2, "Reading the folders")
+    syncs = gate.call(brain, gate.command("collection sync"), {}, "owner").syncs
+    return RebuiltRecord(upkeep.pages_of(brain.db), tuple(syncs))
+
+
+def write_file(brain: Brain, path: str, text: str) -> Any:
+    """Make a file of the notebook, or put another text into it."""
+    return noting.edit(brain, layout.require(brain.db), path, lambda _old: text)
+
+
+def remove_file(brain: Brain, path: str) -> RemovedRecord:
+    """Delete a file of the notebook; its page goes into quarantine, as with any file that is gone."""
+    from quaid.vaults import file_editing, replacing
+    from quaid.vaults.scan import Folder
+
+    notebook = layout.require(brain.db)
+    found = file_editing.read(notebook, path)
+    if found is None:
+        raise NotFound(what="file", name=path, hint=" /api/debug/notebook/pages lists what there is.")
+    with brain.db.lock.held(), Folder(notebook.root or "") as folder:
+        replacing.remove(folder, path, found.content_hash, brain.new_uuid())
+    noting.bring_in_step(brain, notebook, [path])
+    return RemovedRecord(path)
+
+
+def inject(brain: Brain, session: str, role: str, content: str) -> TurnRecord:
+    """Add a turn to a conversation that exists only for tests, and take it in as any transcript."""
+    if not SESSION.fullmatch(session):
+        raise InvalidArgument(name="session", problem="must be letters, digits, '-' and '_', at most 64")
+    if role not in ROLES:
+        raise InvalidArgument(name="role", problem=f"must be one of {', '.join(ROLES)}")
+    folder = os.path.join(brain.settings.home, "web", "injected")
+    path = os.path.join(folder, f"{session}.jsonl")
+    turn = {"role": role, "content": content, "timestamp": brain.now(), "session": session}
+    with system_told_plainly(path):
+        durable.make_folders(folder)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(json.dumps(turn) + "\n")
+    gate.call(brain, gate.command("conversations add"), {"paths": [path]}, "owner")
+    held = gate.call(brain, gate.tool("conversation_show"), {"session": session, "limit": 1}, "read")
+    return TurnRecord(session, held.conversation.turns)

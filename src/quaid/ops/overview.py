@@ -1,0 +1,132 @@
+"""The memory from afar: everything dated by day, wings and how their pages hang together, open contradictions.
+
+All of it only reads. `check` looks for contradictions; here they are listed as it left them.
+"""
+
+from typing import Annotated, Literal, NamedTuple
+
+from quaid.brain import Brain
+from quaid.core import dates, page, slug
+from quaid.errors import NotFound
+from quaid.ops.graph import EDGES_FOR_A_NODE, Arrow
+from quaid.ops.register import Arg, op
+from quaid.store import collections, contradictions, links, overview as store
+from quaid.store.contradictions import Contradiction
+from quaid.store.overview import Chosen, Counted, Dated
+from quaid.store.words import heads
+
+Kind = Literal["entry", "page", "due", "link", "fact"]
+
+
+class DaysRecord(NamedTuple):
+    dated: tuple[Dated, ...]
+    offset: int
+    more: bool
+    """Whether something is older, or left out by the limit."""
+
+
+class WingsRecord(NamedTuple):
+    wings: tuple[Counted, ...]
+    types: tuple[Counted, ...]
+    collections: tuple[str, ...]
+
+
+class Member(NamedTuple):
+    """A page of a wing."""
+
+    slug: str
+    title: str
+    type: str
+
+
+class WingRecord(NamedTuple):
+    wing: str
+    nodes: tuple[Member, ...]
+    links: tuple[Arrow, ...]
+    """Of any time, between these pages."""
+    pages: int
+    """How many there are in all."""
+
+
+class ContradictionsRecord(NamedTuple):
+    contradictions: tuple[Contradiction, ...]
+    total: int
+    checked_at: str | None
+    """When the whole memory was looked at last."""
+
+
+@op("read", examples=("quaid days", "quaid days --since 2026-04-01 --kind entry", "quaid days --wing people"))
+def days(
+    brain: Brain,
+    since: Annotated[str | None, Arg("Only what is of this day or later, as in 2026-04-25.")] = None,
+    until: Annotated[str | None, Arg("Only what is of this day or earlier.")] = None,
+    kind: Annotated[
+        Kind | None,
+        Arg("Only entries of timelines, pages about a day, what is due, links, or facts."),
+    ] = None,
+    type: Annotated[str | None, Arg("Only of pages of this type, as in person.")] = None,
+    wing: Annotated[str | None, Arg("Only of pages of this wing, as in people.")] = None,
+    collection: Annotated[str | None, Arg("Only of pages of this collection.")] = None,
+    text: Annotated[str, Arg("Only what holds these letters, in its text or its page's title.")] = "",
+    limit: Annotated[int, Arg("How many.", minimum=1, maximum=10_000)] = 50,
+    offset: Annotated[int, Arg("How many to pass over first.", minimum=0, maximum=1_000_000)] = 0,
+) -> DaysRecord:
+    """Show everything that is of a day, on all pages together, the newest day first."""
+    chosen = Chosen(
+        dates.check_date(since, "since") if since else "0000",
+        dates.check_date(until, "until") if until else "9999-12-31",
+        page.check_type(type) if type else "",
+        wing or "",
+        collections.require(brain.db, collection).name if collection else "",
+        " ".join(text.split()),
+    )
+    with brain.db.reading():
+        found = store.dated(brain.db, chosen, (kind,) if kind else store.KINDS, offset + limit + 1)
+    return DaysRecord(tuple(found[offset : offset + limit]), offset, len(found) > offset + limit)
+
+
+@op("read", examples=("quaid wings",))
+def wings(brain: Brain) -> WingsRecord:
+    """List the wings and the types of pages with their number, and the names of the collections."""
+    with brain.db.reading():
+        named = tuple(each.name for each in collections.every(brain.db))
+        return WingsRecord(tuple(store.wings(brain.db)), tuple(store.types(brain.db)), named)
+
+
+@op("read", examples=("quaid wing people", "quaid wing people --limit 500 --json"))
+def wing(
+    brain: Brain,
+    wing: Annotated[str, Arg("The wing, as in people.", positional=True)],
+    limit: Annotated[int, Arg("How many pages at most.", minimum=1, maximum=10_000)] = 200,
+) -> WingRecord:
+    """Show the pages of a wing and the links between them, those with the most links first."""
+    with brain.db.reading():
+        total = next((each.pages for each in store.wings(brain.db) if each.name == wing), 0)
+        if not total:
+            raise NotFound(what="wing", name=wing, hint=" `quaid wings` lists them.")
+        ids = store.pages_of(brain.db, wing, limit)
+        known = heads(brain.db, ids)
+        edges = links.edges_among(brain.db, ids, "all", brain.now()[:10], limit * EDGES_FOR_A_NODE)
+    named = {id: slug.address(head.collection, head.slug) for id, head in known.items()}
+    nodes = tuple(Member(named[id], known[id].title, known[id].type) for id in ids)
+    arrows = tuple(
+        Arrow(
+            *(each.id, named[each.from_id], named[each.to_id]),
+            *(each.relationship, each.valid_from, each.valid_until),
+        )
+        for each in edges
+    )
+    return WingRecord(wing, nodes, arrows, total)
+
+
+@op("read", command="contradictions", examples=("quaid contradictions", "quaid contradictions --limit 5"))
+def contradictions_(
+    brain: Brain, limit: Annotated[int, Arg("How many.", minimum=1, maximum=10_000)] = 50
+) -> ContradictionsRecord:
+    """List the open contradictions with both quotes, as `quaid check` last found them."""
+    with brain.db.reading():
+        return ContradictionsRecord(
+            tuple(contradictions.listing(brain.db, None, None, limit)),
+            contradictions.count(brain.db, None, None),
+            contradictions.last_check(brain.db),
+        )

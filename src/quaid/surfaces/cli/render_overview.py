@@ -1,0 +1,59 @@
+"""What `ops.overview` returns, as text for people."""
+
+from collections.abc import Callable
+from typing import Any
+
+
+def _days(record: Any) -> str:
+    if not record.dated:
+        return "Nothing is of such a day."
+    lines: list[str] = []
+    day = ""
+    for each in record.dated:
+        if each.day != day:
+            day = each.day
+            lines.append(day)
+        state = f" {each.state}" if each.state else ""
+        source = f" [{each.source}]" if each.source else ""
+        text = " ".join(each.text.split()) or each.title
+        lines.append(f"  {each.slug}  ({each.kind}{state}){source} {text}")
+    if record.more:
+        lines.append(f"More: --offset {record.offset + len(record.dated)}")
+    return "\n".join(lines)
+
+
+def _wings(record: Any) -> str:
+    if not record.wings:
+        return "No pages yet."
+    lines = []
+    for title, counted in (("Wings", record.wings), ("Types", record.types)):
+        width = max(len(each.name) for each in counted)
+        lines += [title, *(f"  {each.name:<{width}}  {each.pages:>7,}" for each in counted)]
+    return "\n".join([*lines, "Collections", *(f"  {name}" for name in record.collections)])
+
+
+def _wing(record: Any) -> str:
+    lines = [f"{each.slug}  {each.title} ({each.type})" for each in record.nodes]
+    lines += [f"  {each.from_slug} -[{each.relationship}]-> {each.to_slug}" for each in record.links]
+    shown = len(record.nodes)
+    count = f"{shown:,} of {record.pages:,} pages" if shown < record.pages else f"{shown:,} pages"
+    return "\n".join([*lines, f"{count} in {record.wing}, {len(record.links):,} links between them"])
+
+
+def _contradictions(record: Any) -> str:
+    when = f"as of the check on {record.checked_at[:10]}" if record.checked_at else "nothing was checked yet"
+    lines = []
+    for each in record.contradictions:
+        lines.append(f"{each.id}. {each.type}: {each.description}")
+        for quote in each.quotes:
+            place = f"{quote.part} {quote.line}" if quote.line else quote.part
+            lines.append(f"    {quote.slug}, {place}: {quote.quote}")
+    return "\n".join([*lines, f"{record.total:,} open, {when}; `quaid check` looks again"])
+
+
+RENDERERS: dict[str, Callable[[Any], str]] = {
+    "DaysRecord": _days,
+    "WingsRecord": _wings,
+    "WingRecord": _wing,
+    "ContradictionsRecord": _contradictions,
+}

@@ -1,0 +1,233 @@
+"""Which routes there are, and what each needs: one table. A route that does not stand in it needs the owner, and a
+test fails.
+
+Puts the parts together: guard outside, crew and bus in `app.state`, pages if they are there. Knows no socket.
+"""
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Scope as Asked
+
+from quaid.config import Settings
+from quaid.errors import Defect, InvalidArgument, NoSuchAddress, NotLoggedIn, QuaidError, WrongMethod
+from quaid.ops import tokens
+from quaid.surfaces.mcp.handlers import complain
+from quaid.surfaces.web import api, debug as debugging, events, mcp, openapi
+from quaid.surfaces.web.crew import Crew
+from quaid.surfaces.web.events import Bus
+from quaid.surfaces.web.guard import MACHINES, Guard, Place
+from quaid.surfaces.web.sessions import Sessions
+from quaid.surfaces.web.upkeep import Upkeep
+
+PORT = 4321
+SECONDS_TO_STOP = 1.0
+
+ROUTES: dict[str, dict[str, str]] = {
+    # Anybody
+    "/login": {"GET": "public"},
+    "/health": {"GET": "public"},
+    "/static/{name}": {"GET": "public"},
+    # Programs
+    **api.scopes(),
+    **debugging.SCOPES,
+    "/api/openapi.json": {"GET": "read"},
+    "/api/events": {"GET": "read"},
+    "/mcp": {"GET": "read", "POST": "read", "DELETE": "read"},  # each tool needs its own scope
+    # People
+    "/logout": {"POST": "read"},
+    "/": {"GET": "read"},
+    "/jot": {"POST": "write"},
+    "/search": {"GET": "read"},
+    "/ui/search": {"GET": "read"},
+    "/timeline": {"GET": "read"},
+    "/graph": {"GET": "read"},
+    "/ui/graph": {"GET": "read"},
+    "/notebook": {"GET": "read", "POST": "write"},
+    "/notebook/{path:path}": {"GET": "read", "POST": "write"},
+    "/kb/{id}": {"GET": "read"},
+    "/new": {"GET": "write"},
+    "/page/{slug:path}": {"GET": "read"},
+    "/page/{slug:path}/edit": {"GET": "write", "POST": "write"},
+    "/ui/preview": {"POST": "read"},
+    "/ui/revert": {"POST": "write"},
+    "/review": {"GET": "read"},
+    "/review/check": {"POST": "write"},
+    "/review/resolve": {"POST": "write"},
+    "/review/gap": {"POST": "write"},
+    "/review/quarantine": {"POST": "owner"},
+    "/review/merge": {"POST": "owner"},
+    "/settings": {"GET": "read"},
+    "/settings/rebuild": {"POST": "owner"},
+    "/settings/embeddings": {"POST": "owner"},
+    "/settings/sync": {"POST": "owner"},
+    "/settings/collection/{name}": {"GET": "owner"},
+}
+UNDECLARED = "owner"
+
+WELCOME = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Quaid</title>
+<meta http-equiv="refresh" content="0; url=/"></head>
+<body><p>You are logged in. <a href="/">Open the memory</a>.</p></body></html>
+"""
+"""A page that leads on, instead of a redirect: a browser that came from another site (a chat, a mail) would not send
+the new cookie along with a redirect, but does so from a page of ours."""
+
+
+def build(
+    settings: Settings,
+    *,
+    debug: bool = False,
+    readonly: bool = False,
+    extra_routes: Sequence[BaseRoute] = (),
+    place: Place | None = None,
+    tools: str = "core",
+    upkeep: bool = False,
+) -> Starlette:
+    """The app of one memory. `upkeep` also keeps folders fresh and has vectors made, as `quaid serve` does."""
+    place = place or Place.local(PORT)
+    bus = Bus()
+    crew = Crew(settings, tell=bus.tell, readonly=readonly)
+    sessions = Sessions(place.port, place.secure)
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        bus.open()
+        crew.start()
+        carer = Upkeep(settings, bus.tell, cares=upkeep)
+        carer.start()
+        try:
+            yield
+        finally:
+            bus.close()
+            carer.end()
+            deadline = time.monotonic() + SECONDS_TO_STOP
+            well = crew.stop(SECONDS_TO_STOP)
+            app.state.stopped_well = carer.is_over(max(0.1, deadline - time.monotonic())) and well
+
+    pages = _pages()
+    routes: list[BaseRoute] = [
+        Route("/login", _login),
+        Route("/logout", _logout, methods=["POST"]),
+        Route("/health", _health),
+        *api.routes(),
+        Route("/api/openapi.json", _document),
+        Route("/api/events", events.listen),
+        *(debugging.routes() if debug else ()),
+        Route("/mcp", mcp.serve, methods=["GET", "POST", "DELETE"]),
+        *extra_routes,
+        *(pages.routes() if pages else ()),
+    ]
+    app = Starlette(
+        routes=routes,
+        lifespan=lifespan,
+        exception_handlers={QuaidError: _failed, HTTPException: _failed},  # any other comes to the guard
+    )
+    app.router.redirect_slashes = False
+    app.state.settings, app.state.place, app.state.tools = settings, place, tools
+    app.state.crew, app.state.bus, app.state.sessions = crew, bus, sessions
+    app.state.mcp_sessions = mcp.Sessions()
+    app.state.debug_routes, app.state.readonly, app.state.stopped_well = debug, readonly, True
+
+    def needed(asked: Asked) -> str:
+        return scope_needed(app.routes, asked)
+
+    app.add_middleware(
+        Guard,
+        settings=settings,
+        place=place,
+        sessions=sessions,
+        owner_token=tokens.owner_token(settings),
+        needed=needed,
+        refuse=_failed,
+        readonly=readonly,
+    )
+    return app
+
+
+def scope_needed(routes: Sequence[BaseRoute], asked: Asked) -> str:
+    """What the route that will answer needs. An address that does not exist is only told to those who may read."""
+    partial = "read"
+    for route in routes:
+        match, _ = route.matches(asked)
+        methods = ROUTES.get(getattr(route, "path", ""), {})
+        if match == Match.FULL:
+            return methods.get("GET" if asked["method"] == "HEAD" else asked["method"], UNDECLARED)
+        if match == Match.PARTIAL and "public" in methods.values():
+            partial = "public"
+    return partial
+
+
+async def _login(request: Request) -> Response:
+    """Open a session with a code that is good once."""
+    state = request.app.state
+    code = request.query_params.get("code", "")
+    if not code or not tokens.redeemed(state.settings, state.place.port, time.time(), code):
+        problem = "This link was used already, or is older than a minute"
+        raise NotLoggedIn(problem=problem, remedy="`quaid web` makes a new one")
+    response = HTMLResponse(WELCOME)
+    state.sessions.begin(response)
+    return response
+
+
+async def _logout(request: Request) -> Response:
+    request.app.state.sessions.end(request.state.session)
+    response = PlainTextResponse("You are logged out. `quaid web` opens the memory again.")
+    response.delete_cookie(request.app.state.sessions.cookie, path="/")
+    return response
+
+
+async def _health(_request: Request) -> Response:
+    """That somebody is there, and nothing else."""
+    return PlainTextResponse("quaid\n")
+
+
+async def _document(request: Request) -> Response:
+    return api.sent(openapi.document(debugging.described() if request.app.state.debug_routes else None))
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """Every failure, for programs as JSON and for people as a page."""
+    headers: dict[str, str] = {}
+    if isinstance(error, HTTPException):
+        headers = dict(error.headers or {})
+        error = _of_http(request, error)
+    elif not isinstance(error, QuaidError):
+        complain(f"quaid: internal error: {type(error).__name__}")
+        error = Defect(problem=type(error).__name__)  # nothing of what it says
+    pages = _pages()
+    if request.url.path.startswith(MACHINES) or pages is None:
+        response = api.told(error)
+    else:
+        try:
+            response = pages.error_page(request, error)
+        except Exception:  # an error of the error's page
+            response = PlainTextResponse(str(error), error.http_status)
+    response.headers.update(headers)
+    return response
+
+
+def _of_http(request: Request, error: HTTPException) -> QuaidError:
+    path = request.url.path[:200]
+    if error.status_code == 404:
+        return NoSuchAddress(path=path)
+    if error.status_code == 405:
+        return WrongMethod(path=path, method=request.method[:20])
+    return InvalidArgument(name="request", problem=str(error.detail)[:200])
+
+
+def _pages() -> Any:
+    """The pages, where they are part of this build."""
+    if find_spec("quaid.surfaces.web.pages") is None:
+        return None
+    from quaid.surfaces.web import pages
+
+    return pages

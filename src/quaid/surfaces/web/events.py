@@ -1,0 +1,126 @@
+"""What happens in the memory, told to whoever listens at /api/events, as server-sent events.
+
+A listener has a short queue. Whoever reads too slowly loses the oldest events and is told how many: news can be asked
+for again, memory cannot. An event says that something happened and where, never a text of a page or a question.
+"""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+
+from quaid.errors import TooMany
+
+MOST_LISTENERS = 32
+LONGEST_QUEUE = 256
+HEARTBEAT_SECONDS = 15.0
+RETRY_MS = 2_000
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.waiting: deque[bytes] = deque()
+        self.lost = 0
+        self.news = asyncio.Event()
+        self.over = False
+
+    def put(self, frame: bytes) -> None:
+        if len(self.waiting) >= LONGEST_QUEUE:
+            self.waiting.popleft()
+            self.lost += 1
+        self.waiting.append(frame)
+        self.news.set()
+
+    def end(self) -> None:
+        self.over = True
+        self.news.set()
+
+
+class Bus:
+    """Takes events from any thread and hands them to the listeners of one event loop."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._listeners: set[Listener] = set()
+        self._number = 0
+        self._closed = False
+
+    def open(self) -> None:
+        """Called in the event loop that serves."""
+        self._loop, self._closed = asyncio.get_running_loop(), False
+
+    def close(self) -> None:
+        """Let every listener go, so that a server can end. May be called by any thread, or a signal's handler."""
+        self._closed = True
+        self._in_the_loop(self._end_all)
+
+    def tell(self, kind: str, facts: dict[str, Any]) -> None:
+        """Tell everybody. May be called by any thread."""
+        self._in_the_loop(self._put, kind, facts)
+
+    def join(self) -> Listener:
+        if len(self._listeners) >= MOST_LISTENERS:
+            raise TooMany(limit=MOST_LISTENERS, what="listeners")
+        listener = Listener()
+        if self._closed:
+            listener.end()
+        self._listeners.add(listener)
+        return listener
+
+    def leave(self, listener: Listener) -> None:
+        self._listeners.discard(listener)
+
+    def _in_the_loop(self, act: Any, *given: Any) -> None:
+        if self._loop is not None:
+            try:
+                self._loop.call_soon_threadsafe(act, *given)
+            except RuntimeError:
+                pass  # closed; nobody listens
+
+    def _put(self, kind: str, facts: dict[str, Any]) -> None:
+        self._number += 1
+        frame = _frame(kind, facts, self._number)
+        for each in self._listeners:
+            each.put(frame)
+
+    def _end_all(self) -> None:
+        for each in self._listeners:
+            each.end()
+
+
+async def listen(request: Request) -> StreamingResponse:
+    """The stream of events, with a heartbeat while nothing happens."""
+    bus: Bus = request.app.state.bus
+    listener = bus.join()
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_stream(bus, listener), media_type="text/event-stream", headers=headers)
+
+
+async def _stream(bus: Bus, listener: Listener) -> AsyncIterator[bytes]:
+    try:
+        yield f"retry: {RETRY_MS}\n\n".encode() + _frame("hello", {})
+        while not listener.over:
+            try:
+                async with asyncio.timeout(HEARTBEAT_SECONDS):
+                    await listener.news.wait()
+            except TimeoutError:
+                yield b": still here\n\n"
+                continue
+            listener.news.clear()
+            if listener.lost:
+                yield _frame("lost", {"events": listener.lost})
+                listener.lost = 0
+            while listener.waiting:
+                yield listener.waiting.popleft()
+    finally:
+        bus.leave(listener)
+
+
+def _frame(kind: str, facts: dict[str, Any], number: int = 0) -> bytes:
+    data = json.dumps(facts, ensure_ascii=True, separators=(",", ":"), default=str)
+    head = f"id: {number}\n" if number else ""
+    return f"{head}event: {kind}\ndata: {data}\n\n".encode()

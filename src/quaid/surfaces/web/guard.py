@@ -1,0 +1,284 @@
+"""Who comes in at all: Host, Origin, token, cookie, CSRF, the size and time of a body.
+
+Everything is judged before a route is asked, and every answer leaves with the same headers. Knows no operation. What
+a route needs is told by `app.ROUTES`; a route that stands there with nothing needs the owner.
+
+A page elsewhere in the browser can send requests to this machine. It cannot set Host (against DNS rebinding), cannot
+hide its Origin or Sec-Fetch-Site, does not know the token, and gets no cookie along (SameSite=Strict). A page of
+another port of this machine is the same site to a browser, so that the cookie alone is never enough to change
+something: a form also sends the token of its session.
+"""
+
+import asyncio
+import hmac
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope as Asked, Send
+
+from quaid.config import Settings
+from quaid.errors import ForeignRequest, NotAllowed, NotLoggedIn, TooLarge, TooSlow, WrongHost
+from quaid.ops import tokens
+from quaid.ops.register import SCOPES
+from quaid.surfaces.web.sessions import Sessions
+
+MAX_BODY = 5 * 1024 * 1024
+MAX_HEAD = 32 * 1024
+SECONDS_OF_A_BODY = 30.0
+SAFE = ("GET", "HEAD")
+MACHINES = ("/api/", "/mcp")
+"""Addresses that programs ask, and never somebody who follows a link."""
+
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
+        " manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=(), browsing-topics=()",
+}
+NO_STORE = "no-store"
+
+Refuse = Callable[[Request, Exception], Awaitable[Response]]
+
+
+class Place(NamedTuple):
+    """Where this server is, and the names that it answers to."""
+
+    port: int
+    hosts: frozenset[str]
+    origins: frozenset[str]
+    address: str  # for people
+    secure: bool = False  # reached over TLS, ours or a proxy's
+
+    @classmethod
+    def local(cls, port: int) -> "Place":
+        hosts = [f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")]
+        origins = [f"http://{each}" for each in hosts]
+        return cls(port, frozenset(hosts), frozenset(origins), f"http://127.0.0.1:{port}")
+
+    @classmethod
+    def named(cls, port: int, hosts: list[str]) -> "Place":
+        """Reached over TLS by these names, each with its port unless that is 443."""
+        origins = [f"https://{each}" for each in hosts]
+        return cls(port, frozenset(hosts), frozenset(origins), origins[0], secure=True)
+
+
+class Gone(Exception):
+    """Whoever sent a request has hung up."""
+
+
+class Answer:
+    """The way out, on which every answer gets its headers."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.begun = True
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers[name] = value
+            headers.setdefault("cache-control", NO_STORE)
+        await self._send(message)
+
+
+class Caller(NamedTuple):
+    scope: str  # read, write or owner
+    csrf: str = ""  # of a browser's session
+    session: str = ""
+
+
+class Guard:
+    """The outermost layer of the app."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        settings: Settings,
+        place: Place,
+        sessions: Sessions,
+        owner_token: str,
+        needed: Callable[[Asked], str],
+        refuse: Refuse,
+        readonly: bool = False,
+    ) -> None:
+        self._app = app
+        self._settings, self._place, self._sessions = settings, place, sessions
+        self._owner_token, self._needed, self._refuse = owner_token, needed, refuse
+        self._most = "read" if readonly else "owner"
+
+    async def __call__(self, asked: Asked, receive: Receive, send: Send) -> None:
+        if asked["type"] == "lifespan":
+            await self._app(asked, receive, send)
+            return
+        if asked["type"] != "http":  # a web socket: there is none here
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        asked.setdefault("state", {})
+        request = Request(asked)
+        answer = Answer(send)
+        try:
+            body = await self._admitted(request, receive)
+            await _until_gone(self._app, asked, body, receive, answer.send)
+        except Gone:
+            pass
+        except Exception as error:
+            if answer.begun:  # too late to say it; the connection breaks off
+                raise
+            await (await self._refuse(request, error))(asked, _nothing, answer.send)
+
+    async def _admitted(self, request: Request, receive: Receive) -> bytes:
+        """Judge a request; its body, when it may come in."""
+        size = sum(len(name) + len(value) for name, value in request.scope["headers"])
+        if size > MAX_HEAD:
+            raise TooLarge(what="The head", size=size, limit=MAX_HEAD)
+        self._check_origin(request)
+        caller = self._caller(request)
+        state = request.scope["state"]
+        state["scope"] = caller.scope if caller else ""
+        state["csrf"] = caller.csrf if caller else ""
+        state["session"] = caller.session if caller else ""
+        needed = self._needed(request.scope)
+        if needed != "public":
+            self._check_scope(request, caller, needed)
+        body = b"" if request.method in SAFE else await _body(request.headers, receive)
+        if caller and caller.session and request.method not in SAFE:
+            _check_csrf(request, caller.csrf, body)
+        return body
+
+    def _check_origin(self, request: Request) -> None:
+        headers = request.headers
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._place.hosts:
+            raise WrongHost(host=", ".join(hosts)[:100], address=self._place.address)
+        for origin in headers.getlist("origin"):
+            if origin.lower() not in self._place.origins:
+                raise ForeignRequest(problem="its Origin is another site")
+        site = headers.get("sec-fetch-site", "same-origin")
+        if site not in ("same-origin", "none") and not _is_visit(request):
+            raise ForeignRequest(problem="another site sent it")
+
+    def _caller(self, request: Request) -> Caller | None:
+        """Who asks. Whoever shows a token is judged by it alone."""
+        shown = request.headers.getlist("authorization")
+        if shown:
+            kind, _, token = shown[0].partition(" ")
+            scope = None
+            if len(shown) == 1 and kind.lower() == "bearer":
+                scope = tokens.scope_of(self._settings, self._owner_token, token.strip())
+            if scope is None:
+                told = "The token is not valid, or was revoked"
+                raise NotLoggedIn(problem=told, remedy="`quaid token create NAME` makes one")
+            return Caller(self._capped(scope))
+        session = self._sessions.of(request.cookies.get(self._sessions.cookie, ""))
+        return Caller(self._capped("owner"), session.csrf, session.id) if session else None
+
+    def _capped(self, scope: str) -> str:
+        return min(scope, self._most, key=SCOPES.index)
+
+    def _check_scope(self, request: Request, caller: Caller | None, needed: str) -> None:
+        if caller is None:
+            remedy = "`quaid web` opens a browser that is logged in"
+            if request.url.path.startswith(MACHINES):
+                remedy = "Send Authorization: Bearer with a token that `quaid token create NAME` makes"
+            raise NotLoggedIn(problem="Nobody is logged in here", remedy=remedy)
+        if SCOPES.index(needed) > SCOPES.index(caller.scope):
+            name = f"{request.method} {request.url.path[:100]}"
+            raise NotAllowed(name=name, needed=needed, given=caller.scope)
+
+
+def _is_visit(request: Request) -> bool:
+    """Somebody followed a link from elsewhere to a page: it is shown to them, and tells the other site nothing."""
+    headers = request.headers
+    return (
+        request.method in SAFE
+        and headers.get("sec-fetch-mode") == "navigate"
+        and headers.get("sec-fetch-dest") == "document"
+        and not request.url.path.startswith(MACHINES)
+    )
+
+
+async def _body(headers: Headers, receive: Receive) -> bytes:
+    """The whole body, if it is small enough and comes soon enough."""
+    told = headers.get("content-length", "0")
+    if told.isascii() and told.isdigit() and int(told[:18]) > MAX_BODY:
+        raise TooLarge(what="The body", size=int(told[:18]), limit=MAX_BODY)
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(SECONDS_OF_A_BODY):
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise Gone
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > MAX_BODY:
+                    raise TooLarge(what="The body", size=size, limit=MAX_BODY)
+                if not message.get("more_body", False):
+                    return b"".join(parts)
+    except TimeoutError:
+        raise TooSlow(seconds=round(SECONDS_OF_A_BODY)) from None
+
+
+def _check_csrf(request: Request, expected: str, body: bytes) -> None:
+    given = request.headers.get("x-csrf-token", "")
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not given and kind == "application/x-www-form-urlencoded":
+        try:
+            fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=1_000)
+        except ValueError:
+            fields = {}
+        given = fields.get("csrf_token", [""])[0]
+    if not hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode()):
+        raise ForeignRequest(problem="the form was not opened in this session; load the page again")
+
+
+async def _nothing() -> Message:
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def _until_gone(app: ASGIApp, asked: Asked, body: bytes, receive: Receive, send: Send) -> None:
+    """Have a request answered; whoever hangs up stops the work on it."""
+    gone = asyncio.Event()
+    read = False
+
+    async def replay() -> Message:
+        nonlocal read
+        if not read:
+            read = True
+            return {"type": "http.request", "body": body, "more_body": False}
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def watch(answering: "asyncio.Task[Any]") -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        gone.set()
+        answering.cancel()
+
+    answering = asyncio.ensure_future(app(asked, replay, send))
+    watching = asyncio.ensure_future(watch(answering))
+    try:
+        await asyncio.wait([answering])
+    except asyncio.CancelledError:  # the server is being stopped
+        answering.cancel()
+        await asyncio.wait([answering])
+        raise
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])
+    if not answering.cancelled():
+        answering.result()

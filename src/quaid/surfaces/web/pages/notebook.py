@@ -1,0 +1,115 @@
+"""The notebook browser: folders, files, one file open beside them; editing it against the version that was read."""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from quaid.core import slug as slugs
+from quaid.errors import NoNotebook, NotFound, QuaidError, VersionConflict
+from quaid.surfaces.web.pages import addresses, markdown
+from quaid.surfaces.web.pages.asking import Trouble, ask, attempt, form, number, together
+from quaid.surfaces.web.pages.home import FOLDERS
+from quaid.surfaces.web.pages.leading import nowhere
+from quaid.surfaces.web.pages.page import known_links, place_of
+from quaid.surfaces.web.pages.rendering import go, page
+
+COLLECTION = "notebook"
+
+
+def tree(files: Any) -> list[tuple[str, list[Any]]]:
+    """The files by folder: the four of every notebook, then the others; the log from its latest day on."""
+    found: dict[str, list[Any]] = {name: [] for name in FOLDERS}
+    for each in files:
+        folder = each.path.rpartition("/")[0]
+        found.setdefault(folder, []).append(each)
+    if found["daily"]:
+        found["daily"] = found["daily"][::-1]
+    return list(found.items())
+
+
+async def show(request: Request) -> Response:
+    book = await attempt(request, "notebook list")
+    if isinstance(book, Trouble):
+        if book.code != NoNotebook.code:
+            raise NotFound(what="notebook", name="", hint=f" {book.told}")
+        return page(request, "notebook.html", book=None, tree=[], file=None)
+    return page(request, "notebook.html", book=book, tree=tree(book.files), file=None)
+
+
+async def open_file(request: Request) -> Response:
+    path = request.path_params["path"]
+    book, record = await together(attempt(request, "notebook list"), ask(request, "notebook read", path=path))
+    stored = await attempt(request, "get", slug=f"{COLLECTION}::{slugs.from_path(path)}")
+    lead = (await known_links(request, stored)).lead if stored else nowhere
+    file = {
+        "path": path,
+        "record": record,
+        "html": markdown.render(_body(record.text), lead, at=place_of(request)[1]),
+        "editing": "edit" in request.query_params,
+        "problem": "",
+        "theirs": "",
+        "text": record.text,
+    }
+    return page(request, "notebook.html", book=book, tree=tree(book.files) if book else [], file=file)
+
+
+def _body(text: str) -> str:
+    """The text with its front matter made blank, so that lines keep their numbers."""
+    if not text.startswith("---\n"):
+        return text
+    end = text.find("\n---\n", 3)
+    return text if end < 0 else "\n" * text.count("\n", 0, end + 5) + text[end + 5 :]
+
+
+async def save(request: Request) -> Response:
+    path = request.path_params["path"]
+    given = await form(request)
+    text, version = given.get("text", ""), number(given.get("version", ""))
+    problem, theirs, status = "", "", 200
+    try:
+        record = await ask(
+            *(request, "notebook write"), path=path, content=text, replace=True, expected_version=version
+        )
+        return go(addresses.file(path), "saved" if record.changed else "same")
+    except QuaidError as error:
+        problem, status = str(error), error.http_status
+        conflict = isinstance(error, VersionConflict) or status == 409
+    book = await attempt(request, "notebook list")
+    now = await attempt(request, "notebook read", path=path)
+    if conflict and now:
+        theirs, version = now.text, now.version
+    file = {
+        "path": path,
+        "record": now or None,
+        "html": markdown.render(_body(text)),
+        "editing": True,
+        "problem": problem,
+        "theirs": theirs,
+        "text": text,
+        "version": version,
+    }
+    return page(
+        request, "notebook.html", http=status, book=book, tree=tree(book.files) if book else [], file=file
+    )
+
+
+async def make(request: Request) -> Response:
+    """A new file, with a heading to begin with."""
+    given = await form(request)
+    path = given.get("path", "").strip()
+    path = path if path.endswith(".md") else f"{path}.md"
+    name = path.rpartition("/")[2].removesuffix(".md").replace("-", " ")
+    heading = f"## {name[:1].upper()}{name[1:]}\n"
+    await ask(request, "notebook write", path=path, content=heading, replace=True, expected_version=0)
+    return go(f"{addresses.file(path)}?edit=1")
+
+
+def routes() -> list[Route]:
+    return [
+        Route("/notebook", show),
+        Route("/notebook", make, methods=["POST"]),
+        Route("/notebook/{path:path}", open_file),
+        Route("/notebook/{path:path}", save, methods=["POST"]),
+    ]

@@ -1,0 +1,216 @@
+"""A page: its truth and its timeline side by side, what it is tied to, what is known of it, what it said before."""
+
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from quaid.core import slug as slugs, timeline
+from quaid.surfaces.web.pages import addresses, markdown
+from quaid.surfaces.web.pages.asking import ask, attempt, form, number, together
+from quaid.surfaces.web.pages.leading import Leading, of_page
+from quaid.surfaces.web.pages.rendering import go, page
+
+NEAR = 300
+"""Pages around this one whose titles are shown."""
+MOST_LINKS = 200
+LONGEST_VALUE = 200
+SHOWN_ELSEWHERE = ("title", "type", "tags", "summary", "links", "slug", "id")
+
+
+class Entry(NamedTuple):
+    date: str
+    source: str
+    summary: Markup
+    detail: Markup
+    line: int
+    here: bool
+
+
+class Said(NamedTuple):
+    """One link between two pages."""
+
+    relationship: str
+    since: str | None
+    until: str | None
+    context: str
+
+
+class Tie(NamedTuple):
+    """Another page, and all the links to it or from it."""
+
+    address: str
+    title: str
+    type: str
+    resolved: bool
+    said: list[Said]
+
+
+class Line(NamedTuple):
+    """A line of a diff."""
+
+    kind: str
+    """added, removed, place or same."""
+    text: str
+
+
+def place_of(request: Request) -> tuple[str, int]:
+    """The line that is looked for: its part and its number."""
+    at = request.query_params.get("at", "")
+    return at[:1], number(at[1:])
+
+
+async def show(request: Request) -> Response:
+    return await view(request, request.path_params["slug"])
+
+
+async def view(request: Request, asked: str) -> Response:
+    record = await ask(request, "get", slug=asked)
+    address = slugs.address(record.collection, record.slug)
+    if address != asked:
+        return go(addresses.page(address))
+    version = number(request.query_params.get("diff", ""))
+    known, tied, facts, history, diff = await together(
+        known_links(request, record),
+        attempt(request, "backlinks", slug=address, temporal="all", limit=MOST_LINKS),
+        attempt(request, "facts", subject=address, history=True, limit=100),
+        attempt(request, "history", slug=address),
+        _diff(request, address, version),
+    )
+    lead = known.lead
+    part, at = place_of(request)
+    return page(
+        request,
+        "page.html",
+        record=record,
+        address=address,
+        truth=markdown.render(
+            *(record.compiled_truth, lead),
+            at=at if part == "L" else 0,
+            title=record.title,
+            summary=record.summary,
+        ),
+        summary=markdown.line(record.summary, lead),
+        entries=entries(record.timeline, lead, at if part == "T" else 0),
+        leftover=leftover(record.timeline, lead),
+        out=_ties(known.links, known.around, "to"),
+        back=_ties(tied, known.around, "from"),
+        facts=[each for each in facts.facts if each.kind == "fact"] if facts else [],
+        history=history,
+        diff=diff,
+        properties=properties(record.frontmatter),
+    )
+
+
+class Known(NamedTuple):
+    """The links of a page, the pages around it, and where the links in its text lead."""
+
+    links: Any
+    around: dict[str, Any]
+    lead: Leading
+
+
+async def known_links(request: Request, record: Any) -> Known:
+    address = slugs.address(record.collection, record.slug)
+    links, near = await together(
+        attempt(request, "links", slug=address, limit=MOST_LINKS),
+        attempt(request, "graph", slug=address, depth=1, temporal="all", limit=NEAR),
+    )
+    around = {slugs.address(each.collection, each.slug): each for each in near.nodes} if near else {}
+    titles = {name: each.title for name, each in around.items()}
+    return Known(links, around, of_page(record, links.links if links else (), titles))
+
+
+async def _diff(request: Request, address: str, version: int) -> Any:
+    if not version:
+        return None
+    record = await ask(request, "diff", slug=address, from_=version)
+    return record, diff_lines(record.diff)
+
+
+def diff_lines(diff: str) -> list[Line]:
+    kinds = {"+": "added", "-": "removed", "@": "place"}
+    return [Line(kinds.get(each[:1], "same"), each) for each in diff.split("\n")[2:]]
+
+
+def entries(text: str, lead: Leading, at: int = 0) -> list[Entry]:
+    """The dated entries of a timeline, the newest first."""
+    found = sorted(timeline.parse(text), key=lambda each: each.date, reverse=True)
+    ends = {each.line: each.line + 1 + each.detail.count("\n") + bool(each.detail) for each in found}
+    return [
+        Entry(
+            *(each.date, each.source, markdown.line(each.summary, lead)),
+            markdown.render(each.detail, lead, mark="T") if each.detail else Markup(),
+            each.line,
+            bool(at) and each.line <= at < ends[each.line],
+        )
+        for each in found
+    ]
+
+
+def leftover(text: str, lead: Leading) -> Markup:
+    """What stands in a timeline without being an entry: shown as it is, so that no text is hidden."""
+    lines = text.split("\n")
+    for each in timeline.parse(text):
+        length = 1 + (each.detail.count("\n") + 1 if each.detail else 0)
+        first = each.line - 1
+        blank = 0
+        while length and first + blank < len(lines):
+            if lines[first + blank].strip() or blank == 0:
+                length -= 1
+            lines[first + blank] = ""
+            blank += 1
+    kept = [line for line in lines if line.strip() and line.strip().strip("#").strip().lower() != "timeline"]
+    return markdown.render("\n\n".join(kept), lead, mark="T") if kept else Markup()
+
+
+def _ties(record: Any, titles: dict[str, Any], end: str) -> list[Tie]:
+    """The pages at the other ends of these links, each once."""
+    found: dict[str, Tie] = {}
+    for each in record.links if record else ():
+        slug, collection = getattr(each, f"{end}_slug"), getattr(each, f"{end}_collection")
+        address = slugs.address(collection, slug) if each.resolved else slug
+        known = titles.get(address)
+        title, kind = (known.title, known.type) if known else (slug, "")
+        tie = found.setdefault(address, Tie(address, title, kind, each.resolved, []))
+        tie.said.append(Said(each.relationship, each.valid_from, each.valid_until, each.context))
+    return list(found.values())
+
+
+def properties(front: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the front matter says beside what the page shows anyhow."""
+    found = []
+    for key, value in front.items():
+        if key in SHOWN_ELSEWHERE:
+            continue
+        text = _told(value)
+        found.append((key, text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"))
+    return found
+
+
+def _told(value: Any) -> str:
+    """A value of the front matter in words."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_told(each)}" for key, each in value.items())
+    return "; ".join(map(_told, value)) if isinstance(value, list) else str(value)
+
+
+async def revert(request: Request) -> Response:
+    given = await form(request)
+    address = given.get("slug", "")
+    await ask(
+        *(request, "revert"),
+        slug=address,
+        to=number(given.get("to", "")),
+        page_version=number(given.get("version", "")),
+    )
+    return go(addresses.page(address), "reverted")
+
+
+def routes() -> list[Route]:
+    return [
+        Route("/page/{slug:path}", show),
+        Route("/ui/revert", revert, methods=["POST"]),
+    ]

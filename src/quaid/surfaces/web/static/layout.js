@@ -1,0 +1,177 @@
+// Where nodes go: they push each other away, links pull them together, the middle holds them. A quadtree (Barnes and
+// Hut) stands for far crowds, so that a step costs n log n. Knows numbers only, no page and no canvas.
+
+const THETA2 = 0.81;
+const LEAF = 1;
+
+/** Quadtree over x and y, in flat arrays: for each cell its mass, its centre of mass, its width and four children. */
+class Tree {
+  constructor(most) {
+    const cells = most * 4 + 64;
+    this.mass = new Float32Array(cells);
+    this.cx = new Float32Array(cells);
+    this.cy = new Float32Array(cells);
+    this.width = new Float32Array(cells);
+    this.child = new Int32Array(cells * 4);
+    this.node = new Int32Array(cells);
+    this.stack = new Int32Array(4096);
+  }
+
+  build(x, y, n) {
+    let left = Infinity, right = -Infinity, top = Infinity, bottom = -Infinity;
+    for (let i = 0; i < n; i++) {
+      left = Math.min(left, x[i]);
+      right = Math.max(right, x[i]);
+      top = Math.min(top, y[i]);
+      bottom = Math.max(bottom, y[i]);
+    }
+    const width = Math.max(right - left, bottom - top, 1) * 1.001;
+    this.count = 0;
+    this.root = this.cell(width);
+    for (let i = 0; i < n; i++) this.insert(i, x, y, left, top, width);
+    for (let c = this.count - 1; c >= 0; c--) {
+      if (this.mass[c] > 0) {
+        this.cx[c] /= this.mass[c];
+        this.cy[c] /= this.mass[c];
+      }
+    }
+  }
+
+  cell(width) {
+    const c = this.count++;
+    this.mass[c] = this.cx[c] = this.cy[c] = 0;
+    this.width[c] = width;
+    this.node[c] = -1;
+    this.child.fill(0, c * 4, c * 4 + 4);
+    return c;
+  }
+
+  insert(i, x, y, left, top, width) {
+    let c = this.root;
+    for (let depth = 0; ; depth++) {
+      this.mass[c] += 1;
+      this.cx[c] += x[i];
+      this.cy[c] += y[i];
+      if (this.mass[c] <= LEAF) return void (this.node[c] = i);
+      if (depth > 24 || this.count + 8 > this.mass.length) return; // as good as one place
+      const other = this.node[c];
+      const half = width / 2;
+      if (other >= 0) {
+        this.node[c] = -1;
+        const d = this.descend(c, x[other], y[other], left, top, half);
+        this.mass[d] += 1;
+        this.cx[d] += x[other];
+        this.cy[d] += y[other];
+        this.node[d] = other;
+      }
+      const right = x[i] >= left + half;
+      const below = y[i] >= top + half;
+      c = this.descend(c, x[i], y[i], left, top, half);
+      if (right) left += half;
+      if (below) top += half;
+      width = half;
+    }
+  }
+
+  descend(c, px, py, left, top, half) {
+    const slot = c * 4 + (px >= left + half ? 1 : 0) + (py >= top + half ? 2 : 0);
+    if (!this.child[slot]) this.child[slot] = this.cell(half);
+    return this.child[slot];
+  }
+
+  /** The push of everybody on one place, added to `out`. */
+  push(i, px, py, strength, out) {
+    const { stack, mass, cx, cy, width, child, node } = this;
+    let size = 0;
+    let fx = 0;
+    let fy = 0;
+    stack[size++] = this.root;
+    while (size) {
+      const c = stack[--size];
+      if (!mass[c] || node[c] === i) continue;
+      const dx = px - cx[c];
+      const dy = py - cy[c];
+      const d2 = dx * dx + dy * dy + 0.5;
+      const isFar = width[c] * width[c] < THETA2 * d2;
+      const k = c * 4;
+      const isLeaf = node[c] >= 0 || !(child[k] || child[k + 1] || child[k + 2] || child[k + 3]);
+      if (isFar || isLeaf) {
+        const f = (strength * mass[c]) / d2;
+        fx += dx * f;
+        fy += dy * f;
+      } else {
+        for (let q = 0; q < 4; q++) if (child[k + q]) stack[size++] = child[k + q];
+      }
+    }
+    out[0] = fx;
+    out[1] = fy;
+  }
+}
+
+export class Layout {
+  /** links: pairs of node numbers, flat. */
+  constructor(n, links, centre = -1) {
+    this.n = n;
+    this.links = links;
+    this.centre = centre;
+    this.x = new Float32Array(n);
+    this.y = new Float32Array(n);
+    this.vx = new Float32Array(n);
+    this.vy = new Float32Array(n);
+    this.degree = new Float32Array(n).fill(1);
+    for (const end of links) this.degree[end] += 1;
+    // A sunflower: even, and the same each time.
+    for (let i = 0; i < n; i++) {
+      const r = 14 * Math.sqrt(i + 0.5);
+      this.x[i] = r * Math.cos(i * 2.39996);
+      this.y[i] = r * Math.sin(i * 2.39996);
+    }
+    this.tree = new Tree(Math.max(n, 1));
+    this.heat = 1;
+    this.held = -1;
+    this.push = new Float32Array(2);
+  }
+
+  /** One step; false when it has come to rest. */
+  step() {
+    const { n, x, y, vx, vy, links, degree, push } = this;
+    if (this.heat < 0.004 || !n) return false;
+    this.heat *= 0.985;
+    this.tree.build(x, y, n);
+    const strength = 380 * this.heat;
+    for (let i = 0; i < n; i++) {
+      this.tree.push(i, x[i], y[i], strength, push);
+      const pull = 0.012 * this.heat;
+      vx[i] += push[0] - x[i] * pull;
+      vy[i] += push[1] - y[i] * pull;
+    }
+    for (let l = 0; l < links.length; l += 2) {
+      const a = links[l];
+      const b = links[l + 1];
+      const dx = x[b] - x[a];
+      const dy = y[b] - y[a];
+      const d = Math.sqrt(dx * dx + dy * dy) + 0.01;
+      const f = ((d - 58) / d) * 0.6 * this.heat / Math.min(degree[a], degree[b]);
+      const bias = degree[a] / (degree[a] + degree[b]);
+      vx[b] -= dx * f * bias;
+      vy[b] -= dy * f * bias;
+      vx[a] += dx * f * (1 - bias);
+      vy[a] += dy * f * (1 - bias);
+    }
+    for (let i = 0; i < n; i++) {
+      vx[i] *= 0.62;
+      vy[i] *= 0.62;
+      const speed = Math.hypot(vx[i], vy[i]);
+      const most = speed > 40 ? 40 / speed : 1;
+      if (i === this.held) continue;
+      if (i === this.centre) {
+        x[i] *= 0.85;
+        y[i] *= 0.85;
+        continue;
+      }
+      x[i] += vx[i] * most;
+      y[i] += vy[i] * most;
+    }
+    return true;
+  }
+}

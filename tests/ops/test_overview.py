@@ -1,0 +1,135 @@
+"""The memory from afar: dated things across pages, wings, contradictions as they were found, and a glance."""
+
+from typing import Any
+
+import pytest
+
+from quaid.brain import Brain
+from quaid.errors import InvalidDate, NotFound
+from quaid.ops import gate
+
+
+def call(brain: Brain, command: str, /, **arguments: Any) -> Any:
+    given = {key.rstrip("_"): value for key, value in arguments.items()}
+    return gate.call(brain, gate.command(command), given, "owner")
+
+
+@pytest.fixture
+def memory(brain: Brain) -> Brain:
+    call(
+        *(brain, "put"),
+        slug="people/ada",
+        content="# Ada\n\nWorks at [[companies/river]].\n\n---\n\n## Timeline\n\n"
+        "- **2026-04-20** | call — Said yes to the pier.\n- **2025-01-02** — Wrote a letter.\n",
+    )
+    call(brain, "put", slug="companies/river", content="# River\n\nA company.\n")
+    call(brain, "put", slug="journal/2026-04-21", content="# A Tuesday\n\nRain.\n")
+    call(
+        *(brain, "put"),
+        slug="commitments/report",
+        content="---\ntype: commitment\ndue: 2026-06-15\nstatus: open\n---\n\n# The report\n\n> By June.\n",
+    )
+    ends = {"valid_from": "2024-01-15", "valid_until": "2026-03-01"}
+    call(brain, "link", from_="people/ada", to="companies/river", relationship="works_at", **ends)
+    call(brain, "assert", slug="people/ada", predicate="lives_in", object="Oslo", valid_from="2026-04-22")
+    return brain
+
+
+def test_everything_dated_comes_newest_day_first(memory: Brain) -> None:
+    found = call(memory, "days").dated
+    assert [(each.day, each.kind, each.state, each.slug) for each in found] == [
+        ("2026-06-15", "due", "open", "commitments/report"),
+        ("2026-04-22", "fact", "begun", "people/ada"),
+        ("2026-04-21", "page", "", "journal/2026-04-21"),
+        ("2026-04-20", "entry", "", "people/ada"),
+        ("2026-03-01", "link", "ended", "people/ada"),
+        ("2025-01-02", "entry", "", "people/ada"),
+        ("2024-01-15", "link", "begun", "people/ada"),
+    ]
+    entry = next(each for each in found if each.kind == "entry")
+    assert (entry.text, entry.source, entry.line) == ("Said yes to the pier.", "call", 3)
+
+
+def test_days_are_narrowed_by_time_kind_type_wing_collection_and_text(memory: Brain) -> None:
+    def days(**chosen: Any) -> list[str]:
+        return [each.day for each in call(memory, "days", **chosen).dated]
+
+    assert days(since="2026-04-20", until="2026-04-21") == ["2026-04-21", "2026-04-20"]
+    assert days(kind="link") == ["2026-03-01", "2024-01-15"]
+    assert days(type="commitment") == ["2026-06-15"]
+    assert days(wing="journal") == ["2026-04-21"]
+    assert days(collection="default", kind="entry") == ["2026-04-20", "2025-01-02"]
+    assert days(text="the PIER") == ["2026-04-20"]
+    assert days(text="100 %'; DROP") == []
+    with pytest.raises(InvalidDate):
+        days(since="yesterday")
+    with pytest.raises(NotFound):
+        days(collection="elsewhere")
+
+
+def test_pages_of_days_follow_each_other_without_a_gap(memory: Brain) -> None:
+    every = call(memory, "days").dated
+    first, second = call(memory, "days", limit=4), call(memory, "days", limit=4, offset=4)
+    assert (*first.dated, *second.dated) == every
+    assert (first.more, second.more) == (True, False)
+
+
+def test_what_is_in_quarantine_or_gone_is_of_no_day(memory: Brain) -> None:
+    call(memory, "forget", slug="journal/2026-04-21", yes=True)
+    assert [each.kind for each in call(memory, "days").dated].count("page") == 0
+
+
+def test_wings_types_and_collections_are_counted(memory: Brain) -> None:
+    found = call(memory, "wings")
+    assert {each.name: each.pages for each in found.wings} == {
+        "people": 1,
+        "companies": 1,
+        "journal": 1,
+        "commitments": 1,
+    }
+    assert {each.name: each.pages for each in found.types}["person"] == 1
+    assert found.collections == ("default",)
+
+
+def test_a_wing_shows_its_pages_and_the_links_between_them(memory: Brain) -> None:
+    call(memory, "put", slug="people/bo", content="# Bo\n\nKnows [[people/ada]] and [[companies/river]].\n")
+    found = call(memory, "wing", wing="people")
+    assert {each.slug for each in found.nodes} == {"people/ada", "people/bo"}
+    assert [(each.from_slug, each.to_slug) for each in found.links] == [("people/bo", "people/ada")]
+    assert found.pages == 2
+    assert len(call(memory, "wing", wing="people", limit=1).nodes) == 1
+    with pytest.raises(NotFound):
+        call(memory, "wing", wing="nowhere")
+
+
+def test_contradictions_are_listed_as_the_last_check_left_them(memory: Brain) -> None:
+    call(memory, "assert", slug="people/ada", predicate="lives_in", object="Malmö", valid_from="2026-04-22")
+    before = call(memory, "contradictions")
+    assert (before.contradictions, before.total, before.checked_at) == ((), 0, None)
+    checked = call(memory, "check")
+    after = call(memory, "contradictions")
+    assert after.contradictions == checked.contradictions
+    assert after.total == 1
+    assert after.checked_at is not None
+    assert len(after.contradictions[0].quotes) == 2
+
+
+def test_a_glance_finds_pages_and_notes_and_leaves_no_gap(memory: Brain) -> None:
+    call(memory, "notebook init")
+    call(memory, "remember", content="Ada prefers email to phone")
+    found = call(memory, "glance", text="ada email")
+    assert "people/ada" in [each.slug for each in found.answer.results]
+    assert [each.path for each in found.recalled.notebook] == ["reference/preferences.md"]
+    call(memory, "glance", text="zeppelin timetabl")
+    assert call(memory, "gaps").total == 0
+    call(memory, "query", question="zeppelin timetables")
+    assert call(memory, "gaps").total == 1
+
+
+def test_a_glance_under_a_filter_leaves_the_notebook_out(memory: Brain) -> None:
+    call(memory, "notebook init")
+    assert call(memory, "glance", text="ada", wing="people").recalled is None
+    assert call(memory, "glance", text="ada", collection="notebook").recalled is not None
+    assert {each.wing for each in call(memory, "glance", text="ada", wing="people").answer.results} == {
+        "people"
+    }

@@ -1,0 +1,72 @@
+"""The stylesheet by its own figures: contrast in both themes, focus, motion, print. WCAG 2.2, level AA."""
+
+import re
+
+import pytest
+
+from quaid.surfaces.web.pages import static
+
+CSS = static.assets()["app.css"].data.decode()
+TEXT, LARGE = 4.5, 3.0
+GROUNDS = ("paper", "surface", "sunk")
+TYPES = ("person", "company", "project", "concept", "source", "journal", "decision", "other")
+
+
+def themes() -> dict[str, dict[str, str]]:
+    found = re.findall(r"--([\w-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\);", CSS)
+    assert len(found) > 20
+    return {
+        "light": {name: light for name, light, _ in found},
+        "dark": {name: dark for name, _, dark in found},
+    }
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    darker, lighter = sorted((luminance(one), luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+PAIRS = [
+    *((ink, ground, TEXT) for ink in ("ink", "ink-2", "ink-3", "accent") for ground in GROUNDS),
+    *((kind, ground, TEXT) for kind in TYPES for ground in GROUNDS),
+    *((tone, f"{tone}-soft", TEXT) for tone in ("good", "warn", "bad", "accent")),
+    *((tone, "surface", TEXT) for tone in ("good", "warn", "bad")),
+    ("on-accent", "accent", TEXT),
+    *((ink, "mark", TEXT) for ink in ("ink", "ink-2", "accent")),
+    *(("edge", ground, LARGE) for ground in GROUNDS),  # the border of a field
+    *(("accent", ground, LARGE) for ground in ("accent-soft", "sunk")),  # the ring of focus
+]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("ink", "ground", "least"), PAIRS)
+def test_what_is_written_can_be_read(theme: str, ink: str, ground: str, least: float) -> None:
+    colours = themes()[theme]
+    found = contrast(colours[ink], colours[ground])
+    assert found >= least, f"{ink} on {ground} in {theme}: {found:.2f}"
+
+
+def test_the_measure_is_right() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+
+
+def test_colours_are_defined_once_and_used_by_name() -> None:
+    rest = CSS[CSS.index("--sans:") :]
+    assert re.findall(r"#[0-9a-f]{3,8}\b", rest) == []
+
+
+def test_focus_motion_print_and_contrast_are_thought_of() -> None:
+    assert ":focus-visible" in CSS
+    assert "outline: none" not in CSS.replace("main:focus { outline: none; }", "").replace(
+        "padding: .5rem; outline: none; }",
+        "",  # the field of the search page: its frame has the ring
+    )
+    for media in ("prefers-reduced-motion: reduce", "prefers-contrast: more", "@media print"):
+        assert media in CSS

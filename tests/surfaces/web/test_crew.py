@@ -1,0 +1,212 @@
+"""Brains on threads: side by side, given up when nobody waits, one model for all."""
+
+import asyncio
+import os
+import re
+import threading
+import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from quaid.brain import Brain
+from quaid.config import Settings
+from quaid.errors import Cancelled, NotAllowed, PageNotFound, UnknownCommand, VersionConflict
+from quaid.ops import gate
+from quaid.ops.register import everything
+from quaid.surfaces.web import crew as room
+from quaid.surfaces.web.crew import HARMLESS, LONG_ONES, MEANING, Crew, key_of, lane_of
+
+
+@asynccontextmanager
+async def working(settings: Settings, **how: Any) -> AsyncIterator[Crew]:
+    crew = Crew(settings, **how)
+    crew.start()
+    try:
+        yield crew
+    finally:
+        assert crew.stop(10)
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(work)
+
+
+def test_commands_and_tools_both_name_an_operation(memory: Settings) -> None:
+    async def ask() -> None:
+        async with working(memory) as crew:
+            assert (await crew.call("get", {"slug": "people/alice"})).title == "Alice Berg"
+            assert (await crew.call("memory_get", {"slug": "people/alice"}, "read")).title == "Alice Berg"
+            assert (await crew.call("collection list", {})).collections
+            assert (await crew.call("untag", {"slug": "people/alice", "tag": "founder"})).tags == ()
+            with pytest.raises(UnknownCommand):
+                await crew.call("gte", {})
+
+    run(ask())
+
+
+def test_errors_of_an_operation_come_through_as_they_are(memory: Settings) -> None:
+    async def ask() -> None:
+        async with working(memory) as crew:
+            with pytest.raises(PageNotFound):
+                await crew.call("get", {"slug": "people/nobody"})
+            with pytest.raises(VersionConflict):
+                await crew.call("memory_put", {"slug": "people/alice", "content": "x"}, "write")
+            with pytest.raises(NotAllowed):
+                await crew.call("memory_put", {"slug": "people/zoe", "content": "x"}, "read")
+
+    run(ask())
+
+
+def test_readers_work_side_by_side(memory: Settings) -> None:
+    met = threading.Barrier(room.READERS, timeout=20)
+
+    async def ask() -> None:
+        async with working(memory) as crew:
+            found = await asyncio.gather(
+                *(
+                    crew.run("read", lambda brain: (met.wait(), brain.db.one("SELECT 1")))
+                    for _ in range(room.READERS)
+                )
+            )
+            assert [each[1] for each in found] == [(1,)] * room.READERS
+
+    run(ask())
+
+
+def test_a_call_that_nobody_waits_for_is_stopped_within_its_statement(memory: Settings) -> None:
+    began, ended = threading.Event(), threading.Event()
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
+
+    def work(brain: Brain) -> None:
+        began.set()
+        try:
+            brain.db.one(endless)
+        finally:
+            ended.set()
+
+    async def ask() -> None:
+        async with working(memory) as crew:
+            task = asyncio.ensure_future(crew.run("read", work))
+            while not began.is_set():
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert await asyncio.to_thread(ended.wait, 10)
+            assert (await crew.call("get", {"slug": "people/alice"})).title == "Alice Berg"
+
+    run(ask())
+
+
+def test_a_call_given_up_while_it_waits_never_starts(memory: Settings) -> None:
+    gate_open, ran = threading.Event(), []
+
+    async def ask() -> None:
+        async with working(memory) as crew:
+            first = [asyncio.ensure_future(crew.run("meaning", lambda _: gate_open.wait(20)))]
+            second = asyncio.ensure_future(crew.run("meaning", lambda _: ran.append(1)))
+            await asyncio.sleep(0.05)
+            second.cancel()
+            gate_open.set()
+            await asyncio.gather(*first)
+            await crew.run("meaning", lambda _: None)
+            assert ran == []
+
+    run(ask())
+
+
+def test_stopping_gives_up_what_runs(memory: Settings) -> None:
+    began = threading.Event()
+
+    def work(brain: Brain) -> None:
+        began.set()
+        while True:
+            brain.progress(1, 2, "Going on")
+            time.sleep(0.01)
+
+    async def ask() -> None:
+        crew = Crew(memory)
+        crew.start()
+        task = asyncio.ensure_future(crew.run("long", work))
+        while not began.is_set():
+            await asyncio.sleep(0.01)
+        assert await asyncio.to_thread(crew.stop, 10)
+        with pytest.raises(Cancelled):
+            await task
+
+    run(ask())
+
+
+def test_progress_of_what_takes_long_is_told_and_its_end(memory: Settings) -> None:
+    heard: list[tuple[str, dict[str, Any]]] = []
+
+    def work(brain: Brain) -> None:
+        for step in range(8):
+            time.sleep(0.1)
+            brain.progress(step, 8, "Counting")
+
+    async def ask() -> None:
+        async with working(memory, tell=lambda kind, facts: heard.append((kind, facts))) as crew:
+            await crew.run("long", work, "count")
+            await crew.call("get", {"slug": "people/alice"})
+
+    run(ask())
+    assert [kind for kind, _ in heard[-1:]] == ["finished"]
+    assert heard[-1][1]["operation"] == "count"
+    assert heard[-1][1]["succeeded"] is True
+    steps = [facts["done"] for kind, facts in heard if kind == "progress"]
+    assert steps == sorted(steps)
+    assert 1 <= len(steps) <= 4
+
+
+def test_a_crew_for_reading_only_changes_nothing_but_still_shows_everything(memory: Settings) -> None:
+    async def ask() -> None:
+        async with working(memory, readonly=True) as crew:
+            for command in ("config list", "collection info", "connect", "embeddings list"):
+                given = {"name": "notebook"} if command == "collection info" else {}
+                await crew.call(command, given)
+            for command, given in (("put", {"slug": "people/zoe", "content": "x"}), ("compact", {})):
+                with pytest.raises(NotAllowed):
+                    await crew.call(command, given)
+
+    run(ask())
+
+
+def test_all_brains_ask_one_model(memory: Settings) -> None:
+    async def ask() -> None:
+        async with working(memory) as crew:
+            found = await asyncio.gather(
+                *(
+                    crew.run(lane, lambda brain: brain.embedder)
+                    for lane in ("read", "meaning", "write", "long")
+                )
+            )
+            assert len({id(each) for each in found}) == 1
+
+    run(ask())
+
+
+def test_operations_that_ask_the_model_are_in_the_lane_of_meaning() -> None:
+    asks = re.compile(r"asked_model|brain\.vectors|turn_vectors=brain|brain\.turn_vectors")
+    folder = os.path.dirname(gate.__file__)
+    rooms = set()
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".py"):
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                if asks.search(file.read()):
+                    rooms.add(name[:-3])
+    # kb_meaning is asked by kb_query, ingesting by ingest, background by whoever asks.
+    known = {"query", "notebook", "conversations", "kb_meaning", "ingesting", "background"}
+    assert rooms == known, "put the new operation into crew.MEANING"
+
+
+def test_every_name_of_a_lane_is_an_operation() -> None:
+    keys = {key_of(each) for each in everything()}
+    assert keys >= MEANING
+    assert keys >= LONG_ONES
+    assert keys >= HARMLESS
+    lanes = {lane_of(each) for each in everything()}
+    assert lanes == {"read", "meaning", "write", "long"}

@@ -1,0 +1,103 @@
+"""Every route, with no token, a wrong one, one for reading, one for writing, and the owner's."""
+
+import re
+
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.testclient import TestClient
+from tests.surfaces.web.conftest import client
+
+from quaid.ops.register import SCOPES, everything
+from quaid.surfaces.web import api
+from quaid.surfaces.web.app import ROUTES
+
+LEVELS = ("public", *SCOPES)
+STREAMS = ("/api/events",)  # an answer without an end; tests of their own
+
+
+def asked(app: Starlette) -> list[tuple[str, str, str]]:
+    """Method, address and need of every route."""
+    found = []
+    for route in app.routes:
+        assert isinstance(route, Route)
+        for method in sorted((route.methods or set()) - {"HEAD"}):
+            address = re.sub(r"\{[^}]*\}", "x", route.path)
+            found.append((method, address, ROUTES[route.path][method]))
+    return found
+
+
+def test_every_route_is_declared_with_what_it_needs(app: Starlette) -> None:
+    for route in app.routes:
+        assert isinstance(route, Route), route
+        methods = (route.methods or set()) - {"HEAD"}
+        assert route.path in ROUTES, f"{route.path} must stand in app.ROUTES"
+        assert methods <= set(ROUTES[route.path]), f"{route.path}: {methods}"
+        assert set(ROUTES[route.path].values()) <= set(LEVELS)
+
+
+def test_nothing_is_declared_that_is_not_there(app: Starlette) -> None:
+    assert set(ROUTES) <= {route.path for route in app.routes if isinstance(route, Route)}
+
+
+def test_without_a_token_only_what_is_public_answers(app: Starlette) -> None:
+    nobody = client(app)
+    for method, address, need in asked(app):
+        response = nobody.request(method, address)
+        if need == "public":
+            assert response.status_code in (200, 401, 404), address  # 401: /login without a code
+        else:
+            assert response.status_code == 401, (method, address)
+
+
+def test_a_wrong_token_opens_nothing_at_all(app: Starlette) -> None:
+    stranger = client(app, "qd_" + "A" * 43)
+    for method, address, _ in asked(app):
+        assert stranger.request(method, address).status_code == 401, (method, address)
+
+
+@pytest.mark.parametrize("scope", ["read", "write"])
+def test_a_token_opens_what_its_scope_allows(
+    app: Starlette, reader: TestClient, writer: TestClient, scope: str
+) -> None:
+    who = {"read": reader, "write": writer}[scope]
+    for method, address, need in asked(app):
+        if address in STREAMS or need == "public":
+            continue
+        allowed = LEVELS.index(need) <= LEVELS.index(scope)
+        response = who.request(method, address)
+        if allowed:
+            assert response.status_code not in (401, 403), (method, address, response.text)
+        else:
+            assert response.status_code == 403, (method, address)
+
+
+def test_an_api_route_needs_what_its_tool_needs() -> None:
+    for each in everything():
+        if each.is_tool:
+            assert set(ROUTES[api.path_of(each.tool)].values()) == {each.scope}
+        else:
+            assert api.path_of(each.tool) not in ROUTES
+
+
+def test_a_token_that_was_revoked_is_refused_from_the_next_request_on(app: Starlette) -> None:
+    from tests.surfaces.web.conftest import token
+
+    from quaid.brain import Brain
+    from quaid.ops import gate
+
+    settings = app.state.settings
+    shown = token(settings, "phone", "read")
+    phone = client(app, shown)
+    assert phone.get("/api/memory/stats").status_code == 200
+    with Brain(settings) as brain:
+        gate.call(brain, gate.command("token revoke"), {"name": "phone"}, "owner")
+    assert phone.get("/api/memory/stats").status_code == 401
+
+
+def test_what_is_not_there_is_told_only_to_those_who_may_read(app: Starlette, reader: TestClient) -> None:
+    assert client(app).get("/api/nowhere").status_code == 401
+    response = reader.get("/api/nowhere")
+    assert response.status_code == 404
+    assert response.json()["error"]["code"] == "no_such_address"
+    assert reader.put("/api/memory/get").status_code == 405

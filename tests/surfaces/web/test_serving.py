@@ -1,0 +1,256 @@
+"""A server in a process: where it listens, how it ends, what it says."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.surfaces.mcp.pipes import SOURCE
+from tests.surfaces.web.conftest import filled, settings_in
+from tests.surfaces.web.process import Process
+
+from quaid.config import Settings
+from quaid.errors import InvalidArgument, OpenToOthers, PortTaken
+from quaid.ops import tokens
+from quaid.surfaces.cli import main
+from quaid.surfaces.web.serving import How, listening, place_of
+
+
+def run(settings: Settings, *words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "quaid", "--db", settings.db_path, *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": SOURCE, "HOME": os.path.dirname(settings.db_path)},
+    )
+
+
+def test_it_serves_over_a_socket_and_says_where(server: Process) -> None:
+    assert server.settings.db_path in server.said
+    with server.client() as asked:
+        assert asked.get("/api/memory/get", params={"slug": "people/alice"}).json()["title"] == "Alice Berg"
+    assert httpx.get(f"{server.address}/api/memory/stats").status_code == 401
+    evil = httpx.get(f"{server.address}/health", headers={"Host": f"evil.example:{server.port}"})
+    assert evil.status_code == 421
+    assert "server" not in evil.headers
+
+
+def test_an_answer_does_not_wait_for_the_other_sides_nod(server: Process) -> None:
+    with server.client() as asked:
+        taken = []
+        for _ in range(20):
+            began = time.perf_counter()
+            asked.get("/health")
+            taken.append(time.perf_counter() - began)
+    assert min(taken) < 0.02
+
+
+def test_it_listens_on_this_machine_alone(server: Process) -> None:
+    with open("/proc/net/tcp", encoding="ascii") as file:
+        ours = [line.split()[1] for line in file if line.split()[1].endswith(f":{server.port:04X}")]
+    assert {each.split(":")[0] for each in ours if ours} == {"0100007F"}
+
+
+def test_a_head_that_is_too_large_is_refused(server: Process) -> None:
+    response = httpx.get(f"{server.address}/health", headers={"X-Long": "x" * 100_000})
+    assert response.status_code in (400, 413)
+    assert httpx.get(f"{server.address}/health").status_code == 200
+
+
+def test_whoever_hangs_up_does_not_disturb_the_others(server: Process) -> None:
+    for _ in range(20):
+        there = socket.create_connection(("127.0.0.1", server.port))
+        shown = tokens.owner_token(server.settings)
+        there.sendall(
+            b"POST /api/memory/query HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\n"
+            b'Content-Type: application/json\r\nContent-Length: 19\r\n\r\n{"question": "who"}'
+            % (server.port, shown.encode())
+        )
+        there.close()
+    with server.client() as asked:
+        assert asked.get("/api/memory/stats").status_code == 200
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_within_two_seconds_and_leaves_one_whole_file(tmp_path: Path, number: int) -> None:
+    settings = filled(settings_in(tmp_path))
+    with Process(settings, "serve", "--http") as server:
+        with server.client() as asked:
+            made = asked.post("/api/memory/put", json={"slug": "people/bo", "content": "# Bo"})
+            assert made.status_code == 200
+            idle = socket.create_connection(("127.0.0.1", server.port))
+            status, seconds = server.stop(number)
+            idle.close()
+        assert (status, seconds < 2) == (0, True), seconds
+    assert run(settings, "get", "people/bo").stdout.startswith("# Bo")
+    assert not os.path.exists(settings.db_path + "-wal") or os.path.getsize(settings.db_path + "-wal") == 0
+
+
+def test_web_prints_a_link_that_logs_in_and_is_asked_again_for_another(tmp_path: Path) -> None:
+    settings = filled(settings_in(tmp_path))
+    with Process(settings, "web", "--no-open") as server:
+        assert server.process.stdout
+        link = re.search(r"http://\S+", server.process.stdout.readline())
+        assert link
+        with httpx.Client() as browser:
+            assert browser.get(link[0]).status_code == 200
+            assert browser.get(server.address + "/api/memory/stats").status_code == 200
+            assert browser.get(link[0]).status_code == 401
+        again = run(settings, "web", "--no-open", "--port", str(server.port))
+        assert again.returncode == 0, again.stderr
+        second = re.search(r"http://\S+", again.stdout)
+        assert second
+        assert second[0] != link[0]
+        with httpx.Client() as browser:
+            assert browser.get(second[0]).status_code == 200
+        server.stop()
+        assert server.process.stderr
+        assert "code=" not in server.said + server.process.stderr.read()
+
+
+def test_a_port_that_another_program_has_is_told_plainly(tmp_path: Path) -> None:
+    settings = filled(settings_in(tmp_path))
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        done = run(settings, "serve", "--http", "--port", str(port))
+    assert done.returncode == 5
+    assert f"Port {port}" in done.stderr
+    assert "--port 0" in done.stderr
+
+
+def test_without_a_memory_there_is_nothing_to_serve(tmp_path: Path) -> None:
+    done = run(settings_in(tmp_path), "serve", "--http", "--port", "0")
+    assert done.returncode == 5
+    assert "quaid init" in done.stderr
+
+
+# Beyond this machine
+
+
+def test_listening_beyond_this_machine_needs_tls_and_says_why() -> None:
+    for bind in ("0.0.0.0", "::", "192.168.1.2"):
+        with pytest.raises(OpenToOthers, match="TLS"):
+            place_of(How(bind=bind), 4321)
+
+
+def test_behind_a_proxy_it_answers_to_the_names_that_are_allowed() -> None:
+    place = place_of(How(behind_proxy=True, allow_hosts=("memory.example.org",)), 4321)
+    assert "memory.example.org" in place.hosts
+    assert "https://memory.example.org" in place.origins
+    assert "127.0.0.1:4321" not in place.hosts
+    assert place.secure
+    with pytest.raises(InvalidArgument, match="allow-host"):
+        place_of(How(behind_proxy=True), 4321)
+
+
+def test_with_tls_it_answers_to_its_address() -> None:
+    place = place_of(How(bind="192.168.1.2", tls_cert="c", tls_key="k"), 4321)
+    assert "192.168.1.2:4321" in place.hosts
+    assert "https://192.168.1.2:4321" in place.origins
+    with pytest.raises(InvalidArgument, match="allow-host"):
+        place_of(How(bind="0.0.0.0", tls_cert="c", tls_key="k"), 4321)
+    for how in (How(tls_cert="c"), How(tls_key="k"), How(allow_hosts=("x",))):
+        with pytest.raises(InvalidArgument):
+            place_of(how, 4321)
+
+
+def test_tls_is_spoken(tmp_path: Path) -> None:
+    made = subprocess.run(
+        [
+            *(
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-days",
+                "1",
+                "-subj",
+                "/CN=localhost",
+            ),
+            *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(tmp_path / "key.pem")),
+            *("-out", str(tmp_path / "cert.pem")),
+        ],
+        capture_output=True,
+    )
+    if made.returncode:
+        pytest.skip("openssl is not there")
+    settings = filled(settings_in(tmp_path))
+    files = ("--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem"))
+    process = subprocess.Popen(
+        [
+            *(
+                sys.executable,
+                "-P",
+                "-m",
+                "quaid",
+                "--db",
+                settings.db_path,
+                "serve",
+                "--http",
+                "--port",
+                "0",
+            ),
+            *files,
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": SOURCE, "HOME": str(tmp_path)},
+    )
+    try:
+        assert process.stderr
+        found = re.search(r"memory: |https://127\.0\.0\.1:(\d+)", line := process.stderr.readline())
+        assert found, line
+        port = re.search(r":(\d+)", line)
+        assert port
+        import ssl
+
+        trusted = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
+        until = time.monotonic() + 20
+        while True:
+            try:
+                response = httpx.get(f"https://127.0.0.1:{port[1]}/health", verify=trusted)
+                break
+            except httpx.ConnectError:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+        assert response.text == "quaid\n"
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+def test_a_free_port_is_found_and_a_taken_one_is_told() -> None:
+    first = listening("127.0.0.1", 0)
+    try:
+        with pytest.raises(PortTaken):
+            listening("127.0.0.1", first.getsockname()[1])
+    finally:
+        first.close()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["serve", "--port", "4000"],
+        ["serve", "--http", "--port", "70000"],
+        ["serve", "--http", "--port", "x"],
+        ["serve", "--http", "--tools", "nonsense"],
+        ["web", "--port", "-1"],
+    ],
+)
+def test_wrong_words_are_told(
+    settings: Settings, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--db", settings.db_path, *words]) == 2
+    assert capsys.readouterr().err
