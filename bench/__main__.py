@@ -18,6 +18,7 @@ NAMES = (
     "truth",
     "notebook",
     "http",
+    "dashboard",
     "kb",
     "secrets",
     "opposing",

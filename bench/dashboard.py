@@ -6,7 +6,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import quote
 
 import httpx
@@ -114,7 +114,7 @@ async def measured(settings: Settings, count: int) -> list[tuple[str, ...]]:
         """Words that stand together in a page, as somebody who looks for it would type them."""
         return rng.sample(rng.choice(texts), count)
 
-    asked = {
+    asked: dict[str, Callable[[], str]] = {
         "home": lambda: "/",
         "page": lambda: f"/page/{slug()}",
         "edit": lambda: f"/page/{slug()}/edit",

@@ -67,6 +67,7 @@ class Brain:
         self._vectors: Index | None = None
         self._turn_vectors: TurnIndex | None = None
         self._seen: Seen | None = None
+        self.agent = ""  # the program that calls, as it names itself; nothing: a person
 
     @property
     def db(self) -> Database:

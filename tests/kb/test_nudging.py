@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def test_whatever_the_line_depends_on_is_looked_at_again(tmp_path: Path) -> None
     def ignore(where: str) -> None:
         Path(git.root, where).write_text("*.org\n")
 
-    changes = [
+    changes: list[Callable[[], object]] = [
         lambda: write(git, "first.org", "other\n"),
         lambda: git.commit(["first.org"], "change"),
         lambda: add(git, "below/second.org", "second\n"),

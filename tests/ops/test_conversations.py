@@ -335,7 +335,9 @@ def test_a_renamed_transcript_is_followed(talks: Brain, tmp_path: Path, new: str
 
 
 def test_a_renamed_export_is_followed(brain: Brain, tmp_path: Path) -> None:
-    export = [{"uuid": "u1", "name": "T", "chat_messages": [{"uuid": "m", "sender": "human", "text": "Hello"}]}]
+    export = [
+        {"uuid": "u1", "name": "T", "chat_messages": [{"uuid": "m", "sender": "human", "text": "Hello"}]}
+    ]
     (tmp_path / "conversations.json").write_text(json.dumps(export))
     assert call(brain, "add", paths=["conversations.json"]).report.turns == 1
     (tmp_path / "conversations.json").rename(tmp_path / "conversations-1.json")

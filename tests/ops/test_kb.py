@@ -6,10 +6,19 @@ from typing import Any
 
 import pytest
 from tests.kb.nodes import Folder, text
+from tests.kb.stores import plain as plain_git
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.errors import InvalidArgument, LintFailed, NearDuplicate, NotFound, StoreDirty, StoreMissing
+from quaid.errors import (
+    FolderNotEmpty,
+    InvalidArgument,
+    LintFailed,
+    NearDuplicate,
+    NotFound,
+    StoreDirty,
+    StoreMissing,
+)
 from quaid.kb import curating
 from quaid.kb.git import Git
 from quaid.ops import gate
@@ -379,7 +388,7 @@ def test_curation_is_due_at_150_nodes_and_every_50_more(
 ) -> None:
     store = Folder(tmp_path / "kb")
     for number in range(1, nodes + new + 1):
-        more = {"LAST_CURATED": "2026-06-01"} if number <= curated else {}
+        more: dict[str, Any] = {"LAST_CURATED": "2026-06-01"} if number <= curated else {}
         day = "2026-06-02" if number > nodes else "2026-05-01"
         store.put(f"{number}.org", text(number, CREATED=day, UPDATED=day, **more))
     assert curating.due(list(store.look().nodes)).is_due == due
@@ -393,3 +402,84 @@ def test_meaning_is_looked_for_on_request(call: Call, brain: Brain, kb: Path) ->
     found = call("query", context="where do login keys go", semantic=True)
     assert found["matches"][0]["id"] == told["id"]
     assert found["matches"][0]["match"] == ["meaning"]
+
+
+def test_what_is_added_to_a_node_can_contradict_another_one(call: Call, kb: Path) -> None:
+    old = remember(call, "Squashing", "Always squash commits before merging.", type="principle")["node"]
+    notes = remember(call, "Git notes", "Assorted habits with git.")["node"]
+    told = call("remember", text="Never squash commits before merging.", add_to=notes["id"])
+    assert [each["id"] for each in told["contradicts"]] == [old["id"]]
+    for node in (old["id"], notes["id"]):
+        assert call("show", node=node)["node"]["status"] == "contested"
+    assert call("lint")["findings"] == []
+
+
+def test_what_stands_in_a_body_is_contradicted_too(call: Call, kb: Path) -> None:
+    old = remember(
+        call, "Go style", "How Go code is written here.", "Always use tabs for indentation in Go code."
+    )["node"]
+    told = remember(call, "Indent Go code", "Never use tabs for indentation in Go code.")
+    assert [each["id"] for each in told["contradicts"]] == [old["id"]]
+
+
+def test_an_agent_does_not_sign_as_a_person(call: Call, brain: Brain, kb: Path) -> None:
+    for agent, asked, told in (
+        ("claude-code", None, "claude-code"),
+        ("claude-code", "human", "claude-code"),
+        ("some-editor", None, "agent"),
+        ("", None, "human"),
+        ("", "codex", "codex"),
+    ):
+        brain.agent = agent
+        more = {"created_by": asked} if asked else {}
+        node = remember(call, f"By {agent} {asked}", f"Written as {agent} {asked}.", force=True, **more)[
+            "node"
+        ]
+        assert f":CREATED_BY: {told}\n" in call("show", node=node["id"])["text"]
+
+
+def test_a_store_that_cannot_be_written_is_told_by_the_doctor(call: Call, kb: Path) -> None:
+    def tree() -> dict[str, Any]:
+        checks = {each["name"]: each for each in call("doctor")["checks"]}
+        found: dict[str, Any] = checks["tree"]
+        return found
+
+    assert tree()["well"]
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(kb)}
+    plain_git(kb, "switch", "-q", "-c", "topic", environ=environ)
+    assert not tree()["well"]
+    plain_git(kb, "switch", "-q", "--detach", environ=environ)
+    assert "no branch" in tree()["told"]
+
+
+def test_a_folder_with_other_files_is_not_made_a_store(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "kb").mkdir()
+    (tmp_path / "kb/notes.org").write_text("* mine\n")
+    with pytest.raises(FolderNotEmpty):
+        call("init")
+    assert sorted(path.name for path in (tmp_path / "kb").iterdir()) == ["notes.org"]
+
+
+def test_a_node_that_git_would_ignore_is_committed_like_any_other(call: Call, kb: Path) -> None:
+    (kb / ".gitignore").write_text("*.org\n")
+    plain_git(kb, "add", ".gitignore", environ={"PATH": "/usr/bin:/bin", "HOME": str(kb)})
+    plain_git(kb, "commit", "-q", "-m", "ignore", environ={"PATH": "/usr/bin:/bin", "HOME": str(kb)})
+    (kb / "hand.org").write_text(text(5, title="By hand"))
+    assert "hand.org" in call("commit")["paths"]
+    assert "hand.org" in plain_git(kb, "ls-files", environ={"PATH": "/usr/bin:/bin", "HOME": str(kb)})
+
+
+def test_a_dry_run_of_what_only_people_do_asks_nothing(call: Call, brain: Brain, kb: Path) -> None:
+    one = remember(call, "One", "The first thing.")["node"]["id"]
+    before = files(kb)
+    record = gate.call(brain, gate.command("kb delete"), {"node": one, "dry_run": True, "yes": True}, "owner")
+    assert record.if_agreed == {}
+    assert files(kb) == before
+
+
+def test_the_password_of_an_address_is_in_no_name(call: Call, kb: Path) -> None:
+    source = "https://user:pw123secret@example.org/a?token=abcdef"
+    with pytest.raises(LintFailed) as said:
+        call("capture", source=source, excerpt="Words.")
+    assert "pw123secret" not in str(said.value)
+    assert "abcdef" not in str(said.value)

@@ -370,6 +370,7 @@ def test_opening_loads_little(db: Database, output: Callable[..., str]) -> None:
         "quaid.errors",
         "quaid.failures",
         "quaid.failures.kb",
+        "quaid.failures.notebook",
         "quaid.failures.web",
         "quaid.store",
         "quaid.store.db",

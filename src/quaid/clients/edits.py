@@ -31,11 +31,13 @@ class Launch(NamedTuple):
     command: str
     args: tuple[str, ...]  # before the verb, as in -m quaid
     db: str
+    tools: str = ""  # which of them are listed, where not the usual ones
 
 
 def with_server(client: Client, text: str, launch: Launch) -> str:
     """The text with our server among the others; keys that a person added to our entry stay."""
-    args = [*launch.args, "serve", "--db", launch.db]
+    tools = ("--tools", launch.tools) if launch.tools else ()
+    args = [*launch.args, "serve", *tools, "--db", launch.db]
     path = (*client.keys, NAME)
     try:
         if client.format == "toml":

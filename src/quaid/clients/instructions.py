@@ -38,12 +38,12 @@ AGENT_CONTRACT.org there.
 Read a node with `ai-kb show ID`; its summary is often enough. What says "contested" is not settled: ask.
 
 **Remember after acting.** `ai-kb remember` (or `kb_remember`), without being asked, when you learn something that is
-true beyond this session *and* of use beyond this project: a principle, a preference that the person stated, a procedure
-that worked, a pitfall that cost time, a source worth finding again. Give title, one-sentence summary, type, projects,
-confidence (user-stated, observed, inferred, external) and `--created-by claude-code`; link related nodes. What concerns
-one project stays in that project's notes, which may point here: `ai-kb: Title (UUID)`.
+true beyond this session *and* of use beyond this project: a principle, a preference that the person stated, a
+procedure that worked, a pitfall that cost time, a source worth finding again. Give title, one-sentence summary, type,
+projects, confidence (user-stated, observed, inferred, external) and `--created-by claude-code`; link related nodes.
+What concerns one project stays in that project's notes, which may point here: `ai-kb: Title (UUID)`.
 
-**Never** store secrets, edit index files, skip `ai-kb lint`, overwrite a node that you disagree with, or merge, delete
-or supersede nodes: the last three are for the person. If `ai-kb status` has a line for you at the start of a session,
-pass it on.
+**Never** store secrets, edit index files, skip `ai-kb lint`, overwrite a node that you disagree with, or merge,
+delete or supersede nodes: the last three are for the person. If `ai-kb status` has a line for you at the start of a
+session, pass it on.
 """

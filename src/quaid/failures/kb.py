@@ -41,7 +41,7 @@ class StoreLocked(QuaidError):
 
 
 class LintFailed(QuaidError):
-    """Nothing was committed; lint found {count}:{told}"""
+    """Nothing was committed. Lint says: {told}."""
 
     code, exit_status, http_status, rpc_code = "lint_failed", 1, 422, -32012
 

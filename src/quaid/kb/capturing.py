@@ -71,7 +71,8 @@ def _quoted(line: str) -> str:
 
 
 def _slug(text: str) -> str:
-    plain = re.sub(r"[^a-z0-9]+", "-", re.sub(r"^[a-z]+://", "", text.lower())).strip("-")
+    bare = re.sub(r"^[a-z]+://(?:[^/@]*@)?|[?#].*$", "", text.lower())  # a password is no part of a name
+    plain = re.sub(r"[^a-z0-9]+", "-", bare).strip("-")
     return plain[:60].strip("-") or "source"
 
 

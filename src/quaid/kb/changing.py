@@ -114,9 +114,10 @@ def _judged(catalog: Catalog, changed: set[str]) -> dict[str, bytes | None]:
 
 
 def _listed(findings: list[Finding]) -> str:
-    told = [f"{each.path}:{each.line}: {each.message}; {each.remedy}" for each in findings[:5]]
-    more = f"\n  … and {len(findings) - 5} more" if len(findings) > 5 else ""
-    return "".join(f"\n  {each}" for each in told) + more
+    first = findings[0]
+    told = [f"{first.path}:{first.line}: {first.message} ({first.remedy})"]
+    told += [f"{each.path}:{each.line}: {each.message}" for each in findings[1:3]]
+    return "; ".join(told) + (f"; and {len(findings) - 3} more" if len(findings) > 3 else "")
 
 
 # The tree before a change

@@ -71,12 +71,12 @@ class Git(Repository):
     ) -> "Git":
         """Fetch a store into a new folder. The folder is there when all of it is, and not before."""
         folder = os.path.abspath(folder)
-        guarding.check_url(url, folder)
         if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
             raise FolderNotEmpty(path=folder)
         source = guarding.on_disk(url, os.getcwd())
-        if source is not None and "://" not in url:
-            url = source
+        if source is not None and "://" not in url and not url.startswith("-"):
+            url = source  # a path counts from where the caller stands
+        guarding.check_url(url, folder)
         with system_told_plainly(folder):
             durable.make_folders(os.path.dirname(folder))
         unfinished = f"{folder}.cloning-{os.getpid()}"
@@ -212,7 +212,7 @@ class Git(Repository):
 
     def restore(self, paths: Sequence[str]) -> None:
         """Make these files what the last commit has, on the disk and in the index; those it has not vanish."""
-        wanted = [guarding.check_path(path) for path in paths]
+        wanted = [guarding.check_tracked(path) for path in paths]
         if not wanted:
             return
         known: set[str] = set()
@@ -237,7 +237,7 @@ class Git(Repository):
 
         `writes` is what will stand in some of them (None: nothing): one of those that holds something else by then is
         somebody's, and stays. The others belong to the change until its end."""
-        wanted = [guarding.check_path(path) for path in paths]
+        wanted = [guarding.check_tracked(path) for path in paths]
         guarding.look_at(self.root)
         around = journal.begin(self.ours, wanted, writes or {})
         try:
@@ -307,7 +307,7 @@ class Git(Repository):
         return who
 
     def _plain_file(self, path: str) -> str:
-        full = os.path.join(self.root, guarding.check_path(path))
+        full = os.path.join(self.root, guarding.check_tracked(path))
         if os.path.lexists(full) and (os.path.islink(full) or not os.path.isfile(full)):
             raise InvalidArgument(name="path", problem=f"{path} is not a plain file")
         return path

@@ -217,6 +217,15 @@ def check_path(path: str) -> str:
     raise InvalidArgument(name="path", problem=problem)
 
 
+def check_tracked(path: str) -> str:
+    """A path that git told us: names that we would never give, -x or a\\b, are there all the same.
+
+    They are handed on behind `--` or on standard input, where a dash means nothing."""
+    named = path if os.name == "nt" else path.replace("\\", "_")
+    check_path(f"_{named}" if named.startswith("-") else named)
+    return path
+
+
 def masked(text: str) -> str:
     """A text without the secrets of the addresses in it."""
     from quaid.core.masking import mask

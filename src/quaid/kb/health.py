@@ -105,14 +105,35 @@ def doctor(git: Git, environ: Mapping[str, str], seconds: float = 5.0) -> list[C
     checks.append(
         Check("raw", found.raw_bytes <= LARGE_RAW, raw, "`ai-kb curate --dry-run` names large files")
     )
+    checks += _wiring(environ)
     checks += [_program(name, why, environ) for name, why in PROGRAMS]
     return checks
 
 
 PROGRAMS = (
+    ("ai-kb", "on the PATH, for agents that call it"),
     ("emacs", "for browsing with emacs/ai-kb.el; nothing else needs it"),
     ("dot", "graphviz, for the map in Emacs"),
 )
+
+
+def _wiring(environ: Mapping[str, str]) -> list[Check]:
+    """What this machine has for the store beside it: the timer that pushes, the rule that Claude reads."""
+    home = environ.get("HOME", "")
+    settings = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    timers = (
+        os.path.join(settings, "systemd", "user", "ai-kb-push.timer"),
+        os.path.join(home, "Library", "LaunchAgents", "quaid.ai-kb-push.plist"),
+    )
+    timer = next((path for path in timers if os.path.exists(path)), "")
+    rule = os.path.join(
+        environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), "rules", "ai-kb.md"
+    )
+    linked = rule if os.path.exists(rule) else "none; `quaid connect claude-code --kb` writes it"
+    return [
+        Check("timer", True, timer or "none; `ai-kb install-timer` has the store pushed by itself"),
+        Check("adapter", True, linked),
+    ]
 
 
 def _program(name: str, why: str, environ: Mapping[str, str]) -> Check:
@@ -126,7 +147,13 @@ def _tree(found: Status) -> Check:
     if found.uncommitted:
         told = f"{count(len(found.uncommitted), 'file')} not committed, first {found.uncommitted[0]}"
         return Check("tree", False, told, "`ai-kb commit` lints and commits them")
-    return Check("tree", True, f"clean, on {found.branch or 'no branch'}")
+    if not found.branch:
+        remedy = f"`git -C {found.root} switch main`; nothing can be written until then"
+        return Check("tree", False, "no branch is checked out", remedy)
+    if found.branch not in ("main", "master"):
+        told = f"on the branch {found.branch}, not main: commits and pushes go there"
+        return Check("tree", False, told, f"`git -C {found.root} switch main` once it is merged")
+    return Check("tree", True, f"clean, on {found.branch}")
 
 
 def _remote(git: Git, found: Status, seconds: float) -> Check:

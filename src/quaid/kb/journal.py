@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 
-from quaid.kb.guarding import check_path, write_private
+from quaid.kb.guarding import check_tracked, write_private
 from quaid.store import durable
 from quaid.store.trouble import system_told_plainly
 
@@ -61,7 +61,7 @@ def noted(folder: str) -> Note:
     """The change that was not finished. A note that cannot be read names none: it is written whole."""
     try:
         with open(os.path.join(folder, NAME), encoding="utf-8", errors="surrogateescape") as file:
-            return {check_path(str(path)): str(hash) for path, hash in json.load(file).items()}
+            return {check_tracked(str(path)): str(hash) for path, hash in json.load(file).items()}
     except (FileNotFoundError, ValueError, AttributeError):
         return {}
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 TYPES = ("principle", "preference", "procedure", "observation", "reference")
 CREATORS = (
     *("human", "claude-code", "codex", "ollama"),
-    *("claude-desktop", "cursor", "vscode", "windsurf", "zed", "gemini-cli", "quaid"),
+    *("claude-desktop", "cursor", "vscode", "windsurf", "zed", "gemini-cli", "quaid", "agent"),
 )
 CONFIDENCES = ("user-stated", "observed", "inferred", "external")
 VISIBILITIES = ("personal", "work-private")

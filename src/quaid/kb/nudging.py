@@ -117,7 +117,7 @@ def _remembered(root: str, mark: _Mark) -> Facts | None:
     try:
         with open(os.open(_path(root), os.O_RDONLY | layout.NO_LINK), "rb") as file:
             tree, catalog, facts = json.loads(file.read(LARGEST))
-            numbers = Facts(*map(int, facts))
+            numbers = Facts._make(map(int, facts))
     except (OSError, ValueError, TypeError):
         return None
     return numbers if (tree, catalog) == (mark.tree, mark.catalog) else None

@@ -15,6 +15,8 @@ def push(git: Git, now: str, seconds: float = PUSH_SECONDS) -> Pushed:
     """Push if there is anything to push, and note what came of it."""
     tree = git.state()
     if git.remote() is None or tree.branch is None or tree.head is None:
+        if git.remote() is not None and tree.branch is None:
+            return Pushed("rejected", "no branch is checked out; `git switch main` does")
         return Pushed(
             "nothing", "there is no remote" if git.remote() is None else "there is no commit to push"
         )

@@ -76,7 +76,7 @@ def tree_state(out: bytes, act: str | None) -> TreeState:
             changed.append(rest.split(" ", 7)[7])
         elif mark == "u":
             conflicted.append(rest.split(" ", 9)[9])
-        elif mark == "?":
+        elif mark in ("?", "!"):  # a .gitignore that came with a clone must not hide a node
             untracked.append(rest)
     if not counted:
         upstream = None

@@ -15,6 +15,9 @@ from quaid.kb.catalog import Catalog
 from quaid.kb.changing import Change
 from quaid.kb.node import Draft, Node
 
+LONGEST_SAID = 4_000
+"""Characters of a body that are compared."""
+
 OTHER_RELATION = nodes.RELATIONS[2]
 """What a link says that names no relation."""
 
@@ -73,32 +76,47 @@ def plan(
     if not force:
         _refuse_duplicates(catalog, draft, {each.id for each in opposites})
     lines = [_link_line(catalog, each) for each in links]
-    lines += [f"CONTRADICTS [[id:{each.id}][{nodes.described(each.title)}]]" for each in opposites]
+    lines += _against(opposites)
     body = "\n\n".join(part for part in (draft.body.strip("\n"), "\n".join(dict.fromkeys(lines))) if part)
     made = draft._replace(body=body, status="contested" if opposites else draft.status)
     path = _free(catalog, nodes.file_name(draft.title, local))
     text = nodes.write(made, id, today)
-    files: dict[str, bytes | None] = {path: text.encode("utf-8", "replace")}
-    for each in opposites:
-        other = nodes.stamped(catalog.text(each.path), {"STATUS": "contested", "UPDATED": today})
-        files[each.path] = other.encode("utf-8", "replace")
+    files = {path: text.encode("utf-8", "replace"), **_contested(catalog, opposites, today)}
     change = Change(files, f"remember: {' '.join(draft.title.split())[:100]}")
     return Planned(change, nodes.read(path, text).node, opposites)
 
 
-def added(catalog: Catalog, node: Node, text: str, *, local: str, summary: str = "") -> Change:
-    """The file of a node that something is added to."""
+def added(catalog: Catalog, node: Node, text: str, *, local: str, summary: str = "") -> Planned:
+    """The file of a node that something is added to, and those of the nodes that this contradicts."""
+    said = Draft(node.title, summary or text[:LONGEST_SAID], text, node.type, projects=node.projects)
+    opposites = opposed(catalog, said, but=node.id)
     old = catalog.text(node.path)
-    new = org_edit.append(old, harmless(text).split("\n"))
+    lines = [*harmless(text).split("\n"), *_against(opposites)]
+    new = org_edit.append(old, lines)
     values = {"UPDATED": local[:10]} | ({"SUMMARY": " ".join(summary.split())} if summary.strip() else {})
-    new = nodes.stamped(new, values)
-    return Change({node.path: new.encode("utf-8", "replace")}, f"add to: {node.title[:100]}")
+    new = nodes.stamped(new, values | ({"STATUS": "contested"} if opposites else {}))
+    files = {node.path: new.encode("utf-8", "replace"), **_contested(catalog, opposites, local[:10])}
+    change = Change(files, f"add to: {node.title[:100]}")
+    return Planned(change, nodes.read(node.path, new).node, opposites)
 
 
-def opposed(catalog: Catalog, draft: Draft) -> tuple[Opposite, ...]:
-    """The nodes that cannot hold together with this one."""
-    current = {node.id: node for node in catalog.nodes if node.status != "superseded"}
-    found = opposing.opposed(_statement(draft), [_said(node) for node in current.values()])
+def _against(opposites: Sequence[Opposite]) -> list[str]:
+    return [f"CONTRADICTS [[id:{each.id}][{nodes.described(each.title)}]]" for each in opposites]
+
+
+def _contested(catalog: Catalog, opposites: Sequence[Opposite], today: str) -> dict[str, bytes | None]:
+    marks = {"STATUS": "contested", "UPDATED": today}
+    return {
+        each.path: nodes.stamped(catalog.text(each.path), marks).encode("utf-8", "replace")
+        for each in opposites
+    }
+
+
+def opposed(catalog: Catalog, draft: Draft, but: str = "") -> tuple[Opposite, ...]:
+    """The nodes that cannot hold together with this one; not the one that it is written into."""
+    current = {node.id: node for node in catalog.nodes if node.status != "superseded" and node.id != but}
+    said = [_said(node)._replace(body=catalog.body(node.path)[:LONGEST_SAID]) for node in current.values()]
+    found = opposing.opposed(_statement(draft), said)
     return tuple(
         Opposite(each.key, current[each.key].title, current[each.key].path, each.why, each.one, each.other)
         for each in found

@@ -56,8 +56,8 @@ class Repository:
 
     def state(self) -> TreeState:
         """What differs from the last commit, and how the branch stands to its remote as it was last seen."""
-        options = ("--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
-        out = self.call("status", *options, "--ignore-submodules=all", reads=True)
+        options = ("--porcelain=v2", "--branch", "-z", "--no-renames", "--ignore-submodules=all")
+        out = self.call("status", *options, "--untracked-files=all", "--ignored=traditional", reads=True)
         tree = reading.tree_state(out, reading.in_progress(self.folder))
         there = f"refs/remotes/{REMOTE}/{tree.branch}"
         seen = reading.ref(self.folder, there) if tree.head and not tree.upstream else None

@@ -87,6 +87,7 @@ def connect(
         states = tuple(_state(brain, each) for each in known.CLIENTS.values())
         return ConnectRecord("", "", False, dry_run, (), "", states)
     chosen, where, started = known.client(client), _where(brain), launch(brain)
+    started = started._replace(tools="core,kb" if kb else "")
     marks = [where.path(each) for each in chosen.marks]
     if not project and not force and not any(map(os.path.exists, marks)):
         raise ClientMissing(title=chosen.title, place=marks[0])

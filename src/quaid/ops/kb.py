@@ -198,7 +198,7 @@ def kb_remember(
         list[str] | None,
         Arg("Nodes it belongs to: IDs or titles, perhaps behind RELATES_TO, IMPLEMENTS or DERIVED_FROM."),
     ] = None,
-    created_by: Annotated[str, Arg("Who writes it, as in claude-code [human].")] = "human",
+    created_by: Annotated[str | None, Arg("Who writes it, as in claude-code [human, or the agent].")] = None,
     add_to: Annotated[str | None, Arg("Add the text to this node, and write no new one.")] = None,
     force: Annotated[bool, Arg("Write it although a node says much the same.")] = False,
 ) -> KbRememberRecord:
@@ -212,15 +212,20 @@ def kb_remember(
     said = "\n".join(part for part in (text, file or "") if part.strip())
     if not said.strip():
         raise InvalidArgument(name="text", problem="is empty; say what to remember")
-    if created_by not in CREATORS:
+    agent = brain.agent if brain.agent in CREATORS or not brain.agent else "agent"
+    writer = created_by or agent or "human"
+    if agent and writer == "human":
+        writer = agent  # an agent may say what a person stated, not that the person wrote it
+    if writer not in CREATORS:
         raise InvalidArgument(name="created_by", problem=f"must be one of {', '.join(CREATORS)}")
     git, local = store(brain), brain.local()
     made: list[Any] = []
 
     def add(catalog: "Catalog") -> changing.Change:
         node = finding.find(catalog, str(add_to))
-        made[:] = [node._replace(updated=local[:10], summary=summary or node.summary), ()]
-        return remembering.added(catalog, node, said, local=local, summary=summary)
+        planned = remembering.added(catalog, node, said, local=local, summary=summary)
+        made[:] = [planned.node, planned.opposites]
+        return planned.change
 
     def write(catalog: "Catalog") -> changing.Change:
         planned = remembering.plan(catalog, draft, links or (), id=brain.new_uuid(), local=local, force=force)
@@ -228,10 +233,10 @@ def kb_remember(
         return planned.change
 
     if add_to is None:
-        origin = source or f"{'chat' if created_by != 'human' else 'written'} {local[:10]}"
+        origin = source or f"{'chat' if writer != 'human' else 'written'} {local[:10]}"
         draft = remembering.check(
             Draft(
-                *(title, summary, said, type, tuple(tags or ()), tuple(projects or ()), created_by),
+                *(title, summary, said, type, tuple(tags or ()), tuple(projects or ()), writer),
                 *(confidence, visibility, origin),
             )
         )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from quaid.kb.node import Node
 
 Yes = Annotated[bool, Arg("Do it without asking.")]
+DryRun = Annotated[bool, Arg("Only show what would change.")]
 Force = Annotated[bool, Arg("Also if others link to it; their links become plain words.")]
 
 
@@ -27,10 +28,11 @@ class KbChangeRecord(NamedTuple):
     """Files that change."""
     done: bool
     commit: str
+    ask: bool = True
 
     @property
     def if_agreed(self) -> dict[str, Any]:
-        return {} if self.done else {"yes": True}
+        return {"yes": True} if self.ask and not self.done else {}
 
 
 @op("owner", command="kb merge", examples=("ai-kb merge 5b1c2d3e 9f8e7d6c",))
@@ -39,21 +41,30 @@ def kb_merge(
     node: Named,
     other: Annotated[str, Arg("The node that goes into it.", positional=True)],
     yes: Yes = False,
+    dry_run: DryRun = False,
 ) -> KbChangeRecord:
     """Make one node of two. Links to the second, and pointers to its ID, lead to the first from then on."""
     from quaid.kb import admin
 
     return _change(
-        brain, "Merging", (node, other), yes, lambda all, of: admin.merge(all, of[0], of[1], _today(brain))
+        brain,
+        "Merging",
+        (node, other),
+        (yes, dry_run),
+        lambda all, of: admin.merge(all, of[0], of[1], _today(brain)),
     )
 
 
 @op("owner", command="kb delete", examples=("ai-kb delete 5b1c2d3e",))
-def kb_delete(brain: Brain, node: Named, force: Force = False, yes: Yes = False) -> KbChangeRecord:
+def kb_delete(
+    brain: Brain, node: Named, force: Force = False, yes: Yes = False, dry_run: DryRun = False
+) -> KbChangeRecord:
     """Delete a node. Git keeps it in its history; refused while others link to it."""
     from quaid.kb import admin
 
-    return _change(brain, "Deleting", (node,), yes, lambda all, of: admin.delete(all, of[0], force=force))
+    return _change(
+        brain, "Deleting", (node,), (yes, dry_run), lambda all, of: admin.delete(all, of[0], force=force)
+    )
 
 
 @op("owner", command="kb supersede", examples=("ai-kb supersede 5b1c2d3e --by 9f8e7d6c",))
@@ -62,6 +73,7 @@ def kb_supersede(
     node: Named,
     by: Annotated[str, Arg("The node that takes its place.")],
     yes: Yes = False,
+    dry_run: DryRun = False,
 ) -> KbChangeRecord:
     """Say that one node has taken the place of another."""
     from quaid.kb import admin
@@ -70,7 +82,7 @@ def kb_supersede(
         brain,
         "Superseding",
         (node, by),
-        yes,
+        (yes, dry_run),
         lambda all, of: admin.supersede(all, of[0], of[1], _today(brain)),
     )
 
@@ -86,6 +98,7 @@ def kb_contest(
     against: Annotated[str | None, Arg("The node that it contradicts.")] = None,
     settle: Annotated[bool, Arg("It holds after all: mark it as current again.")] = False,
     yes: Yes = False,
+    dry_run: DryRun = False,
 ) -> KbChangeRecord:
     """Mark a node as contested, or as settled."""
     from quaid.kb import admin
@@ -96,7 +109,7 @@ def kb_contest(
         other = of[1] if len(of) > 1 else None
         return admin.contest(catalog, of[0], other, _today(brain), settle=settle)
 
-    return _change(brain, "Settling" if settle else "Contesting", names, yes, plan)
+    return _change(brain, "Settling" if settle else "Contesting", names, (yes, dry_run), plan)
 
 
 def _today(brain: Brain) -> str:
@@ -107,11 +120,12 @@ def _change(
     brain: Brain,
     verb: str,
     names: tuple[str, ...],
-    yes: bool,
+    how: tuple[bool, bool],
     plan: "Callable[[Catalog, list[Node]], Change]",
 ) -> KbChangeRecord:
     from quaid.kb import changing, finding
 
+    yes, ask = how[0] and not how[1], not how[1]
     git = kb.store(brain)
     planned: list[Any] = []
 
@@ -132,4 +146,4 @@ def _change(
     if not files:
         raise InvalidArgument(name="node", problem="is that already; nothing to do")
     act = f"{verb} {', '.join(node.pointer for node in nodes)}"
-    return KbChangeRecord(act, tuple(map(kb.told, nodes)), files, yes, commit)
+    return KbChangeRecord(act, tuple(map(kb.told, nodes)), files, yes, commit, ask)

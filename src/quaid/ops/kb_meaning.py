@@ -51,15 +51,16 @@ def added(
     known = {each.slug: each.path or "" for each in file_state.kept(brain.db, collection.id)}
     by_words = {match.path: match for match in matches}
     found: dict[str, KbMatch] = {}
-    for result in answer.results:
+    for result in answer.results if answer.strength != "none" else ():
         path = known.get(result.slug, "")
-        if path in nodes and path not in found:
+        if path in nodes and path not in found and (result.score > 0 or path in by_words):
             had = by_words.get(path)
             reasons = (*(had.match if had else ()), "meaning")
             found[path] = kb.match(nodes[path], reasons, round(result.score, 4))
     for path, match in by_words.items():
         found.setdefault(path, match)
-    return tuple(list(found.values())[:most]), problem and f"By words only: {problem}"
+    note = f"By words only: {problem}" if problem else "; ".join(answer.notes)
+    return tuple(list(found.values())[:most]), note
 
 
 def _in_step(brain: Brain) -> "Collection":

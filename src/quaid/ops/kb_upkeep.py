@@ -14,13 +14,22 @@ if TYPE_CHECKING:
     from quaid.kb.changing import Done
     from quaid.kb.curating import Report
     from quaid.kb.git import Pushed
-    from quaid.kb.linting import Finding
 
 Remote = Annotated[str | None, Arg("Address of a private repository to push to.")]
 
 
+class KbFinding(NamedTuple):
+    path: str
+    line: int
+    code: str
+    message: str
+    remedy: str
+    fatal: bool
+    """Whether it stops a commit; else it is style."""
+
+
 class KbLintRecord(NamedTuple):
-    findings: "tuple[Finding, ...]"
+    findings: tuple[KbFinding, ...]
     files: int
     nodes: int
 
@@ -154,7 +163,8 @@ def kb_lint(
     folder = os.path.join(layout.require(root), "ai-kb")
     catalog = catalogs.look(root, folder, certain=True, judge=None if index else linting.judge())
     found = list(linting.index(catalog)) if index else linting.lint(catalog, folder)
-    return KbLintRecord(tuple(found), len(catalog.files), catalog.count)
+    told = tuple(KbFinding(*each, each.fatal) for each in found)
+    return KbLintRecord(told, len(catalog.files), catalog.count)
 
 
 @op("owner", command="kb index", examples=("ai-kb index",))
@@ -296,7 +306,7 @@ def kb_install_timer(brain: Brain) -> Timer:
     settings = brain.settings
     git = kb.store(brain)
     started = launch(brain)
-    command = ["/usr/bin/env", f"AI_KB_DIR={git.root}", started.command, *started.args, "kb", "push"]
+    command = ["env", f"AI_KB_DIR={git.root}", started.command, *started.args, "kb", "push"]
     return timers.install(command, settings.environ, settings.user_home, settings.platform)
 
 

@@ -33,7 +33,7 @@ IMAGES = os.path.join(ROOT, "docs", "images")
 WIDE, NARROW = (1280, 860), (380, 780)
 PAGES = {
     "home": "/",
-    "search": "/search?q=who+charges+the+battery%3F",
+    "search": "/search?q=harbour+master",
     "page": "/page/people/mira-dahlquist",
     "edit": "/page/people/mira-dahlquist/edit",
     "new": "/new",
@@ -111,7 +111,7 @@ def visit(browser: "Browser", memory: Settings, address: str) -> Iterator[Visit]
 def test_every_page_opens_without_a_complaint(visit: Visit, name: str) -> None:
     page = visit.go(PAGES[name])
     assert page.locator("h1").count() >= 1
-    assert page.locator("nav a").count() == 7
+    assert page.locator("nav[aria-label=Main] a").count() == 7
     assert page.evaluate("document.documentElement.classList.contains('js')")
 
 
@@ -133,11 +133,9 @@ def test_pages_read_and_forms_save_without_scripts(
     page = visit.go("/page/people/teo-varland")
     assert page.locator(".needs-js:visible").count() == 0
     page.click("text=Edit")
-    page.fill(
-        "textarea[name=text]",
-        page.input_value("textarea[name=text]").replace("\n---\n", "\n\nBy hand.\n\n---\n"),
-    )
-    page.click("text=Save")
+    above, _, below = page.input_value("textarea[name=text]").rpartition("\n---\n")
+    page.fill("textarea[name=text]", f"{above}\n\nBy hand.\n\n---\n{below}")
+    page.click("button:has-text('Save')")
     assert page.locator(".told").inner_text() == "Saved."
     page.fill(".quick input", "tidal battery")
     page.press(".quick input", "Enter")
@@ -206,13 +204,13 @@ def test_an_edit_with_a_conflict_is_merged(visit: Visit, memory: Settings) -> No
     with page.expect_response("**/edit") as answer:
         page.keyboard.press("Control+s")
     assert answer.value.status == 409
-    visit.problems[:] = [each for each in visit.problems if "409" not in each]
     assert "Theirs." in page.input_value("#theirs")
     assert "Mine" in page.input_value("#text")
     page.fill("#text", "# Shared\n\nFirst.\n\nTheirs. Mine, with [[people/teo-varland]].\n")
     page.click("button:has-text('Save')")
     page.wait_for_selector("text=Theirs. Mine, with Teo Varland.")
     assert call(memory, "get", slug="concepts/shared").version == 3
+    visit.problems[:] = [each for each in visit.problems if "409" not in each]
 
 
 def where(page: "Page", slug: str) -> dict[str, float]:
@@ -358,6 +356,22 @@ def test_a_page_prints_without_its_frame(visit: Visit) -> None:
 def test_the_pictures_of_the_readme(browser: "Browser", tmp_path: object) -> None:
     os.makedirs(IMAGES, exist_ok=True)
     memory = lifelike(str(tmp_path))
+    # The machine that makes the pictures may have no font for Japanese.
+    call(memory, "put", slug="people/honoka-saeki", frontmatter={"title": "Honoka Saeki"})
+    for slug in (
+        "decisions/vanadium-over-zinc",
+        "people/teo-varland",
+        "companies/brineloop",
+        "projects/pier-nine-pilot",
+    ):
+        call(
+            memory,
+            "timeline-add",
+            slug=slug,
+            date="2026-05-03",
+            summary="Talked about the summer run",
+            source="call",
+        )
     call(memory, "embed")
     with served(memory) as address:
         for name, theme, size in (

@@ -83,6 +83,13 @@ def test_a_fetch_by_another_site_is_refused_even_without_an_origin(
         assert owner.post(path, headers=headers).status_code == 403
 
 
+def test_an_origin_that_is_hidden_counts_only_if_the_browser_says_it_is_ours(owner: TestClient) -> None:
+    body = {"slug": "people/null", "content": "x"}
+    for site, status in (("same-origin", 200), ("same-site", 403), ("cross-site", 403), ("none", 403)):
+        headers = {"Origin": "null", "Sec-Fetch-Site": site}
+        assert owner.post("/api/memory/put", json=body, headers=headers).status_code == status
+
+
 def test_a_link_from_elsewhere_leads_to_a_page_but_not_to_the_api(owner: TestClient) -> None:
     visit = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
     assert owner.get("/health", headers=visit).status_code == 200

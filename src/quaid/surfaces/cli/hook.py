@@ -89,8 +89,8 @@ def _session_start(event: Event, settings: Settings) -> Iterator[dict[str, Any]]
     parts = [COMPACTED] if event.source == "compact" and _is_new(settings, event, "compacted") else []
     if event.source == "compact":
         _forget(settings, event, "flushed")
-    for part in (lambda: _context(event, settings), lambda: _nudge(settings)):
-        parts += filter(None, [part()])
+    for tell in (_context, _nudge):
+        parts += filter(None, [tell(event, settings)])
         yield hook_events.context("SessionStart", "\n\n".join(parts))
 
 
@@ -146,7 +146,7 @@ def _context(event: Event, settings: Settings) -> str:
     return text[: cut if cut > 0 else LARGEST_CONTEXT] + "\n(cut here; recall finds the rest)"
 
 
-def _nudge(settings: Settings) -> str:
+def _nudge(_: Event, settings: Settings) -> str:
     """The one line that a knowledge base has for whoever begins a session."""
     from quaid.errors import QuaidError
     from quaid.ops import kb_glance

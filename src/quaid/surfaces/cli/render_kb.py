@@ -78,6 +78,8 @@ def _status(record: Any) -> str:
 
 
 def _made(record: Any) -> str:
+    if not record.commit and record.created:
+        return f"Fetched the knowledge base into {record.root}.\nNext: `ai-kb query WORDS`, `ai-kb install-timer`."
     if not record.commit:
         remote = f" It is pushed to {record.remote}." if record.remote else ""
         return f"{record.root} is a knowledge base already, and nothing is missing.{remote}"

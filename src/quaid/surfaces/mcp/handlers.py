@@ -51,6 +51,7 @@ class Connection:
         self.served = tools.chosen(selection)
         self.version: str | None = None  # of the handshake; None before it
         self.level = "warning"
+        self.client = "agent"
 
     def hears(self, request: Request, level: str) -> bool:
         """Does this client want log messages of that level about this request?"""
@@ -131,12 +132,19 @@ def _stamped(method: str, result: dict[str, Any]) -> dict[str, Any]:
 def _initialize(ask: Ask) -> dict[str, Any]:
     asked = _text(ask.params, "protocolVersion")
     ask.connection.version = asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+    ask.connection.client = _client(ask.params.get("clientInfo"))
     return {
         "protocolVersion": ask.connection.version,
         "capabilities": {**CAPABILITIES, "logging": {}},
         "serverInfo": SERVER,
         "instructions": INSTRUCTIONS,
     }
+
+
+def _client(told: Any) -> str:
+    """The name that a client gives itself; it is an agent in any case."""
+    name = told.get("name") if isinstance(told, dict) else None
+    return name[:LONGEST_NAME] if isinstance(name, str) and name.strip() else "agent"
 
 
 def _discover(_ask: Ask) -> dict[str, Any]:
@@ -166,6 +174,7 @@ def _list_tools(ask: Ask) -> dict[str, Any]:
 
 def _call_tool(ask: Ask) -> dict[str, Any]:
     name, arguments = _text(ask.params, "name")[:LONGEST_NAME], _object(ask.params, "arguments")
+    ask.brain.agent = ask.connection.client
     return tools.call(ask.brain, ask.connection.served, name, arguments, ask.connection.scope)
 
 

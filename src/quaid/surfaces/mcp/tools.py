@@ -13,14 +13,18 @@ from quaid.ops.plain import plain
 from quaid.ops.register import SCOPES, Op, Scope, schema
 from quaid.surfaces.mcp.frames import compact
 
+GROUPS = frozenset({"core", "all", "kb"})
+
 
 def chosen(selection: str) -> frozenset[str] | None:
-    """The names in a selection, or None for `core` and `all`, which name none."""
-    if selection in ("core", "all"):
-        return None
+    """The names in a selection, or None for one with `core` or `all`, which keeps none from being called."""
     names = frozenset(name.strip() for name in selection.split(",") if name.strip())
-    for name in sorted(names):
+    for name in sorted(names - GROUPS):
         gate.tool(name)
+    if names & {"core", "all"}:
+        return None
+    if "kb" in names:
+        names = names - {"kb"} | {name for name in index.TOOLS if name.startswith("kb_")}
     if not names:
         raise UnknownTool(name=selection, hint=" Write core, all, or names with commas between.")
     return names
@@ -28,13 +32,23 @@ def chosen(selection: str) -> frozenset[str] | None:
 
 def described(selection: str, scope: Scope = "write") -> list[dict[str, Any]]:
     """The tools of a selection as MCP lists them, always in the register's order; only those that may be called."""
-    names = chosen(selection)
-    operations = [gate.tool(name) for name in index.TOOLS if names is None or name in names]
+    chosen(selection)
+    words = {word.strip() for word in selection.split(",")}
+    operations = [gate.tool(name) for name in index.TOOLS]
     return [
         _described(each)
         for each in operations
-        if (selection != "core" or each.core) and SCOPES.index(each.scope) <= SCOPES.index(scope)
+        if _is_listed(each, words) and SCOPES.index(each.scope) <= SCOPES.index(scope)
     ]
+
+
+def _is_listed(operation: Op, words: set[str]) -> bool:
+    return (
+        "all" in words
+        or operation.tool in words
+        or ("core" in words and operation.core)
+        or ("kb" in words and operation.tool.startswith("kb_"))
+    )
 
 
 def call(

@@ -36,6 +36,7 @@ ROUTES: dict[str, dict[str, str]] = {
     "/login": {"GET": "public"},
     "/health": {"GET": "public"},
     "/static/{name}": {"GET": "public"},
+    "/favicon.ico": {"GET": "public"},
     # Programs
     **api.scopes(),
     **debugging.SCOPES,

@@ -13,6 +13,7 @@ MOST_WORDS = 12
 
 _WORD = re.compile(r"\w+", re.UNICODE)
 _LEADING = re.compile(r"^[ \t]*(?:#{1,6}|>|[-*+](?:[ \t]+\[[ xX]\])?)[ \t]+", re.MULTILINE)
+_BOX = re.compile(r"(?<![^\s…])(?:[-*+][ \t]+)?\[[ xX]\][ \t]")
 _COMMON = frozenset(
     "a an and are as at be by did do does for from has have how i in is it me my of on or our she he that the their"
     " they this to was we were what when where which who why will with you your".split()
@@ -46,7 +47,7 @@ def _stem(word: str) -> str:
 
 def plain_text(text: str) -> str:
     """A passage without its marks, on one line."""
-    return prose.one_line(prose.plain(_LEADING.sub("", text)))
+    return prose.one_line(_BOX.sub("", prose.plain(_LEADING.sub("", text))))
 
 
 def snippet(text: str, question: str, longest: int = LONGEST) -> Markup:

@@ -22,6 +22,8 @@ TYPES = {
     "webmanifest": "application/manifest+json",
 }
 
+MARK = "mark.svg"
+
 
 class Asset(NamedTuple):
     data: bytes
@@ -50,7 +52,7 @@ def asset(name: str) -> str:
 
 
 async def send(request: Request) -> Response:
-    found = assets().get(request.path_params["name"])
+    found = assets().get(request.path_params.get("name", MARK))
     if found is None:
         return Response("There is no such file.", 404, media_type="text/plain")
     fresh = request.query_params.get("v") == found.digest
@@ -67,4 +69,4 @@ async def send(request: Request) -> Response:
 
 
 def routes() -> list[Route]:
-    return [Route("/static/{name}", send)]
+    return [Route("/static/{name}", send), Route("/favicon.ico", send)]
