@@ -418,8 +418,6 @@ def test_an_argument_that_begins_with_a_dash_is_no_option(scene: Scene) -> None:
         lambda: git.set_remote(f"ssh://-oProxyCommand={scene.evil}/kb"),
         lambda: git.set_remote(f"ann@-oProxyCommand={scene.evil}:kb"),
         lambda: Git(str(scene.path / "new"), scene.environ).init(option),
-        lambda: git.commit([option], "x"),
-        lambda: git.restore([option]),
         lambda: git.diff([option]),
         lambda: git.log(1, [option]),
         lambda: git.content("first.org", option),
@@ -427,6 +425,8 @@ def test_an_argument_that_begins_with_a_dash_is_no_option(scene: Scene) -> None:
     for attempt in attempts:
         with pytest.raises(InvalidArgument):
             attempt()
+    git.commit([option], "a file may be called so; it is still no option")
+    git.restore([option])
     assert not scene.canary.exists()
 
 
