@@ -15,8 +15,7 @@ from quaid.embed.protocol import Embedder
 from quaid.search import pipeline
 from quaid.search.answer import Looked
 from quaid.search.fuse import STRATEGIES, fuse
-from quaid.store import chunks, pages, settings, vectors
-from quaid.store import words as index
+from quaid.store import chunks, pages, settings, vectors, words as index
 from quaid.store.db import Database
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from urllib.parse import quote
 
 import httpx
-import numpy as np
 
 from bench.search import percentile, vocabulary
 from bench.table import show, verdict
@@ -72,6 +71,9 @@ def made_up(count: int) -> Iterator[Page]:
 
 def fill(settings: Settings, made: list[Page]) -> None:
     """The memory, with vectors that mean nothing: looking through them costs the same."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as a brain does before it loads numpy
+    import numpy as np
+
     rng = np.random.default_rng(8)
     with Brain(settings) as brain:
         db = brain.create(settings.db_path)

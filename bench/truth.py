@@ -230,8 +230,7 @@ def _check_of(folder: str, pages: int, facts: int) -> tuple[float, int]:
 def _filler(pages: int, facts: int) -> Callable[[Any], None]:
     """A memory of many people and companies; a few facts in a hundred contradict another."""
     from quaid.core import page
-    from quaid.store import assertions
-    from quaid.store import pages as store
+    from quaid.store import assertions, pages as store
 
     chance = random.Random(7)
     now = "2026-04-20T12:00:00Z"

@@ -1,8 +1,7 @@
 """Every failure that a user can meet.
 
-An error is a class: its docstring is the message, with the remedy in it; its attributes say how each
-surface reports it. docs/errors.md is generated from this module. Those of the knowledge base stand in
-failures/kb.py, those of the notebook and of the web beside it; everybody imports them from here.
+An error is a class: its docstring is the message, with the remedy in it; its attributes say how each surface reports
+it. docs/errors.md is generated from this module. Some rooms' own stand in failures/; all are imported from here.
 """
 
 from quaid.failures import QuaidError as QuaidError
@@ -15,6 +14,7 @@ from quaid.failures.kb import (
     StoreDiverged as StoreDiverged,
     StoreLocked as StoreLocked,
     StoreMissing as StoreMissing,
+    StoreOccupied as StoreOccupied,
     StoreUnfinished as StoreUnfinished,
     UnsafeStore as UnsafeStore,
 )

@@ -6,8 +6,7 @@ import types
 from pathlib import Path
 
 import pytest
-from bench import __main__ as bench_main
-from bench import asking, baseline, reality, retrieval
+from bench import __main__ as bench_main, asking, baseline, reality, retrieval
 from bench.asking import WAYS, Judged
 from bench.corpora import Ask
 from bench.measures import judge

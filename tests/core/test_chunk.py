@@ -4,8 +4,7 @@ import itertools
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from quaid.core import chunk
 from quaid.core.chunk import LIMITS, STRATEGIES, Chunk, count_tokens, cut, embed_text

@@ -1,7 +1,6 @@
 """Timelines only grow, and hold everything once."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from quaid.core import evidence, timeline
 

@@ -1,8 +1,7 @@
 """Fenced code: where it begins and ends."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from quaid.core import fences
 

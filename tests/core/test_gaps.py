@@ -1,8 +1,7 @@
 """When two spellings are one question."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from quaid.core.gaps import fold, question_hash, tells
 

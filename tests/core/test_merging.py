@@ -1,7 +1,6 @@
 """Two pages made one, as values."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from quaid.core import merging, timeline
 from quaid.core.merging import Joined, Span

@@ -1,8 +1,7 @@
 """Whether a text says anything new."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from quaid.core.novelty import corrects, jaccard, likeness
 

@@ -3,8 +3,7 @@
 import time
 
 import pytest
-from hypothesis import assume, example, given
-from hypothesis import strategies as st
+from hypothesis import assume, example, given, strategies as st
 
 from quaid.core import timeline
 from quaid.core.timeline import Entry

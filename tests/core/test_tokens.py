@@ -1,8 +1,7 @@
 """How many tokens a text has, about."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from quaid.core.tokens import count_tokens, measure
 

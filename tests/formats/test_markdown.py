@@ -4,8 +4,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import assume, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, example, given, settings, strategies as st
 
 from quaid.formats import markdown
 from quaid.formats.markdown import Document, decode, parse, render

@@ -1,8 +1,7 @@
 """An edit changes what it must, and no other byte."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from quaid.errors import InvalidFrontMatter
 from quaid.formats import markdown

@@ -1,8 +1,7 @@
 """Sections are read, added to and replaced, and nothing else changes."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from quaid.formats import sections
 

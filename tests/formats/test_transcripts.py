@@ -4,8 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from quaid.formats import claude_code, codex, exports, transcripts
 from quaid.formats.transcripts import Broken, Line, Turn, items, known_by, parsed, plain, time

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 import ryaml
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from quaid.formats import yaml_writer
 

@@ -8,13 +8,13 @@ from tests.kb.stores import add, bare, environ_of, plain, store, write
 
 from quaid.errors import (
     FileChanged,
-    FolderNotEmpty,
     GitFailed,
     GitMissing,
     InvalidArgument,
     StoreDirty,
     StoreDiverged,
     StoreMissing,
+    StoreOccupied,
     StoreUnfinished,
 )
 from quaid.kb import guarding, journal
@@ -238,7 +238,7 @@ def test_a_clone_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_clone_does_not_go_into_a_folder_that_holds_something(tmp_path: Path) -> None:
     one, two = store(tmp_path, "one"), store(tmp_path, "two")
-    with pytest.raises(FolderNotEmpty):
+    with pytest.raises(StoreOccupied):
         Git.clone(one.root, two.root, environ_of(tmp_path))
 
 

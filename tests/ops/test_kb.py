@@ -11,13 +11,13 @@ from tests.kb.stores import plain as plain_git
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import (
-    FolderNotEmpty,
     InvalidArgument,
     LintFailed,
     NearDuplicate,
     NotFound,
     StoreDirty,
     StoreMissing,
+    StoreOccupied,
 )
 from quaid.kb import curating
 from quaid.kb.git import Git
@@ -455,7 +455,7 @@ def test_a_store_that_cannot_be_written_is_told_by_the_doctor(call: Call, kb: Pa
 def test_a_folder_with_other_files_is_not_made_a_store(call: Call, tmp_path: Path) -> None:
     (tmp_path / "kb").mkdir()
     (tmp_path / "kb/notes.org").write_text("* mine\n")
-    with pytest.raises(FolderNotEmpty):
+    with pytest.raises(StoreOccupied):
         call("init")
     assert sorted(path.name for path in (tmp_path / "kb").iterdir()) == ["notes.org"]
 

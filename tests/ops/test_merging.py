@@ -6,8 +6,7 @@ import tempfile
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from quaid.brain import Brain
 from quaid.config import Settings

@@ -18,7 +18,8 @@ WITHOUT_A_VERSION = {
     "memory_gap_resolve",
     "memory_check",
     "memory_ingest",
-    *("remember", "daily_log", "notebook_write", "kb_remember"),  # they add; to replace, notebook_write asks for the version
+    # They add; to replace, notebook_write asks for the version.
+    *("remember", "daily_log", "notebook_write", "kb_remember"),
 }
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -1,7 +1,6 @@
 """Spending a budget of tokens on results."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from quaid.core.chunk import count_tokens
 from quaid.search.budget import DEPTHS, Texts, fit, spend

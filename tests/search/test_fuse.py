@@ -1,8 +1,7 @@
 """One order out of what several lanes found."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from quaid.search.fuse import STRATEGIES, Evidence, fuse, rrf, set_union, with_whole_pages
 

@@ -2,8 +2,7 @@
 
 import apsw
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from quaid.search.plan import COMMON, LONGEST_PHRASE, MOST_PARTS, MOST_WORDS, Plan, Term, plan, whole
 

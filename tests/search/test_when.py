@@ -1,8 +1,7 @@
 """The time that a question speaks of."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from quaid.search.when import Period, periods
 

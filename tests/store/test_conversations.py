@@ -3,8 +3,7 @@
 import apsw
 import pytest
 
-from quaid.store import conversations as store
-from quaid.store import upkeep
+from quaid.store import conversations as store, upkeep
 from quaid.store.conversations import Batch, NewTurn
 from quaid.store.db import Database
 from quaid.store.rebuild import rebuild

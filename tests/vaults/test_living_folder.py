@@ -8,8 +8,7 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
-from hypothesis import settings as hypothesis
-from hypothesis import strategies as st
+from hypothesis import settings as hypothesis, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from quaid.brain import Brain

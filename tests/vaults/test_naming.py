@@ -1,7 +1,6 @@
 """Who gets a slug that several files want."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from quaid.core import slug
 from quaid.vaults import naming

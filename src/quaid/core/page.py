@@ -4,8 +4,7 @@ from typing import Any, NamedTuple
 
 from quaid.core import page_type, tags
 from quaid.core.page_type import TYPES, check_type
-from quaid.core.timeline import Entry
-from quaid.core.timeline import parse as parse_timeline
+from quaid.core.timeline import Entry, parse as parse_timeline
 
 __all__ = ["TYPES", "Entry", "Page", "build", "check_type"]
 

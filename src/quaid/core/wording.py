@@ -54,7 +54,7 @@ _ENDINGS = (
 
 
 def _words(text: str) -> list[str]:
-    """The words of a line with all that tells them apart: signs within and around them, case where it means something.
+    """The words of a line with all that tells them apart: signs in and around them, case where it means something.
 
     Only what ends or sets off a sentence goes: `milk.` is `milk`, but `-18`, `C++`, `3,500` and `Secret1` stay.
     """
@@ -73,6 +73,8 @@ SIGNS = "\"'`*_()[]{}“”‘„«»,;:.!?…"
 
 def _cased(word: str) -> str:
     """A code or a name with odd capitals is itself; a word may be written large."""
-    if any(each.isdigit() for each in word) or (not word.isupper() and any(each.isupper() for each in word[1:])):
+    if any(each.isdigit() for each in word) or (
+        not word.isupper() and any(each.isupper() for each in word[1:])
+    ):
         return word
     return word.lower()

@@ -9,6 +9,12 @@ class StoreMissing(QuaidError):
     code, exit_status, http_status, rpc_code = "store_missing", 5, 404, -32010
 
 
+class StoreOccupied(QuaidError):
+    """{path} holds other files. A knowledge base needs a folder of its own: name a new one."""
+
+    code, exit_status, http_status, rpc_code = "store_occupied", 4, 409, -32009
+
+
 class UnsafeStore(QuaidError):
     """{path} is not touched: {problem}. {remedy}."""
 
@@ -47,8 +53,8 @@ class LintFailed(QuaidError):
 
 
 class NearDuplicate(QuaidError):
-    """The knowledge base has this already: {told}. Nothing was written; add to that node with --add-to, or write a new \
-one all the same with --force."""
+    """The knowledge base has this already: {told}. Nothing was written; add to that node with --add-to, or write a \
+new one all the same with --force."""
 
     code, exit_status, http_status, rpc_code = "near_duplicate", 4, 409, -32013
 

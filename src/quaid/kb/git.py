@@ -15,10 +15,10 @@ from typing import Literal, NamedTuple
 
 from quaid.errors import (
     FileChanged,
-    FolderNotEmpty,
     InvalidArgument,
     StoreDirty,
     StoreDiverged,
+    StoreOccupied,
     StoreUnfinished,
 )
 from quaid.kb import calling, guarding, journal, reading
@@ -71,12 +71,12 @@ class Git(Repository):
     ) -> "Git":
         """Fetch a store into a new folder. The folder is there when all of it is, and not before."""
         folder = os.path.abspath(folder)
-        if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
-            raise FolderNotEmpty(path=folder)
         source = guarding.on_disk(url, os.getcwd())
         if source is not None and "://" not in url and not url.startswith("-"):
             url = source  # a path counts from where the caller stands
         guarding.check_url(url, folder)
+        if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
+            raise StoreOccupied(path=folder)
         with system_told_plainly(folder):
             durable.make_folders(os.path.dirname(folder))
         unfinished = f"{folder}.cloning-{os.getpid()}"

@@ -6,7 +6,7 @@ with our tools or without, what a node is and how one is written.
 
 import os
 
-from quaid.errors import FolderNotEmpty
+from quaid.errors import StoreOccupied
 from quaid.kb import changing, curating, guarding, layout, node as nodes, pushing
 from quaid.kb.catalog import Catalog
 from quaid.kb.changing import Change
@@ -44,7 +44,7 @@ def init(git: Git, *, remote: str, now: str, local: str, id: str) -> Made:
     """Make a store, or mend one."""
     created = not git.is_repository()
     if created and os.path.isdir(git.root) and any(not name.startswith(".") for name in os.listdir(git.root)):
-        raise FolderNotEmpty(path=git.root)
+        raise StoreOccupied(path=git.root)
     git.init()
     if remote and git.remote() != remote:
         git.set_remote(remote)

@@ -55,9 +55,12 @@ def assemble(
     missing: list[str] = []
     if budget is not None and count_tokens(_joined(blocks)) > budget:
         blocks, missing = _within(files, blocks, budget)
-    text = _joined([*blocks, _Block(_missing(missing), Part("", 0, 0))] if missing else blocks)
-    if budget is not None and count_tokens(text) > budget:  # not even the note
-        text = ""
+    text = _joined(blocks)
+    for names in (8, 2, 0) if missing else ():  # as many of them as there is room for
+        told = _joined([*blocks, _Block(_missing(missing, names), Part("", 0, 0))])
+        if budget is None or count_tokens(told) <= budget:
+            text = told
+            break
     return Prompt(text, tuple(block.part for block in blocks), count_tokens(text))
 
 
@@ -110,8 +113,9 @@ def _within(
     return kept, missing
 
 
-def _missing(paths: list[str]) -> str:
-    named = ", ".join(paths[:8]) + (f" and {len(paths) - 8} more" if len(paths) > 8 else "")
+def _missing(paths: list[str], names: int) -> str:
+    more = len(paths) - names
+    named = ", ".join(paths[:names]) + (f"{' and ' if names else ''}{more} more" if more > 0 else "")
     return f"[… no room for {named}; notebook_read shows them]\n"
 
 

@@ -12,8 +12,7 @@ from quaid.search.meaning import Meaning, NoMeaning
 from quaid.search.plan import COMMON, LONGEST_TEXT
 from quaid.search.retrieve import Found
 from quaid.search.strength import Strength
-from quaid.store import chunks
-from quaid.store import words as index
+from quaid.store import chunks, words as index
 
 if TYPE_CHECKING:
     from quaid.store.chunks import ChunkRow

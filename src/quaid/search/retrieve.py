@@ -12,8 +12,7 @@ from quaid.search.fuse import Evidence, Place
 from quaid.search.meaning import Meaning, NoMeaning
 from quaid.search.plan import COMMON, Plan, plan
 from quaid.search.words import page_scores, worth_ranking
-from quaid.store import chunks, dated, names
-from quaid.store import words as index
+from quaid.store import chunks, dated, names, words as index
 
 if TYPE_CHECKING:
     from quaid.store.db import Database

@@ -62,7 +62,9 @@ def listing(db: "Database", *, resolved: bool, limit: int) -> list[Gap]:
     """Gaps, the open ones first; what was asked most comes first, of the others the oldest."""
     rows = db.rows(
         f"SELECT {_COLUMNS} FROM knowledge_gaps WHERE resolved_at IS NULL OR ?"  # noqa: S608
-        " ORDER BY resolved_at IS NOT NULL, resolved_at DESC, times_seen DESC, detected_at, id LIMIT ?",
+        # Of the open ones what was asked most; of the others what was resolved last, also within one second.
+        " ORDER BY resolved_at IS NOT NULL, resolved_at DESC, iif(resolved_at IS NULL, times_seen, id) DESC,"
+        " detected_at, id LIMIT ?",
         (resolved, limit),
     )
     return [Gap(*row) for row in rows]

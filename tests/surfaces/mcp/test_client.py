@@ -55,7 +55,15 @@ def test_every_core_tool_can_be_listed_and_called(db: str, mode: str) -> None:
     async def use(client: Client) -> None:
         listed = {each.name for each in (await client.list_tools()).tools}
         assert listed == {name for name in index.TOOLS if gate.tool(name).core}
-        called = {"memory_get", "memory_put", "remember", "recall", "daily_log", "notebook_read", "notebook_write"}
+        called = {
+            "memory_get",
+            "memory_put",
+            "remember",
+            "recall",
+            "daily_log",
+            "notebook_read",
+            "notebook_write",
+        }
         called |= {"memory_timeline_add", "memory_search", "memory_query", "conversation_search"}
         called |= {"memory_link", "memory_facts", "memory_ingest"}
         assert called == listed

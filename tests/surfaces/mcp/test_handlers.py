@@ -1,9 +1,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as limits
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings as limits, strategies as st
 
 from quaid.brain import Brain
 from quaid.config import Settings

@@ -54,9 +54,15 @@ def test_reading_tools_say_so_and_only_adding_ones_promise_to_lose_nothing() -> 
     hints = {each["name"]: each["annotations"] for each in described("all")}
     assert hints["memory_get"] == {"readOnlyHint": True, "openWorldHint": False}
     assert hints["memory_put"]["destructiveHint"] is True
-    assert {
-        name for name, hint in hints.items() if hint.get("destructiveHint") is False
-    } == {"daily_log", "kb_remember", "memory_assert", "memory_gap", "memory_link", "memory_timeline_add", "remember"}
+    assert {name for name, hint in hints.items() if hint.get("destructiveHint") is False} == {
+        "daily_log",
+        "kb_remember",
+        "memory_assert",
+        "memory_gap",
+        "memory_link",
+        "memory_timeline_add",
+        "remember",
+    }
 
 
 def test_the_same_write_twice_changes_nothing_more(brain: Brain) -> None:

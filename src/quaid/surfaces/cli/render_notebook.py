@@ -73,6 +73,8 @@ def _hits(hits: Sequence[Any]) -> list[str]:
 
 
 def _prompt(record: Any) -> str:
+    if not record.text and record.parts:
+        return "Nothing fits into so few tokens."
     return str(record.text) or "Nothing is written yet in reference/ and in the logs of these two days."
 
 
