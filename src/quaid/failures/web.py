@@ -53,8 +53,8 @@ class WrongMethod(QuaidError):
 
 
 class PortTaken(QuaidError):
-    """Port {port} of {address} is taken by another program. Choose another with --port, or any that is free with \
---port 0."""
+    """Port {port} of {address} is taken by another program, or by another memory. Choose another with --port, or \
+any that is free with --port 0."""
 
     code, exit_status, http_status, rpc_code = "port_taken", 5, 503, -32011
 

@@ -171,9 +171,13 @@ def _check_name(name: str) -> None:
         raise InvalidArgument(name="name", problem=problem)
 
 
+def mark(settings: Settings) -> str:
+    """By what two programs see that they mean the same memory."""
+    return hashlib.sha256(os.fsencode(os.path.realpath(settings.db_path))).hexdigest()[:16]
+
+
 def _place(settings: Settings) -> str:
-    memory = hashlib.sha256(os.fsencode(os.path.realpath(settings.db_path))).hexdigest()[:16]
-    return os.path.join(settings.home, "web", memory)
+    return os.path.join(settings.home, "web", mark(settings))
 
 
 def _folder(settings: Settings, name: str) -> str:

@@ -97,7 +97,7 @@ def test_a_slow_reader_loses_the_oldest_events_and_is_told() -> None:
             bus.tell("changed", {"number": number})
         await asyncio.sleep(0.01)
         assert len(listener.waiting) == events.LONGEST_QUEUE
-        stream = events._stream(bus, listener)
+        stream = events._stream(bus, listener, lambda: True)
         assert b"hello" in await anext(stream)
         assert b'event: lost\ndata: {"events":10}' in await anext(stream)
         assert b'{"number":10}' in await anext(stream)
@@ -113,7 +113,7 @@ def test_a_heartbeat_comes_while_nothing_happens(monkeypatch: pytest.MonkeyPatch
     async def listen() -> None:
         bus = Bus()
         bus.open()
-        stream = events._stream(bus, bus.join())
+        stream = events._stream(bus, bus.join(), lambda: True)
         await anext(stream)
         assert (await anext(stream)).startswith(b":")
         assert (await anext(stream)).startswith(b":")
@@ -145,3 +145,17 @@ def test_whoever_hangs_up_makes_room(server: Process) -> None:
 
 def test_telling_a_bus_that_nobody_opened_is_no_failure() -> None:
     Bus().tell("changed", {})
+
+
+def test_a_stream_ends_with_the_token_that_opened_it() -> None:
+    async def listen() -> None:
+        bus = Bus()
+        bus.open()
+        allowed = [True]
+        stream = events._stream(bus, bus.join(), lambda: allowed[0])
+        assert b"hello" in await anext(stream)
+        allowed[0] = False
+        bus.tell("file", {"n": 1})
+        assert [each async for each in stream] == []
+
+    asyncio.run(listen())

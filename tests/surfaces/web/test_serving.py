@@ -19,7 +19,7 @@ from quaid.config import Settings
 from quaid.errors import InvalidArgument, OpenToOthers, PortTaken
 from quaid.ops import tokens
 from quaid.surfaces.cli import main
-from quaid.surfaces.web.serving import How, listening, place_of
+from quaid.surfaces.web.serving import How, _is_ours, listening, place_of
 
 
 def run(settings: Settings, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -224,7 +224,7 @@ def test_tls_is_spoken(tmp_path: Path) -> None:
             except httpx.ConnectError:
                 assert time.monotonic() < until
                 time.sleep(0.05)
-        assert response.text == "quaid\n"
+        assert response.text.startswith("quaid ")
     finally:
         process.terminate()
         process.communicate(timeout=20)
@@ -254,3 +254,11 @@ def test_wrong_words_are_told(
 ) -> None:
     assert main(["--db", settings.db_path, *words]) == 2
     assert capsys.readouterr().err
+
+
+def test_another_memory_on_the_port_is_not_taken_for_this_one(
+    tmp_path: Path, memory: Settings, server: Process
+) -> None:
+    other = Settings(db_path=str(tmp_path / "other.db"), home=str(tmp_path), cwd=str(tmp_path))
+    assert not _is_ours(server.port, other)
+    assert _is_ours(server.port, memory)

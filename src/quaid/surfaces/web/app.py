@@ -186,9 +186,9 @@ async def _logout(request: Request) -> Response:
     return response
 
 
-async def _health(_request: Request) -> Response:
-    """That somebody is there, and nothing else."""
-    return PlainTextResponse("quaid\n")
+async def _health(request: Request) -> Response:
+    """That somebody is there, for which memory (by a mark that only its owner can make), and nothing else."""
+    return PlainTextResponse(f"quaid {tokens.mark(request.app.state.crew.settings)}\n")
 
 
 async def _document(request: Request) -> Response:

@@ -193,6 +193,8 @@ class Crew:
     """Everybody who works on one memory for one server."""
 
     def __init__(self, settings: Settings, *, tell: Tell | None = None, readonly: bool = False) -> None:
+        if readonly:  # a question that finds nothing would be noted as a gap
+            settings = settings._replace(environ={**settings.environ, "QUAID_LOG_GAPS": "off"})
         self.settings, self.readonly = settings, readonly
         told: Tell = tell or (lambda _kind, _facts: None)
         models = shared_models()

@@ -7,7 +7,7 @@ for again, memory cannot. An event says that something happened and where, never
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from starlette.requests import Request
@@ -97,13 +97,15 @@ async def listen(request: Request) -> StreamingResponse:
     bus: Bus = request.app.state.bus
     listener = bus.join()
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_stream(bus, listener), media_type="text/event-stream", headers=headers)
+    stream = _stream(bus, listener, lambda: request.state.guard.still_lets(request))
+    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
 
-async def _stream(bus: Bus, listener: Listener) -> AsyncIterator[bytes]:
+async def _stream(bus: Bus, listener: Listener, may_hear: Callable[[], bool]) -> AsyncIterator[bytes]:
+    """Ends with the token or the session that it was opened with."""
     try:
         yield f"retry: {RETRY_MS}\n\n".encode() + _frame("hello", {})
-        while not listener.over:
+        while not listener.over and may_hear():
             try:
                 async with asyncio.timeout(HEARTBEAT_SECONDS):
                     await listener.news.wait()
@@ -111,6 +113,8 @@ async def _stream(bus: Bus, listener: Listener) -> AsyncIterator[bytes]:
                 yield b": still here\n\n"
                 continue
             listener.news.clear()
+            if not may_hear():
+                return
             if listener.lost:
                 yield _frame("lost", {"events": listener.lost})
                 listener.lost = 0

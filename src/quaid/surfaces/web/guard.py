@@ -150,6 +150,7 @@ class Guard:
         state["scope"] = caller.scope if caller else ""
         state["csrf"] = caller.csrf if caller else ""
         state["session"] = caller.session if caller else ""
+        state["guard"] = self  # for answers that go on for long
         needed = self._needed(request.scope)
         if needed != "public":
             self._check_scope(request, caller, needed)
@@ -186,6 +187,13 @@ class Guard:
             return Caller(self._capped(scope))
         session = self._sessions.of(request.cookies.get(self._sessions.cookie, ""))
         return Caller(self._capped("owner"), session.csrf, session.id) if session else None
+
+    def still_lets(self, request: Request) -> bool:
+        """Whether whoever sent a request that is still being answered would be let in again."""
+        try:
+            return self._caller(request) is not None
+        except NotLoggedIn:
+            return False
 
     def _capped(self, scope: str) -> str:
         return min(scope, self._most, key=SCOPES.index)

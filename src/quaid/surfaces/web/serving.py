@@ -143,7 +143,7 @@ def web(settings: Settings, how: How, *, opens: bool) -> int:
     try:
         found = listening(how.bind, how.port)
     except PortTaken:
-        if not _is_ours(how.port):
+        if not _is_ours(how.port, settings):
             raise
         _show(_link(settings, how.port), opens, "Running already at")
         return 0
@@ -239,12 +239,13 @@ def _opened(link: str) -> bool:
         return False
 
 
-def _is_ours(port: int) -> bool:
-    """Whether a Quaid answers there. A stranger who says so gains a code that is good nowhere else."""
+def _is_ours(port: int, settings: Settings) -> bool:
+    """Whether a Quaid of this memory answers there. A stranger who says so gains a code that is good nowhere else."""
+    wanted = f"quaid {tokens.mark(settings)}\n".encode()
     try:
         with socket.create_connection((LOOPBACK, port), timeout=1) as there:
             request = f"GET /health HTTP/1.1\r\nHost: {LOOPBACK}:{port}\r\nConnection: close\r\n\r\n"
             there.sendall(request.encode())
-            return there.recv(4_096).endswith(b"quaid\n") or there.recv(4_096).endswith(b"quaid\n")
+            return there.recv(4_096).endswith(wanted) or there.recv(4_096).endswith(wanted)
     except OSError:
         return False

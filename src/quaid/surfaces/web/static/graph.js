@@ -18,7 +18,7 @@ let y = new Float32Array();
 let near = [];
 let over = -1;
 let marked = -1;
-let day = Infinity;
+let day = Number.MAX_VALUE; // after every day, and before what never ends
 let colours = {};
 let waiting = false;
 let radius = [];
@@ -82,7 +82,7 @@ function draw() {
     pen.globalAlpha = (shown[i] || nodes[i].distance === 0 ? 1 : 0.22) * (isLoud ? 1 : 0.25);
     pen.fillStyle = colours.types[nodes[i].type] ?? colours.soft;
     pen.beginPath();
-    pen.arc(x[i], y[i], radius[i], 0, 7);
+    pen.arc(x[i], y[i], Math.max(radius[i], 2.5 / view.scale), 0, 7); // never too small to be seen
     pen.fill();
     if (i === focus || nodes[i].isCentre) {
       pen.lineWidth = 2 / view.scale;
