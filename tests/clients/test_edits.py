@@ -133,7 +133,7 @@ def test_commands_are_quoted_for_the_shell_of_the_system() -> None:
 def test_instructions_come_and_go(text: str) -> None:
     new = edits.with_instructions(text, "Look first.\nThen ask.\n")
     assert new.startswith(text)
-    assert edits.has_instructions(new)
+    assert edits.BEGIN in new
     assert edits.with_instructions(new, "Look first.\nThen ask.\n") == new
     assert edits.without_instructions(new).rstrip() == text.rstrip()
     assert "Only this" in edits.with_instructions(new, "Only this.")

@@ -442,3 +442,24 @@ def test_a_store_is_cloned_by_a_path_from_here(tmp_path: Path, monkeypatch: pyte
     bare(tmp_path, environ)
     monkeypatch.chdir(tmp_path)
     assert Git.clone("remote.git", str(tmp_path / "x"), environ).is_repository()
+
+
+def test_a_remote_whose_head_names_another_branch_is_cloned_whole(tmp_path: Path) -> None:
+    environ = environ_of(tmp_path)
+    remote = tmp_path / "server.git"
+    plain(tmp_path, "init", "-q", "--bare", "-b", "master", str(remote), environ=environ)
+    here = store(tmp_path, "here", environ)
+    here.set_remote(str(remote))
+    assert here.push().outcome == "pushed"
+    there = Git.clone(str(remote), str(tmp_path / "there"), environ)
+    assert (there.branch(), there.head()) == ("main", here.head())
+    assert there.state().is_clean
+    assert Path(there.root, "first.org").read_text() == "first\n"
+    add(there, "second.org", "second\n")
+    assert there.push().outcome == "pushed"
+
+
+@pytest.mark.parametrize("url", ["ext::sh -c id", "fd::3"])
+def test_an_address_that_names_a_program_is_refused_as_such(tmp_path: Path, url: str) -> None:
+    with pytest.raises(InvalidArgument, match="names a program"):
+        Git.clone(url, str(tmp_path / "x"), environ_of(tmp_path))

@@ -170,3 +170,15 @@ def test_eight_who_remember_at_once_come_one_after_the_other(ann: Person) -> Non
 
 def titled(name: str) -> tuple[str, ...]:
     return ("--title", name, "--summary", f"What is known of {name}")
+
+
+def test_a_store_made_anew_beside_a_remote_takes_over_what_is_there(tmp_path: Path) -> None:
+    ann, bea = Person(tmp_path), Person(tmp_path, "bea")
+    remote = bare(tmp_path, ann.environ)
+    ann("init", remote=remote)
+    ann.remember("Tides")
+    assert ann("push")["outcome"] == "pushed"
+    bea("init", remote=remote)
+    assert bea.titles == ann.titles
+    bea.remember("Harbours")
+    assert bea("push")["outcome"] == "pushed"

@@ -200,10 +200,6 @@ def without_instructions(text: str) -> str:
     return before + after
 
 
-def has_instructions(text: str) -> bool:
-    return _marks(text)[0] >= 0
-
-
 def _marks(text: str) -> tuple[int, int]:
     start, end = text.find(BEGIN), text.find(END)
     if start < 0 and end < 0:

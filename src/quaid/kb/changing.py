@@ -163,7 +163,7 @@ def _up_to_date(git: Git, now: str) -> str:
     fetched, tree = pushing.fetch(git, now)
     if tree.has_diverged:
         raise StoreDiverged(path=git.root, ahead=tree.ahead, behind=tree.behind)
-    if tree.behind:
+    if tree.behind or tree.head is None:  # a store without a commit takes over what the remote has
         git.fast_forward()
     return "" if fetched.reached else fetched.problem
 

@@ -72,7 +72,7 @@ class Git(Repository):
         """Fetch a store into a new folder. The folder is there when all of it is, and not before."""
         folder = os.path.abspath(folder)
         source = guarding.on_disk(url, os.getcwd())
-        if source is not None and "://" not in url and not url.startswith("-"):
+        if source is not None and "://" not in url and "::" not in url and not url.startswith("-"):
             url = source  # a path counts from where the caller stands
         guarding.check_url(url, folder)
         if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
@@ -92,6 +92,12 @@ class Git(Repository):
                 seconds=seconds,
             )
             git.call("config", "core.symlinks", "false")
+            if git.head() is None:  # the remote's own HEAD names a branch that nobody pushed: many say master
+                git.call("symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")
+                git.set_remote(url)
+                there = reading.ref(git.folder, f"refs/remotes/{REMOTE}/{BRANCH}")
+                if there is not None:
+                    git.call("update-ref", f"refs/heads/{BRANCH}", there)
             if git.head() is not None:
                 git.call("read-tree", "--reset", "-u", "HEAD")
             with system_told_plainly(folder):

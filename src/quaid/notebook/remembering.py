@@ -16,7 +16,6 @@ from quaid.notebook.routing import KINDS, Kind
 from quaid.vaults.file_editing import check_path
 
 FOLDERS_OF_KINDS = FOLDERS[:3]
-CATEGORIES = (*FOLDERS_OF_KINDS, *KINDS)
 LONGEST_SECTION = 100
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from quaid.errors import NotFound
 from quaid.store.chunks import page_conditions
 from quaid.store.days import PAGE_DAY
-from quaid.store.view import SPARE, Source, View
+from quaid.store.view import SPARE, Counted, Source, View
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,22 +35,13 @@ class Index:
         self._db = db
         self._resident_bytes = resident_bytes
         self._views: dict[str, _ChunkView] = {}
-        self._made: dict[str, tuple[int, tuple[int, int]]] = {}
+        self._made = Counted(db)
 
     def made(self, model: "Model") -> tuple[int, int]:
         """How many chunks have a vector, and how many there are, as `filling` tells; kept until a write."""
         from quaid.store import filling
 
-        with self._db.reading():
-            self._db.one(
-                "SELECT 1 FROM embedding_models"
-            )  # only reading takes the snapshot that has a version
-            version = self._db.connection.data_version()
-            seen, found = self._made.get(model.name, (None, (0, 0)))
-            if seen != version:
-                found = filling.made(self._db, model)
-                self._made[model.name] = version, found
-            return found
+        return self._made.of(model.name, lambda: filling.made(self._db, model))
 
     def nearest(
         self, model: str, query: "np.ndarray[Any, Any]", k: int, allowed: "Filters | None" = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from quaid.errors import NotFound
 from quaid.store import turn_vectors
-from quaid.store.view import SPARE, Source, View
+from quaid.store.view import SPARE, Counted, Source, View
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,20 +27,11 @@ class TurnIndex:
         self._db = db
         self._resident_bytes = resident_bytes
         self._views: dict[str, View] = {}
-        self._made: dict[str, tuple[int, tuple[int, int]]] = {}
+        self._made = Counted(db)
 
     def made(self, model: "Model") -> tuple[int, int]:
         """How many contents have a vector, and how many there are; kept until a write."""
-        with self._db.reading():
-            self._db.one(
-                "SELECT 1 FROM embedding_models"
-            )  # only reading takes the snapshot that has a version
-            version = self._db.connection.data_version()
-            seen, found = self._made.get(model.name, (None, (0, 0)))
-            if seen != version:
-                found = turn_vectors.made(self._db, model.name)
-                self._made[model.name] = version, found
-            return found
+        return self._made.of(model.name, lambda: turn_vectors.made(self._db, model.name))
 
     def nearest(self, model: str, query: "np.ndarray[Any, Any]", k: int) -> list[tuple[int, float]]:
         """The nearest turns with the cosines of their best parts, best first."""

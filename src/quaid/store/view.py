@@ -7,6 +7,8 @@ who ask look that up.
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from quaid.store.codes import Array
     from quaid.store.db import Database
 
@@ -26,6 +28,26 @@ class Source(NamedTuple):
     encoding: int
     mean: bytes | None
     codes: str = "vector_codes"
+
+
+class Counted:
+    """How many vectors there are of how many, for each model; counted again only after a write."""
+
+    def __init__(self, db: "Database") -> None:
+        self._db = db
+        self._known: dict[str, tuple[int, tuple[int, int]]] = {}
+
+    def of(self, model: str, count: "Callable[[], tuple[int, int]]") -> tuple[int, int]:
+        with self._db.reading():
+            self._db.one(
+                "SELECT 1 FROM embedding_models"
+            )  # only reading takes the snapshot that has a version
+            version = self._db.connection.data_version()
+            seen, found = self._known.get(model, (None, (0, 0)))
+            if seen != version:
+                found = count()
+                self._known[model] = version, found
+            return found
 
 
 class View:
