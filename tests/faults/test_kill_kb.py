@@ -122,6 +122,7 @@ def test_a_killed_writer_loses_no_commit_and_leaves_no_lock(
                 except BaseException as problem:
                     problem.add_note(f"round {seed}; QUAID_KILL={seed} runs it alone; {ann.root} is kept")
                     raise
+    assert len(took) == told["kills"] > 0
     if LONG:
         with capsys.disabled():
             told["ms to the next commit at the latest"] = int(1000 * percentile(took, 1))
