@@ -26,8 +26,8 @@ demo: $(VENV)/quaid  ## a new memory from a sample vault: import, search, read, 
 test: $(VENV)/dev  ## all tests
 	@$(BIN)/python -m pytest -n auto
 
-faults: $(VENV)/dev  ## the long fault tests, with figures: kills, races, many writers, failing disks
-	@QUAID_LONG=1 $(BIN)/python -m pytest tests/faults
+faults: $(VENV)/dev  ## the long fault tests and one table (SHARE=0.1 for a tenth; CASE='test_kill.py::test_…@17' for one)
+	@QUAID_LONG=1 QUAID_SHARE='$(SHARE)' QUAID_CASE='$(CASE)' $(BIN)/python -m pytest '$(patsubst %@$(lastword $(subst @, ,$(CASE))),%,tests/faults/$(CASE))' $(FAULTS)
 
 lint: $(VENV)/dev  ## ruff and mypy (strict, tests too)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -8,13 +8,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.faults.ledger import LONG as LONG
+
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.ops import gate
 from quaid.ops.plain import plain
-
-LONG = os.environ.get("QUAID_LONG") == "1"
-"""`make faults`: the long forms, with figures."""
 
 PROJECT = Path(__file__).resolve().parents[2]
 FOLDER = "notes"
