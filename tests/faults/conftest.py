@@ -12,7 +12,8 @@ from tests.faults.ledger import LONG, PROMISES, Cases
 @pytest.fixture
 def cases(request: pytest.FixtureRequest) -> Iterator[Cases]:
     mark = request.node.get_closest_marker("promise")
-    assert mark and mark.args[0] in PROMISES, "a fault test names one promise of tests/faults/ledger.py"
+    assert mark, "a fault test names its promise"
+    assert mark.args[0] in PROMISES, "the promises are in tests/faults/ledger.py"
     counted = Cases(request.node, mark.args[0])
     request.node.cases = counted
     yield counted
