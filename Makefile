@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test faults lint bench docs dist clean
+.PHONY: demo test faults lint bench docs dist binary clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be run
@@ -20,7 +20,7 @@ $(VENV)/dev: $(VENV)/quaid
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-demo: $(VENV)/quaid  ## a new memory from a sample vault: import, search, read, tools
+demo: $(VENV)/quaid  ## a sample memory, ten questions to it, and the tools that agents see
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/dev  ## all tests
@@ -32,14 +32,19 @@ faults: $(VENV)/dev  ## the long fault tests and one table (SHARE=0.1 for a tent
 lint: $(VENV)/dev  ## ruff and mypy (strict, tests too)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
-bench: $(VENV)/dev  ## every figure, one table each
-	@$(BIN)/python -m bench
+bench: $(VENV)/dev  ## every figure, one table each, and docs/benchmarks.md
+	@$(BIN)/python -m bench --page
 
 docs: $(VENV)/quaid  ## write the generated pages again
 	@$(BIN)/python docs/generate.py
 
-dist: $(VENV)/dev  ## wheel and sdist
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check build && $(BIN)/python -m build --quiet
+dist: $(VENV)/dev  ## wheel and sdist in dist/, each tried out, with SHA-256
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	@$(BIN)/python delivery/dist.py dist
+
+binary: dist  ## one executable in dist/ with everything inside, tried out, with SHA-256 (Linux; needs cc and zlib)
+	@$(BIN)/python delivery/binary.py dist/quaid-*.whl dist/quaid
+	@$(BIN)/python delivery/smoke.py binary dist/quaid
 
 clean:  ## remove what can be made again
 	@rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache

@@ -1,8 +1,10 @@
-"""`python -m bench [NAME ...] [--quick]`: run every benchmark, or the named ones."""
+"""`python -m bench [NAME ...] [--quick] [--page]`: run all benchmarks or the named ones; --page writes them down."""
 
 import importlib
 import sys
 import time
+
+from bench import page, table
 
 NAMES = (
     "start",
@@ -22,6 +24,7 @@ NAMES = (
     "kb",
     "secrets",
     "opposing",
+    "peers",
 )
 
 
@@ -32,15 +35,22 @@ def main() -> int:
     if unknown:
         print(f"no such benchmark: {', '.join(unknown)}; there are: {', '.join(NAMES)}", file=sys.stderr)
         return 2
-    failed = []
+    failed, parts = [], []
     for name in chosen:
         started = time.monotonic()
+        table.SHOWN.clear()
+        table.CURVES.clear()
         try:
             importlib.import_module(f"bench.{name}").main()
         except SystemExit as ended:
             if ended.code:  # the others are run all the same
                 failed.append(f"{name} ({ended.code})")
-        print(f"({name}: {time.monotonic() - started:.0f} s)\n", flush=True)
+        seconds = time.monotonic() - started
+        print(f"({name}: {seconds:.0f} s)\n", flush=True)
+        if table.SHOWN:
+            parts.append(page.Part(name, list(table.SHOWN), list(table.CURVES), seconds))
+        if "--page" in sys.argv:  # after each, so that a run that is stopped has not run for nothing
+            page.write(parts, NAMES)
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return int(bool(failed))

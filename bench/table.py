@@ -1,13 +1,38 @@
-"""One plain table, and the CPU time of a child process."""
+"""One plain table, a curve beside it, and the CPU time of a child process."""
 
 import os
 import resource
 import subprocess
 from collections.abc import Sequence
+from typing import NamedTuple
+
+from bench.plot import Curve
+
+
+class Table(NamedTuple):
+    title: str
+    rows: Sequence[Sequence[str]]
+    head: Sequence[str]
+
+
+SHOWN: list[Table] = []
+CURVES: list[Curve] = []
+"""What this run has shown so far, for `bench.page`."""
 
 
 def show(title: str, rows: Sequence[Sequence[str]], head: Sequence[str]) -> None:
-    """Print a markdown table."""
+    """Print a markdown table, and keep it for the page."""
+    SHOWN.append(Table(title, rows, head))
+    print(markdown(SHOWN[-1]), flush=True)
+
+
+def draw(curve: Curve) -> None:
+    """Keep a curve for the page."""
+    CURVES.append(curve)
+
+
+def markdown(table: Table) -> str:
+    title, rows, head = table
     widths = [max(len(str(row[column])) for row in (head, *rows)) for column in range(len(head))]
 
     def line(cells: Sequence[str]) -> str:
@@ -17,12 +42,8 @@ def show(title: str, rows: Sequence[Sequence[str]], head: Sequence[str]) -> None
             + " |"
         )
 
-    print(f"## {title}\n")
-    print(line(head))
-    print("|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    for row in rows:
-        print(line(row))
-    print(flush=True)
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    return "\n".join([f"## {title}\n", line(head), rule, *map(line, rows), ""])
 
 
 def verdict(value: float, limit: float, *, at_least: bool = False) -> str:

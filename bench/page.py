@@ -1,0 +1,71 @@
+"""`docs/benchmarks.md`: one page with every table of a run, where and when it was measured, and how cost grows.
+
+A benchmark that is run alone with `--page` renews its own part of the page; each part says its commit and day.
+"""
+
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from bench.plot import Curve, svg
+from bench.table import Table, markdown
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PAGE = os.path.join(ROOT, "docs", "benchmarks.md")
+IMAGES = os.path.join(ROOT, "docs", "images")
+HEAD = """# Benchmarks
+
+Written by `make bench`; `python -m bench NAME --page` renews one part. CPU time is user and system time of the whole
+process. The machines are small, shared and noisy: ratios within one table mean something, times across tables and
+days do not. A target that was not reached says MISSED.
+"""
+PART = re.compile(r"<!-- part (\S+) -->\n(.*?)<!-- end -->\n", re.DOTALL)
+
+
+class Part(NamedTuple):
+    """What one benchmark printed."""
+
+    name: str
+    tables: Sequence[Table]
+    curves: Sequence[Curve]
+    seconds: float
+
+
+def write(parts: Sequence[Part], order: Sequence[str]) -> None:
+    """Put the parts of a run into the page; the others stay as they are."""
+    known: dict[str, str] = {}
+    if os.path.exists(PAGE):
+        with open(PAGE, encoding="utf-8") as file:
+            known = dict(PART.findall(file.read()))
+    for part in parts:
+        known[part.name] = _text(part)
+    sections = (f"<!-- part {name} -->\n{known[name]}<!-- end -->\n" for name in order if name in known)
+    with open(PAGE, "w", encoding="utf-8") as file:
+        file.write("\n".join([HEAD, *sections]))
+
+
+def _text(part: Part) -> str:
+    lines = [markdown(table) for table in part.tables]
+    for number, curve in enumerate(part.curves):
+        name = f"bench-{part.name}-{number}.svg"
+        with open(os.path.join(IMAGES, name), "w", encoding="utf-8") as file:
+            file.write(svg(curve))
+        lines.append(f"![{curve.title}](images/{name})\n")
+    lines.append(f"*{_where()}, {part.seconds:.0f} s.*\n")
+    return "\n".join(lines)
+
+
+def _where() -> str:
+    said = subprocess.run(
+        ["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
+    )
+    commit = said.stdout.strip() or "no commit"
+    day = datetime.now(UTC).date().isoformat()
+    return (
+        f"Commit {commit}, {day}, {os.cpu_count()} cores ({platform.machine()}),"
+        f" Python {platform.python_version()}"
+    )
