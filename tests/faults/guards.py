@@ -1,0 +1,155 @@
+"""The guards that keep data safe, each with the lines that take it out and the tests that have to notice.
+
+A guard that nothing misses is no guard. `test_guards.py` copies the house, takes one out, and runs the tests.
+"""
+
+from typing import NamedTuple
+
+
+class Guard(NamedTuple):
+    name: str
+    file: str
+    """In src/quaid."""
+    kept: str
+    """The text that is the guard, wherever it stands in the file."""
+    gone: str
+    """What stands there without it."""
+    noticed_by: str
+    """A test file, or one test in it."""
+
+
+GUARDS = (
+    Guard(
+        "a file is on the disk before it has its name",
+        "vaults/replacing.py",
+        "            os.fsync(file.fileno())\n",
+        "",
+        "tests/faults/test_power_loss.py",
+    ),
+    Guard(
+        "a name is on the disk before it is acknowledged (fsync of the folder)",
+        "vaults/replacing.py",
+        "os.fsync(place)",
+        "pass",
+        "tests/faults/test_power_loss.py",
+    ),
+    Guard(
+        "a commit is on the disk before it is acknowledged (synchronous=FULL)",
+        "store/opening.py",
+        'connection.pragma("synchronous", "FULL")',
+        'connection.pragma("synchronous", "NORMAL")',
+        "tests/faults/test_power_loss.py",
+    ),
+    Guard(
+        "the version check",
+        "store/pages.py",
+        "if expected_version is not None and expected_version not in",
+        "if False and expected_version not in",
+        "tests/store/test_pages.py",
+    ),
+    Guard(
+        "the removal guard",
+        "core/sync.py",
+        "FEW_REMOVALS = 10\n",
+        "FEW_REMOVALS = 10**9\n",
+        "tests/ops/test_collections.py",
+    ),
+    Guard(
+        "the writer lock",
+        "store/db.py",
+        "with self.lock.held(), sqlite_told_plainly(self.path):",
+        "with sqlite_told_plainly(self.path):",
+        "tests/store/test_db.py",
+    ),
+    Guard(
+        "a write is sure of its turn before it reads",
+        "store/db.py",
+        'execute("BEGIN IMMEDIATE")',
+        'execute("BEGIN")',
+        "tests/store/test_db.py",
+    ),
+    Guard(
+        "the path check: no link is followed out of a folder",
+        "vaults/scan.py",
+        'NO_LINK = getattr(os, "O_NOFOLLOW", 0)',
+        "NO_LINK = 0",
+        "tests/vaults/test_scan.py",
+    ),
+    Guard(
+        "a text that nobody read is not overwritten",
+        "vaults/replacing.py",
+        "_hash_of(place, temporary) != expected",
+        "False",
+        "tests/vaults/test_replacing.py",
+    ),
+    Guard(
+        "a failed write changes the file back",
+        "store/db.py",
+        "                while self._undo:\n                    self._undo.pop()()\n",
+        "",
+        "tests/faults/test_between.py",
+    ),
+    Guard(
+        "the host check",
+        "surfaces/web/guard.py",
+        "if len(hosts) != 1 or hosts[0].lower() not in self._place.hosts:",
+        "if False:",
+        "tests/surfaces/web/test_guard.py",
+    ),
+    Guard(
+        "the origin check",
+        "surfaces/web/guard.py",
+        "if origin.lower() not in self._place.origins and",
+        "if False and",
+        "tests/surfaces/web/test_guard.py",
+    ),
+    Guard(
+        "the scope check",
+        "surfaces/web/guard.py",
+        "if SCOPES.index(needed) > SCOPES.index(caller.scope):",
+        "if False:",
+        "tests/surfaces/web/test_routes.py",
+    ),
+    Guard(
+        "a newer memory is refused",
+        "store/db.py",
+        "if found > SCHEMA_VERSION:",
+        "if False:",
+        "tests/store/test_db.py",
+    ),
+    Guard(
+        "an upgrade is checked before it counts",
+        "store/migrations.py",
+        "        _check(connection)\n",
+        "",
+        "tests/store/test_migrations.py",
+    ),
+    Guard(
+        "a user's words are quoted",
+        "search/plan.py",
+        """f'"{self.text}"'""",
+        "self.text",
+        "tests/search",
+    ),
+    Guard(
+        "HTML is cleaned",
+        "surfaces/web/pages/markdown.py",
+        '{"html": False}',
+        '{"html": True}',
+        "tests/surfaces/web/test_markdown.py",
+    ),
+    Guard(
+        "a secret is not committed",
+        "kb/linting.py",
+        "    found = list(secrets_in(path, data))\n",
+        "    found = []\n",
+        "tests/kb/test_linting.py",
+    ),
+    Guard(
+        "git runs nothing that a repository brings",
+        "kb/calling.py",
+        '"core.hooksPath"',
+        '"core.hooksPathNot"',
+        "tests/kb/test_git_safety.py",
+    ),
+)
