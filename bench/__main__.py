@@ -24,6 +24,7 @@ NAMES = (
     "kb",
     "secrets",
     "opposing",
+    "scale",
     "peers",
 )
 

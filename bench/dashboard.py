@@ -136,7 +136,7 @@ async def measured(settings: Settings, count: int) -> list[tuple[str, ...]]:
             transport=httpx.ASGITransport(app), base_url=f"http://127.0.0.1:{web.PORT}"
         ) as client,
     ):
-        await client.get(f"/login?code={tokens.login_code(settings, web.PORT, time.time())}")
+        await client.post("/login", data={"code": tokens.login_code(settings, web.PORT, time.time())})
         for name, address in asked.items():
             wall: list[float] = []
             cpu: list[float] = []

@@ -25,6 +25,7 @@ RUNS = 200
 READERS, WRITERS = 50, 4
 SECONDS, QUICK_SECONDS = 60, 20
 SEARCH_MS, RSS_MB = 80, 350
+SESSIONS, QUICK_SESSIONS, GROWN_MB = 10_000, 1_000, 20
 SOURCE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
 
 READ = """
@@ -54,6 +55,7 @@ class Load(NamedTuple):
 
     requests: int
     errors: int  # answers that are none of 2xx, and broken connections
+    p50: str
     p99: str
 
 
@@ -74,6 +76,7 @@ def main() -> None:
             rows.append(("RSS with model and vectors", _weight(process), "", verdict(_rss(process), RSS_MB)))
             rows += load(settings, address, folder, QUICK_SECONDS if quick else SECONDS, count)
             rows.append(("RSS after that", _weight(process), "", verdict(_rss(process), RSS_MB)))
+            rows += sessions(settings, address, process, QUICK_SESSIONS if quick else SESSIONS)
             began = time.monotonic()
             process.send_signal(signal.SIGTERM)
             process.wait(30)
@@ -170,28 +173,51 @@ def load(settings: Settings, address: str, folder: str, seconds: int, count: int
     read, written = (_read(each.communicate()[0]) for each in both)
     return [
         (
-            f"{READERS} readers, {seconds} s",
-            f"{read.requests / seconds:.0f}/s",
+            f"{READERS} readers, {seconds} s: {read.errors} errors",
+            f"{read.requests / seconds:.0f}/s, p50 {read.p50}",
             f"p99 {read.p99}",
             verdict(read.errors, 0),
         ),
         (
-            f"{WRITERS} writers",
-            f"{written.requests / seconds:.0f}/s",
+            f"{WRITERS} writers: {written.errors} errors",
+            f"{written.requests / seconds:.0f}/s, p50 {written.p50}",
             f"p99 {written.p99}",
             verdict(written.errors, 0),
         ),
     ]
 
 
+def sessions(
+    settings: Settings, address: str, process: "subprocess.Popen[str]", count: int
+) -> list[tuple[str, ...]]:
+    """Clients of MCP that begin a session and never come back."""
+    about = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "bench", "version": "1"},
+    }
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}
+    headers = {"Authorization": f"Bearer {tokens.owner_token(settings)}"}
+    with httpx.Client(base_url=address, headers=headers, timeout=60) as client:
+        for _ in range(200):  # more than are ever open at once
+            client.post("/mcp", json=hello).raise_for_status()
+        before = _rss(process)
+        for _ in range(count):
+            client.post("/mcp", json=hello).raise_for_status()
+    grown = _rss(process) - before
+    return [(f"RSS grown by {count:,} dropped sessions", f"{grown:.1f} MB", "", verdict(grown, GROWN_MB))]
+
+
 def _read(said: str) -> Load:
     requests = re.search(r"(\d+) requests in", said)
     bad = re.search(r"Non-2xx or 3xx responses: (\d+)", said)
     broken = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", said)
-    p99 = re.search(r"99%\s+(\S+)", said)
+    half, most = re.search(r"50%\s+(\S+)", said), re.search(r"99%\s+(\S+)", said)
     errors = int(bad[1]) if bad else 0
     errors += sum(map(int, broken.groups())) if broken else 0
-    return Load(int(requests[1]) if requests else 0, errors, p99[1] if p99 else "?")
+    return Load(
+        int(requests[1]) if requests else 0, errors, half[1] if half else "?", most[1] if most else "?"
+    )
 
 
 def _slug(number: int) -> str:

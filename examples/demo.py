@@ -1,4 +1,4 @@
-"""The main job in one go, for `make demo`: a new memory from the sample vault, a search, a page, the tools."""
+"""The main job in one go, for `make demo`: a sample memory, ten questions to it, and the tools that agents see."""
 
 import json
 import os
@@ -6,35 +6,21 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 
-
-def quaid(*words: str, show: bool = True) -> str:
-    """Run a command as a person would, and show it."""
-    if show:
-        print(f"\n$ quaid {' '.join(repr(word) if ' ' in word else word for word in words)}", flush=True)
-    done = subprocess.run(
-        [sys.executable, "-m", "quaid", *words], stdout=subprocess.PIPE, text=True, check=True
-    )
-    if show:
-        print(done.stdout, end="", flush=True)
-    return done.stdout
+def quaid(*words: str) -> str:
+    """Run a command as a person would, in a home of its own, and return what it prints."""
+    with tempfile.TemporaryDirectory() as home:
+        environ = {**os.environ, "HOME": home}
+        command = [sys.executable, "-m", "quaid", *words]
+        return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environ).stdout
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ.update(HOME=folder, QUAID_DB=os.path.join(folder, "memory.db"))
-        quaid("init")
-        quaid("import", os.path.join(HERE, "vault"))
-        quaid("search", "who moved to Oslo", "--limit", "3")
-        first = json.loads(quaid("search", "who moved to Oslo", "--json", show=False))["hits"][0]["slug"]
-        quaid("get", first)
-        quaid("stats")
-        print("\n$ quaid --tools-json")
-        tools = json.loads(quaid("--tools-json", show=False))["tools"]
-        for tool in tools:
-            print(f"  {tool['name']:22} {tool['description'].splitlines()[0]}")
-    print("\nThat was a memory in a temporary folder. Make your own: quaid init; quaid import YOUR-NOTES")
+    print("$ quaid demo --all", flush=True)
+    print(quaid("demo", "--all"))
+    print("$ quaid --tools-json")
+    for tool in json.loads(quaid("--tools-json"))["tools"]:
+        print(f"  {tool['name']:22} {tool['description'].splitlines()[0]}")
 
 
 if __name__ == "__main__":

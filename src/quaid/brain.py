@@ -68,6 +68,7 @@ class Brain:
         self._turn_vectors: TurnIndex | None = None
         self._seen: Seen | None = None
         self.agent = ""  # the program that calls, as it names itself; nothing: a person
+        self.leaves_marks = True  # whether a question may note a gap: not that of one who may only read
 
     @property
     def db(self) -> Database:

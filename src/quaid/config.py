@@ -8,12 +8,9 @@ import stat
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from quaid.errors import FileTrouble, InvalidConfig, InvalidFrontMatter
-
-if TYPE_CHECKING:
-    from quaid.options import Value
 
 DATABASE_NAME = "memory.db"
 CONFIG_NAME = "config.yaml"
@@ -27,7 +24,7 @@ class Settings(NamedTuple):
     cwd: str
     environ: Mapping[str, str] = NOTHING  # where the keys of services are looked up
     config_path: str = ""  # the file that `given` was read from, if there is one
-    given: "Mapping[str, Value]" = NOTHING  # options of that file, by name
+    given: Mapping[str, Any] = NOTHING  # options of that file, by name
     warnings: tuple[str, ...] = ()  # what is odd in that file
     platform: str = sys.platform
 

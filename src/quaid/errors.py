@@ -1,7 +1,6 @@
-"""Every failure that a user can meet.
+"""Every failure that a user can meet: a class whose docstring is the message, with the remedy in it.
 
-An error is a class: its docstring is the message, with the remedy in it; its attributes say how each surface reports
-it. docs/errors.md is generated from this module. Some rooms' own stand in failures/; all are imported from here.
+Its attributes say how a surface reports it. docs/errors.md is made from here; some rooms' own stand in failures/.
 """
 
 from quaid.failures import QuaidError as QuaidError
@@ -29,6 +28,7 @@ from quaid.failures.web import (
     PortTaken as PortTaken,
     TooMany as TooMany,
     TooSlow as TooSlow,
+    Unanswered as Unanswered,
     WrongHost as WrongHost,
     WrongMethod as WrongMethod,
 )

@@ -184,3 +184,11 @@ def test_a_link_by_id_leads_to_the_one_page_that_has_it() -> None:
     assert choose("id:x", "p", "notes", [one, Candidate(2, "kb", "b", "alias")]) is None
     assert choose("id:x", "p", "kb", [one, Candidate(2, "kb", "b", "alias")]) == 2
     assert choose("id:x", "p", "notes", [Candidate(1, "notes", "id-x", "title")]) is None
+
+
+def test_the_words_around_a_link_keep_their_marks_and_numbers() -> None:
+    """Only a bullet at the beginning is taken off, not a star or a number further on."""
+    text = "**As of 2026-04-14:** builds [[a/b]] since 2024. He knows.\n\n- [ ] Ask [[c/d]]\n"
+    found = {each.target: each.context for each in references(build("x", {}, text, ""))}
+    assert found["a/b"] == "As of 2026-04-14: builds a/b since 2024. He knows."
+    assert found["c/d"] == "Ask c/d"

@@ -1,12 +1,13 @@
 """What the fault tests and their processes share: a memory with a folder, and texts that show when they are torn."""
 
 import os
+import random
 import re
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.faults.ledger import LONG as LONG
 
@@ -15,19 +16,29 @@ from quaid.config import Settings
 from quaid.ops import gate
 from quaid.ops.plain import plain
 
+if TYPE_CHECKING:
+    from quaid.embed.sharing import Models
+
 PROJECT = Path(__file__).resolve().parents[2]
 FOLDER = "notes"
+STORE = "kb"
+"""Where a knowledge base is, if there is one."""
 
 
-def open_brain(home: Path, *, later: float = 0) -> Brain:
+def open_brain(home: Path, *, later: float = 0, models: "Models | None" = None) -> Brain:
     """The memory in a folder, as a client of its own; `later` moves its clock, in seconds."""
     settings = Settings(
         db_path=str(home / "memory.db"),
         home=str(home / "home"),
         cwd=str(home),
-        environ={"QUAID_BACKGROUND_EMBEDDING": "off"},
+        environ={
+            "QUAID_BACKGROUND_EMBEDDING": "off",
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "AI_KB_DIR": str(home / STORE),
+        },
     )
-    return Brain(settings, clock=lambda: time.time() + later)
+    return Brain(settings, clock=lambda: time.time() + later, models=models)
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
@@ -82,3 +93,13 @@ def everything_kept(brain: Brain, slug: str) -> str:
 
 def percentile(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+AT_ONCE, EACH = 4, 25
+"""How many pages are being updated at the same time, and after how many updates a client goes on to the next ones."""
+
+
+def slug_of(number: int, chance: random.Random) -> str:
+    """The page of a client's n-th update: pages with a file and without in turn, and no page without end."""
+    page = number // EACH * AT_ONCE + chance.randrange(AT_ONCE)
+    return f"{FOLDER}::p{page}" if page % 2 else f"p{page}"

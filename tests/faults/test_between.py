@@ -8,6 +8,7 @@ from typing import Any
 import apsw
 import pytest
 from tests.faults.here import FOLDER, files, open_brain, run
+from tests.faults.ledger import Cases
 
 from quaid.brain import Brain
 from quaid.errors import DiskFull, FileChanged, FileTrouble, InvalidArgument, QuaidError, TooLarge
@@ -17,7 +18,14 @@ from quaid.vaults.index import digest
 from quaid.vaults.scan import LARGEST_FILE, Folder
 from quaid.vaults.syncing import SyncReport, sync
 
+pytestmark = [pytest.mark.promise("never overwrite unread text"), pytest.mark.usefixtures("one_case")]
+
 OURS = "01a1e1b9-63d1-75c2-9c8e-bd17b3cdf61f"
+
+
+@pytest.fixture
+def one_case(cases: Cases) -> None:
+    cases.count(1)
 
 
 @pytest.fixture

@@ -1,118 +1,146 @@
 """A process is killed at any moment: what it was told is safe is there, files are whole, and folder and index agree.
 
-Each round has a number, which is its seed: `QUAID_KILL=17` runs that round alone. Moments differ from run to run, the
-work does not.
+Moments differ from run to run; the work that a seed stands for does not.
 """
 
-import os
-import random
 import re
 import shutil
-import signal
 import sys
-import time
-from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
 import pytest
-from tests.faults.here import FOLDER, LONG, everything_kept, files, is_whole, open_brain, run, saying, start
+from tests.faults import older, operations
+from tests.faults.here import FOLDER, STORE, everything_kept, files, is_whole, open_brain, run, saying
+from tests.faults.killer import Nursery
+from tests.faults.ledger import Cases
+from tests.faults.places import quick_folder
 
 from quaid.brain import Brain
-from quaid.store.creating import add_default_collection, schema
+from quaid.store import vectors
 
-ROUNDS = 300 if LONG else 40
-OLD_PAGES = 150 if LONG else 50
-KINDS = ("put", "sync", "ingest", "migrate")
+KILLS = {
+    "put": (12, 3_000),
+    "ingest": (8, 1_500),
+    "sync": (8, 1_500),
+    "remember": (12, 2_000),
+    "embed": (4, 900),
+    "migrate": (6, 600),
+    "kb": (3, 500),
+}
+"""In the short form and in the long one: ten thousand."""
+
+LONG_LIVED = 150
+"""Writes that one memory goes through, with many kills between them."""
+
+SCHEMAS = (6, 7)
 OURS = re.compile(r"\.quaid-")
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, and finds processes in /proc")
 
-def make(home: Path, kind: str) -> None:
-    """A memory with a folder, or an older one that has to be brought forward."""
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery() as nursery:
+        yield nursery
+
+
+@pytest.fixture
+def quick() -> Iterator[Path]:
+    with quick_folder() as folder:
+        yield folder
+
+
+@pytest.mark.promise("acknowledged writes survive process death")
+@pytest.mark.parametrize("kind", KILLS)
+def test_a_killed_process_loses_nothing_that_was_acknowledged(
+    nursery: Nursery, quick: Path, kind: str, cases: Cases
+) -> None:
+    acknowledged: list[list[str]] = []
+    writes = 0
+    home = quick / "start"
+    for seed in cases.walk(*KILLS[kind]):
+        if not home.exists() or len(acknowledged) >= LONG_LIVED or kind == "migrate":
+            shutil.rmtree(home, ignore_errors=True)
+            home, acknowledged = quick / f"round-{seed}", []
+            make(home, kind, seed)
+        now = nursery.kill(home, kind, seed, family=bool(seed % 2)).acknowledged
+        acknowledged += now
+        writes += len(now)
+        check_memory(home, acknowledged, {word for _, _, word in now}, thorough=seed % 4 == 0)
+    cases.note(f"{kind} {writes:,} acknowledged")
+
+
+def make(home: Path, kind: str, seed: int) -> None:
+    """A memory with what a kind of work needs, or an older one that has to be brought forward."""
     root = home / FOLDER
     root.mkdir(parents=True)
     for number in range(4):
         (root / f"p{number}.md").write_text(f"---\nkey: {number} # mine\n---\n{saying(f'first{number}')}\n")
     if kind == "migrate":
-        make_older(home / "memory.db", root)
+        older.make(home / "memory.db", SCHEMAS[seed % len(SCHEMAS)], root=root)
         return
     with open_brain(home) as brain:
         brain.create(brain.settings.db_path)
         run(brain, "collection add", name=FOLDER, path=str(root))
         for slug in ("d0", "d1"):
             run(brain, "put", slug=slug, content=saying("first"))
+        if kind == "remember":
+            run(brain, "notebook init")
+        if kind == "kb":
+            run(brain, "kb init")
 
 
-def make_older(path: Path, root: Path) -> None:
-    """A memory of schema 6 with enough pages that bringing it forward takes a while."""
-    connection = apsw.Connection(str(path))
-    connection.execute("BEGIN")
-    connection.execute(schema("schema_6.sql"))
-    add_default_collection(connection, "2026-04-25T12:00:00Z")
-    connection.execute(
-        "INSERT INTO collections (id, name, kind, root_path, created_at, updated_at)"
-        " VALUES (2, ?, 'markdown', ?, '', '')",
-        (FOLDER, str(root)),
-    )
-    names = [f"old/{number}" for number in range(OLD_PAGES)] + ["d0", "d1"]
-    for number, slug in enumerate(names, 1):
-        text = saying(f"old{number - 1}x")
-        connection.execute(
-            "INSERT INTO pages (id, collection_id, slug, uuid, type, title, created_at, updated_at,"
-            " truth_updated_at, timeline_updated_at, frontmatter, compiled_truth)"
-            " VALUES (?, 1, ?, ?, 'concept', ?, '', '', '', '', '{}', ?)",
-            (number, slug, f"u{number}", slug, f"{text}\n\n[[old/{number % OLD_PAGES}]]"),
-        )
-    connection.execute("COMMIT")
-    connection.close()
-
-
-def kill(home: Path, kind: str, seed: int) -> list[list[str]]:
-    """Let a worker do a few things and kill it. What it had been told is safe."""
-    chance = random.Random(seed)
-    process = start("worker.py", home, kind, seed)
-    assert process.stdout
-    assert process.stderr
-    acknowledged = []
-    ready = process.stdout.readline()
-    assert ready == "ready\n", process.stderr.read()
-    for _ in range(chance.randrange(12) if kind != "migrate" else 0):
-        acknowledged.append(process.stdout.readline().split())
-    time.sleep(chance.random() * (0.5 if kind == "migrate" else 0.015))
-    process.send_signal(signal.SIGKILL)
-    acknowledged += [line.split() for line in process.stdout if line.endswith("\n")]
-    errors = process.stderr.read()
-    assert not errors, errors
-    assert process.wait(timeout=60) == -signal.SIGKILL
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        assert pipe
-        pipe.close()
-    return acknowledged
-
-
-def check_memory(home: Path, acknowledged: list[list[str]], recent: set[str]) -> None:
+def check_memory(home: Path, acknowledged: list[list[str]], recent: set[str], *, thorough: bool) -> None:
     """Nothing that was acknowledged is lost, nothing is torn, and the folder and its index agree after a sync.
 
-    A history keeps ten versions: of texts that were replaced, only `recent` ones must be there."""
+    A history keeps ten versions: of texts that were replaced, only `recent` ones must be there. Now and then, what
+    a sync made of it is checked too."""
     with open_brain(home) as brain:
         assert run(brain, "validate")["violations"] == []
+        check_words(brain, acknowledged, recent)
         check_folder(brain, home / FOLDER)
-        by_page: dict[str, list[list[str]]] = {}
-        for each in acknowledged:
-            by_page.setdefault(each[0], []).append(each)
-        for slug, writes in by_page.items():
-            now = run(brain, "get", slug=slug)
-            kept = everything_kept(brain, slug)
-            replaced = [word for _, how, word in writes if how != "timeline" and word in recent]
-            assert [word for word in replaced if f"{word} ends." not in kept] == [], slug
-            lines = now["timeline"] + now["compiled_truth"]
-            added = [word for _, how, word in writes if how == "timeline"]
-            assert [word for word in added if f"{word} ends." not in lines] == [], slug
-        assert run(brain, "validate")["violations"] == []
-    clean_up(home)
-    for backup in home.glob("memory.db.backup-v6*"):
-        if not backup.name.endswith("-unfinished"):
+        if thorough:
+            check_words(brain, acknowledged, recent)
+            assert run(brain, "validate")["violations"] == []
+        if (home / STORE).is_dir():
+            check_store(brain, home, {f"Thing {word}" for *_, word in acknowledged})
+    if thorough:
+        clean_up(home)
+    for backup in home.glob("memory.db.backup-v*"):
+        if not backup.name.endswith(("-unfinished", "-unfinished-journal")):
             assert apsw.Connection(str(backup)).pragma("integrity_check") == "ok"
+
+
+def check_words(brain: Brain, acknowledged: list[list[str]], recent: set[str]) -> None:
+    by_page: dict[str, list[list[str]]] = {}
+    for each in acknowledged:
+        by_page.setdefault(each[0], []).append(each)
+    by_page.pop("kb", None)
+    for slug, writes in by_page.items():
+        now = run(brain, "get", slug=slug)
+        kept = everything_kept(brain, slug)
+        replaced = [word for _, how, word in writes if how != "timeline" and word in recent]
+        assert [word for word in replaced if f"{word} ends." not in kept] == [], slug
+        lines = now["timeline"] + now["compiled_truth"]
+        added = [word for _, how, word in writes if how == "timeline"]
+        assert [word for word in added if f"{word} ends." not in lines] == [], slug
+    check_vectors(brain, acknowledged)
+
+
+def check_vectors(brain: Brain, acknowledged: list[list[str]]) -> None:
+    """When the last that was said is that all has vectors, and nothing has been put since, all has."""
+    if not acknowledged or acknowledged[-1][1] != "vectors":
+        return
+    _, _, last = acknowledged[-1]
+    truths = [
+        str(row[0]) for row in brain.db.rows("SELECT compiled_truth FROM pages WHERE slug GLOB 'd[01]'")
+    ]
+    begun = [int(number) for truth in truths for number in re.findall(r"w\d+x(\d+) begins", truth)]
+    if any(last in truth for truth in truths) and max(begun) == int(last.partition("x")[2]):
+        covered, total = vectors.coverage(brain.db, brain.model_name)
+        assert covered == total > 0
 
 
 def check_folder(brain: Brain, root: Path) -> None:
@@ -124,7 +152,8 @@ def check_folder(brain: Brain, root: Path) -> None:
     assert [again[name] for name in ("new", "changed", "moved", "removed", "waiting")] == [0] * 5
     rows = brain.db.rows(
         "SELECT f.relative_path, p.compiled_truth FROM file_state f JOIN pages p ON p.id = f.page_id"
-        " WHERE p.quarantined_at IS NULL"
+        " JOIN collections c ON c.id = p.collection_id WHERE p.quarantined_at IS NULL AND c.name = ?",
+        (FOLDER,),
     )
     there = files(root)
     assert sorted(path for path, _ in rows) == sorted(there)
@@ -133,51 +162,15 @@ def check_folder(brain: Brain, root: Path) -> None:
         assert not OURS.search(path)
 
 
+def check_store(brain: Brain, home: Path, titles: set[str]) -> None:
+    """No commit is lost, and the next one comes at once, to a store in which all is well."""
+    operations.goes_on(home)
+    assert titles <= operations.nodes(home)
+
+
 def clean_up(home: Path) -> None:
     """What a killed writer left beside the files goes with a sync an hour later."""
     with open_brain(home, later=7200) as brain:
-        run(brain, "collection sync", name=FOLDER)
-    assert [path for path in (home / FOLDER).rglob("*") if OURS.search(path.name)] == []
-
-
-def rounds() -> list[int]:
-    one = os.environ.get("QUAID_KILL")
-    return [int(one)] if one else list(range(ROUNDS))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_killed_process_loses_nothing_that_was_acknowledged(
-    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    told: Counter[str] = Counter()
-    acknowledged: list[list[str]] = []
-    home = tmp_path / "start"
-    for number in rounds():
-        if KINDS[number % len(KINDS)] != kind:
-            continue
-        home, acknowledged = fresh(tmp_path, home, kind, number, acknowledged)
-        now = kill(home, kind, number)
-        told["kills"] += 1
-        told["acknowledged"] += len(now)
-        acknowledged += now
-        told["left behind"] += sum(1 for path in (home / FOLDER).rglob("*") if OURS.search(path.name))
-        try:
-            check_memory(home, acknowledged, {word for _, _, word in now})
-        except BaseException as problem:
-            problem.add_note(f"round {number} ({kind}); QUAID_KILL={number} runs it again; {home} is kept")
-            raise
-    if LONG:
-        with capsys.disabled():
-            sys.stdout.write(f"\n{kind}: " + ", ".join(f"{count} {what}" for what, count in told.items()))
-
-
-def fresh(
-    tmp_path: Path, home: Path, kind: str, number: int, acknowledged: list[list[str]]
-) -> tuple[Path, list[list[str]]]:
-    """A memory goes through several kills; one that was brought forward is of no more use."""
-    if home.exists() and len(acknowledged) < 300 and kind != "migrate":
-        return home, acknowledged
-    shutil.rmtree(home, ignore_errors=True)
-    new = tmp_path / f"round-{number}"
-    make(new, kind)
-    return new, []
+        run(brain, "collection sync")
+    left = [path for name in (FOLDER, operations.NOTEBOOK) for path in (home / name).rglob("*")]
+    assert [path for path in left if OURS.search(path.name)] == []

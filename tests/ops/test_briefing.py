@@ -366,3 +366,13 @@ def test_a_briefing_writes_nothing(brain: Brain) -> None:
     before = brain.db.one("PRAGMA data_version"), brain.db.connection.total_changes()
     brief(brain)
     assert (brain.db.one("PRAGMA data_version"), brain.db.connection.total_changes()) == before
+
+
+def test_a_short_briefing_leaves_out_what_takes_longest_and_nothing_else(brain: Brain) -> None:
+    put(brain, "commitments/report", "# Report\n", type="commitment", due="2026-04-26", status="open")
+    put(brain, "projects/pier", "# Pier\n\n## Open Threads\n\n- [ ] Call the diver\n")
+    long, short = brief(brain), brief(brain, short=True)
+    assert long.threads.total == 1
+    assert (short.threads.total, short.stale.total, short.shifted.total) == (0, 0, 0)
+    assert (short.commitments, short.changed, short.gaps) == (long.commitments, long.changed, long.gaps)
+    assert short.commitments.total == 1

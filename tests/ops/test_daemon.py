@@ -2,11 +2,15 @@
 
 import os
 import plistlib
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.surfaces.mcp.pipes import SOURCE
 
 from quaid.brain import Brain
 from quaid.config import Settings
@@ -141,3 +145,50 @@ def test_other_systems_are_told_what_to_do(on: Keeper) -> None:
         with pytest.raises(NoService, match="quaid serve --http"):
             call(brain, "daemon install")
         assert call(brain, "daemon status").exit_status == 3
+
+
+@pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None,
+    reason="systemd-analyze is not there; Debian's package systemd has it",
+)
+@pytest.mark.parametrize("folder", ["plain", "with a space", "with 100% and $HOME"])
+def test_systemd_itself_finds_no_fault_with_the_unit(on: Keeper, tmp_path: Path, folder: str) -> None:
+    with on("linux") as brain:
+        place = tmp_path / folder
+        place.mkdir()
+        moved = str(place / "memory.db")
+        os.rename(brain.settings.db_path, moved)
+        brain.close()
+        brain.settings = brain.settings._replace(db_path=moved)
+        made = call(brain, "daemon install")
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", "--user", made.path],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path), "SYSTEMD_LOG_LEVEL": "warning"},
+    )
+    ours = [line for line in (done.stdout + done.stderr).splitlines() if "quaid.service" in line]
+    assert (done.returncode, ours) == (0, []), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("state", "status"), [("active", 0), ("inactive", 1), ("failed", 1), ("", 2), ("mystery", 3)]
+)
+def test_the_command_says_by_its_exit_status_how_the_service_is(
+    on: Keeper, tmp_path: Path, state: str, status: int
+) -> None:
+    """As scripts ask: a process, and the program of systemd before it in PATH."""
+    with on("linux") as brain:
+        if state:
+            call(brain, "daemon install")
+            (tmp_path / "state").write_text(state + "\n")
+        path = brain.settings.db_path
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "quaid", "--db", path, "daemon", "status"],
+        capture_output=True,
+        text=True,
+        env={"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": SOURCE},
+    )
+    words = {0: "running", 1: "stopped", 2: "not installed", 3: "unknown"}
+    assert done.returncode == status, done.stderr
+    assert words[status] in done.stdout.lower()

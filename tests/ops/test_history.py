@@ -188,3 +188,17 @@ def test_wrong_calls_say_what_there_is(
     with pytest.raises(kind):
         run(brain, command, **arguments)
     assert run(brain, "diff", slug="bob")["older"] == "no earlier version is kept"
+
+
+def test_a_version_that_only_facts_made_is_no_second_row(brain: Brain, tmp_path: Path) -> None:
+    folder = tmp_path / "import"
+    folder.mkdir()
+    (folder / "alice.md").write_bytes(FIRST)
+    run(brain, "import", folder=str(folder))
+    run(brain, "assert", slug="alice", predicate="likes", object="Tea")
+    assert listed(brain, "alice") == [(2, "import", True)]
+    run(brain, "put", slug="alice", compiled_truth="Lives in Bergen.")
+    run(brain, "assert", slug="alice", predicate="likes", object="Salt")
+    found = listed(brain, "alice")
+    assert found == [(4, "edit", True), (2, "import", False)]
+    assert "+Lives in Bergen." in run(brain, "diff", slug="alice")["diff"]

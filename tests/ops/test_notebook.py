@@ -132,7 +132,7 @@ def test_a_least_score_is_from_0_to_1(brain: Brain, notebook: Path) -> None:
         call(brain, "recall", query="x", min_score=2)
 
 
-@pytest.mark.parametrize("query", ['"', "AND OR NOT", "a*b", "日本", "' ; --", "\ufffd", "x" * 5_000])
+@pytest.mark.parametrize("query", ['"', "AND OR NOT", "a*b", "日本", "' ; --", "\ufffd", "x" * 4_096])
 def test_any_text_is_a_question(brain: Brain, notebook: Path, query: str) -> None:
     call(brain, "remember", content="The garage code is 4471")
     assert call(brain, "recall", query=query)["daily"] == []

@@ -133,3 +133,85 @@ def test_a_glance_under_a_filter_leaves_the_notebook_out(memory: Brain) -> None:
     assert {each.wing for each in call(memory, "glance", text="ada", wing="people").answer.results} == {
         "people"
     }
+
+
+def test_the_daily_log_is_among_the_days_entry_by_entry(memory: Brain) -> None:
+    call(memory, "notebook init")
+    text = (
+        "# 2026-04-23\n\nSlept badly.\n\n## 09:10 — Called [[people/ada]]\n\nShe sends the report.\n\n"
+        "```\n## 10:00 no entry\n```\n\n## 18:40 — Walk\n"
+    )
+    call(memory, "notebook write", path="daily/2026-04-23.md", content=text, replace=True, expected_version=0)
+    found = call(memory, "days", since="2026-04-23", until="2026-04-23").dated
+    assert [(each.kind, each.source, each.text.partition("\n")[0], each.line) for each in found] == [
+        ("log", "18:40", "Walk", 13),
+        ("log", "09:10", "Called [[people/ada]]", 5),
+        ("log", "", "Slept badly.", 3),
+    ]
+    assert {each.slug for each in found} == {"notebook::daily/2026-04-23"}
+
+    def logged(**chosen: Any) -> list[str]:
+        return [each.source for each in call(memory, "days", kind="log", **chosen).dated]
+
+    assert logged(text="the REPORT") == ["09:10"]
+    assert logged(collection="notebook", wing="daily") == ["18:40", "09:10", ""]
+    assert logged(collection="default") == logged(until="2026-04-22") == logged(type="person") == []
+    assert logged(limit=2, offset=1) == ["09:10", ""]
+    assert "2026-04-23" not in [each.day for each in call(memory, "days", kind="page").dated]
+
+
+def test_a_link_without_a_time_begins_with_the_pages_at_its_ends(brain: Brain) -> None:
+    pages = {
+        "people/cy": "# Cy\n\nKnows [[people/dee]] and [[notes/plain]].\n\n---\n\n- **2021-05-01** — Met.\n"
+        "- **2023-02-03** — Went to [[places/pier]].\n",
+        "people/dee": "---\ndate: 2022-07\n---\n\n# Dee\n\nSaw [[people/cy]].\n",
+        "notes/plain": "# Plain\n\nNames [[people/cy]].\n",
+        "places/pier": "# Pier\n",
+    }
+    for slug, content in pages.items():
+        call(brain, "put", slug=slug, content=content)
+    call(brain, "link", from_="people/cy", to="places/pier", relationship="owns", valid_until="2020-01-01")
+    call(brain, "link", from_="people/cy", to="people/dee", relationship="knew", valid_from="2019-01-01")
+    found = {
+        (each.from_slug, each.to_slug, each.relationship): each.begins
+        for each in call(brain, "graph", slug="people/cy", temporal="all").links
+    }
+    today = brain.now()[:10]
+    assert found == {
+        ("people/cy", "people/dee", "mentions"): "2022-07-01",  # she was not there before
+        ("people/cy", "notes/plain", "mentions"): "2021-05-01",  # when that was imported says nothing
+        ("people/cy", "places/pier", "mentions"): "2023-02-03",  # the day of the entry
+        ("people/dee", "people/cy", "mentions"): "2022-07-01",
+        ("notes/plain", "people/cy", "mentions"): today,
+        ("people/cy", "places/pier", "owns"): None,  # it was over before anything is known of her
+        ("people/cy", "people/dee", "knew"): "2019-01-01",
+    }
+    wing = {(each.from_slug, each.to_slug): each.begins for each in call(brain, "wing", wing="people").links}
+    assert wing[("people/dee", "people/cy")] == "2022-07-01"
+    assert call(brain, "path", from_="people/cy", to="people/dee").steps[0].begins is not None
+
+
+def test_titles_are_found_as_a_link_would_find_them(memory: Brain) -> None:
+    found = call(memory, "titles", names=["people/ada", "River", "nobody/here", "people/ada"]).titles
+    assert [(each.name, each.slug, each.title, each.type) for each in found] == [
+        ("people/ada", "people/ada", "Ada", "person"),
+        ("River", "companies/river", "River", "company"),
+    ]
+    call(memory, "put", slug="concepts/river", content="# River\n")
+    assert call(memory, "titles", names=["River"]).titles == ()
+
+
+def test_each_result_says_how_strong_it_is_by_itself(memory: Brain) -> None:
+    call(
+        memory,
+        "put",
+        slug="notes/tar",
+        content="# Tar\n\nThe zeppelin timetable hangs in the harbour office.\n",
+    )
+    call(memory, "put", slug="notes/oil", content="# Oil\n\nThe harbour is full of it.\n")
+    found = {
+        each.slug: each.strength
+        for each in call(memory, "query", question="zeppelin timetable in the harbour").results
+    }
+    assert found["notes/tar"] == "strong"
+    assert found["notes/oil"] != "strong"

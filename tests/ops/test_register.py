@@ -16,7 +16,9 @@ WITHOUT_A_VERSION = {
     "memory_gap",
     "memory_gap_approve",
     "memory_gap_resolve",
+    "memory_gap_clear",
     "memory_check",
+    "memory_distinct",
     "memory_ingest",
     # They add; to replace, notebook_write asks for the version.
     *("remember", "daily_log", "notebook_write", "kb_remember"),
@@ -51,6 +53,8 @@ def test_rooms_are_the_modules_that_hold_operations() -> None:
         "kb_glance",
         "pulse",
         "inspecting",
+        "resident",
+        "completing",
     }
     assert {name[:-3] for name in os.listdir(folder) if name.endswith(".py")} - others == set(register.ROOMS)
 

@@ -2,7 +2,9 @@
 
 import os
 import stat
+import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -66,6 +68,18 @@ def test_scopes(brain: Brain) -> None:
     call(brain, "token revoke", name="phone")
     assert tokens.scope_of(brain.settings, owner, phone) is None
     assert tokens.scope_of(brain.settings, owner, laptop) == "write"
+
+
+def test_a_token_tells_when_it_was_last_used(brain: Brain) -> None:
+    owner = tokens.owner_token(brain.settings)
+    phone = call(brain, "token create", name="phone").token
+    call(brain, "token create", name="laptop")
+    before = time.time()
+    assert tokens.scope_of(brain.settings, owner, phone) == "read"
+    used = {each.name: each.last_used_at for each in call(brain, "token list").tokens}
+    assert used["laptop"] is None
+    assert used["phone"] is not None
+    assert abs(datetime.fromisoformat(used["phone"]).timestamp() - before) < 120
 
 
 def test_a_hash_is_no_token(brain: Brain) -> None:

@@ -251,6 +251,39 @@ def test_a_reading_within_a_write_sees_what_it_did(db: Database) -> None:
     assert db.write(work)
 
 
+def test_what_is_known_of_a_memory_is_found_out_again_only_after_a_write(db: Database) -> None:
+    found: list[int] = []
+
+    def count() -> int:
+        found.append(len(db.rows("SELECT 1 FROM config")))
+        return found[-1]
+
+    first = db.known("settings", count)
+    assert db.known("settings", count) == first
+    assert len(found) == 1
+    with Database.open(db.path, NOW) as other:  # somebody else's write counts as well
+        put(other, "k1")
+    assert db.known("settings", count) == first + 1
+    put(db, "k2")
+    assert db.known("settings", count) == first + 2
+    assert len(found) == 3
+
+
+def test_what_is_found_out_within_a_write_that_fails_is_not_kept(db: Database) -> None:
+    def count() -> int:
+        return len(db.rows("SELECT 1 FROM config"))
+
+    def work(tx: apsw.Connection) -> None:
+        tx.execute("INSERT INTO config (key, value) VALUES ('tried', 'x')")
+        assert db.known("settings", count) == before + 1
+        raise KeyError
+
+    before = db.known("settings", count)
+    with pytest.raises(KeyError):
+        db.write(work)
+    assert db.known("settings", count) == before
+
+
 def test_one_takes_the_first_row_and_lets_go_of_the_rest(db: Database) -> None:
     assert db.one("SELECT key FROM config ORDER BY key") == ("chunk_strategy",)
     db.close()  # an open cursor would hold the state

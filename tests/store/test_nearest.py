@@ -71,6 +71,74 @@ def test_memory_and_file_say_the_same(db: Database, query: "np.ndarray") -> None
     assert of_pages[0].keys() == set(page_ids[:-1])
 
 
+def test_vectors_that_do_not_fit_into_memory_are_read_and_say_the_same(
+    db: Database, query: "np.ndarray"
+) -> None:
+    for number in range(1_200):
+        save(db, number)
+    embed(db)
+    ids = [row[0] for row in db.rows("SELECT id FROM chunks ORDER BY id DESC")][:500]
+    roomy, narrow = warm(db, query), Index(db, resident_bytes=1_000)
+    for _ in range(2):
+        found = narrow.nearest(MODEL, query, 20)
+    assert [chunk for chunk, _ in found] == [chunk for chunk, _ in roomy.nearest(MODEL, query, 20)]
+    assert narrow.cosines(MODEL, query, ids) == pytest.approx(roomy.cosines(MODEL, query, ids), abs=1e-6)
+    delete(db, "p1199")
+    db.write(vectors.purge)
+    assert narrow.cosines(MODEL, query, ids).keys() == set(ids[2:])
+
+
+def test_among_many_codes_the_question_itself_chooses_those_that_are_read() -> None:
+    rng = np.random.default_rng(3)
+    made = rng.normal(size=(5_000, 100)).astype(np.float32)  # no whole number of words
+    made /= np.linalg.norm(made, axis=1, keepdims=True)
+    mean = made.mean(axis=0)
+    words = np.ascontiguousarray(codes.encode(made, mean).T)
+    query = made[17] + rng.normal(scale=0.05, size=100).astype(np.float32)
+    places = np.arange(5_000)
+
+    chosen = codes.refined(words, places, query, 400)
+
+    assert len(set(chosen.tolist())) == 400
+    exact = np.argsort(-(made @ query))[:20]
+    share = len({*exact.tolist()} & {*chosen.tolist()}) / 20
+    assert share >= 0.9
+    assert codes.refined(words, places[:300], query, 400).tolist() == places[:300].tolist()
+
+
+def test_a_resident_index_finds_the_same_days_as_the_file(db: Database, query: "np.ndarray") -> None:
+    save(db, 1, date="2024-03-05")
+    save(db, 2, slug="daily/2024-04-01")
+    save(db, 3, slug="months/2024-03")
+    save(db, 4)  # of the day on which it was saved
+    timeline = "- **2023-12-31** | before\n- **2024-03-31** | after\n"
+    page = build("p5", {"title": "t"}, "words", timeline)
+    db.write(lambda tx: pages.save(tx, page, uuid="p5", now=NOW, expected_version=None))
+    embed(db)
+    resident = warm(db, query)
+
+    def agree(filters: Filters) -> set[int]:
+        found = [
+            {chunk for chunk, _ in each.nearest(MODEL, query, 50, filters)} for each in (Index(db), resident)
+        ]
+        assert found[0] == found[1]
+        return found[0]
+
+    spans = [
+        (None, "2023-12-31"),
+        ("2024-01-01", "2024-03-04"),
+        ("2024-03-05", "2024-03-05"),
+        ("2024-03-31", "2024-04-01"),
+        ("2026-04-25", None),
+        ("2027-01-01", None),
+    ]
+    counts = [len(agree(Filters(since=since, until=until))) for since, until in spans]
+    assert counts == [1, 2, 4, 5, 3, 0]
+    db.write(lambda tx: tx.execute("UPDATE pages SET frontmatter = '{}' WHERE slug = 'p1'"))
+    assert len(agree(Filters(since="2024-03-05", until="2024-03-05"))) == 2
+    assert len(agree(Filters(since="2026-04-25", type="concept"))) == 5
+
+
 def quarantine(db: Database, slug: str) -> None:
     db.write(lambda tx: tx.execute("UPDATE pages SET quarantined_at = 'now' WHERE slug = ?", (slug,)))
 

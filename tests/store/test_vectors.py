@@ -455,3 +455,22 @@ def _scores_by(db: Database, model: Bag, text: str) -> set[float]:
     rows = db.rows("SELECT vector FROM page_embeddings_vec_64 WHERE model = ?", (model.name,))
     scores = [float(np.frombuffer(raw, "<f2").astype("<f4") @ query) for (raw,) in rows]
     return {round(score, 4) for score in sorted(scores, reverse=True)[:5]}
+
+
+def test_of_pages_that_came_together_those_that_most_links_lead_to_get_their_vectors_first(
+    db: Database,
+) -> None:
+    use(db, A)
+    for slug, truth in (
+        ("hub", "a hub"),
+        ("first", "See [[hub]]."),
+        ("second", "See [[hub]] and [[known]]."),
+        ("known", "known"),
+    ):
+        write(db, slug, truth)
+    newest = build("newest", {"title": "newest"}, "newest", "")
+    db.write(lambda tx: pages.save(tx, newest, uuid="n", now="2026-04-25T12:00:01Z", expected_version=None))
+
+    order = [each.text.partition("\n")[0] for each in vectors.missing(db, A.name, 10)]
+
+    assert order == ["newest", "hub", "known", "second", "first"]

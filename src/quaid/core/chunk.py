@@ -28,6 +28,11 @@ and headings a chunk then rarely has more than the 512 that the usual models rea
 ACROSS = " across headings"
 
 _LONGEST_HEADING = 200
+_FARTHEST = 4_000
+"""How far below a heading its first words are looked for."""
+
+MOST_PARTS = 10_000
+"""Headings, and parts, of one text that count for themselves: what comes behind them is cut by its length alone."""
 
 # Begins with \n instead of ^, and searches a text with one put in front: several times as fast.
 _HEADING = pattern(r"\n {0,3}(#{1,6})(?:[ \t]+([^\n]*)|(?=\n|\Z))")
@@ -71,13 +76,23 @@ def cut(truth: str, timeline: str, strategy: str = "section") -> tuple[Chunk, ..
     """The chunks of a page, in the order of its text."""
     strategy, limit, overlap = _understood(strategy)
     headings = _headings(truth)
-    stretches = _STRETCHES[strategy](truth, headings)
+    stretches = _bounded(_STRETCHES[strategy](truth, headings), len(truth))
     chunks = list(_chunks(truth, TRUTH, stretches, headings, limit, overlap))
     if timeline and not timeline.isspace():
         headings = _headings(timeline)
         stretches = _whole(timeline, headings) if strategy == "page" else _entries(timeline, headings)
+        stretches = _bounded(stretches, len(timeline))
         chunks += _chunks(timeline, ENTRY, stretches, headings, limit, overlap)
     return tuple(chunks)
+
+
+def _bounded(stretches: Iterable[_Stretch], end: int) -> Iterator[_Stretch]:
+    """Parts of a text; of very many the rest as one, up to the end."""
+    for number, stretch in enumerate(stretches):
+        if number == MOST_PARTS:
+            yield _Stretch(stretch.start, end)
+            return
+        yield stretch
 
 
 def window(limit: int, overlap: int, respect_headings: bool = True) -> str:
@@ -148,6 +163,8 @@ def _headings(text: str) -> list[Heading]:
             block = next(blocks, None)
         if not block or start < block.start:
             found.append(Heading(start, len(match[1]), _heading_text(match[2] or "")))
+            if len(found) == MOST_PARTS:
+                break
     return found
 
 
@@ -303,5 +320,6 @@ def _path(text: str, trail: _Trail, stretch: _Stretch, start: int) -> str:
     """The headings above the first words of a chunk; of an entry, those above it and its date."""
     if stretch.date:
         return f"{trail.at(stretch.entry - 1) or '## Timeline'} > {stretch.date}"
-    heading = _LEADING_HEADINGS.match(text, start, stretch.end) if text[start] in "# " else None
+    near = min(stretch.end, start + _FARTHEST)
+    heading = _LEADING_HEADINGS.match(text, start, near) if text[start] in "# " else None
     return trail.at(heading.end() if heading else start)

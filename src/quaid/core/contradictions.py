@@ -33,6 +33,13 @@ class Cite(NamedTuple):
     """What says so besides a text: fact 12 (meeting/7), link 3."""
     needles: tuple[str, ...] = ()
     """Words by which the place in the page can be found."""
+    fact: int | None = None
+    link: int | None = None
+    """The row that says so; a text has none."""
+    says: str = ""
+    """What the row says, as in lives_in Oslo."""
+    since: str | None = None
+    until: str | None = None
 
 
 class Finding(NamedTuple):
@@ -44,6 +51,8 @@ class Finding(NamedTuple):
     fingerprint: str
     description: str
     cites: tuple[Cite, ...]
+    day: str | None = None
+    """When it is over, where one side says that it is."""
 
 
 def find(world: World, type: str | None = None) -> list[Finding]:
@@ -80,17 +89,23 @@ def cite_fact(claim: Claim) -> Cite:
         [f" since {fact.since}" if fact.since else "", f" until {fact.until}" if fact.until else ""]
     )
     source = f"fact {fact.id}" + (f", {fact.source}" if fact.source else "")
+    words = needles(fact.evidence, fact.object)
     return Cite(
-        fact.page_id, fact.evidence or own + time, "", None, source, needles(fact.evidence, fact.object)
+        *(fact.page_id, fact.evidence or own + time, "", None, source, words),
+        *(fact.id, None, f"{claim.predicate} {claim.says}", fact.since, fact.until),
     )
 
 
 def cite_link(world: World, tie: Tie) -> Cite:
     """A link as one side."""
-    target = world.pages[tie.to_id].slug if tie.to_id in world.pages else "?"
+    page = world.pages.get(tie.to_id)
+    target, name = (page.slug, page.title) if page else ("?", "?")
     time = "".join([f" since {tie.since}" if tie.since else "", f" until {tie.until}" if tie.until else ""])
     quote = f"{tie.relationship} {target}{time}"
-    return Cite(tie.from_id, quote, tie.part or "links", tie.line, f"link {tie.id}")
+    return Cite(
+        *(tie.from_id, quote, tie.part or "links", tie.line, f"link {tie.id}", ()),
+        *(None, tie.id, f"{tie.relationship} {name}", tie.since, tie.until),
+    )
 
 
 def ended_links(world: World, all_claims: list[Claim]) -> Iterator[Finding]:
@@ -124,6 +139,7 @@ def ended_links(world: World, all_claims: list[Claim]) -> Iterator[Finding]:
             f"{claim.about} {claim.fact.predicate} {claim.says} stands as a fact, but the link {last.relationship}"
             f" to {target} ended on {ended}.",
             (cite_fact(claim), cite_link(world, last)),
+            ended,
         )
 
 
@@ -153,7 +169,12 @@ def conflicts(world: World, all_claims: list[Claim]) -> Iterator[Finding]:
 
 def _overlapping(world: World, group: list[Claim]) -> Iterator[Finding]:
     """Each value against the first other one that holds at the same time."""
-    begun = [claim for claim in group if claim.since is None or claim.since <= world.today]
+    begun = [
+        claim
+        for claim in group
+        # One that ended on its first day was corrected: it never held.
+        if claim.since is None or (claim.since <= world.today and claim.since != claim.until)
+    ]
     spans = sorted(
         [(*_span(claim, world.today), claim.fact.id, claim) for claim in begun], key=lambda each: each[:3]
     )

@@ -3,8 +3,6 @@
 Knows when two spellings are one question. Does not know where gaps are stored.
 """
 
-import hashlib
-
 LONGEST_CONTEXT = 500
 """Characters. A context says where a question came up, no more."""
 
@@ -23,6 +21,8 @@ def fold(question: str) -> str:
 
 def question_hash(question: str) -> str:
     """The name under which a question is kept: SHA-256 of its folded text."""
+    import hashlib
+
     return hashlib.sha256(fold(question).encode("utf-8", "replace")).hexdigest()
 
 

@@ -35,6 +35,12 @@ LONGEST_CONTEXT = 200
 MOST_LISTED = 1_000
 """Links in one front matter."""
 
+MOST_LINKS = 10_000
+"""Different targets in one text. Nobody wrote more of them into a page."""
+
+MOST_CONTEXTS = 1_000
+"""Lines of one text that are shown with their links: a page with more of them is a list, or a trap."""
+
 # Two patterns, each with a beginning that can be searched for as it is: three times as fast as one for both.
 _WIKI = pattern(
     r"\[\[([^\[\]|#^\n]+)(?:[#^][^\[\]|\n]*)?(?:\\?\|[^\[\]\n]*)?\](\[[^\[\]]{0,500}(?:\[[^\[\]\n]*\][^\[\]]{0,500})?\])?\]"
@@ -48,7 +54,7 @@ _ENDINGS = (".md", ".MD", ".markdown", ".org")
 _OTHER_FILE = pattern(r"\.[A-Za-z0-9]{2,5}\Z")
 _SCHEME = pattern(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _BACKTICKS = pattern(r"`+|\n[ \t]*\n")
-_BULLET = pattern(r"\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
+_BULLET = pattern(r"\A\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
 
 
 class Reference(NamedTuple):
@@ -86,19 +92,24 @@ def _in_text(page: "Page", text: str, part: str) -> list[Reference]:
     code = code_spans(text) if links and ("`" in text or "~~~" in text) else []
     found = []
     contexts: dict[tuple[int, int], str] = {}  # several links often stand in one line
+    named: set[str] = set()
     line = 1
     counted = passed = hidden = 0
     for start, end, target in links:
         while passed < len(code) and code[passed][0] <= start:
             hidden = max(hidden, code[passed][1])
             passed += 1
-        if start < hidden:
+        if start < hidden or target in named:
             continue
+        if len(named) == MOST_LINKS:
+            break
+        named.add(target)
         line += text.count("\n", counted, start)
         counted = start
         around = _around(text, start, end)
         if around not in contexts:
-            contexts[around] = _shown(_BULLET.sub("", text[slice(*around)], count=1))
+            shown = text[slice(*around)] if len(contexts) < MOST_CONTEXTS else ""
+            contexts[around] = _shown(_BULLET.sub("", shown, count=1))
         found.append(Reference(target, key_of(target), MENTIONS, contexts[around], part, line))
     return found
 
@@ -112,17 +123,27 @@ def _place(page: "Page") -> str:
 def _wiki_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
     """Where links in double brackets begin and end, and what they name; pictures and such are left out."""
     found = []
+    known: dict[tuple[str, bool], str] = {}
     for match in _WIKI.finditer(text):
-        name = match[1].rstrip("\\").strip()  # in a table the bar is escaped
-        if name.startswith((BY_ID, "file:", "*")) or match[2]:
-            name = _org_target(page_slug, name, described=match[2] is not None)
-        elif _PAGE_FILE.search(name):
-            name = _PAGE_FILE.sub("", name)
-        elif _OTHER_FILE.search(name) and " " not in name:
-            continue
-        if name and fold(name):
-            found.append((match.start(), match.end(), name[:LONGEST]))
+        written = (match[1], match[2] is not None)
+        name = known.get(written)
+        if name is None:
+            name = known[written] = _named(page_slug, *written)
+        if name:
+            found.append((match.start(), match.end(), name))
     return found
+
+
+def _named(page_slug: str, name: str, described: bool) -> str:
+    """What double brackets name, if it can be a page."""
+    name = name.rstrip("\\").strip()  # in a table the bar is escaped
+    if name.startswith((BY_ID, "file:", "*")) or described:
+        name = _org_target(page_slug, name, described=described)
+    elif _PAGE_FILE.search(name):
+        name = _PAGE_FILE.sub("", name)
+    elif _OTHER_FILE.search(name) and " " not in name:
+        return ""
+    return name[:LONGEST] if fold(name) else ""
 
 
 def _org_target(page_slug: str, name: str, *, described: bool) -> str:
@@ -139,18 +160,27 @@ def _org_target(page_slug: str, name: str, *, described: bool) -> str:
 def _path_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
     """The same for links that name the file of a page; web addresses are left out."""
     found = []
+    known: dict[str, str] = {}
     for match in _PATH.finditer(text):
-        path = (match[1] or match[2]).partition("#")[0].partition("?")[0]
-        if not _PAGE_FILE.search(path) or _SCHEME.match(path) or path.startswith("//"):
-            continue
-        if "%" in path:
-            from urllib.parse import unquote
-
-            path = unquote(path)
-        target = _path(page_slug, path)
+        written = match[1] or match[2]
+        target = known.get(written)
+        if target is None:
+            target = known[written] = _page_behind(page_slug, written)
         if target:
             found.append((match.start(), match.end(), target))
     return found
+
+
+def _page_behind(page_slug: str, written: str) -> str:
+    """The page whose file an address names, if it does."""
+    path = written.partition("#")[0].partition("?")[0]
+    if not _PAGE_FILE.search(path) or _SCHEME.match(path) or path.startswith("//"):
+        return ""
+    if "%" in path:
+        from urllib.parse import unquote
+
+        path = unquote(path)
+    return _path(page_slug, path)
 
 
 def _path(page_slug: str, path: str) -> str:
@@ -185,9 +215,10 @@ def code_spans(text: str) -> list[tuple[int, int]]:
 
 def _around(text: str, start: int, end: int) -> tuple[int, int]:
     """The line around a link; of a long one, what is near."""
-    first = text.rfind("\n", 0, start) + 1
-    last = text.find("\n", end)
-    last = len(text) if last < 0 else last
+    reach = 2 * LONGEST_CONTEXT + 1  # no farther: a line may be as long as the page
+    first = text.rfind("\n", max(0, start - reach), start) + 1 or max(0, start - reach)
+    last = text.find("\n", end, end + reach)
+    last = min(len(text), end + reach) if last < 0 else last
     if last - first > 2 * LONGEST_CONTEXT:
         return max(first, start - LONGEST_CONTEXT), min(last, end + LONGEST_CONTEXT)
     return first, last

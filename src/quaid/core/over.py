@@ -244,4 +244,6 @@ def _finding(world: World, text: Text, part: str, subject: int, tie: Open, depar
         ),
         f"The text says that it is over between {who} and {tie.shown}{when}, but {tie.relationship} still stands.",
         (Cite(text.page_id, departure.quote, part, departure.line, ""), tie.cite),
+        # Of a month or a year only its end is certain.
+        min(departure.last, world.today) if departure.first else None,
     )

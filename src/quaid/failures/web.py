@@ -70,3 +70,10 @@ class NoService(QuaidError):
     """{problem}. {remedy}."""
 
     code, exit_status, http_status, rpc_code = "no_service", 5, 503, -32011
+
+
+class Unanswered(QuaidError):
+    """The resident process that was given `quaid {command}` ended before it answered: whether it was done is not \
+known. Look first; doing it again may do it twice. QUAID_HANDOVER=off has every command do its own work."""
+
+    code, exit_status, http_status, rpc_code = "unanswered", 5, 503, -32011

@@ -209,11 +209,12 @@ class Git(Repository):
             new = told.decode().strip()
             subject = message.partition("\n")[0]
             none = "0" * len(new)
+            reading.sync_objects(self.folder, begun)
             self.call("update-ref", "-m", f"commit: {subject}", "HEAD", new, parent or none)
         except BaseException:
             self._done("reset", "--quiet", "--", *wanted)
             raise
-        reading.sync_names(self.folder, branch, begun)
+        reading.sync_branch(self.folder, branch)
         return new
 
     def restore(self, paths: Sequence[str]) -> None:

@@ -197,15 +197,20 @@ def some(paths: Sequence[str]) -> str:
     return ", ".join(paths[:3]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def sync_names(folder: str, branch: str, begun: int) -> None:
-    """Wait until the names of new objects and of the branch are on the disk: git syncs files, not folders."""
+def sync_objects(folder: str, begun: int) -> None:
+    """Wait until the names of new objects are on the disk: git syncs files, not folders."""
     objects = os.path.join(folder, "objects")
-    places = [objects, os.path.dirname(os.path.join(folder, "refs", "heads", *branch.split("/"))), folder]
     with os.scandir(objects) as entries:
-        places += [
+        places = [
             entry.path
             for entry in entries
             if len(entry.name) == 2 and entry.stat().st_mtime_ns >= begun - 2 * SECOND
         ]
-    for place in places:
+    for place in (*places, objects):
         durable.sync_folder(place)
+
+
+def sync_branch(folder: str, branch: str) -> None:
+    """Wait until a branch's name and the index's are on the disk; what they point to must be there before."""
+    durable.sync_folder(os.path.dirname(os.path.join(folder, "refs", "heads", *branch.split("/"))))
+    durable.sync_folder(folder)

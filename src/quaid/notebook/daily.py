@@ -6,16 +6,31 @@ Knows names and headings. The time comes in as text, as the clock on the wall sh
 from typing import NamedTuple
 
 from quaid.core import dates
+from quaid.core.patterns import pattern
 from quaid.errors import InvalidArgument
 from quaid.formats import sections
 from quaid.notebook.layout import DAILY
 
 LONGEST_HEADING = 100
 
+_TIME = pattern(r"([0-2]?[0-9]:[0-5][0-9])(?:[ \t]*[—–:-])?(?:[ \t]+|\Z)")
+_TITLE = pattern(r"\A\s*#[ \t][^\n]*")
+
 
 class Logged(NamedTuple):
     text: str
     line: int
+
+
+class Noted(NamedTuple):
+    """An entry of the log, as it is read back."""
+
+    time: str
+    """As in 09:10; "" where none is written."""
+    heading: str
+    body: str
+    line: int
+    """Where it begins in the text, from 1."""
 
 
 def path_of(day: str) -> str:
@@ -49,6 +64,26 @@ def add(old: str | None, local: str, text: str) -> Logged:
     block = entry(local, text)
     added = sections.append(before, None, block)
     return Logged(added.text, added.line)
+
+
+def entries(text: str) -> tuple[Noted, ...]:
+    """The entries of a day's file in their order. What stands before the first one is an entry without a time."""
+    places = sections.sections(text)
+    found = []
+    before = text[: places[0].start] if places else text
+    opening = _TITLE.sub("", before, count=1)
+    if opening.strip():
+        start = len(before) - len(opening.lstrip())
+        first, _, rest = opening.strip().partition("\n")
+        found.append(Noted("", first.strip(), rest.strip(), text.count("\n", 0, start) + 1))
+    for each in places:
+        time = _TIME.match(each.title)
+        heading = each.title[time.end() :] if time else each.title
+        line = text.count("\n", 0, each.start) + 1
+        found.append(
+            Noted(time[1] if time else "", heading.strip(), text[each.body : each.end].strip(), line)
+        )
+    return tuple(found)
 
 
 def _cut(text: str) -> str:

@@ -6,6 +6,7 @@ limits and order; finds no root and knows no clock.
 """
 
 import os
+import re
 from typing import NamedTuple
 
 from quaid.core.tokens import count_tokens
@@ -30,6 +31,10 @@ class Limits(NamedTuple):
 
 
 LIMITS = Limits()
+
+
+_BEGINNING = re.compile(r"<(?=!--[^\n]{0,300}?(?:\.(?:md|markdown|org)|\bproject)\s{0,99}-->)", re.IGNORECASE)
+"""A line like the one that a file begins with, standing in the text of another."""
 
 
 class _File(NamedTuple):
@@ -89,8 +94,13 @@ def _block(file: _File, limit: int) -> _Block:
     left_out = len(file.text) - len(shown)
     end = "" if shown.endswith(NEW_LINE) or not shown else NEW_LINE
     note = f"[… {left_out:,} more characters of {file.path} were left out; notebook_read shows them]\n"
-    text = f"<!-- {file.path} -->\n{shown}{end}{note if left_out else ''}"
+    text = f"<!-- {file.path} -->\n{_contained(shown)}{end}{note if left_out else ''}"
     return _Block(text, Part(file.path, len(shown), left_out))
+
+
+def _contained(text: str) -> str:
+    """Text that cannot pass for the beginning of another file."""
+    return _BEGINNING.sub("&lt;", text)
 
 
 def _within(

@@ -75,6 +75,7 @@ class BriefingRecord(NamedTuple):
         "quaid briefing",
         "quaid briefing --since 7d --due 14",
         "quaid briefing --since 2026-04-01 --json",
+        "quaid briefing --short",
     ),
 )
 def briefing(
@@ -82,6 +83,7 @@ def briefing(
     since: Annotated[str, Arg("What counts as new: a period (24h, 7d, 2w) or a day (2026-04-25).")] = "24h",
     due: Annotated[int, Arg("How many days ahead to look for what is due.", minimum=0, maximum=3_650)] = 7,
     limit: Annotated[int, Arg("How many lines of each part.", minimum=1, maximum=MOST)] = 10,
+    short: Annotated[bool, Arg("Without what shifted, stale pages and threads, which take longest.")] = False,
 ) -> BriefingRecord:
     """Brief me: what shifted, promises due, open actions, contradictions, gaps, stale pages, threads, deals, people.
 
@@ -96,12 +98,12 @@ def briefing(
             since=start,
             due_until=horizon,
             pages=store.pages(db),
-            shifted=_shifted(brain, start, today, limit),
+            shifted=Part((), 0) if short else _shifted(brain, start, today, limit),
             commitments=_part(store.commitments(db, horizon, limit), today),
             actions=_part(store.actions(db, limit), today),
             contradictions=_contradictions(brain, today, limit),
             gaps=_gaps(brain, limit),
-            stale=_stale(brain, today, limit),
+            stale=Part((), 0) if short else _stale(brain, today, limit),
             threads=Part((), 0),
             deals=_part(store.deals(db, limit), today),
             people=_people(brain, limit),
@@ -109,7 +111,7 @@ def briefing(
             notes=(),
             next_steps=(),
         )
-        found = store.with_threads(db)
+        found = store.Found([], 0) if short else store.with_threads(db)
         undated = store.undated_commitments(db)
     record = record._replace(threads=_threads(found, limit))
     notes = (*_checked(brain), *_notes(undated, found))

@@ -235,7 +235,9 @@ def conversations_list(
 )
 def conversation_search(
     brain: Brain,
-    query: Annotated[str, Arg("Words to look for; any text will do.", positional=True, any_text=True)],
+    query: Annotated[
+        str, Arg("Words to look for; any text will do.", positional=True, any_text=True, question=True)
+    ],
     max_results: Annotated[int, Arg("How many turns.", minimum=1, maximum=200)] = 10,
 ) -> ConversationSearchRecord:
     """Find what was said in earlier conversations with agents, by words and by meaning.

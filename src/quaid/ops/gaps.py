@@ -35,6 +35,12 @@ class GapRecord(NamedTuple):
     done: Literal["logged", "counted", "approved", "resolved"]
 
 
+class GapsClearRecord(NamedTuple):
+    closed: int
+    open: int
+    """Those whose words are kept; they stay."""
+
+
 @op("read", command="gaps", examples=("quaid gaps", "quaid gaps --limit 5 --resolved"))
 def gaps_(
     brain: Brain,
@@ -57,7 +63,9 @@ def gaps_(
 )
 def gap(
     brain: Brain,
-    query_text: Annotated[str, Arg("The question. Only its hash is kept.", positional=True, any_text=True)],
+    query_text: Annotated[
+        str, Arg("The question. Only its hash is kept.", positional=True, any_text=True, question=True)
+    ],
     context: Annotated[str, Arg("Where it came up, without the question itself.")] = "",
     confidence_score: Annotated[
         float | None, Arg("Score of the best answer that was found, from 0 to 1.")
@@ -93,7 +101,7 @@ def gap(
 def gap_approve(
     brain: Brain,
     gap_id: GapId,
-    query_text: Annotated[str, Arg("The question again: only its hash is known.")],
+    query_text: Annotated[str, Arg("The question again: only its hash is known.", question=True)],
     sensitivity: Annotated[
         Literal["redacted", "external"],
         Arg("What may leave the memory: the redacted query, or the question."),
@@ -142,13 +150,21 @@ def gap_resolve(
     return GapRecord(store.require(brain.db, gap_id), "resolved")
 
 
+@op("write", command="gaps clear", examples=("quaid gaps clear",))
+def gap_clear(brain: Brain) -> GapsClearRecord:
+    """Close every open gap whose words nobody keeps. Asked again without an answer, a question is a new gap."""
+    now = brain.now()
+    closed = brain.db.write(lambda tx: store.clear(tx, now))
+    return GapsClearRecord(closed, store.count(brain.db, resolved=False))
+
+
 def note(brain: Brain, question: str, answer: "Answer") -> None:
     """After an answer: a weak one leaves a gap, a strong one closes the gap of the same question.
 
     An answer never fails by this, nor waits for somebody who writes.
     """
     try:
-        if not brain.db.writable or brain.option(SETTING) == "off":
+        if not brain.leaves_marks or not brain.db.writable or brain.option(SETTING) == "off":
             return
         digest = question_hash(question)
         if answer.strength != "strong":

@@ -21,6 +21,7 @@ from quaid.ops.register import REGISTER, SCOPES, Op, Param, Scope, load
 from quaid.store.trouble import of_system
 
 MAX_TEXT = 4 * 1024 * 1024  # bytes of one argument: no page of a person's knowledge is this long
+MAX_QUESTION = 4 * 1024  # bytes of what is looked for: longer ones cost seconds and find nothing better
 MAX_INTEGER = 2**63 - 1
 MAX_DEPTH = 100  # of objects and lists within each other
 
@@ -28,7 +29,8 @@ MAX_DEPTH = 100  # of objects and lists within each other
 def command(name: str) -> Op:
     """The operation behind a command line's verb."""
     if name not in index.COMMANDS:
-        raise UnknownCommand(name=name, hint=nearest(name, index.COMMANDS))
+        known = {**index.COMMANDS, **dict.fromkeys(index.NO_OPERATIONS)}
+        raise UnknownCommand(name=name, hint=nearest(name, known))
     return _find(index.COMMANDS[name][0])
 
 
@@ -44,6 +46,7 @@ def call(brain: Brain, operation: Op, arguments: Mapping[str, Any], scope: Scope
     if SCOPES.index(operation.scope) > SCOPES.index(scope):
         raise NotAllowed(name=operation.tool, needed=operation.scope, given=scope)
     checked = check(operation, arguments, scope)
+    brain.leaves_marks = scope != "read"
     try:
         return operation.function(brain, **checked)
     except KeyboardInterrupt:
@@ -109,9 +112,12 @@ def _string(param: Param, value: Any) -> str:
         if not param.arg.any_text:
             raise InvalidArgument(name=param.name, problem="holds text that is not valid Unicode") from None
         text = text.encode("utf-8", "replace").decode()
-        size = len(text)
+        size = len(text.encode())
     if size > MAX_TEXT:
         raise TooLarge(what=param.name, size=size, limit=MAX_TEXT)
+    if param.arg.question and size > MAX_QUESTION:
+        problem = f"has {size:,} bytes and {MAX_QUESTION:,} are allowed; ask in fewer words"
+        raise InvalidArgument(name=param.name, problem=problem)
     if "\0" in text and not param.arg.any_text:
         raise InvalidArgument(name=param.name, problem="holds a NUL character; remove it")
     if not text and (param.arg.path or (param.default is None and not param.required and not param.arg.file)):

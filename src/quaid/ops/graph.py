@@ -1,5 +1,6 @@
 """The neighbourhood of a page, and the way from one page to another."""
 
+from collections.abc import Iterable
 from typing import Annotated, Literal, NamedTuple
 
 from quaid.brain import Brain
@@ -11,6 +12,7 @@ from quaid.ops.links import AsOf, Temporal
 from quaid.ops.register import Arg, op
 from quaid.store import links
 from quaid.store.links import Edge
+from quaid.store.overview import beginnings
 from quaid.store.words import PageHead, heads
 
 EDGES_FOR_A_NODE = 20
@@ -39,6 +41,8 @@ class Arrow(NamedTuple):
     relationship: str
     valid_from: str | None
     valid_until: str | None
+    begins: str | None
+    """Since when it is there: valid_from, else the day of its entry or of its page; None: it ended before that."""
 
 
 class GraphRecord(NamedTuple):
@@ -100,8 +104,9 @@ def graph_(
             most_edges=limit * EDGES_FOR_A_NODE,
         )
         known = heads(brain.db, list(walk.reached))
+        begins = _beginnings(brain, walk.edges)
     nodes = tuple(_node(walk, known, reached) for reached in walk.reached.values() if reached.node in known)
-    arrows = tuple(_arrow(known, edge) for edge in walk.edges)
+    arrows = tuple(_arrow(known, edge, begins) for edge in walk.edges)
     form = "dot" if dot else "mermaid" if mermaid else "text"
     return GraphRecord(centre.slug, depth, temporal, day, nodes, arrows, walk.complete, form)
 
@@ -132,6 +137,7 @@ def path(
         )
         edges = way.edges if way else ()
         known = heads(brain.db, [start.id, *{node for edge in edges for node in (edge.from_id, edge.to_id)}])
+        begins = _beginnings(brain, edges)
     if not edges:
         same = start.id == end.id
         gave_up = way is not None and not way.complete
@@ -140,7 +146,7 @@ def path(
     for edge in edges:
         at = edge.to_id if edge.from_id == at else edge.from_id
         pages.append(_address(known[at]))
-    steps = tuple(_arrow(known, edge) for edge in edges)
+    steps = tuple(_arrow(known, edge, begins) for edge in edges)
     return PathRecord(start.slug, end.slug, True, steps, tuple(pages), True)
 
 
@@ -158,7 +164,11 @@ def _node(walk: graph.Walk, known: dict[int, PageHead], reached: graph.Reached) 
     return Node(head.slug, head.title, head.type, head.collection, reached.distance, (start, *way))
 
 
-def _arrow(known: dict[int, PageHead], edge: graph.Edge) -> Arrow:
+def _beginnings(brain: Brain, edges: Iterable[graph.Edge]) -> dict[int, str]:
+    return beginnings(brain.db, [edge for edge in edges if isinstance(edge, Edge)])
+
+
+def _arrow(known: dict[int, PageHead], edge: graph.Edge, begins: dict[int, str]) -> Arrow:
     assert isinstance(edge, Edge)
     return Arrow(
         edge.id,
@@ -167,6 +177,7 @@ def _arrow(known: dict[int, PageHead], edge: graph.Edge) -> Arrow:
         edge.relationship,
         edge.valid_from,
         edge.valid_until,
+        begins.get(edge.id),
     )
 
 

@@ -1,5 +1,6 @@
 """What a page said before: its versions, one of them brought back, and what differs."""
 
+from itertools import pairwise
 from typing import Annotated, Literal, NamedTuple
 
 from quaid.brain import Brain
@@ -143,7 +144,7 @@ def _versions(brain: Brain, stored: Stored) -> list[_Text]:
     rows = store.of_page(brain.db, stored.id)
     collection = collections.require(brain.db, stored.collection)
     told = _of_file(rows, stored) if collection.root is not None else _of_database(rows, stored)
-    present, *others = told
+    present, *others = told if collection.root is not None else _once(brain, stored, told)
     seen = {present.told.version}
     kept = [present]
     for each in others:
@@ -181,6 +182,28 @@ def _of_database(rows: list[Version], stored: Stored) -> list[_Text]:
         version, size = (stored.version, _size(stored)) if row is None else (row.version or 0, row.size)
         found.append(_Text(VersionRecord(version, since, size, by, row is None), row))
     return found
+
+
+def _once(brain: Brain, stored: Stored, found: list[_Text]) -> list[_Text]:
+    """Without an imported text that the version after it says, too.
+
+    A version also rises when facts, links or tags are added to a page. The text of that version is kept, or is the
+    present one, and tells that the import brought it: the import's own row would be the same thing twice.
+    """
+    kept = found[:1]
+    for newer, each in pairwise(found):
+        is_import = each.row is not None and _by(each.row.batch) == "import"
+        if not is_import or _said(brain, stored, each) != _said(brain, stored, newer):
+            kept.append(each)
+    return kept
+
+
+def _said(brain: Brain, stored: Stored, each: _Text) -> tuple[object, ...]:
+    """What a version says, however its bytes are written."""
+    if each.row is None:
+        return stored.frontmatter, stored.truth.strip(), stored.timeline.strip()
+    made = _page(stored, each.row.path, store.bytes_of(brain.db, each.row.id))
+    return made.frontmatter, made.truth.strip(), made.timeline.strip()
 
 
 def _by(batch: str) -> By:

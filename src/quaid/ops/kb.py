@@ -95,7 +95,9 @@ class KbRememberRecord(NamedTuple):
 )
 def kb_query(
     brain: Brain,
-    context: Annotated[str, Arg("What it is about, in words.", positional=True, any_text=True)],
+    context: Annotated[
+        str, Arg("What it is about, in words.", positional=True, any_text=True, question=True)
+    ],
     max_results: Annotated[int, Arg("How many nodes.", minimum=1, maximum=200)] = 10,
     type: Annotated[Type | None, Arg("Only nodes of this type.")] = None,
     project: Annotated[str | None, Arg("Only nodes of this project, as in emacs or general.")] = None,

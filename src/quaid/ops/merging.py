@@ -44,6 +44,12 @@ class DupesRecord(NamedTuple):
     pages: int
 
 
+class DistinctRecord(NamedTuple):
+    slug: str
+    other: str
+    changed: bool
+
+
 class MergeRecord(NamedTuple):
     done: bool
     kept: str
@@ -97,7 +103,7 @@ def dupes(
             name="threshold", problem=f"must be from {LEAST_THRESHOLD} to 1, not {threshold:g}"
         )
     with brain.db.reading():
-        ids = likeness.page_ids(brain.db)
+        ids, parted = likeness.page_ids(brain.db), likeness.parted(brain.db)
         texts = _texts(brain, ids)
         why: dict[tuple[int, int], list[str]] = {}
         for pair in texts.pairs(threshold, lambda done, total: brain.progress(done, total, "Comparing")):
@@ -115,9 +121,27 @@ def dupes(
     pairs = [
         _dupe(known[one], known[other], texts.likeness(one, other), each)
         for (one, other), each in why.items()
+        if (min(one, other), max(one, other)) not in parted
     ]
     pairs.sort(key=lambda each: (-(each.likeness or 0), each.slug, each.other))
     return DupesRecord(tuple(pairs[:limit]), len(pairs), len(ids))
+
+
+@op("write", adds_only=True, examples=("quaid distinct people/bob people/bob-junior",))
+def distinct(
+    brain: Brain,
+    slug: Slug,
+    other: Annotated[str, Arg("The page that it is not.", positional=True)],
+) -> DistinctRecord:
+    """Say that two pages are not the same, however alike they are: `dupes` lists them no more."""
+    from quaid.store import likeness
+
+    one, two = editing.require(brain, slug), editing.require(brain, other)
+    if one.id == two.id:
+        raise InvalidArgument(name="other", problem=f"is {one.slug} itself; name another page")
+    now = brain.now()
+    said = brain.db.write(lambda tx: likeness.part(tx, one.id, two.id, now))
+    return DistinctRecord(one.slug, two.slug, said)
 
 
 def _texts(brain: Brain, ids: list[int]) -> "Texts":

@@ -94,7 +94,9 @@ def remember(
 )
 def recall(
     brain: Brain,
-    query: Annotated[str, Arg("What to look for, in your own words.", positional=True, any_text=True)],
+    query: Annotated[
+        str, Arg("What to look for, in your own words.", positional=True, any_text=True, question=True)
+    ],
     max_results: Annotated[int | None, Arg("How many findings [15].", minimum=1, maximum=200)] = None,
     min_score: Annotated[
         float | None, Arg("The least score, from 0 to 1 [0.25]; from 0.5 on it is a good answer.")

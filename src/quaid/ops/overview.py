@@ -1,4 +1,4 @@
-"""The memory from afar: everything dated by day, wings and how their pages hang together, open contradictions.
+"""The memory from afar: everything dated by day, wings and how their pages hang together, titles, contradictions.
 
 All of it only reads. `check` looks for contradictions; here they are listed as it left them.
 """
@@ -15,7 +15,7 @@ from quaid.store.contradictions import Contradiction
 from quaid.store.overview import Chosen, Counted, Dated
 from quaid.store.words import heads
 
-Kind = Literal["entry", "page", "due", "link", "fact"]
+Kind = Literal["entry", "log", "page", "due", "link", "fact"]
 
 
 class DaysRecord(NamedTuple):
@@ -29,6 +29,20 @@ class WingsRecord(NamedTuple):
     wings: tuple[Counted, ...]
     types: tuple[Counted, ...]
     collections: tuple[str, ...]
+
+
+class Titled(NamedTuple):
+    """What a name stands for."""
+
+    name: str
+    slug: str
+    title: str
+    type: str
+
+
+class TitlesRecord(NamedTuple):
+    titles: tuple[Titled, ...]
+    """Without the names that no page has, or several."""
 
 
 class Member(NamedTuple):
@@ -62,7 +76,7 @@ def days(
     until: Annotated[str | None, Arg("Only what is of this day or earlier.")] = None,
     kind: Annotated[
         Kind | None,
-        Arg("Only entries of timelines, pages about a day, what is due, links, or facts."),
+        Arg("Only entries of timelines, the daily log, pages about a day, what is due, links, or facts."),
     ] = None,
     type: Annotated[str | None, Arg("Only of pages of this type, as in person.")] = None,
     wing: Annotated[str | None, Arg("Only of pages of this wing, as in people.")] = None,
@@ -80,9 +94,48 @@ def days(
         collections.require(brain.db, collection).name if collection else "",
         " ".join(text.split()),
     )
+    kinds, most = (kind,) if kind else store.KINDS, offset + limit + 1
     with brain.db.reading():
-        found = store.dated(brain.db, chosen, (kind,) if kind else store.KINDS, offset + limit + 1)
+        found = store.dated(brain.db, chosen, kinds, most)
+        if "log" in kinds:
+            found = store.in_order([*found, *_logged(brain, chosen, most)])
     return DaysRecord(tuple(found[offset : offset + limit]), offset, len(found) > offset + limit)
+
+
+def _logged(brain: Brain, chosen: Chosen, most: int) -> list[Dated]:
+    """What the daily log says, entry by entry, the latest of a day first."""
+    from quaid.notebook import daily
+
+    found: list[Dated] = []
+    for each in store.logs(brain.db, chosen, most):
+        wanted = chosen.text.lower()
+        for entry in reversed(daily.entries(each.text)):
+            text = f"{entry.heading}\n{entry.body}".strip()
+            if wanted and wanted not in text.lower() and wanted not in each.title.lower():
+                continue
+            line = entry.line if each.is_whole else None
+            found.append(Dated(each.day, "log", "", *each[1:5], text, entry.time, line, each.id))
+        if len(found) >= most:
+            break
+    return found
+
+
+@op("read", examples=("quaid titles people/alice Brineloop",))
+def titles(
+    brain: Brain,
+    names: Annotated[list[str], Arg("What a text calls a page: a slug, an alias, a title.", positional=True)],
+) -> TitlesRecord:
+    """Say which pages these names stand for, as links in a text would find them, and how they are called."""
+    with brain.db.reading():
+        found = links.leading(brain.db, list(dict.fromkeys(names)), collections.DEFAULT)
+        known = heads(brain.db, sorted(set(found.values())))
+    return TitlesRecord(
+        tuple(
+            Titled(name, slug.address(known[id].collection, known[id].slug), known[id].title, known[id].type)
+            for name, id in found.items()
+            if id in known
+        )
+    )
 
 
 @op("read", examples=("quaid wings",))
@@ -107,12 +160,13 @@ def wing(
         ids = store.pages_of(brain.db, wing, limit)
         known = heads(brain.db, ids)
         edges = links.edges_among(brain.db, ids, "all", brain.now()[:10], limit * EDGES_FOR_A_NODE)
+        begins = store.beginnings(brain.db, edges)
     named = {id: slug.address(head.collection, head.slug) for id, head in known.items()}
     nodes = tuple(Member(named[id], known[id].title, known[id].type) for id in ids)
     arrows = tuple(
         Arrow(
-            *(each.id, named[each.from_id], named[each.to_id]),
-            *(each.relationship, each.valid_from, each.valid_until),
+            *(each.id, named[each.from_id], named[each.to_id], each.relationship),
+            *(each.valid_from, each.valid_until, begins.get(each.id)),
         )
         for each in edges
     )

@@ -7,7 +7,7 @@ from quaid.core import page, tags
 from quaid.core.page import Page
 from quaid.errors import InvalidArgument, InvalidFrontMatter
 from quaid.formats import markdown
-from quaid.ops import editing, gaps
+from quaid.ops import editing
 from quaid.ops.editing import Slug
 from quaid.ops.register import Arg, op
 from quaid.store import collections, pages
@@ -132,6 +132,8 @@ def put(
     keep = _Facts(brain, slug, assertions or [])
     saved, new = editing.edit(brain, slug, expected_version, change, may_create=may_create, also=keep)
     if saved.changed:
+        from quaid.ops import gaps
+
         gaps.answered_by(brain, [new.slug])
     return PutRecord(
         new.slug,

@@ -32,7 +32,7 @@ GLANCE = 12_000
 def query(
     brain: Brain,
     question: Annotated[
-        str, Arg("What you want to know, in your own words.", positional=True, any_text=True)
+        str, Arg("What you want to know, in your own words.", positional=True, any_text=True, question=True)
     ],
     depth: Annotated[
         Literal["auto", "summary", "section", "full"],
@@ -77,7 +77,7 @@ class GlanceRecord(NamedTuple):
 @op("read", examples=("quaid glance 'tidal bat'", "quaid glance harbour --wing projects"))
 def glance(
     brain: Brain,
-    text: Annotated[str, Arg("What is being typed.", positional=True, any_text=True)],
+    text: Annotated[str, Arg("What is being typed.", positional=True, any_text=True, question=True)],
     wing: Annotated[str | None, Arg("Only pages of this wing, as in people.")] = None,
     type: Annotated[str | None, Arg("Only pages of this type, as in person.")] = None,
     collection: Annotated[str | None, Arg("Only pages of this collection.")] = None,

@@ -43,6 +43,8 @@ ROOMS = (
         "quarantine",
         "status",
         "upkeep",
+        "doctor",
+        "upgrade",
         "kb",
         "kb_upkeep",
         "kb_admin",
@@ -65,6 +67,7 @@ class Arg(NamedTuple):
         ""  # the version that was read; "or new": 0 stands for a new page
     )
     any_text: bool = False  # text that is not valid Unicode is mended, not refused
+    question: bool = False  # something to look for: any text as well, but a short one
     minimum: int | None = None
     maximum: int | None = None
 

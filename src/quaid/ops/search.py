@@ -21,7 +21,9 @@ class SearchRecord(NamedTuple):
 )
 def search(
     brain: Brain,
-    query: Annotated[str, Arg("Words to look for; any text will do.", positional=True, any_text=True)],
+    query: Annotated[
+        str, Arg("Words to look for; any text will do.", positional=True, any_text=True, question=True)
+    ],
     type: Annotated[str | None, Arg("Only pages of this type, as in person.")] = None,
     wing: Annotated[str | None, Arg("Only pages of this wing, as in people.")] = None,
     tag: Annotated[str | None, Arg("Only pages with this tag.")] = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from quaid.brain import Brain
 from quaid.embed import registry
 from quaid.errors import EmbeddingsOff, QuaidError
-from quaid.ops import background
+from quaid.ops import background, resident
 from quaid.ops.register import op
 from quaid.store import chunks, conversations, filling_turn, settings, turn_vectors, vectors
 from quaid.store.filling_turn import Filling, Trouble
@@ -62,6 +62,7 @@ class StatusRecord(NamedTuple):
     trouble: Trouble | None
     next_steps: tuple[str, ...]
     conversations: Said
+    resident: bool  # a server of this memory runs here, and commands are handed to it
 
 
 @op("read", examples=("quaid status", "quaid status --json"))
@@ -99,6 +100,7 @@ def status(brain: Brain) -> StatusRecord:
         else None,
         next_steps=(),
         conversations=said,
+        resident=resident.listens(brain.settings.home, db.path),
     )
     return record._replace(next_steps=tuple(_next_steps(record)))
 

@@ -34,6 +34,8 @@ class Token(NamedTuple):
     name: str
     scope: Literal["read", "write"]
     created_at: str
+    last_used_at: str | None = None
+    """To the minute; None: nobody has shown it yet."""
 
 
 class TokenRecord(NamedTuple):
@@ -75,6 +77,7 @@ def token_create(
     with system_told_plainly(path):
         try:
             _make(path, json.dumps(kept))
+            os.utime(path, (0, 0))  # nobody has used it
         except FileExistsError:
             hint = f"`quaid token revoke {name}` ends it; or choose another name."
             raise AlreadyExists(path=f"A token {name}", hint=hint) from None
@@ -83,10 +86,13 @@ def token_create(
 
 @op("owner", command="token list", aliases={"token": {}}, examples=("quaid token list",))
 def token_list(brain: Brain) -> TokensRecord:
-    """List the tokens that were given away: what each may do, and since when."""
+    """List the tokens that were given away: what each may do, since when, and when it was last used."""
     folder = _folder(brain.settings, "tokens")
-    found = [(name, _kept(os.path.join(folder, name + ".json"))) for name in _names(folder)]
-    tokens = [Token(name, kept["scope"], kept["created_at"]) for name, kept in found if kept]
+    paths = {name: os.path.join(folder, name + ".json") for name in _names(folder)}
+    found = [(name, path, _kept(path)) for name, path in paths.items()]
+    tokens = [
+        Token(name, kept["scope"], kept["created_at"], _last_used(path)) for name, path, kept in found if kept
+    ]
     return TokensRecord(tuple(sorted(tokens)), owner_file(brain.settings))
 
 
@@ -138,9 +144,11 @@ def scope_of(settings: Settings, owner: str, given: str) -> Scope | None:
         found = "owner"
     folder = os.path.join(_place(settings), "tokens")
     for name in _names(folder):
-        kept = _kept(os.path.join(folder, name + ".json"))
+        path = os.path.join(folder, name + ".json")
+        kept = _kept(path)
         if kept and hmac.compare_digest(digest, kept["sha256"]):
             found = found or kept["scope"]
+            _used(path)
     return found
 
 
@@ -205,6 +213,26 @@ def _kept(path: str) -> dict[str, Any] | None:
         return None
     wanted = {"port", "until"} if "until" in value else {"scope", "created_at", "sha256"}
     return value if set(value) == wanted and value.get("scope") in (None, "read", "write") else None
+
+
+def _used(path: str) -> None:
+    """The file's own time says when its token was last shown; its text never changes."""
+    try:
+        os.utime(path)
+    except OSError:
+        pass  # a folder that cannot be written: it is let in all the same
+
+
+def _last_used(path: str) -> str | None:
+    from datetime import UTC, datetime
+
+    try:
+        moment = datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
+    except OSError:
+        return None
+    if not moment.timestamp():
+        return None
+    return moment.strftime("%Y-%m-%dT%H:%M:00Z")
 
 
 def _new() -> str:

@@ -6,12 +6,14 @@ from quaid.brain import Brain
 from quaid.core import dates
 from quaid.core.facts import Given
 from quaid.errors import InvalidArgument, VersionConflict
-from quaid.ops import editing
+from quaid.ops import editing, settling
 from quaid.ops.editing import PageVersion, Slug
 from quaid.ops.register import Arg, op
+from quaid.ops.settling import Changed, Keep
 from quaid.store import assertions, contradictions, pages
 from quaid.store.contradictions import Contradiction
 from quaid.store.facts import Entry, FactLine
+from quaid.store.quoting import Quote
 
 
 class FactsRecord(NamedTuple):
@@ -48,6 +50,12 @@ class CheckRecord(NamedTuple):
     resolved: Contradiction | None = None
     settled_before: str | None = None
     """When it was settled already, if it was."""
+    kept: str | None = None
+    """Which side was kept: left, right or both."""
+    changed: tuple[Changed, ...] = ()
+    """The facts and links that gave way."""
+    written: tuple[Quote, ...] = ()
+    """Where a text still says what was not kept."""
 
     @property
     def exit_status(self) -> int:
@@ -67,7 +75,12 @@ def facts(
     brain: Brain,
     subject: Annotated[
         str,
-        Arg("Whom or what it is about: a page, title, alias or other name.", positional=True, any_text=True),
+        Arg(
+            "Whom or what it is about: a page, title, alias or other name.",
+            positional=True,
+            any_text=True,
+            question=True,
+        ),
     ],
     as_of: Annotated[str | None, Arg("The day to look at instead of today, as in 2024-03-01.")] = None,
     history: Annotated[bool, Arg("Everything ever held, in order of time.")] = False,
@@ -167,7 +180,8 @@ def assert_(
         "quaid check",
         "quaid check people/alice",
         "quaid check --type cross_page --json",
-        "quaid check --resolve 3 --note 'She has two jobs.'",
+        "quaid check --resolve 3 --keep left",
+        "quaid check --resolve 3 --keep both --note 'She has two jobs.'",
     ),
 )
 def check(
@@ -179,6 +193,10 @@ def check(
         Arg("Only what is over or not, two values at once, or a truth older than its evidence."),
     ] = None,
     resolve: Annotated[int | None, Arg("Settle the contradiction with this id.", minimum=1)] = None,
+    keep: Annotated[
+        Keep | None,
+        Arg("With resolve, which quote is true: left (the first), right, or both. The other ends."),
+    ] = None,
     note: Annotated[str, Arg("How it was settled; with resolve.")] = "",
     limit: Annotated[int, Arg("How many to show.", minimum=1, maximum=10_000)] = 50,
 ) -> CheckRecord:
@@ -186,9 +204,10 @@ def check(
 
     Findings are kept: the same one comes once, a settled one stays settled, and one whose cause is gone goes."""
     if resolve is not None:
-        return _resolve(brain, resolve, note)
-    if note:
-        raise InvalidArgument(name="note", problem="belongs to resolve; say which contradiction is settled")
+        return _resolve(brain, resolve, keep, note)
+    if note or keep:
+        name = "note" if note else "keep"
+        raise InvalidArgument(name=name, problem="belongs to resolve; say which contradiction is settled")
     if slug is not None and all:
         raise InvalidArgument(name="all", problem="is the whole memory; name either it or a page, not both")
     stored = editing.require(brain, slug) if slug is not None else None
@@ -220,9 +239,10 @@ def _look(brain: Brain, page_id: int | None, type: str | None) -> None:
     brain.db.write(lambda tx: contradictions.record(tx, found, told, roots, type, now))
 
 
-def _resolve(brain: Brain, contradiction_id: int, note: str) -> CheckRecord:
+def _resolve(brain: Brain, contradiction_id: int, keep: Keep | None, note: str) -> CheckRecord:
+    """Without a side to keep, a finding is only said to be settled: both stand, as with both."""
     before = contradictions.require(brain.db, contradiction_id).resolved_at
-    now = brain.now()
-    brain.db.write(lambda tx: contradictions.resolve(tx, contradiction_id, note.strip(), now))
+    done = settling.keep(brain, contradiction_id, keep or "both", note)
     settled = contradictions.require(brain.db, contradiction_id)
-    return CheckRecord(None, (), contradictions.count(brain.db, None, None), settled, before)
+    total = contradictions.count(brain.db, None, None)
+    return CheckRecord(None, (), total, settled, before, keep, done.changed, done.written)

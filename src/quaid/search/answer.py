@@ -50,6 +50,8 @@ class Result(NamedTuple):
     """Where the chunk stands: truth or timeline; its lines are counted there, from 1."""
     start_line: int
     end_line: int
+    strength: Strength
+    """How well this result is founded by itself, whatever stands beside it."""
 
 
 class Trace(NamedTuple):
@@ -155,6 +157,7 @@ class _Teller:
             {self._evidence.places[chunk][0] for chunk in lane} for lane in self._evidence.lanes
         ]
         self._stemmer = index.Stemmer(db)
+        self._holding: dict[int, list[str]] = {}
         spaced = [part for part in looked.found.plan.parts if not part.unspaced]
         self._stems = {part.text: self._stems_of(part.text) for part in spaced}
         self._letters = {part.text: part.literal for part in looked.found.plan.parts if part.unspaced}
@@ -175,7 +178,29 @@ class _Teller:
             part="timeline" if chunk and chunk.kind != TRUTH else "truth",
             start_line=chunk.start_line if chunk else 1,
             end_line=chunk.end_line if chunk else 1,
+            strength=self._own(shown),
         )
+
+    def _own(self, shown: _Shown) -> Strength:
+        """How well one result is founded, by what it holds and how near it is itself."""
+        found, meaning = self._looked.found, None
+        if found.only_time and self._is_of_time(shown):
+            return "strong"
+        if isinstance(self._looked.meaning, Meaning) and self._evidence.cosines:
+            cosine = self._evidence.cosines.get(shown.chunk.id) if shown.chunk else None
+            near = self._evidence.baseline if cosine is None else cosine
+            meaning = strength.standing_out(near, self._evidence.baseline, self._looked.meaning.embedded)
+        judged = strength.judge(self._share(shown), meaning, exact=shown.head.id in found.named.exact)
+        outside = (
+            bool(found.periods) and not self._is_of_time(shown) and shown.head.id not in found.named.exact
+        )
+        return "weak" if judged == "strong" and outside else judged
+
+    def _share(self, shown: _Shown) -> float:
+        """How much of the question's words a result holds; words that every text holds say nothing."""
+        if all(word.lower() in COMMON for word in self._weights):
+            return 0.0
+        return strength.share(self._held(shown), self._weights)
 
     def strength(self, shown: list[_Shown]) -> Strength:
         """How well the first results are founded, by what they hold and how near they are."""
@@ -185,9 +210,7 @@ class _Teller:
         of_time = any(self._is_of_time(each) for each in shown[:JUDGED])
         if found.only_time and of_time:
             return "strong"
-        words = max(strength.share(self._held(each), self._weights) for each in shown[:JUDGED])
-        if all(word.lower() in COMMON for word in self._weights):
-            words = 0.0  # who holds only words that every text holds has said nothing
+        words = max(map(self._share, shown[:JUDGED]))
         meaning = None
         if isinstance(self._looked.meaning, Meaning) and self._evidence.cosines:
             nearest = max(self._evidence.cosines.values())
@@ -251,6 +274,9 @@ class _Teller:
 
     def _held(self, shown: _Shown) -> list[str]:
         """The words of the question that a result's chunk or title holds."""
+        known = self._holding.get(shown.head.id)
+        if known is not None:
+            return known
         text = "\n".join(
             (shown.head.title, shown.chunk.heading_path, shown.chunk.text)
             if shown.chunk
@@ -258,7 +284,9 @@ class _Teller:
         )
         stems = self._stems_of(text)
         held = [word for word, wanted in self._stems.items() if wanted and wanted <= stems]
-        return held + [word for word, literal in self._letters.items() if literal and literal in text]
+        held += [word for word, literal in self._letters.items() if literal and literal in text]
+        self._holding[shown.head.id] = held
+        return held
 
     def _stems_of(self, text: str) -> set[str]:
         return {stem for _, _, stem in self._stemmer.words(text.encode("utf-8", "replace"))}

@@ -21,7 +21,20 @@ if TYPE_CHECKING:
 
     from quaid.store.db import Database
 
-__all__ = ["SETTING", "Added", "Asserted", "Given", "about", "add", "check", "naming", "of_page", "single"]
+__all__ = [
+    "SETTING",
+    "Added",
+    "Asserted",
+    "Given",
+    "about",
+    "add",
+    "by_id",
+    "check",
+    "naming",
+    "of_page",
+    "shorten",
+    "single",
+]
 
 SETTING = "single_valued_predicates"
 """What the user adds to the predicates with one value at a time."""
@@ -205,13 +218,18 @@ def _confidence(known: Asserted, given: Given) -> float:
     return max(known.confidence, given.confidence) if given.source_ref else known.confidence
 
 
-def _refuse_circle(tx: "apsw.Connection", known: Asserted, named: Asserted) -> None:
+def _is_circle(tx: "apsw.Connection", known: Asserted, named: Asserted) -> bool:
+    """Whether the named one came after the known one already."""
     circle = tx.execute(
         "WITH RECURSIVE older (id) AS (VALUES (?) UNION SELECT a.supersedes_id FROM assertions AS a"
         " JOIN older ON older.id = a.id WHERE a.supersedes_id IS NOT NULL) SELECT 1 FROM older WHERE id = ?",
         (named.id, known.id),
     ).fetchone()
-    if circle:
+    return circle is not None
+
+
+def _refuse_circle(tx: "apsw.Connection", known: Asserted, named: Asserted) -> None:
+    if _is_circle(tx, known, named):
         what = "the same fact" if named.id == known.id else f"what fact {known.id} was superseded by"
         raise InvalidArgument(name="supersedes", problem=f"fact {named.id} is {what}")
 
@@ -243,6 +261,32 @@ def _end(tx: "apsw.Connection", row: Asserted, day: str) -> bool:
         return False
     tx.execute("UPDATE assertions SET valid_until = ? WHERE id = ?", (day, row.id))
     return True
+
+
+def shorten(
+    tx: "apsw.Connection", seen: Asserted, since: str | None, until: str | None, successor: int | None
+) -> bool:
+    """Let a fact hold for less time, as a person decided who saw it so. False: it is another one by now.
+
+    It is said to be superseded where its successor supersedes nothing yet and would not supersede itself.
+    """
+    row = tx.execute(f"SELECT {_COLUMNS} FROM assertions AS a WHERE a.id = ?", (seen.id,)).fetchone()  # noqa: S608
+    if row is None or Asserted(*row) != seen:
+        return False
+    tx.execute("UPDATE assertions SET valid_from = ?, valid_until = ? WHERE id = ?", (since, until, seen.id))
+    if successor is not None:
+        new = _require(tx, successor)
+        if new.supersedes_id is None and not _is_circle(tx, new, seen):
+            tx.execute("UPDATE assertions SET supersedes_id = ? WHERE id = ?", (seen.id, new.id))
+    return True
+
+
+def by_id(db: "Database", ids: "Iterable[int]") -> dict[int, Asserted]:
+    """Facts by their ids."""
+    rows = _select(
+        db, "FROM json_each(?) AS w CROSS JOIN assertions AS a ON a.id = w.value", (str(sorted(ids)),)
+    )
+    return {row.id: row for row in rows}
 
 
 def of_page(db: "Database", page_id: int) -> list[Asserted]:

@@ -69,6 +69,11 @@ def content_hash(title: str, cut: "Chunk") -> bytes:
 
 def uncut(db: "Database") -> list[int]:
     """Pages with a text but without chunks, those that changed last first."""
+    # Every page is looked at, and every question asks: once for each state of the memory is enough.
+    return db.known("uncut pages", lambda: _uncut(db))
+
+
+def _uncut(db: "Database") -> list[int]:
     rows = db.rows(
         # Which have none is asked of a narrow index; only of those is the text looked at.
         "SELECT pages.id FROM (SELECT p.id AS bare FROM pages AS p INDEXED BY pages_by_filter"

@@ -7,14 +7,14 @@ Does not know the rules.
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.core import citing
-from quaid.core.contradictions import Cite, Finding
+from quaid.core.contradictions import Finding
 from quaid.core.leaving import may_tell
 from quaid.core.sentences import names_in
 from quaid.core.world import Age, Fact, Known, Names, Text, Tie, World
 from quaid.errors import NotFound
-from quaid.store import assertions
+from quaid.store import assertions, quoting
 from quaid.store.pages import as_json
+from quaid.store.quoting import Quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,16 +31,6 @@ CHECKED = "checked_at"
 
 BATCH = 500
 """Pages whose texts are held at once."""
-
-
-class Quote(NamedTuple):
-    """One side of a contradiction."""
-
-    slug: str
-    part: str
-    line: int | None
-    quote: str
-    source: str
 
 
 class Contradiction(NamedTuple):
@@ -136,10 +126,9 @@ def evidence(db: "Database", findings: list[Finding]) -> dict[str, str]:
     found: dict[str, str] = {}
     for start in range(0, len(wanted), BATCH):
         batch = wanted[start : start + BATCH]
-        pages = {cite.page_id for finding in batch for cite in finding.cites}
-        texts = {row[0]: row[1:] for row in db.rows(_TEXTS, (str(sorted(pages)),))}
+        told = quoting.quotes(db, [cite for finding in batch for cite in finding.cites])
         for finding in batch:
-            sides = [_quote(cite, *texts.get(cite.page_id, ("?", "", ""))) for cite in finding.cites]
+            sides = [told.pop(0) for _ in finding.cites]
             found[finding.fingerprint] = as_json([side._asdict() for side in sides])
     return found
 
@@ -225,6 +214,23 @@ def count(db: "Database", page_id: int | None, type: str | None) -> int:
     return int(row[0]) if row else 0
 
 
+def cause(db: "Database", contradiction_id: int) -> tuple[str | None, list[int]]:
+    """By what a contradiction is known again, and the pages where its cause is to be looked for."""
+    row = db.one(
+        "SELECT fingerprint, page_id, other_page_id, evidence FROM contradictions WHERE id = ?",
+        (contradiction_id,),
+    )
+    if row is None:
+        return None, []
+    cited = [each["slug"].rpartition("::")[2] for each in json.loads(row[3])]
+    named = db.rows(
+        "SELECT id FROM pages WHERE slug IN (SELECT value FROM json_each(?)) AND quarantined_at IS NULL",
+        (_as_json(cited),),
+    )
+    pages = {each for each in (row[1], row[2], *(id for (id,) in named)) if each is not None}
+    return row[0], sorted(pages)
+
+
 def require(db: "Database", contradiction_id: int) -> Contradiction:
     """A contradiction by its id."""
     found = _contradictions(db, "x.id = ?", (contradiction_id,), 1)
@@ -254,35 +260,6 @@ def _contradictions(db: "Database", where: str, values: tuple[Any, ...], limit: 
         Contradiction._make((*row[:5], tuple(Quote(**each) for each in json.loads(row[5])), *row[6:]))
         for row in rows
     ]
-
-
-def _quote(cite: Cite, slug: str, truth: str, timeline: str) -> Quote:
-    if (
-        cite.part in ("truth", "timeline") and not cite.quote
-    ):  # a stale page: what its halves begin or end with
-        lines = (truth if cite.part == "truth" else timeline).split("\n")
-        return Quote(slug, cite.part, *_shown(lines, cite.part), cite.source)
-    if cite.part:
-        return Quote(slug, cite.part, cite.line, citing.quoted(cite.quote), cite.source)
-    place = citing.place(truth, timeline, cite.needles)
-    if place:
-        return Quote(slug, place.part, place.line, place.quote, cite.source)
-    return Quote(slug, "facts", None, cite.quote, cite.source)
-
-
-def _shown(lines: list[str], part: str) -> tuple[int | None, str]:
-    """The first line that says something beyond a heading; of a timeline the newest entry."""
-    if part == "timeline":
-        from quaid.core import timeline
-
-        entries = timeline.parse("\n".join(lines))
-        if entries:
-            newest = max(entries, key=lambda entry: entry.date)
-            return newest.line, citing.quoted(f"{newest.date} {newest.summary}")
-    told = [
-        (number, line) for number, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")
-    ]
-    return (told[0][0], citing.quoted(told[0][1])) if told else (None, "")
 
 
 def _facts(db: "Database", where: str, values: tuple[Any, ...]) -> list[Fact]:
@@ -343,7 +320,6 @@ def _fold(text: str) -> str:
     return fold(text.rpartition("::")[2])
 
 
-_TEXTS = "SELECT p.id, p.slug, p.compiled_truth, p.timeline FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value"
 _PAGES = "SELECT p.id, p.slug, p.title, p.type FROM pages AS p WHERE p.quarantined_at IS NULL"
 _PAGES_NEAR = (
     "SELECT p.id, p.slug, p.title, p.type FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value"

@@ -14,6 +14,8 @@ from quaid.store import durable, opening
 from quaid.store.trouble import sqlite_told_plainly, system_told_plainly
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from quaid.store.forgetting import Target
 
 BACKUP = ".backup-v"
@@ -51,6 +53,21 @@ def beside(path: str, target: "Target") -> list[Copy]:
         size = os.path.getsize(other)
         found.append(Copy(other, size, made_by != "somebody", made_by, _holds(other, target)))
     return found
+
+
+def newest(path: str, folders: "Iterable[str]") -> tuple[str, float] | None:
+    """The youngest copy in these folders that somebody made (not a migration), with the time of its file."""
+    found: list[tuple[float, str]] = []
+    for folder in dict.fromkeys(map(os.path.realpath, folders)):
+        try:
+            entries = os.listdir(folder)
+        except OSError:
+            continue
+        for entry in entries:
+            other = os.path.join(folder, entry)
+            if BACKUP not in entry and other != os.path.realpath(path) and _is_memory(other):
+                found.append((os.path.getmtime(other), other))
+    return (max(found)[1], max(found)[0]) if found else None
 
 
 def remove(copies: list[Copy]) -> None:

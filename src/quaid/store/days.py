@@ -28,8 +28,20 @@ def _given(key: str) -> str:
     return f"""CASE WHEN instr(p.frontmatter, '"{key}"') THEN {_first_day(f"({value})")} END"""
 
 
+def _whole(day: str) -> str:
+    """A day, or the first one of a month."""
+    return f"substr(({day}) || '-01', 1, 10)"
+
+
 OWN_DAY = f"coalesce({_given('date')}, {_first_day('p.slug')})"
 """The day that a page p is about; NULL when it does not say."""
 
 PAGE_DAY = f"coalesce({OWN_DAY}, {_given('updated')}, {_given('created')}, substr(p.updated_at, 1, 10))"
 """The day that a page p is of."""
+
+_FIRST_ENTRY = "(SELECT min(date) FROM timeline_entries WHERE page_id = p.id)"
+
+SAID_DAY = "nullif(min({}), '~')".format(
+    ", ".join(f"coalesce({each}, '~')" for each in (_whole(OWN_DAY), _whole(_given("created")), _FIRST_ENTRY))
+)
+"""The first day that a page p gives as its own: which it is about, on which it was made, or of its first entry."""

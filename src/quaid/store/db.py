@@ -38,6 +38,7 @@ class Database:
         self._open = True
         self._seen = opening.looks(path)
         self._undo: list[Callable[[], None]] = []
+        self._known: dict[str, tuple[int, Any]] = {}
 
     @classmethod
     def create(cls, path: str, now: str) -> Self:
@@ -121,6 +122,22 @@ class Database:
                 with sqlite_told_plainly(self.path):
                     self.connection.execute("ROLLBACK")
 
+    def known(self, what: str, find: Callable[[], T]) -> T:
+        """What was found out about this memory, as long as nobody has written since; else it is found out again.
+
+        Within a write it is always found out, and not kept: the write may be taken back.
+        """
+        if self._in_transaction():
+            return find()
+        with self.reading():
+            self.one("SELECT 1 FROM config")  # only reading takes the snapshot that has a version
+            version = self.connection.data_version()
+            seen, found = self._known.get(what, (None, None))
+            if seen != version:
+                found = find()
+                self._known[what] = version, found
+            return found  # type: ignore[return-value]
+
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Do all of `work` or nothing of it, durably. The only way to write; not to be nested."""
         return self._transaction(work, "COMMIT")
@@ -166,6 +183,7 @@ class Database:
             self.connection.close()
             self.connection = opening.connect(self.path, False)
             self._seen = now
+            self._known.clear()  # versions are counted from anew
 
     def give_up_when(self, unwanted: Callable[[], bool]) -> None:
         """Ask now and then, within a statement, whether its answer is still wanted; if not, roll back."""

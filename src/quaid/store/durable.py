@@ -11,13 +11,14 @@ def make_folders(path: str) -> None:
     """Make a folder and those above it that are missing, for their owner only."""
     if not path or os.path.isdir(path):
         return
-    if os.path.lexists(path):
-        raise NotADirectoryError(errno.ENOTDIR, "a file stands where a folder must be", path)
     make_folders(os.path.dirname(path))
     try:
         os.mkdir(path, 0o700)
-    except FileExistsError:  # another process was faster
-        pass
+    except FileExistsError:
+        if not os.path.isdir(path):  # else another process was faster
+            problem = "a file stands where a folder must be"
+            raise NotADirectoryError(errno.ENOTDIR, problem, path) from None
+    sync_folder(os.path.dirname(path))
 
 
 def make_private_file(path: str) -> None:

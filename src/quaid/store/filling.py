@@ -22,6 +22,10 @@ WINDOWS, WINDOW = 8, 128
 
 def made(db: "Database", model: "Model") -> tuple[int, int]:
     """How many chunks have a vector, and how many there are; a few that lack one may go unseen."""
+    return db.known(f"vectors made by {model.name}", lambda: _made(db, model))
+
+
+def _made(db: "Database", model: "Model") -> tuple[int, int]:
     total = chunks.count(db)
     if total <= FEW or _lacks_some(db, model):
         return coverage(db, model.name)

@@ -131,6 +131,14 @@ def resolve(tx: "apsw.Connection", gap_id: int, slug: str | None, now: str) -> b
     return tx.changes() > 0
 
 
+def clear(tx: "apsw.Connection", now: str) -> int:
+    """Close every open gap of which nobody has the words. How many they were."""
+    tx.execute(
+        "UPDATE knowledge_gaps SET resolved_at = ? WHERE resolved_at IS NULL AND query_text IS NULL", (now,)
+    )
+    return tx.changes()
+
+
 def latest(db: "Database") -> int:
     """The id of the gap that came last; 0: there was never one."""
     row = db.one("SELECT max(id) FROM knowledge_gaps")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import apsw
     import numpy as np
 
     from quaid.store.db import Database
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 AT_ONCE = 500
 """Texts that are read together."""
+
+PARTED = "distinct "
+"""Under which keys it is kept that two pages are not the same: their ids that stay, in order."""
 
 MOST_NAMESAKES = 3
 """A name that more pages have says nothing: every folder has its Overview."""
@@ -60,6 +64,27 @@ def namesakes(db: "Database") -> list[tuple[int, int, str]]:
         (MOST_NAMESAKES,),
     )
     return [(first, second, str(name)) for first, second, name in rows]
+
+
+def part(tx: "apsw.Connection", one: int, other: int, now: str) -> bool:
+    """Keep that a person said of two pages that they are not the same. False: somebody had said so."""
+    tx.execute(
+        "INSERT INTO quaid_config (key, value) SELECT ? || min(a.uuid, b.uuid) || ' ' || max(a.uuid, b.uuid), ?"
+        " FROM pages AS a, pages AS b WHERE a.id = ? AND b.id = ? ON CONFLICT DO NOTHING",
+        (PARTED, now, one, other),
+    )
+    return tx.changes() > 0
+
+
+def parted(db: "Database") -> set[tuple[int, int]]:
+    """Pairs of pages of which somebody said that they are not the same, the lower id first."""
+    rows = db.rows(
+        "SELECT min(a.id, b.id), max(a.id, b.id) FROM quaid_config AS q"
+        " JOIN pages AS a ON a.uuid = substr(q.key, ?1, 36) JOIN pages AS b ON b.uuid = substr(q.key, ?1 + 37)"
+        " WHERE q.key GLOB ?2",
+        (len(PARTED) + 1, PARTED + "*"),
+    )
+    return {(one, other) for one, other in rows}
 
 
 def known(db: "Database", ids: set[int]) -> dict[int, Known]:

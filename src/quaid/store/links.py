@@ -7,7 +7,7 @@ name comes, changes its names or goes, the link follows. Does not know how links
 import json
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from quaid.core.links import Candidate, Reference, choose, references
+from quaid.core.links import Candidate, Reference, choose, key_of, references
 from quaid.errors import LinkFromText, LinkOverlaps, NotFound, TextSaysSo
 
 if TYPE_CHECKING:
@@ -168,6 +168,13 @@ def _candidates(tx: "apsw.Connection", keys: "Iterable[str]") -> dict[str, list[
     return found
 
 
+def leading(db: "Database", targets: list[str], collection: str) -> dict[str, int]:
+    """The page that each of these names leads to from a collection's texts; those that lead nowhere are left out."""
+    known = _candidates(db.connection, {key_of(each) for each in targets})
+    found = {each: choose(each, "", collection, known.get(key_of(each), ())) for each in targets}
+    return {each: page_id for each, page_id in found.items() if page_id is not None}
+
+
 def let_go(tx: "apsw.Connection", page_id: int) -> set[str]:
     """Before a page goes: links of other texts to it lead nowhere. Returns its names, for resettle afterwards."""
     tx.execute(
@@ -219,8 +226,8 @@ def _refuse_overlap(
         raise kind(id=found[0], relationship=relationship)
 
 
-def close(tx: "apsw.Connection", link: Link, valid_until: str) -> None:
-    """Say from which day on a link does not hold any more."""
+def close(tx: "apsw.Connection", link: Link, valid_until: str | None) -> None:
+    """Say from which day on a link does not hold any more; None: it still does."""
     start, end = _one(tx, "SELECT from_page_id, to_page_id FROM links WHERE id = ?", (link.id,))
     _refuse_overlap(tx, start, end, link.relationship, link.valid_from, valid_until, besides=link.id)
     tx.execute("UPDATE links SET valid_until = ? WHERE id = ?", (valid_until, link.id))

@@ -12,6 +12,7 @@ that are there, in the same snapshot, and a search that comes short looks furthe
 from typing import TYPE_CHECKING, Any
 
 from quaid.errors import NotFound
+from quaid.store.chunk_days import Days
 from quaid.store.chunks import page_conditions
 from quaid.store.days import PAGE_DAY
 from quaid.store.view import SPARE, Counted, Source, View
@@ -160,9 +161,16 @@ class _ChunkView(View):
         """Those of these chunks that have a vector, and the vectors: from memory, or else from the file."""
         import numpy as np
 
-        if self._vectors is not None and self._chunks is not None:
+        if self._chunks is not None:
             found, places = self._chunks.with_vectors(np.array(chunk_ids, np.int64))
-            return found, self._vectors[places]
+            if self._vectors is not None:
+                return found, self._vectors[places]
+            # By their ids: half the price of finding them by the content of their chunks.
+            there, vectors = self._rows_at(np.unique(places))
+            at = np.searchsorted(there, places)
+            known = at < len(there)
+            known[known] = there[at[known]] == places[known]
+            return found[known], vectors[at[known]]
         return self._vectors_in(
             self._db.rows(
                 "SELECT c.id, v.vector FROM json_each(?) AS wanted"  # noqa: S608 (the registry's name)
@@ -177,6 +185,7 @@ class _Chunks:
     """Which chunk of which page has which vector; some of them may be gone."""
 
     def __init__(self) -> None:
+        self._days = Days()
         self._forget()
 
     def _forget(self) -> None:
@@ -192,6 +201,28 @@ class _Chunks:
         if self._rows.shape[1] > 1.25 * (db.one("SELECT count(*) FROM chunks") or (0,))[0] + 1_000:
             self._forget()
             last_vector = 0
+        new = self._all(db, model) if not self._last else self._new(db, model, last_vector)
+        if new.size:
+            new[2] = np.searchsorted(ids, new[2])
+            rows = np.concatenate([self._rows, new], axis=1)
+            self._rows = rows[:, np.argsort(rows[0], kind="stable")]
+        self._last = max(self._last, (db.one("SELECT max(id) FROM chunks") or (0,))[0] or 0)
+
+    def _all(self, db: "Database", model: Source) -> "Array":
+        """Chunk, page and vector of every chunk that has one: out of two indexes, without a look at the rows."""
+        found = _numbers(
+            db,
+            "SELECT group_concat(c.id || ',' || c.page_id || ',' || v.id)"  # noqa: S608 (the registry's name)
+            f" FROM chunks AS c INDEXED BY chunks_by_page CROSS JOIN {model.table} AS v"
+            " ON v.content_hash = c.content_hash AND v.model = ?",
+            (model.name,),
+        )
+        return found.reshape(-1, 3).T.copy()
+
+    def _new(self, db: "Database", model: Source, last_vector: int) -> "Array":
+        """The same of what came since: vectors, and chunks whose vector was there before them."""
+        import numpy as np
+
         columns = "SELECT c.id, c.page_id, v.id FROM "
         match = "v.content_hash = c.content_hash"
         new = db.rows(
@@ -203,12 +234,7 @@ class _Chunks:
             " WHERE c.id > ? AND v.id <= ?",
             (model.name, self._last, last_vector),
         )
-        if new:
-            rows = np.array(new, np.int64).T
-            rows[2] = np.searchsorted(ids, rows[2])
-            rows = np.concatenate([self._rows, rows], axis=1)
-            self._rows = rows[:, np.argsort(rows[0], kind="stable")]
-        self._last = max(self._last, (db.one("SELECT max(id) FROM chunks") or (0,))[0] or 0)
+        return np.array(new, np.int64).reshape(-1, 3).T.copy()
 
     def with_vectors(self, chunk_ids: "Array") -> "tuple[Array, Array]":
         """Those of these chunks that have a vector, and its place; of two, the one that came last."""
@@ -223,6 +249,17 @@ class _Chunks:
         """The places of the vectors whose chunks the filters allow."""
         import numpy as np
 
+        if filters.since or filters.until:
+            of_days = self._days.within(db, self._rows, filters.since, filters.until)
+            if of_days is not None:
+                others = filters._replace(since=None, until=None)
+                mask = np.zeros(count, bool)
+                mask[self._rows[2][of_days]] = True
+                if any(others):
+                    allowed = np.zeros(count, bool)
+                    allowed[self.places(db, others, count)] = True
+                    mask &= allowed
+                return np.flatnonzero(mask)
         pages, conditions, values = _pages(filters)
         dated = bool(pages)
         chunk = " CROSS JOIN chunks AS c ON c.page_id = p.id" if dated else ""

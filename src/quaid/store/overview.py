@@ -1,18 +1,26 @@
 """The memory from afar: what is dated, on all pages together, and which wings there are.
 
-Knows where a date can stand: an entry of a timeline, a page that is about a day, a day on which something is due, the
-beginning and the end of a link or a fact. Does not know how any of it is shown.
+Knows where a date can stand: an entry of a timeline, a day's file in the log of a notebook, a page that is about a
+day, a day on which something is due, the beginning and the end of a link or a fact. Does not know how any of it is
+shown, nor how a day's file is written.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.core.slug import address
-from quaid.store.days import OWN_DAY
+from quaid.store.days import OWN_DAY, SAID_DAY
 
 if TYPE_CHECKING:
     from quaid.store.db import Database
+    from quaid.store.links import Edge
 
-KINDS = ("entry", "page", "due", "link", "fact")
+KINDS = ("entry", "log", "page", "due", "link", "fact")
+
+_DAILY = (
+    "(p.slug GLOB 'daily/[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'"
+    " AND p.collection_id IN (SELECT id FROM collections WHERE kind = 'notebook'))"
+)
+"""Whether a page p is a day of a notebook's log."""
 
 
 class Dated(NamedTuple):
@@ -20,9 +28,9 @@ class Dated(NamedTuple):
 
     day: str
     kind: str
-    """entry, page, due, link or fact."""
+    """entry, log, page, due, link or fact."""
     state: str
-    """Of a link or a fact: begun or ended."""
+    """Of a link or a fact: begun or ended; of what is due: how it stands."""
     slug: str
     title: str
     type: str
@@ -30,7 +38,21 @@ class Dated(NamedTuple):
     text: str
     source: str
     line: int | None
-    """Of an entry: where it stands in the timeline, from 1."""
+    """Of an entry: where it stands in the timeline, from 1; of the log: in its file, if that is known."""
+    id: int
+
+
+class Logged(NamedTuple):
+    """A day of a notebook's log, as it is written."""
+
+    day: str
+    slug: str
+    title: str
+    type: str
+    wing: str
+    text: str
+    is_whole: bool
+    """Whether the text is all that its file holds, so that lines are those of the file."""
     id: int
 
 
@@ -61,7 +83,8 @@ _FROM: dict[str, tuple[str, ...]] = {
     ),
     "page": (
         *(OWN_DAY, "''", "p.summary", "''", "NULL", "p.id", "pages AS p INDEXED BY pages_dated"),
-        """(instr(p.frontmatter, '"date"') OR p.slug GLOB '*[0-9][0-9][0-9][0-9]-[01][0-9]*')""",
+        """(instr(p.frontmatter, '"date"') OR p.slug GLOB '*[0-9][0-9][0-9][0-9]-[01][0-9]*')"""
+        f" AND NOT {_DAILY}",
     ),
     "due": (
         *("substr(p.frontmatter ->> '$.due', 1, 10)", "coalesce(p.frontmatter ->> '$.status', '')"),
@@ -87,9 +110,11 @@ _NARROWED = (
 
 
 def dated(db: "Database", chosen: Chosen, kinds: tuple[str, ...], most: int) -> list[Dated]:
-    """The newest things that are of a day, at most so many of each kind; the newest day first."""
+    """The newest things that are of a day, at most so many of each kind, the newest day first; the log has `logs`."""
     found: list[Dated] = []
     for kind in kinds:
+        if kind == "log":
+            continue
         if kind in _FROM:
             found += _rows(db, kind, _FROM[kind], chosen, most)
             continue
@@ -98,10 +123,32 @@ def dated(db: "Database", chosen: Chosen, kinds: tuple[str, ...], most: int) -> 
         for state, column in (("begun", "o.valid_from"), ("ended", "o.valid_until")):
             parts = (column, f"'{state}'", text, source, "NULL", "o.id", tables, f"{column} IS NOT NULL")
             found += _rows(db, kind, parts, chosen, most)
-    # Within a day in the order of kinds, and as the memory has them.
-    found.sort(key=lambda each: (KINDS.index(each.kind), -each.id))
-    found.sort(key=lambda each: each.day, reverse=True)
-    return found
+    return in_order(found)
+
+
+def in_order(found: list[Dated]) -> list[Dated]:
+    """The newest day first; within a day in the order of kinds, and as the memory has them."""
+    by_kind = sorted(found, key=lambda each: (KINDS.index(each.kind), -each.id))
+    return sorted(by_kind, key=lambda each: each.day, reverse=True)
+
+
+def logs(db: "Database", chosen: Chosen, most: int) -> list[Logged]:
+    """The days of notebooks' logs, the newest first. With a text, those that hold it somewhere."""
+    rows = db.rows(
+        "SELECT substr(p.slug, 7) AS day, (SELECT name FROM collections WHERE id = p.collection_id), p.slug, p.title,"  # noqa: S608
+        " p.type, p.wing, p.compiled_truth, p.timeline, p.frontmatter, p.id FROM pages AS p"
+        f" WHERE {_DAILY} AND day BETWEEN ?1 AND ?2{_NARROWED}"
+        " AND (?6 = '' OR instr(lower(p.compiled_truth), ?6) OR instr(lower(p.timeline), ?6)"
+        " OR instr(lower(p.title), ?6)) ORDER BY day DESC, p.id DESC LIMIT ?7",
+        (*chosen[:5], chosen.text.lower(), most),
+    )
+    return [
+        Logged(
+            *(day, address(collection, slug), title, kind, wing),
+            *(f"{truth}\n\n{timeline}" if timeline else truth, not timeline and front == "{}", page_id),
+        )
+        for day, collection, slug, title, kind, wing, truth, timeline, front, page_id in rows
+    ]
 
 
 def _rows(db: "Database", kind: str, parts: tuple[str, ...], chosen: Chosen, most: int) -> list[Dated]:
@@ -146,3 +193,36 @@ def pages_of(db: "Database", wing: str, most: int) -> list[int]:
         (wing, most),
     )
     return [page_id for page_id, _ in rows]
+
+
+def beginnings(db: "Database", edges: "list[Edge]") -> dict[int, str]:
+    """Since when there is each of these links, as far as anybody says.
+
+    That is its own beginning; else the day of the entry in which it stands; else the first day of the page whose text
+    makes it, or of the page that it leads to if that is later: nobody wrote of what was not there. Only a page that
+    says no day at all counts from when it came into the memory. Links that ended before that are left out."""
+    undated = [each for each in edges if not each.valid_from]
+    ends = sorted({end for each in undated for end in (each.from_id, each.to_id)})
+    known = {
+        page_id: (said, made)
+        for page_id, said, made in db.rows(
+            f"SELECT p.id, {SAID_DAY}, substr(p.created_at, 1, 10) FROM json_each(?) AS wanted"  # noqa: S608
+            " CROSS JOIN pages AS p ON p.id = wanted.value",
+            (str(ends),),
+        )
+    }
+    entries: dict[int, str] = dict(
+        db.rows(
+            "SELECT l.id, (SELECT t.date FROM timeline_entries AS t WHERE t.page_id = l.from_page_id"
+            " AND t.line <= l.line ORDER BY t.line DESC LIMIT 1) FROM json_each(?) AS wanted"
+            " CROSS JOIN links AS l ON l.id = wanted.value WHERE l.part = 'timeline'",
+            (str([each.id for each in undated]),),
+        )
+    )
+    found = {each.id: each.valid_from for each in edges if each.valid_from}
+    for each in undated:
+        said, made = known[each.from_id]
+        day = entries.get(each.id) or max(said or made, known[each.to_id][0] or "")
+        if not each.valid_until or day < each.valid_until:
+            found[each.id] = day
+    return found

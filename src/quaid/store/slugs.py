@@ -6,7 +6,6 @@ Knows the addresses of pages and the redirects that old ones leave. Does not kno
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.errors import AmbiguousSlug
-from quaid.store import links
 
 if TYPE_CHECKING:
     import apsw
@@ -68,6 +67,18 @@ def beginning_with(tx: "apsw.Connection", collection_id: int, start: str) -> set
     return {str(slug) for (slug,) in rows}
 
 
+def shown(db: "Database", start: str, most: int, collection: str | None = None) -> list[str]:
+    """Slugs of visible pages that begin so, in order: those of one collection, or of all."""
+    rows = db.rows(
+        # CROSS JOIN: the few collections first, then a range of their unique key.
+        "SELECT DISTINCT p.slug FROM collections c CROSS JOIN pages p ON p.collection_id = c.id"
+        " AND p.slug >= ?1 AND p.slug < ?1 || '~'"
+        " WHERE p.quarantined_at IS NULL AND (?2 IS NULL OR c.name = ?2) ORDER BY 1 LIMIT ?3",
+        (start, collection, most),
+    )
+    return [str(slug) for (slug,) in rows]
+
+
 def has_uuid(tx: "apsw.Connection", uuid: str) -> bool:
     return tx.execute("SELECT 1 FROM pages WHERE uuid = ?", (uuid,)).fetchone() is not None
 
@@ -92,6 +103,8 @@ def move(
     tx.execute("UPDATE pages SET slug = ? WHERE id = ?", (new, page_id))
     tx.execute("UPDATE knowledge_gaps SET resolved_by_slug = ? WHERE resolved_by_slug = ?", (new, old))
     if redirect:
+        from quaid.store import links
+
         links.redirect(tx, collection_id, old, page_id, now)
 
 

@@ -27,6 +27,9 @@ from quaid.errors import (
 BUSY_SECONDS = 10
 """How long SQLite itself waits for a program that does not know our lock."""
 
+DAMAGE = ("fts5 file format", "vtable constructor failed", "malformed", "unsupported file format")
+"""What SQLite calls a mistake in the SQL, though it is the file that is hurt."""
+
 
 @contextmanager
 def sqlite_told_plainly(path: str) -> Iterator[None]:
@@ -38,6 +41,8 @@ def sqlite_told_plainly(path: str) -> Iterator[None]:
         if plain is None:
             raise
         raise plain from failure
+    except UnicodeDecodeError as failure:
+        raise DamagedDatabase(path=path, problem="a text in it is not UTF-8") from failure
     except UnicodeEncodeError as failure:
         problem = "it holds half a character (a lone surrogate)"
         raise InvalidArgument(name="text", problem=problem) from failure
@@ -61,7 +66,7 @@ def of_sqlite(path: str, failure: apsw.Error) -> QuaidError | None:
         return Busy(path=path, seconds=BUSY_SECONDS)
     if isinstance(failure, apsw.NotADBError):
         return NotADatabase(path=path, problem=problem)
-    if isinstance(failure, apsw.CorruptError):
+    if isinstance(failure, apsw.CorruptError) or any(sign in problem for sign in DAMAGE):
         return DamagedDatabase(path=path, problem=problem)
     if isinstance(failure, apsw.ReadOnlyError):
         return ReadOnly(path=path, problem=problem)

@@ -128,6 +128,10 @@ class View:
             code = codes.encode(query[None, :], self.mean())[0]
             size = codes.shortlist_size(len(self), count)
             places = codes.nearest(self._codes, code, size, slots)
+            if self._vectors is None:
+                places = codes.refined(
+                    self._codes, places, query, max(codes.LEAST_SHORTLIST, codes.REFINED * count)
+                )
         whole = self._vectors is not None and len(places) == len(self)
         ids, scores = self._scored(query, slice(None) if whole else places)
         top = codes.highest(scores, count)
@@ -166,6 +170,16 @@ class View:
         return self._vectors_in(
             self._db.rows(f"SELECT id, vector FROM {self.model.table} WHERE {where}", values)  # noqa: S608
         )
+
+    def _rows_at(self, places: "Array") -> "tuple[Array, Array]":
+        """The places of vectors that are there, and the vectors, read from the file."""
+        import numpy as np
+
+        ids, vectors = self._read(
+            "id IN (SELECT value FROM json_each(?)) AND model = ?",
+            (str(self._ids[places].tolist()), self.model.name),
+        )
+        return np.searchsorted(self._ids, ids), vectors
 
     def _vectors_in(self, rows: "list[tuple[Any, ...]]") -> "tuple[Array, Array]":
         """Rows of an id and a vector as two arrays."""

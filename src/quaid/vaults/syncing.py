@@ -88,6 +88,8 @@ def sync(
         with Folder(collection.root or "", scan.endings(collection.kind)) as folder:
             return work.run(folder, confirm_deletes, None if only is None else sorted(set(only)))
     except (NotFound, FileTrouble) as trouble:
+        if trouble.facts.get("path") == db.path:
+            raise  # the disk of the memory fails, not the folder
         return work.halt(str(trouble).rstrip("."))
 
 

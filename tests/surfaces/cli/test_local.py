@@ -9,7 +9,8 @@ from quaid.surfaces.cli.local import COMMANDS
 
 def test_the_commands_that_are_no_operations_are_these() -> None:
     assert list(COMMANDS) == [
-        *("init", "serve", "web", "watch", "hook", "call", "pipe", "version", "--tools-json"),
+        *("init", "serve", "web", "watch", "hook", "call", "pipe"),
+        *("completion", "demo", "version", "--tools-json"),
     ]
 
 

@@ -170,7 +170,8 @@ def test_resources_and_their_templates(db: str, mode: str) -> None:
             assert "river" in content.text.lower()  # type: ignore[union-attr]
         with pytest.raises(MCPError) as missing:
             await client.read_resource("memory://pages/people/nobody")
-        assert missing.value.error.code == -32001
+        assert missing.value.error.code == (-32002 if mode == "legacy" else -32602)
+        assert missing.value.error.data["code"] == "page_not_found"
 
     visit(db, mode, read)
 

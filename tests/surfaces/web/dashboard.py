@@ -139,7 +139,7 @@ def visiting(settings: Settings) -> Iterator[Visitor]:
     client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=f"http://127.0.0.1:{web.PORT}")
     try:
         code = tokens.login_code(settings, web.PORT, time.time())
-        answer = loop.run_until_complete(client.get(f"/login?code={code}"))
+        answer = loop.run_until_complete(client.post("/login", data={"code": code}))
         assert answer.status_code == 200, answer.text
         page = loop.run_until_complete(client.get("/")).text
         csrf = page.partition('<meta name="csrf" content="')[2].partition('"')[0]

@@ -19,7 +19,14 @@ PATIENCE = 60.0
 
 
 class Process:
-    def __init__(self, settings: Settings, *words: str) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *words: str,
+        at: str = "127.0.0.1",
+        environ: dict[str, str] | None = None,
+        program: tuple[str, ...] = ("-m", "quaid"),
+    ) -> None:
         self.settings = settings
         home = os.path.dirname(settings.home)
         if os.path.basename(settings.home) != ".quaid":  # the process finds it by its name
@@ -28,7 +35,7 @@ class Process:
                 os.makedirs(settings.home, exist_ok=True)
                 os.symlink(settings.home, link)
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "quaid", "--db", settings.db_path, *words, "--port", "0"],
+            [sys.executable, "-P", *program, "--db", settings.db_path, *words, "--port", "0"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -37,14 +44,16 @@ class Process:
                 "HOME": home,
                 "PYTHONPATH": SOURCE,
                 "QUAID_BACKGROUND_EMBEDDING": "off",
+                **(environ or {}),
             },
         )
         assert self.process.stderr
         self.said = self.process.stderr.readline()
         found = re.search(r"https?://\S+:(\d+)", self.said)
+        found = found or re.search(r"for a proxy at \S+:(\d+)", self.said)
         assert found, self.said + self.process.stderr.read()
         self.port = int(found[1])
-        self.address = f"http://127.0.0.1:{self.port}"
+        self.address = f"http://{at}:{self.port}"
         self._wait()
 
     def _wait(self) -> None:

@@ -244,7 +244,7 @@ def test_the_graph_is_drawn_hovered_and_centred_anew(visit: Visit) -> None:
 def test_the_slider_shows_the_links_of_a_day(visit: Visit) -> None:
     page = visit.go("/graph?slug=people/teo-varland&depth=1")
     page.wait_for_selector(".drawing[data-ready]")
-    links = re.compile(r"(\d+) links")
+    links = re.compile(r"(\d+) links?")
 
     def count() -> int:
         match = links.search(page.locator("[data-hint]").inner_text())
@@ -255,7 +255,7 @@ def test_the_slider_shows_the_links_of_a_day(visit: Visit) -> None:
     page.locator("[data-when]").evaluate(
         "each => { each.value = 30; each.dispatchEvent(new Event('input')); }"
     )
-    assert page.locator("[data-day]").inner_text().startswith("2019-")
+    assert page.locator("[data-day]").inner_text().endswith("2019")
     then = count()
     assert then != today
 

@@ -1,15 +1,18 @@
 """The stylesheet by its own figures: contrast in both themes, focus, motion, print. WCAG 2.2, level AA."""
 
+import math
 import re
+from itertools import combinations
 
 import pytest
 
 from quaid.surfaces.web.pages import static
+from quaid.surfaces.web.pages.graph import COLOURS
 
 CSS = static.assets()["app.css"].data.decode()
 TEXT, LARGE = 4.5, 3.0
 GROUNDS = ("paper", "surface", "sunk")
-TYPES = ("person", "company", "project", "concept", "source", "journal", "decision", "other")
+TYPES = (*COLOURS, "other")
 
 
 def themes() -> dict[str, dict[str, str]]:
@@ -70,3 +73,33 @@ def test_focus_motion_print_and_contrast_are_thought_of() -> None:
     )
     for media in ("prefers-reduced-motion: reduce", "prefers-contrast: more", "@media print"):
         assert media in CSS
+
+
+def seen(colour: str) -> tuple[float, float, float]:
+    """A colour where equal ways look equally far: OKLab."""
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    )
+    long = (0.4122 * red + 0.5363 * green + 0.0514 * blue) ** (1 / 3)
+    middle = (0.2119 * red + 0.6807 * green + 0.1074 * blue) ** (1 / 3)
+    short = (0.0883 * red + 0.2817 * green + 0.6300 * blue) ** (1 / 3)
+    return (
+        0.2105 * long + 0.7936 * middle - 0.0041 * short,
+        1.9780 * long - 2.4286 * middle + 0.4506 * short,
+        0.0259 * long + 0.7828 * middle - 0.8087 * short,
+    )
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_two_types_look_alike(theme: str) -> None:
+    colours = themes()[theme]
+    assert len(COLOURS) == 12
+    for one, other in combinations(TYPES, 2):
+        apart = math.dist(seen(colours[one]), seen(colours[other]))
+        assert apart >= 0.07, f"{one} and {other} in {theme}: {apart:.3f}"
+
+
+def test_every_type_with_a_colour_has_its_class() -> None:
+    for name in COLOURS:
+        assert re.search(rf"\.t-{name}\b[^{{}}]*{{ color: var\(--{name}\); }}", CSS), name

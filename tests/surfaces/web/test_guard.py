@@ -29,6 +29,9 @@ FOREIGN_ORIGINS = (
     "http://127.0.0.1:4321.evil.example",
     "file://",
 )
+VISIT = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+"""What a browser says when somebody goes to an address."""
+
 METHODS = ("GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD", "PATCH")
 PATHS = (
     "/",
@@ -150,7 +153,7 @@ def browser(app: Starlette, memory: Settings) -> TestClient:
 
     found = client(app)
     code = tokens.login_code(memory, 4321, time.time())
-    assert found.get("/login", params={"code": code}).status_code == 200
+    assert found.get("/login", params={"code": code}, headers=VISIT).status_code == 200
     return found
 
 
@@ -165,22 +168,80 @@ def test_a_link_logs_in_once(app: Starlette, memory: Settings) -> None:
     first, second = client(app), client(app)
     code = tokens.login_code(memory, 4321, time.time())
     assert first.get("/api/memory/stats").status_code == 401
-    response = first.get("/login", params={"code": code})
+    response = first.get("/login", params={"code": code}, headers=VISIT)
     cookie = response.headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
     assert code not in response.text
     assert "location" not in response.headers
     assert first.get("/api/memory/stats").status_code == 200
-    assert second.get("/login", params={"code": code}).status_code == 401
+    assert second.get("/login", params={"code": code}, headers=VISIT).status_code == 401
     assert second.get("/api/memory/stats").status_code == 401
 
 
 @pytest.mark.parametrize("code", ["", "x", "qd_" + "a" * 43, "../owner-token"])
 def test_a_code_that_was_never_made_opens_nothing(app: Starlette, code: str) -> None:
-    response = client(app).get("/login", params={"code": code})
+    response = client(app).get("/login", params={"code": code}, headers=VISIT)
     assert response.status_code == 401
     assert "set-cookie" not in response.headers
+
+
+@pytest.mark.parametrize(
+    "looking",
+    [
+        {},
+        {"User-Agent": "Slackbot-LinkExpanding 1.0", "Range": "bytes=0-32768"},
+        {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"},
+        {**VISIT, "Sec-Fetch-Dest": "iframe"},
+        {**VISIT, "Sec-Purpose": "prefetch;prerender"},
+        {**VISIT, "Purpose": "prefetch"},
+        {**VISIT, "X-Moz": "prefetch"},
+    ],
+)
+def test_whoever_only_looks_at_a_link_uses_nothing_up(
+    app: Starlette, memory: Settings, looking: dict[str, str]
+) -> None:
+    import time
+
+    code = tokens.login_code(memory, 4321, time.time())
+    previewer, browser = client(app), client(app)
+    for method in ("HEAD", "GET", "GET"):
+        seen = previewer.request(method, "/login", params={"code": code}, headers=looking)
+        assert seen.status_code == 200
+        assert "set-cookie" not in seen.headers
+    assert "<script" not in seen.text
+    assert f'value="{code}"' in seen.text
+    assert client(app).head("/login", params={"code": code}, headers=VISIT).status_code == 200
+    assert browser.get("/login", params={"code": code}, headers=VISIT).status_code == 200
+    assert browser.get("/api/memory/stats").status_code == 200
+    assert previewer.post("/login", data={"code": code}).status_code == 401
+
+
+def test_the_button_behind_a_link_logs_in_once_also_a_browser_that_is_in_already(
+    app: Starlette, memory: Settings, browser: TestClient
+) -> None:
+    import time
+
+    ours = {"Origin": ADDRESS, "Sec-Fetch-Site": "same-origin"}
+    for who in (client(app), browser):
+        code = tokens.login_code(memory, 4321, time.time())
+        assert who.post("/login", data={"code": code}, headers=ours).status_code == 200
+        assert who.get("/api/memory/stats").status_code == 200
+        assert client(app).post("/login", data={"code": code}, headers=ours).status_code == 401
+    for nonsense in (b"\xff\xfe", b"a=b&" * 2_000, b"code"):
+        form = {"Content-Type": "application/x-www-form-urlencoded"}
+        assert client(app).post("/login", content=nonsense, headers=form).status_code == 401
+    code = tokens.login_code(memory, 4321, time.time())
+    evil = {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
+    assert client(app).post("/login", data={"code": code}, headers=evil).status_code == 403
+    assert client(app).post("/login", data={"code": code}).status_code == 200  # which used nothing up
+
+
+@pytest.mark.parametrize("code", ["x", '"><b>', "qd_" + "a" * 44])
+def test_what_is_no_code_of_ours_is_not_shown(app: Starlette, code: str) -> None:
+    seen = client(app).get("/login", params={"code": code})
+    assert seen.status_code == 401
+    assert code not in seen.text or code == "x"
 
 
 def test_a_link_is_good_for_one_port_and_one_minute(app: Starlette, memory: Settings) -> None:
@@ -189,7 +250,7 @@ def test_a_link_is_good_for_one_port_and_one_minute(app: Starlette, memory: Sett
     old = tokens.login_code(memory, 4321, time.time() - 61)
     elsewhere = tokens.login_code(memory, 4322, time.time())
     for code in (old, elsewhere):
-        assert client(app).get("/login", params={"code": code}).status_code == 401
+        assert client(app).get("/login", params={"code": code}, headers=VISIT).status_code == 401
 
 
 def test_a_cookie_alone_changes_nothing(app: Starlette, browser: TestClient) -> None:

@@ -147,5 +147,5 @@ def test_a_snippet_shows_the_words_that_were_asked_for() -> None:
     assert shown.startswith("… ")
     assert len(shown) < 400
     assert snippet("a & b", "") == "a &amp; b"
-    assert snippet("…[ ] Call her - [x] Write", "") == "…Call her Write"
+    assert snippet("…[ ] Call her - [x] Write", "") == "…Call her · Write"
     assert "<mark>電池</mark>" in snippet("この電池は大きい", "電池")

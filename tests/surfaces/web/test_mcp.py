@@ -16,11 +16,13 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from tests.surfaces.mcp import test_inspector as inspector
 from tests.surfaces.mcp.pipes import HELLO
-from tests.surfaces.web.conftest import client, token
+from tests.surfaces.web.conftest import token
 from tests.surfaces.web.process import Process
 
 from quaid.config import Settings
+from quaid.errors import TooMany
 from quaid.ops import gate, index, tokens
+from quaid.surfaces.mcp.handlers import Connection
 from quaid.surfaces.web import mcp as room
 
 Visit = Callable[[Client], Awaitable[None]]
@@ -256,24 +258,52 @@ def test_a_name_in_base64_is_read(reader: TestClient) -> None:
     assert response.status_code == 200
 
 
-@pytest.mark.parametrize(("method", "status"), [("nowhere", 404), ("tools/call", 400), ("initialize", 400)])
+@pytest.mark.parametrize(("method", "status"), [("nowhere", 404), ("tools/call", 400), ("initialize", 404)])
 def test_errors_of_the_new_revision_have_their_status(reader: TestClient, method: str, status: int) -> None:
     headers = {"Mcp-Protocol-Version": STATELESS, "Mcp-Method": method}
     assert reader.post("/mcp", json=stateless(method), headers=headers).status_code == status
 
 
-def test_there_is_an_end_to_how_many_sessions_are_open(
-    app: Starlette, memory: Settings, monkeypatch: pytest.MonkeyPatch
+def pings(asked: TestClient, session: dict[str, str]) -> bool:
+    return asked.post("/mcp", json=rpc("ping"), headers=session).status_code == 200
+
+
+def test_of_too_many_sessions_the_one_with_most_loses_its_oldest(
+    app: Starlette, reader: TestClient, writer: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = client(app, tokens.owner_token(memory))
-    monkeypatch.setattr(room, "MOST_SESSIONS", 3)
-    monkeypatch.setattr(app.state, "mcp_sessions", room.Sessions())
-    for _ in range(3):
-        begun(asked)
-    refused = asked.post("/mcp", json=rpc("initialize", 1, **HELLO))
-    assert refused.status_code == 429
+    monkeypatch.setattr(room, "MOST_SESSIONS", 4)
+    app.state.mcp_sessions = room.Sessions()
+    mine = begun(writer)
+    flood = [begun(reader) for _ in range(9)]
+    assert len(app.state.mcp_sessions) == 4
+    assert pings(writer, mine)
+    assert [pings(reader, each) for each in flood] == [False] * 6 + [True] * 3
+
+
+def test_a_session_that_is_at_work_is_never_the_one_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "MOST_SESSIONS", 2)
+    sessions = room.Sessions()
+    busy, idle = (sessions.begin(Connection("core"), "one") for _ in range(2))
+    sessions._open[busy].running[(int, 1)] = None  # type: ignore[assignment]
+    third = sessions.begin(Connection("core"), "one")
+    assert sessions.of(idle, "one") is None
+    sessions._open[third].running[(int, 1)] = None  # type: ignore[assignment]
+    with pytest.raises(TooMany):
+        sessions.begin(Connection("core"), "two")
+    sessions._open[busy].running.clear()
+    assert sessions.begin(Connection("core"), "two")
+
+
+def test_a_session_that_was_silent_for_long_is_over(
+    app: Starlette, reader: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app.state.mcp_sessions = room.Sessions()
+    old = begun(reader)
     monkeypatch.setattr(room, "IDLE_SECONDS", -1.0)
-    assert asked.post("/mcp", json=rpc("initialize", 1, **HELLO)).status_code == 200
+    assert not pings(reader, old)
+    assert reader.delete("/mcp", headers=old).status_code == 404
+    assert reader.post("/mcp", json=rpc("initialize", 1, **HELLO)).status_code == 200
+    assert len(app.state.mcp_sessions) == 1
 
 
 def test_a_call_that_is_cancelled_is_stopped(server: Process) -> None:

@@ -7,7 +7,9 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.testclient import TestClient
 from tests.surfaces.web.conftest import client
+from tests.surfaces.web.test_mcp import STATELESS, stateless
 
+from quaid.errors import NotAllowed, UnknownTool
 from quaid.ops.register import SCOPES, everything
 from quaid.surfaces.web import api
 from quaid.surfaces.web.app import ROUTES
@@ -70,6 +72,46 @@ def test_a_token_opens_what_its_scope_allows(
             assert response.status_code not in (401, 403), (method, address, response.text)
         else:
             assert response.status_code == 403, (method, address)
+
+
+def test_every_route_refuses_foreign_names_and_origins_even_from_the_owner(
+    app: Starlette, owner: TestClient
+) -> None:
+    tried = 0
+    for method, address, _ in asked(app):
+        for host, origin, status in (
+            ("evil.example:4321", "", 421),
+            ("127.0.0.1:8000", "http://127.0.0.1:4321", 421),
+            ("127.0.0.1:4321", "http://evil.example", 403),
+            ("127.0.0.1:4321", "http://127.0.0.1:8000", 403),
+        ):
+            headers = {"Host": host, **({"Origin": origin} if origin else {})}
+            assert owner.request(method, address, headers=headers).status_code == status, (method, address)
+            tried += 1
+    assert tried >= 500
+
+
+def called(who: TestClient, tool: str) -> tuple[int, int | None]:
+    """Status and code of a tool that is called over MCP without arguments."""
+    headers = {"Mcp-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": tool}
+    response = who.post("/mcp", json=stateless("tools/call", name=tool), headers=headers)
+    told = response.json().get("error", {})
+    return response.status_code, told.get("code") if isinstance(told.get("code"), int) else None
+
+
+def test_every_tool_over_mcp_with_no_wrong_read_and_write_token(
+    app: Starlette, reader: TestClient, writer: TestClient
+) -> None:
+    nobody, stranger = client(app), client(app, "qd_" + "A" * 43)
+    refused = NotAllowed.rpc_code
+    for each in everything():
+        assert called(nobody, each.tool)[0] == 401
+        assert called(stranger, each.tool)[0] == 401
+        if not each.is_tool:  # what only the person at this machine may do is not there for anybody
+            assert called(writer, each.tool) == (400, UnknownTool.rpc_code), each.tool
+            continue
+        assert (called(reader, each.tool)[1] == refused) == (each.scope != "read"), each.tool
+        assert called(writer, each.tool)[1] != refused, each.tool
 
 
 def test_an_api_route_needs_what_its_tool_needs() -> None:

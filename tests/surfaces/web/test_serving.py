@@ -12,12 +12,15 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.surfaces.mcp.pipes import SOURCE
+from tests.surfaces.mcp.test_idle import Model, filler, is_running, model, wait_until  # noqa: F401
 from tests.surfaces.web.conftest import filled, settings_in
 from tests.surfaces.web.process import Process
+from tests.surfaces.web.test_guard import VISIT
 
+from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import InvalidArgument, OpenToOthers, PortTaken
-from quaid.ops import tokens
+from quaid.ops import gate, tokens
 from quaid.surfaces.cli import main
 from quaid.surfaces.web.serving import How, _is_ours, listening, place_of
 
@@ -93,13 +96,47 @@ def test_it_ends_within_two_seconds_and_leaves_one_whole_file(tmp_path: Path, nu
     assert not os.path.exists(settings.db_path + "-wal") or os.path.getsize(settings.db_path + "-wal") == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_as_soon_while_a_model_hangs_a_stream_is_open_and_vectors_are_made(
+    tmp_path: Path,
+    model: Model,  # noqa: F811
+    number: int,
+) -> None:
+    settings = filled(settings_in(tmp_path))
+    with Brain(settings) as brain:
+        added = {"place": model.place, "kind": "ollama", "model": "m"}
+        gate.call(brain, gate.command("model add"), added, "owner")
+        assert gate.call(brain, gate.command("embed"), {"model": "m"}, "owner").active
+        gate.call(brain, gate.command("put"), {"slug": "people/bo", "content": "# Bo"}, "owner")
+    model.mood = "hangs"
+    on = {"QUAID_BACKGROUND_EMBEDDING": "on"}
+    with Process(settings, "serve", "--http", environ=on) as server:
+        child = filler(settings)
+        with (
+            server.client() as asked,
+            asked.stream("GET", "/api/events") as events,
+            socket.create_connection(("127.0.0.1", server.port)) as question,
+        ):
+            assert next(events.iter_raw()).startswith(b"retry")
+            shown = tokens.owner_token(settings)
+            head = f"Host: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {shown}\r\n\r\n"
+            model.asked.clear()
+            question.sendall(f"GET /api/memory/query?question=tide HTTP/1.1\r\n{head}".encode())
+            wait_until(lambda: model.asked)  # a thread waits for the model, and cannot be told
+            status, seconds = server.stop(number)
+        assert (status, seconds < 2) == (0, True), seconds
+        wait_until(lambda: not is_running(child))
+    with Brain(settings) as brain:
+        assert gate.call(brain, gate.command("get"), {"slug": "people/bo"}, "owner").title == "Bo"
+
+
 def test_web_prints_a_link_that_logs_in_and_is_asked_again_for_another(tmp_path: Path) -> None:
     settings = filled(settings_in(tmp_path))
     with Process(settings, "web", "--no-open") as server:
         assert server.process.stdout
         link = re.search(r"http://\S+", server.process.stdout.readline())
         assert link
-        with httpx.Client() as browser:
+        with httpx.Client(headers=VISIT) as browser:
             assert browser.get(link[0]).status_code == 200
             assert browser.get(server.address + "/api/memory/stats").status_code == 200
             assert browser.get(link[0]).status_code == 401
@@ -108,7 +145,7 @@ def test_web_prints_a_link_that_logs_in_and_is_asked_again_for_another(tmp_path:
         second = re.search(r"http://\S+", again.stdout)
         assert second
         assert second[0] != link[0]
-        with httpx.Client() as browser:
+        with httpx.Client(headers=VISIT) as browser:
             assert browser.get(second[0]).status_code == 200
         server.stop()
         assert server.process.stderr
@@ -137,9 +174,52 @@ def test_without_a_memory_there_is_nothing_to_serve(tmp_path: Path) -> None:
 
 
 def test_listening_beyond_this_machine_needs_tls_and_says_why() -> None:
-    for bind in ("0.0.0.0", "::", "192.168.1.2"):
+    for bind in ("0.0.0.0", "::", "192.168.1.2", "", "128.0.0.1", "127.0.0.1.nip.io", "::ffff:10.0.0.1"):
         with pytest.raises(OpenToOthers, match="TLS"):
             place_of(How(bind=bind), 4321)
+
+
+@pytest.mark.parametrize(
+    ("bind", "host"),
+    [
+        ("127.0.0.1", "127.0.0.1:4321"),
+        ("127.0.0.2", "127.0.0.2:4321"),
+        ("127.255.255.254", "127.255.255.254:4321"),
+        ("::1", "[::1]:4321"),
+        ("localhost", "localhost:4321"),
+    ],
+)
+def test_every_address_of_this_machine_for_itself_needs_none(bind: str, host: str) -> None:
+    place = place_of(How(bind=bind), 4321)
+    assert host in place.hosts
+    assert place.address == f"http://{host}"
+    assert not place.secure
+
+
+def test_it_serves_at_another_address_of_this_machine_for_itself(memory: Settings) -> None:
+    with Process(memory, "serve", "--http", "--bind", "127.0.0.2", at="127.0.0.2") as server:
+        assert f"http://127.0.0.2:{server.port}" in server.said
+        with server.client() as asked:
+            assert asked.get("/api/memory/stats").status_code == 200
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"http://127.0.0.1:{server.port}/health")
+    refused = run(memory, "serve", "--http", "--bind", "0.0.0.0", "--port", "0")
+    assert refused.returncode == 2
+    for word in ("0.0.0.0", "other machines", "--tls-cert", "--behind-proxy"):
+        assert word in refused.stderr
+
+
+def test_behind_a_proxy_it_answers_to_that_name_and_no_other(memory: Settings) -> None:
+    words = ("--behind-proxy", "--allow-host", "memory.example.org")
+    with Process(memory, "serve", "--http", *words) as server:
+        health = f"http://127.0.0.1:{server.port}/health"
+        assert httpx.get(health, headers={"Host": "memory.example.org"}).status_code == 200
+        assert httpx.get(health).status_code == 421
+        link = {"Host": "memory.example.org", **VISIT}
+        code = tokens.login_code(memory, server.port, time.time())
+        entered = httpx.get(health.replace("/health", f"/login?code={code}"), headers=link)
+        assert entered.headers["set-cookie"].startswith("__Host-quaid=")
+        assert "Secure" in entered.headers["set-cookie"]
 
 
 def test_behind_a_proxy_it_answers_to_the_names_that_are_allowed() -> None:

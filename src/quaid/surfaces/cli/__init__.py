@@ -1,47 +1,59 @@
 """The command line: words in, one operation called, its record printed.
 
 Every command is an operation of the register, but for the few in `local.py`. Nothing here knows what an
-operation does; nothing below here prints.
+operation does; nothing below here prints. Nothing is imported before it is needed: a command that a resident
+process does for us (docs/decisions/018) costs little more than the start of Python.
 """
 
 import os
 import sys
-from typing import Any, NoReturn
 
-from quaid.errors import Defect, FileTrouble, InvalidArgument, QuaidError, WrongUsage
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from quaid.surfaces.cli.arguments import Line
+
+OBJECTS_BETWEEN_LOOKS = 50_000
+"""Python looks for cycles after so many new objects: a cold command makes fewer, and has nothing to find."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command line and return its exit status."""
-    words = sys.argv[1:] if argv is None else argv
-    if words[:1] != ["hook"]:
-        return _main(words)
+    """Run one command line and return its exit status; without words, that of this process, to its end."""
     if argv is None:
-        _hurry(words)
-    _main(words)
-    return 0  # a client stops its session on another status
-
-
-def _hurry(words: list[str]) -> NoReturn:
-    """A hook in a process of its own: nobody waits until what it has loaded is tidied up."""
-    import gc
-
-    gc.disable()
-    _main(words)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            pass  # the client went away
-    os._exit(0)
+        return _to_the_end(sys.argv[1:])
+    status = _main(argv)
+    return 0 if argv[:1] == ["hook"] else status  # a client stops its session on another status
 
 
 def knowledge_base() -> int:
     """`ai-kb` is `quaid kb`; what stands before the verb holds for both."""
     words = sys.argv[1:]
     if words[:1] in (["--version"], ["--help"], ["-h"], ["help"], []):
-        return main(["--version"] if words[:1] == ["--version"] else ["help", "kb", *words[1:]])
-    return main(["kb", *words])
+        return _to_the_end(["--version"] if words[:1] == ["--version"] else ["help", "kb", *words[1:]])
+    return _to_the_end(["kb", *words])
+
+
+def _to_the_end(words: list[str]) -> int:
+    """A command in a process of its own: nobody waits until what it has loaded is tidied up."""
+    import gc
+
+    gc.set_threshold(OBJECTS_BETWEEN_LOOKS)
+    status = main(words)
+    if words[:1] != ["hook"] and _has_more_to_do():
+        return status
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            pass  # whoever read it went away
+    os._exit(status)
+
+
+def _has_more_to_do() -> bool:
+    """Whether something wants to be done at the end of the process, or a thread still works."""
+    import atexit
+
+    threading = sys.modules.get("threading")
+    return atexit._ncallbacks() > 0 or (threading is not None and threading.active_count() > 1)
 
 
 def _main(words: list[str]) -> int:
@@ -54,9 +66,6 @@ def _main(words: list[str]) -> int:
         status = _run(words)
         sys.stdout.flush()
         return status
-    except QuaidError as error:
-        _complain(error, as_json)
-        return error.exit_status
     except KeyboardInterrupt:
         print("\nquaid: stopped; nothing half-done is left behind", file=sys.stderr)
         return 130
@@ -64,17 +73,27 @@ def _main(words: list[str]) -> int:
         # The reader went away (`quaid list | head`). Point stdout elsewhere so that exit stays quiet.
         _drop_output()
         return 0
-    except OSError as error:
-        _drop_output()
-        trouble = FileTrouble(path=error.filename or "standard output", problem=error.strerror or str(error))
-        _complain(trouble, as_json)
-        return trouble.exit_status
     except Exception as error:
+        return _failed(error, as_json)
+
+
+def _failed(error: Exception, as_json: bool) -> int:
+    """Say what went wrong, in one line with a remedy."""
+    from quaid.errors import Defect, FileTrouble, QuaidError
+    from quaid.surfaces.cli.speaking import complaint
+
+    told = error
+    if isinstance(error, OSError):
+        _drop_output()
+        told = FileTrouble(path=error.filename or "standard output", problem=error.strerror or str(error))
+    elif not isinstance(error, QuaidError):
         if "QUAID_TRACE" in os.environ:
-            raise
-        defect = Defect(problem=f"{type(error).__name__}: {error}")
-        _complain(defect, as_json)
-        return defect.exit_status
+            raise error
+        told = Defect(problem=f"{type(error).__name__}: {error}")
+    assert isinstance(told, QuaidError)
+    sys.stderr.write(complaint(told, as_json, sys.stderr.isatty()))
+    sys.stderr.flush()
+    return told.exit_status
 
 
 def _open_streams() -> None:
@@ -88,7 +107,24 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _overview() -> bool:
+    """Print the first page of help as it was generated; false where the file is not part of a build."""
+    try:
+        with open(os.path.join(os.path.dirname(__file__), "overview.txt"), encoding="utf-8") as file:
+            sys.stdout.write(file.read())
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def _run(words: list[str]) -> int:
+    if words in ([], ["--help"], ["-h"], ["help"]) and _overview():
+        return 0
+    from quaid.surfaces.cli import handing_over
+
+    status = handing_over.handed_over(words)
+    if status is not None:
+        return status
     from quaid.surfaces.cli import arguments
 
     line = arguments.split(words)
@@ -104,71 +140,26 @@ def _run(words: list[str]) -> int:
     return _operation(line)
 
 
-def _operation(line: Any) -> int:
+def _operation(line: "Line") -> int:
     from quaid.brain import Brain
-    from quaid.ops import gate, index
-    from quaid.surfaces.cli import arguments, progress
+    from quaid.ops import gate
+    from quaid.surfaces.cli import arguments, progress, speaking
     from quaid.surfaces.cli.local import settings_of
 
     operation = gate.command(line.command)
-    try:
-        given = arguments.parse(line.rest, operation.params)
-    except InvalidArgument as error:
-        raise WrongUsage(command=line.command, **error.facts) from None
-    given.update(index.ALIASES.get(line.command, {}))
+    given = arguments.of_command(line, operation)
+
+    def show(record: object, as_json: bool) -> None:
+        sys.stdout.write(speaking.shown(record, as_json, sys.stdout.isatty()))
+        sys.stdout.flush()
+
     with Brain(settings_of(line), progress=progress.reporter(line.as_json)) as brain:
         record = gate.call(brain, operation, given, "owner")
         if hasattr(record, "if_agreed"):
             from quaid.surfaces.cli import asking
 
-            more = asking.agreed(record, lambda each: _show(each, False), line.as_json)
+            more = asking.agreed(record, lambda each: show(each, False), line.as_json)
             record = gate.call(brain, operation, {**given, **more}, "owner") if more else record
-    _show(record, line.as_json)
-    _tell_moved(given.get("slug"), record, line.as_json)
+    show(record, line.as_json)
+    sys.stderr.write(speaking.moved(given.get("slug"), record, line.as_json))
     return int(getattr(record, "exit_status", 0))
-
-
-def _tell_moved(asked: Any, record: Any, as_json: bool) -> None:
-    """Say so when an old slug led to a page that has another one now."""
-    found = getattr(record, "slug", None)
-    if as_json or hasattr(record, "old_slug") or not (isinstance(asked, str) and isinstance(found, str)):
-        return
-    if asked.rpartition("::")[2] != found.rpartition("::")[2]:
-        print(f"quaid: {asked} is {found} now", file=sys.stderr)
-
-
-def _show(record: Any, as_json: bool) -> None:
-    if as_json:
-        import json
-
-        from quaid.ops.plain import plain
-
-        print(json.dumps(plain(record), ensure_ascii=False, indent=2))
-        return
-    from quaid.surfaces.cli.render import render
-
-    text = render(record)
-    if sys.stdout.isatty():
-        text = _harmless(text)
-    sys.stdout.write(text if text.endswith("\n") or not text else text + "\n")
-    sys.stdout.flush()
-
-
-def _harmless(text: str) -> str:
-    """Text for a terminal: control characters in a page must not move the cursor or rename the window."""
-    if text.isprintable():
-        return text
-    return "".join(
-        each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}" for each in text
-    )
-
-
-def _complain(error: QuaidError, as_json: bool) -> None:
-    if as_json:
-        import json
-
-        body = {"code": error.code, "message": str(error), **error.facts}
-        print(json.dumps({"error": body}, ensure_ascii=False, default=str), file=sys.stderr)
-    else:
-        over_the_bar = "\r\033[K" if sys.stderr.isatty() else ""
-        print(f"{over_the_bar}quaid: {_harmless(' '.join(str(error).splitlines()))}", file=sys.stderr)

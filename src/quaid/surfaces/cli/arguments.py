@@ -5,12 +5,12 @@ Hand-written: argparse costs 15 ms of a cold start, more than everything else th
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from quaid.errors import FileTrouble, InvalidArgument, TooLarge
+from quaid.errors import FileTrouble, InvalidArgument, TooLarge, WrongUsage
 from quaid.ops.gate import MAX_TEXT, aside
-from quaid.ops.register import Param
+from quaid.ops.register import Op, Param
 
 
 class Line(NamedTuple):
@@ -62,6 +62,7 @@ def split(words: Sequence[str]) -> Line:
     return Line(command, rest, named["--db"], as_json, wants_help, named["--config"])
 
 
+COMMON = dict.fromkeys(("--db", "--config", "--json", "--help"))  # what stands anywhere; for hints
 _MEANT = {"--db": "a memory", "--config": "a config file"}
 
 
@@ -81,8 +82,26 @@ def _command(words: list[str]) -> tuple[str, list[str]]:
     return name, rest
 
 
-def parse(words: Sequence[str], params: Sequence[Param]) -> dict[str, Any]:
-    """Arguments by name. Their types are checked later, once, by the call gate."""
+def of_command(line: Line, operation: Op, text_of: Callable[[str], str] | None = None) -> dict[str, Any]:
+    """The arguments of an operation, with those that the command itself sets (`untag` is `tag --remove`)."""
+    from quaid.ops import index
+
+    try:
+        given = parse(line.rest, operation.params, text_of)
+    except InvalidArgument as error:
+        raise WrongUsage(command=line.command, **error.facts) from None
+    given.update(index.ALIASES.get(line.command, {}))
+    return given
+
+
+def parse(
+    words: Sequence[str], params: Sequence[Param], text_of: Callable[[str], str] | None = None
+) -> dict[str, Any]:
+    """Arguments by name. Their types are checked later, once, by the call gate.
+
+    `text_of` reads a file that is named, "-" being standard input: it may be that of another process.
+    """
+    text_of = text_of or _text_of
     flags = {param.flag: param for param in params if not (param.arg.file and param.arg.positional)}
     given: dict[str, Any] = {}
     plain: list[str] = []
@@ -98,7 +117,8 @@ def parse(words: Sequence[str], params: Sequence[Param]) -> dict[str, Any]:
             continue
         name, equals, value = word.partition("=")
         if name not in flags:
-            raise InvalidArgument(name=name, problem=f"there is no such option{aside(name, flags)}")
+            unknown = f"there is no such option{aside(name, {**flags, **COMMON})}"
+            raise InvalidArgument(name=name, problem="takes no value" if name in COMMON else unknown)
         param = flags[name]
         if param.kind == "boolean" and not equals:
             given[param.name] = True
@@ -108,24 +128,26 @@ def parse(words: Sequence[str], params: Sequence[Param]) -> dict[str, Any]:
                 raise InvalidArgument(name=name, problem="needs a value")
             value = words[at]
             at += 1
-        _take(given, param, value)
-    _positionals(given, plain, params)
-    _standard_input(given, params)
+        _take(given, param, value, text_of)
+    _positionals(given, plain, params, text_of)
+    _standard_input(given, params, text_of)
     return given
 
 
-def _positionals(given: dict[str, Any], plain: list[str], params: Sequence[Param]) -> None:
+def _positionals(
+    given: dict[str, Any], plain: list[str], params: Sequence[Param], text_of: Callable[[str], str]
+) -> None:
     slots = [param for param in params if param.arg.positional]
     for place, param in enumerate(slots):
         if place < len(plain):
             last = place == len(slots) - 1
             if last and param.kind == "array":
                 for word in plain[place:]:
-                    _take(given, param, word)
+                    _take(given, param, word, text_of)
                 continue
             # `quaid search river ai` means both words.
             value = " ".join(plain[place:]) if last and param.arg.any_text else plain[place]
-            _take(given, param, value)
+            _take(given, param, value, text_of)
     takes_more = bool(slots) and (slots[-1].arg.any_text or slots[-1].kind == "array")
     if len(plain) > len(slots) and not takes_more:
         raise InvalidArgument(name=repr(plain[len(slots)]), problem="is one word too many")
@@ -134,9 +156,9 @@ def _positionals(given: dict[str, Any], plain: list[str], params: Sequence[Param
             raise InvalidArgument(name=param.name.upper(), problem="is missing")
 
 
-def _take(given: dict[str, Any], param: Param, word: str) -> None:
+def _take(given: dict[str, Any], param: Param, word: str, text_of: Callable[[str], str]) -> None:
     if param.arg.file:
-        given[param.name] = _text_of(word)
+        given[param.name] = text_of(word)
     elif param.arg.path and param.kind == "array":
         given.setdefault(param.name, []).append(word)
     elif param.arg.path:
@@ -177,7 +199,7 @@ def _unicode(word: str) -> str:
     return word
 
 
-def _standard_input(given: dict[str, Any], params: Sequence[Param]) -> None:
+def _standard_input(given: dict[str, Any], params: Sequence[Param], text_of: Callable[[str], str]) -> None:
     """A file argument that was left out is read from standard input, unless other parts were given."""
     wanted = next((param for param in params if param.arg.file and param.arg.positional), None)
     others = [param.name for param in params if not param.arg.positional and not param.arg.version]
@@ -185,9 +207,9 @@ def _standard_input(given: dict[str, Any], params: Sequence[Param]) -> None:
         return
     if not wanted.required and any(name in given for name in others):
         return
-    if sys.stdin.isatty():
+    if text_of is _text_of and sys.stdin.isatty():
         print(f"Reading {wanted.name} from standard input; Ctrl-D ends it.", file=sys.stderr)
-    given[wanted.name] = _text_of("-")
+    given[wanted.name] = text_of("-")
 
 
 def _text_of(name: str) -> str:
@@ -199,6 +221,11 @@ def _text_of(name: str) -> str:
                 data = file.read(MAX_TEXT + 1)
     except OSError as error:
         raise FileTrouble(path=name, problem=f"cannot be read: {error.strerror}") from None
+    return decoded(name, data)
+
+
+def decoded(name: str, data: bytes) -> str:
+    """The text of a file; "-" was standard input."""
     if len(data) > MAX_TEXT:
         size = len(data) if name == "-" else os.path.getsize(os.path.expanduser(name))
         raise TooLarge(what="Standard input" if name == "-" else name, size=size, limit=MAX_TEXT)

@@ -151,6 +151,20 @@ def _tools_json(line: Line) -> int:
     return _print_json({"tools": described("all")})
 
 
+def _completion(line: Line) -> int:
+    given = arguments.parse(line.rest, COMMANDS["completion"].params)
+    from quaid.surfaces.cli import completing
+
+    return completing.run(given["shell"], given.get("start") or "", lambda: settings_of(line))
+
+
+def _demo(line: Line) -> int:
+    given = arguments.parse(line.rest, COMMANDS["demo"].params)
+    from quaid.surfaces.cli import demo
+
+    return demo.run(settings_of(line), given.get("folder"), "all" in given, line.as_json)
+
+
 def _print_json(value: Any) -> int:
     import json
 
@@ -222,6 +236,30 @@ COMMANDS: dict[str, Local] = {
         (),
         _pipe,
         ("quaid pipe < calls.jsonl",),
+    ),
+    "completion": Local(
+        "Print the script with which a shell completes commands, options and slugs.",
+        (
+            _param(
+                "shell", "bash, zsh or fish; the scripts ask for slugs, collections or skills.", required=True
+            ),
+            _param("start", "Of slugs, collections or skills: how they begin."),
+        ),
+        _completion,
+        (
+            "quaid completion bash > ~/.local/share/bash-completion/completions/quaid",
+            "quaid completion zsh > ~/.zfunc/_quaid",
+            "quaid completion fish > ~/.config/fish/completions/quaid.fish",
+        ),
+    ),
+    "demo": Local(
+        "Make a sample memory in a folder of its own, and walk through ten questions.",
+        (
+            _param("folder", "Where; it must be new or empty [a temporary one, gone at the end]."),
+            _flag("all", "Do not wait for Enter between the questions."),
+        ),
+        _demo,
+        ("quaid demo", "quaid demo ~/quaid-demo --all"),
     ),
     "version": Local("Show versions and where the memory is.", (), _version, ("quaid version",)),
     "--tools-json": Local("Print the tools as MCP lists them.", (), _tools_json, ("quaid --tools-json",)),

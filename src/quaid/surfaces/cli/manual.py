@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from quaid.errors import UnknownCommand
 from quaid.ops import gate, index
 from quaid.ops.register import ROOMS, Param
 
@@ -36,6 +35,8 @@ TITLES = {
     "quarantine": "Folders of files",
     "status": "Looking after it",
     "upkeep": "Looking after it",
+    "doctor": "Looking after it",
+    "upgrade": "Looking after it",
     "kb": "Knowledge base",
     "kb_upkeep": "Knowledge base",
     "kb_admin": "Knowledge base",
@@ -100,14 +101,16 @@ def page(name: str) -> str:
     """The page of one command."""
     from quaid.surfaces.cli.local import COMMANDS
 
+    if name == "--man":
+        from quaid.surfaces.cli import man
+
+        return man.page()
     if name in COMMANDS:
         local = COMMANDS[name]
         return _page(name, local.summary, local.params, local.examples)
     group = [each for each in index.COMMANDS if each.startswith(name + " ")]
     if group:
         return f"quaid {name}\n\n" + "".join(_rows([(each, index.COMMANDS[each][1]) for each in group]))
-    if name not in index.COMMANDS:
-        raise UnknownCommand(name=name, hint=gate.nearest(name, index.COMMANDS))
     operation = gate.command(name)
     set_already = index.ALIASES.get(name, {})
     params = [param for param in operation.params if param.name not in set_already]
@@ -125,25 +128,27 @@ def _page(name: str, description: str, params: Sequence[Param], examples: Sequen
     positional = [param for param in params if param.arg.positional]
     optional = [param for param in params if not param.arg.positional]
     usage = " ".join(
-        ["quaid", name, *(_slot(param) for param in positional), *(["[OPTIONS]"] if optional else [])]
+        ["quaid", name, *(slot(param) for param in positional), *(["[OPTIONS]"] if optional else [])]
     )
     parts = [f"Usage: {usage}\n\n", *(line + "\n" for line in _wrap(description, WIDTH)), "\n"]
-    rows = [(_slot(param), param.arg.help) for param in positional]
-    rows += [(_flag(param), param.arg.help + _choices(param) + _default(param)) for param in optional]
+    rows = [(slot(param), param.arg.help) for param in positional]
+    rows += [(flag(param), param.arg.help + more(param)) for param in optional]
     parts += [*_rows(rows), "\n"] if rows else []
     if examples:
         parts += ["Examples\n", *(f"  {each}\n" for each in examples)]
     return "".join(parts).rstrip() + "\n"
 
 
-def _slot(param: Param) -> str:
+def slot(param: Param) -> str:
+    """A plain word of a command, as its page shows it."""
     name = "FILE" if param.arg.file else param.name.upper()
     if param.kind == "array":
         name = f"{name.removesuffix('S')}..."
     return name if param.required else f"[{name}]"
 
 
-def _flag(param: Param) -> str:
+def flag(param: Param) -> str:
+    """An option with what its value is."""
     if param.kind == "boolean":
         return param.flag
     if _is_short(param.choices):
@@ -157,14 +162,14 @@ def _is_short(choices: Sequence[str]) -> bool:
     return 0 < len("|".join(choices)) <= LONGEST_CHOICES
 
 
-def _choices(param: Param) -> str:
-    return f" One of {', '.join(param.choices)}." if param.choices and not _is_short(param.choices) else ""
-
-
-def _default(param: Param) -> str:
+def more(param: Param) -> str:
+    """What stands behind the help of an option: the choices that had no room, and what holds without it."""
+    choices = ""
+    if param.choices and not _is_short(param.choices):
+        choices = f" One of {', '.join(param.choices)}."
     if param.required:
-        return " (required)"
-    return f" [{param.default}]" if param.default not in (None, "", False, ()) else ""
+        return f"{choices} (required)"
+    return f"{choices} [{param.default}]" if param.default not in (None, "", False, ()) else choices
 
 
 def _rows(rows: Sequence[tuple[str, str]], column: int = 0) -> list[str]:

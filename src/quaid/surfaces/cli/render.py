@@ -30,6 +30,7 @@ ROOMS = (
     "clients",
     "kb",
     "service",
+    "doctor",
 )
 """Modules beside this one, each with the records of a room; they are looked through in this order, but for the one
 that is named like the record's own."""

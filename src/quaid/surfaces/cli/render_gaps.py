@@ -49,4 +49,19 @@ def _question(gap: Any) -> str:
     return f"#{gap.query_hash[:HASH_SHOWN]}" if gap.query_text is None else " ".join(gap.query_text.split())
 
 
-RENDERERS: dict[str, Callable[[Any], str]] = {"GapsRecord": _gaps, "GapRecord": _gap}
+def _cleared(record: Any) -> str:
+    told = (
+        "No open gap is without its words" if not record.closed else f"Closed {_gaps_in_words(record.closed)}"
+    )
+    return f"{told}; {record.open:,} with their words stay open" if record.open else told
+
+
+def _gaps_in_words(count: int) -> str:
+    return f"{count:,} gap{'' if count == 1 else 's'} whose words nobody keeps"
+
+
+RENDERERS: dict[str, Callable[[Any], str]] = {
+    "GapsRecord": _gaps,
+    "GapRecord": _gap,
+    "GapsClearRecord": _cleared,
+}

@@ -78,8 +78,15 @@ def _rename(record: Any) -> str:
     return f"{record.old_slug} is {record.slug} now: {record.title} ({record.wing}), version {record.version}{left}"
 
 
+def _distinct(record: Any) -> str:
+    if not record.changed:
+        return f"{record.slug} and {record.other} were told apart already"
+    return f"{record.slug} and {record.other} are not the same; `quaid dupes` lists them no more"
+
+
 RENDERERS: dict[str, Callable[[Any], str]] = {
     "DupesRecord": _dupes,
+    "DistinctRecord": _distinct,
     "MergeRecord": _merge,
     "RenameRecord": _rename,
 }

@@ -74,6 +74,8 @@ def _status(record: Any) -> str:
         rows.append(("", model.remedy))
     rows += [("other model", f"{each.name}, {each.vectors:,} vectors") for each in record.others]
     rows.append(("background", _background(record)))
+    if record.resident:
+        rows.append(("server", "runs here; commands are handed to it"))
     if record.trouble:
         rows.append(("last failure", f"{record.trouble.at}: {record.trouble.problem}"))
     rows += [("next", step) for step in record.next_steps]

@@ -51,8 +51,14 @@ def _contradictions(record: Any) -> str:
     return "\n".join([*lines, f"{record.total:,} open, {when}; `quaid check` looks again"])
 
 
+def _titles(record: Any) -> str:
+    lines = [f"{each.name}  {each.title} ({each.slug})" for each in record.titles]
+    return "\n".join(lines) or "No page is called so."
+
+
 RENDERERS: dict[str, Callable[[Any], str]] = {
     "DaysRecord": _days,
+    "TitlesRecord": _titles,
     "WingsRecord": _wings,
     "WingRecord": _wing,
     "ContradictionsRecord": _contradictions,

@@ -16,7 +16,13 @@ def _token(record: Any) -> str:
 def _tokens(record: Any) -> str:
     if not record.tokens:
         return "No tokens were given away. `quaid token create NAME` makes one."
-    return table([(each.name, each.scope, each.created_at[:10]) for each in record.tokens])
+    return table(
+        [(each.name, each.scope, each.created_at[:10], f"used {_used(each)}") for each in record.tokens]
+    )
+
+
+def _used(token: Any) -> str:
+    return f"on {token.last_used_at[:10]}" if token.last_used_at else "never"
 
 
 def _revoked(record: Any) -> str:

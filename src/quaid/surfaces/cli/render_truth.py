@@ -75,8 +75,10 @@ def _check(record: Any) -> str:
     if record.resolved:
         note = f": {record.resolved.resolution}" if record.resolved.resolution else ""
         if record.settled_before:
-            return f"{record.resolved.id} was settled already, on {record.settled_before[:10]}{note}"
-        return f"Settled {record.resolved.id}{note}"
+            told = f"{record.resolved.id} was settled already, on {record.settled_before[:10]}{note}"
+        else:
+            told = f"Settled {record.resolved.id}{note}"
+        return "\n".join([told, *map(_changed, record.changed), *map(_written, record.written)])
     if not record.contradictions:
         return f"Nothing contradicts itself{where}"
     lines = []
@@ -87,8 +89,24 @@ def _check(record: Any) -> str:
     more = f"; more: --limit {total}" if shown < total else ""
     count = f"{shown:,} of {total:,}" if shown < total else f"{total:,}"
     return "\n".join(
-        [*lines, f"{count} open{where}{more}; `quaid check --resolve ID --note TEXT` settles one"]
+        [*lines, f"{count} open{where}{more}; `quaid check --resolve ID --keep left|right|both` settles one"]
     )
+
+
+def _changed(each: Any) -> str:
+    """What gave way, with the page on which it stands."""
+    if each.never_held:
+        time = "never held"
+    elif each.until is None:
+        time = "goes on" if each.kind == "link" else f"holds since {each.since}"
+    else:
+        time = f"ended on {each.until}"
+    return f"  {each.kind} {each.id}, {each.says}: {time} ({each.slug})"
+
+
+def _written(quote: Any) -> str:
+    place = f"{quote.part} {quote.line}" if quote.line else quote.part
+    return f"  {quote.slug}, {place} still says: {quote.quote}"
 
 
 def _quote(quote: Any) -> str:

@@ -22,6 +22,7 @@ BATCH_VERSIONS = ("2024-11-05", "2025-03-26")  # later revisions have no batches
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 UNSUPPORTED_VERSION = -32022
+NO_RESOURCE = -32002  # up to 2025-11-25; from then on it is an argument like any that is wrong
 LONGEST_NAME = 100  # of a method or tool; the rest of a longer one is not worth an echo
 META = "io.modelcontextprotocol/"
 VERSION_KEY, CAPABILITIES_KEY, LEVEL_KEY = (
@@ -108,7 +109,13 @@ def _result(connection: Connection, brain: Brain, request: Request) -> dict[str,
         raise RpcError(INVALID_PARAMS, "Invalid params: they must be an object")
     if not stateless and connection.version is None and request.method not in ("initialize", "ping"):
         raise RpcError(INVALID_REQUEST, "Invalid request: send initialize first")
-    result = handler(Ask(connection, brain, request.params))
+    try:
+        result = handler(Ask(connection, brain, request.params))
+    except QuaidError as error:
+        if request.method != "resources/read" or error.http_status != 404:
+            raise
+        code = INVALID_PARAMS if stateless else NO_RESOURCE
+        raise RpcError(code, str(error), {"uri": request.params.get("uri"), "code": error.code}) from None
     return _stamped(request.method, result) if stateless else result
 
 
@@ -119,7 +126,7 @@ def _check_envelope(meta: Params) -> None:
     if not isinstance(meta.get(CAPABILITIES_KEY), dict):
         raise RpcError(INVALID_PARAMS, f"Invalid params: {CAPABILITIES_KEY} must be an object")
     if version not in STATELESS_VERSIONS:
-        known = {"supported": [*HANDSHAKE_VERSIONS, *STATELESS_VERSIONS], "requested": version}
+        known = {"supported": [*STATELESS_VERSIONS], "requested": version}  # others begin with a handshake
         raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", known)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument, NoNotebook, NotFound
 from quaid.ops import gate
+from quaid.surfaces.mcp import labels
 
 INDEX = "memory://index"
 CONTEXT = "memory://context"
@@ -52,7 +53,8 @@ def read(brain: Brain, uri: str) -> dict[str, Any]:
         text = _page(brain, _decoded(uri[len(PAGES) :]))
     else:
         raise NotFound(what="resource", name=uri, hint=f" There are {CONTEXT}, {INDEX} and {PAGES}{{slug}}.")
-    return {"contents": [{"uri": uri, "mimeType": MARKDOWN, "text": text}]}
+    meta = labels.meta("memory_context" if uri.rstrip("/") == CONTEXT else "memory_get")
+    return {"contents": [{"uri": uri, "mimeType": MARKDOWN, "text": text, "_meta": meta}]}
 
 
 def address(collection: str, slug: str) -> str:

@@ -11,6 +11,7 @@ from quaid.errors import UnknownTool
 from quaid.ops import gate, index
 from quaid.ops.plain import plain
 from quaid.ops.register import SCOPES, Op, Scope, schema
+from quaid.surfaces.mcp import labels
 from quaid.surfaces.mcp.frames import compact
 
 GROUPS = frozenset({"core", "all", "kb"})
@@ -58,10 +59,10 @@ def call(
     arguments: dict[str, Any],
     scope: Scope = "write",
 ) -> dict[str, Any]:
-    """Run a tool for a client: its record as an object, and as text for models that see nothing else."""
+    """Run a tool for a client: its labelled record as an object, and as text for models that see nothing else."""
     if served is not None and name not in served:
         raise UnknownTool(name=name, hint=" This server was started with other tools only.")
-    record = plain(gate.call(brain, gate.tool(name), arguments, scope))
+    record = labels.labelled(name, plain(gate.call(brain, gate.tool(name), arguments, scope)))
     return {
         "content": [{"type": "text", "text": compact(record)}],
         "structuredContent": record,

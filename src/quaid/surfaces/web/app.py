@@ -24,16 +24,16 @@ from quaid.surfaces.mcp.handlers import complain
 from quaid.surfaces.web import api, debug as debugging, events, mcp, openapi
 from quaid.surfaces.web.crew import Crew
 from quaid.surfaces.web.events import Bus
-from quaid.surfaces.web.guard import MACHINES, Guard, Place
+from quaid.surfaces.web.guard import MACHINES, Guard, Place, field, is_visit
 from quaid.surfaces.web.sessions import Sessions
 from quaid.surfaces.web.upkeep import Upkeep
 
 PORT = 4321
-SECONDS_TO_STOP = 1.0
+SECONDS_TO_STOP = 1.5  # requests have the first of it to end by themselves
 
 ROUTES: dict[str, dict[str, str]] = {
     # Anybody
-    "/login": {"GET": "public"},
+    "/login": {"GET": "public", "POST": "public"},
     "/health": {"GET": "public"},
     "/static/{name}": {"GET": "public"},
     "/favicon.ico": {"GET": "public"},
@@ -70,6 +70,7 @@ ROUTES: dict[str, dict[str, str]] = {
     "/settings/rebuild": {"POST": "owner"},
     "/settings/embeddings": {"POST": "owner"},
     "/settings/sync": {"POST": "owner"},
+    "/settings/token": {"POST": "owner"},
     "/settings/collection/{name}": {"GET": "owner"},
 }
 UNDECLARED = "owner"
@@ -81,6 +82,13 @@ WELCOME = """<!doctype html>
 """
 """A page that leads on, instead of a redirect: a browser that came from another site (a chat, a mail) would not send
 the new cookie along with a redirect, but does so from a page of ours."""
+
+DOOR = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Quaid</title></head>
+<body><form method="post" action="/login"><input type="hidden" name="code" value="{code}">
+<p>This link opens the memory once. <button>Open it</button></p></form></body></html>
+"""
+"""For whoever only looks at a link, as programs do that show what is behind it: looking uses nothing up."""
 
 
 def build(
@@ -110,13 +118,13 @@ def build(
         finally:
             bus.close()
             carer.end()
-            deadline = time.monotonic() + SECONDS_TO_STOP
-            well = crew.stop(SECONDS_TO_STOP)
+            deadline = max(time.monotonic() + 0.2, min(app.state.ends_by, time.monotonic() + SECONDS_TO_STOP))
+            well = crew.stop(deadline - time.monotonic())
             app.state.stopped_well = carer.is_over(max(0.1, deadline - time.monotonic())) and well
 
     pages = _pages()
     routes: list[BaseRoute] = [
-        Route("/login", _login),
+        Route("/login", _login, methods=["GET", "POST"]),
         Route("/logout", _logout, methods=["POST"]),
         Route("/health", _health),
         *api.routes(),
@@ -136,6 +144,7 @@ def build(
     app.state.settings, app.state.place, app.state.tools = settings, place, tools
     app.state.crew, app.state.bus, app.state.sessions = crew, bus, sessions
     app.state.mcp_sessions = mcp.Sessions()
+    app.state.ends_by = float("inf")  # a moment, once the server is told to end
     app.state.debug_routes, app.state.readonly, app.state.stopped_well = debug, readonly, True
 
     def needed(asked: Asked) -> str:
@@ -168,9 +177,13 @@ def scope_needed(routes: Sequence[BaseRoute], asked: Asked) -> str:
 
 
 async def _login(request: Request) -> Response:
-    """Open a session with a code that is good once."""
+    """Open a session with a code that is good once. Only somebody who goes there uses it, or presses the button."""
     state = request.app.state
     code = request.query_params.get("code", "")
+    if request.method == "POST":
+        code = field(await request.body(), "code")
+    elif tokens.OURS.fullmatch(code) and not is_visit(request):
+        return HTMLResponse(DOOR.format(code=code))
     if not code or not tokens.redeemed(state.settings, state.place.port, time.time(), code):
         problem = "This link was used already, or is older than a minute"
         raise NotLoggedIn(problem=problem, remedy="`quaid web` makes a new one")

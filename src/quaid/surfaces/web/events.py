@@ -6,6 +6,7 @@ for again, memory cannot. An event says that something happened and where, never
 
 import asyncio
 import json
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -18,6 +19,9 @@ from quaid.errors import TooMany
 MOST_LISTENERS = 32
 LONGEST_QUEUE = 256
 HEARTBEAT_SECONDS = 15.0
+MOST_RECENT = 50
+"""Events that somebody who comes later is still shown."""
+
 RETRY_MS = 2_000
 
 
@@ -48,6 +52,7 @@ class Bus:
         self._listeners: set[Listener] = set()
         self._number = 0
         self._closed = False
+        self.recent: deque[tuple[float, str, dict[str, Any]]] = deque(maxlen=MOST_RECENT)
 
     def open(self) -> None:
         """Called in the event loop that serves."""
@@ -83,6 +88,8 @@ class Bus:
 
     def _put(self, kind: str, facts: dict[str, Any]) -> None:
         self._number += 1
+        if kind != "progress" and facts.get("finished", True):
+            self.recent.append((time.time(), kind, facts))
         frame = _frame(kind, facts, self._number)
         for each in self._listeners:
             each.put(frame)

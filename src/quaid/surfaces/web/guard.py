@@ -60,10 +60,12 @@ class Place(NamedTuple):
     secure: bool = False  # reached over TLS, ours or a proxy's
 
     @classmethod
-    def local(cls, port: int) -> "Place":
-        hosts = [f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")]
+    def local(cls, port: int, bind: str = "127.0.0.1") -> "Place":
+        """Reached from this machine alone, at one of its addresses for itself."""
+        own = f"[{bind}]" if ":" in bind else bind
+        hosts = [f"{name}:{port}" for name in (own, "127.0.0.1", "localhost", "[::1]")]
         origins = [f"http://{each}" for each in hosts]
-        return cls(port, frozenset(hosts), frozenset(origins), f"http://127.0.0.1:{port}")
+        return cls(port, frozenset(hosts), frozenset(origins), origins[0])
 
     @classmethod
     def named(cls, port: int, hosts: list[str]) -> "Place":
@@ -155,7 +157,7 @@ class Guard:
         if needed != "public":
             self._check_scope(request, caller, needed)
         body = b"" if request.method in SAFE else await _body(request.headers, receive)
-        if caller and caller.session and request.method not in SAFE:
+        if needed != "public" and caller and caller.session and request.method not in SAFE:
             _check_csrf(request, caller.csrf, body)
         return body
 
@@ -170,7 +172,7 @@ class Guard:
             if origin.lower() not in self._place.origins and (origin, told) != ("null", "same-origin"):
                 raise ForeignRequest(problem="its Origin is another site")
         site = told or "same-origin"
-        if site not in ("same-origin", "none") and not _is_visit(request):
+        if site not in ("same-origin", "none") and not is_visit(request):
             raise ForeignRequest(problem="another site sent it")
 
     def _caller(self, request: Request) -> Caller | None:
@@ -209,11 +211,16 @@ class Guard:
             raise NotAllowed(name=name, needed=needed, given=caller.scope)
 
 
-def _is_visit(request: Request) -> bool:
-    """Somebody followed a link from elsewhere to a page: it is shown to them, and tells the other site nothing."""
+def is_visit(request: Request) -> bool:
+    """Somebody goes to a page, perhaps by a link from elsewhere: it is shown to them and tells that site nothing.
+
+    A browser that only fetches ahead, or a program that looks what is behind a link, does not go there.
+    """
     headers = request.headers
+    ahead = headers.get("sec-purpose", "") + headers.get("purpose", "") + headers.get("x-moz", "")
     return (
-        request.method in SAFE
+        request.method == "GET"
+        and "prefetch" not in ahead.lower()
         and headers.get("sec-fetch-mode") == "navigate"
         and headers.get("sec-fetch-dest") == "document"
         and not request.url.path.startswith(MACHINES)
@@ -247,13 +254,18 @@ def _check_csrf(request: Request, expected: str, body: bytes) -> None:
     given = request.headers.get("x-csrf-token", "")
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not given and kind == "application/x-www-form-urlencoded":
-        try:
-            fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=1_000)
-        except ValueError:
-            fields = {}
-        given = fields.get("csrf_token", [""])[0]
+        given = field(body, "csrf_token")
     if not hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode()):
         raise ForeignRequest(problem="the form was not opened in this session; load the page again")
+
+
+def field(body: bytes, name: str) -> str:
+    """One field of a form; nothing for what is no form."""
+    try:
+        fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=1_000)
+    except ValueError:
+        return ""
+    return fields.get(name, [""])[0]
 
 
 async def _nothing() -> Message:

@@ -13,7 +13,8 @@ import hashlib
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from starlette.requests import Request
@@ -72,6 +73,7 @@ class Session:
     def __init__(self, connection: Connection, owner: str) -> None:
         self.connection, self.owner = connection, owner
         self.used = time.monotonic()
+        self.began, self.calls = time.time(), 0  # for people who look
         self.running: dict[tuple[type, Any], asyncio.Task[Any]] = {}
 
 
@@ -79,16 +81,31 @@ class Sessions:
     def __init__(self) -> None:
         self._open: dict[str, Session] = {}
 
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(list(self._open.values()))
+
     def begin(self, connection: Connection, owner: str) -> str:
-        """A new session. Of too many, those that are silent for long end; if none is, nobody new comes in."""
+        """A new session. Those that were silent for long end, and of too many one more."""
         now = time.monotonic()
         for id in [id for id, each in self._open.items() if now - each.used > IDLE_SECONDS]:
             self.end(id)
         if len(self._open) >= MOST_SESSIONS:
-            raise TooMany(limit=MOST_SESSIONS, what="sessions")
+            self._make_room()
         id = secrets.token_urlsafe(24)
         self._open[id] = Session(connection, owner)
         return id
+
+    def _make_room(self) -> None:
+        """Whoever has most sessions loses the one that was silent longest: a program that opens and never ends them
+        shuts out nobody else. Its client is told 404 and begins anew. Nobody loses one that is at work."""
+        idle = {id: each for id, each in self._open.items() if not each.running}
+        if not idle:
+            raise TooMany(limit=MOST_SESSIONS, what="sessions")
+        held = Counter(each.owner for each in self._open.values())
+        self.end(min(idle, key=lambda id: (-held[idle[id].owner], idle[id].used)))
 
     def of(self, id: str, owner: str) -> Session | None:
         session = self._open.get(id)
@@ -141,6 +158,8 @@ async def _stateless(request: Request, value: Any) -> Response:
         return _failed(None, INVALID_REQUEST, "Invalid request: nobody asked for an answer", 400)
     if frame.id is None:
         return Response(status_code=202)
+    if frame.method == "initialize":  # of the other revisions: here nobody shakes hands
+        return _failed(frame.id, METHOD_NOT_FOUND, "Method not found: initialize", 404)
     problem = _disagreement(request, frame)
     if problem:
         return _failed(frame.id, HEADER_MISMATCH, problem, 400)
@@ -341,6 +360,7 @@ async def _result(
     key = (type(frame.id), frame.id)
     if session is not None:
         session.running[key] = task
+        session.calls += frame.method == "tools/call"
     try:
         return await task
     except QuaidError as error:

@@ -22,7 +22,7 @@ from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import FileTrouble, InvalidArgument, OpenToOthers, PortTaken
 from quaid.ops import tokens
-from quaid.surfaces.web import app
+from quaid.surfaces.web import app, taking_over
 from quaid.surfaces.web.guard import MAX_HEAD, Place
 
 LOOPBACK = "127.0.0.1"
@@ -81,13 +81,14 @@ class Server(uvicorn.Server):
     """A server that lets its listeners go as soon as it is told to end: a stream would keep it from ending."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.config.app.state.bus.close()  # type: ignore[union-attr]
+        state = self.config.app.state  # type: ignore[union-attr]
+        state.bus.close()
+        state.ends_by = min(state.ends_by, time.monotonic() + app.SECONDS_TO_STOP)
         super().handle_exit(sig, frame)
 
 
 def place_of(how: How, port: int) -> Place:
     """The names that a server answers to; refuses what would let others listen in."""
-    local = how.bind in (LOOPBACK, "localhost", "::1")
     if bool(how.tls_cert) != bool(how.tls_key):
         raise InvalidArgument(name="--tls-cert", problem="and --tls-key belong together; give both")
     if how.allow_hosts and not (how.tls_cert or how.behind_proxy):
@@ -97,10 +98,10 @@ def place_of(how: How, port: int) -> Place:
     if how.behind_proxy and not how.allow_hosts:
         problem = "needs --allow-host NAME, the name under which the proxy is reached"
         raise InvalidArgument(name="--behind-proxy", problem=problem)
-    if not local and not how.tls_cert and not how.behind_proxy:
-        raise OpenToOthers(address=how.bind or "Every address of this machine")
     if not how.tls_cert and not how.behind_proxy:
-        return Place.local(port)
+        if not is_loopback(how.bind):
+            raise OpenToOthers(address=how.bind or "Every address of this machine")
+        return Place.local(port, how.bind.lower())
     if how.bind in EVERYWHERE and not how.allow_hosts:
         problem = "is needed with --bind to every address: the name under which this machine is reached"
         raise InvalidArgument(name="--allow-host", problem=problem)
@@ -110,6 +111,20 @@ def place_of(how: How, port: int) -> Place:
         every = dict.fromkeys([*own, *hosts, LOOPBACK, "localhost"])
         hosts = [_with_port(each, port) for each in every]
     return Place.named(port, hosts)
+
+
+def is_loopback(bind: str) -> bool:
+    """Whether only this machine reaches an address: all of 127.0.0.0/8, and ::1. A name could lead anywhere."""
+    from ipaddress import IPv6Address, ip_address
+
+    if bind.lower() == "localhost":
+        return True
+    try:
+        found = ip_address(bind)
+    except ValueError:
+        return False
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return (mapped or found).is_loopback
 
 
 def _with_port(name: str, port: int) -> str:
@@ -167,6 +182,7 @@ def _serve(settings: Settings, how: How, found: socket.socket, *, opens: bool, l
     built = app.build(
         settings, debug=how.debug, readonly=how.readonly, place=place, tools=how.tools, upkeep=True
     )
+    taking_over.attend(built, settings)
     server = Server(_config(built, how))
 
     def end(_number: int, _frame: FrameType | None) -> None:
@@ -204,7 +220,7 @@ def _config(built: Any, how: How) -> uvicorn.Config:
         proxy_headers=False,
         limit_concurrency=MOST_CONNECTIONS,
         timeout_keep_alive=SECONDS_KEPT_ALIVE,
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=1,  # of the seconds that `app` has for all of it
         h11_max_incomplete_event_size=MAX_HEAD,
         ssl_certfile=how.tls_cert or None,
         ssl_keyfile=how.tls_key or None,
@@ -213,6 +229,8 @@ def _config(built: Any, how: How) -> uvicorn.Config:
 
 def _announce(settings: Settings, place: Place, how: How) -> None:
     extra = "".join([", debug endpoints" if how.debug else "", ", for reading only" if how.readonly else ""])
+    if how.behind_proxy and not how.tls_cert:
+        extra += f", for a proxy at {how.bind}:{place.port}"
     told = f"quaid {quaid.__version__}: {place.address}, MCP at {place.address}/mcp{extra}"
     print(f"{told}, memory: {settings.db_path}", file=sys.stderr, flush=True)
 

@@ -88,7 +88,9 @@ async def save(request: Request) -> Response:
     try:
         record = await ask(request, "put", slug=address, content=text, expected_version=version)
     except (VersionConflict, PageExists) as error:
-        now = await ask(request, "get", slug=address)
+        now = await ask(
+            request, "get", slug=address
+        )  # also for a new page that somebody else began meanwhile
         theirs = written.render(now.frontmatter, now.compiled_truth, now.timeline)
         return _form(
             *(request, address, now.title, text, now.version),
@@ -105,11 +107,14 @@ async def new(request: Request) -> Response:
     """A page that is not there yet."""
     asked = request.query_params.get("slug", "").strip().lower()
     if not asked:
-        return page(request, "new.html", problem="", slug="")
+        return page(request, "new.html", problem="", slug="", there=None)
     try:
         slugs.check(slugs.split_address(asked)[1])
     except QuaidError as error:
-        return page(request, "new.html", problem=str(error), slug=asked, http=error.http_status)
+        return page(request, "new.html", problem=str(error), slug=asked, there=None, http=error.http_status)
+    if there := await attempt(request, "get", slug=asked):
+        address = slugs.address(there.collection, there.slug)
+        return page(request, "new.html", problem="", slug=asked, there=there, address=address)
     title = asked.rpartition("/")[2].replace("-", " ").capitalize()
     return _form(request, asked, title, NEW.format(title=title), 0)
 

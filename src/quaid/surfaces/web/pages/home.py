@@ -55,7 +55,7 @@ async def show(request: Request) -> Response:
     book, changed, brief, status = await together(
         attempt(request, "notebook list"),
         attempt(request, "list", limit=CHANGES),
-        lately(request, "briefing", since="7d", due=DUE_DAYS, limit=6),
+        lately(request, "briefing", since="7d", due=DUE_DAYS, limit=6, short=True),
         lately(request, "status"),
     )
     today = brief.as_of[:10] if brief else ""

@@ -29,6 +29,12 @@ Leading = Callable[[str], Place | None]
 """What a link names → where that is in the dashboard; None: nobody knows."""
 
 
+def as_words(name: str) -> str:
+    """What a name says where no page is behind it: people/alice-berg is alice berg; words stay as they are."""
+    last = name.strip().rstrip("/").rpartition("/")[2]
+    return last if " " in name.strip() else last.replace("-", " ").replace("_", " ").strip() or name
+
+
 PATH = "file:"
 """What stands before a path, which leads from where the page is."""
 

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from quaid.formats import org_page
 from quaid.surfaces.web.pages import addresses
-from quaid.surfaces.web.pages.leading import PATH, Leading, Place, nowhere
+from quaid.surfaces.web.pages.leading import PATH, Leading, Place, as_words, nowhere
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -142,8 +142,9 @@ def _wiki(state: "StateInline", silent: bool) -> bool:
         named = match[1].rstrip("\\").strip()
         found: Place | None = state.env["lead"](named)
         said = (match[2] or match[3] or "").strip()
-        shown = said or (found.title if found else "") or named
-        if found is None and _OUTSIDE.fullmatch(named):
+        outside = bool(_OUTSIDE.fullmatch(named))
+        shown = said or (found.title if found else "") or (named if outside else as_words(named))
+        if found is None and outside:
             href, kind = named, "out"
         else:
             href = found.href if found else addresses.search(shown)

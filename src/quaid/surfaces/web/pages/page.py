@@ -1,5 +1,6 @@
 """A page: its truth and its timeline side by side, what it is tied to, what is known of it, what it said before."""
 
+import re
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -11,8 +12,11 @@ from quaid.core import slug as slugs, timeline
 from quaid.surfaces.web.pages import addresses, markdown
 from quaid.surfaces.web.pages.asking import ask, attempt, form, number, together
 from quaid.surfaces.web.pages.leading import Leading, of_page
-from quaid.surfaces.web.pages.rendering import go, page
+from quaid.surfaces.web.pages.naming import Names, named
+from quaid.surfaces.web.pages.rendering import go, page, words
+from quaid.surfaces.web.pages.snippets import cut, stretch
 
+_HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 NEAR = 300
 """Pages around this one whose titles are shown."""
 MOST_LINKS = 200
@@ -35,7 +39,7 @@ class Said(NamedTuple):
     relationship: str
     since: str | None
     until: str | None
-    context: str
+    context: Markup
 
 
 class Tie(NamedTuple):
@@ -46,6 +50,20 @@ class Tie(NamedTuple):
     type: str
     resolved: bool
     said: list[Said]
+
+
+class Fact(NamedTuple):
+    """Something that is known of a page, who says so and where."""
+
+    predicate: str
+    object: Markup
+    since: str | None
+    until: str | None
+    quote: str
+    by: str
+    source: Markup
+    is_over: bool
+    superseded: bool
 
 
 class Line(NamedTuple):
@@ -81,6 +99,22 @@ async def view(request: Request, asked: str) -> Response:
     )
     lead = known.lead
     part, at = place_of(request)
+    stated = [each for each in facts.facts if each.kind == "fact"] if facts else []
+    contexts = [each.context for each in (*_links(known.links), *_links(tied))]
+    names = await named(
+        request,
+        [
+            *contexts,
+            *(text for each in stated for text in (each.object, each.source)),
+            *(
+                slug
+                for each in (*_links(known.links), *_links(tied))
+                for slug in (each.from_slug, each.to_slug)
+            ),
+            *map(_told, record.frontmatter.values()),
+        ],
+        addresses.page(address),
+    )
     return page(
         request,
         "page.html",
@@ -95,12 +129,12 @@ async def view(request: Request, asked: str) -> Response:
         summary=markdown.line(record.summary, lead),
         entries=entries(record.timeline, lead, at if part == "T" else 0),
         leftover=leftover(record.timeline, lead),
-        out=_ties(known.links, known.around, "to"),
-        back=_ties(tied, known.around, "from"),
-        facts=[each for each in facts.facts if each.kind == "fact"] if facts else [],
+        out=_ties(known.links, known.around, names, "to"),
+        back=_ties(tied, known.around, names, "from"),
+        facts=[_fact(each, names) for each in stated],
         history=history,
         diff=diff,
-        properties=properties(record.frontmatter),
+        properties=properties(record.frontmatter, names),
     )
 
 
@@ -132,7 +166,13 @@ async def _diff(request: Request, address: str, version: int) -> Any:
 
 def diff_lines(diff: str) -> list[Line]:
     kinds = {"+": "added", "-": "removed", "@": "place"}
-    return [Line(kinds.get(each[:1], "same"), each) for each in diff.split("\n")[2:]]
+    return [Line(kinds.get(each[:1], "same"), _place_in_words(each)) for each in diff.split("\n")[2:]]
+
+
+def _place_in_words(line: str) -> str:
+    """`@@ -2,4 +2,4 @@` as somebody would say it; any other line as it is."""
+    found = _HUNK.fullmatch(line)
+    return f"… line {found[1]} …" if found else line
 
 
 def entries(text: str, lead: Leading, at: int = 0) -> list[Entry]:
@@ -166,34 +206,46 @@ def leftover(text: str, lead: Leading) -> Markup:
     return markdown.render("\n\n".join(kept), lead, mark="T") if kept else Markup()
 
 
-def _ties(record: Any, titles: dict[str, Any], end: str) -> list[Tie]:
+def _links(record: Any) -> Any:
+    return record.links if record else ()
+
+
+def _ties(record: Any, titles: dict[str, Any], names: Names, end: str) -> list[Tie]:
     """The pages at the other ends of these links, each once."""
     found: dict[str, Tie] = {}
-    for each in record.links if record else ():
+    for each in _links(record):
         slug, collection = getattr(each, f"{end}_slug"), getattr(each, f"{end}_collection")
         address = slugs.address(collection, slug) if each.resolved else slug
         known = titles.get(address)
-        title, kind = (known.title, known.type) if known else (slug, "")
+        title, kind = (known.title, known.type) if known else (names.title(slug), "")
         tie = found.setdefault(address, Tie(address, title, kind, each.resolved, []))
-        tie.said.append(Said(each.relationship, each.valid_from, each.valid_until, each.context))
+        context = names.linked(stretch(each.context))
+        tie.said.append(Said(each.relationship, each.valid_from, each.valid_until, context))
     return list(found.values())
 
 
-def properties(front: dict[str, Any]) -> list[tuple[str, str]]:
+def _fact(each: Any, names: Names) -> Fact:
+    return Fact(
+        *(each.predicate, names.linked(each.object), each.since, each.until, each.quote, each.by),
+        names.linked(each.source),
+        bool(each.until or each.superseded_by),
+        bool(each.superseded_by),
+    )
+
+
+def properties(front: dict[str, Any], names: Names) -> list[tuple[str, Markup]]:
     """What the front matter says beside what the page shows anyhow."""
-    found = []
-    for key, value in front.items():
-        if key in SHOWN_ELSEWHERE:
-            continue
-        text = _told(value)
-        found.append((key, text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"))
-    return found
+    return [
+        (key, names.linked(cut(_told(value), LONGEST_VALUE)))
+        for key, value in front.items()
+        if key not in SHOWN_ELSEWHERE
+    ]
 
 
 def _told(value: Any) -> str:
     """A value of the front matter in words."""
     if isinstance(value, dict):
-        return ", ".join(f"{key}: {_told(each)}" for key, each in value.items())
+        return ", ".join(f"{words(str(key))}: {_told(each)}" for key, each in value.items())
     return "; ".join(map(_told, value)) if isinstance(value, list) else str(value)
 
 

@@ -3,11 +3,13 @@
 Knows how times, sizes and names are put into words. Knows no operation.
 """
 
+import re
 import time
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from functools import cache
 from os.path import dirname, join
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
@@ -44,12 +46,26 @@ DONE = {
     "exported": "Written out.",
     "discarded": "Gone for good.",
     "merged": "Merged. The old address leads to the page that stayed.",
+    "apart": "Both pages stay, and are not compared again.",
+    "revoked": "The token is revoked.",
     "chosen": "The model is chosen.",
     "off": "Semantic search is off. The vectors stay.",
     "synced": "In step with the folder.",
     "rebuilt": "The index is up to date.",
 }
 """What was done, by a word in the address: no text out of an address is ever shown."""
+
+MOST_TOLD = 100
+"""Messages that wait for the next page of a browser."""
+
+
+class Told(NamedTuple):
+    """What a form did, for the page that comes next: in our words, with what a person may do about it."""
+
+    text: str
+    steps: tuple[tuple[str, str], ...] = ()
+    """Addresses, each with what it is called."""
+    went_well: bool = True
 
 
 @cache
@@ -62,7 +78,9 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters.update(day=day, ago=ago, size=size, words=words, number=lambda value: f"{value:,}")
+    made.filters.update(
+        day=day, ago=ago, size=size, words=words, told=told, named=title_of, number=lambda value: f"{value:,}"
+    )
     made.globals.update(
         page_url=addresses.page,
         edit_url=addresses.edit,
@@ -87,7 +105,7 @@ def page(request: Request, template: str, *, http: int = 200, **values: Any) -> 
     """A whole page."""
     path = request.url.path
     here = max((link for link, _, _ in NAVIGATION if path == link or path.startswith(f"{link}/")), default="")
-    told = DONE.get(request.query_params.get("done", ""), "")
+    told = _told(request)
     text = fill(
         template,
         here=values.pop("here", here),
@@ -99,6 +117,25 @@ def page(request: Request, template: str, *, http: int = 200, **values: Any) -> 
         **values,
     )
     return HTMLResponse(text, http, headers={"Cache-Control": "no-store"})
+
+
+def tell(request: Request, text: str, *steps: tuple[str, str], went_well: bool = True) -> None:
+    """Keep what a form did until this browser asks for its next page. It is never in an address."""
+    state = request.app.state
+    if not hasattr(state, "told"):
+        state.told = {}
+    if session := getattr(request.state, "session", ""):
+        while len(state.told) >= MOST_TOLD:
+            state.told.pop(next(iter(state.told)))
+        state.told[session] = Told(text, steps, went_well)
+
+
+def _told(request: Request) -> Told | None:
+    kept = getattr(request.app.state, "told", {}).pop(getattr(request.state, "session", ""), None)
+    if kept is None and (text := DONE.get(request.query_params.get("done", ""))):
+        kept = Told(text)
+    found: Told | None = kept
+    return found
 
 
 def piece(template: str, **values: Any) -> Response:
@@ -171,6 +208,26 @@ def size(count: int) -> str:
 def words(name: str) -> str:
     """works_at as words."""
     return name.replace("_", " ").replace("-", " ")
+
+
+_SLUG = re.compile(r"(?<![\w/.:])[a-z0-9_-]+(?:/[a-z0-9_-]+)+(?![\w/])")
+_NAME = re.compile(r"(?<![\w/])[a-z]+(?:_[a-z]+)+(?![\w/])")
+
+
+def told(text: str, titles: Mapping[str, str] | None = None) -> str:
+    """A sentence of ours as people read it: slugs by the titles of their pages, works_at as words."""
+    known = titles or {}
+
+    def name(found: re.Match[str]) -> str:
+        return known.get(found[0]) or title_of(found[0])
+
+    return _NAME.sub(lambda found: words(found[0]), _SLUG.sub(name, text))
+
+
+def title_of(address: str) -> str:
+    """What a page may be called, by its address alone."""
+    last = address.rpartition("/")[2].rpartition("::")[2].replace("-", " ").replace("_", " ")
+    return last[:1].upper() + last[1:]
 
 
 def plural(count: int, noun: str, several: str = "") -> str:

@@ -3,7 +3,9 @@
 Half a word is nobody's question: only what is asked with the whole page, and finds no good answer, is noted as a gap.
 """
 
+import re
 import time
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -11,15 +13,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from quaid.core import slug as slugs
+from quaid.core import slug as slugs, timeline
 from quaid.surfaces.web.pages import addresses
 from quaid.surfaces.web.pages.asking import attempt, lately, may_write, together
-from quaid.surfaces.web.pages.rendering import page, piece
-from quaid.surfaces.web.pages.snippets import marked, pattern_of, snippet
+from quaid.surfaces.web.pages.naming import Names, named
+from quaid.surfaces.web.pages.notebook import COLLECTION as NOTEBOOK
+from quaid.surfaces.web.pages.rendering import day as say_day, page, piece, words
+from quaid.surfaces.web.pages.snippets import marked, pattern_of, plain_text, snippet
 
 LIMIT = 12
+BRIEF = 4
+"""Of each group, in the list below the field that every page has."""
+GOOD_RECALL = 0.5
+"""What the notebook scores as a good answer (notebook.recalling)."""
+KB = "kb"
 LONGEST = 2_000
 FILTERS = ("collection", "type", "wing", "since", "until")
+_ADDRESS = re.compile(r"\[\[[^\[\]|\n]+[|\]]|\]\([^()\n]*\)")
 LANES = {
     "exact": "its name",
     "words": "words",
@@ -38,6 +48,8 @@ class Finding(NamedTuple):
     lane: str
     reason: str
     type: str
+    strength: str
+    """strong, weak or none by itself; "" where nobody judges it."""
 
 
 class Group(NamedTuple):
@@ -45,13 +57,36 @@ class Group(NamedTuple):
     findings: list[Finding]
     note: str
 
+    @property
+    def halves(self) -> list[tuple[str, list[Finding]]]:
+        """The findings that answer, then those that only come near."""
+        good = [each for each in self.findings if each.strength in ("strong", "")]
+        rest = [each for each in self.findings if each.strength not in ("strong", "")]
+        return [("", good), ("Weaker" if good else "", rest)]
+
 
 class Found(NamedTuple):
     groups: list[Group]
     strength: str
+    """Of the answer as a whole."""
     notes: tuple[str, ...]
     total: int
     ms: int
+
+    @property
+    def strong(self) -> int:
+        return self._count("strong")
+
+    @property
+    def weaker(self) -> int:
+        return self._count("weak") + self._count("none")
+
+    def _count(self, strength: str) -> int:
+        return sum(each.strength == strength for group in self.groups for each in group.findings)
+
+    def brief(self) -> list[Group]:
+        """A few of each group, for a list that drops down."""
+        return [group._replace(findings=group.findings[:BRIEF]) for group in self.groups if group.findings]
 
 
 def chosen(request: Request) -> dict[str, str]:
@@ -71,84 +106,137 @@ async def look(request: Request, question: str, filters: dict[str, str]) -> Foun
     if not given:
         asked.append(attempt(request, "kb query", context=question, max_results=6))
     found, *others = await together(*asked)
-    groups = []
     recalled = found.recalled if found else None
+    nodes = others[0] if others and others[0] else None
+    results = found.answer.results if found else ()
+    told = _Teller(question, await named(request, _texts(results, recalled, nodes)))
+    groups: dict[str, list[Finding]] = {"Notebook": [], "Daily": [], "Pages": [], "Knowledge base": []}
     if recalled:
-        groups.append(Group("Notebook", [_of_file(each, question) for each in recalled.notebook], ""))
-        groups.append(Group("Daily", [_of_file(each, question) for each in recalled.daily], ""))
-    shown = [each for each in found.answer.results if not (recalled and _is_note(each))] if found else []
-    groups.append(Group("Pages", [_of_page(each, question) for each in shown], "" if found else found.told))
-    for nodes in filter(None, others):
-        groups.append(
-            Group("Knowledge base", [_of_node(each, question) for each in nodes.matches], nodes.note)
-        )
+        groups["Notebook"] += map(told.file, recalled.notebook)
+        groups["Daily"] += map(told.file, recalled.daily)
+    if nodes:
+        groups["Knowledge base"] += map(told.node, nodes.matches)
+    for each in results:
+        name = _group(each)
+        if not (recalled and each.collection == NOTEBOOK) and not (nodes and each.collection == KB):
+            groups[name].append(told.page(each))
+    notes = {"Pages": "" if found else found.told, "Knowledge base": nodes.note if nodes else ""}
     return Found(
-        groups,
+        [Group(name, findings, notes.get(name, "")) for name, findings in groups.items()],
         found.answer.strength if found else "none",
         found.answer.notes if found else (),
-        sum(len(each.findings) for each in groups),
+        sum(map(len, groups.values())),
         round((time.perf_counter() - began) * 1000),
     )
 
 
-def _is_note(result: Any) -> bool:
-    """Whether a page is a file of the notebook, which has its own groups."""
-    return bool(result.collection == "notebook")
+def _group(result: Any) -> str:
+    """Where a page belongs: files of the notebook and nodes of the knowledge base have their own groups."""
+    if result.collection == NOTEBOOK:
+        return "Daily" if result.slug.startswith("daily/") else "Notebook"
+    return "Knowledge base" if result.collection == KB else "Pages"
 
 
-def _of_file(hit: Any, question: str) -> Finding:
-    lines = f"{hit.start_line}–{hit.end_line}" if hit.end_line > hit.start_line else f"{hit.start_line}"
-    return Finding(
-        addresses.file(hit.path, hit.start_line),
-        marked(hit.heading.lstrip("# ") or hit.path, pattern_of(question)),
-        f"{hit.path}:{lines}",
-        snippet(hit.snippet, question),
-        hit.score,
-        "",
-        "",
-        "note",
+def _texts(results: Any, recalled: Any, nodes: Any) -> Iterator[str]:
+    """Everything that a finding may say in words."""
+    for each in results:
+        yield from (each.content, each.summary)
+    for each in (*recalled.notebook, *recalled.daily) if recalled else ():
+        yield from (each.snippet, each.heading)
+    for each in nodes.matches if nodes else ():
+        yield each.summary
+
+
+class _Teller:
+    """Puts findings into words."""
+
+    def __init__(self, question: str, names: Names) -> None:
+        self._question, self._names = question, names
+        self._looked = pattern_of(question)
+
+    def file(self, hit: Any) -> Finding:
+        lines = f"{hit.start_line}–{hit.end_line}" if hit.end_line > hit.start_line else f"{hit.start_line}"
+        heading = plain_text(self._names.worded(hit.heading)).lstrip("# ")
+        shown = plain_text(self._names.worded(hit.snippet))
+        return Finding(
+            addresses.file(hit.path, hit.start_line),
+            marked(heading or hit.path, self._looked),
+            f"{hit.path}:{lines}",
+            snippet(shown.removeprefix(heading).lstrip() or shown, self._question),
+            hit.score,
+            "",
+            "",
+            "note",
+            "strong" if hit.score >= GOOD_RECALL else "weak",
+        )
+
+    def page(self, result: Any) -> Finding:
+        address = slugs.address(result.collection, result.slug)
+        text, day = _without_heading(result.content) or result.summary, ""
+        entries = timeline.parse(result.content) if result.part == "timeline" else ()
+        if entries:
+            first = entries[0]
+            text = f"{first.summary} {first.detail}"
+            day = f"{say_day(first.date)}{f', {first.source}' if first.source else ''}"
+        return Finding(
+            addresses.page(address, result.part, self._line(result)),
+            marked(result.title, self._looked),
+            " › ".join(filter(None, (_wing(result), day or self._heading(result)))),
+            snippet(self._names.worded(text), self._question),
+            result.score,
+            LANES.get(result.lane, result.lane),
+            result.reason,
+            result.type,
+            result.strength,
+        )
+
+    def _line(self, result: Any) -> int | None:
+        """The line of a passage that holds what was asked for; None: the page's beginning is near enough."""
+        found = self._looked.search(_without_links(result.content)) if self._looked else None
+        line: int = result.start_line + (result.content.count("\n", 0, found.start()) if found else 0)
+        return line if result.part == "timeline" or line > 1 else None
+
+    def _heading(self, result: Any) -> str:
+        """The headings above a passage, but for the page's own title."""
+        names = [
+            plain_text(self._names.worded(each)).lstrip("# ") for each in result.heading_path.split(" > ")
+        ]
+        return " › ".join(name for name in names if name and name != result.title)
+
+    def node(self, match: Any) -> Finding:
+        return Finding(
+            addresses.node(match.id),
+            marked(match.title, self._looked),
+            match.path,
+            snippet(self._names.worded(match.summary), self._question),
+            match.score,
+            ", ".join(match.match),
+            match.status,
+            "node",
+            "",
+        )
+
+
+def _wing(result: Any) -> str:
+    wing = words(result.wing)
+    return (
+        wing
+        if result.collection == "default"
+        else f"{result.collection} › {wing}"
+        if wing
+        else result.collection
     )
 
 
-def _of_page(result: Any, question: str) -> Finding:
-    address = slugs.address(result.collection, result.slug)
-    line = result.start_line if result.part == "timeline" or result.start_line > 1 else None
-    return Finding(
-        addresses.page(address, result.part, line),
-        marked(result.title, pattern_of(question)),
-        address + _heading(result),
-        snippet(_without_heading(result.content) or result.summary, question),
-        result.score,
-        LANES.get(result.lane, result.lane),
-        result.reason,
-        result.type,
-    )
-
-
-def _heading(result: Any) -> str:
-    """The headings above a passage, but for the page's own title."""
-    names = [name.strip().lstrip("# ") for name in result.heading_path.split(" > ")]
-    told = " › ".join(name for name in names if name and name != result.title)
-    return f" · {told}" if told else ""
+def _without_links(text: str) -> str:
+    """The text with the addresses of its links made blank, each sign in its place: nobody reads them."""
+    return _ADDRESS.sub(lambda link: " " * len(link[0]), text)
 
 
 def _without_heading(text: str) -> str:
     """A passage without the heading that it begins with: it stands above."""
     first, _, rest = text.lstrip().partition("\n")
     return rest if first.startswith("#") and rest.strip() else text
-
-
-def _of_node(match: Any, question: str) -> Finding:
-    return Finding(
-        addresses.node(match.id),
-        marked(match.title, pattern_of(question)),
-        match.path,
-        snippet(match.summary, question),
-        match.score,
-        ", ".join(match.match),
-        match.status,
-        "node",
-    )
 
 
 async def show(request: Request) -> Response:
@@ -173,7 +261,8 @@ async def as_typed(request: Request) -> Response:
     """The results alone, for a script to put in their place."""
     question = request.query_params.get("q", "").strip()[:LONGEST]
     found = await look(request, question, chosen(request)) if question else None
-    return piece("results.html", found=found, question=question)
+    template = "quick.html" if "brief" in request.query_params else "results.html"
+    return piece(template, found=found, question=question)
 
 
 def routes() -> list[Route]:

@@ -3,18 +3,58 @@
 The log shows what was done and when, as it is done; never what a page says or what was asked.
 """
 
+import asyncio
+import os
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from quaid.errors import EmbeddingsOff, NotAllowed
 from quaid.ops import inspecting
+from quaid.surfaces.web.mcp import Session
 from quaid.surfaces.web.pages.asking import ask, attempt, form, lately, scope_of, something_changes, together
-from quaid.surfaces.web.pages.rendering import go, page
+from quaid.surfaces.web.pages.rendering import go, page, plural, tell, words
+
+STATES = {
+    "detached": "Its folder is not watched any more; the pages stay.",
+    "restoring": "Its files are being written.",
+}
+
+
+class Program(NamedTuple):
+    """A program that speaks MCP with this server now."""
+
+    name: str
+    scope: str
+    since: str
+    calls: int
+    silent: int
+    """Seconds since it last asked."""
+
+
+class Happened(NamedTuple):
+    """A line of the log."""
+
+    at: str
+    kind: str
+    facts: str
+
+
+class Health(NamedTuple):
+    """How a collection is, and why."""
+
+    good: bool
+    word: str
+    why: str
 
 
 async def show(request: Request) -> Response:
-    status, latest, models, folders, clients, kb, imports = await together(
+    status, latest, models, folders, clients, kb, imports, given_away = await together(
         lately(request, "status"),
         attempt(request, "list", limit=1),
         attempt(request, "embeddings list"),
@@ -22,6 +62,7 @@ async def show(request: Request) -> Response:
         attempt(request, "connect"),
         attempt(request, "kb status"),
         attempt(request, "imports"),
+        attempt(request, "token list"),
     )
     return page(
         request,
@@ -33,7 +74,69 @@ async def show(request: Request) -> Response:
         clients=clients,
         kb=kb,
         imports=imports,
+        tokens=given_away,
+        health=await asyncio.to_thread(healths, folders.collections) if folders else [],
+        programs=programs(request.app.state.mcp_sessions) if scope_of(request) == "owner" else [],
+        happened=happened(request.app.state.bus.recent),
     )
+
+
+def programs(sessions: Iterable[Session]) -> list[Program]:
+    now = time.monotonic()
+    return [
+        Program(
+            *(each.connection.client, each.connection.scope, _moment(each.began), each.calls),
+            int(now - each.used),
+        )
+        for each in sessions
+    ]
+
+
+def happened(recent: Iterable[tuple[float, str, dict[str, Any]]]) -> list[Happened]:
+    """What was done lately, the last first. Facts are counts, names of folders and of operations."""
+    return [
+        Happened(_moment(at), kind, ", ".join(f"{words(name)} {value}" for name, value in facts.items()))
+        for at, kind, facts in reversed(list(recent))
+    ]
+
+
+def _moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def healths(folders: Iterable[Any]) -> list[tuple[Any, Health]]:
+    """How each collection is. On a thread: a folder far away may not answer at once."""
+    return [(each, health_of(each)) for each in folders]
+
+
+def health_of(folder: Any) -> Health:
+    """The worst that there is to say of a collection, and what helps."""
+    if folder.halted:
+        return Health(False, "waits for you", folder.halted)
+    if folder.root and not os.path.isdir(folder.root):
+        return Health(
+            False, "folder is gone", "Its folder cannot be found; nothing is removed while it is away."
+        )
+    if folder.ignore_problem:
+        return Health(False, "left-out patterns", folder.ignore_problem)
+    if folder.state != "active":
+        return Health(False, folder.state, STATES.get(folder.state, ""))
+    if folder.quarantined:
+        why = (
+            f"{plural(folder.quarantined, 'page has', 'pages have')} lost the file; Review can bring it back."
+        )
+        return Health(False, f"{folder.quarantined} in quarantine", why)
+    if folder.root and not folder.last_sync_at:
+        return Health(False, "not read yet", "Sync reads the folder.")
+    return Health(True, "well", "read only" if not folder.writable else "")
+
+
+async def token(request: Request) -> Response:
+    """End a token that was given away."""
+    given = await form(request)
+    record = await ask(request, "token revoke", name=given.get("name", ""))
+    tell(request, f"The token {record.name} is revoked. Whoever still shows it is refused.")
+    return go("/settings#tokens", "revoked")
 
 
 async def rebuild(request: Request) -> Response:
@@ -56,14 +159,27 @@ async def embeddings(request: Request) -> Response:
     if given.get("name") == "off":
         await ask(request, "embeddings off")
         return go("/settings#embeddings", "off")
-    await ask(request, "embeddings use", name=given.get("name", ""))
+    name = given.get("name", "")
+    await ask(request, "embeddings use", name=name)
+    tell(
+        request, f"{name} is in use. Passages that have no vector of it get one by and by, or with a rebuild."
+    )
     return go("/settings#embeddings", "chosen")
 
 
 async def sync(request: Request) -> Response:
     given = await form(request)
-    await ask(request, "collection sync", name=given.get("name") or None)
+    record = await ask(request, "collection sync", name=given.get("name") or None)
+    tell(request, " ".join(map(_synced, record.syncs)))
     return go("/settings#collections", "synced")
+
+
+def _synced(each: Any) -> str:
+    if each.halted:
+        return f"{each.collection} waits for you: {each.halted}"
+    counts = ((each.new, "new"), (each.changed, "changed"), (each.moved, "moved"), (each.removed, "gone"))
+    told = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+    return f"{each.collection} is in step with its folder: {told or 'nothing had changed'}."
 
 
 async def health(request: Request) -> Response:
@@ -78,5 +194,6 @@ def routes() -> list[Route]:
         Route("/settings/rebuild", rebuild, methods=["POST"]),
         Route("/settings/embeddings", embeddings, methods=["POST"]),
         Route("/settings/sync", sync, methods=["POST"]),
+        Route("/settings/token", token, methods=["POST"]),
         Route("/settings/collection/{name}", health),
     ]

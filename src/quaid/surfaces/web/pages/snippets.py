@@ -10,10 +10,20 @@ LONGEST = 260
 BEFORE = 70
 """Characters that stand before the first word that was found."""
 MOST_WORDS = 12
+ENDS = ".!?…:)\"'”’»。"
+"""Signs after which nothing is missing."""
+SHORT = 60
+"""Characters of a line that is whole, most likely: an item of a list, a heading."""
 
 _WORD = re.compile(r"\w+", re.UNICODE)
 _LEADING = re.compile(r"^[ \t]*(?:#{1,6}|>|[-*+](?:[ \t]+\[[ xX]\])?)[ \t]+", re.MULTILINE)
 _BOX = re.compile(r"(?<![^\s…])(?:[-*+][ \t]+)?\[[ xX]\][ \t]")
+_ITEM = re.compile(r"(?<=\n)[ \t]*[-*+][ \t]+(?:\[[ xX]\][ \t]+)?(?=\S)")
+_RULED = re.compile(r"^[ \t]*\|?[ \t]*:?-{2,}[ \t:|-]*$", re.MULTILINE)
+_CELLS = re.compile(r"^[ \t]*\|[^\n]*\|[ \t]*$", re.MULTILINE)
+_LOOSE = re.compile(r"\[\[|\]\]|\*\*|~~|(?<!\S)__(?!\S)|\A\|+[ \t]*|[ \t]*\|+\Z")
+_BAR = re.compile(r"(?<=\s)\|(?=\s)")
+_CELL = re.compile(r"(?<!\\)\|(?![^\[\]\n]*\]\])")
 _COMMON = frozenset(
     "a an and are as at be by did do does for from has have how i in is it me my of on or our she he that the their"
     " they this to was we were what when where which who why will with you your".split()
@@ -46,8 +56,50 @@ def _stem(word: str) -> str:
 
 
 def plain_text(text: str) -> str:
-    """A passage without its marks, on one line."""
-    return prose.one_line(_BOX.sub("", prose.plain(_LEADING.sub("", text))))
+    """A passage without its marks, on one line. What a cut has left of a mark goes with it."""
+    text = _RULED.sub("", _LEADING.sub("", _ITEM.sub(" · ", text)))
+    text = _CELLS.sub(lambda row: " · ".join(filter(None, map(str.strip, _CELL.split(row[0])))), text)
+    shown = prose.one_line(_BOX.sub("· ", prose.plain(_torn(text))))
+    return _BAR.sub("·", _LOOSE.sub("", shown)).removeprefix("· ").replace("…· ", "…")
+
+
+def _torn(text: str) -> str:
+    """The text without what is left of a link that was cut in two: its words stay, its address goes."""
+    closing = text.find("]]")
+    if 0 <= closing < LONGEST and "[[" not in text[:closing]:
+        text = text[:closing].rpartition("|")[2].rpartition("/")[2] + text[closing + 2 :]
+    opening = text.rfind("[[")
+    if opening >= 0 and "]]" not in text[opening:]:
+        end = text[opening + 2 :].rstrip("…")
+        more = "…" if end != text[opening + 2 :] else ""
+        text = text[:opening] + end.rpartition("|")[2].rpartition("/")[2].replace("-", " ") + more
+    return text
+
+
+def cut(text: str, longest: int) -> str:
+    """As much of a line of markdown as fits: whole words, no half of a link, no mark without its other half."""
+    short = prose.shorten(text, longest)
+    if short == text:
+        return text
+    if short.rfind("[[") > short.rfind("]]"):
+        short = short[: short.rfind("[[")].rstrip() + "…"
+    for mark in ("**", "`", "~~"):
+        if short.count(mark) % 2:
+            before, _, after = short.rpartition(mark)
+            short = before + after
+    return short
+
+
+def stretch(text: str) -> str:
+    """A line out of a text, as something to read: without loose marks, and with dots where a sentence goes on."""
+    shown = plain_text(text).strip()
+    if not shown:
+        return ""
+    if len(shown) < SHORT:
+        return shown
+    before = "… " if shown[0].islower() and "/" not in shown.partition(" ")[0] else ""
+    after = " …" if shown[-1] not in ENDS and (shown[-1].isalnum() or shown[-1] in ",;–—]") else ""
+    return before + shown + after
 
 
 def snippet(text: str, question: str, longest: int = LONGEST) -> Markup:

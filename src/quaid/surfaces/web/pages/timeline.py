@@ -1,5 +1,6 @@
 """The timeline: everything that is of a day, on all pages together, day by day, the newest first."""
 
+from datetime import date
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -8,14 +9,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from quaid.surfaces.web.pages import addresses, markdown
+from quaid.surfaces.web.pages import addresses
 from quaid.surfaces.web.pages.asking import ask, lately, number, together
-from quaid.surfaces.web.pages.rendering import page
+from quaid.surfaces.web.pages.naming import Names, named
+from quaid.surfaces.web.pages.notebook import COLLECTION
+from quaid.surfaces.web.pages.rendering import page, words
+from quaid.surfaces.web.pages.snippets import cut, plain_text
 
 AT_ONCE = 80
+LONGEST = 400
+"""Characters of an entry of the log that are shown."""
 KINDS = (
     ("", "Everything"),
     ("entry", "Entries"),
+    ("log", "Daily log"),
     ("page", "Pages"),
     ("due", "Due"),
     ("link", "Links"),
@@ -36,20 +43,47 @@ class Item(NamedTuple):
 
 class Day(NamedTuple):
     day: str
+    weekday: str
     items: list[Item]
 
 
-def by_day(dated: Any) -> list[Day]:
-    return [Day(day, list(map(_item, group))) for day, group in groupby(dated, key=lambda each: each.day)]
+def by_day(dated: Any, names: Names) -> list[Day]:
+    groups = groupby(dated, key=lambda each: each.day)
+    return [Day(day, _weekday(day), [_item(each, names) for each in group]) for day, group in groups]
 
 
-def _item(each: Any) -> Item:
+def _weekday(day: str) -> str:
+    """Monday, as it was; "" for a month."""
+    try:
+        return f"{date.fromisoformat(day):%A}"
+    except ValueError:
+        return ""
+
+
+def _item(each: Any, names: Names) -> Item:
+    if each.kind == "log":
+        return _logged(each, names)
+    text = each.text
+    if each.kind == "link":
+        relationship, _, other = text.partition(" ")
+        text = f"{words(relationship)} {other}"
     part = "timeline" if each.kind == "entry" else ""
-    text = Markup("{}").format(each.text) if each.kind in ("link", "fact") else markdown.line(each.text)
     return Item(
         *(each.kind, each.state, addresses.page(each.slug, part, each.line), each.title, each.type),
-        *(text, each.source),
+        *(names.linked(text), each.source),
     )
+
+
+def _logged(each: Any, names: Names) -> Item:
+    """What the daily log says: its heading leads to its line in the notebook."""
+    heading, _, body = each.text.partition("\n")
+    title = names.worded(plain_text(heading)) or each.title
+    collection, _, path = each.slug.rpartition("::")
+    href = addresses.page(each.slug)
+    if collection == COLLECTION:
+        href = addresses.file(f"{path}.md", each.line)
+    text = names.linked(cut(" ".join(body.split()), LONGEST))
+    return Item("log", "", href, title, each.type, text, each.source)
 
 
 def chosen(request: Request) -> dict[str, str]:
@@ -66,13 +100,15 @@ async def show(request: Request) -> Response:
     record, kinds = await together(
         ask(request, "days", limit=AT_ONCE, offset=offset, **given), lately(request, "wings")
     )
+    names = await named(request, (each.text for each in record.dated))
     older: dict[str, str | int] = {**filters, "offset": offset + AT_ONCE}
     return page(
         request,
         "timeline.html",
-        days=by_day(record.dated),
+        days=by_day(record.dated, names),
         filters=filters,
         filtered=any(filters.values()),
+        narrowed=any(value for name, value in filters.items() if name != "kind"),
         kinds=KINDS,
         older=addresses.with_values("/timeline", older) if record.more else "",
         newer=addresses.with_values("/timeline", {**filters, "offset": max(0, offset - AT_ONCE)})

@@ -6,6 +6,9 @@ const pen = canvas.getContext("2d");
 const hint = box.querySelector("[data-hint]");
 const slider = box.querySelector("[data-when]");
 const output = box.querySelector("[data-day]");
+const player = box.querySelector("[data-play]");
+const card = document.querySelector(".list");
+const listed = Number(box.dataset.most);
 const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 const DAY = 86_400_000;
@@ -19,8 +22,18 @@ let near = [];
 let over = -1;
 let marked = -1;
 let day = Number.MAX_VALUE; // after every day, and before what never ends
+let first = 0; // the day at the slider's left end
+let changes = []; // places of the slider at which a link begins or ends
+let shown = new Uint8Array(); // which nodes have a link on the day
+let here = []; // the links of the day
 let colours = {};
+let shapes = {};
+let order = [];
 let waiting = false;
+let playing = 0;
+let drawn = 0; // when the last frame was
+let every = 1; // of so many links one is drawn
+let calm = 0;
 let radius = [];
 
 function readColours() {
@@ -33,13 +46,49 @@ function readColours() {
   };
   colours = { ink: variable("--ink"), soft: variable("--ink-2"), line: variable("--edge"), accent: variable("--accent"), paper: variable("--surface"), types: {} };
   probe.remove();
-  for (const each of box.querySelectorAll("[data-type]")) colours.types[each.dataset.type] = of(each);
+  for (const each of box.querySelectorAll("[data-type]")) {
+    colours.types[each.dataset.type] = of(each);
+    shapes[each.dataset.type] = each.dataset.shape;
+  }
+  colours.font = getComputedStyle(canvas).fontFamily;
 }
 
 const isThere = (link) => link.from <= day && day < link.until;
 
-function draw() {
+/** What there is on the day: found once when the day changes, not with every frame. */
+function settle() {
+  here = links.filter(isThere);
+  shown = new Uint8Array(nodes.length);
+  for (const link of here) shown[link.a] = shown[link.b] = 1;
+  nodes.forEach((node, i) => node.isCentre && (shown[i] = 1));
+}
+
+/** Lines are what a frame costs. While things move too slowly, some of them are left out; at rest all are there. */
+function pace(now) {
+  const took = now - drawn;
+  drawn = now;
+  clearTimeout(calm);
+  if (now === undefined || took > 400) every = 1;
+  else if (took > 36) every = Math.min(every + 1, 6);
+  else if (took < 22) every = Math.max(every - 1, 1);
+  if (every > 1) calm = setTimeout(() => requestAnimationFrame(() => draw()), 160);
+}
+
+const OUTLINES = {
+  circle: (px, py, r) => pen.arc(px, py, r, 0, 7),
+  square: (px, py, r) => pen.rect(px - r * 0.9, py - r * 0.9, r * 1.8, r * 1.8),
+  diamond: (px, py, r) => outline(px, py, r * 1.25, [[0, -1], [1, 0], [0, 1], [-1, 0]]),
+  triangle: (px, py, r) => outline(px, py, r * 1.25, [[0, -1], [0.95, 0.75], [-0.95, 0.75]]),
+};
+
+function outline(px, py, r, corners) {
+  corners.forEach(([cx, cy], i) => pen[i ? "lineTo" : "moveTo"](px + cx * r, py + cy * r));
+  pen.closePath();
+}
+
+function draw(now) {
   waiting = false;
+  pace(now);
   const ratio = devicePixelRatio || 1;
   const width = canvas.clientWidth;
   const height = canvas.clientHeight;
@@ -51,15 +100,13 @@ function draw() {
   pen.clearRect(0, 0, width, height);
   pen.translate(width / 2 + view.x, height / 2 + view.y);
   pen.scale(view.scale, view.scale);
-  const shown = new Uint8Array(nodes.length);
   const focus = over >= 0 ? over : marked;
   pen.lineWidth = 1 / view.scale;
   pen.strokeStyle = colours.line;
   pen.globalAlpha = focus >= 0 ? 0.14 : links.length > 1500 ? 0.28 : 0.5;
   pen.beginPath();
-  for (const link of links) {
-    if (!isThere(link)) continue;
-    shown[link.a] = shown[link.b] = 1;
+  for (let i = 0; i < here.length; i += every) {
+    const link = here[i];
     pen.moveTo(x[link.a], y[link.a]);
     pen.lineTo(x[link.b], y[link.b]);
   }
@@ -77,12 +124,15 @@ function draw() {
     pen.stroke();
   }
   const tied = new Set(focus >= 0 ? near[focus].filter(isThere).flatMap((link) => [link.a, link.b]) : []);
+  const edge = { left: (-width / 2 - view.x) / view.scale, right: (width / 2 - view.x) / view.scale, top: (-height / 2 - view.y) / view.scale, bottom: (height / 2 - view.y) / view.scale };
   for (let i = 0; i < nodes.length; i++) {
+    const r = Math.max(radius[i], 2.5 / view.scale); // never too small to be seen
+    if (x[i] + r < edge.left || x[i] - r > edge.right || y[i] + r < edge.top || y[i] - r > edge.bottom) continue;
     const isLoud = focus < 0 || i === focus || tied.has(i);
-    pen.globalAlpha = (shown[i] || nodes[i].distance === 0 ? 1 : 0.22) * (isLoud ? 1 : 0.25);
+    pen.globalAlpha = shown[i] ? (isLoud ? 1 : 0.25) : 0.1; // who is not there yet, or no more, is a shadow
     pen.fillStyle = colours.types[nodes[i].type] ?? colours.soft;
     pen.beginPath();
-    pen.arc(x[i], y[i], Math.max(radius[i], 2.5 / view.scale), 0, 7); // never too small to be seen
+    OUTLINES[shapes[nodes[i].type] ?? "circle"](x[i], y[i], r);
     pen.fill();
     if (i === focus || nodes[i].isCentre) {
       pen.lineWidth = 2 / view.scale;
@@ -90,22 +140,22 @@ function draw() {
       pen.stroke();
     }
   }
-  label(focus, tied, shown);
+  label(focus, tied, edge);
 }
 
-function label(focus, tied, shown) {
+function label(focus, tied, edge) {
   const size = 12 / view.scale;
-  pen.font = `560 ${size}px ${getComputedStyle(canvas).fontFamily}`;
+  pen.font = `560 ${size}px ${colours.font}`;
   pen.textAlign = "center";
   pen.textBaseline = "top";
   pen.lineJoin = "round";
   const taken = [];
-  const order = [...nodes.keys()].sort((a, b) => (b === focus) - (a === focus) || radius[b] - radius[a]);
-  let drawn = 0;
-  for (const i of order) {
+  let written = 0;
+  for (const i of focus >= 0 ? [focus, ...order.filter((each) => tied.has(each) && each !== focus)] : order) {
     const isWanted = i === focus || tied.has(i);
-    if (!isWanted && (focus >= 0 || drawn >= LABELS || !(shown[i] || nodes[i].isCentre))) continue;
-    const text = nodes[i].title.length > 34 ? nodes[i].title.slice(0, 33) + "…" : nodes[i].title;
+    if (written >= LABELS) break;
+    if (!shown[i] || x[i] < edge.left || x[i] > edge.right || y[i] < edge.top || y[i] > edge.bottom) continue;
+    const text = nodes[i].label;
     const half = (text.length * size * 0.29) + 2;
     const top = y[i] + radius[i] + 3 / view.scale;
     const isHidden = taken.some(([l, t, r, b]) => x[i] - half < r && x[i] + half > l && top < b && top + size * 1.3 > t);
@@ -117,7 +167,7 @@ function label(focus, tied, shown) {
     pen.strokeText(text, x[i], top);
     pen.fillStyle = isWanted || nodes[i].isCentre ? colours.ink : colours.soft;
     pen.fillText(text, x[i], top);
-    drawn++;
+    written++;
   }
   pen.globalAlpha = 1;
 }
@@ -158,15 +208,23 @@ function at(px, py) {
   let least = Infinity;
   for (let i = 0; i < nodes.length; i++) {
     const d = Math.hypot(x[i] - px, y[i] - py) - radius[i];
-    if (d < slack && d < least) [best, least] = [i, d];
+    if (shown[i] && d < slack && d < least) [best, least] = [i, d];
   }
   return best;
 }
 
+const words = (name) => name.replace(/[_-]/g, " ");
+const many = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+const inWords = (time) => new Date(time).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
+const iso = (time) => new Date(time).toISOString().slice(0, 10);
+
 function tell(i) {
   const node = nodes[i];
   const count = i < 0 ? 0 : near[i].filter(isThere).length;
-  hint.textContent = i < 0 ? `${nodes.length.toLocaleString()} pages, ${links.filter(isThere).length.toLocaleString()} links` : `${node.title} · ${node.type} · ${count} ${count === 1 ? "link" : "links"}`;
+  if (i >= 0) return void (hint.textContent = `${node.title} · ${words(node.type)} · ${many(count, "link")}`);
+  const there = shown.reduce((sum, each) => sum + each, 0);
+  const all = there < nodes.length ? ` of ${nodes.length.toLocaleString("en")}` : "";
+  hint.textContent = `${there.toLocaleString("en")}${all} pages, ${many(here.length, "link")}`;
 }
 
 const centreOn = (i) => (location.href = `/graph?slug=${encodeURIComponent(nodes[i].address)}`);
@@ -255,7 +313,9 @@ function keys(event) {
   } else if (event.key === "+" || event.key === "=") zoom(1.25);
   else if (event.key === "-") zoom(0.8);
   else if (event.key === "n" || event.key === "p") {
-    marked = (marked + (event.key === "n" ? 1 : nodes.length - 1)) % nodes.length;
+    const there = order.filter((i) => shown[i]);
+    const step = event.key === "n" ? 1 : there.length - 1;
+    marked = there.length ? there[(Math.max(there.indexOf(marked), event.key === "n" ? -1 : 0) + step) % there.length] : -1;
     tell(marked);
   } else if (event.key === "Enter" && marked >= 0) return centreOn(marked);
   else return;
@@ -263,40 +323,133 @@ function keys(event) {
   redraw();
 }
 
+/** The links of the day as a list, which says what the drawing shows. */
+function list() {
+  const isToday = slider.valueAsNumber === today();
+  const rows = here.slice(0, listed).map((link) => {
+    const row = document.createElement("li");
+    const page = (i) => Object.assign(document.createElement("a"), { href: `/page/${nodes[i].address.split("/").map(encodeURIComponent).join("/")}`, textContent: nodes[i].title });
+    const relation = Object.assign(document.createElement("span"), { className: "rel", textContent: words(link.relationship) });
+    row.append(page(link.a), " ", relation, " ", page(link.b));
+    if (link.since || link.ended) {
+      const span = Object.assign(document.createElement("span"), { className: "span", textContent: `${link.since ?? "…"} – ${link.ended ?? "now"}` });
+      row.append(" ", span);
+    }
+    return row;
+  });
+  if (!rows.length) rows.push(Object.assign(document.createElement("li"), { className: "empty", textContent: "No links on this day." }));
+  card.querySelector("[data-links]").replaceChildren(...rows);
+  card.querySelector("[data-count]").textContent = here.length.toLocaleString("en");
+  card.querySelector("[data-list-title]").textContent = isToday ? "Links today" : `Links on ${inWords(day)}`;
+  card.querySelector("[data-more]").hidden = here.length <= listed;
+}
+
+const today = () => Math.round((Date.parse(iso(Date.now())) - first) / DAY);
+
+let listing = 0;
+function showDay(place) {
+  slider.value = place;
+  const isToday = slider.valueAsNumber === today();
+  day = first + slider.valueAsNumber * DAY;
+  const said = isToday ? `today, ${inWords(day)}` : inWords(day);
+  output.textContent = said;
+  slider.setAttribute("aria-valuetext", said);
+  settle();
+  over = marked = -1;
+  tell(-1);
+  redraw();
+  clearTimeout(listing);
+  listing = setTimeout(() => {
+    list();
+    const address = new URL(location.href);
+    if (isToday) address.searchParams.delete("on");
+    else address.searchParams.set("on", iso(day));
+    if (address.href !== location.href) history.replaceState(null, "", address);
+  }, playing ? 250 : 90);
+}
+
+/** The next or the previous day on which something changes. */
+function step(way) {
+  const now = slider.valueAsNumber;
+  const next = way > 0 ? changes.find((each) => each > now) : changes.findLast((each) => each < now);
+  showDay(next ?? (way > 0 ? Number(slider.max) : 0));
+}
+
+function play(isPlaying) {
+  clearInterval(playing);
+  playing = 0;
+  player.textContent = isPlaying ? "Pause" : "Play";
+  player.setAttribute("aria-pressed", String(isPlaying));
+  if (!isPlaying) return;
+  if (slider.valueAsNumber >= today()) showDay(0);
+  playing = setInterval(() => {
+    step(1);
+    if (slider.valueAsNumber >= Math.max(today(), changes.at(-1) ?? 0)) play(false);
+  }, Math.min(Math.max(9000 / (changes.length + 1), 60), 700));
+}
+
 function dates() {
   const known = links.flatMap((link) => [link.from, link.until]).filter(Number.isFinite);
-  if (!known.length) return void (slider.disabled = true);
-  const first = Math.min(...known) - DAY * 7;
-  const last = Math.max(Date.now(), ...known) + DAY;
+  const now = Date.parse(iso(Date.now()));
+  first = Math.min(now, ...known) - DAY * 7;
   slider.min = 0;
-  slider.max = Math.ceil((last - first) / DAY);
-  const today = Math.round((Date.now() - first) / DAY);
-  slider.value = today;
-  day = Date.now();
+  slider.max = Math.ceil((Math.max(now, ...known) - first) / DAY);
+  changes = [...new Set(known.map((each) => Math.round((each - first) / DAY)))].sort((a, b) => a - b);
+  slider.disabled = player.disabled = !known.length;
+  grow(Number(slider.max));
   slider.addEventListener("input", () => {
-    day = first + slider.valueAsNumber * DAY;
-    output.textContent = slider.valueAsNumber === today ? "today" : new Date(day).toISOString().slice(0, 10);
-    tell(-1);
-    redraw();
+    if (playing) play(false);
+    showDay(slider.valueAsNumber);
   });
-  output.textContent = "today";
+  slider.addEventListener("keydown", (event) => {
+    const way = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
+    if (!way || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    if (playing) play(false);
+    step(way);
+  });
+  player.addEventListener("click", () => play(!playing));
+  const asked = Date.parse(box.dataset.on);
+  showDay(Number.isNaN(asked) ? today() : Math.round((asked - first) / DAY));
+}
+
+/** How many links there were over time, above the slider. */
+function grow(last) {
+  const differences = new Map();
+  const add = (time, sign) => {
+    const place = Number.isFinite(time) ? Math.round((time - first) / DAY) : sign > 0 ? 0 : last + 1;
+    differences.set(place, (differences.get(place) ?? 0) + sign);
+  };
+  for (const link of links) {
+    add(link.from, 1);
+    add(link.until, -1);
+  }
+  let sum = 0;
+  const counts = [...new Set([0, ...changes])].map((place) => [place, (sum += differences.get(place) ?? 0)]);
+  const most = Math.max(1, ...counts.map(([, count]) => count));
+  const points = counts.flatMap(([place, count], i) => {
+    const height = 23 - (22 * count) / most;
+    return [`${((counts[i][0] / last) * 100).toFixed(2)} ${i ? (23 - (22 * counts[i - 1][1]) / most).toFixed(2) : 24}`, `${((place / last) * 100).toFixed(2)} ${height.toFixed(2)}`];
+  });
+  const end = 23 - (22 * counts.at(-1)[1]) / most;
+  box.querySelector("[data-growth] path").setAttribute("d", `M0 24 L${points.join(" L")} L100 ${end.toFixed(2)} L100 24 Z`);
 }
 
 async function begin() {
   const answer = await fetch(box.dataset.source);
   if (!answer.ok) return void (hint.textContent = "The links cannot be read.");
   const data = await answer.json();
-  nodes = data.nodes.map(([address, title, type, distance]) => ({ address, title, type, distance, isCentre: address === data.centre }));
-  links = data.links.map(([a, b, relationship, from, until]) => ({ a, b, relationship, from: from ? Date.parse(from) : -Infinity, until: until ? Date.parse(until) : Infinity }));
+  nodes = data.nodes.map(([address, title, type, distance]) => ({ address, title, type, distance, label: title.length > 34 ? title.slice(0, 33).replace(/\s+\S*$/, "") + "…" : title, isCentre: address === data.centre }));
+  links = data.links.map(([a, b, relationship, since, ended, begins]) => ({ a, b, relationship, since, ended, from: begins ? Date.parse(begins) : -Infinity, until: ended ? Date.parse(ended) : Infinity }));
   near = nodes.map(() => []);
   for (const link of links) {
     near[link.a].push(link);
     near[link.b].push(link);
   }
   radius = nodes.map((node, i) => (node.isCentre ? 11 : Math.min(4 + Math.sqrt(near[i].length) * 1.5, 14)));
+  order = [...nodes.keys()].sort((a, b) => radius[b] - radius[a]);
   readColours();
   dates();
-  tell(-1);
   const worker = new Worker(box.dataset.worker, { type: "module" });
   worker.addEventListener("message", ({ data: news }) => {
     x = news.x;

@@ -18,7 +18,8 @@ async function look() {
     // The server has escaped every value; a parsed document runs nothing while it is put in place.
     const made = new DOMParser().parseFromString(text, "text/html");
     results.replaceChildren(...made.body.childNodes);
-    history.replaceState(null, "", values.size ? `/search?${values}` : "/search");
+    history.replaceState(null, "", values.size ? `/search?${values}` : "/search"); // so that it survives a reload
+    document.title = values.get("q") ? `${values.get("q")} · Quaid` : "Search · Quaid";
   } catch (error) {
     if (error.name !== "AbortError") results.textContent = "The memory does not answer. Is quaid web still running?";
   } finally {
@@ -26,6 +27,7 @@ async function look() {
   }
 }
 
+form.addEventListener("submit", () => clearTimeout(timer));
 form.addEventListener("input", () => {
   clearTimeout(timer);
   timer = setTimeout(look, WAIT);

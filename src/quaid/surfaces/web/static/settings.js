@@ -8,9 +8,9 @@ const log = document.querySelector("[data-log]");
 const MOST = 200;
 
 function note(kind, facts) {
-  const parts = Object.entries(facts).map(([name, value]) => `${name} ${value}`);
+  const parts = Object.entries(facts).map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`);
   const line = document.createElement("li");
-  line.textContent = `${new Date().toLocaleTimeString()}  ${kind}  ${parts.join(", ")}`;
+  line.textContent = `${new Date().toISOString().slice(11, 19)} ${kind} ${parts.join(", ")}`;
   log.prepend(line);
   while (log.children.length > MOST) log.lastChild.remove();
 }
@@ -20,7 +20,8 @@ function progress({ done, total, what }) {
   box.hidden = false;
   bar.max = total || 1;
   bar.value = done;
-  told.textContent = `${what}: ${done.toLocaleString()} of ${total.toLocaleString()}`;
+  const share = total ? ` (${Math.round((100 * done) / total)} %)` : "";
+  told.textContent = `${what}: ${done.toLocaleString()} of ${total.toLocaleString()}${share}`;
 }
 
 const events = new EventSource("/api/events");
@@ -33,6 +34,7 @@ const read = (event) => {
 };
 events.addEventListener("hello", () => note("listening", {}));
 events.addEventListener("progress", (event) => progress(read(event)));
+events.addEventListener("embedding", (event) => progress({ ...read(event), what: "Passages with a vector" }));
 for (const kind of ["finished", "changed", "files", "gap", "lost"]) {
   events.addEventListener(kind, (event) => note(kind, read(event)));
 }

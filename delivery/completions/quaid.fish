@@ -1,0 +1,1510 @@
+# Completion of quaid and ai-kb in fish. Made by `quaid completion fish` from the register of commands.
+# To use it: quaid completion fish > ~/.config/fish/completions/quaid.fish
+
+# Lines of word, kind, help: what may follow the command.
+function __quaid_table
+    switch $argv[1]
+    case ''
+        printf '%s\n' 'help	@command	Help on a command.
+init	@command	Make a new memory
+serve	@command	Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser\'s pages
+web	@command	Open the memory in a browser
+watch	@command	Keep attached folders fresh until Ctrl-C; quaid serve does so too
+hook	@command	Answer a hook event of Claude Code: JSON in, JSON out; `quaid connect claude-code` sets it up
+call	@command	Call one tool with JSON, as an agent would
+pipe	@command	Answer tool calls line by line: {"tool": NAME, "arguments": {...}} in, results out
+completion	@command	Print the script with which a shell completes commands, options and slugs
+demo	@command	Make a sample memory in a folder of its own, and walk through ten questions
+version	@command	Show versions and where the memory is
+--tools-json	-	Print the tools as MCP lists them
+get	@command	Read a page: current truth, timeline, front matter, and the version to send with a change
+put	@command	Write a page, whole (content) or in parts (compiled_truth, timeline_append, frontmatter)
+list	@command	List pages, newest first
+tags	@command	List the tags of a page
+tag	@command	Add a tag to a page, or take one away
+untag	@command	The same as tag --remove
+timeline	@command	Show the dated entries of a page, newest first
+timeline-add	@command	Add a dated entry to a page\'s timeline
+raw	@command	Read the raw data kept beside a page, or (with source and data) replace what one source gave
+history	@command	List the versions of a page that are kept: the last 10 of 90 days
+revert	@command	Bring an earlier version of a page back, as a new version
+diff	@command	Show what changed in a page, as a unified diff: since its last version, another one, or a day
+search	@command	Find pages by their words
+query	@command	Answer a question from the memory, by words and by meaning; results fit into a budget of tokens
+glance	@command	Look for what is still being typed, in pages and notebook at once
+link	@command	Link a page to another, with a relationship and its time
+link-close	@command	Say when a link ended
+links	@command	List where a page leads, with the ids of the links and their time
+backlinks	@command	List what leads to a page, with the ids of the links and their time
+unlink	@command	Remove links that were wrong from the start; `quaid link-close` is for those that ended
+graph	@command	Show the pages around a page and how they are linked, the nearest first
+path	@command	Find the shortest connection between two pages
+facts	@command	What is known of a subject: facts, links and dated entries, since when, until when, and who says so
+assert	@command	Keep a fact on a page, with its time and source
+check	@command	Find what contradicts itself, with both quotes, or settle one finding
+gaps	@command	List the questions that the memory could not answer, the most frequent first
+ingest-source	@command	Take a source in with everything that it changes, all or nothing
+ingest	@command	Take one file in as a page, keep its bytes, and say what happened
+dupes	@command	Find pairs of pages that say the same, or are about the same thing, for a person to merge
+distinct	@command	Say that two pages are not the same, however alike they are: `dupes` lists them no more
+merge	@command	Make one page of two: both timelines, links, facts and tags stay; the old slug leads to the kept page
+rename	@command	Give a page another slug
+forget	@command	Forget a page for good: text, words, vectors, links, facts, imported bytes; then prove that nothing is left
+briefing	@command	Brief me: what shifted, promises due, open actions, contradictions, gaps, stale pages, threads, deals, people
+days	@command	Show everything that is of a day, on all pages together, the newest day first
+titles	@command	Say which pages these names stand for, as links in a text would find them, and how they are called
+wings	@command	List the wings and the types of pages with their number, and the names of the collections
+wing	@command	Show the pages of a wing and the links between them, those with the most links first
+contradictions	@command	List the open contradictions with both quotes, as `quaid check` last found them
+remember	@command	Remember in the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern
+recall	@command	Search the notebook and the daily logs, by words and by meaning
+log	@command	Add an entry to today\'s log, under the time of day
+prompt	@command	What an agent should know from the start: all of reference, today\'s and yesterday\'s log
+notebook	@command	List the files of the notebook
+conversations	@command	List conversations with agents, the latest first
+model	@command	List the models with their state; nothing is loaded
+embed	@command	Make the vectors that are missing, of pages and then of conversations
+embeddings	@command	Show which model is chosen, whether it can be used, and how many vectors it has
+import	@command	Bring a folder of markdown in, in one transaction, with an account of every file
+export	@command	Write all pages into a folder as they are now, or (--raw) the files of one import as they were
+imports	@command	List the imports, newest first, with the ids that `export --raw` takes
+collection	@command	List the collections with their folders and how they are
+status	@command	Show how the memory is doing: pages, chunks, vectors, the model, and what to do next
+stats	@command	Count what the memory holds
+validate	@command	Check the memory, or compare an exported folder with its original
+compact	@command	Drop vectors of text that is gone and fold the write-ahead log into one file, ready to copy
+backup	@command	Copy the memory into a new file while others read and write
+config	@command	List all settings, and where each value comes from
+doctor	@command	Check the whole set-up and say what to type next
+upgrade	@command	Say how to upgrade, or (--check --from PLACE) whether there is a newer version
+kb	@command	query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
+skills	@command	List the skills in force, each with what it is for
+instructions	@command	Print what to tell an agent: when to write what, and where to look first
+connect	@command	Put this memory into a client\'s own settings: the MCP server and, for Claude Code, the hooks
+disconnect	@command	Take this memory out of a client\'s settings: our server, our hooks, our instructions, and nothing else
+token	@command	List the tokens that were given away: what each may do, since when, and when it was last used
+daemon	@command	Say how the service is
+--version	-	versions, and where the memory is
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'init'
+        printf '%s\n' '1	@files	Where; else --db, QUAID_DB or ~/.quaid/memory.db
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'serve'
+        printf '%s\n' '--tools	@any	core, all, or names with commas between
+--http	-	Over HTTP, at /mcp; a token lets a client in (quaid token create)
+--port	@any	Where it listens; 0: any that is free
+--bind	@any	The address to listen on; beyond this machine only with TLS
+--tls-cert	@any	The file of the certificate
+--tls-key	@any	The file of its key
+--behind-proxy	-	A proxy in front does TLS
+--allow-host	@any	A name under which it is reached
+--debug	-	Offer the debug endpoints, too
+--read-only	-	Let nobody change anything, whatever token they have
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'web'
+        printf '%s\n' '--port	@any	Where it listens; 0: any that is free
+--no-open	-	Print the link instead of opening a browser
+--debug	-	Offer the debug endpoints, too
+--read-only	-	Let nobody change anything, whatever token they have
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'watch'
+        printf '%s\n' '1	@collections	The collection [all]
+--once	-	Look once, say what changed, and end
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'hook'
+        printf '%s\n' '1	session-start|user-prompt|pre-compact|stop	session-start, user-prompt, pre-compact or stop
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'call'
+        printf '%s\n' '1	memory_get|memory_put|memory_list|memory_tags|memory_tag|memory_timeline|memory_timeline_add|memory_raw|memory_history|memory_revert|memory_diff|memory_search|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_ingest|memory_dupes|memory_distinct|memory_rename|memory_briefing|memory_days|memory_titles|memory_wings|memory_wing|memory_contradictions|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
+2	@any	Its arguments as JSON
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'pipe'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'completion'
+        printf '%s\n' '1	bash|zsh|fish	bash, zsh or fish; the scripts ask for slugs, collections or skills
+2	@any	Of slugs, collections or skills: how they begin
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'demo'
+        printf '%s\n' '1	@files	Where; it must be new or empty [a temporary one, gone at the end]
+--all	-	Do not wait for Enter between the questions
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'version'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'get'
+        printf '%s\n' '1	@slugs	The page, as in people/alice
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'put'
+        printf '%s\n' '1	@slugs	The page, as in people/alice
+2	@files	The whole page as markdown: front matter, truth, \'---\', timeline
+--compiled-truth	@any	New text above the line; the rest stays
+--timeline-append	@any	Markdown to add at the end of the timeline
+--frontmatter	@any	Front-matter keys to set; null removes a key; the others stay
+--expected-version	@any	The version you read; leave out for a new page
+--assertions	@any	Facts: predicate, object; subject, valid_from, valid_until, source_ref, evidence_text, supersedes_id
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'list'
+        printf '%s\n' '--type	@any	Only pages of this type, as in person
+--tag	@any	Only pages with this tag
+--wing	@any	Only pages of this wing, as in people
+--collection	@collections	Only pages of this collection
+--limit	@any	How many
+--offset	@any	How many to pass over first
+--sort	updated|created|title	Order: newest first, or by title
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'tags'
+        printf '%s\n' '1	@slugs	The page, as in people/alice
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'tag'
+        printf '%s\n' '1	@slugs	The page, as in people/alice
+2	@any	The tag, as in founder
+--remove	-	Take the tag away instead
+--page-version	@any	The page\'s version as you read it
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'untag'
+        printf '%s\n' '1	@slugs	The page, as in people/alice
+2	@any	The tag, as in founder
+--page-version	@any	The page\'s version as you read it
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'timeline'
+        printf '%s\n' '1	@slugs	The page, as in people/alice
+--limit	@any	How many entries
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'timeline-add'
+        printf '%s\n' '1	@slugs	The page, as in people/alice
+--date	@any	Day of the event, YYYY-MM-DD
+--summary	@any	What happened, in one line
+--source	@any	Where it is known from, as in meeting/123
+--detail	@any	More, as markdown
+--page-version	@any	The page\'s version as you read it
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'raw'
+        printf '%s\n' '1	@slugs	The page, as in people/alice
+--source	@any	Where the data is from, as in crm
+--data	@any	What to keep; replaces what this source gave before
+--page-version	@any	The page\'s version as you read it; needed with data
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'history'
+        printf '%s\n' '1	@slugs	The page, as in people/alice
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'revert'
+        printf '%s\n' '1	@slugs	The page, as in people/alice
+--to	@slugs	The version to bring back, as `history` lists it
+--page-version	@any	The page\'s version as you read it
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'diff'
+        printf '%s\n' '1	@slugs	The page, as in people/alice
+--since	@any	From what it said when this day began, YYYY-MM-DD
+--from	@slugs	From this version [the one before]
+--to	@slugs	To this version [the present one]
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'search'
+        printf '%s\n' '*	@any	Words to look for; any text will do
+--type	@any	Only pages of this type, as in person
+--wing	@any	Only pages of this wing, as in people
+--tag	@any	Only pages with this tag
+--limit	@any	How many pages
+--raw	-	The query is FTS5 syntax
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'query'
+        printf '%s\n' '*	@any	What you want to know, in your own words
+--depth	auto|summary|section|full	How much of each page: its summary, its best section, all of it, or what the budget allows
+--token-budget	@any	Tokens that the answer may take; config default_token_budget
+--wing	@any	Only pages of this wing, as in people
+--type	@any	Only pages of this type, as in person
+--tag	@any	Only pages with this tag
+--collection	@collections	Only pages of this collection
+--since	@any	Only what is of this day or later, as in 2026-04-25
+--until	@any	Only what is of this day or earlier
+--limit	@any	How many pages
+--explain	-	Say what each lane found
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'glance'
+        printf '%s\n' '*	@any	What is being typed
+--wing	@any	Only pages of this wing, as in people
+--type	@any	Only pages of this type, as in person
+--collection	@collections	Only pages of this collection
+--since	@any	Only what is of this day or later, as in 2026-04-25
+--until	@any	Only what is of this day or earlier
+--limit	@any	How many of each part
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'link'
+        printf '%s\n' '1	@slugs	The page that the link leads from
+2	@slugs	The page that it leads to
+--relationship	@any	What the one is to the other, as in works_at
+--context	@any	The sentence that says so
+--valid-from	@any	The day on which it began, if known
+--valid-until	@any	The day on which it ended; leave out while it holds
+--page-version	@any	The page\'s version as you read it
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'link-close'
+        printf '%s\n' '1	@any	The link\'s id, as `quaid links` shows it
+--valid-until	@any	The first day on which it does not hold any more
+--page-version	@any	The version of the page that it leads from
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'links'
+        printf '%s\n' '1	@slugs	The page, as in people/alice
+--temporal	current|historical|all	Which links: those that hold, those that have ended, or all
+--as-of	@any	The day to look at instead of today, as in 2024-03-01
+--limit	@any	How many
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'backlinks'
+        printf '%s\n' '1	@slugs	The page, as in people/alice
+--temporal	current|historical|all	Which links: those that hold, those that have ended, or all
+--as-of	@any	The day to look at instead of today, as in 2024-03-01
+--limit	@any	How many
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'unlink'
+        printf '%s\n' '1	@slugs	The page that the link leads from
+2	@slugs	The page that it leads to
+--relationship	@any	Only this relationship, as in works_at
+--page-version	@any	The page\'s version as you read it
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'graph'
+        printf '%s\n' '1	@slugs	The page, as in people/alice
+--depth	@any	How many links away
+--temporal	current|historical|all	Which links: those that hold, those that have ended, or all
+--limit	@any	How many pages at most
+--as-of	@any	The day to look at instead of today, as in 2024-03-01
+--dot	-	Print it for Graphviz
+--mermaid	-	Print it for Mermaid
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'path'
+        printf '%s\n' '1	@slugs	The page to start from
+2	@slugs	The page to reach
+--temporal	current|historical|all	Which links: those that hold, those that have ended, or all
+--as-of	@any	The day to look at instead of today, as in 2024-03-01
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'facts'
+        printf '%s\n' '*	@slugs	Whom or what it is about: a page, title, alias or other name
+--as-of	@any	The day to look at instead of today, as in 2024-03-01
+--history	-	Everything ever held, in order of time
+--limit	@any	How many facts, and how many dated entries
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'assert'
+        printf '%s\n' '1	@slugs	The page, as in people/alice
+2	@any	What is said, as in works_at
+3	@any	Of what: a page, a name or a value
+--subject	@slugs	About whom, if not the page itself
+--valid-from	@any	The day on which it began to hold, if known
+--valid-until	@any	The first day on which it does not hold; alone, it ends what holds
+--supersedes	@any	The id of the fact that this one replaces
+--source	@any	Where it is known from, as in meeting/123
+--evidence	@any	The words that say so
+--confidence	@any	How sure it is, from 0 to 1
+--by	agent|manual|import|enrichment	Who says so
+--page-version	@any	The page\'s version as you read it
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'check'
+        printf '%s\n' '1	@slugs	Only this page, and what speaks of it
+--all	-	The whole memory, which is also the default
+--type	temporal|cross_page|stale	Only what is over or not, two values at once, or a truth older than its evidence
+--resolve	@any	Settle the contradiction with this id
+--keep	left|right|both	With resolve, which quote is true: left (the first), right, or both
+--note	@any	How it was settled; with resolve
+--limit	@any	How many to show
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'gaps'
+        printf '%s\n' '--limit	@any	How many
+--resolved	-	Those that are resolved, too
+add	@command	Note a question that the memory cannot answer; always internal
+approve	@command	Allow a gap\'s question to be kept and researched outside, with who allowed it and when
+resolve	@command	Close a gap: a page answers it, or nobody wants to know any more
+clear	@command	Close every open gap whose words nobody keeps
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'gaps add'
+        printf '%s\n' '*	@any	The question
+--context	@any	Where it came up, without the question itself
+--confidence-score	@any	Score of the best answer that was found, from 0 to 1
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'gaps approve'
+        printf '%s\n' '1	@any	The gap\'s number, as `quaid gaps` shows it
+--query-text	@any	The question again: only its hash is known
+--sensitivity	redacted|external	What may leave the memory: the redacted query, or the question
+--approver	@any	Who allows it
+--redacted-query	@any	The question without names and figures; needed for redacted
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'gaps resolve'
+        printf '%s\n' '1	@any	The gap\'s number, as `quaid gaps` shows it
+--by	@any	The page that answers it
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'gaps clear'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'ingest-source'
+        printf '%s\n' '1	@files	The source, word for word
+--source-type	@any	meeting, article, doc or conversation
+--source-ref	@any	Its name, as in meeting/17
+--pages	@any	Each {slug, expected_version if it exists, content | compiled_truth, timeline_append, frontmatter; links [{to, relationship, context, valid_from, valid_until}], timeline_entries [{date, summary, source, detail}], assertions [{subject, predicate, object, valid_from, valid_until, evidence_text}], tags []}
+--force	-	Though the source or a truth is known
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'ingest'
+        printf '%s\n' '1	@files	A text file, as markdown or plain
+--type	meeting|article|doc|conversation	What it is; a new page\'s front matter keeps it as source_type
+--slug	@slugs	The page to make; else the file\'s own slug, else sources/NAME
+--date	@any	The day that it is of: an entry in the page\'s timeline
+--force	-	Also if it is known, says the same, or the page was edited here
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'dupes'
+        printf '%s\n' '--threshold	@any	How much of two pages must be the same, from 0.5 to 1
+--limit	@any	How many pairs
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'distinct'
+        printf '%s\n' '1	@slugs	The page, as in people/alice
+2	@slugs	The page that it is not
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'merge'
+        printf '%s\n' '1	@slugs	One page, as in people/robert
+2	@slugs	The other page
+--into	@slugs	Which of the two stays
+--yes	-	Do it without asking
+--dry-run	-	Only show what would happen
+--page-version	@any	Only if the page that stays has this version
+--other-version	@any	Only if the page that goes has this version
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'rename'
+        printf '%s\n' '1	@slugs	The page, as in people/alice
+2	@slugs	Its new slug
+--free-old-slug	-	Leave no redirect, so that a new page can have the old slug
+--page-version	@any	The page\'s version as you read it
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'forget'
+        printf '%s\n' '1	@slugs	The page, by its exact slug
+--yes	-	Do it without asking
+--dry-run	-	Only show what would go
+--backups	-	Delete the backups beside the memory that hold the page, too
+--finish	-	Clean the file of what an earlier forgetting could not
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'briefing'
+        printf '%s\n' '--since	@any	What counts as new: a period (24h, 7d, 2w) or a day (2026-04-25)
+--due	@any	How many days ahead to look for what is due
+--limit	@any	How many lines of each part
+--short	-	Without what shifted, stale pages and threads, which take longest
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'days'
+        printf '%s\n' '--since	@any	Only what is of this day or later, as in 2026-04-25
+--until	@any	Only what is of this day or earlier
+--kind	entry|log|page|due|link|fact	Only entries of timelines, the daily log, pages about a day, what is due, links, or facts
+--type	@any	Only of pages of this type, as in person
+--wing	@any	Only of pages of this wing, as in people
+--collection	@collections	Only of pages of this collection
+--text	@any	Only what holds these letters, in its text or its page\'s title
+--limit	@any	How many
+--offset	@any	How many to pass over first
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'titles'
+        printf '%s\n' '*	@any	What a text calls a page: a slug, an alias, a title
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'wings'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'wing'
+        printf '%s\n' '1	@any	The wing, as in people
+--limit	@any	How many pages at most
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'contradictions'
+        printf '%s\n' '--limit	@any	How many
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'remember'
+        printf '%s\n' '*	@any	What to remember, in plain words: one thing, or a list
+--category	lists|reference|knowledge|contacts|preferences|standing-orders|todos|shopping|facts|patterns	What kind of thing it is; told from the words if left out
+--file	@any	The file, as in reading or lists/reading.md
+--section	@any	The heading to put it under; made if it is missing
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'recall'
+        printf '%s\n' '*	@any	What to look for, in your own words
+--max-results	@any	How many findings [15]
+--min-score	@any	The least score, from 0 to 1 [0.25]; from 0.5 on it is a good answer
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'log'
+        printf '%s\n' '*	@any	What happened; its first line becomes the heading
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'prompt'
+        printf '%s\n' '--budget	@any	Tokens that it may take at most
+--project	-	Add what the memory has on the project of this folder
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'notebook'
+        printf '%s\n' 'init	@command	Make a notebook, or attach a folder as one: lists, reference, knowledge, daily
+list	@command	List the files of the notebook
+read	@command	Read a file of the notebook, and the version to send with a change
+write	@command	Write into a file of the notebook: at the end of it or of a section, or (replace) in its place
+migrate	@command	Copy the files of an older layout into reference
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'notebook init'
+        printf '%s\n' '1	@files	The folder; else one beside the memory
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'notebook list'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'notebook read'
+        printf '%s\n' '1	@any	The file within the notebook, as in reference/contacts.md
+--start-line	@any	The first line
+--lines	@any	How many lines [all]
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'notebook write'
+        printf '%s\n' '1	@any	The file within the notebook, as in reference/contacts.md
+2	@files	The text
+--section	@any	The heading under which it goes; made if it is missing
+--replace	-	Put it in the place of the section, or of the whole file
+--expected-version	@any	The version that you read; replacing needs it
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'notebook migrate'
+        printf '%s\n' '1	@files	The agent\'s folder, with runtime/ or brain/memory/core/ in it
+--dry-run	-	Only say what would be done
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'conversations'
+        printf '%s\n' 'add	@command	Take in transcripts of Claude Code and Codex, plain JSON lines, and exports of ChatGPT and Claude.ai
+sync	@command	Read what is new in all transcripts that were added, and in the folders of the setting conversation_folders
+list	@command	List conversations with agents, the latest first
+--client	@any	Only of this client: claude-code, codex, plain, chatgpt or claude.ai
+--limit	@any	How many conversations
+--offset	@any	How many to leave out first
+search	@command	Find what was said in earlier conversations with agents, by words and by meaning
+show	@command	Show a conversation from its start, or the turns around one of them
+remove	@command	Remove what was said in a conversation, from the memory\'s bytes too; no sync brings it back
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'conversations add'
+        printf '%s\n' '*	@files	Transcripts, export archives, or folders that hold them, however deep
+--again	-	Read the files from their start, and take removed conversations in again
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'conversations sync'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'conversations list'
+        printf '%s\n' '--client	@any	Only of this client: claude-code, codex, plain, chatgpt or claude.ai
+--limit	@any	How many conversations
+--offset	@any	How many to leave out first
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'conversations search'
+        printf '%s\n' '*	@any	Words to look for; any text will do
+--max-results	@any	How many turns
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'conversations show'
+        printf '%s\n' '1	@any	The session, or how its name begins, as in 3f2a or codex:3f2a
+--around	@any	The turn to stand in the middle
+--limit	@any	How many turns
+--full	-	All of long turns, not only their beginning
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'conversations remove'
+        printf '%s\n' '1	@any	The session, or how its name begins, as in 3f2a or codex:3f2a
+--yes	-	Do it without asking
+--dry-run	-	Only show what would go
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'model'
+        printf '%s\n' 'list	@command	List the models with their state; nothing is loaded
+add	@command	Add a model to this memory after trying it
+remove	@command	Forget a model that was added
+check	@command	Load a model and try it
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'model list'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'model add'
+        printf '%s\n' '1	@any	A folder with an ONNX model, or the address of a server
+--name	@any	What to call it [the folder\'s or the model\'s name]
+--kind	onnx|ollama|openai	A folder, or what the server speaks
+--model	@any	The server\'s name for the model
+--query-prefix	@any	Text to put before questions
+--passage-prefix	@any	Text to put before passages
+--pooling	auto|cls|mean|max|last	How tokens become one vector; auto: as the folder says, or their mean
+--key-env	@any	The environment variable that holds the server\'s key
+--allow-remote	-	Let texts go to a server on another machine
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'model remove'
+        printf '%s\n' '1	@any	The model
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'model check'
+        printf '%s\n' '1	@any	The model [the active one]
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'embed'
+        printf '%s\n' '1	@slugs	Only this page
+--all	-	Every page, and conversations of any age; text that has a vector already keeps it
+--stale	-	What changed since it was last embedded; this is also the default
+--model	@any	Fill this model, and switch to it when it has every vector
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'embeddings'
+        printf '%s\n' 'list	@command	List the models that semantic search can use; nothing is loaded
+use	@command	Search by meaning with this model from now on
+off	@command	Turn semantic search off: questions are answered by words, and say so
+status	@command	Show which model is chosen, whether it can be used, and how many vectors it has
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'embeddings list'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'embeddings use'
+        printf '%s\n' '1	@any	The model
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'embeddings off'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'embeddings status'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'import'
+        printf '%s\n' '1	@files	The folder of markdown files
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'export'
+        printf '%s\n' '--dir	@files	The folder to make
+--raw	-	Byte for byte as one import read the files
+--import-id	@any	The import that --raw writes; `quaid imports` lists them
+--force	-	Write into a folder that holds files; the same names are replaced
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'imports'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection'
+        printf '%s\n' 'add	@command	Attach a folder of markdown or org files: they become pages, and stay as they are, byte for byte
+list	@command	List the collections with their folders and how they are
+info	@command	Show how a collection is: files that make no page, what is ignored, what waits for you
+sync	@command	Bring collections in step with their folders now
+remove	@command	Let go of a folder
+target	@command	Choose the collection that takes new pages whose address names none
+restore	@command	Write every page of a collection back, byte for byte, into an empty folder, which becomes its folder
+audit	@command	Read every file of a collection again and compare: files, pages, kept bytes, ids
+migrate-ids	@command	Write each page\'s id into the front matter of its file, and nothing else, so that it is known wherever it goes
+ignore	@command	list, add, remove, clear
+quarantine	@command	List the pages whose file is gone or ignored: since when, until when, and what is only here
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection add'
+        printf '%s\n' '1	@any	What to call it; the part before \'::\' in addresses
+2	@files	The folder
+--read-only	-	Never write into the folder
+--writable	-	Changes made here go into its files, which is the default
+--write-ids	-	Write each page\'s id into the front matter of its file
+--kind	markdown|kb	kb: a knowledge base; leaves out its raw/, its indexes and its contract
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection list'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection info'
+        printf '%s\n' '1	@collections	The collection, as in notes
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection sync'
+        printf '%s\n' '1	@collections	The collection [all]
+--confirm-deletes	-	Let pages go whose files are missing, however many
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection remove'
+        printf '%s\n' '1	@collections	The collection, as in notes
+--keep-pages	-	Leave its pages in the memory, as they are now
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection target'
+        printf '%s\n' '1	@collections	The collection, as in notes
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection restore'
+        printf '%s\n' '1	@collections	The collection, as in notes
+2	@files	A new or empty folder
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection audit'
+        printf '%s\n' '1	@collections	The collection, as in notes
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection migrate-ids'
+        printf '%s\n' '1	@collections	The collection, as in notes
+--dry-run	-	Only say which files would change
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection ignore'
+        printf '%s\n' 'list	@command	List the patterns of files that a collection leaves out
+add	@command	Leave files out of a collection
+remove	@command	Take a pattern away; the files that it left out become pages again
+clear	@command	Take all patterns away
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection ignore list'
+        printf '%s\n' '1	@collections	The collection, as in notes
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection ignore add'
+        printf '%s\n' '1	@collections	The collection, as in notes
+2	@any	What to leave out, as in gitignore: \'drafts/\', \'*.tmp.md\'
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection ignore remove'
+        printf '%s\n' '1	@collections	The collection, as in notes
+2	@any	What to leave out, as in gitignore: \'drafts/\', \'*.tmp.md\'
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection ignore clear'
+        printf '%s\n' '1	@collections	The collection, as in notes
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection quarantine'
+        printf '%s\n' 'list	@command	List the pages whose file is gone or ignored: since when, until when, and what is only here
+1	@collections	The collection [all]
+export	@command	Write quarantined pages out: each as its file was, and links, facts and raw data in JSON beside it
+discard	@command	Let quarantined pages go for good
+restore	@command	Put a page\'s file back where it was
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection quarantine list'
+        printf '%s\n' '1	@collections	The collection [all]
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection quarantine export'
+        printf '%s\n' '1	@files	A new or empty folder
+2	@slugs	The page, as in people/alice [all]
+--force	-	Write into a folder that is not empty
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection quarantine discard'
+        printf '%s\n' '1	@slugs	The page, as in people/alice
+--expired	-	All whose time is over, in every collection
+--yes	-	Do it without asking
+--dry-run	-	Only show what would go
+--force	-	Even if it holds what is only here and was not written out
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection quarantine restore'
+        printf '%s\n' '1	@slugs	The page, as in people/alice or notes::people/alice
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'status'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'stats'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'validate'
+        printf '%s\n' '--links	-	Check intervals and ends of links
+--assertions	-	Check duplicates and chains of assertions
+--embeddings	-	Check models and their vectors
+--fts	-	Check the word indexes against the pages
+--integrity	-	Check the database file and its derived rows
+--all	-	All of these, which is also the default
+--original	@files	A folder that was imported; compared with --exported
+--exported	@files	A folder that was exported; compared with --original
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'compact'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'backup'
+        printf '%s\n' '1	@files	The file to make; it must not exist
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'config'
+        printf '%s\n' 'get	@command	Show one setting
+set	@command	Change one setting
+list	@command	List all settings, and where each value comes from
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'config get'
+        printf '%s\n' '1	@any	The setting
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'config set'
+        printf '%s\n' '1	@any	The setting
+2	@any	Its new value
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'config list'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'doctor'
+        printf '%s\n' '--quick	-	Leave out what takes long: reading every row, and loading the model
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'upgrade'
+        printf '%s\n' '--check	-	Compare with the newest version at the place that --from names
+--from	@slugs	A package index, the address of a list, a folder of wheels, or a file
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb'
+        printf '%s\n' 'query	@command	Find what the knowledge base holds: principles, preferences, procedures, observations, references
+show	@command	Show a node of the knowledge base, what it links to and what links to it
+backlinks	@command	List the nodes that link to a node
+status	@command	How the knowledge base stands: nodes, what is not pushed, what went wrong, whether curation is due
+remember	@command	Write a node and commit it: what is lasting and general, not what belongs to one project
+init	@command	Make a knowledge base: a git repository with a contract, a first node, an index
+clone	@command	Fetch a knowledge base from its remote
+lint	@command	Check every node, raw text and the index
+index	@command	Make the index anew from the nodes, and commit it
+commit	@command	Commit what was changed with an editor, after the same index and lint as everything else
+doctor	@command	Look at everything that can be wrong, and say what to do
+curate	@command	Report duplicates, orphans, contested, superseded, broad and untouched nodes, and raw files nobody needs
+push	@command	Push what the remote does not have
+capture	@command	Keep an outside source: address, day and an excerpt of at most 2,000 words, or the whole file
+install-timer	@command	Have the knowledge base pushed every 15 minutes: a systemd user timer, launchd, or a line for cron
+sync	@command	Bring org-roam\'s own index of the nodes up to date, if they have changed
+map	@command	Draw the nodes and the links between them, in the language DOT of graphviz
+emacs-file	@command	Say where ai-kb.el is, which Emacs loads
+merge	@command	Make one node of two
+delete	@command	Delete a node
+supersede	@command	Say that one node has taken the place of another
+contest	@command	Mark a node as contested, or as settled
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb query'
+        printf '%s\n' '*	@any	What it is about, in words
+--max-results	@any	How many nodes
+--type	principle|preference|procedure|observation|reference	Only nodes of this type
+--project	@any	Only nodes of this project, as in emacs or general
+--status	current|contested|superseded	Only nodes of this status
+--semantic	-	Look for the meaning too, as `quaid query` does
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb show'
+        printf '%s\n' '1	@any	The node: its ID, the beginning of it, a pointer, or its title
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb backlinks'
+        printf '%s\n' '1	@any	The node: its ID, the beginning of it, a pointer, or its title
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb status'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb remember'
+        printf '%s\n' '*	@any	What the node says, in org
+--file	@files	The text, on the command line out of this file (- is standard input)
+--title	@any	A short title
+--summary	@any	One sentence, written to be found
+--type	principle|preference|procedure|observation|reference	What kind of knowledge it is
+--tags	@any	Further tags
+--projects	@any	Slugs of projects [general]
+--confidence	user-stated|observed|inferred|external	How it is known
+--source	@any	Where it comes from, as in chat 2026-05-24, or a path below raw/
+--visibility	personal|work-private	Whom it concerns
+--links	@any	Nodes it belongs to: IDs or titles, perhaps behind RELATES_TO, IMPLEMENTS or DERIVED_FROM
+--created-by	@any	Who writes it, as in claude-code [human, or the agent]
+--add-to	@any	Add the text to this node, and write no new one
+--force	-	Write it although a node says much the same
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb init'
+        printf '%s\n' '1	@files	The folder [where AI_KB_DIR or the system says]
+--remote	@any	Address of a private repository to push to
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb clone'
+        printf '%s\n' '1	@any	The address of the repository
+2	@files	The folder [where AI_KB_DIR or the system says]
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb lint'
+        printf '%s\n' '--index	-	Only whether the index is that of the nodes
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb index'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb commit'
+        printf '%s\n' '--message	@any	What was done
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb doctor'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb curate'
+        printf '%s\n' '--dry-run	-	Only report
+--days	@any	Nodes untouched for so long are named
+--yes	-	Mark the listed nodes as looked through, without asking
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb push'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb capture'
+        printf '%s\n' '1	@any	The address, or the file
+--excerpt	@files	A file that holds what matters of it (- is standard input)
+--title	@any	What it is called
+--full	-	Put the whole file below raw/files/
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb install-timer'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb sync'
+        printf '%s\n' '--force	-	Make it anew, also when it is that of the nodes
+--database	@files	Where it is [in .git/ai-kb]
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb map'
+        printf '%s\n' '--project	@any	Only nodes of this project
+--tag	@any	Only nodes with this tag or of this type
+--status	current|contested|superseded	Only nodes of this status
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb emacs-file'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb merge'
+        printf '%s\n' '1	@any	The node: its ID, the beginning of it, a pointer, or its title
+2	@any	The node that goes into it
+--yes	-	Do it without asking
+--dry-run	-	Only show what would change
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb delete'
+        printf '%s\n' '1	@any	The node: its ID, the beginning of it, a pointer, or its title
+--force	-	Also if others link to it; their links become plain words
+--yes	-	Do it without asking
+--dry-run	-	Only show what would change
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb supersede'
+        printf '%s\n' '1	@any	The node: its ID, the beginning of it, a pointer, or its title
+--by	@any	The node that takes its place
+--yes	-	Do it without asking
+--dry-run	-	Only show what would change
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'kb contest'
+        printf '%s\n' '1	@any	The node: its ID, the beginning of it, a pointer, or its title
+--against	@any	The node that it contradicts
+--settle	-	It holds after all: mark it as current again
+--yes	-	Do it without asking
+--dry-run	-	Only show what would change
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'skills'
+        printf '%s\n' 'list	@command	List the skills in force, each with what it is for
+doctor	@command	Show every layer of skills in order, with hashes, shadowing and faults
+extract	@command	Write the embedded skills into a folder, where they can be changed
+show	@command	Print the text of a skill, for an agent to read
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'skills list'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'skills doctor'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'skills extract'
+        printf '%s\n' '--dir	@files	The folder to write into; else ~/.quaid/skills
+--force	-	Replace files that differ, too
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'skills show'
+        printf '%s\n' '1	@skills	The skill, as in setup
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'instructions'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'connect'
+        printf '%s\n' '1	claude-code|claude-desktop|cursor|codex|vscode|windsurf|zed|gemini-cli	The client [list them all]
+--dry-run	-	Show what would change, and change nothing
+--project	-	The settings of the project in this folder, not those for all
+--instructions	-	Put the text of `quaid instructions` into its CLAUDE.md or AGENTS.md too
+--kb	-	Have it ask the knowledge base before acting, and write to it after
+--force	-	Write the settings even if the client is not found
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'disconnect'
+        printf '%s\n' '1	claude-code|claude-desktop|cursor|codex|vscode|windsurf|zed|gemini-cli	The client
+--dry-run	-	Show what would change, and change nothing
+--project	-	The settings of the project in this folder, not those for all
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'token'
+        printf '%s\n' 'create	@command	Make a token for a program that asks over HTTP
+list	@command	List the tokens that were given away: what each may do, since when, and when it was last used
+revoke	@command	End a token
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'token create'
+        printf '%s\n' '1	@any	What it is called, as in phone
+--scope	read|write	What whoever has it may do
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'token list'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'token revoke'
+        printf '%s\n' '1	@any	What it is called, as in phone
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'daemon'
+        printf '%s\n' 'install	@command	Keep the memory in the browser and over HTTP from now on: a systemd user unit or a launchd agent
+start	@command	Start the service that `quaid daemon install` made
+stop	@command	Stop the service until it is started again, or the next login
+uninstall	@command	Stop the service and remove it
+status	@command	Say how the service is
+logs	@command	Show what the service wrote: starts, stops and failures, never a text or a question
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'daemon install'
+        printf '%s\n' '--port	@any	Where it listens, on this machine alone
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'daemon start'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'daemon stop'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'daemon uninstall'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'daemon status'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'daemon logs'
+        printf '%s\n' '--lines	@any	How many
+--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'help'
+        printf '%s\n' 'init	@command	Make a new memory
+serve	@command	Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser\'s pages
+web	@command	Open the memory in a browser
+watch	@command	Keep attached folders fresh until Ctrl-C; quaid serve does so too
+hook	@command	Answer a hook event of Claude Code: JSON in, JSON out; `quaid connect claude-code` sets it up
+call	@command	Call one tool with JSON, as an agent would
+pipe	@command	Answer tool calls line by line: {"tool": NAME, "arguments": {...}} in, results out
+completion	@command	Print the script with which a shell completes commands, options and slugs
+demo	@command	Make a sample memory in a folder of its own, and walk through ten questions
+version	@command	Show versions and where the memory is
+get	@command	Read a page: current truth, timeline, front matter, and the version to send with a change
+put	@command	Write a page, whole (content) or in parts (compiled_truth, timeline_append, frontmatter)
+list	@command	List pages, newest first
+tags	@command	List the tags of a page
+tag	@command	Add a tag to a page, or take one away
+untag	@command	The same as tag --remove
+timeline	@command	Show the dated entries of a page, newest first
+timeline-add	@command	Add a dated entry to a page\'s timeline
+raw	@command	Read the raw data kept beside a page, or (with source and data) replace what one source gave
+history	@command	List the versions of a page that are kept: the last 10 of 90 days
+revert	@command	Bring an earlier version of a page back, as a new version
+diff	@command	Show what changed in a page, as a unified diff: since its last version, another one, or a day
+search	@command	Find pages by their words
+query	@command	Answer a question from the memory, by words and by meaning; results fit into a budget of tokens
+glance	@command	Look for what is still being typed, in pages and notebook at once
+link	@command	Link a page to another, with a relationship and its time
+link-close	@command	Say when a link ended
+links	@command	List where a page leads, with the ids of the links and their time
+backlinks	@command	List what leads to a page, with the ids of the links and their time
+unlink	@command	Remove links that were wrong from the start; `quaid link-close` is for those that ended
+graph	@command	Show the pages around a page and how they are linked, the nearest first
+path	@command	Find the shortest connection between two pages
+facts	@command	What is known of a subject: facts, links and dated entries, since when, until when, and who says so
+assert	@command	Keep a fact on a page, with its time and source
+check	@command	Find what contradicts itself, with both quotes, or settle one finding
+gaps	@command	List the questions that the memory could not answer, the most frequent first
+ingest-source	@command	Take a source in with everything that it changes, all or nothing
+ingest	@command	Take one file in as a page, keep its bytes, and say what happened
+dupes	@command	Find pairs of pages that say the same, or are about the same thing, for a person to merge
+distinct	@command	Say that two pages are not the same, however alike they are: `dupes` lists them no more
+merge	@command	Make one page of two: both timelines, links, facts and tags stay; the old slug leads to the kept page
+rename	@command	Give a page another slug
+forget	@command	Forget a page for good: text, words, vectors, links, facts, imported bytes; then prove that nothing is left
+briefing	@command	Brief me: what shifted, promises due, open actions, contradictions, gaps, stale pages, threads, deals, people
+days	@command	Show everything that is of a day, on all pages together, the newest day first
+titles	@command	Say which pages these names stand for, as links in a text would find them, and how they are called
+wings	@command	List the wings and the types of pages with their number, and the names of the collections
+wing	@command	Show the pages of a wing and the links between them, those with the most links first
+contradictions	@command	List the open contradictions with both quotes, as `quaid check` last found them
+remember	@command	Remember in the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern
+recall	@command	Search the notebook and the daily logs, by words and by meaning
+log	@command	Add an entry to today\'s log, under the time of day
+prompt	@command	What an agent should know from the start: all of reference, today\'s and yesterday\'s log
+notebook	@command	List the files of the notebook
+conversations	@command	List conversations with agents, the latest first
+model	@command	List the models with their state; nothing is loaded
+embed	@command	Make the vectors that are missing, of pages and then of conversations
+embeddings	@command	Show which model is chosen, whether it can be used, and how many vectors it has
+import	@command	Bring a folder of markdown in, in one transaction, with an account of every file
+export	@command	Write all pages into a folder as they are now, or (--raw) the files of one import as they were
+imports	@command	List the imports, newest first, with the ids that `export --raw` takes
+collection	@command	List the collections with their folders and how they are
+status	@command	Show how the memory is doing: pages, chunks, vectors, the model, and what to do next
+stats	@command	Count what the memory holds
+validate	@command	Check the memory, or compare an exported folder with its original
+compact	@command	Drop vectors of text that is gone and fold the write-ahead log into one file, ready to copy
+backup	@command	Copy the memory into a new file while others read and write
+config	@command	List all settings, and where each value comes from
+doctor	@command	Check the whole set-up and say what to type next
+upgrade	@command	Say how to upgrade, or (--check --from PLACE) whether there is a newer version
+kb	@command	query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
+skills	@command	List the skills in force, each with what it is for
+instructions	@command	Print what to tell an agent: when to write what, and where to look first
+connect	@command	Put this memory into a client\'s own settings: the MCP server and, for Claude Code, the hooks
+disconnect	@command	Take this memory out of a client\'s settings: our server, our hooks, our instructions, and nothing else
+token	@command	List the tokens that were given away: what each may do, since when, and when it was last used
+daemon	@command	Say how the service is'
+    end
+end
+
+# The kind of an entry of a command; nothing if it has none.
+function __quaid_kind
+    for entry in (__quaid_table $argv[1])
+        set -l parts (string split \t -- $entry)
+        if test "$parts[1]" = "$argv[2]"
+            echo $parts[2]
+            return
+        end
+    end
+end
+
+function __quaid_complete
+    set -l line (commandline -opc)
+    set -l current (commandline -ct)
+    set -l program $line[1]
+    set -l command ''
+    set -l skip ''
+    set -l slot 0
+    set -l place
+    if string match -q '*ai-kb' -- $program
+        set command kb
+        set program quaid
+    end
+    for word in $line[2..-1]
+        if test -n "$skip"
+            contains -- $skip --db --config; and set -a place $skip $word
+            set skip ''
+        else if string match -q -- '-*' $word
+            set -l kind (__quaid_kind "$command" $word)
+            if not string match -q -- '*=*' $word; and test -n "$kind" -a "$kind" != -
+                set skip $word
+            end
+            string match -qr -- '^--(db|config)=' $word; and set -a place $word
+        else if test $slot -eq 0; and test (__quaid_kind "$command" $word; or echo) = @command 2>/dev/null
+            set command (string trim -- "$command $word")
+        else
+            set slot (math $slot + 1)
+        end
+    end
+    set -l kind ''
+    set -l before ''
+    set -l value $current
+    if test -n "$skip"
+        set kind (__quaid_kind "$command" $skip)
+    else if string match -q -- '--*=*' $current
+        set -l parts (string split -m 1 = -- $current)
+        set kind (__quaid_kind "$command" $parts[1])
+        set before "$parts[1]="
+        set value $parts[2]
+    else if string match -q -- '-*' $current
+        set kind @options
+    else
+        set kind (__quaid_kind "$command" (math $slot + 1))
+        test -n "$kind"; or set kind (__quaid_kind "$command" '*')
+        if test $slot -eq 0
+            for entry in (__quaid_table "$command")
+                set -l parts (string split \t -- $entry)
+                test "$parts[2]" = @command; and printf '%s\t%s\n' $parts[1] $parts[3]
+            end
+        end
+    end
+    switch "$kind"
+        case @options
+            for entry in (__quaid_table "$command")
+                set -l parts (string split \t -- $entry)
+                string match -q -- '-*' $parts[1]; and printf '%s\t%s\n' $parts[1] $parts[3]
+            end
+        case @slugs @collections @skills
+            for each in ($program $place completion (string sub -s 2 -- $kind) -- "$value" 2>/dev/null </dev/null)
+                echo $before$each
+            end
+        case @files
+            for each in (__fish_complete_path $value)
+                echo $before$each
+            end
+        case @any - ''
+        case '*'
+            for each in (string split '|' -- $kind)
+                echo $before$each
+            end
+    end
+end
+
+complete -c quaid -f -a '(__quaid_complete)'
+complete -c ai-kb -f -a '(__quaid_complete)'

@@ -1,0 +1,87 @@
+"""The sides of a contradiction in their words: the page, the line, who says so, since when.
+
+Knows how to find in a page's text what a finding cites. Does not know why two sides contradict each other.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from quaid.core import citing, slug as slugs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quaid.core.contradictions import Cite
+    from quaid.store.db import Database
+
+
+class Quote(NamedTuple):
+    """One side of a contradiction. What is behind the source is missing in findings of earlier releases."""
+
+    slug: str
+    part: str
+    line: int | None
+    quote: str
+    source: str
+    title: str = ""
+    """Of the page."""
+    says: str = ""
+    """What a fact or a link says, as in lives_in Oslo; a text says it in its own words."""
+    since: str | None = None
+    until: str | None = None
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the words stand in the text of the page."""
+        return self.part in ("truth", "timeline", "frontmatter")
+
+
+class _Written(NamedTuple):
+    address: str
+    title: str
+    truth: str
+    timeline: str
+
+
+def quotes(db: "Database", cites: "Sequence[Cite]") -> list[Quote]:
+    """Where each of these stands, with its words."""
+    pages = sorted({each.page_id for each in cites})
+    texts = {
+        row[0]: _Written(slugs.address(row[1], row[2]), *row[3:]) for row in db.rows(_TEXTS, (str(pages),))
+    }
+    return [_quote(cite, texts.get(cite.page_id, _Written("?", "", "", ""))) for cite in cites]
+
+
+def _quote(cite: "Cite", page: _Written) -> Quote:
+    more = (page.title, cite.says, cite.since, cite.until)
+    if cite.part in ("truth", "timeline") and not cite.quote:
+        # A stale page: what its halves begin or end with.
+        lines = (page.truth if cite.part == "truth" else page.timeline).split("\n")
+        line, quote = _shown(lines, cite.part)
+        return Quote(page.address, cite.part, line, quote, cite.source, *more)
+    if cite.part:
+        return Quote(page.address, cite.part, cite.line, citing.quoted(cite.quote), cite.source, *more)
+    place = citing.place(page.truth, page.timeline, cite.needles)
+    if place:
+        return Quote(page.address, place.part, place.line, place.quote, cite.source, *more)
+    return Quote(page.address, "facts", None, cite.quote, cite.source, *more)
+
+
+def _shown(lines: list[str], part: str) -> tuple[int | None, str]:
+    """The first line that says something beyond a heading; of a timeline the newest entry."""
+    if part == "timeline":
+        from quaid.core import timeline
+
+        entries = timeline.parse("\n".join(lines))
+        if entries:
+            newest = max(entries, key=lambda entry: entry.date)
+            return newest.line, citing.quoted(f"{newest.date} {newest.summary}")
+    told = [
+        (number, line) for number, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")
+    ]
+    return (told[0][0], citing.quoted(told[0][1])) if told else (None, "")
+
+
+_TEXTS = (
+    "SELECT p.id, c.name, p.slug, p.title, p.compiled_truth, p.timeline FROM json_each(?) AS w"
+    " JOIN pages AS p ON p.id = w.value JOIN collections AS c ON c.id = p.collection_id"
+)

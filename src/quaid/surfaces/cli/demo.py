@@ -1,0 +1,182 @@
+"""`quaid demo`: a sample memory in a folder of its own, and ten questions to it.
+
+The people and companies are made up; their pages stand in demo_memory.txt. Every question is a command that a person
+could type, and is played as such. The person's own memory, notebook and settings are never looked at.
+"""
+
+import os
+import sys
+from typing import NamedTuple
+
+from quaid.config import Settings
+from quaid.errors import FolderNotEmpty, InvalidArgument
+
+
+class Question(NamedTuple):
+    asks: str
+    words: tuple[str, ...]
+    seen: str
+
+
+# What no page says: facts with their days and sources, one after the other or against each other.
+FACTS = (
+    ("people/ines-karvonen", "lives_in", "Turku", "--valid-from", "2019-08-01", "--source", "dinner"),
+    ("people/ines-karvonen", "lives_in", "Galway", "--valid-from", "2026-02-01", "--source", "letter"),
+    (
+        *("meetings/2026-09-24-trial", "lives_in", "Cork", "--subject", "Ines Karvonen", "--source", "call"),
+        *("--evidence", "Ines joined from her home in Cork", "--valid-from", "2026-09-24"),
+    ),
+    ("companies/saltmarsh", "employee_count", "3", "--valid-from", "2024-09-01", "--source", "letter"),
+    ("companies/saltmarsh", "employee_count", "7", "--valid-from", "2026-09-01", "--source", "visit"),
+)
+REMEMBERED = (
+    "Ines prefers letters to calls, and answers at night",
+    "buy kelp film, string and stamps",
+    "Bartholomew's telephone is for emergencies only",
+)
+LOGGED = ("Called Nkechi: the trial begins in January", "Proofs of the repair book are on the table")
+QUESTIONS = (
+    Question(
+        "Where did we write about kelp and bread?",
+        ("search", "kelp bread", "--limit", "3"),
+        "Words, any words: pages with all of them come first. No model is needed for this.",
+    ),
+    Question(
+        "Who could help to dry something without burning gas?",
+        ("query", "warm air for drying without burning fuel", "--limit", "3"),
+        "A question by meaning. It says how strong the evidence is, and which lines it rests on.",
+    ),
+    Question(
+        "Who is Ines?",
+        ("get", "people/ines-karvonen"),
+        "A page: current truth above the line, below it what happened, newest first. It is markdown, and yours.",
+    ),
+    Question(
+        "Where did she live when we met?",
+        ("facts", "Ines Karvonen", "--as-of", "2025-03-01"),
+        "Facts hold from a day to a day, with who said so. In March 2025 it was Turku.",
+    ),
+    Question(
+        "And now? Does everybody agree?",
+        ("check", "people/ines-karvonen"),
+        "Moving from Turku to Galway is no contradiction, it is time. Cork and Galway on one day are: both quotes.",
+    ),
+    Question(
+        "How does a banker come to a brewery?",
+        ("path", "people/elio-varga", "people/amara-teixeira"),
+        "The shortest way over links between pages.",
+    ),
+    Question(
+        "Who worked at the credit union in the summer of 2025?",
+        ("graph", "companies/northgate-credit", "--as-of", "2025-07-01", "--depth", "1"),
+        "The graph as it was on a day: Marguerite works there. Elio is only mentioned; his time had not begun.",
+    ),
+    Question(
+        "What do we know about submarine cables?",
+        ("query", "repair of submarine telephone cables in the Pacific", "--limit", "1"),
+        "A memory has to say when it does not know. Questions like this one are counted: quaid gaps.",
+    ),
+    Question(
+        "What did I tell my agent about Ines?",
+        ("recall", "how to reach Ines"),
+        "The notebook: markdown files that you and your agents write, found by words and by meaning.",
+    ),
+    Question(
+        "What would an agent be told at the start of a session?",
+        ("prompt",),
+        "Lists, preferences and the latest days of the log, cut to a size that an agent can afford.",
+    ),
+)
+
+
+def run(settings: Settings, folder: str | None, whole: bool, as_json: bool) -> int:
+    """Make the memory and walk through it; a folder that nobody named is gone afterwards."""
+    if as_json:
+        raise InvalidArgument(name="--json", problem="is for programs; this is a walk for people")
+    if folder is not None:
+        place = settings.path(folder)
+        if os.path.exists(place) and (not os.path.isdir(place) or os.listdir(place)):
+            raise FolderNotEmpty(path=place)
+        os.makedirs(place, mode=0o700, exist_ok=True)
+        status = _walk(place, whole)
+        print(f"\nIt stays in {place}; to go on: quaid --db {os.path.join(place, 'memory.db')} search …")
+        return status
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="quaid-demo-") as place:
+        status = _walk(place, whole)
+    print("\nThat was in a temporary folder. To keep one: quaid demo ~/quaid-demo")
+    print("Your own: quaid init, then quaid import YOUR-NOTES, and quaid doctor says what is next.")
+    return status
+
+
+def _walk(place: str, whole: bool) -> int:
+    _live_in(place)
+    pages = _build(place)
+    asks = not whole and sys.stdin.isatty() and sys.stdout.isatty()
+    print(
+        f"A sample memory of {pages} pages: people, companies, meetings over two years. Ten questions to it."
+    )
+    for number, each in enumerate(QUESTIONS, 1):
+        if asks:
+            input("\nEnter for the next one ")
+        shown = " ".join(f'"{word}"' if " " in word else word for word in each.words)
+        print(f"\n{number}. {each.asks}\n\n$ quaid {shown}", flush=True)
+        status = _quaid(*each.words)
+        if status > 1:  # 1: something was found that waits for somebody
+            return status
+        print(f"\n   {each.seen}", flush=True)
+    return 0
+
+
+def _live_in(place: str) -> None:
+    """From here on, this process knows no other home and no other memory."""
+    for name in [name for name in os.environ if name.startswith(("QUAID_", "AI_KB_"))]:
+        if name != "QUAID_TRACE":
+            del os.environ[name]
+    os.environ.update(HOME=place, QUAID_DB=os.path.join(place, "memory.db"))
+
+
+def _build(place: str) -> int:
+    """The sample: pages, facts, a notebook and vectors."""
+    notes = os.path.join(place, "notes")
+    pages = _pages()
+    for slug, text in pages:
+        path = os.path.join(notes, *slug.split("/")) + ".md"
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    for words in (
+        ("init",),
+        ("import", notes),
+        *(("assert", *each) for each in FACTS),
+        ("notebook", "init", os.path.join(place, "notebook")),
+        *(("remember", each) for each in REMEMBERED),
+        *(("log", each) for each in LOGGED),
+        ("embed",),
+    ):
+        if _quietly(*words):
+            raise RuntimeError(f"quaid {' '.join(words)} failed")
+    return len(pages)
+
+
+def _pages() -> list[tuple[str, str]]:
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "demo_memory.txt")
+    with open(path, encoding="utf-8") as file:
+        parts = file.read().split("=== ")[1:]
+    return [(slug, text) for slug, _, text in (part.partition("\n") for part in parts)]
+
+
+def _quaid(*words: str) -> int:
+    from quaid.surfaces.cli import main
+
+    return main(list(words))
+
+
+def _quietly(*words: str) -> int:
+    """A command whose words nobody wants to read; what it complains of is still told."""
+    from contextlib import redirect_stdout
+    from io import StringIO
+
+    with redirect_stdout(StringIO()):
+        return _quaid(*words)

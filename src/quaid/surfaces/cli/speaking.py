@@ -1,0 +1,54 @@
+"""What a command says, as text: its record, its complaint, and that a page has another slug now.
+
+Knows whether a terminal or a program reads it. Writes to no stream, so that a resident process can say the same.
+"""
+
+from typing import Any
+
+from quaid.errors import QuaidError
+
+
+def shown(record: Any, as_json: bool, terminal: bool) -> str:
+    """A record, for standard output."""
+    if as_json:
+        import json
+
+        from quaid.ops.plain import plain
+
+        return json.dumps(plain(record), ensure_ascii=False, indent=2) + "\n"
+    from quaid.surfaces.cli.render import render
+
+    text = render(record)
+    if terminal:
+        text = harmless(text)
+    return text if text.endswith("\n") or not text else text + "\n"
+
+
+def moved(asked: Any, record: Any, as_json: bool) -> str:
+    """A line for standard error when an old slug led to a page that has another one now, else nothing."""
+    found = getattr(record, "slug", None)
+    if as_json or hasattr(record, "old_slug") or not (isinstance(asked, str) and isinstance(found, str)):
+        return ""
+    if asked.rpartition("::")[2] == found.rpartition("::")[2]:
+        return ""
+    return f"quaid: {asked} is {found} now\n"
+
+
+def complaint(error: QuaidError, as_json: bool, terminal: bool) -> str:
+    """An error, for standard error."""
+    if as_json:
+        import json
+
+        body = {"code": error.code, "message": str(error), **error.facts}
+        return json.dumps({"error": body}, ensure_ascii=False, default=str) + "\n"
+    over_the_bar = "\r\033[K" if terminal else ""
+    return f"{over_the_bar}quaid: {harmless(' '.join(str(error).splitlines()))}\n"
+
+
+def harmless(text: str) -> str:
+    """Text for a terminal: control characters in a page must not move the cursor or rename the window."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}" for each in text
+    )

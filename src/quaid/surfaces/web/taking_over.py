@@ -1,0 +1,289 @@
+"""Commands of the same person, done here: the other side of `surfaces/cli/handing_over.py`.
+
+A socket in a private folder, for this user alone. A command comes with its folder and its environment, and is
+refused unless it would find the same memory and the same settings as this process, in the same version. It is then
+done by the crew, by the very functions of the command line, and what it says goes back. What takes long, wants a
+terminal or reads files by name is left to the command itself.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+import stat
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import quaid
+from quaid import config
+from quaid.brain import Brain
+from quaid.config import Settings
+from quaid.errors import Cancelled, Defect, NeedsYes, QuaidError
+from quaid.ops import gate, resident
+from quaid.ops.register import Op
+from quaid.ops.resident import DONE, GO, INPUT, NOT_HERE, READS, REQUEST, WANTS_INPUT, WRITES
+from quaid.surfaces.cli import arguments, speaking
+from quaid.surfaces.cli.local import COMMANDS
+from quaid.surfaces.web.crew import Crew, key_of, lane_of
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+MOST_AT_ONCE = 32
+SECONDS_OF_A_REQUEST = 5.0
+
+WITH_CHILDREN = frozenset({"kb.kb_remember", "ingest.ingest", "truth.check"})
+"""Operations that start processes of their own or take minutes: they belong to whoever asked."""
+
+
+class Refused(Exception):
+    """The command has to do this itself."""
+
+
+class InputWanted(Exception):
+    """The command's standard input is part of it."""
+
+
+class Asked(NamedTuple):
+    """A command that came."""
+
+    line: arguments.Line
+    settings: Settings
+    terminals: tuple[bool, bool, bool]  # whether standard input, output and error are terminals
+
+
+class Ready(NamedTuple):
+    """A command that can be done here."""
+
+    asked: Asked
+    operation: Op
+    given: dict[str, Any]
+
+
+class Said(NamedTuple):
+    """What a command gives back."""
+
+    status: int
+    before: str  # on standard error
+    out: str
+    after: str  # on standard error again
+
+
+def attend(app: "Starlette", settings: Settings) -> None:
+    """Let a server take commands over while it runs. One that only reads does not: it would refuse half of them."""
+    if app.state.readonly or resident.is_off(settings.environ) or not hasattr(socket, "AF_UNIX"):
+        return
+    inner = app.router.lifespan_context
+
+    @contextlib.asynccontextmanager
+    async def both(served: Any) -> AsyncIterator[Any]:
+        async with inner(served) as state, listening(settings, app.state.crew):
+            yield state
+
+    app.router.lifespan_context = both
+
+
+@contextlib.asynccontextmanager
+async def listening(settings: Settings, crew: Crew) -> AsyncIterator[None]:
+    """Take commands over. Where no socket can be made, nobody finds one, and everything goes on as without."""
+    try:
+        found = _bound(settings)
+    except OSError:
+        yield
+        return
+    path, ours = found.path, found.inode
+    desk = Desk(settings, crew)
+    server = await asyncio.start_unix_server(desk.talk, sock=found.socket)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            if os.stat(path).st_ino == ours:  # else another server has taken the place
+                os.unlink(path)
+        server.close()
+        desk.stop()
+
+
+class _Bound(NamedTuple):
+    socket: socket.socket
+    path: str
+    inode: int
+
+
+def _bound(settings: Settings) -> _Bound:
+    """A socket under the memory's name, made under another one so that nobody sees it before it listens."""
+    folder = resident.folder_of(settings.home)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    about = os.lstat(folder)
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid():
+        raise PermissionError
+    os.chmod(folder, 0o700)
+    path = os.path.join(folder, resident.name_of(settings.db_path))
+    new = f"{path}.{os.getpid()}"
+    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(new)
+        resident.with_short_path(new, found.bind)
+        os.chmod(new, 0o600)
+        found.listen(MOST_AT_ONCE)
+        found.setblocking(False)
+        inode = os.stat(new).st_ino
+        os.replace(new, path)  # the newest server is the one that is asked
+    except BaseException:
+        found.close()
+        raise
+    return _Bound(found, path, inode)
+
+
+class Desk:
+    """Where commands come in, each on a connection of its own."""
+
+    def __init__(self, settings: Settings, crew: Crew) -> None:
+        self._settings, self._crew = settings, crew
+        self._at = os.stat(settings.db_path)
+        self._talks: set[asyncio.Task[None]] = set()
+
+    def stop(self) -> None:
+        for each in self._talks:
+            each.cancel()
+
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._talks.add(task)
+        try:
+            if is_ours(writer.get_extra_info("socket")) and len(self._talks) <= MOST_AT_ONCE:
+                await self._talk(reader, writer)
+        except (OSError, EOFError, ValueError, TimeoutError, asyncio.CancelledError):
+            pass  # whoever asked does it alone, or is gone
+        finally:
+            self._talks.discard(task)
+            writer.close()
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        parts = await asyncio.wait_for(_heard(reader, REQUEST), SECONDS_OF_A_REQUEST)
+        try:
+            asked = self._read(parts)
+            try:
+                ready = _ready(asked, None)
+            except InputWanted:
+                writer.write(resident.frame(WANTS_INPUT))
+                (data,) = await _heard(reader, INPUT)
+                ready = _ready(asked, data)
+        except (Refused, QuaidError):  # what is wrong with a command is told by itself
+            writer.write(resident.frame(NOT_HERE))
+            await writer.drain()
+            return
+        writer.write(resident.frame(READS if ready.operation.scope == "read" else WRITES))
+        await _heard(reader, GO)  # nobody there any more: nothing is begun
+        said = await self._while_there(reader, self._crew.run(lane_of(ready.operation), _doing(ready), ""))
+        if said is None:
+            writer.write(resident.frame(NOT_HERE))
+        else:
+            texts = (each.encode("utf-8", "replace") for each in said[1:])
+            writer.write(resident.frame(DONE, str(said.status).encode(), *texts))
+        await writer.drain()
+
+    def _read(self, parts: list[bytes]) -> Asked:
+        """A command, if this process may do it."""
+        version, package, cwd, terminals, words, environ = parts
+        here = os.path.dirname(os.path.abspath(quaid.__file__))
+        if (os.fsdecode(version), os.fsdecode(package)) != (quaid.__version__, here):
+            raise Refused
+        theirs = dict(each.split("=", 1) for each in resident.words_of(environ) if "=" in each)
+        if resident.that_matters(theirs) != resident.that_matters(self._settings.environ):
+            raise Refused
+        line = arguments.split(resident.words_of(words))
+        settings = config.read(line.db, theirs, os.fsdecode(cwd), line.config)
+        try:
+            there = os.stat(settings.db_path)
+        except OSError:
+            raise Refused from None
+        if not os.path.samestat(there, self._at):
+            raise Refused
+        if (settings.config_path, settings.given) != (self._settings.config_path, self._settings.given):
+            raise Refused
+        read, out, err = (bool(each) for each in terminals)
+        return Asked(line, settings, (read, out, err))
+
+    async def _while_there(self, reader: asyncio.StreamReader, work: Any) -> "Said | None":
+        """What some work gives; given up when whoever asked goes away."""
+        job = asyncio.ensure_future(work)
+        gone = asyncio.ensure_future(reader.read(1))
+        try:
+            await asyncio.wait((job, gone), return_when=asyncio.FIRST_COMPLETED)
+            if not job.done():
+                raise EOFError
+            return job.result()  # type: ignore[no-any-return]
+        finally:
+            job.cancel()
+            gone.cancel()
+
+
+def is_ours(there: Any) -> bool:
+    """Whether the user at the other end is the one that this process belongs to."""
+    return resident.peer(there) == os.getuid()
+
+
+def _ready(asked: Asked, data: bytes | None) -> Ready:
+    """The operation of a command and its arguments."""
+    line = asked.line
+    if line.wants_help or line.command in ("", "help") or line.command in COMMANDS:
+        raise Refused
+    operation = gate.command(line.command)
+    if operation.scope == "owner" or key_of(operation) in WITH_CHILDREN:
+        raise Refused
+    if lane_of(operation) == "long" and asked.terminals[2]:
+        raise Refused  # it would show how far it is
+
+    def text_of(name: str) -> str:
+        if name != "-" or asked.terminals[0]:
+            raise Refused
+        if data is None:
+            raise InputWanted
+        return arguments.decoded(name, data)
+
+    return Ready(asked, operation, arguments.of_command(line, operation, text_of))
+
+
+def _doing(ready: Ready) -> Any:
+    """The work of a command, for a brain of the crew. None: it has to be asked about at a terminal."""
+    asked, operation, given = ready
+    line, (read, out, err) = asked.line, asked.terminals
+    before = "".join(f"quaid: {each}\n" for each in asked.settings.warnings)
+
+    def failed(error: QuaidError) -> Said:
+        return Said(error.exit_status, before, "", speaking.complaint(error, line.as_json, err))
+
+    def work(brain: Brain) -> Said | None:
+        usual, brain.settings = brain.settings, asked.settings
+        try:
+            record = gate.call(brain, operation, given, "owner")
+            if getattr(record, "if_agreed", {}):
+                if read and err and not line.as_json:
+                    return None
+                raise NeedsYes(act=record.act)
+            text = speaking.shown(record, line.as_json, out)
+            moved = speaking.moved(given.get("slug"), record, line.as_json)
+            return Said(int(getattr(record, "exit_status", 0)), before, text, moved)
+        except Cancelled:
+            raise
+        except QuaidError as error:
+            return failed(error)
+        except Exception as error:
+            if "QUAID_TRACE" in asked.settings.environ and operation.scope == "read":
+                return None  # the command fails in the same way, and shows where
+            return failed(Defect(problem=f"{type(error).__name__}: {error}"))
+        finally:
+            brain.settings = usual
+
+    return work
+
+
+async def _heard(reader: asyncio.StreamReader, letter: bytes) -> list[bytes]:
+    head = await reader.readexactly(5)
+    size = int.from_bytes(head[1:], "big")
+    if head[:1] != letter or size > resident.LARGEST:
+        raise ValueError("that is not what was to come")
+    return resident.parts_of(await reader.readexactly(size))

@@ -1,0 +1,100 @@
+"""The sample memory and the walk through it."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import quaid
+from quaid.core import slug
+from quaid.surfaces.cli import demo
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def run(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environ = {
+        "HOME": str(home),
+        "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": os.path.dirname(os.path.dirname(quaid.__file__)),
+        "TMPDIR": str(home / "tmp"),
+        "LANG": "C.UTF-8",
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "quaid", *words],
+        cwd=home,
+        env=environ,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=300,
+    )
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "tmp").mkdir()
+    return tmp_path
+
+
+def test_the_walk_answers_ten_questions_and_leaves_nothing(home: Path) -> None:
+    assert run(home, "init").returncode == 0
+    own = home / ".quaid" / "memory.db"
+    before = own.read_bytes()
+    done = run(home, "demo")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.findall(r"^(\d+)\. .+\?$", done.stdout, re.M) == [str(number) for number in range(1, 11)]
+    for answer in (
+        "people/bodil-anselm  Bodil Anselm",
+        "Found (strong)",
+        "# Ines Karvonen",
+        "lives_in Turku: since 2019-08-01, until 2026-02-01",
+        "superseded by fact 2",
+        "both Galway (since 2026-02-01) and Cork (since 2026-09-24)",
+        "4 steps",
+        "works_at (2019-03-01 to 2026-04-01)",
+        "does not seem to know this",
+        "Ines prefers letters to calls",
+        "the trial begins in January",
+    ):
+        assert answer in done.stdout
+    assert own.read_bytes() == before
+    assert os.listdir(home / "tmp") == []
+
+
+def test_a_folder_of_ones_own_stays_and_can_be_asked(home: Path) -> None:
+    done = run(home, "demo", "sample", "--all")
+    assert done.returncode == 0
+    assert os.stat(home / "sample").st_mode & 0o077 == 0
+    assert not (home / ".quaid").exists()
+    db = str(home / "sample" / "memory.db")
+    assert "Kestrel Looms" in run(home, "--db", db, "search", "fire brigade loom").stdout
+    assert run(home, "--db", db, "validate").stdout.startswith("All is well")
+    again = run(home, "demo", "sample")
+    assert (again.returncode, "is not empty" in again.stderr) == (2, True)
+
+
+def test_the_sample_is_lifelike_and_hangs_together() -> None:
+    pages = dict(demo._pages())
+    assert 60 <= len(pages) <= 100
+    wings = {name.partition("/")[0] for name in pages}
+    assert {"people", "companies", "meetings", "projects", "decisions", "journal"} <= wings
+    for name, text in pages.items():
+        assert slug.check(name) == name
+        for target in re.findall(r"\[\[([^\]]+)\]\]|to: ([^,]+),", text):
+            assert "".join(target) in pages, f"{name} names {target}"
+    days = sorted(re.findall(r"\*\*(\d{4}-\d\d-\d\d)\*\*", "".join(pages.values())))
+    assert (days[0][:4], days[-1][:4]) == ("2025", "2026")
+
+
+def test_make_demo_walks_and_shows_the_tools(home: Path) -> None:
+    environ = {"HOME": str(home), "PATH": "/usr/bin:/bin", "TMPDIR": str(home / "tmp"), "LANG": "C.UTF-8"}
+    environ["PYTHONPATH"] = os.path.dirname(os.path.dirname(quaid.__file__))
+    script = str(ROOT / "examples" / "demo.py")
+    done = subprocess.run([sys.executable, script], env=environ, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "10. " in done.stdout
+    assert re.search(r"^  memory_get ", done.stdout, re.M)

@@ -1,0 +1,203 @@
+"""Files that want to cost more than they are: bombs, depths, floods of marks, traps for every kind of pattern.
+
+Each has a name, which is its case: a unit repeated to a size, with something before and behind it, or a shape of its
+own. Sizes are those that readers take in at all; what is larger must be left out at once.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+LARGEST = 4 * 1024 * 1024 - 1024
+DEEP = 10_000
+
+UNITS = {
+    "brackets": "[",
+    "double brackets": "[[",
+    "closed brackets": "[[a]]",
+    "named links": "[[a|b]] ",
+    "pictures": "![",
+    "half links": "[a](",
+    "links to files": "[a](b.md)",
+    "links on lines": "[a](b.md)\n",
+    "parentheses": "(",
+    "braces": "{",
+    "stars": "*",
+    "bold": "**a",
+    "underscores": "_a",
+    "tilde": "~",
+    "ticks": "`",
+    "odd ticks": "` `` ",
+    "fences": "~~~\n",
+    "ticked fences": "```\n",
+    "half fences": "```\n~~~\n",
+    "quotes": "> ",
+    "quoted lines": "> a\n",
+    "bullets": "- ",
+    "bullet lines": "- a\n",
+    "numbers": "1. ",
+    "headings": "# a\n",
+    "deep headings": "###### a\n",
+    "stars of org": "* a\n",
+    "tagged headings": "* a :b:c:d:\n",
+    "todo": "* TODO a\n",
+    "drawers": ":PROPERTIES:\n",
+    "drawers that end": ":PROPERTIES:\n:ID: a\n:END:\n",
+    "headings with ids": "* a\n:PROPERTIES:\n:ID: a\n:END:\n",
+    "blocks": "#+begin_src\n",
+    "keywords": "#+title: a\n",
+    "todo lists": "#+todo: a b c | d\n",
+    "planning": "* a\nSCHEDULED: <2026-04-25>\n",
+    "colons": ":",
+    "tags": "#tag ",
+    "hashes": "#",
+    "rules": "---\n",
+    "separated rules": "\n---\n\n",
+    "bars": "|",
+    "tables": "| a | b |\n",
+    "entries": "- **2026-04-25** | call — a\n",
+    "half entries": "- **2026-04-25** | ",
+    "dates": "2026-04-25 ",
+    "half dates": "2026-",
+    "told dates": "in March 2025 ",
+    "years": "since 2025 ",
+    "leavings": "Alice left Acme in 2025. ",
+    "half leavings": "Alice left ",
+    "jobs": "Alice is CEO of Acme. ",
+    "facts": "role: CEO\n",
+    "names": "Alice Berg ",
+    "capitals": "A",
+    "initials": "A.",
+    "sentences": "A. B? C! ",
+    "titles": "Mr. ",
+    "quoted speech": '"a" ',
+    "apostrophes": "it's ",
+    "negations": "not ",
+    "if": "if when ",
+    "ands": "and, ",
+    "commas": ",",
+    "semicolons": ";",
+    "dots": ".",
+    "dashes": "—",
+    "hyphens": "a-",
+    "html": "<a ",
+    "html comments": "<!--",
+    "closed comments": "<!-- -->",
+    "tags of html": "<b></b>",
+    "entities": "&amp;",
+    "addresses": "http://",
+    "whole addresses": "http://a.b/c?d=e ",
+    "mail": "a@",
+    "whole mail": "a@b.cc ",
+    "paths": "a/",
+    "backslashes": "\\",
+    "dollars": "$",
+    "percents": "%",
+    "equals": "=",
+    "assignments": "password=",
+    "assigned": "password = 'a' ",
+    "api keys": "api_key: ",
+    "begun keys": "-----BEGIN PRIVATE KEY-----\n",
+    "github": "ghp_",
+    "openai": "sk-",
+    "amazon": "AKIA",
+    "jwt": "eyJ",
+    "dotted jwt": "eyJa.eyJa.",
+    "bearer": "Authorization: Bearer ",
+    "connection": "postgres://a:b@",
+    "base64": "QUJD",
+    "hexadecimal": "deadbeef",
+    "digits": "0",
+    "letters": "a",
+    "words": "a ",
+    "long words": "abcdefghijklmnopqrstuvwxyz" * 4 + " ",
+    "spaces": " ",
+    "tabs": "\t",
+    "lines": "\n",
+    "carriage returns": "\r",
+    "both ends of lines": "\r\n",
+    "lines with spaces": " \n",
+    "form feeds": "\f",
+    "line separators": "\u2028",
+    "accents": "e\u0301",
+    "ideographs": "知",
+    "kana": "かな。",
+    "emoji": "👩\u200d👩\u200d👧",
+    "joiners": "\u200d",
+    "marks from right": "\u202e",
+    "private": "\ue000",
+    "nulls": "\0",
+}
+
+
+class Hostile(NamedTuple):
+    name: str
+    make: Callable[[], bytes]
+
+
+def floods(size: int = LARGEST) -> list[Hostile]:
+    """One file for each unit."""
+
+    def flood(unit: str) -> Callable[[], bytes]:
+        return lambda: (f"# A\n\n{unit * (size // len(unit.encode()))}").encode()
+
+    return [Hostile(name, flood(unit)) for name, unit in UNITS.items()]
+
+
+def shapes() -> list[Hostile]:
+    """Files of a shape of their own."""
+    many = "".join(f"[[page-{number}]] " for number in range(100_000))
+    aliases = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+        f"{name}: &{name} [{','.join([f'*{before}'] * 9)}]\n"
+        for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    return [
+        Hostile("yaml aliases", lambda: f"---\n{aliases}---\nText.\n".encode()),
+        Hostile("yaml merges", lambda: f"---\na: &a {{b: c}}\n{'d: {<<: *a}' * 500}\n---\n".encode()),
+        Hostile("yaml depth", lambda: f"---\na: {'[' * DEEP}{']' * DEEP}\n---\nText.\n".encode()),
+        Hostile(
+            "yaml keys", lambda: f"---\n{''.join(f'k{n}: v' + chr(10) for n in range(8_000))}---\n".encode()
+        ),
+        Hostile("yaml without an end", lambda: b"---\n" + b"a: b\n" * 800_000),
+        Hostile("yaml of one line", lambda: b"---\na: '" + b"x" * LARGEST + b"'\n---\n"),
+        Hostile("toml", lambda: b"+++\n" + b"[a.b]\n" * 10_000 + b"+++\n"),
+        Hostile(
+            "deep lists", lambda: "".join(f"{' ' * (n % 1_500)}- a\n" for n in range(DEEP)).encode()[:LARGEST]
+        ),
+        Hostile("deep quotes", lambda: (">" * DEEP + " a\n").encode() * 100),
+        Hostile("deep brackets", lambda: ("[" * DEEP + "a" + "]" * DEEP).encode() * 100),
+        Hostile("deep links", lambda: ("[[" * DEEP + "a" + "]]" * DEEP).encode() * 100),
+        Hostile("deep emphasis", lambda: ("*" * DEEP + "a" + "*" * DEEP).encode() * 100),
+        Hostile("100,000 links", lambda: many.encode()),
+        Hostile(
+            "100,000 headings",
+            lambda: "".join(f"# Heading {n}\n\nText {n}.\n" for n in range(100_000)).encode(),
+        ),
+        Hostile("100,000 entries", lambda: entries().encode()),
+        Hostile("one long line", lambda: b"word " * (LARGEST // 5)),
+        Hostile("50 MB", lambda: b"# Large\n\n" + b"word " * (10 * 1024 * 1024)),
+        Hostile("binary", lambda: bytes(range(256)) * 16_000),
+        Hostile("half utf-16", lambda: b"\xff\xfe" + "知识".encode("utf-16-le") * 900_000 + b"\x00"),
+        Hostile("bad utf-8", lambda: b"\xc3\x28\xf0\x28\x8c\xbc" * 600_000),
+    ]
+
+
+def entries() -> str:
+    lines = "".join(f"- **2026-04-{n % 28 + 1:02}** | call — Entry {n}.\n" for n in range(90_000))
+    return f"# A\n\n---\n\n{lines}"
+
+
+def transcripts() -> list[Hostile]:
+    """Conversations: lines of JSON, and whole exports of one."""
+    turn = '{"role": "user", "content": "%s", "timestamp": 1777118400, "session": "s"}\n'
+    return [
+        Hostile("deep json", lambda: b"[" * 2_000_000),
+        Hostile("deep objects", lambda: b'{"a":' * 800_000),
+        Hostile("deep line", lambda: ((turn % "a") + '{"a":' * DEEP + "1" + "}" * DEEP + "\n").encode()),
+        Hostile("long turn", lambda: (turn % ("word " * 1_600_000)).encode()),
+        Hostile("many lines", lambda: b"{}\n" * 2_000_000),
+        Hostile("numbers", lambda: b'{"a": ' + b"9" * 4_000_000 + b"}\n"),
+        Hostile("no lines", lambda: b"x" * 20_000_000),
+        Hostile("empty lines", lambda: b"\n" * 20_000_000),
+        Hostile("escapes", lambda: (turn % ("\\u0000" * 1_000_000)).encode()),
+        Hostile("surrogates", lambda: (turn % ("\\ud800" * 1_000_000)).encode()),
+    ]

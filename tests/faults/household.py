@@ -1,0 +1,61 @@
+"""A whole household of memory: pages, a folder, a notebook, conversations and a knowledge base, under one HOME."""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.faults.here import FOLDER, run
+
+from quaid.brain import Brain
+from quaid.config import Settings
+
+KB = "kb"
+
+
+def settings_of(home: Path) -> Settings:
+    """Settings as the command line would find them with that HOME; no model is ever loaded."""
+    environ = {**environment(home), "QUAID_EMBEDDING_PLUGIN": "off"}
+    return Settings(
+        db_path=str(home / "memory.db"), home=str(home / ".quaid"), cwd=str(home), environ=environ
+    )
+
+
+def environment(home: Path) -> dict[str, str]:
+    """What a process of this household finds around itself."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "AI_KB_DIR": str(home / KB),
+        "QUAID_BACKGROUND_EMBEDDING": "off",
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
+
+
+def living_in(home: Path) -> Brain:
+    """A brain at home in a household that is there."""
+    return Brain(settings_of(home), clock=time.time, offset=lambda _: 0)
+
+
+def settle(home: Path, *, kb: bool = True) -> Brain:
+    """A new household, open: a folder, a notebook and a knowledge base, all empty."""
+    (home / FOLDER).mkdir(parents=True)
+    brain = living_in(home)
+    brain.create(brain.settings.db_path)
+    run(brain, "collection add", name=FOLDER, path=str(home / FOLDER))
+    run(brain, "notebook init")
+    if kb:
+        run(brain, "kb init")
+    return brain
+
+
+def converse(home: Path, brain: Brain, *turns: str, session: str = "talk-1") -> None:
+    """A conversation with these turns, taken in."""
+    path = home / "chats" / f"{session}.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w") as file:
+        for number, text in enumerate(turns):
+            line: dict[str, Any] = {"role": "user" if number % 2 == 0 else "assistant", "content": text}
+            file.write(json.dumps({**line, "timestamp": int(time.time()), "session": session}) + "\n")
+    run(brain, "conversations add", paths=[str(path)])

@@ -1,0 +1,144 @@
+"""Servers that are shouted at: bad frames, dropped connections, huge bodies. They answer, stay small, stay clean."""
+
+import json
+import random
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.faults.hostile_frames import frame
+from tests.faults.ledger import Cases
+from tests.surfaces.mcp.pipes import HELLO, Pipes
+from tests.surfaces.web.conftest import filled, settings_in
+from tests.surfaces.web.process import Process
+
+from quaid.config import Settings
+
+pytestmark = pytest.mark.promise("server under abuse")
+BATCH = 250
+"""Frames in one case."""
+LARGE = 5 * 1024 * 1024
+MOST_GROWTH = 20.0  # MB
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Settings:
+    return filled(settings_in(tmp_path))
+
+
+@pytest.fixture
+def server(memory: Settings) -> Iterator[Process]:
+    with Process(memory, "serve", "--http") as process:
+        yield process
+
+
+def megabytes(pid: int) -> float:
+    """What a process holds in memory now."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+
+
+def test_bad_frames_on_stdio_are_answered_and_standard_output_stays_clean(
+    memory: Settings, cases: Cases
+) -> None:
+    server = Pipes(memory.db_path)
+    try:
+        server.greet()
+        server.call("memory_search", query="oslo")
+        before, counted = 0.0, 0
+        for seed in cases.walk(8, 100):
+            server.write(*[frame(seed * BATCH + number) for number in range(BATCH)])
+            server.write(b"x" * (LARGE + 10) if seed % 8 == 7 else b"")
+            counted += settled(server, f"end-{seed}")
+            before = before or megabytes(server.process.pid)
+            cases.count(BATCH - 1)
+        after = megabytes(server.process.pid)
+        assert (
+            server.call("memory_get", slug="people/alice")["result"]["structuredContent"]["title"]
+            == "Alice Berg"
+        )
+        status, _, errors = server.end()
+    finally:
+        server.kill()
+    assert (status, "Traceback" in errors, "internal error" in errors) == (0, False, False), errors[-2_000:]
+    assert counted > 0
+    assert after - before <= MOST_GROWTH
+    cases.note(f"stdio {after - before:+.0f} MB")
+
+
+def settled(server: Pipes, id: str) -> int:
+    """Wait for the answer to one good question after all the bad ones; every line before it is the protocol's."""
+    server.write({"jsonrpc": "2.0", "id": id, "method": "ping"})
+    server.write(
+        {"jsonrpc": "2.0", "id": id + "w", "method": "tools/call", "params": {"name": "memory_stats"}}
+    )
+    counted, waiting = 0, {id, id + "w"}
+    while waiting:
+        answer = server.next()
+        for each in answer if isinstance(answer, list) else [answer]:
+            assert each["jsonrpc"] == "2.0"
+            assert len({"result", "error", "method"} & set(each)) == 1
+            assert each.get("error", {}).get("code") != -32603, each
+            waiting.discard(each.get("id") if isinstance(each.get("id"), str) else "")
+            counted += 1
+    return counted
+
+
+def test_bad_bodies_over_http_are_answered_and_the_server_stays_small(server: Process, cases: Cases) -> None:
+    before = 0.0
+    with server.client() as client:
+        opened = client.post(
+            "/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
+        )
+        session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
+        accept = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+        for seed in cases.walk(24, 5_000):
+            chance = random.Random(seed)
+            place = chance.choice(
+                ("/mcp", "/mcp", "/api/memory/get", "/api/memory/put", "/api/notebook/write")
+            )
+            for number in range(5):
+                headers = {**accept, **(session if chance.random() < 0.7 else {})}
+                answer = client.post(place, content=frame(seed * 5 + number), headers=headers)
+                assert answer.status_code < 500 or answer.status_code == 503, (place, answer.text)
+            if seed % 20 == 0:
+                large = client.post(place, content=b"[" + b" " * LARGE, headers=accept)
+                assert large.status_code in (400, 413), large.status_code
+            before = before or (megabytes(server.process.pid) if seed > 10 else 0.0)
+            cases.count(4)
+        assert client.get("/api/memory/stats").json()["pages"] >= 2
+        grown = megabytes(server.process.pid) - before
+    assert grown <= MOST_GROWTH
+    assert server.process.poll() is None
+    cases.note(f"HTTP {grown:+.0f} MB")
+
+
+def test_dropped_connections_leave_nothing_behind(server: Process, cases: Cases) -> None:
+    token = server.client().headers["Authorization"]
+    head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: {token}\r\n"
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO})
+    kind = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+    whole = f"{head}{kind}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+    before = 0.0
+    for seed in cases.walk(60, 10_000):
+        chance = random.Random(seed)
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+            client.sendall(whole[: chance.randrange(1, len(whole) + 1)] if seed % 3 else whole)
+            if chance.random() < 0.5 and seed % 3 == 0:
+                client.recv(chance.randrange(1, 100))
+        before = before or (megabytes(server.process.pid) if seed >= 40 else 0.0)
+    with server.client() as client:
+        assert client.get("/api/memory/stats").status_code == 200
+    grown = megabytes(server.process.pid) - (before or megabytes(server.process.pid))
+    assert grown <= MOST_GROWTH
+    with httpx.Client(base_url=server.address) as nobody:
+        assert nobody.get("/api/memory/stats").status_code == 401
+    status, _ = server.stop()
+    assert server.process.stderr
+    said = server.process.stderr.read()
+    assert status == 0
+    assert "Traceback" not in said
+    assert "internal error" not in said
+    cases.note(f"dropped {grown:+.0f} MB")

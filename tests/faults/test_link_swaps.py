@@ -1,0 +1,120 @@
+"""Folders turn into links to somewhere else while Quaid reads and writes below them: nothing gets out or comes in."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.faults import hostile_paths
+from tests.faults.here import FOLDER, run, start
+from tests.faults.hostile_paths import CANARY
+from tests.faults.household import KB, settle
+from tests.faults.ledger import Cases
+
+from quaid.brain import Brain
+from quaid.errors import QuaidError
+
+pytestmark = pytest.mark.promise("paths")
+
+
+def deeds(brain: Brain, number: int) -> list[tuple[str, dict[str, Any]]]:
+    """What is tried once while folders are swapped: every way of reading or writing below a folder."""
+    word = f"word{number}"
+    return [
+        ("put", {"slug": f"{FOLDER}::sub/p{number % 50}", "content": f"# Page\n\n{word}\n"}),
+        ("put", {"slug": f"{FOLDER}::sub/canary", "compiled_truth": f"# Mine\n\n{word}"}),
+        ("timeline-add", {"slug": f"{FOLDER}::sub/old", "date": "2026-04-25", "summary": word}),
+        ("notebook write", {"path": "lists/canary.md", "content": f"- {word}\n", "replace": True}),
+        ("notebook read", {"path": "lists/canary.md"}),
+        ("remember", {"content": word, "file": "lists/shopping.md"}),
+        ("log", {"entry": word}),
+        ("prompt", {}),
+        ("collection sync", {}),
+    ]
+
+
+def kb_deeds(number: int) -> list[tuple[str, dict[str, Any]]]:
+    """The same for a knowledge base, whose nodes may lie in folders, too."""
+    return [
+        ("kb query", {"context": f"{CANARY} secret"}),
+        ("kb lint", {}),
+        *([("kb remember", remembered(number))] if number % 5 == 0 else []),
+        ("kb commit", {}),
+    ]
+
+
+def remembered(number: int) -> dict[str, Any]:
+    title = f"Thing {number}"
+    return {
+        "title": title,
+        "text": f"About thing {number}.",
+        "summary": f"What thing {number} is",
+        "force": True,
+    }
+
+
+def prepare(home: Path) -> tuple[Path, Brain]:
+    outside = hostile_paths.outside(home)
+    for name in ("p1.md", "old.md", "shopping.md", "node.org"):
+        (outside / name).write_text(f"{node()}# Out\n\n{CANARY}\n" if name == "node.org" else f"{CANARY}\n")
+    brain = settle(home)
+    for path in (f"{FOLDER}/sub/old.md", f"{FOLDER}/sub/canary.md", "notebook/lists/canary.md"):
+        (home / path).parent.mkdir(parents=True, exist_ok=True)
+        (home / path).write_text("# Mine\n\nInside.\n")
+    (home / KB / "sub").mkdir()
+    (home / KB / "sub" / "node.org").write_text(node() + "Inside.\n")
+    run(brain, "kb commit")
+    run(brain, "collection sync")
+    return outside, brain
+
+
+def node() -> str:
+    from tests.kb.nodes import text
+
+    return text(3, "Words.\n")
+
+
+@pytest.mark.parametrize("what", ["folders", "kb"])
+def test_nothing_outside_is_read_or_written_while_folders_become_links(
+    tmp_path: Path, cases: Cases, what: str
+) -> None:
+    home = tmp_path / "home"
+    outside, brain = prepare(home)
+    swapped = [f"{FOLDER}/sub", "notebook/lists", "notebook/daily"] if what == "folders" else [f"{KB}/sub"]
+    before = hostile_paths.state(outside)
+    codes: Counter[str] = Counter()
+    swapper = start("swapper.py", outside, 7, *[home / each for each in swapped])
+    tried = 0
+    try:
+        with brain:
+            for seed in cases.walk(6, 1_250):
+                for command, given in deeds(brain, seed) if what == "folders" else kb_deeds(seed):
+                    try:
+                        told = json.dumps(run(brain, command, **given))
+                        codes["done"] += 1
+                    except QuaidError as error:
+                        told, codes[error.code] = str(error), codes[error.code] + 1
+                    tried += 1
+                    assert CANARY not in told.replace(f"{CANARY} secret", ""), command
+                assert hostile_paths.state(outside) == before
+            swaps = finish(swapper)
+            run(brain, "collection sync")
+            assert run(brain, "search", query=CANARY)["hits"] == []
+            for path in (f"{FOLDER}/sub/old.md", f"{KB}/sub/node.org"):
+                assert "Inside" in (home / path).read_text()
+            assert CANARY not in json.dumps(run(brain, "kb query", context="words node secret"))
+    finally:
+        swapper.kill()
+        swapper.communicate()
+    assert hostile_paths.state(outside) == before
+    assert swaps > 5
+    assert codes["done"] > tried // 10, codes
+    cases.count(tried)
+    cases.note(f"{what}: {tried:,} deeds during {swaps:,} swaps, 0 outside")
+
+
+def finish(swapper: Any) -> int:
+    out, errors = swapper.communicate("\n", timeout=60)
+    assert errors == ""
+    return int(out)

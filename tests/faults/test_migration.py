@@ -1,0 +1,139 @@
+"""An older memory is brought forward whole or not at all, whatever happens on the way; a newer one is not touched."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+from tests.faults import calls, older, operations
+from tests.faults.here import FOLDER, open_brain, run, saying
+from tests.faults.killer import End, Nursery
+from tests.faults.ledger import Cases
+from tests.faults.places import leave_room, make_room, quick_folder, tiny_disk
+from tests.faults.stage import Stage, set_stage
+
+from quaid.errors import NewerDatabase, QuaidError
+from quaid.store.opening import SCHEMA_VERSION
+
+MIGRATIONS = [f"migrate {each}" for each in older.SCHEMAS]
+FAULTS = ("signal=KILL", "error=ENOSPC", "error=EIO")
+
+pytestmark = pytest.mark.promise("migration is all or nothing")
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery() as nursery:
+        yield nursery
+
+
+@pytest.fixture
+def stage(nursery: Nursery, name: str) -> Iterator[Stage]:
+    with quick_folder() as folder:
+        yield set_stage(nursery, name, folder)
+
+
+@calls.needs_strace
+@pytest.mark.parametrize("name", MIGRATIONS)
+def test_a_migration_that_is_hit_at_any_call_leaves_the_old_or_the_new(stage: Stage, cases: Cases) -> None:
+    before = older.texts(stage.template / "memory.db")
+    for seed in cases.walk(3, 3 * len(stage.points)):
+        fault = FAULTS[seed % 3]
+        ended = stage.hit(fault, seed // 3)
+        assert (ended.status == 0) == fault.startswith("error") or ended.acknowledged
+        check(stage.home, operations.BY_NAME[stage.name].schema, before, ended)
+        assert operations.look(stage.home).pages == stage.new.pages, "the next one brings it forward"
+        operations.goes_on(stage.home)
+
+
+def check(home: Path, schema: int, before: list[tuple[str, str]], ended: End) -> None:
+    """Old or new, and whatever bears a backup's name is whole."""
+    path = home / "memory.db"
+    connection = apsw.Connection(str(path))
+    found = connection.pragma("user_version")
+    assert connection.pragma("integrity_check") == "ok"
+    connection.close()
+    assert found in (schema, SCHEMA_VERSION)
+    assert older.texts(path) == before
+    if ended.acknowledged:
+        assert found == SCHEMA_VERSION
+    backups = [each for each in home.glob("memory.db.backup-v*") if "-unfinished" not in each.name]
+    assert backups or found == schema, "nothing is brought forward without a backup"
+    for backup in backups:
+        check_backup(backup, schema, before)
+
+
+def check_backup(backup: Path, schema: int, before: list[tuple[str, str]]) -> None:
+    connection = apsw.Connection(str(backup), flags=apsw.SQLITE_OPEN_READONLY)
+    assert connection.pragma("integrity_check") == "ok"
+    assert connection.pragma("user_version") == schema
+    connection.close()
+    assert older.texts(backup) == before
+
+
+@pytest.mark.parametrize("schema", older.SCHEMAS)
+def test_a_disk_without_room_for_a_migration_leaves_the_memory_as_it_was(
+    schema: int, tmp_path: Path, cases: Cases
+) -> None:
+    refused = 0
+    with tiny_disk(tmp_path / "disk", 20_000_000) as disk:
+        for seed in cases.walk(3, 80):
+            home = disk / f"home{seed}"
+            home.mkdir()
+            older.make(home / "memory.db", schema, 12)
+            before = older.texts(home / "memory.db")
+            leave_room(disk, seed % 80 * 16_384)
+            try:
+                with open_brain(home) as brain:
+                    run(brain, "get", slug="d0")
+                told = End([["done"]], "", 0)
+            except QuaidError as refusal:
+                told = End([], str(refusal), 0)
+                refused += 1
+            finally:
+                make_room(disk)
+            check(home, schema, before, told)
+            operations.goes_on(home)
+            for each in home.iterdir():
+                each.unlink()
+    assert refused
+    cases.note(f"schema {schema}: {refused} refused for want of room")
+
+
+def test_a_newer_memory_is_refused_and_not_touched(tmp_path: Path, cases: Cases) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    with open_brain(home) as brain:
+        brain.create(brain.settings.db_path)
+        run(brain, "put", slug="d0", content=saying("first"))
+    connection = apsw.Connection(str(home / "memory.db"))
+    for seed in cases.walk(3, 40):
+        connection.pragma("user_version", SCHEMA_VERSION + 1 + seed)
+        connection.pragma("journal_mode", ("delete", "wal")[seed % 2])
+        if seed % 4 < 2:  # closed by its owner, or in use
+            connection.close()
+        before = everything(home)
+        for command, arguments in (
+            ("get", {"slug": "d0"}),
+            ("put", {"slug": "d1", "content": "No."}),
+            ("search", {"query": "first"}),
+            ("collection add", {"name": FOLDER, "path": str(home)}),
+            ("compact", {}),
+            ("backup", {"file": str(tmp_path / "copy.db")}),
+            ("validate", {}),
+        ):
+            with open_brain(home) as brain, pytest.raises(NewerDatabase):
+                run(brain, command, **arguments)
+        assert everything(home) == before
+        assert not (tmp_path / "copy.db").exists()
+        connection = apsw.Connection(str(home / "memory.db"))
+
+
+def everything(home: Path) -> dict[str, str]:
+    """The bytes of all that lies in a folder, shortened; the index of the log is nobody's data."""
+    return {
+        each.name: hashlib.sha256(each.read_bytes()).hexdigest()
+        for each in sorted(home.rglob("*"))
+        if each.is_file() and not each.name.endswith("-shm")
+    }

@@ -1,0 +1,106 @@
+"""A watcher that hears wrong: events are dropped, doubled, out of order, or invented. A rescan makes it right."""
+
+import os
+import random
+import threading
+from pathlib import Path
+
+import pytest
+from tests.faults.here import FOLDER, files, open_brain, run
+from tests.faults.ledger import Cases
+
+from quaid.brain import Brain
+from quaid.store import collections
+from quaid.vaults.watching import Pace, SystemHints, Watcher
+
+pytestmark = pytest.mark.promise("missed events")
+PACE = Pace(debounce=0.05, longest=0.2, look=0.05, rescan=3600.0, poll=0.1, retry=0.05, step=0.02)
+
+
+class HardOfHearing(SystemHints):
+    """Hears what the system tells, and passes on only some of it, some twice, some late, some that was never said."""
+
+    def __init__(self, roots: list[str], stop: threading.Event, step: float) -> None:
+        super().__init__(roots, stop, step)
+        self.chance, self.late, self.roots = random.Random(7), set[tuple[int, str]](), roots
+
+    def wait(self, seconds: float) -> set[tuple[int, str]]:
+        heard = sorted(super().wait(seconds))
+        self.chance.shuffle(heard)
+        told = {each for each in heard if self.chance.random() < 0.5}
+        told, self.late = told | self.late, {each for each in heard if self.chance.random() < 0.2}
+        if heard and self.chance.random() < 0.3:
+            told.add(
+                (self.chance.randrange(1, 4), os.path.join(self.roots[0], f"never{self.chance.random()}.md"))
+            )
+        return told
+
+
+def watch(home: Path, stop: threading.Event) -> None:
+    with open_brain(home) as brain:
+        ids = frozenset(each.id for each in collections.every(brain.db) if each.root)
+        Watcher(
+            *(brain.db,),
+            now=brain.now,
+            new_uuid=brain.new_uuid,
+            tell=lambda _: None,
+            stop=stop,
+            pace=PACE,
+            source=HardOfHearing,
+        ).run(lambda: ids)
+
+
+def busy(root: Path, chance: random.Random, seed: int, creates: int) -> None:
+    """Somebody who makes many files, and changes, moves and deletes some of them."""
+    folder = root / f"s{seed}"
+    (folder / "deep" / "er").mkdir(parents=True)
+    for number in range(creates):
+        place = chance.choice((folder, folder / "deep", folder / "deep" / "er"))
+        (place / f"n{number}.md").write_text(f"# N{number}\n\nword{seed}x{number}\n")
+        if number % 10 == 9:
+            some = sorted(place.glob("*.md"))
+            chance.choice(some).write_text("# Changed\n\nChanged.\n")
+            os.replace(chance.choice(some), place / f"moved{number}.md")
+    if seed % 5 == 4:
+        folder.rename(root / f"renamed{seed}")
+
+
+def test_after_a_rescan_nothing_is_missing_whatever_the_watcher_heard(tmp_path: Path, cases: Cases) -> None:
+    root = tmp_path / FOLDER
+    root.mkdir()
+    creates = 0
+    with open_brain(tmp_path) as brain:
+        brain.create(brain.settings.db_path)
+        run(brain, "collection add", name=FOLDER, path=str(root))
+        stop = threading.Event()
+        watcher = threading.Thread(target=watch, args=(tmp_path, stop), daemon=True)
+        watcher.start()
+        try:
+            for seed in cases.walk(4, 500):
+                busy(root, random.Random(seed), seed, 100)
+                creates += 100
+                stop.wait(0.1)
+        finally:
+            stop.set()
+            watcher.join(60)
+        assert not watcher.is_alive()
+        heard = len(known(brain))
+        run(
+            brain, "collection sync", name=FOLDER, confirm_deletes=True
+        )  # what a restarted watcher does first
+        there = files(root)
+        rows = known(brain)
+        assert sorted(rows) == sorted(there)
+        assert [path for path, truth in rows.items() if truth not in there[path].decode()] == []
+        again = run(brain, "collection sync", name=FOLDER)["syncs"][0]
+        assert [again[name] for name in ("new", "changed", "moved", "removed", "waiting")] == [0] * 5
+    cases.count(creates - creates // 100)
+    cases.note(f"{creates:,} creates, {heard:,} pages by hearsay, {len(there):,} after a rescan")
+
+
+def known(brain: Brain) -> dict[str, str]:
+    rows = brain.db.rows(
+        "SELECT f.relative_path, p.compiled_truth FROM file_state f JOIN pages p ON p.id = f.page_id"
+        " WHERE p.quarantined_at IS NULL"
+    )
+    return {str(path): str(truth) for path, truth in rows}

@@ -1,0 +1,133 @@
+"""The current goes off at any moment of a run: all that was acknowledged is there, and no file is empty or torn."""
+
+import hashlib
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.faults import calls, operations
+from tests.faults.here import FOLDER, STORE, files, is_whole, open_brain, run
+from tests.faults.killer import Nursery
+from tests.faults.ledger import LONG, SHARE, Cases
+from tests.faults.places import quick_folder
+from tests.faults.powerloss import Disk, Model, Step, record
+from tests.faults.test_kill import make
+
+ROUNDS = {
+    "put": (6, 90),
+    "ingest": (2, 40),
+    "sync": (2, 30),
+    "remember": (4, 60),
+    "kb": (2, 30),
+    "begin": (2, 10),
+}
+"""Operations in the short form and in the long one: 260."""
+
+MINUTES = 300.0
+"""Seconds that a machine takes to come back and be asked something."""
+
+AT_MOST = 8
+"""Disks of a run that the short form looks at, chosen evenly."""
+
+pytestmark = calls.needs_strace
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery() as nursery:
+        yield nursery
+
+
+@pytest.mark.promise("… and power loss")
+@pytest.mark.parametrize("model", ["eager", "lazy"])
+@pytest.mark.parametrize("kind", ROUNDS)
+def test_what_was_acknowledged_is_on_the_disk_when_the_current_goes_off(
+    nursery: Nursery, kind: str, model: Model, cases: Cases
+) -> None:
+    with quick_folder() as quick:
+        home, template = quick / "home", quick / "template"
+        make(home, kind, 0)
+        shutil.copytree(home, template)
+        short, long = ROUNDS[kind]
+        rounds = max(short, round(long * SHARE)) if LONG else short
+        ended, steps = record(nursery, home, kind, "7", rounds, quick / "log")
+        assert not ended.refused, ended
+        operations.put_back(home, template)
+        disks = list(moments(Disk(home), steps, model))
+        assert len(disks) > 2 * rounds
+        chosen = disks if LONG else disks[:: len(disks) // AT_MOST + 1]
+        for seed in cases.walk(len(chosen), len(chosen)):
+            said, left = chosen[seed]
+            lay_out(home, left)
+            check(home, [line.split() for line in said])
+        cases.note(f"{kind} {model}: {len(ended.acknowledged)} acknowledged")
+
+
+def moments(
+    disk: Disk, steps: list[Step], model: Model
+) -> Iterator[tuple[tuple[str, ...], dict[str, bytes | None]]]:
+    """Every disk that differs, with what had been acknowledged by then."""
+    said: tuple[str, ...] = ()
+    seen: set[bytes] = set()
+    for step in steps:
+        if step.call == "said":
+            said = (*said, step.path)
+        elif not disk.take(step):
+            continue
+        left = disk.left(model)
+        mark = hashlib.sha256(repr((len(said), sorted(left.items()))).encode()).digest()
+        if mark not in seen:
+            seen.add(mark)
+            yield said, left
+
+
+def lay_out(home: Path, left: dict[str, bytes | None]) -> None:
+    """A disk as it was left, some minutes ago. The folders that collections are known by stay the same."""
+    for there in home.iterdir():
+        for each in there.iterdir() if there.name in (FOLDER, operations.NOTEBOOK) else [there]:
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
+    for path, data in left.items():
+        if data is None:
+            (home / path).mkdir(exist_ok=True)
+        else:
+            (home / path).write_bytes(data)
+            os.utime(home / path, (time.time() - MINUTES,) * 2)
+
+
+def check(home: Path, acknowledged: list[list[str]]) -> None:
+    for folder, word in [(slug, word) for slug, how, word in acknowledged if how == "begun"]:
+        with open_brain(home / folder / "deep") as brain:
+            assert word in run(brain, "get", slug="d0")["compiled_truth"]
+            assert run(brain, "validate")["violations"] == []
+    acknowledged = [each for each in acknowledged if each[1] != "begun"]
+    for path, data in files(home / FOLDER).items():
+        assert is_whole(data.decode()), path
+    for path, data in files(home / operations.NOTEBOOK).items():
+        assert data.strip(), path
+    with open_brain(home) as brain:
+        assert run(brain, "validate")["violations"] == []
+        for report in run(brain, "collection sync")["syncs"]:
+            assert not report["halted"], report
+        for slug in {each[0] for each in acknowledged} - {"kb"}:
+            page = run(brain, "get", slug=slug)
+            now = page["compiled_truth"] + page["timeline"]
+            added = [word for where, how, word in acknowledged if where == slug and how == "timeline"]
+            assert [word for word in added if f"{word} ends." not in now] == [], slug
+            written = [word for where, how, word in acknowledged if where == slug and how != "timeline"]
+            there = re.findall(r"(w\d+x\d+) ends\.", page["compiled_truth"])
+            assert newest(there) >= newest(written), f"{slug} has been put back"
+        assert run(brain, "validate")["violations"] == []
+    operations.agree(home)
+    if (home / STORE).is_dir():
+        assert {f"Thing {word}" for *_, word in acknowledged} <= operations.nodes(home)
+        operations.by_git(home, "fsck", "--strict", "--no-dangling")
+        operations.goes_on(home)
+
+
+def newest(words: list[str]) -> int:
+    """The number of the last of these words; -1: there is none."""
+    return max((int(word.partition("x")[2]) for word in words), default=-1)

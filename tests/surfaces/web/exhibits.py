@@ -1,0 +1,154 @@
+"""Our server with the tools, resources and prompts that MCP's conformance suite asks for by name, instead of ours.
+
+The carrier, the sessions, the envelope and the guard are those of `quaid serve --http`; only what stands behind the
+methods is another. Run as a program, it takes the words of `quaid`.
+"""
+
+import sys
+import time
+from typing import Any
+
+from quaid.errors import InvalidArgument, NotFound
+from quaid.surfaces.cli import main
+from quaid.surfaces.mcp import handlers
+from quaid.surfaces.mcp.handlers import Ask
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+SOUND = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA="
+
+TEXT = {"type": "text", "text": "Some words for a test."}
+IMAGE = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
+AUDIO = {"type": "audio", "data": SOUND, "mimeType": "audio/wav"}
+EMBEDDED = {
+    "type": "resource",
+    "resource": {"uri": "test://embedded-resource", "mimeType": "text/plain", "text": "Some words within."},
+}
+CONTENTS: dict[str, list[dict[str, Any]]] = {
+    "test_simple_text": [TEXT],
+    "test_image_content": [IMAGE],
+    "test_audio_content": [AUDIO],
+    "test_embedded_resource": [EMBEDDED],
+    "test_multiple_content_types": [TEXT, IMAGE, EMBEDDED],
+    "test_error_handling": [TEXT],
+    "test_tool_with_progress": [TEXT],
+    "test_logging_tool": [TEXT],
+    "test_streaming_elicitation": [TEXT],
+    "json_schema_2020_12_tool": [TEXT],
+}
+PROMPTS: dict[str, tuple[str, ...]] = {
+    "test_simple_prompt": (),
+    "test_prompt_with_arguments": ("arg1", "arg2"),
+    "test_prompt_with_embedded_resource": ("resourceUri",),
+    "test_prompt_with_image": (),
+}
+RESOURCES = ("test://static-text", "test://static-binary")
+TEMPLATE = "test://template/{id}/data"
+
+PLAIN_SCHEMA = {"type": "object", "properties": {}, "additionalProperties": False}
+RICH_SCHEMA = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "$defs": {
+        "address": {
+            "$anchor": "addressDef",
+            "type": "object",
+            "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+        }
+    },
+    "properties": {
+        "name": {"type": "string"},
+        "address": {"$ref": "#/$defs/address"},
+        "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+        "phone": {"type": "string"},
+        "email": {"type": "string"},
+    },
+    "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+    "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+    "then": {"required": ["phone"]},
+    "else": {"required": ["email"]},
+    "additionalProperties": False,
+}
+
+
+def list_tools(_ask: Ask) -> dict[str, Any]:
+    rich = "json_schema_2020_12_tool"
+    return {
+        "tools": [
+            {"name": name, "description": name, "inputSchema": RICH_SCHEMA if name == rich else PLAIN_SCHEMA}
+            for name in CONTENTS
+        ]
+    }
+
+
+def call_tool(ask: Ask) -> dict[str, Any]:
+    name = str(ask.params.get("name"))
+    if name not in CONTENTS:
+        raise InvalidArgument(name="name", problem=f"there is no tool {name[:100]}")
+    if name == "test_tool_with_progress":
+        for done in (0, 50, 100):
+            ask.brain.progress(done, 100, "Working")
+            time.sleep(0.12)  # reports come at a calm pace
+    return {"content": CONTENTS[name], "isError": name == "test_error_handling"}
+
+
+def list_resources(_ask: Ask) -> dict[str, Any]:
+    return {"resources": [{"uri": uri, "name": uri.rpartition("/")[2]} for uri in RESOURCES]}
+
+
+def list_templates(_ask: Ask) -> dict[str, Any]:
+    return {"resourceTemplates": [{"uriTemplate": TEMPLATE, "name": "data"}]}
+
+
+def read_resource(ask: Ask) -> dict[str, Any]:
+    uri = str(ask.params.get("uri"))
+    if uri == RESOURCES[0]:
+        return {"contents": [{"uri": uri, "mimeType": "text/plain", "text": "Words that stay."}]}
+    if uri == RESOURCES[1]:
+        return {"contents": [{"uri": uri, "mimeType": "image/png", "blob": PIXEL}]}
+    before, after = TEMPLATE.split("{id}")
+    if uri.startswith(before) and uri.endswith(after):
+        text = '{"id": "' + uri[len(before) : -len(after)] + '"}'
+        return {"contents": [{"uri": uri, "mimeType": "application/json", "text": text}]}
+    raise NotFound(what="resource", name=uri, hint="")
+
+
+def list_prompts(_ask: Ask) -> dict[str, Any]:
+    return {
+        "prompts": [
+            {
+                "name": name,
+                "description": name,
+                "arguments": [{"name": each, "description": each, "required": True} for each in wanted],
+            }
+            for name, wanted in PROMPTS.items()
+        ]
+    }
+
+
+def get_prompt(ask: Ask) -> dict[str, Any]:
+    name, given = str(ask.params.get("name")), ask.params.get("arguments") or {}
+    if name not in PROMPTS or set(given) != set(PROMPTS[name]):
+        raise InvalidArgument(name="name", problem="there is no such prompt with such arguments")
+    content: dict[str, Any] = {"type": "text", "text": " ".join([name, *map(str, given.values())])}
+    if name == "test_prompt_with_image":
+        content = IMAGE
+    elif "resourceUri" in given:
+        resource = {"uri": given["resourceUri"], "mimeType": "text/plain", "text": "Some words within."}
+        content = {"type": "resource", "resource": resource}
+    return {"messages": [{"role": "user", "content": content}]}
+
+
+if __name__ == "__main__":
+    for methods in (handlers.HANDSHAKE, handlers.STATELESS):
+        methods.update(
+            {
+                "tools/list": list_tools,
+                "tools/call": call_tool,
+                "resources/list": list_resources,
+                "resources/templates/list": list_templates,
+                "resources/read": read_resource,
+                "prompts/list": list_prompts,
+                "prompts/get": get_prompt,
+            }
+        )
+    sys.exit(main(sys.argv[1:]))
