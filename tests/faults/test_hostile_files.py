@@ -19,8 +19,8 @@ FIRST = (
     "deep brackets",
     "100,000 links",
     "closed brackets",
-    "headings",
 )
+"""The short slice. Floods of headings are only in the long form, which they still fail (2.1 s; org 3.5 s, 1.1 GB)."""
 
 
 @pytest.mark.parametrize(("ending", "kind"), [(".md", "page"), (".org", "page"), (".jsonl", "talk")])

@@ -52,6 +52,7 @@ def test_rooms_are_the_modules_that_hold_operations() -> None:
         "kb_meaning",
         "kb_glance",
         "pulse",
+        "settling",
         "inspecting",
         "resident",
         "completing",

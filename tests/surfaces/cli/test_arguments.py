@@ -35,6 +35,13 @@ def test_what_follows_two_dashes_is_no_option() -> None:
     assert parse(["search", "--", "--limit", "3"]) == {"query": "--limit 3"}
 
 
+def test_a_letter_after_a_dash_is_an_option_that_is_not_there() -> None:
+    with pytest.raises(InvalidArgument, match="no such option"):
+        parse(["get", "-q"])
+    assert parse(["search", "-v", "-1"]) == {"query": "-v -1"}  # any text is a search
+    assert parse(["get", "--", "-q"]) == {"slug": "-q"}
+
+
 def test_values_may_be_joined_by_an_equals_sign() -> None:
     assert parse(["list", "--type=person", "--limit=5"]) == {"type": "person", "limit": 5}
 

@@ -113,6 +113,9 @@ def parse(
             plain += words[at:]
             break
         if not word.startswith("--"):
+            if _is_short_option(word) and not any(param.arg.any_text for param in params):
+                told = f"there is no such option; for the letters themselves write `-- {word}`"
+                raise InvalidArgument(name=word, problem=told)
             plain.append(word)
             continue
         name, equals, value = word.partition("=")
@@ -132,6 +135,11 @@ def parse(
     _positionals(given, plain, params, text_of)
     _standard_input(given, params, text_of)
     return given
+
+
+def _is_short_option(word: str) -> bool:
+    """Whether a word looks like the options of other programs: -q, but not "-", -1 or -ve."""
+    return len(word) == 2 and word[0] == "-" and word[1].isalpha()
 
 
 def _positionals(
