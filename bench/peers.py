@@ -91,6 +91,7 @@ def _peers() -> list[Peer]:
             (quaid, "search", ASKED),
             (quaid, "serve"),
         ),
+        Peer("quaid lean", (), (), (quaid, "serve", "--tools", "lean")),
         Peer(
             "qmd",
             ((qmd[0], "collection", "add", "{folder}", "--name", "corpus"),),
@@ -300,15 +301,22 @@ def _rows(measured: dict[str, Figures]) -> list[tuple[str, ...]]:
     for title, field, form in lines:
         values = {name: getattr(figures, field) for name, figures in measured.items()}
         cells = tuple("–" if value is None else form.format(value) for value in values.values())
-        others = [
-            value for name, value in values.items() if name != "quaid" and isinstance(value, (int, float))
-        ]
-        ahead = ""
-        if others and field != "tools":
-            best, ours = min(others), values["quaid"]
-            ahead = f"{best / ours:.1f} x ahead" if ours <= best else f"BEHIND by {ours / best:.2f} x"
-        rows.append((title, *cells, ahead))
+        rows.append((title, *cells, "" if field in ("tools", "changed") else _ahead(values)))
     return rows
+
+
+def _ahead(values: dict[str, Any]) -> str:
+    """How each form of ours stands against the best of the others."""
+    others = [value for name, value in values.items() if not name.startswith("quaid") and value is not None]
+    if not others:
+        return ""
+    ours = {name: value for name, value in values.items() if name.startswith("quaid") and value is not None}
+    return "; ".join(
+        f"{min(others) / value:.1f} x ahead"
+        if value <= min(others)
+        else f"BEHIND by {value / min(others):.2f} x"
+        for value in ours.values()
+    )
 
 
 if __name__ == "__main__":

@@ -14,6 +14,13 @@ def test_the_default_list_stays_under_12_kb() -> None:
     assert 1024 < size < 12 * 1024
 
 
+def test_the_lean_list_is_five_tools_below_five_kilobytes_and_keeps_none_from_being_called() -> None:
+    lean = described("lean")
+    assert {each["name"] for each in lean} == tools.LEAN
+    assert len(json.dumps(lean, ensure_ascii=False).encode()) < 5_000
+    assert tools.chosen("lean") is None
+
+
 def test_core_lists_the_core_tools_and_all_lists_every_one_in_one_order() -> None:
     everything = [each["name"] for each in described("all")]
     core = [each["name"] for each in described("core")]
@@ -58,6 +65,7 @@ def test_reading_tools_say_so_and_only_adding_ones_promise_to_lose_nothing() -> 
         "daily_log",
         "kb_remember",
         "memory_assert",
+        "memory_distinct",
         "memory_gap",
         "memory_link",
         "memory_timeline_add",

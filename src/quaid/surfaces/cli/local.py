@@ -6,15 +6,15 @@ tests/surfaces/cli/test_local.py pins this list; a new verb belongs in the regis
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import quaid
-from quaid import config
 from quaid.brain import SCHEMA_VERSION, Brain, sqlite_version
-from quaid.errors import AlreadyExists, FileTrouble, InvalidArgument
+from quaid.errors import AlreadyExists, InvalidArgument
 from quaid.ops.register import Arg, Param
+from quaid.records import NamedTuple
 from quaid.surfaces.cli import arguments
-from quaid.surfaces.cli.arguments import Line
+from quaid.surfaces.cli.arguments import Line, settings_of
 
 
 class Local(NamedTuple):
@@ -37,19 +37,6 @@ def _flag(name: str, help: str) -> Param:
 _PORT = Param("port", "integer", (), False, 4321, Arg("Where it listens; 0: any that is free."))
 _DEBUG = _flag("debug", "Offer the debug endpoints, too.")
 _READ_ONLY = _flag("read_only", "Let nobody change anything, whatever token they have.")
-
-
-def settings_of(line: Line) -> config.Settings:
-    try:
-        cwd = os.getcwd()
-    except FileNotFoundError:
-        raise FileTrouble(path="The current folder", problem="is gone; change to another one") from None
-    settings = config.read(line.db, os.environ, cwd, line.config)
-    if line.config:
-        os.environ["QUAID_CONFIG"] = settings.config_path  # for processes that a server starts
-    for each in settings.warnings:
-        print(f"quaid: {each}", file=sys.stderr)
-    return settings
 
 
 def _init(line: Line) -> int:
@@ -182,7 +169,7 @@ COMMANDS: dict[str, Local] = {
     "serve": Local(
         "Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser's pages.",
         (
-            _param("tools", "core, all, or names with commas between.", positional=False, default="core"),
+            _param("tools", "lean, core, kb, all, or names with commas between.", positional=False, default="core"),
             _flag("http", "Over HTTP, at /mcp; a token lets a client in (quaid token create)."),
             _PORT,
             _param("bind", "The address to listen on; beyond this machine only with TLS.", positional=False),

@@ -1,6 +1,6 @@
 """Tools: what the register's operations look like to an agent, and how one is called.
 
-A server started with `core` or `all` answers every tool, listed or not: `core` only keeps the list short.
+A server started with `lean`, `core` or `all` answers every tool, listed or not: the first two keep the list short.
 A server started with names answers those alone.
 """
 
@@ -14,20 +14,22 @@ from quaid.ops.register import SCOPES, Op, Scope, schema
 from quaid.surfaces.mcp import labels
 from quaid.surfaces.mcp.frames import compact
 
-GROUPS = frozenset({"core", "all", "kb"})
+GROUPS = frozenset({"lean", "core", "all", "kb"})
+LEAN = frozenset({"memory_get", "memory_put", "memory_query", "recall", "remember"})
+"""For agents whose context is dear: ask, read, write, and the notebook."""
 
 
 def chosen(selection: str) -> frozenset[str] | None:
-    """The names in a selection, or None for one with `core` or `all`, which keeps none from being called."""
+    """The names in a selection, or None for one with `lean`, `core` or `all`, which keep none from being called."""
     names = frozenset(name.strip() for name in selection.split(",") if name.strip())
     for name in sorted(names - GROUPS):
         gate.tool(name)
-    if names & {"core", "all"}:
+    if names & {"lean", "core", "all"}:
         return None
     if "kb" in names:
         names = names - {"kb"} | {name for name in index.TOOLS if name.startswith("kb_")}
     if not names:
-        raise UnknownTool(name=selection, hint=" Write core, all, or names with commas between.")
+        raise UnknownTool(name=selection, hint=" Write lean, core, all, or names with commas between.")
     return names
 
 
@@ -48,6 +50,7 @@ def _is_listed(operation: Op, words: set[str]) -> bool:
         "all" in words
         or operation.tool in words
         or ("core" in words and operation.core)
+        or ("lean" in words and operation.tool in LEAN)
         or ("kb" in words and operation.tool.startswith("kb_"))
     )
 
