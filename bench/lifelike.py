@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import apsw
 import numpy as np
 
-from bench.scale import MODEL, WIDTH, folder_of
+from bench.scale import folder_of
 from bench.search import TYPES, vocabulary
+from bench.standin import MODEL, WIDTH
 from quaid.core.names import fold, names_of
 from quaid.store import chunks, vectors
 from quaid.store.db import Database

@@ -12,24 +12,28 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 # One thread: what several of numpy's burn while they wait is nobody's work.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from bench.table import show, verdict
+from bench.plot import Curve
+from bench.standin import MODEL, brain_of
+from bench.table import cpu_of, draw, show, verdict
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SIZES, QUICK_SIZES = (10_000, 100_000, 1_000_000), (10_000,)
 ASKED, EXACT, COLD_RUNS = 120, 200, 5
 K = 10
-QUERY_MS, MEGABYTES, RECALL, FLAT = 150, 2_500, 0.98, 3.0
+MOST_MS = {"query": 150.0, "filtered query": 150.0, "query after a put": 150.0}
+MEGABYTES, RECALL, FLAT = 2_500, 0.98, 3.0
 """At the largest size; what is to stay flat may cost so many times what it costs at the smallest."""
 
-MODEL, WIDTH, RECIPE = "lifelike", 384, 4
-"""What the vectors are said to be made by. The recipe rises when memories are made otherwise: none is kept then."""
+DRAWN = ("search", "query", "filtered query", "query after a put", "recall", "backlinks", "put", "get")
+
+RECIPE = 4
+"""Rises when memories are made otherwise: none is kept then."""
 
 Times = dict[str, tuple[float, float]]
 
@@ -52,6 +56,22 @@ def main() -> None:
     found = [_one(size) for size in (QUICK_SIZES if "--quick" in sys.argv else SIZES)]
     head = ("what", *(f"{each.size:,}" for each in found), "target")
     show("Scale, by chunks; CPU, p50 / p95 ms", _rows(found), head)
+    if len(found) > 1:
+        for curve in _curves(found):
+            draw(curve)
+
+
+def _curves(found: list[Measured]) -> list[Curve]:
+    """How what is done costs more with size, and what that takes of disk and memory."""
+    resident = {name: [(each.size, each.resident[name][1]) for each in found] for name in DRAWN}
+    space = {
+        "file": [(each.size, each.megabytes) for each in found],
+        "memory": [(each.size, each.rss) for each in found],
+    }
+    return [
+        Curve("Resident, p95", "chunks", "CPU ms", resident),
+        Curve("Space", "chunks", "MB", space),
+    ]
 
 
 def _rows(found: list[Measured]) -> list[tuple[str, ...]]:
@@ -64,8 +84,8 @@ def _rows(found: list[Measured]) -> list[tuple[str, ...]]:
     for name in first.resident:
         cells = [f"{each.resident[name][0]:.1f} / {each.resident[name][1]:.1f}" for each in found]
         target = ""
-        if name == "query":
-            target = verdict(last.resident[name][1], QUERY_MS)
+        if name in MOST_MS:
+            target = verdict(last.resident[name][1], MOST_MS[name])
         elif name in ("put", "get") and grown:
             target = verdict(last.resident[name][0] / first.resident[name][0], FLAT)
         rows.append((f"{name}, resident", *cells, target))
@@ -93,7 +113,7 @@ def _one(size: int) -> Measured:
     if not os.path.exists(path):
         made = _child("--make", str(size))[1]
     said = json.loads(_child("--measure", path)[0])
-    cold = {name: _cold(path, name) for name in ("search", "query", "filtered query", "get")}
+    cold = _colds(path)
     megabytes = sum(os.path.getsize(each) for each in _files(path)) / 2**20
     return Measured(size, megabytes, made, said["resident"], cold, said["rss"], said["recall"], said["notes"])
 
@@ -103,10 +123,14 @@ def _files(path: str) -> list[str]:
     return [os.path.join(folder, each) for each in os.listdir(folder) if each.startswith(name)]
 
 
+def _environ() -> dict[str, str]:
+    environ = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    return {**environ, "PYTHONPATH": os.pathsep.join((os.path.join(ROOT, "src"), ROOT))}
+
+
 def _child(*words: str) -> tuple[str, float]:
     """What a fresh process of this benchmark prints, and its CPU seconds."""
-    environ = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    environ["PYTHONPATH"] = os.pathsep.join((os.path.join(ROOT, "src"), ROOT))
+    environ = _environ()
     command = [sys.executable, "-m", "bench.scale", *words]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     said = subprocess.run(command, env=environ, check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -114,57 +138,26 @@ def _child(*words: str) -> tuple[str, float]:
     return said, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def _cold(path: str, name: str) -> float:
-    """CPU milliseconds of a whole fresh process that does one thing, the median of a few."""
-    times = sorted(_child("--once", path, name)[1] for _ in range(COLD_RUNS))
+def _cold(path: str, verb: str, arguments: dict[str, Any]) -> float:
+    """CPU milliseconds of a whole fresh process that does one thing and imports no more than that, the median."""
+    command = [sys.executable, "-m", "bench.standin", path, verb, json.dumps(arguments)]
+    times = cpu_of(command, COLD_RUNS, env=_environ())
     return 1000 * times[len(times) // 2]
 
 
-# In a process of its own
-
-
-class StandIn:
-    """A model that knows the vectors of its questions beforehand. It serves every brain as their only model."""
-
-    max_tokens, query_prefix, passage_prefix = 512, "", ""
-
-    def __init__(self, known: dict[str, bytes]) -> None:
-        self.name, self.dimensions = MODEL, WIDTH
-        self._known = known
-
-    def get(self, _name: str, _open: Callable[[], Any]) -> "StandIn":
-        return self
-
-    def ready(self) -> None:
-        return None
-
-    health = ready
-
-    def embed_query(self, text: str) -> bytes:
-        return self._known.get(text) or self.embed_passages([text])[0]
-
-    def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
-        import numpy as np
-
-        some = list(self._known.values())
-        found = []
-        for text in texts:
-            rng = np.random.default_rng(list(text.encode()))
-            vector = np.frombuffer(some[rng.integers(len(some))], "<f4") + rng.normal(scale=0.02, size=WIDTH)
-            found.append((vector / np.linalg.norm(vector)).astype("<f4").tobytes())
-        return found
-
-
-def brain_of(path: str, questions: str = "questions.json") -> Any:
-    """A memory that is asked as any is, but for its model; and the questions that this one knows."""
-    from quaid.brain import Brain
-    from quaid.config import Settings
-
+def _colds(path: str) -> dict[str, float]:
     folder = os.path.dirname(path)
-    with open(os.path.join(folder, questions), encoding="utf-8") as file:
-        known = {text: bytes.fromhex(vector) for text, vector in json.load(file)}
-    settings = Settings(path, folder, folder, {"QUAID_CONVERSATIONS": "off"})
-    return Brain(settings, models=StandIn(known)), list(known)  # type: ignore[arg-type]
+    with open(os.path.join(folder, "question.json"), encoding="utf-8") as file:
+        question = json.load(file)[0][0]
+    return {
+        "search": _cold(path, "search", {"query": question}),
+        "query": _cold(path, "query", {"question": question}),
+        "filtered query": _cold(path, "query", {"question": question, "wing": "wing-3"}),
+        "list": _cold(path, "list", {"limit": 50}),
+    }
+
+
+# In a process of its own
 
 
 class Work(NamedTuple):
@@ -297,16 +290,6 @@ def _exact(db: Any, vectors: Any) -> list[list[int]]:
     return [column.tolist() for column in best_ids.T]
 
 
-def once(path: str, name: str) -> None:
-    from quaid.ops import gate
-
-    brain, asked = brain_of(path, "question.json")
-    with brain:
-        row = brain.db.one("SELECT slug FROM pages WHERE id = 7")
-        work = works(asked * ASKED, [row[0]] * ASKED)[name]
-        gate.call(brain, gate.command(work.verb), work.calls[0], work.scope)
-
-
 def child() -> bool:
     """What a process does that the benchmark itself has started."""
     words = sys.argv[1:]
@@ -317,8 +300,6 @@ def child() -> bool:
         make(int(words[1]))
     elif words[:1] == ["--measure"]:
         print(json.dumps(measure(words[1])))
-    elif words[:1] == ["--once"]:
-        once(words[1], words[2])
     else:
         return False
     return True

@@ -78,12 +78,11 @@ def tools() -> str:
 def error_page() -> str:
     rows = [NOTE + "# Errors\n\nEvery failure says what is wrong and what to do, with a stable code.\n"]
     rows.append("\n| code | exit | HTTP | JSON-RPC | message |\n|---|---|---|---|---|\n")
-    for each in vars(errors).values():
-        if isinstance(each, type) and issubclass(each, errors.QuaidError) and each is not errors.QuaidError:
-            message = _message(" ".join((each.__doc__ or "").split()))
-            rows.append(
-                f"| `{each.code}` | {each.exit_status} | {each.http_status} | {each.rpc_code} | {message} |\n"
-            )
+    for each in errors.everything():
+        message = _message(" ".join((each.__doc__ or "").split()))
+        rows.append(
+            f"| `{each.code}` | {each.exit_status} | {each.http_status} | {each.rpc_code} | {message} |\n"
+        )
     return "".join(rows)
 
 

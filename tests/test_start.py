@@ -70,3 +70,20 @@ def test_a_cold_command_loads_only_what_it_needs(memory: Path, command: list[str
 def test_front_matter_loads_the_yaml_reader_and_nothing_else_does(memory: Path) -> None:
     assert "ryaml" in loaded(["put", "people/ada"], memory, "---\ntitle: Ada\n---\nText")
     assert "ryaml" not in loaded(["get", "people/ada"], memory)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="annotations.py takes the names of typing there")
+@pytest.mark.parametrize("command", [["get", "people/ada"], ["search", "first program"], ["prompt"], ["list"]])
+def test_a_cold_command_loads_neither_typing_nor_failures_of_other_rooms(memory: Path, command: list[str]) -> None:
+    code = (
+        f"from quaid.surfaces.cli import main; main({command!r}); import sys;"
+        " print('LOADED', *sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True,
+        env={**os.environ, "HOME": str(memory), "QUAID_DB": str(memory / "memory.db")},
+    )  # fmt: skip
+    names = set(done.stderr.rpartition("LOADED")[2].split())
+    assert "quaid.errors" in names
+    assert {name for name in names if name.startswith("quaid.failures.")} <= {"quaid.failures.notebook"}
+    assert "typing" not in names

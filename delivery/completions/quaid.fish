@@ -76,6 +76,7 @@ compact	@command	Drop vectors of text that is gone and fold the write-ahead log 
 backup	@command	Copy the memory into a new file while others read and write
 config	@command	List all settings, and where each value comes from
 doctor	@command	Check the whole set-up and say what to type next
+rebuild	@command	Burn the index and make it again: words, tags, passages, links; then read every folder, then missing vectors
 upgrade	@command	Say how to upgrade, or (--check --from PLACE) whether there is a newer version
 kb	@command	query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
 skills	@command	List the skills in force, each with what it is for
@@ -96,7 +97,7 @@ daemon	@command	Say how the service is
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'serve'
-        printf '%s\n' '--tools	@any	core, all, or names with commas between
+        printf '%s\n' '--tools	@any	lean, core, kb, all, or names with commas between
 --http	-	Over HTTP, at /mcp; a token lets a client in (quaid token create)
 --port	@any	Where it listens; 0: any that is free
 --bind	@any	The address to listen on; beyond this machine only with TLS
@@ -1016,6 +1017,11 @@ list	@command	List all settings, and where each value comes from
 --config	@files	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
+    case 'rebuild'
+        printf '%s\n' '--db	@files	the memory
+--config	@files	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
     case 'upgrade'
         printf '%s\n' '--check	-	Compare with the newest version at the place that --from names
 --from	@slugs	A package index, the address of a list, a folder of wheels, or a file
@@ -1412,6 +1418,7 @@ compact	@command	Drop vectors of text that is gone and fold the write-ahead log 
 backup	@command	Copy the memory into a new file while others read and write
 config	@command	List all settings, and where each value comes from
 doctor	@command	Check the whole set-up and say what to type next
+rebuild	@command	Burn the index and make it again: words, tags, passages, links; then read every folder, then missing vectors
 upgrade	@command	Say how to upgrade, or (--check --from PLACE) whether there is a newer version
 kb	@command	query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
 skills	@command	List the skills in force, each with what it is for

@@ -7,11 +7,10 @@ import os
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
 
+from quaid.annotations import TYPE_CHECKING, Any
 from quaid.config import Settings
 from quaid.core import dates, ids
-from quaid.errors import EmbeddingsOff
 from quaid.store.db import Database
 from quaid.store.opening import SCHEMA_VERSION, sqlite_version
 
@@ -87,6 +86,8 @@ class Brain:
 
         name = self.model_name
         if not name:
+            from quaid.errors import EmbeddingsOff
+
             raise EmbeddingsOff(remedy=self.way_to_meaning)
         # numpy's threads go on spinning after each small product: twice the CPU of a whole question.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -8,9 +8,10 @@ import stat
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
 
+from quaid.annotations import Any
 from quaid.errors import FileTrouble, InvalidConfig, InvalidFrontMatter
+from quaid.records import NamedTuple
 
 DATABASE_NAME = "memory.db"
 CONFIG_NAME = "config.yaml"

@@ -1,37 +1,100 @@
 """Every failure that a user can meet: a class whose docstring is the message, with the remedy in it.
 
-Its attributes say how a surface reports it. docs/errors.md is made from here; some rooms' own stand in failures/.
+Its attributes say how a surface reports it. docs/errors.md is made from here. Those of some rooms stand in failures/
+and are loaded when one of them is first asked for: a cold command meets few of them.
 """
 
-from quaid.failures import QuaidError as QuaidError
-from quaid.failures.kb import (
-    GitFailed as GitFailed,
-    GitMissing as GitMissing,
-    LintFailed as LintFailed,
-    NearDuplicate as NearDuplicate,
-    StoreDirty as StoreDirty,
-    StoreDiverged as StoreDiverged,
-    StoreLocked as StoreLocked,
-    StoreMissing as StoreMissing,
-    StoreOccupied as StoreOccupied,
-    StoreUnfinished as StoreUnfinished,
-    UnsafeStore as UnsafeStore,
-)
-from quaid.failures.notebook import NotebookGone as NotebookGone
-from quaid.failures.web import (
-    BodyRefused as BodyRefused,
-    ForeignRequest as ForeignRequest,
-    NoService as NoService,
-    NoSuchAddress as NoSuchAddress,
-    NotLoggedIn as NotLoggedIn,
-    OpenToOthers as OpenToOthers,
-    PortTaken as PortTaken,
-    TooMany as TooMany,
-    TooSlow as TooSlow,
-    Unanswered as Unanswered,
-    WrongHost as WrongHost,
-    WrongMethod as WrongMethod,
-)
+from quaid.failures import Cancelled as Cancelled, QuaidError as QuaidError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from quaid.failures.clients import (
+        ClientFile as ClientFile,
+        ClientMissing as ClientMissing,
+    )
+    from quaid.failures.folders import (
+        CollectionReadOnly as CollectionReadOnly,
+        FileChanged as FileChanged,
+        FolderNotEmpty as FolderNotEmpty,
+        IdsStopped as IdsStopped,
+        NoPlaceToRestore as NoPlaceToRestore,
+        OnlyHere as OnlyHere,
+        PageOfFolder as PageOfFolder,
+        PartOfOrgFile as PartOfOrgFile,
+        RawNeedsImport as RawNeedsImport,
+        ReadingStopped as ReadingStopped,
+    )
+    from quaid.failures.kb import (
+        GitFailed as GitFailed,
+        GitMissing as GitMissing,
+        LintFailed as LintFailed,
+        NearDuplicate as NearDuplicate,
+        StoreDirty as StoreDirty,
+        StoreDiverged as StoreDiverged,
+        StoreLocked as StoreLocked,
+        StoreMissing as StoreMissing,
+        StoreOccupied as StoreOccupied,
+        StoreUnfinished as StoreUnfinished,
+        UnsafeStore as UnsafeStore,
+    )
+    from quaid.failures.models import (
+        EmbedderUnavailable as EmbedderUnavailable,
+        EmbeddingsOff as EmbeddingsOff,
+        EmbeddingStopped as EmbeddingStopped,
+        InvalidModel as InvalidModel,
+        ModelInUse as ModelInUse,
+        UnknownModel as UnknownModel,
+    )
+    from quaid.failures.notebook import NotebookGone as NotebookGone
+    from quaid.failures.web import (
+        BodyRefused as BodyRefused,
+        ForeignRequest as ForeignRequest,
+        NoService as NoService,
+        NoSuchAddress as NoSuchAddress,
+        NotLoggedIn as NotLoggedIn,
+        OpenToOthers as OpenToOthers,
+        PortTaken as PortTaken,
+        ServedAlready as ServedAlready,
+        ServiceMissing as ServiceMissing,
+        TooMany as TooMany,
+        TooSlow as TooSlow,
+        Unanswered as Unanswered,
+        WrongHost as WrongHost,
+        WrongMethod as WrongMethod,
+    )
+else:
+
+    def __getattr__(name):
+        """A failure of a room, whose module is found by looking; from then on it is here."""
+        if not name.startswith("_"):
+            for room in ROOMS:
+                failures = _of_room(room)
+                if name in failures:
+                    globals().update(failures)
+                    return failures[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+ROOMS = ("notebook", "models", "folders", "kb", "clients", "web")
+"""Modules of failures/, in the order in which they are looked through."""
+
+
+def everything() -> list[type[QuaidError]]:
+    """All failures, for those who list them: what stands here, then room by room."""
+    own = (__name__, QuaidError.__module__)
+    here = [each for each in globals().values() if isinstance(each, type) and each.__module__ in own]
+    there = [each for room in ROOMS for each in _of_room(room).values()]
+    return [each for each in (*here, *there) if each is not QuaidError]
+
+
+def _of_room(room: str) -> dict[str, type[QuaidError]]:
+    module = __import__(f"quaid.failures.{room}", fromlist=[room])
+    return {
+        name: each
+        for name, each in vars(module).items()
+        if getattr(each, "__module__", "") == module.__name__
+    }
+
 
 # Wrong calls
 
@@ -101,41 +164,10 @@ class NotAllowed(QuaidError):
     code, exit_status, http_status, rpc_code = "not_allowed", 6, 403, -32003
 
 
-class Cancelled(QuaidError):
-    """Stopped on request; nothing was changed."""
-
-    code, exit_status, http_status, rpc_code = "cancelled", 130, 499, -32800
-
-
-class EmbeddingStopped(Cancelled):
-    """Stopped on request: {made:,} of {total:,} chunks have a vector of {model}, and keep it. `{command}` goes on \
-from there."""
-
-
 class InvalidConfig(QuaidError):
     """{path} cannot be used: {problem}. Mend it; without it, `quaid config list` shows what may stand there."""
 
     code, exit_status, http_status, rpc_code = "invalid_config", 2, 400, -32602
-
-
-# Other programs
-
-
-class ClientFile(QuaidError):
-    """{path} is left as it is: {problem}. Mend it, or write the entry by hand."""
-
-    code, exit_status, http_status, rpc_code = "client_file", 5, 500, -32011
-
-
-class ClientMissing(QuaidError):
-    """{title} does not seem to be installed: there is no {place}. Add --force to write its settings all the same."""
-
-    code, exit_status, http_status, rpc_code = "client_missing", 3, 404, -32001
-
-
-class ReadingStopped(Cancelled):
-    """Stopped on request: {done:,} of {total:,} files are read, and the {turns:,} turns found so far stay. The same \
-command goes on from there."""
 
 
 # What is not there, and what has changed
@@ -190,20 +222,6 @@ class PageMoved(VersionConflict):
     code = "page_moved"
 
 
-class PageOfFolder(QuaidError):
-    """{slug} comes from a file of the collection {collection}, whose folder is the truth. {act} the file there, \
-and the memory follows."""
-
-    code, exit_status, http_status, rpc_code = "page_of_folder", 4, 409, -32009
-
-
-class PartOfOrgFile(QuaidError):
-    """{slug} stands in the org file {path}. Its title, tags and properties can be changed here; change its text in \
-the file, and the memory follows."""
-
-    code, exit_status, http_status, rpc_code = "part_of_org_file", 4, 409, -32009
-
-
 class NeedsYes(QuaidError):
     """{act}: nobody is here to be asked. Add --yes to do it, or --dry-run to see what it would do."""
 
@@ -233,54 +251,10 @@ class TagInText(QuaidError):
     code, exit_status, http_status, rpc_code = "tag_in_text", 4, 409, -32009
 
 
-class FileChanged(QuaidError):
-    """{path} was changed outside since it was last read. Nothing was written: read the page again, merge your \
-change, and send it with the new version."""
-
-    code, exit_status, http_status, rpc_code = "file_changed", 4, 409, -32009
-
-
-class CollectionReadOnly(QuaidError):
-    """The collection {name} {why}: its files are not written from here. Edit the file, or choose another \
-collection."""
-
-    code, exit_status, http_status, rpc_code = "collection_read_only", 4, 403, -32003
-
-
-class NoPlaceToRestore(CollectionReadOnly):
-    """The collection {name} {why}: no file can be put back there. `quaid collection quarantine export FOLDER \
-{slug}` writes the page elsewhere."""
-
-
-class OnlyHere(QuaidError):
-    """{told} what no file has: links, facts or raw data that were added here. Write it out first with `quaid \
-collection quarantine export FOLDER`, or add --force to let it go."""
-
-    code, exit_status, http_status, rpc_code = "only_here", 4, 409, -32009
-
-
-class IdsStopped(Cancelled):
-    """Stopped on request: {done:,} of {total:,} files carry their id, and keep it. `quaid collection migrate-ids \
-{name}` goes on from there."""
-
-
-class FolderNotEmpty(QuaidError):
-    """{path} is not empty. Choose a new folder, or add --force to write into this one."""
-
-    code, exit_status, http_status, rpc_code = "folder_not_empty", 2, 409, -32602
-
-
 class AlreadyExists(QuaidError):
     """{path} exists already. {hint}"""
 
     code, exit_status, http_status, rpc_code = "already_exists", 2, 409, -32602
-
-
-class RawNeedsImport(QuaidError):
-    """--raw needs --import-id: it writes the bytes of one import, not the present state.{hint} For the present \
-state, export without --raw."""
-
-    code, exit_status, http_status, rpc_code = "raw_needs_import", 2, 400, -32602
 
 
 class GapResolved(QuaidError):
@@ -294,37 +268,6 @@ class WrongQuestion(QuaidError):
 and the signs at its end do not matter."""
 
     code, exit_status, http_status, rpc_code = "wrong_question", 2, 400, -32602
-
-
-# Models
-
-
-class UnknownModel(QuaidError):
-    """There is no model {name!r}.{hint} `quaid model list` shows them all."""
-
-    code, exit_status, http_status, rpc_code = "unknown_model", 3, 404, -32001
-
-
-class InvalidModel(QuaidError):
-    """{place} cannot be used as a model: {problem}. {remedy}."""
-
-    code, exit_status, http_status, rpc_code = "invalid_model", 2, 400, -32602
-
-
-class ModelInUse(QuaidError):
-    """{name} is the active model and stays until another is: `quaid embed --model NAME` switches."""
-
-    code, exit_status, http_status, rpc_code = "model_in_use", 4, 409, -32009
-
-
-class EmbedderUnavailable(QuaidError):
-    """The model {name} cannot be used now: {problem}. {remedy}."""
-
-    code, exit_status, http_status, rpc_code = "embedder_unavailable", 5, 503, -32015
-
-
-class EmbeddingsOff(EmbedderUnavailable):
-    """Semantic search is off. {remedy}."""
 
 
 # The database and the machine

@@ -5,7 +5,9 @@ only: who reads the file, and what an option does, is told elsewhere.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+
+from quaid.annotations import Any
+from quaid.records import NamedTuple
 
 Value = str | int | float | bool
 

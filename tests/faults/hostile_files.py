@@ -4,6 +4,9 @@ Each has a name, which is its case: a unit repeated to a size, with something be
 own. Sizes are those that readers take in at all; what is larger must be left out at once.
 """
 
+import io
+import json
+import zipfile
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -186,6 +189,83 @@ def entries() -> str:
     return f"# A\n\n---\n\n{lines}"
 
 
+FIRST = (
+    "yaml aliases",
+    "yaml depth",
+    "50 MB",
+    "stars of org",
+    "headings",
+    "100,000 links",
+    "tags",
+    "100,000 entries",
+    "closed brackets",
+    "stars",
+    "assignments",
+    "half utf-16",
+)
+"""The nastiest: those come first, and the short slice is cut from the beginning."""
+
+
+def pages() -> list[Hostile]:
+    """Every text, the nastiest first."""
+    every = {each.name: each for each in (*shapes(), *floods())}
+    return [*(every[name] for name in FIRST), *(each for name, each in every.items() if name not in FIRST)]
+
+
+def short_pages() -> list[Hostile]:
+    """The same as short as a dashboard renders them at all, and some that only renderers know."""
+    every = [Hostile(each.name, each.make) for each in (*floods(199_000),)]
+    more = {
+        "nested lists": "".join(f"{' ' * (n % 300)}- a\n" for n in range(1_100)),
+        "nested quotes": "> " * 99_000,
+        "references": "".join(f"[{n}]: /a\n" for n in range(15_000)),
+        "columns": "|" + "a|" * 30_000 + "\n|" + "-|" * 30_000 + "\n",
+        "rows": "|a|b|\n|-|-|\n" + "|a|b|\n" * 30_000,
+        "open emphasis": "*a _b " * 33_000,
+        "open links": "[a](<b" * 33_000,
+        "entities of numbers": "&#x41;" * 33_000,
+        "open code": "".join("`" * (n % 600) + "a" for n in range(650)),
+    }
+    made = [Hostile(name, lambda text=text: text.encode()) for name, text in more.items()]  # type: ignore[misc]
+    first = ("nested quotes", "open emphasis", "closed brackets")
+    return sorted([*made, *every], key=lambda each: each.name not in first)
+
+
+def exports() -> list[Hostile]:
+    """Archives with a conversations.json in them, and what pretends to be one."""
+    name = "conversations.json"
+    turn = {"message": {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["a"]}}}
+    chain = {str(n): {**turn, "parent": str(n - 1) if n else None} for n in range(20_000)}
+    return [
+        Hostile("bomb", lambda: zipped({name: b"[" + b" " * 200_000_000 + b"]"})),
+        Hostile("small bomb", lambda: zipped({name: b"[" + b" " * 19_000_000 + b"]"})),
+        Hostile("bomb of brackets", lambda: zipped({name: b"[" * 19_000_000})),
+        Hostile("many members", lambda: zipped({f"{n}": b"" for n in range(200_000)})),
+        Hostile("many exports", lambda: zipped({f"{n}/{name}": b"[]" for n in range(20_000)})),
+        Hostile("a liar", lambda: zipped({name: b"[" + b" " * 50_000_000 + b"]"}, lie=100)),
+        Hostile("an archive in itself", lambda: zipped({name: zipped({name: b"[]" * 9_000_000})})),
+        Hostile("half an archive", lambda: zipped({name: b"[]"})[:-10] + b"PK\5\6" + b"\xff" * 18),
+        Hostile("a long chain", lambda: zipped({name: json.dumps([{"id": "a", "mapping": chain}]).encode()})),
+        Hostile("a chain in a ring", lambda: zipped({name: json.dumps([ring()]).encode()})),
+        Hostile("no archive", lambda: b"PK" * 5_000_000),
+    ]
+
+
+def ring() -> dict[str, object]:
+    return {"id": "a", "current_node": "1", "mapping": {"1": {"parent": "2"}, "2": {"parent": "1"}}}
+
+
+def zipped(members: dict[str, bytes], *, lie: int = 0) -> bytes:
+    """An archive; with `lie` it says that its first member is only so long."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+        if lie:
+            archive.filelist[0].file_size = lie
+    return made.getvalue()
+
+
 def transcripts() -> list[Hostile]:
     """Conversations: lines of JSON, and whole exports of one."""
     turn = '{"role": "user", "content": "%s", "timestamp": 1777118400, "session": "s"}\n'
@@ -199,5 +279,6 @@ def transcripts() -> list[Hostile]:
         Hostile("no lines", lambda: b"x" * 20_000_000),
         Hostile("empty lines", lambda: b"\n" * 20_000_000),
         Hostile("escapes", lambda: (turn % ("\\u0000" * 1_000_000)).encode()),
+        Hostile("guarded turns", lambda: (turn % ("password=" * 10_000)).encode() * 20),
         Hostile("surrogates", lambda: (turn % ("\\ud800" * 1_000_000)).encode()),
     ]

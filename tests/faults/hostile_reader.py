@@ -1,7 +1,7 @@
-"""Reads hostile files, each in a process that is measured: `hostile_reader.py HOME ENDING KIND NAME...`.
+"""Reads hostile files, each in a process that is measured: `hostile_reader.py HOME ROOM`, then names on stdin.
 
-Prints a line of JSON for each: its name, CPU seconds, megabytes over those of a look at the folder without it, and
-whether the rest of the folder is found.
+Answers each name with a line of JSON: CPU seconds, megabytes over those of a look without the file, how the process
+ended, and what it said if that was badly. After the file was read the rest is asked for: it must be found as ever.
 """
 
 import json
@@ -10,18 +10,83 @@ import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.faults import hostile_files
-from tests.faults.here import FOLDER, run
+from tests.faults.here import FOLDER, STORE, run
 from tests.faults.household import living_in, settle
 
+from quaid.brain import Brain
 from quaid.errors import QuaidError
 
 PATIENCE = 20  # CPU seconds after which a child is stopped
+GOOD = 3
 
 
-def measured(work: Callable[[], None]) -> tuple[float, float, int]:
-    """CPU seconds, megabytes and exit status of some work, done in a child."""
+class Room(NamedTuple):
+    """Where a hostile file lies, which ones there are, and how it is read."""
+
+    place: str
+    made: Callable[[], list[hostile_files.Hostile]]
+    read: Callable[[Brain, Path], object]
+
+
+def _sync(brain: Brain, _: Path) -> object:
+    return run(brain, "collection sync", name=FOLDER)
+
+
+def _import(brain: Brain, victim: Path) -> object:
+    return run(brain, "import", folder=str(victim.parent))
+
+
+def _ingest(brain: Brain, victim: Path) -> object:
+    content = victim.read_bytes().decode("utf-8", "replace")
+    page = {"slug": "people/alice", "content": content}
+    return run(brain, "ingest", content=content, source_type="doc", source_ref="doc/1", pages=[page])
+
+
+def _notebook(brain: Brain, _: Path) -> object:
+    return run(brain, "recall", query="gooseberry"), run(brain, "prompt")
+
+
+def _talk(brain: Brain, victim: Path) -> object:
+    return run(brain, "conversations add", paths=[str(victim.parent)])
+
+
+def _lint(brain: Brain, _: Path) -> object:
+    return run(brain, "kb lint"), run(brain, "kb query", query="gooseberry")
+
+
+def _rendered(_: Brain, victim: Path) -> object:
+    from quaid.surfaces.web.pages import markdown
+
+    text = victim.read_text(encoding="utf-8")
+    return markdown.render(text), markdown.org(text)
+
+
+ROOMS = {
+    "markdown": Room(f"{FOLDER}/hostile.md", hostile_files.pages, _sync),
+    "org": Room(f"{FOLDER}/hostile.org", hostile_files.pages, _sync),
+    "import": Room("vault/hostile.md", hostile_files.pages, _import),
+    "ingest": Room("inbox/hostile.md", hostile_files.pages, _ingest),
+    "notebook": Room(".quaid/notebook/hostile.md", hostile_files.pages, _notebook),
+    "kb": Room(f"{STORE}/hostile.org", hostile_files.pages, _lint),
+    "transcript": Room("talks/hostile.jsonl", hostile_files.transcripts, _talk),
+    "export": Room("talks/hostile.zip", hostile_files.exports, _talk),
+    "dashboard": Room("shown/hostile.md", hostile_files.short_pages, _rendered),
+}
+
+
+class Cost(NamedTuple):
+    seconds: float
+    megabytes: float
+    status: int
+    said: str
+
+
+def measured(work: Callable[[], object]) -> Cost:
+    """CPU seconds, megabytes and exit status of some work, done in a child, and its last words."""
+    ear, mouth = os.pipe()
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_CPU, (PATIENCE, PATIENCE))
@@ -30,58 +95,54 @@ def measured(work: Callable[[], None]) -> tuple[float, float, int]:
         except QuaidError:
             os._exit(0)  # a refusal is a fine answer
         except BaseException as error:  # the parent tells
-            sys.stderr.write(f"{type(error).__name__}: {error}\n")
+            os.write(mouth, f"{type(error).__name__}: {error}"[:2_000].encode("utf-8", "replace"))
             os._exit(1)
         os._exit(0)
+    os.close(mouth)
+    said = os.read(ear, 4_096).decode("utf-8", "replace")
+    os.close(ear)
     _, status, used = os.wait4(child, 0)
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, status
+    return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, status, said)
 
 
-def sync(home: Path) -> None:
-    with living_in(home) as brain:
-        run(brain, "collection sync", name=FOLDER)
-
-
-def ask(home: Path) -> None:
-    with living_in(home) as brain:
-        found = run(brain, "search", query="gooseberry")["hits"]
-        assert len(found) == 3, found
-        assert run(brain, "query", question="gooseberry")["results"]
-
-
-def talk(home: Path) -> None:
-    with living_in(home) as brain:
-        run(brain, "conversations add", paths=[str(home / "talks")])
-
-
-def main(place: str, ending: str, kind: str, *names: str) -> None:
-    home = Path(place)
-    with settle(home, kb=False) as brain:
-        (home / "talks").mkdir()
-        for number in range(3):
+def main(place: str, name: str) -> None:
+    home, room = Path(place), ROOMS[name]
+    victim = home / room.place
+    with settle(home, kb=name == "kb") as brain:
+        victim.parent.mkdir(parents=True, exist_ok=True)
+        for number in range(GOOD):
             (home / FOLDER / f"good{number}.md").write_text(f"# Good {number}\n\nA gooseberry.\n")
         run(brain, "collection sync", name=FOLDER)
-    makers = {
-        "page": [*hostile_files.shapes(), *hostile_files.floods()],
-        "talk": hostile_files.transcripts(),
-    }
-    victim = home / (FOLDER if kind == "page" else "talks") / f"hostile{ending}"
-    for each in makers[kind]:
-        if each.name not in names:
-            continue
-        read = sync if kind == "page" else talk
-        base = max(measured(lambda: sync(home))[1], measured(lambda: ask(home))[1])
-        victim.write_bytes(each.make())
-        taken, asked = measured(lambda: read(home)), measured(lambda: ask(home))  # noqa: B023 (done at once)
+
+    def read() -> None:
+        with living_in(home) as brain:
+            room.read(brain, victim)
+
+    def ask() -> None:
+        with living_in(home) as brain:
+            found = run(brain, "search", query="gooseberry")["hits"]
+            assert len(found) >= GOOD, found
+            assert run(brain, "query", question="gooseberry")["results"]
+
+    def tidy() -> None:
+        with living_in(home) as brain:
+            run(brain, "collection sync", name=FOLDER)
+
+    made = {each.name: each for each in room.made()}
+    victim.write_bytes(b"{}\n")
+    base = max(measured(read).megabytes, measured(ask).megabytes)
+    for line in sys.stdin:
+        victim.write_bytes(made[line.strip()].make())
+        costs = measured(read), measured(ask)
         victim.unlink()
-        measured(lambda: sync(home))
-        told = {
-            "name": each.name,
-            "seconds": max(taken[0], asked[0]),
-            "megabytes": max(taken[1], asked[1]) - base,
-            "status": taken[2] or asked[2],
-        }
-        sys.stdout.write(json.dumps(told) + "\n")
+        measured(tidy)
+        worst = Cost(
+            max(each.seconds for each in costs),
+            max(each.megabytes for each in costs) - base,
+            max(each.status for each in costs),
+            " ".join(each.said for each in costs).strip(),
+        )
+        sys.stdout.write(json.dumps(worst._asdict()) + "\n")
         sys.stdout.flush()
 
 

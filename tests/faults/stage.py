@@ -1,6 +1,7 @@
 """An operation, set up to be tried again and again, with a fault at another call each time."""
 
 import random
+import re
 import shutil
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,16 @@ from tests.faults.operations import State
 
 MANY_FILES = ("ingest-source", "collection sync")
 """Files have no common transaction: each of several is old or new by itself."""
+
+
+REMEDY = re.compile(
+    r"try again|free some space|[Cc]heck|`quaid [a-z-]+|[Pp]ut the newest backup|[Cc]hoose|[Nn]ame a"
+)
+
+
+def says_what_to_do(refusal: str) -> bool:
+    """Whether a person who is told this knows how to go on."""
+    return REMEDY.search(refusal) is not None
 
 
 class Stage(NamedTuple):

@@ -13,7 +13,7 @@ from tests.faults.killer import Nursery
 from tests.faults.ledger import Cases
 from tests.faults.operations import OPERATIONS
 from tests.faults.places import quick_folder
-from tests.faults.stage import Stage, set_stage
+from tests.faults.stage import Stage, says_what_to_do, set_stage
 
 SINGLE = [each.name for each in OPERATIONS if not each.schema]
 pytestmark = calls.needs_strace
@@ -54,4 +54,5 @@ def test_a_disk_that_fails_at_any_call_is_told_plainly_and_leaves_the_old_or_the
         ended = stage.hit(f"error={('ENOSPC', 'EIO')[seed % 2]}", seed // 2)
         assert ended.status == 0, "it went down with all hands"
         assert ended.refused or ended.acknowledged
+        assert not ended.refused or says_what_to_do(ended.refused), ended.refused
         stage.check(ended)

@@ -12,7 +12,7 @@ from tests.faults.killer import Nursery
 from tests.faults.ledger import Cases
 from tests.faults.operations import OPERATIONS
 from tests.faults.places import leave_room, make_room, tiny_disk
-from tests.faults.stage import set_stage
+from tests.faults.stage import says_what_to_do, set_stage
 
 from quaid.brain import Brain
 from quaid.errors import QuaidError
@@ -44,6 +44,7 @@ def test_an_operation_that_finds_no_room_is_refused_whole(
             ended = nursery.end()
             make_room(disk)
             assert ended.refused or ended.acknowledged
+            assert not ended.refused or says_what_to_do(ended.refused), ended.refused
             refused += bool(ended.refused)
             stage.check(ended)
     assert refused
@@ -61,6 +62,7 @@ def test_a_resident_client_reads_on_a_full_disk_and_writes_when_there_is_room(
                 leave_room(disk, chance.randrange(40) * PAGE)
                 kept, told = until_it_is_full(brain, seed)
                 refused += bool(told)
+                assert not told or says_what_to_do(told), told
                 assert run(brain, "search", query="first")["hits"]
                 assert "first ends." in run(brain, "get", slug="d1")["compiled_truth"]
                 make_room(disk)

@@ -1,6 +1,7 @@
 """Folders turn into links to somewhere else while Quaid reads and writes below them: nothing gets out or comes in."""
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tests.faults.ledger import Cases
 
 from quaid.brain import Brain
 from quaid.errors import QuaidError
+from quaid.kb import layout
 
 pytestmark = pytest.mark.promise("paths")
 
@@ -112,6 +114,37 @@ def test_nothing_outside_is_read_or_written_while_folders_become_links(
     assert codes["done"] > tried // 10, codes
     cases.count(tried)
     cases.note(f"{what}: {tried:,} deeds during {swaps:,} swaps, 0 outside")
+
+
+def test_a_look_into_a_knowledge_base_never_goes_through_a_link(tmp_path: Path, cases: Cases) -> None:
+    """The same race without anything around it: walk, look and read as often as can be."""
+    outside, root = tmp_path / "outside", tmp_path / "kb"
+    for folder, says in ((outside, CANARY), (root / "sub", "Inside."), (root / "sub" / "deep", "Inside.")):
+        folder.mkdir(parents=True)
+        (folder / "a.org").write_text(f"{says}\n")
+    (outside / "deep").mkdir()
+    (outside / "deep" / "a.org").write_text(f"{CANARY}\n")
+    foreign = {os.stat(outside / path).st_ino for path in ("a.org", "deep/a.org")}
+    paths = ("sub/a.org", "sub/deep/a.org")
+    read: Counter[str] = Counter()
+    swapper = start("swapper.py", outside, 7, root / "sub")
+    try:
+        for _ in cases.walk(2_000, 100_000):
+            looks = [layout.looks(str(root), path) for path in paths]
+            looks += [each.looks for each in layout.walk(str(root))]
+            assert not foreign & {each.inode for each in looks if each}
+            for path in paths:
+                try:
+                    read[layout.read(str(root), path).decode()] += 1
+                except OSError:
+                    read["refused"] += 1
+        swaps = finish(swapper)
+    finally:
+        swapper.kill()
+        swapper.communicate()
+    assert set(read) == {"Inside.\n", "refused"}
+    assert swaps > 20
+    cases.note(f"looks into a knowledge base: {swaps:,} swaps, {read['refused']:,} reads refused, 0 outside")
 
 
 def finish(swapper: Any) -> int:

@@ -62,6 +62,7 @@ def arguments(operation: Op, number: int, word: str, home: Path) -> dict[str, An
         "path": f"reference/z{number % 5}.md",
         "session": "talk-1",
         "node": word,
+        "names": [f"poison/p{number}"],
         **dict.fromkeys(("query", "question", "text", "context"), f"{word} says"),
     }
     given = {each.name: names[each.name] for each in operation.params if each.required}

@@ -32,6 +32,21 @@ def test_an_import_leaves_pages_whole_and_a_question_cuts_them(imported: Brain) 
     assert run(imported, "validate").violations == ()
 
 
+def test_a_question_is_answered_by_words_while_vectors_are_still_missing(
+    brain: Brain, tmp_path: Path
+) -> None:
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for number in range(80):
+        (folder / f"p{number}.md").write_text(f"# Page {number}\n\nKeyword{number} of the harbour.\n")
+    run(brain, "import", folder=str(folder))
+    run(brain, "embed", slug="p3")
+    answer = run(brain, "query", question="keyword41")
+    assert answer.results[0].slug == "p41"
+    done, total = vectors.coverage(brain.db, run(brain, "embed", slug="p3").model)
+    assert done < total == 80
+
+
 def test_embedding_fills_every_chunk_once(imported: Brain) -> None:
     first = run(imported, "embed")
     again = run(imported, "embed")

@@ -53,7 +53,6 @@ def test_rooms_are_the_modules_that_hold_operations() -> None:
         "kb_glance",
         "pulse",
         "settling",
-        "inspecting",
         "resident",
         "completing",
     }

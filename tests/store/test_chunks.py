@@ -169,3 +169,38 @@ def test_chunks_come_in_the_order_asked_for_and_lost_ones_are_left_out(db: Datab
     page_id = save(db, "a", "## A\n\none\n\n## B\n\ntwo")
     first, second = ids(db, page_id)
     assert [row.id for row in chunks.load(db, [second, 999, first])] == [second, first]
+
+
+def test_pages_that_are_left_uncut_are_known_after_every_write(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def leave(memory: Database, slug: str, text: str) -> int:
+        page = build(slug, {"title": slug}, text, "")
+        return memory.write(
+            lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=None, cut=False)
+        ).id
+
+    kept = save(db, "kept", "Words.")
+    assert chunks.uncut(db) == []
+    first = leave(db, "first", "One.")
+    assert chunks.uncut(db) == [first]
+    with Database.open(db.path, NOW) as other:
+        leave(other, "kept", "Other words.")  # a page that was cut before
+        leave(other, "empty", "")
+    assert chunks.uncut(db) == [kept, first]
+    db.write(lambda tx: chunks.write_pages(tx, [first]))
+    assert chunks.uncut(db) == [kept]
+    looked = []
+    every = chunks._uncut
+
+    def look(db: Database, above: int = 0, among: str = "[]") -> object:
+        looked.append(above)
+        return every(db, above, among)
+
+    monkeypatch.setattr(chunks, "_uncut", look)
+    save(db, "new", "Cut at once.")
+    assert chunks.uncut(db) == [kept]
+    assert looked
+    assert all(looked)  # never again from the first page on
+    db.write(lambda tx: tx.execute("DELETE FROM pages WHERE id = ?", (kept,)))
+    assert chunks.uncut(db) == []

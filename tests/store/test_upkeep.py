@@ -1,16 +1,27 @@
 """Figures, copies, and one tidy file."""
 
 import os
+import signal
 import stat
 from pathlib import Path
 
 import apsw
 import pytest
+from tests.store.conftest import Start
 
 from quaid.core.page import build
 from quaid.errors import AlreadyExists, DamagedDatabase, DiskFull, FileTrouble, ReadOnly
 from quaid.store import imports, pages, sidecars, upkeep
 from quaid.store.db import Database
+
+DIES_AT_THE_END = """
+import os, signal, sys
+from quaid.store import durable, upkeep
+from quaid.store.db import Database
+durable.sync_file = lambda path: os.kill(os.getpid(), signal.SIGKILL)
+with Database.open(sys.argv[1], "") as db:
+    upkeep.backup(db, sys.argv[2])
+"""
 
 T1, T2 = "2026-04-25T12:00:01Z", "2026-04-25T12:00:02Z"
 
@@ -85,6 +96,36 @@ def test_a_backup_leaves_nothing_else_behind(full: Database, tmp_path: Path) -> 
     (tmp_path / "out").mkdir()
     upkeep.backup(full, str(tmp_path / "out" / "copy.db"))
     assert os.listdir(tmp_path / "out") == ["copy.db"]
+
+
+def test_a_backup_clears_away_what_killed_ones_left_and_nothing_else(full: Database, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    now = os.stat(folder).st_mtime
+    for name, age in (
+        (".quaid-backup-4711", 2 * upkeep.PATIENCE),
+        (".quaid-backup-4711-journal", 2 * upkeep.PATIENCE),
+        (".quaid-backup-4712", upkeep.PATIENCE - 60),
+        (".quaid-backup-mine", 2 * upkeep.PATIENCE),
+        ("4711", 2 * upkeep.PATIENCE),
+    ):
+        (folder / name).write_bytes(b"piece")
+        os.utime(folder / name, (now - age, now - age))
+    upkeep.backup(full, str(folder / "copy.db"))
+    assert sorted(os.listdir(folder)) == [".quaid-backup-4712", ".quaid-backup-mine", "4711", "copy.db"]
+
+
+def test_a_backup_that_was_killed_leaves_a_name_that_the_next_one_knows(
+    full: Database, tmp_path: Path, start: Start
+) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    killed = start(DIES_AT_THE_END, full.path, str(folder / "copy.db"))
+    assert killed.wait(60) == -signal.SIGKILL
+    (left,) = folder.iterdir()
+    os.utime(left, (0, 0))
+    upkeep.backup(full, str(folder / "copy.db"))
+    assert os.listdir(folder) == ["copy.db"]
 
 
 def test_a_backup_never_overwrites(full: Database, tmp_path: Path) -> None:

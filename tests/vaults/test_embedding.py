@@ -1,7 +1,10 @@
 """Filling: what has no vector gets one, batch by batch, and a stop loses at most one batch."""
 
 import hashlib
+import os
 import struct
+import subprocess
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -110,6 +113,63 @@ def test_whoever_is_stopped_goes_on_where_he_was(db: Database) -> None:
         fill(db, Hashes(), now=now, progress=stop)
     model = Hashes()
     assert fill(db, model, now=now, progress=quiet).embedded == len(model.seen) == 2 * BATCH
+
+
+KILLED = """
+import sys, time
+from quaid.store.db import Database
+from quaid.vaults.embedding import fill
+from tests.vaults.test_embedding import NOW, Hashes
+
+def told(done, total, what):
+    print(done, flush=True)
+
+class Slow(Hashes):
+    def embed_passages(self, texts):
+        time.sleep(0.05)
+        return super().embed_passages(texts)
+
+fill(Database.open(sys.argv[1], NOW), Slow(), now=lambda: NOW, progress=told)
+"""
+
+
+def test_whoever_is_killed_loses_one_batch_at_most(db: Database) -> None:
+    write(db, 6 * BATCH)
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, db.path], stdout=subprocess.PIPE, text=True, env=environ
+    ) as process:
+        assert process.stdout
+        heard = next(int(line) for line in process.stdout if int(line) >= 2 * BATCH)
+        process.kill()
+        told = [heard, *(int(line) for line in process.stdout)]
+    kept = vectors.coverage(db, "hashes")[0]
+    assert told[-1] <= kept < 6 * BATCH
+    model = Hashes()
+    assert fill(db, model, now=now, progress=quiet).embedded == len(model.seen) == 6 * BATCH - kept
+
+
+def test_the_newest_page_comes_first_and_of_an_import_the_one_with_most_links(db: Database) -> None:
+    def save(slug: str, text: str, moment: str) -> None:
+        page = build(slug, {}, text, "")
+        db.write(
+            lambda tx: pages.save(tx, page, uuid=slug, now=moment, expected_version=None, cut=False),
+        )
+
+    for number in range(2 * BATCH):
+        save(f"p{number}", f"text {number}, see [[p{7 if number % 2 else 9 if number % 4 else number}]]", NOW)
+    save("older", "an older one, though [[p7]] is named", "2026-04-24T12:00:00Z")
+    save("newer", "a newer one", "2026-04-25T12:00:01Z")
+    model = Hashes(works_for=BATCH)
+    with pytest.raises(ConnectionError):
+        fill(db, model, now=now, progress=quiet)
+    first = [text.splitlines()[-1] for text in model.seen]
+    assert first[0].endswith("a newer one")
+    assert [text.partition("text ")[2].partition(",")[0] for text in first[1:3]] == ["7", "9"]
+    assert vectors.coverage(db, "hashes") == (BATCH, 2 * BATCH + 2)
+    again = Hashes()
+    fill(db, again, now=now, progress=quiet)
+    assert "an older one" in again.seen[-1]
 
 
 def test_unusable_vectors_are_counted_and_not_kept(db: Database) -> None:

@@ -8,12 +8,12 @@ neither models nor rows.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
 from quaid.core import fences, timeline
 from quaid.core.patterns import pattern
 from quaid.core.tokens import count_tokens
 from quaid.core.windows import windows
+from quaid.records import NamedTuple
 
 __all__ = ["STRATEGIES", "Chunk", "count_tokens", "cut", "embed_text", "embedded", "window"]
 
@@ -253,7 +253,7 @@ def _between(text: str, start: int, end: int, headings: list[Heading]) -> Iterat
 
 def _entry_places(text: str) -> list[tuple[str, int, int]]:
     """Date, begin and end of each entry."""
-    entries = timeline.parse(text)
+    entries = timeline.parse(text, MOST_PARTS + 1)
     starts: list[int] = []
     line, position = 1, 0
     for entry in entries:

@@ -1,11 +1,14 @@
 """Fenced code blocks, by the rules of CommonMark. Knows nothing else of markdown."""
 
-from typing import NamedTuple
-
 from quaid.core.patterns import pattern
+from quaid.records import NamedTuple
 
 # Begins with \n instead of ^, and searches a text with one put in front: several times as fast.
 _FENCE_LINE = pattern(r"\n {0,3}(`{3,}(?=[^`\n]*(?:\n|\Z))|~{3,})([^\n]*)")
+
+
+MOST_FENCES = 50_000
+"""Blocks of one text: fences behind them are text. Nobody wrote more of them into a page."""
 
 
 class Fence(NamedTuple):
@@ -29,6 +32,8 @@ def find(text: str) -> list[Fence]:
         elif run[0] == marker[0] and len(run) >= len(marker) and not line[2].strip(" \t"):
             found.append(Fence(start, line.end() - 1, ""))
             marker = ""
+            if len(found) == MOST_FENCES:
+                break
     if marker:
         found.append(Fence(start, len(text), marker))
     return found

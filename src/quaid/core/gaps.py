@@ -3,9 +3,15 @@
 Knows when two spellings are one question. Does not know where gaps are stored.
 """
 
+from quaid.core.patterns import pattern
+
 LONGEST_CONTEXT = 500
 """Characters. A context says where a question came up, no more."""
 
+LONGEST_WORD = 64
+"""Letters of a word in ASCII; elsewhere a whole sentence may be without a space."""
+
+_WORD = pattern(r"[^\W\d_]+")
 _ENDINGS = " ?!.,;:…¿¡。？！．，、；：｡؟،؛"
 
 
@@ -17,6 +23,14 @@ def fold(question: str) -> str:
         question = unicodedata.normalize("NFKC", question)
     folded = " ".join(question.casefold().split())
     return folded.strip(_ENDINGS) or folded
+
+
+def is_question(text: str) -> bool:
+    """Whether a text has a word that somebody would write: signs, numbers and a key that was held down are none."""
+    return any(
+        not word.isascii() or (len(word) <= LONGEST_WORD and len(set(word)) > 1)
+        for word in _WORD.findall(fold(text))
+    )
 
 
 def question_hash(question: str) -> str:

@@ -1,7 +1,6 @@
 """Title and summary of a page. Knows what the front matter, the slug and the text say about them."""
 
-from typing import Any
-
+from quaid.annotations import Any
 from quaid.core import prose
 from quaid.core.patterns import pattern
 

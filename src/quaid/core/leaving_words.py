@@ -23,7 +23,7 @@ _THEN = (
 _A_POST = rf"(?=(?:{WHOSE}\s+)?{POST}\s+(?:of|at)\s)"
 _AT = r"(?:(?:worked|employed|an?\s+[\w-]+|[\w-]+)\s+)?(?:at|with"
 _PEOPLE = r"(?:engineer|employee|executive|manager|designer|ceo|cto|cfo|researcher|staffer)"
-_NOT_NOW = r"\s+(?:at|for|with)\s+(?=[^.]*\bany\s?(?:more|longer)\b)"
+_NOT_NOW = r"\s+(?:at|for|with)\s+(?=[^.]{0,300}\bany\s?(?:more|longer)\b)"
 _STAKE = r"(?:(?:all\s+|off\s+)?(?:his|her|their|its|the)\s+(?:\w+\s+)?(?:stake|shares?|interest)s?\s+in\s+)?"
 
 _EVENTS: tuple[tuple[str, str, str], ...] = (

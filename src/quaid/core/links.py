@@ -9,12 +9,14 @@ it, the path of a page and nothing else; with 'id:' before it, the page that has
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import islice
 
+from quaid.annotations import TYPE_CHECKING, Any
 from quaid.core import dates, fences, slug
 from quaid.core.names import LONGEST, fold
 from quaid.core.patterns import pattern
 from quaid.core.prose import plain, shorten
+from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from quaid.core.page import Page
@@ -37,6 +39,9 @@ MOST_LISTED = 1_000
 
 MOST_LINKS = 10_000
 """Different targets in one text. Nobody wrote more of them into a page."""
+
+MOST_PLACES = 100_000
+"""Links of one kind in a text, those that name the same page counted too."""
 
 MOST_CONTEXTS = 1_000
 """Lines of one text that are shown with their links: a page with more of them is a list, or a trap."""
@@ -124,10 +129,12 @@ def _wiki_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
     """Where links in double brackets begin and end, and what they name; pictures and such are left out."""
     found = []
     known: dict[tuple[str, bool], str] = {}
-    for match in _WIKI.finditer(text):
+    for match in islice(_WIKI.finditer(text), MOST_PLACES):
         written = (match[1], match[2] is not None)
         name = known.get(written)
         if name is None:
+            if len(known) == 2 * MOST_LINKS:
+                break
             name = known[written] = _named(page_slug, *written)
         if name:
             found.append((match.start(), match.end(), name))
@@ -161,10 +168,12 @@ def _path_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
     """The same for links that name the file of a page; web addresses are left out."""
     found = []
     known: dict[str, str] = {}
-    for match in _PATH.finditer(text):
+    for match in islice(_PATH.finditer(text), MOST_PLACES):
         written = match[1] or match[2]
         target = known.get(written)
         if target is None:
+            if len(known) == 2 * MOST_LINKS:
+                break
             target = known[written] = _page_behind(page_slug, written)
         if target:
             found.append((match.start(), match.end(), target))

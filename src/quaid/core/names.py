@@ -5,8 +5,8 @@ know which pages there are.
 """
 
 import re
-from typing import Any
 
+from quaid.annotations import Any
 from quaid.core.patterns import pattern
 
 KINDS = ("title", "slug", "alias", "name")
@@ -45,6 +45,23 @@ def names_of(
         names.setdefault(fold(text), kind)
     names.pop("", None)
     return list(names.items())
+
+
+EXACT, WORDS, BEGUN = 3, 2, 1
+"""How a name fits what is typed: it is that, it has these words, it has words that begin so."""
+
+
+def fit(name: str, typed: str) -> int:
+    """How well a name fits what somebody types, both folded; 0: it does not."""
+    if name == typed:
+        return EXACT
+    words, wanted = name.split(), typed.split()
+    if not wanted:
+        return 0
+    if all(each in words for each in wanted):
+        return WORDS
+    begun = name.startswith(typed) or all(any(word.startswith(each) for word in words) for each in wanted)
+    return BEGUN if begun else 0
 
 
 def ids(frontmatter: dict[str, Any]) -> list[str]:

@@ -6,13 +6,13 @@ is asked about it: the rules rather miss one than raise a false alarm. Knows no 
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, product
-from typing import NamedTuple
 
 from quaid.core import novelty
 from quaid.core.opposing_words import ALTERNATIVES, COMPLEMENTS, NARROWING, PLACES, SYNONYMS, WEAK
 from quaid.core.patterns import pattern
 from quaid.core.stating import Claim, Number, claims, fold, sentences, stems
 from quaid.core.wording import stem
+from quaid.records import NamedTuple
 
 MOST_LOOKS = 40
 """Statements that are read closely, the shortest that hold the words first."""

@@ -1,10 +1,10 @@
 """A page: what it holds and what follows from that. Knows no file, no row and no version."""
 
-from typing import Any, NamedTuple
-
+from quaid.annotations import Any
 from quaid.core import page_type, tags
 from quaid.core.page_type import TYPES, check_type
 from quaid.core.timeline import Entry, parse as parse_timeline
+from quaid.records import NamedTuple
 
 __all__ = ["TYPES", "Entry", "Page", "build", "check_type"]
 
@@ -32,17 +32,18 @@ def build(
     from quaid.core import headline, palace, prose
 
     text = prose.without_code(truth)
+    head = prose.head(text)
     kind = page_type.known(frontmatter.get("type")) or page_type.from_folders(slug)
     return Page(
         slug=slug,
         type=kind,
-        title=headline.title(slug, frontmatter, text, fallback_title),
-        summary=headline.summary(frontmatter, text),
+        title=headline.title(slug, frontmatter, head, fallback_title),
+        summary=headline.summary(frontmatter, head),
         truth=truth,
         timeline=timeline,
         frontmatter=frontmatter,
         wing=palace.wing(slug, kind, frontmatter),
-        room=palace.room(slug, frontmatter, text),
+        room=palace.room(slug, frontmatter, head),
         tags=_tags(frontmatter, text, timeline),
         entries=parse_timeline(timeline),
     )

@@ -1,7 +1,6 @@
 """The types that a page can have, and how one is inferred from folders."""
 
-from typing import Any
-
+from quaid.annotations import Any
 from quaid.core.patterns import pattern
 from quaid.errors import InvalidType
 

@@ -4,7 +4,8 @@ A cold command uses few of them, and compiling all would cost it 15 ms.
 """
 
 import re
-from typing import Any, cast
+
+from quaid.annotations import Any, cast
 
 
 class _Waiting:

@@ -5,17 +5,20 @@ A light reading for titles and summaries. It renders nothing and knows no page.
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
+from quaid.annotations import Any
 from quaid.core import fences
 from quaid.core.patterns import pattern
 
 _LONGEST_READ = 4000  # of a paragraph; keeps the cost of hostile markup bounded
 
+LOOKED_AT = 250_000
+"""Characters of a text in which its title, summary and room are looked for."""
+
 # These begin with \n instead of ^, and search a text with one put in front: several times as fast.
 _HEADINGS = {1: pattern(r"\n {0,3}#[ \t]+(\S[^\n]*)"), 2: pattern(r"\n {0,3}##[ \t]+(\S[^\n]*)")}
 _UNDERLINE = pattern(r"\n {0,3}=+[ \t]*(?=\n|\Z)")
-_QUOTES = pattern(r"\n {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*")
+_QUOTES = pattern(r"\n {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*+")
 _QUOTE_MARKS = pattern(r"^[ \t]*(?:>[ \t]?)+[ \t]*", re.MULTILINE)
 _CALLOUT = pattern(r"\A\[![\w-]+\][-+]?")
 _HIDDEN = pattern(r"<!--|<(?:script|style)\b", re.IGNORECASE)
@@ -72,6 +75,14 @@ def without_code(truth: str) -> str:
     return "".join([*kept, text[position:]]) if position else text
 
 
+def head(text: str) -> str:
+    """As much of a text as is looked at for its title and such: whole lines, if there are any."""
+    if len(text) <= LOOKED_AT:
+        return text
+    end = text.rfind("\n", 0, LOOKED_AT)
+    return text[: end if end > 0 else LOOKED_AT]
+
+
 def first_heading(text: str, level: int) -> str:
     """The first heading of level 1 or 2 that says something, as plain text, or ""."""
     text = "\n" + text
@@ -91,7 +102,7 @@ def _without_closing_hashes(heading: str) -> str:
 def _first_underlined(text: str, before: int) -> str:
     for underline in _UNDERLINE.finditer(text, 0, before):
         above = text[text.rfind("\n", 0, underline.start()) + 1 : underline.start()].strip()
-        if above and not _STRUCTURE.match(above):
+        if above and not _STRUCTURE.match(above[:_LONGEST_READ]):
             return plain(above)
     return ""
 
@@ -127,7 +138,7 @@ def _paragraphs(text: str) -> Iterator[list[str]]:
     in_list = in_table = after_blank = False
     for line in _lines(text):
         stripped = line.strip()
-        structure = bool(_STRUCTURE.match(stripped))
+        structure = bool(_STRUCTURE.match(stripped[:_LONGEST_READ]))
         if lines and _makes_heading_or_table(stripped):
             lines, in_table = [], "|" in stripped
         elif lines and (structure or not stripped):

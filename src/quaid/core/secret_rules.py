@@ -7,10 +7,10 @@ not know how a text is searched; `secrets` does.
 
 from collections.abc import Callable
 from re import IGNORECASE, Match, Pattern
-from typing import NamedTuple
 
 from quaid.core import secret_looks as looks
 from quaid.core.patterns import pattern
+from quaid.records import NamedTuple
 
 Look = Callable[[Match[str]], bool]
 

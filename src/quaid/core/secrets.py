@@ -9,21 +9,27 @@ the mark `allow-secret` is let pass; a secret of several lines is let pass when 
 from bisect import bisect
 from collections.abc import Iterable, Iterator
 from re import Match
-from typing import NamedTuple
 
 from quaid.core import secret_looks as looks
 from quaid.core.patterns import pattern
 from quaid.core.secret_rules import CARD, DISCORD, SHAPED, Rule
 from quaid.core.secret_words import BESIDE, LOOSE, NAMES, PASSWORD_WORDS, SECRET_WORDS
+from quaid.records import NamedTuple
 
-VERSION = 2
+VERSION = 3
 """Rises with every change of what is found: findings that are kept with a file are then looked for again."""
 
 RULES = (*SHAPED, DISCORD, *LOOSE, BESIDE, CARD)
 MARK = "allow-secret"
+UNSEARCHED = "too many places to search"
 _MARK = pattern(r"(?<![\w-])allow-secret(?![\w-])")
 _SHORTEST = 20
 """No token with a shape is shorter; words that are need not be searched for their beginnings."""
+
+
+MOST_PLACES = 50_000
+"""Places of one text that may be searched for a value. A file with more of them is told as one that was not searched
+to its end; a turn of a conversation is too short for so many."""
 
 
 class Secret(NamedTuple):
@@ -37,7 +43,8 @@ class Secret(NamedTuple):
 
 def find(text: str, *, marks: bool = True) -> list[Secret]:
     """The secrets of a text, in order, none inside another. `marks`: lines with allow-secret may hold them."""
-    spans = _settled(_candidates(text))
+    budget = _Budget()
+    spans = _settled(_candidates(text, budget))
     if marks and spans and MARK in text:
         spans = [span for span in spans if not _allowed(text, span[0], span[1])]
     found = []
@@ -48,6 +55,11 @@ def find(text: str, *, marks: bool = True) -> list[Secret]:
         at = start
         what = remedies.get(rule) or remedies.setdefault(rule, remedy(rule))
         found.append(Secret(rule.kind, start, end, line, what))
+    if budget.stopped is not None:
+        start = budget.stopped
+        line = text.count("\n", 0, start) + 1
+        found.append(Secret(UNSEARCHED, start, start + 1, line, "keep the file outside, or in smaller parts"))
+        found.sort(key=lambda secret: secret.start)
     return found
 
 
@@ -82,23 +94,32 @@ def decoded(data: bytes) -> str:
 
 # The search
 
+
+class _Budget:
+    """How many places may still be looked at, and where that ended."""
+
+    def __init__(self) -> None:
+        self.left = MOST_PLACES
+        self.stopped: int | None = None
+
+
 Span = tuple[int, int, Rule]
 
 
-def _candidates(text: str) -> Iterator[Span]:
+def _candidates(text: str, budget: _Budget) -> Iterator[Span]:
     """What each rule finds, the surest rules first."""
     dense = "\n".join([word for word in text.split() if len(word) >= _SHORTEST])
     for needle, rule in _SHAPES:
         if needle in dense:
-            yield from _found(rule, text, _places(needle, text, text))
+            yield from _found(rule, text, _places(needle, text, text, budget))
     for needle, rule in _ANYWHERE:
         if needle in text:
-            yield from _found(rule, text, _places(needle, text, text))
+            yield from _found(rule, text, _places(needle, text, text, budget))
     if _DOTTED.search(dense):
         yield from _found(DISCORD, text, [dots.start() for dots in _DOTTED.finditer(text)])
     folded = _folded(text)
     places = {
-        needle: _places(needle, text, folded)
+        needle: _places(needle, text, folded, budget)
         for gate, needles in (_GATES if not text.isascii() else _ASCII_GATES)
         if gate in folded
         for needle in needles
@@ -143,13 +164,17 @@ def _folded(text: str) -> str:
     return folded if len(folded) == len(text) else text.replace("İ", "i").lower()
 
 
-def _places(needle: str, text: str, within: str) -> list[int]:
+def _places(needle: str, text: str, within: str, budget: _Budget) -> list[int]:
     """Where a needle stands; of a word for passwords and tokens, where it begins a name."""
     names = NAMES.match if needle in _NAMES else None
     found: list[int] = []
     end = -1
     at = within.find(needle)
     while at >= 0:
+        budget.left -= 1
+        if budget.left < 0:
+            budget.stopped = at if budget.stopped is None else min(at, budget.stopped)
+            break
         name = names(text, at) if names is not None else None
         if name is not None and found and at == end:
             found[-1] = at  # passwordpassword: the last of them is the name

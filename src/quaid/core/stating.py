@@ -6,7 +6,6 @@ past, a "sometimes" state nothing. Knows no node and compares nothing.
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from quaid.core.opposing_words import (
     ADJECTIVES,
@@ -30,6 +29,7 @@ from quaid.core.opposing_words import (
 )
 from quaid.core.patterns import pattern
 from quaid.core.wording import stem
+from quaid.records import NamedTuple
 
 LONGEST = 300
 """Characters of a sentence that are read; a longer one says too much to be opposed as a whole."""

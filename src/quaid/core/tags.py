@@ -1,13 +1,17 @@
 """Tags: how they are spelled, and which ones front matter and text name. Does not know where they are stored."""
 
-from typing import Any
+from itertools import islice
 
+from quaid.annotations import Any
 from quaid.core.patterns import pattern
 from quaid.errors import InvalidArgument
 
 LONGEST = 100
 MOST_IN_TEXT = 500
 """Tags that one page's text can give it."""
+
+MOST_LOOKED_AT = 100_000
+"""Signs in one text that are looked at: behind them none begins a tag."""
 
 _MARK = pattern(r"\A[#\s]+")
 # Begins with a sign that can be searched for as it is. What may stand in a tag: anything but blanks, marks of
@@ -16,6 +20,7 @@ _IN_TEXT = pattern(r"#([^\s\x00-,.:-@\[-^`{-\xbf\u2000-\u206f\u3000-\u303f\uff00
 _BEFORE = (" ", "\t", "\n", "(")
 _HEADING = pattern(r" {0,3}#{1,6}[ \t]")
 _COLOUR = pattern(r"(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})\Z", 2)
+_INK = pattern(r"\S")
 _CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -59,18 +64,23 @@ def in_text(text: str) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     code: list[tuple[int, int]] | None = None
-    for match in _IN_TEXT.finditer(text):
+    passed = hidden = 0  # stretches of code that begin before this place, and where the last of them ends
+    line = _Line(text)
+    for match in islice(_IN_TEXT.finditer(text), MOST_LOOKED_AT):
         start = match.start()
         if start and text[start - 1] not in _BEFORE:
             continue
         spelled = _spell(match[1].strip("/-"))
-        if not _is_tag(spelled) or _is_something_else(text, start):
+        if spelled in found or not _is_tag(spelled) or line.says_something_else(start):
             continue
         if code is None:
             from quaid.core.links import code_spans
 
             code = code_spans(text) if "`" in text else []
-        if not any(first <= start < last for first, last in code):
+        while passed < len(code) and code[passed][0] <= start:
+            hidden = max(hidden, code[passed][1])
+            passed += 1
+        if start >= hidden:
             found[spelled] = None
             if len(found) == MOST_IN_TEXT:
                 break
@@ -85,14 +95,30 @@ def _is_tag(spelled: str) -> bool:
     return True
 
 
-def _is_something_else(text: str, start: int) -> bool:
-    """Whether the sign stands in a heading, begins a line of indented code, or is the target of a link."""
-    line = text[text.rfind("\n", 0, start) + 1 : start]
-    if _HEADING.match(line + text[start : start + 8]) or line.endswith(("](", "]: ")):
-        return True
-    if line.endswith("("):
-        return line[-2:-1] not in ("", " ", "\t")
-    return not line.strip() and (len(line) > 3 or "\t" in line)
+class _Line:
+    """The line around a sign; asked about in order, so that a line as long as its text is read once."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.begin = self.passed = 0
+        self.ink = -1  # where the first word of the line stands
+
+    def says_something_else(self, start: int) -> bool:
+        """Whether the sign stands in a heading, begins a line of indented code, or is the target of a link."""
+        text = self.text
+        end_before = text.rfind("\n", self.passed, start)
+        if end_before >= 0:
+            self.begin = end_before + 1
+        self.passed = start
+        begin = self.begin
+        if _HEADING.match(text, begin, start + 8) or text.endswith(("](", "]: "), begin, start):
+            return True
+        if text.endswith("(", begin, start):
+            return text[max(begin, start - 2) : start - 1] not in ("", " ", "\t")
+        if self.ink < begin:
+            ink = _INK.search(text, begin)
+            self.ink = ink.start() if ink else len(text)
+        return self.ink >= start and (start - begin > 3 or "\t" in text[begin:start])
 
 
 def _pieces(value: Any) -> list[Any]:

@@ -9,11 +9,11 @@ Knows the text only; which page it belongs to and who wrote it are somebody else
 """
 
 import re
-from typing import NamedTuple
 
 from quaid.core.dates import check_date, is_date
 from quaid.core.patterns import pattern
 from quaid.errors import InvalidArgument
+from quaid.records import NamedTuple
 
 _MARK = pattern(
     r"""^(?:(?P<hashes>\#{1,6})|(?P<indent>[ ]{0,3})[-*+])[ \t]+
@@ -26,6 +26,10 @@ _SOURCE_ENDS = tuple(map(pattern, ("—", "–", r"[ \t]-(?:[ \t]|\Z)", r":(?:[ 
 _BULLET = pattern(r" {0,3}[-*+](?:[ \t]|\Z)")
 
 
+MOST_ENTRIES = 30_000
+"""Entries of one timeline; what comes behind them is text."""
+
+
 class Entry(NamedTuple):
     """One dated thing that happened, with the line of the timeline on which it stands."""
 
@@ -36,19 +40,25 @@ class Entry(NamedTuple):
     line: int
 
 
-def parse(text: str) -> tuple[Entry, ...]:
+def parse(text: str, most: int = MOST_ENTRIES) -> tuple[Entry, ...]:
     """Every entry, in the order of the text; what is no entry is passed over."""
-    marks = [
-        mark for mark in _MARK.finditer(text) if mark["hashes"] or mark["heading"] or is_date(mark["date"])
-    ]
-    ends = [mark.start() for mark in marks[1:]] + [len(text)]
     entries: list[Entry] = []
     line, counted = 1, 0
-    for mark, end in zip(marks, ends, strict=False):
-        if mark["date"] and is_date(mark["date"]):
-            line += text.count("\n", counted, mark.start())
-            counted = mark.start()
-            entries.append(_entry(mark, text[mark.end() : end], line))
+    before: re.Match[str] | None = None  # the mark of an entry whose end is looked for
+    for mark in _MARK.finditer(text):
+        dated = mark["date"] and is_date(mark["date"])
+        if not dated and not mark["hashes"] and not mark["heading"]:
+            continue
+        if before:
+            line += text.count("\n", counted, before.start())
+            counted = before.start()
+            entries.append(_entry(before, text[before.end() : mark.start()], line))
+            if len(entries) == most:
+                return tuple(entries)
+        before = mark if dated else None
+    if before:
+        line += text.count("\n", counted, before.start())
+        entries.append(_entry(before, text[before.end() :], line))
     return tuple(entries)
 
 

@@ -5,10 +5,10 @@ Knows text only, no headings.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from quaid.core.patterns import pattern
 from quaid.core.tokens import Measure, count_tokens, measure
+from quaid.records import NamedTuple
 
 _SENTENCE = pattern(r"[.!?…]+[\"'”’»)\]*_]*(?:[ \t]+|\Z)|[。！？；｡]+[”’」』）]*")
 _INK = pattern(r"\S")

@@ -5,7 +5,9 @@ Surroundings, and returns an Embedder without loading anything.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from quaid.records import NamedTuple
 
 
 class Embedder(Protocol):

@@ -1,6 +1,6 @@
-"""What every failure is. The failures themselves are in errors.py, which is where they are imported from."""
+"""What every failure is, and the one that those of several rooms are made of. All are imported from errors.py."""
 
-from typing import Any
+from quaid.annotations import Any
 
 
 class QuaidError(Exception):
@@ -14,3 +14,9 @@ class QuaidError(Exception):
     def __init__(self, **facts: Any) -> None:
         self.facts = facts
         super().__init__((type(self).__doc__ or "").format(**facts))
+
+
+class Cancelled(QuaidError):
+    """Stopped on request; nothing was changed."""
+
+    code, exit_status, http_status, rpc_code = "cancelled", 130, 499, -32800

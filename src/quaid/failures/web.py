@@ -59,6 +59,13 @@ any that is free with --port 0."""
     code, exit_status, http_status, rpc_code = "port_taken", 5, 503, -32011
 
 
+class ServedAlready(PortTaken):
+    """This memory is served at {where} already: one server is enough for the browser, MCP and the API. `quaid web` \
+opens it; choose another port with --port to have a second one."""
+
+    code = "served_already"
+
+
 class OpenToOthers(QuaidError):
     """{address} can be reached from other machines, and without TLS everybody on the way could read the memory and \
 the token. Add --tls-cert FILE and --tls-key FILE, or --behind-proxy --allow-host NAME if a proxy does TLS."""
@@ -70,6 +77,12 @@ class NoService(QuaidError):
     """{problem}. {remedy}."""
 
     code, exit_status, http_status, rpc_code = "no_service", 5, 503, -32011
+
+
+class ServiceMissing(QuaidError):
+    """The service is not installed: there is no {path}. `quaid daemon install` sets it up."""
+
+    code, exit_status, http_status, rpc_code = "service_missing", 2, 404, -32001
 
 
 class Unanswered(QuaidError):

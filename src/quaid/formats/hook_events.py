@@ -4,7 +4,8 @@ Text in, values out. Knows the fields that its documentation names; whatever is 
 Does not know files, nor what a memory is.
 """
 
-from typing import Any, NamedTuple
+from quaid.annotations import Any
+from quaid.records import NamedTuple
 
 BYTES_PER_TOKEN = 5  # of a transcript without figures: its JSON around the words weighs something too
 LONG_WINDOW = 1_000_000

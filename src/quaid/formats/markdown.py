@@ -6,12 +6,11 @@ kept, line ends become LF; everything else survives parse and render.
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
-from quaid.core import fences
+from quaid.annotations import Any
 from quaid.core.patterns import pattern
 from quaid.errors import InvalidFrontMatter
-from quaid.formats import front_matter
+from quaid.records import NamedTuple
 
 UNPARSED = "_unparsed"
 """The key under which front matter that cannot be read is kept, as it was written between its fences."""
@@ -24,7 +23,6 @@ _CLOSING = {
     "---": pattern(r"^(?:---|\.\.\.)[ \t]*$", re.MULTILINE),
     "+++": pattern(r"^\+\+\+[ \t]*$", re.MULTILINE),
 }
-_READERS = {"---": front_matter.read_yaml, "+++": front_matter.read_toml}
 _BOM = "\ufeff"
 
 
@@ -132,8 +130,11 @@ def _split_front_matter(text: str) -> tuple[dict[str, Any], str | None, str]:
 
 
 def _read(fence: str, block: str) -> tuple[dict[str, Any], str | None]:
+    from quaid.formats import front_matter
+
+    read = front_matter.read_yaml if fence == "---" else front_matter.read_toml
     try:
-        return _READERS[fence](block, 2), None
+        return read(block, 2), None
     except InvalidFrontMatter as error:
         kept = {UNPARSED: block} if fence == "---" else {UNPARSED: block, FENCE: fence}
         return kept, str(error.facts["problem"])
@@ -142,6 +143,8 @@ def _read(fence: str, block: str) -> tuple[dict[str, Any], str | None]:
 def _find_divider(text: str) -> re.Match[str] | None:
     if "---" not in text:
         return None
+    from quaid.core import fences
+
     blocks = iter(fences.find(text))
     block = next(blocks, None)
     for divider in _DIVIDER.finditer(text):
@@ -177,6 +180,8 @@ def has_divider(truth: str) -> bool:
 
 def close_fence(truth: str) -> str:
     """The text with its last code block closed; a text that leaves none open stays as it is."""
+    from quaid.core import fences
+
     blocks = fences.find(truth)
     return f"{truth}\n{blocks[-1].left_open}" if blocks and blocks[-1].left_open else truth
 
@@ -209,4 +214,6 @@ def _block(frontmatter: Mapping[str, Any]) -> str:
         block = f"{fence}\n{unread}\n{fence}\n"
         if parse(block)[:3] == (frontmatter, "", ""):
             return block
+    from quaid.formats import front_matter
+
     return f"---\n{front_matter.dump_yaml(frontmatter)}---\n"

@@ -6,15 +6,21 @@ its length. Plain and angle links (a bare https://…) are left to whoever shows
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from itertools import islice
 
 from quaid.core.patterns import pattern
+from quaid.records import NamedTuple
 
 KINDS = frozenset(
     "id file file+sys file+emacs attachment http https ftp mailto news doi cite info help man shell elisp docview"
     " bbdb eww gnus irc mhe rmail w3m".split()
 )
 """What may stand before the colon of a link; anything else before a colon is part of a name to search for."""
+
+MOST_LINKS = 50_000
+"""Of one file; double brackets behind them are text."""
+
+MOST_TIMESTAMPS = 50_000
 
 Spans = list[tuple[int, int]]
 
@@ -86,7 +92,10 @@ def find_links(text: str, hidden: Spans) -> Links:
     cover = _Cover(hidden)
     quoted = _Cover(list(verbatim(text)))
     end = 0
-    while (beginning := _START.search(text, end)) is not None:
+    for _ in range(MOST_LINKS):
+        beginning = _START.search(text, end)
+        if beginning is None:
+            break
         start = beginning.start()
         end = start + 1
         if not cover.holds(start) and not quoted.holds(start):
@@ -143,7 +152,11 @@ def _link(target: str, description: str, line: int, start: int, end: int) -> Lin
 
 def find_timestamps(text: str, hidden: Spans) -> Iterator[Timestamp]:
     """Every timestamp in order, but for those in hidden stretches."""
-    found = [(match.start(), match) for each in _TIMESTAMPS for match in each.finditer(text)]
+    found = [
+        (match.start(), match)
+        for each in _TIMESTAMPS
+        for match in islice(each.finditer(text), MOST_TIMESTAMPS)
+    ]
     if not found:
         return
     lines, cover = _Lines(text), _Cover(hidden)

@@ -5,6 +5,7 @@ ends) is found by one walk back. Costs no more than the length of the text, what
 """
 
 import re
+from itertools import islice
 from typing import Any
 
 from quaid.core.patterns import pattern
@@ -21,7 +22,7 @@ _BLOCK = pattern(r"#\+(begin|end)(?:_(\S+)|:)", re.IGNORECASE)
 _KEYWORD = pattern(r"#\+(\S+):[ \t]*([^\n]*)")
 _HEAD = pattern(
     r"(?:[ \t]*(?:#(?: [^\n]*|\r)?|#\+(?!(?:begin|end)[_:]|(?:attr_\w+|caption|header|name|plot|results)[\[:])"
-    r"\S+:[^\n]*|\r)?(?:\n|\Z(?<!\n)))*",
+    r"\S+:[^\n]*|\r)?(?:\n|\Z(?<!\n)))*+",  # never given back: a million lines need no memory
     re.IGNORECASE,
 )
 _DRAWER = pattern(r":([-\w]+):[ \t\r]*(?=\n|\Z)")
@@ -31,6 +32,9 @@ _PLANNING = pattern(r"[ \t]*(?:CLOSED|DEADLINE|SCHEDULED):")
 _PLANNED = pattern(r"(CLOSED|DEADLINE|SCHEDULED): *([<\[][^<\[\]>\n]*[>\]])")
 _WORD_LISTS = pattern(r"^[ \t]*#\+(?:seq_|typ_)?todo:([^\n]*)", re.MULTILINE | re.IGNORECASE)
 
+
+MOST_MARKS = 50_000
+"""Lines of one file that mean something: what comes below them is plain text, and told as a problem."""
 
 _AT_THE_TOP = "at the very top of the file"
 
@@ -64,7 +68,11 @@ class Reading:
         text = self.text
         padded = "\n" + text if not self.top else " \n" + text[1:]
         # In the padded text the line end before a line has the offset of the line itself.
-        self.marks = [(mark.start(), mark[1], mark[2], mark.end() - 2) for mark in _MARK.finditer(padded)]
+        self.marks = [
+            (mark.start(), mark[1], mark[2], mark.end() - 2)
+            for mark in islice(_MARK.finditer(padded), MOST_MARKS + 1)
+        ]
+        beyond = self.marks.pop() if len(self.marks) > MOST_MARKS else None
         for start, stars, sign, at in self.marks:
             if start < self.passed:
                 continue
@@ -74,6 +82,11 @@ class Reading:
                 self._hash(start, at)
             else:
                 self._colon(start, at)
+        if beyond:
+            message = (
+                f"more than {MOST_MARKS:,} headings, keywords and drawers; from here on all is plain text"
+            )
+            self._say(self.text.count("\n", 0, beyond[0]) + 1, "too-many-marks", message)
 
     def _end_of(self, start: int) -> int | None:
         """Where the block or drawer that begins here ends, if it does."""

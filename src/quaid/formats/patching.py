@@ -6,11 +6,12 @@ out. Knows the shape of a page; does not know files.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
+from quaid.annotations import Any
 from quaid.core.patterns import pattern
 from quaid.errors import InvalidFrontMatter
 from quaid.formats import front_matter, markdown, yaml_writer
+from quaid.records import NamedTuple
 
 _LINE = pattern(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _KEY = pattern(r"""("[^"]*"|'[^']*'|[^\s#"'\-?:,\[\]{}&*!|>%@`][^#\n]*?|-[^\s#][^#\n]*?)[ \t]*:(?=[ \t]|$)""")

@@ -4,10 +4,9 @@ Everything else stays as it is, character for character. Headings in fenced code
 added to a list continues it: with its bullet, its box or the next number. Knows neither files nor pages.
 """
 
-from typing import NamedTuple
-
 from quaid.core import fences
 from quaid.core.patterns import pattern
+from quaid.records import NamedTuple
 
 _HEADING = pattern(r"\n {0,3}(#{1,2})[ \t]+([^\n]*)|\n {0,3}(#{1,2})(?=\n|\Z)")
 _FRONT = pattern(r"\A(---|\+\+\+)[ \t]*\r?\n(?s:.*?)^(?:\1|\.\.\.)[ \t]*\r?$", 8)  # 8: MULTILINE

@@ -5,8 +5,8 @@ reader could take it for anything else, and is quoted as in JSON otherwise.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
+from quaid.annotations import Any
 from quaid.core.patterns import pattern
 
 _WIDEST_LIST = 100

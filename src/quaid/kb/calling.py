@@ -10,9 +10,10 @@ elsewhere.
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
 
+from quaid.annotations import TYPE_CHECKING
 from quaid.errors import GitMissing
+from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from subprocess import Popen

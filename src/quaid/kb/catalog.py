@@ -10,11 +10,12 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
 
+from quaid.annotations import TYPE_CHECKING, Any
 from quaid.kb import layout
 from quaid.kb.layout import Looks
 from quaid.kb.node import Node, Reference
+from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from quaid.kb.node import Read

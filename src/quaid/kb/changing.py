@@ -6,7 +6,6 @@ lint. Nothing is pushed. Knows the order of the steps and nothing of nodes.
 
 import os
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from quaid.errors import FileChanged, LintFailed, StoreDirty, StoreDiverged, StoreUnfinished
 from quaid.kb import (
@@ -24,6 +23,7 @@ from quaid.kb.catalog import Catalog
 from quaid.kb.git import Git
 from quaid.kb.linting import Finding
 from quaid.kb.reading import TreeState
+from quaid.records import NamedTuple
 
 
 class Change(NamedTuple):

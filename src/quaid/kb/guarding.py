@@ -10,12 +10,12 @@ that we put at the end of .git/info/attributes, which git asks first, undoes the
 
 import os
 import stat
-from typing import NamedTuple
 
 from quaid.core.patterns import pattern
 from quaid.errors import InvalidArgument, StoreMissing, UnsafeStore
 from quaid.kb.calling import PROTOCOLS
 from quaid.kb.layout import OURS as OURS
+from quaid.records import NamedTuple
 from quaid.store import durable
 from quaid.store.trouble import system_told_plainly
 

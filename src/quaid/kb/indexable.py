@@ -5,9 +5,10 @@ org-roam's properties and customs; what is wrong with the org itself, formats/or
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
 
+from quaid.annotations import TYPE_CHECKING
 from quaid.core.patterns import pattern
+from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from quaid.formats.org import Org

@@ -4,12 +4,13 @@ Knows names only: nodes are org files anywhere but in raw/ and in hidden folders
 AGENT_CONTRACT.org tells agents the rules. Walks from a handle and follows no link. Does not know what files say.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from quaid.errors import StoreMissing
+from quaid.records import NamedTuple
 
 CONTRACT = "AGENT_CONTRACT.org"
 RAW = "raw"
@@ -21,6 +22,9 @@ OURS = "ai-kb"
 """The folder in .git with the lock, the state and the journal: never committed, never pushed."""
 
 NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""What the system says of a path on which something is missing, or a link by now."""
 
 
 class Looks(NamedTuple):
@@ -84,33 +88,60 @@ def is_ours(path: str) -> bool:
 
 def walk(root: str) -> list[Found]:
     """Every file of the knowledge base, in the order of their paths."""
-    return sorted(_walk(root, ""))
+    handle = _enter(root, "")
+    try:
+        return sorted(_walk(handle, ""))
+    finally:
+        os.close(handle)
 
 
-def _walk(root: str, below: str) -> Iterator[Found]:
+def _walk(handle: int, below: str) -> Iterator[Found]:
     is_captured = is_raw(below)
-    with os.scandir(os.path.join(root, below)) as entries:
+    with os.scandir(handle) as entries:
         for entry in entries:
             name = entry.name
             if name[0] == ".":
                 continue
             if entry.is_dir(follow_symlinks=False):
-                yield from _walk(root, f"{below}{name}/")
+                yield from _walk_folder(handle, name, f"{below}{name}/")
             elif (  # is_ours, of which half is known here: a look at thousands of files must be quick
                 (is_captured or name.endswith(ENDING))
                 and name[0] != "#"
                 and name[-1] != "~"
                 and entry.is_file(follow_symlinks=False)
             ):
-                yield Found(below + name, _looks(entry.stat(follow_symlinks=False)))
+                try:
+                    yield Found(below + name, _looks(entry.stat(follow_symlinks=False)))
+                except FileNotFoundError:  # it went away while we looked
+                    continue
+
+
+def _walk_folder(above: int, name: str, below: str) -> Iterator[Found]:
+    try:
+        handle = os.open(name, FOLDER, dir_fd=above)
+    except OSError as error:
+        if error.errno in NOT_THERE:  # gone, or another thing by now
+            return
+        raise
+    try:
+        yield from _walk(handle, below)
+    finally:
+        os.close(handle)
 
 
 def looks(root: str, path: str) -> Looks | None:
     """What one file looks like; None where there is no plain file of the knowledge base."""
+    above, _, name = path.rpartition("/")
     try:
-        found = os.lstat(os.path.join(root, path))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+        handle = _enter(root, above)
+        try:
+            found = os.stat(name, dir_fd=handle, follow_symlinks=False)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        if error.errno in NOT_THERE:
+            return None
+        raise
     return _looks(found) if stat.S_ISREG(found.st_mode) and is_ours(path) else None
 
 
@@ -119,8 +150,13 @@ def _looks(found: os.stat_result) -> Looks:
 
 
 def read(root: str, path: str, limit: int | None = None) -> bytes:
-    """The bytes of a file, which is no link; those of a longer one up to the limit."""
-    handle = os.open(f"{root}/{path}", os.O_RDONLY | NO_LINK)
+    """The bytes of a file, which is no link and below none; those of a longer one up to the limit."""
+    above, _, name = path.rpartition("/")
+    folder = _enter(root, above)
+    try:
+        handle = os.open(name, os.O_RDONLY | NO_LINK, dir_fd=folder)
+    finally:
+        os.close(folder)
     try:
         # Asked for as much as there is: a buffer of the size of the limit would cost more than the reading.
         left = os.fstat(handle).st_size + 1 if limit is None else min(os.fstat(handle).st_size + 1, limit)
@@ -130,3 +166,15 @@ def read(root: str, path: str, limit: int | None = None) -> bytes:
         return b"".join(parts)[:limit]
     finally:
         os.close(handle)
+
+
+def _enter(root: str, below: str) -> int:
+    """A handle of a folder in the store, to be closed. The store itself may be a link: the person named it."""
+    handle = os.open(root, FOLDER & ~getattr(os, "O_NOFOLLOW", 0))
+    for name in below.split("/") if below else ():
+        try:
+            deeper = os.open(name, FOLDER, dir_fd=handle)
+        finally:
+            os.close(handle)
+        handle = deeper
+    return handle

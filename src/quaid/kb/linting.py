@@ -6,11 +6,11 @@ that fails is a fatal finding: nothing is committed unseen. Does not know git.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from quaid.kb import catalog as catalogs, indexable, indexing, layout, node as nodes
 from quaid.kb.catalog import Catalog, Judge
 from quaid.kb.node import Node
+from quaid.records import NamedTuple
 
 RULES = "2"
 """Rises with every change of a rule: what was judged by other rules is judged again."""
@@ -31,7 +31,10 @@ REMEDIES = {
     "no-heading": "put a space after the stars",
     "line-ends": "save it with line feeds only",
     "torn-link": "close it with ]]",
+    "too-many-marks": "divide the file",
 }
+MOST_TOLD = 1_000
+"""Findings of one kind in one file."""
 
 
 class Finding(NamedTuple):
@@ -116,7 +119,7 @@ def secrets_in(path: str, data: bytes) -> Iterator[Finding]:
     try:
         if not secrets.is_text(data):
             return
-        for each in secrets.find(secrets.decoded(data)):
+        for each in secrets.find(secrets.decoded(data))[:MOST_TOLD]:
             yield Finding(path, each.line, "secret", f"it looks like a secret: {each.kind}", each.remedy)
     except Exception as error:  # whatever it is: unseen is not clean
         problem = f"the secret scan failed ({type(error).__name__}), and nothing is committed unseen"
@@ -136,7 +139,7 @@ def node(path: str, data: bytes, read: nodes.Read | None = None) -> Iterator[Fin
         yield Finding(path, line, "unparseable", "it holds a NUL character", "remove it")
     read = read or nodes.read(path, text)
     yield from _conflicts(path, text)
-    for problem in read.parsed.problems:
+    for problem in read.parsed.problems[:MOST_TOLD]:
         remedy = REMEDIES.get(problem.code, "mend it")
         yield Finding(path, problem.line, problem.code, problem.message, remedy)
     for each in indexable.problems(text, read.parsed):

@@ -4,10 +4,11 @@ Knows the properties and their values. Does not know files, nor what other nodes
 """
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
 
+from quaid.annotations import TYPE_CHECKING
 from quaid.core.patterns import pattern
 from quaid.kb.indexable import is_left_out
+from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from quaid.formats import org

@@ -9,9 +9,9 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from quaid.kb import guarding, layout, reading
+from quaid.records import NamedTuple
 
 NAME = "nudge.json"
 LARGEST = 4096

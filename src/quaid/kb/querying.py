@@ -5,11 +5,10 @@ first that hold more of the words, then those that were updated last: recency al
 Knows fields and weights. Does not know the disk.
 """
 
-from typing import NamedTuple
-
 from quaid.core.patterns import pattern
 from quaid.kb.catalog import Catalog, File
 from quaid.kb.node import Node
+from quaid.records import NamedTuple
 
 TITLE, TAG, SUMMARY, BODY = 100, 50, 20, 5
 MOST = 10

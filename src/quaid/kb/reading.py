@@ -6,9 +6,10 @@ Calls nothing.
 
 import os
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
 
+from quaid.annotations import Literal
 from quaid.errors import InvalidArgument
+from quaid.records import NamedTuple
 from quaid.store import durable
 
 LOG = "%H%x1f%ct%x1f%an%x1f%ae%x1f%s"

@@ -5,7 +5,6 @@ so is the other: a person decides which holds. Knows nodes; how a change is carr
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from quaid.core import opposing
 from quaid.errors import InvalidArgument, NearDuplicate
@@ -14,6 +13,7 @@ from quaid.kb import finding, node as nodes
 from quaid.kb.catalog import Catalog
 from quaid.kb.changing import Change
 from quaid.kb.node import Draft, Node
+from quaid.records import NamedTuple
 
 LONGEST_SAID = 4_000
 """Characters of a body that are compared."""

@@ -3,13 +3,11 @@
 Knows names and headings. The time comes in as text, as the clock on the wall shows it.
 """
 
-from typing import NamedTuple
-
 from quaid.core import dates
 from quaid.core.patterns import pattern
 from quaid.errors import InvalidArgument
-from quaid.formats import sections
 from quaid.notebook.layout import DAILY
+from quaid.records import NamedTuple
 
 LONGEST_HEADING = 100
 
@@ -45,6 +43,8 @@ def recent(local: str, days: int = 2) -> tuple[str, ...]:
 
 def entry(local: str, text: str) -> str:
     """What is written: the time with the first line as heading, then the text, unless the heading says it all."""
+    from quaid.formats import sections
+
     text = sections.harmless(text)
     if not text:
         raise InvalidArgument(name="entry", problem="is empty; say what happened")
@@ -60,6 +60,8 @@ def entry(local: str, text: str) -> str:
 
 def add(old: str | None, local: str, text: str) -> Logged:
     """A day's file with one more entry at its end."""
+    from quaid.formats import sections
+
     before = old if old and old.strip() else f"# {local[:10]}\n"
     block = entry(local, text)
     added = sections.append(before, None, block)
@@ -68,6 +70,8 @@ def add(old: str | None, local: str, text: str) -> Logged:
 
 def entries(text: str) -> tuple[Noted, ...]:
     """The entries of a day's file in their order. What stands before the first one is an entry without a time."""
+    from quaid.formats import sections
+
     places = sections.sections(text)
     found = []
     before = text[: places[0].start] if places else text

@@ -7,7 +7,6 @@ limits and order; finds no root and knows no clock.
 
 import os
 import re
-from typing import NamedTuple
 
 from quaid.core.tokens import count_tokens
 from quaid.errors import QuaidError
@@ -15,6 +14,7 @@ from quaid.formats import markdown
 from quaid.notebook import daily
 from quaid.notebook.layout import REFERENCE
 from quaid.notebook.records import Part, Prompt
+from quaid.records import NamedTuple
 from quaid.vaults.scan import Folder, Found
 
 LEGACY = "runtime"

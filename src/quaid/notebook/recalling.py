@@ -7,13 +7,14 @@ of a question of nothing else count no more than the least score. Nothing is fav
 told apart, not weighed. Knows the order of the steps. Does not know how evidence is found (search), nor SQL.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, cast
 
 from quaid.errors import QuaidError
 from quaid.formats import markdown
 from quaid.notebook.layout import DAILY, gone, is_there
 from quaid.notebook.records import Hit, Recalled
-from quaid.search import pipeline, strength
+from quaid.records import NamedTuple
+from quaid.search import held as holding, pipeline, strength
 from quaid.search.excerpt import WIDTH, Marker
 from quaid.search.meaning import Meaning, NoMeaning
 from quaid.search.plan import COMMON
@@ -59,12 +60,13 @@ def recall(
         no_model=no_model or "no model is set up",
     )
     with db.reading():
-        scores = _scores(db, looked, JUDGED * max_results)
+        worth = _worth(db, looked, JUDGED * max_results)
         best = sorted(
-            (each for each in scores if scores[each] >= min_score), key=lambda each: (-scores[each], each)
+            (each for each in worth if worth[each].score >= min_score),
+            key=lambda each: (-worth[each].score, each),
         )
         rows = _apart(chunks.load(db, best[: 2 * max_results]))[:max_results]
-        hits = _hits(db, notebook, looked, rows, scores)
+        hits = _hits(db, notebook, looked, rows, worth)
     off = looked.meaning.reason if isinstance(looked.meaning, NoMeaning) else ""
     return Recalled(
         query,
@@ -76,7 +78,12 @@ def recall(
     )
 
 
-def _scores(db: "Database", looked: "Looked", judged: int) -> dict[int, float]:
+class _Worth(NamedTuple):
+    score: float
+    lane: Literal["words", "meaning", "both"]
+
+
+def _worth(db: "Database", looked: "Looked", judged: int) -> dict[int, _Worth]:
     """What each chunk that a lane brought is worth."""
     found, meaning = looked.found, looked.meaning
     evidence = found.evidence
@@ -84,19 +91,35 @@ def _scores(db: "Database", looked: "Looked", judged: int) -> dict[int, float]:
     chosen = {each for way in ways for each in sorted(way, key=lambda chunk: -way[chunk])[:judged]}
     held: dict[int, list[str]] = {each: [] for each in chosen}
     for part in found.plan.parts:
-        for chunk in chunks.scores_of(db, part.quoted, list(chosen)):
+        matched = list(chunks.scores_of(db, part.quoted, list(chosen)))
+        for chunk in _really(db, part.text, matched):
             held[chunk].append(part.text)
     counts = {part.text: found.counts.get(part.quoted, 0) for part in found.plan.parts}
     weights = strength.weights(counts, chunks.highest_id(db))
     most = LEAST_SCORE if all(part.text.lower() in COMMON for part in found.plan.parts) else 1.0
-    scores = {}
+    found_near = set(evidence.lanes[0])
+    worth = {}
     for chunk in chosen:
         share = min(most, strength.share(held[chunk], weights))
         near = None
         if isinstance(meaning, Meaning) and chunk in evidence.cosines:
             near = strength.standing_out(evidence.cosines[chunk], evidence.baseline, meaning.embedded)
-        scores[chunk] = score(share, near)
-    return scores
+        lane = "meaning" if not held[chunk] else "both" if chunk in found_near else "words"
+        worth[chunk] = _Worth(score(share, near), cast('Literal["words", "meaning", "both"]', lane))
+    return worth
+
+
+def _really(db: "Database", part: str, matched: list[int]) -> list[int]:
+    """Those of the chunks that hold a part of the question and not only a little word with the same stem."""
+    stemmer = index.Stemmer(db)
+    if not matched or not holding.mistakable(stemmer, part):
+        return matched
+    wanted = holding.stems(stemmer, part)
+    return [
+        row.id
+        for row in chunks.load(db, matched)
+        if holding.stems(stemmer, f"{row.heading_path}\n{row.text}").hold(wanted)
+    ]
 
 
 def score(share: float, near: float | None) -> float:
@@ -125,7 +148,7 @@ def _hits(
     notebook: "Collection",
     looked: "Looked",
     rows: "list[ChunkRow]",
-    scores: dict[int, float],
+    worth: dict[int, _Worth],
 ) -> list[Hit]:
     paths = file_state.paths_of(db, {row.page_id for row in rows})
     marker = Marker(index.Stemmer(db), looked.found.plan, ("", ""))
@@ -138,7 +161,7 @@ def _hits(
             snippet = marker.excerpt(row.text) or _beginning(row.text)
             heading = row.heading_path.rpartition(" > ")[2]
             end = start + row.end_line - row.start_line
-            hits.append(Hit(path, start, end, heading, snippet, scores[row.id]))
+            hits.append(Hit(path, start, end, heading, snippet, *worth[row.id]))
     return hits
 
 

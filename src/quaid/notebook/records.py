@@ -1,6 +1,7 @@
 """What the notebook answers with. Values only, so that a cold command need not import how they are found."""
 
-from typing import Literal, NamedTuple
+from quaid.annotations import Literal
+from quaid.records import NamedTuple
 
 
 class Line(NamedTuple):
@@ -23,6 +24,8 @@ class Hit(NamedTuple):
     snippet: str
     score: float
     """From 0 to 1, comparable from question to question."""
+    lane: Literal["words", "meaning", "both"] = "words"
+    """What found it."""
 
 
 class Recalled(NamedTuple):

@@ -8,9 +8,9 @@ shopping sentence becomes its items. Does not know the notebook's files beyond t
 """
 
 # ruff: noqa: E501 (a rule is one line)
-from typing import NamedTuple
 
 from quaid.core.patterns import pattern
+from quaid.records import NamedTuple
 
 I = 2  # noqa: E741 (re.IGNORECASE, whose import would be for this alone)
 

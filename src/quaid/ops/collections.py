@@ -1,12 +1,13 @@
 """Collections: folders of files as living memory. Attach, sync, look at, let go."""
 
 import os
-from typing import Annotated, Any, Literal, NamedTuple
 
+from quaid.annotations import Annotated, Any, Literal
 from quaid.brain import Brain
 from quaid.core.patterns import pattern
 from quaid.errors import AlreadyExists, FileTrouble, InvalidArgument
 from quaid.ops.register import Arg, op
+from quaid.records import NamedTuple
 from quaid.store import collections as store, file_state, quarantine
 from quaid.store.collections import Collection
 from quaid.store.file_state import Trouble

@@ -6,16 +6,17 @@ Knows systemd's user units and launchd's agents by their files and their program
 
 import os
 import shlex
-from typing import Annotated, Literal, NamedTuple
 
+from quaid.annotations import Annotated, Literal
 from quaid.brain import Brain
 from quaid.clients import files
 from quaid.clients.files import Change
-from quaid.errors import NoService, NotFound
+from quaid.errors import NoService, ServiceMissing
 from quaid.formats import units
 from quaid.kb import calling
 from quaid.ops.clients import launch
 from quaid.ops.register import Arg, op
+from quaid.records import NamedTuple
 
 UNIT = "quaid.service"
 LABEL = "quaid.daemon"
@@ -119,6 +120,11 @@ def daemon_uninstall(brain: Brain) -> DaemonRecord:
     os.unlink(keeper.path)
     if keeper.kind == "systemd" and record.done:
         _run(brain, keeper, ("daemon-reload",))
+    elif keeper.kind == "systemd":
+        # Nobody could be asked. What enabled it goes too; what is left is to end the process, if there is one.
+        _disable(keeper)
+        left = (Step(("stop", UNIT)), Step(("daemon-reload",)))
+        return record._replace(done=True, to_run=_typed(keeper, left))
     return record._replace(done=True)
 
 
@@ -203,7 +209,7 @@ def _keeper(brain: Brain) -> Keeper:
 def _installed(brain: Brain) -> Keeper:
     keeper = _keeper(brain)
     if not os.path.exists(keeper.path):
-        raise NotFound(what="service", name=keeper.path, hint=" `quaid daemon install` makes it.")
+        raise ServiceMissing(path=keeper.path)
     return keeper
 
 
@@ -224,9 +230,21 @@ def _carried_out(
         if status != 0 and step.counts:
             problem = _first(said) or f"it ended with {status}"
             break
-    name = "systemctl --user" if keeper.kind == "systemd" else "launchctl"
-    to_run = tuple(f"{name} {shlex.join(step.words)}" for step in steps) if problem else ()
+    to_run = _typed(keeper, steps) if problem else ()
     return DaemonRecord(act, not problem, keeper.path, changed, to_run, problem)
+
+
+def _typed(keeper: Keeper, steps: tuple[Step, ...]) -> tuple[str, ...]:
+    """These steps as a person types them."""
+    name = "systemctl --user" if keeper.kind == "systemd" else "launchctl"
+    return tuple(f"{name} {shlex.join(step.words)}" for step in steps)
+
+
+def _disable(keeper: Keeper) -> None:
+    """Take away the link by which systemd starts the unit at a login; `disable` would do no more."""
+    link = os.path.join(os.path.dirname(keeper.path), "default.target.wants", UNIT)
+    if os.path.islink(link):
+        os.unlink(link)
 
 
 def _run(brain: Brain, keeper: Keeper, words: tuple[str, ...]) -> tuple[int, str]:

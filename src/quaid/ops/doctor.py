@@ -7,12 +7,13 @@ never fails because one of them does. Changes nothing, and calls nobody over the
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Annotated, Literal, NamedTuple
 
 import quaid
+from quaid.annotations import Annotated, Literal
 from quaid.brain import SCHEMA_VERSION, Brain, sqlite_version
 from quaid.errors import MissingDatabase, QuaidError
 from quaid.ops.register import Arg, op
+from quaid.records import NamedTuple
 
 LEAST_ROOM = 200 * 1024 * 1024
 DAYS_OF_A_BACKUP = 30

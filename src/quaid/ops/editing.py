@@ -1,24 +1,27 @@
 """What operations on one page share: finding it, and changing it within one transaction."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
 
+from quaid.annotations import TYPE_CHECKING, Annotated, Any
 from quaid.brain import Brain
-from quaid.core import page, slug
-from quaid.core.page import Page
-from quaid.errors import FileChanged, InvalidType, PageOfFolder
-from quaid.formats import front_matter
+from quaid.core import slug
+from quaid.errors import InvalidType
 from quaid.ops.register import Arg
-from quaid.store import collections, pages, slugs
-from quaid.store.collections import Collection
+from quaid.store import pages, slugs
 from quaid.store.pages import Saved, Stored
+
+if TYPE_CHECKING:
+    from quaid.core.page import Page
+    from quaid.store.collections import Collection
 
 Slug = Annotated[str, Arg("The page, as in people/alice.", positional=True)]
 PageVersion = Annotated[int | None, Arg("The page's version as you read it.", version="page", minimum=1)]
 
 
-def locate(brain: Brain, address: str) -> tuple[Collection, str]:
+def locate(brain: Brain, address: str) -> "tuple[Collection, str]":
     """Where a page is, or would be made: the collection that is named, the one that has it, or the write target."""
+    from quaid.store import collections
+
     named, name = slug.split_address(address)
     name = slug.check(name)
     holder = named or slugs.the_collection_with(brain.db, name)
@@ -37,21 +40,22 @@ def edit(
     brain: Brain,
     address: str,
     expected: int | None,
-    change: Callable[[Stored | None], Page],
+    change: "Callable[[Stored | None], Page]",
     *,
     may_create: bool = False,
-    also: Callable[[Any, Saved, Page, str], Saved] | None = None,
+    also: "Callable[[Any, Saved, Page, str], Saved] | None" = None,
     exact: Callable[[], bytes | None] | None = None,
-) -> tuple[Saved, Page]:
+) -> "tuple[Saved, Page]":
     """Read, change and save a page in one transaction, so that no other writer comes between.
 
     `also` writes what hangs on the page, in the same transaction, and says what came of the save then. `exact`,
     asked after the change, knows the very bytes that the page's file shall have."""
+    from quaid.errors import FileChanged
     from quaid.vaults import keeping
 
     now, uuid = brain.now(), brain.new_uuid()
 
-    def work(tx: Any) -> tuple[Saved, Page]:
+    def work(tx: Any) -> "tuple[Saved, Page]":
         collection, name = locate(brain, address)
         find = pages.find if may_create else pages.require
         old = find(brain.db, name, collection.name)
@@ -81,11 +85,16 @@ def _take_in(brain: Brain, address: str, path: str) -> None:
 
 def refuse_folder(brain: Brain, address: str, collection: str, act: str) -> None:
     """What changes where a page is, or whether it is, has to happen to its file where there is one."""
+    from quaid.errors import PageOfFolder
+    from quaid.store import collections
+
     if collections.require(brain.db, collection).root is not None:
         raise PageOfFolder(slug=address, collection=collection, act=act)
 
 
-def rebuilt(old: Stored, *, frontmatter: dict[str, Any] | None = None, lines: str | None = None) -> Page:
+def rebuilt(old: Stored, *, frontmatter: dict[str, Any] | None = None, lines: str | None = None) -> "Page":
+    from quaid.core import page
+
     return page.build(
         old.slug,
         old.frontmatter if frontmatter is None else frontmatter,
@@ -97,8 +106,10 @@ def rebuilt(old: Stored, *, frontmatter: dict[str, Any] | None = None, lines: st
 
 def checked(
     address: str, front: dict[str, Any], truth: str, lines: str, old: Stored | None, title: str | None = None
-) -> Page:
+) -> "Page":
     """A page whose type, if it names a new one, is a known type."""
+    from quaid.core import page
+
     named = front.get("type")
     if named is not None and (old is None or old.frontmatter.get("type") != named):
         if not isinstance(named, str):
@@ -110,6 +121,8 @@ def checked(
 
 def with_keys(front: dict[str, Any], keys: dict[str, Any]) -> dict[str, Any]:
     """Front matter with some keys set; None takes a key away."""
+    from quaid.formats import front_matter
+
     changed = dict(front)
     for key, value in front_matter.plain_values(keys).items():
         if value is None:

@@ -1,12 +1,12 @@
 """Forgetting a page: everything of it goes from every layer, and the proof is shown."""
 
-from typing import Annotated, Any, NamedTuple
-
+from quaid.annotations import Annotated, Any
 from quaid.brain import Brain
 from quaid.core import slug, traces
 from quaid.errors import InvalidArgument, PageMoved
 from quaid.ops import editing
 from quaid.ops.register import Arg, op
+from quaid.records import NamedTuple
 from quaid.store import copies, forgetting, pages, sidecars, slugs
 from quaid.store.copies import Copy
 from quaid.store.forgetting import Target

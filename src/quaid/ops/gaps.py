@@ -4,13 +4,13 @@ A gap is the hash of a question. Its words are kept only after somebody approved
 nowhere before that, errors included.
 """
 
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
-
+from quaid.annotations import TYPE_CHECKING, Annotated, Literal
 from quaid.brain import Brain
-from quaid.core.gaps import LONGEST_CONTEXT, fold, question_hash, tells
+from quaid.core.gaps import LONGEST_CONTEXT, fold, is_question, question_hash, tells
 from quaid.errors import GapResolved, InvalidArgument, QuaidError, WrongQuestion
 from quaid.ops import editing
 from quaid.ops.register import Arg, op
+from quaid.records import NamedTuple
 from quaid.store import gaps as store
 from quaid.store.gaps import Gap
 
@@ -168,7 +168,7 @@ def note(brain: Brain, question: str, answer: "Answer") -> None:
             return
         digest = question_hash(question)
         if answer.strength != "strong":
-            if answer.results or _has_pages(brain):
+            if is_question(question) and (answer.results or _has_pages(brain)):
                 _log(brain, digest)
         elif (gap_id := store.open_with(brain.db, digest)) and _may_write(brain):
             slug, now = answer.results[0].slug if answer.results else None, brain.now()

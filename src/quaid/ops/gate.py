@@ -5,8 +5,8 @@ what the operating system says into an error with a remedy. An operation's body 
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
+from quaid.annotations import Any
 from quaid.brain import Brain
 from quaid.errors import (
     Cancelled,

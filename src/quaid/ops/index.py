@@ -108,6 +108,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "config list": ("upkeep.config_list", "List all settings, and where each value comes from."),
     "config": ("upkeep.config_list", "List all settings, and where each value comes from."),
     "doctor": ("doctor.doctor", "Check the whole set-up and say what to type next. Exits 1 when something is to be done."),
+    "rebuild": ("inspecting.rebuild", "Burn the index and make it again: words, tags, passages, links; then read every folder, then missing vectors."),
     "upgrade": ("upgrade.upgrade", "Say how to upgrade, or (--check --from PLACE) whether there is a newer version. Exits 1 when there is."),
     "kb query": ("kb.kb_query", "Find what the knowledge base holds: principles, preferences, procedures, observations, references."),
     "kb show": ("kb.kb_show", "Show a node of the knowledge base, what it links to and what links to it."),

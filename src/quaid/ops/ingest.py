@@ -1,8 +1,8 @@
 """Taking a source in: one transaction for its bytes and everything that it changes."""
 
 import os
-from typing import Annotated, Any, Literal, NamedTuple
 
+from quaid.annotations import Annotated, Any, Literal
 from quaid.brain import Brain
 from quaid.core import changes, dates, page, page_type, slug as slugs
 from quaid.core.changes import Change, EntryGiven
@@ -12,6 +12,7 @@ from quaid.ops import gaps
 from quaid.ops.gate import MAX_TEXT
 from quaid.ops.ingesting import Ingesting, PageOutcome
 from quaid.ops.register import Arg, op
+from quaid.records import NamedTuple
 from quaid.store import pages as store
 from quaid.store.ingest_log import Earlier, Source
 from quaid.store.pages import Stored

@@ -4,8 +4,7 @@ Not operations. Evidence (timeline entries, links, facts, tags) is always writte
 page that is there is left alone when the new one says the same, unless it is forced. A timeline only grows.
 """
 
-from typing import Any, Literal, NamedTuple
-
+from quaid.annotations import Any, Literal
 from quaid.brain import Brain
 from quaid.core import evidence, novelty, slug, tags
 from quaid.core.changes import Change, LinkGiven
@@ -23,6 +22,7 @@ from quaid.errors import (
 )
 from quaid.formats import markdown
 from quaid.ops import editing
+from quaid.records import NamedTuple
 from quaid.store import collections, ingest_log, links, pages
 from quaid.store.ingest_log import Earlier, Source
 from quaid.store.pages import Saved, Stored

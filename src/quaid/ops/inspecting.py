@@ -1,18 +1,21 @@
-"""What the debug endpoints ask and do: raw looks at the index, and a notebook prepared for a test and tidied up.
+"""The index, burned and made again; and what the debug endpoints ask and do: raw looks at the index, and a notebook
+prepared for a test and tidied up.
 
-Not operations: only a server that was started with --debug offers them, and they overwrite and delete without asking
-for a version.
+Only the rebuild is an operation. The others are offered by a server that was started with --debug, and overwrite and
+delete without asking for a version.
 """
 
 import json
 import os
 import re
-from typing import Any, NamedTuple
 
+from quaid.annotations import Any
 from quaid.brain import Brain
-from quaid.errors import InvalidArgument, NotFound
+from quaid.errors import Cancelled, EmbeddingsOff, InvalidArgument, NotFound, QuaidError
 from quaid.notebook import layout
 from quaid.ops import gate, noting
+from quaid.ops.register import op
+from quaid.records import NamedTuple
 from quaid.store import collections, durable, file_state
 from quaid.store.trouble import system_told_plainly
 
@@ -36,6 +39,14 @@ class FilesRecord(NamedTuple):
 class RebuiltRecord(NamedTuple):
     pages: int
     syncs: tuple[Any, ...]
+    vectors: int
+    """Made now: those of texts that stayed the same are kept."""
+    problem: str
+    """Why vectors that are missing could not be made; words are in step all the same."""
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.problem or any(each.halted for each in self.syncs) else 0
 
 
 class RemovedRecord(NamedTuple):
@@ -58,16 +69,28 @@ def files(brain: Brain) -> FilesRecord:
     return FilesRecord(tuple(sorted(found)))
 
 
+@op("owner", examples=("quaid rebuild", "quaid rebuild --json"))
 def rebuild(brain: Brain) -> RebuiltRecord:
-    """Burn every derived row and make it again, then bring all folders in step."""
+    """Burn the index and make it again: words, tags, passages, links; then read every folder, then missing vectors.
+
+    Pages, facts, history and files are not touched; vectors of texts that stayed the same are kept."""
     from quaid.store import upkeep
     from quaid.store.rebuild import rebuild as rebuilt
 
-    brain.progress(0, 2, "Making the index again")
-    brain.db.write(rebuilt)
-    brain.progress(1, 2, "Reading the folders")
+    brain.db.write(
+        lambda tx: rebuilt(tx, lambda done, total: brain.progress(done, total, "Indexing pages anew"))
+    )
     syncs = gate.call(brain, gate.command("collection sync"), {}, "owner").syncs
-    return RebuiltRecord(upkeep.pages_of(brain.db), tuple(syncs))
+    made, problem = 0, ""
+    try:
+        made = gate.call(brain, gate.command("embed"), {}, "owner").embedded
+    except EmbeddingsOff:
+        pass  # nobody wants any
+    except Cancelled:
+        raise
+    except QuaidError as error:
+        problem = str(error)
+    return RebuiltRecord(upkeep.pages_of(brain.db), tuple(syncs), made, problem)
 
 
 def write_file(brain: Brain, path: str, text: str) -> Any:

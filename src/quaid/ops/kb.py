@@ -1,14 +1,15 @@
 """The knowledge base as agents and people use it: query, show, backlinks, remember, status."""
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
+from quaid.annotations import TYPE_CHECKING, Annotated, Any, Literal
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument
 from quaid.kb import layout
 from quaid.kb.records import Status
 from quaid.ops import kb_glance
 from quaid.ops.register import Arg, op
+from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from quaid.kb.catalog import Catalog
@@ -49,6 +50,8 @@ class KbMatch(NamedTuple):
     score: float
     source: str
     """Where it comes from; perhaps a path below raw/."""
+    held: float = 0.0
+    """How much of the question's words it holds, from 0 to 1."""
 
 
 class KbQueryRecord(NamedTuple):
@@ -117,7 +120,10 @@ def kb_query(
         raise InvalidArgument(name="context", problem="is empty; say what it is about")
     filters = querying.Filters(type or "", project or "", status or "")
     found = querying.query(catalog, context, most=max_results, filters=filters)
-    matches = tuple(match(each.node, each.reasons, float(each.score)) for each in found)
+    asked = len(querying.words(context)) or 1
+    matches = tuple(
+        match(each.node, each.reasons, float(each.score), round(each.words / asked, 2)) for each in found
+    )
     note = ""
     if semantic:
         from quaid.ops import kb_meaning
@@ -280,10 +286,10 @@ def told(node: "Node") -> NodeRecord:
     )
 
 
-def match(node: "Node", reasons: tuple[str, ...], score: float) -> KbMatch:
+def match(node: "Node", reasons: tuple[str, ...], score: float, held: float = 0.0) -> KbMatch:
     return KbMatch(
         *(node.title, node.id, node.summary, node.projects, node.status, node.updated, node.path),
-        *(reasons, score, node.source),
+        *(reasons, score, node.source, held),
     )
 
 

@@ -4,8 +4,8 @@ Not an operation. The collection is attached when it is first needed and brought
 """
 
 import os
-from typing import TYPE_CHECKING
 
+from quaid.annotations import TYPE_CHECKING
 from quaid.brain import Brain
 from quaid.ops.kb import KbMatch, root
 
@@ -56,7 +56,8 @@ def added(
         if path in nodes and path not in found and (result.score > 0 or path in by_words):
             had = by_words.get(path)
             reasons = (*(had.match if had else ()), "meaning")
-            found[path] = kb.match(nodes[path], reasons, round(result.score, 4))
+            held = had.held if had else 0.0
+            found[path] = kb.match(nodes[path], reasons, round(result.score, 4), held)
     for path, match in by_words.items():
         found.setdefault(path, match)
     note = f"By words only: {problem}" if problem else "; ".join(answer.notes)

@@ -1,19 +1,17 @@
 """Pages: read, write, list."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
-
+from quaid.annotations import TYPE_CHECKING, Annotated, Any, Literal
 from quaid.brain import Brain
-from quaid.core import page, tags
-from quaid.core.page import Page
 from quaid.errors import InvalidArgument, InvalidFrontMatter
-from quaid.formats import markdown
 from quaid.ops import editing
 from quaid.ops.editing import Slug
 from quaid.ops.register import Arg, op
-from quaid.store import collections, pages
+from quaid.records import NamedTuple
+from quaid.store import pages
 from quaid.store.pages import Header, Saved, Stored
 
 if TYPE_CHECKING:
+    from quaid.core.page import Page
     from quaid.store.assertions import Added
 
 
@@ -123,7 +121,7 @@ def put(
     if content is not None and any(part is not None for part in parts):
         raise InvalidArgument(name="content", problem="is the whole page; send either it or parts, not both")
 
-    def change(old: Stored | None) -> Page:
+    def change(old: Stored | None) -> "Page":
         if content is not None:
             return _whole(slug, content, old)
         return _parts(slug, old, compiled_truth, timeline_append, frontmatter)
@@ -158,7 +156,7 @@ class _Facts:
         self._given = given
         self.added: list[Added] = []
 
-    def __call__(self, tx: Any, saved: Saved, page: Page, now: str) -> Saved:
+    def __call__(self, tx: Any, saved: Saved, page: "Page", now: str) -> Saved:
         if not self._given:
             return saved
         from quaid.store import assertions
@@ -193,6 +191,9 @@ def list_(
     ] = "updated",
 ) -> ListRecord:
     """List pages, newest first."""
+    from quaid.core import page, tags
+    from quaid.store import collections
+
     filters: dict[str, Any] = {
         "type": page.check_type(type) if type else None,
         "tag": tags.check(tag) if tag else None,
@@ -205,7 +206,9 @@ def list_(
     return ListRecord(tuple(found), total, offset)
 
 
-def _whole(address: str, content: str, old: Stored | None) -> Page:
+def _whole(address: str, content: str, old: Stored | None) -> "Page":
+    from quaid.formats import markdown
+
     if not content.strip():
         raise InvalidArgument(name="content", problem="is empty; a page needs text")
     document = markdown.parse(content)
@@ -221,7 +224,9 @@ def _parts(
     truth: str | None,
     appended: str | None,
     keys: dict[str, Any] | None,
-) -> Page:
+) -> "Page":
+    from quaid.formats import markdown
+
     front = editing.with_keys(old.frontmatter if old else {}, keys or {})
     lines = old.timeline if old else ""
     if appended is not None:

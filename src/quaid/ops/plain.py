@@ -1,6 +1,6 @@
 """Records to plain JSON values: what `--json`, MCP and HTTP send."""
 
-from typing import Any
+from quaid.annotations import Any
 
 
 def plain(value: Any) -> Any:

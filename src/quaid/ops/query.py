@@ -1,12 +1,12 @@
 """Asking a question: by words and by meaning, as deep as a budget of tokens allows."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
-
+from quaid.annotations import TYPE_CHECKING, Annotated, Any, Literal, cast
 from quaid.brain import Brain
 from quaid.core import dates, page, tags
 from quaid.notebook.records import Recalled
 from quaid.ops import background, gaps
 from quaid.ops.register import Arg, op
+from quaid.records import NamedTuple
 from quaid.search import pipeline
 from quaid.search.answer import Answer
 from quaid.search.fuse import STRATEGIES
@@ -85,9 +85,12 @@ def glance(
     until: Annotated[str | None, Arg("Only what is of this day or earlier.")] = None,
     limit: Annotated[int, Arg("How many of each part.", minimum=1, maximum=200)] = 12,
 ) -> GlanceRecord:
-    """Look for what is still being typed, in pages and notebook at once. Half a word is no question: no gap."""
+    """Look for what is still being typed, in pages and notebook at once. Half a word is no question: no gap.
+
+    Pages that are called so come first, then those whose name has these words, or words that begin so."""
     from quaid.notebook import layout, recalling
     from quaid.ops import noting
+    from quaid.search import by_name
 
     filters = _filters(type, wing, None, collection, since, until)
     if brain.db.writable:
@@ -97,6 +100,7 @@ def glance(
     answer = _answered(
         brain, text, filters, model, limit=limit, depth="section", budget=GLANCE, explain=False
     )
+    answer = by_name.first(brain.db, answer, text, filters, limit)
     found = layout.find(brain.db)
     if found is None or not text.strip() or filters not in (Filters(), Filters(collection=found.name)):
         return GlanceRecord(answer, None)

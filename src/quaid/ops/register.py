@@ -6,8 +6,9 @@ module of each command and tool, so that `quaid get` does not import the module 
 """
 
 from collections.abc import Callable
-from types import UnionType
-from typing import Any, Literal, NamedTuple, TypeVar, Union, cast
+
+from quaid.annotations import Any, Literal, TypeVar, cast
+from quaid.records import NamedTuple
 
 Scope = Literal["read", "write", "owner"]
 SCOPES: tuple[Scope, ...] = ("read", "write", "owner")  # each includes the ones before it
@@ -44,6 +45,7 @@ ROOMS = (
         "status",
         "upkeep",
         "doctor",
+        "inspecting",
         "upgrade",
         "kb",
         "kb_upkeep",
@@ -177,10 +179,9 @@ def _params(function: Callable[..., Any]) -> tuple[Param, ...]:
 def _param(name: str, annotation: Any, defaults: dict[str, Any]) -> Param:
     arg = next(each for each in annotation.__metadata__ if isinstance(each, Arg))
     hint = annotation.__origin__
-    if (
-        isinstance(hint, UnionType) or getattr(hint, "__origin__", None) is Union
-    ):  # Literal | None is the latter
-        hint = next(each for each in hint.__args__ if each is not type(None))
+    parts = getattr(hint, "__args__", ())
+    if None in parts or type(None) in parts:  # it may be left out
+        hint = next(each for each in parts if each is not None and each is not type(None))
     kind, choices = _json_type(hint)
     items = _json_type(hint.__args__[0])[0] if kind == "array" else "string"
     required = name not in defaults
@@ -191,8 +192,9 @@ _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", 
 
 
 def _json_type(hint: Any) -> tuple[str, tuple[str, ...]]:
-    if getattr(hint, "__origin__", None) is Literal:
-        return "string", hint.__args__
+    parts = getattr(hint, "__args__", ())
+    if parts and all(isinstance(each, str) for each in parts):  # Literal, of `typing` or of ours
+        return "string", parts
     plain = getattr(hint, "__origin__", hint)
     return _JSON_TYPES[plain], ()
 

@@ -1,10 +1,9 @@
 """Finding pages by their words."""
 
-from typing import Annotated, NamedTuple
-
+from quaid.annotations import Annotated
 from quaid.brain import Brain
-from quaid.core import page_type, tags
 from quaid.ops.register import Arg, op
+from quaid.records import NamedTuple
 from quaid.search import words
 from quaid.search.words import Hit
 
@@ -31,13 +30,12 @@ def search(
     raw: Annotated[bool, Arg("The query is FTS5 syntax.")] = False,
 ) -> SearchRecord:
     """Find pages by their words. Pages that hold all of them come first."""
+    if type or tag:
+        from quaid.core import page_type, tags
+
+        type = page_type.check_type(type) if type else None
+        tag = tags.check(tag) if tag else None
     hits = words.search(
-        brain.db,
-        query,
-        type=page_type.check_type(type) if type else None,
-        wing=wing or None,
-        tag=tags.check(tag) if tag else None,
-        limit=limit,
-        raw=raw,
+        brain.db, query, type=type or None, wing=wing or None, tag=tag or None, limit=limit, raw=raw
     )
     return SearchRecord(query, tuple(hits))

@@ -3,13 +3,13 @@
 Loads no model. Whatever is wrong with one is told, and never keeps the rest from being told.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
-
+from quaid.annotations import TYPE_CHECKING
 from quaid.brain import Brain
 from quaid.embed import registry
 from quaid.errors import EmbeddingsOff, QuaidError
 from quaid.ops import background, resident
 from quaid.ops.register import op
+from quaid.records import NamedTuple
 from quaid.store import chunks, conversations, filling_turn, settings, turn_vectors, vectors
 from quaid.store.filling_turn import Filling, Trouble
 from quaid.store.opening import SCHEMA_VERSION

@@ -10,12 +10,13 @@ import hmac
 import json
 import os
 import re
-from typing import Annotated, Any, Literal, NamedTuple
 
+from quaid.annotations import Annotated, Any, Literal
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import AlreadyExists, FileTrouble, InvalidArgument, NotFound
 from quaid.ops.register import Arg, Scope, op
+from quaid.records import NamedTuple
 from quaid.store import durable
 from quaid.store.trouble import system_told_plainly
 

@@ -6,13 +6,14 @@ this memory is sent. Installs nothing: the program that installed Quaid does tha
 
 import os
 import sys
-from typing import Annotated, NamedTuple
 
 import quaid
+from quaid.annotations import Annotated
 from quaid.brain import Brain
 from quaid.core import versions
 from quaid.errors import FileTrouble, InvalidArgument
 from quaid.ops.register import Arg, op
+from quaid.records import NamedTuple
 
 PACKAGE = "quaid"
 LARGEST = 8 * 1024 * 1024

@@ -3,10 +3,11 @@
 Knows how findings are told. Does not know how they were found, nor how a record is printed.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from quaid.core.chunk import TRUTH
-from quaid.search import budget, strength
+from quaid.records import NamedTuple
+from quaid.search import budget, held, strength
 from quaid.search.fuse import Ranking
 from quaid.search.meaning import Meaning, NoMeaning
 from quaid.search.plan import COMMON, LONGEST_TEXT
@@ -43,7 +44,7 @@ class Result(NamedTuple):
     """From 0 to 1; scores of two questions cannot be compared."""
     tokens_used: int
     lane: str
-    """What found it: exact, words, meaning, both or date."""
+    """What found it: exact, words, meaning, both or date; in a glance its name, too (search.by_name)."""
     reason: str
     heading_path: str
     part: str
@@ -159,7 +160,7 @@ class _Teller:
         self._stemmer = index.Stemmer(db)
         self._holding: dict[int, list[str]] = {}
         spaced = [part for part in looked.found.plan.parts if not part.unspaced]
-        self._stems = {part.text: self._stems_of(part.text) for part in spaced}
+        self._stems = {part.text: held.stems(self._stemmer, part.text) for part in spaced}
         self._letters = {part.text: part.literal for part in looked.found.plan.parts if part.unspaced}
         counts = {part.text: looked.found.counts.get(part.quoted, 0) for part in looked.found.plan.parts}
         self._weights = strength.weights(counts, chunks.highest_id(db))
@@ -257,10 +258,10 @@ class _Teller:
             reasons.append(f"its {found.named.exact[shown.head.id]} is what was asked for")
         elif shown.head.id in found.named.mentioned:
             reasons.append(f"the question names it ({found.named.mentioned[shown.head.id]})")
-        held = sorted(self._held(shown), key=lambda word: -self._weights[word])
-        if held:
+        words = sorted(self._held(shown), key=lambda word: -self._weights[word])
+        if words:
             reasons.append(
-                f"holds {', '.join(self._letters.get(word, word) for word in held[:MOST_WORDS_TOLD])}"
+                f"holds {', '.join(self._letters.get(word, word) for word in words[:MOST_WORDS_TOLD])}"
             )
         if shown.chunk:
             cosine = self._cosine(shown.chunk.id)
@@ -282,14 +283,11 @@ class _Teller:
             if shown.chunk
             else (shown.head.title,)
         )
-        stems = self._stems_of(text)
-        held = [word for word, wanted in self._stems.items() if wanted and wanted <= stems]
-        held += [word for word, literal in self._letters.items() if literal and literal in text]
-        self._holding[shown.head.id] = held
-        return held
-
-    def _stems_of(self, text: str) -> set[str]:
-        return {stem for _, _, stem in self._stemmer.words(text.encode("utf-8", "replace"))}
+        stems = held.stems(self._stemmer, text)
+        found = [word for word, wanted in self._stems.items() if stems.hold(wanted)]
+        found += [word for word, literal in self._letters.items() if literal and literal in text]
+        self._holding[shown.head.id] = found
+        return found
 
     def _cosine(self, chunk_id: int) -> float | None:
         cosine = self._evidence.cosines.get(chunk_id)

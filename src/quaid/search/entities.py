@@ -6,10 +6,11 @@ that bears the name. Nothing is excluded: a question about a person may be answe
 """
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from quaid.core.names import LONGEST
 from quaid.core.patterns import pattern
+from quaid.records import NamedTuple
 from quaid.search.plan import COMMON
 from quaid.store import names
 

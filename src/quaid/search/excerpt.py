@@ -8,7 +8,9 @@ and takes seven times as long.
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+
+from quaid.annotations import TYPE_CHECKING
+from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from quaid.search.plan import Plan

@@ -12,7 +12,9 @@ of meaning and appends what only words found. `rrf` adds up 1 / (60 + place), or
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+
+from quaid.records import NamedTuple
 
 MEANING = 0.55
 """The share of meaning in a score; words have the rest."""

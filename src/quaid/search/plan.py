@@ -5,9 +5,9 @@ letters, digits and marks. Knows how text falls into words and phrases. Does not
 """
 
 import re
-from typing import NamedTuple
 
 from quaid.core.patterns import pattern
+from quaid.records import NamedTuple
 from quaid.store.words import has_runs, pairs, split_runs
 
 LONGEST_TEXT = 10_000
@@ -68,7 +68,7 @@ def plan(text: str) -> Plan:
     words: dict[str, Term] = {}
     parts: dict[str, Term] = {}
     for piece, is_phrase in _pieces(_readable(text)):
-        if not is_phrase:
+        if not is_phrase and ("'" in piece or "’" in piece):
             piece = _POSSESSIVE.sub(" ", piece)
         word = _phrase(piece)
         if word is None:
@@ -110,7 +110,7 @@ def _pieces(text: str) -> list[tuple[str, bool]]:
     """What stands between spaces, and what stands between a pair of quotes."""
     found: list[tuple[str, bool]] = []
     end = 0
-    if text.count('"') % 2 == 0:
+    if ('"' in text or "“" in text) and text.count('"') % 2 == 0:
         for phrase in _PHRASE.finditer(text):
             found += [(piece, False) for piece in text[end : phrase.start()].split()]
             found.append((phrase[1] or phrase[2] or "", True))

@@ -6,9 +6,9 @@ that time. A period favours what falls into it and excludes nothing: a question 
 
 import re
 from datetime import date, timedelta
-from typing import NamedTuple
 
 from quaid.core.patterns import pattern
+from quaid.records import NamedTuple
 
 FIRST, LAST = date(1, 1, 1), date(9999, 12, 31)
 LONGEST_TEXT = 2_000

@@ -39,6 +39,10 @@ def run(db: "Database", names: tuple[str, ...]) -> list[Violation]:
             except (apsw.CorruptError, apsw.NotADBError, apsw.FullError) as damage:
                 # A pointer beyond the end of the file looks to SQLite like a full disk.
                 found.append(Violation(name, "database", str(damage)))
+            except (AttributeError, TypeError, ValueError) as damage:
+                # A column that may not be empty is, a number is a text: a flipped byte in the head of a row.
+                problem = f"a row holds what cannot be in it ({type(damage).__name__})"
+                found.append(Violation(name, "database", problem))
 
     # FTS5 checks itself by a statement that SQLite takes for a write.
     if db.writable:

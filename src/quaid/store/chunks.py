@@ -7,9 +7,10 @@ a change keeps its row, so that neither words nor vectors are made again for it.
 """
 
 import hashlib
-from typing import TYPE_CHECKING, Any, NamedTuple
 
+from quaid.annotations import TYPE_CHECKING, Any
 from quaid.core import chunk
+from quaid.records import NamedTuple
 from quaid.store import words
 from quaid.store.days import PAGE_DAY
 
@@ -29,6 +30,10 @@ INDEX = "chunk_fts"
 
 NOTEBOOK_WINDOW = "notebook_window"
 """The setting that holds how notebooks are cut, where somebody wants it otherwise."""
+
+
+LEFT_UNCUT = "pages_left_uncut"
+"""How often a page was: whoever knows the number knows whether he has to look at all pages again."""
 
 
 class ChunkRow(NamedTuple):
@@ -67,21 +72,52 @@ def content_hash(title: str, cut: "Chunk") -> bytes:
 # Writing
 
 
+class _Uncut(NamedTuple):
+    """Which pages are uncut, and in which state of the memory that was found out."""
+
+    pages: list[int]
+    last: int
+    """The newest page."""
+    left: str
+    """How often a page was left uncut."""
+
+
 def uncut(db: "Database") -> list[int]:
     """Pages with a text but without chunks, those that changed last first."""
-    # Every page is looked at, and every question asks: once for each state of the memory is enough.
-    return db.known("uncut pages", lambda: _uncut(db))
+    # Every question asks. To look at every page takes long in a large memory, and is needed once.
+    return db.known("uncut pages", lambda: _uncut(db), lambda seen: _still_uncut(db, seen)).pages
 
 
-def _uncut(db: "Database") -> list[int]:
+def _uncut(db: "Database", above: int = 0, among: str = "[]") -> _Uncut:
+    """The uncut ones above an id, and among some others."""
     rows = db.rows(
         # Which have none is asked of a narrow index; only of those is the text looked at.
-        "SELECT pages.id FROM (SELECT p.id AS bare FROM pages AS p INDEXED BY pages_by_filter"
-        " WHERE p.quarantined_at IS NULL AND NOT EXISTS (SELECT 1 FROM chunks WHERE page_id = p.id))"
-        " CROSS JOIN pages ON pages.id = bare WHERE compiled_truth <> '' OR timeline <> ''"
-        " ORDER BY updated_at DESC, pages.id"
+        "SELECT pages.id FROM (SELECT id AS bare FROM pages INDEXED BY pages_by_filter"
+        " WHERE id > ?1 AND quarantined_at IS NULL AND NOT EXISTS"
+        " (SELECT 1 FROM chunks WHERE page_id = pages.id) UNION SELECT value FROM json_each(?2)"
+        " WHERE NOT EXISTS (SELECT 1 FROM chunks WHERE page_id = value))"
+        " CROSS JOIN pages ON pages.id = bare"
+        " WHERE quarantined_at IS NULL AND (compiled_truth <> '' OR timeline <> '')"
+        " ORDER BY updated_at DESC, pages.id",
+        (above, among),
     )
-    return [page_id for (page_id,) in rows]
+    return _Uncut([page_id for (page_id,) in rows], *_state(db))
+
+
+def _state(db: "Database") -> tuple[int, str]:
+    row = db.one(
+        "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'pages'), 0),"
+        " coalesce((SELECT value FROM quaid_config WHERE key = ?), '')",
+        (LEFT_UNCUT,),
+    )
+    return (row[0], row[1]) if row else (0, "")
+
+
+def _still_uncut(db: "Database", seen: _Uncut) -> _Uncut:
+    """The same after a write: only new pages, and whoever leaves one uncut says so, can have come to it."""
+    if _state(db)[1] != seen.left:
+        return _uncut(db)
+    return _uncut(db, seen.last, str(seen.pages))
 
 
 def write_pages(tx: "apsw.Connection", page_ids: list[int]) -> None:
@@ -97,6 +133,11 @@ def write_pages(tx: "apsw.Connection", page_ids: list[int]) -> None:
 def forget(tx: "apsw.Connection", page_id: int) -> None:
     """Leave a page uncut: what its chunks said is no longer so."""
     tx.execute("DELETE FROM chunks WHERE page_id = ?", (page_id,))
+    tx.execute(
+        "INSERT INTO quaid_config (key, value) VALUES (?, '1')"
+        " ON CONFLICT (key) DO UPDATE SET value = CAST(value + 1 AS TEXT)",
+        (LEFT_UNCUT,),
+    )
 
 
 def write(tx: "apsw.Connection", page_id: int, title: str, truth: str, timeline: str) -> None:
@@ -217,10 +258,15 @@ def narrowed(filters: "Filters", chunk_id: str = "chunk_fts.rowid") -> tuple[str
     if not conditions:
         return "", ()
     return (
-        f" AND EXISTS (SELECT 1 FROM chunks AS c CROSS JOIN pages AS p ON p.id = c.page_id"  # noqa: S608
-        f" WHERE c.id = {chunk_id} AND {conditions})",
+        f" AND EXISTS (SELECT 1 FROM chunks AS c CROSS JOIN pages AS p{narrow(filters)} ON p.id = c.page_id"  # noqa: S608
+        f" WHERE c.id = {chunk_id} AND p.quarantined_at IS NULL AND {conditions})",
         values,
     )
+
+
+def narrow(filters: "Filters") -> str:
+    """How pages p are looked up: in an index that has all that is asked, unless the day of the page is asked."""
+    return "" if filters.since or filters.until else " INDEXED BY pages_by_filter"
 
 
 def page_conditions(filters: "Filters", day: str = PAGE_DAY) -> tuple[str, tuple[str, ...]]:

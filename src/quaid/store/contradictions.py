@@ -13,7 +13,7 @@ from quaid.core.sentences import names_in
 from quaid.core.world import Age, Fact, Known, Names, Text, Tie, World
 from quaid.errors import NotFound
 from quaid.store import assertions, quoting
-from quaid.store.pages import as_json
+from quaid.store.json_text import as_json
 from quaid.store.quoting import Quote
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self, TypeVar
 
 import apsw
 
+from quaid.annotations import Any, Self, TypeVar
 from quaid.errors import DiskFull, NewerDatabase, NotADatabase, QuaidError, ReadOnly
 from quaid.store import opening
 from quaid.store.lock import WriterLock
@@ -87,6 +87,10 @@ class Database:
             from quaid.store.migrations import bring_forward
 
             bring_forward(self, now)
+        if os.path.exists(self.path + "-wal"):
+            from quaid.store import log_end
+
+            log_end.check(self.path, self.connection)
         if self.writable and not header.wal:
             with self.lock.held():
                 self.connection.pragma("journal_mode", "WAL")
@@ -122,19 +126,21 @@ class Database:
                 with sqlite_told_plainly(self.path):
                     self.connection.execute("ROLLBACK")
 
-    def known(self, what: str, find: Callable[[], T]) -> T:
+    def known(self, what: str, find: Callable[[], T], again: Callable[[T], T] | None = None) -> T:
         """What was found out about this memory, as long as nobody has written since; else it is found out again.
 
-        Within a write it is always found out, and not kept: the write may be taken back.
+        `again` makes it out of what was known before, where that is cheaper than to find it. Within a write it is
+        always found out, and not kept: the write may be taken back.
         """
-        if self._in_transaction():
-            return find()
+        with self.lock.turn:
+            if self.connection.txn_state() == apsw.SQLITE_TXN_WRITE:
+                return find()
         with self.reading():
             self.one("SELECT 1 FROM config")  # only reading takes the snapshot that has a version
             version = self.connection.data_version()
             seen, found = self._known.get(what, (None, None))
             if seen != version:
-                found = find()
+                found = find() if seen is None or again is None else again(found)  # type: ignore[arg-type]
                 self._known[what] = version, found
             return found  # type: ignore[return-value]
 

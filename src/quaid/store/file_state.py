@@ -4,9 +4,9 @@ Knows the rows of file_state, and the bytes that were read, which raw_imports ke
 not know the disk.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
-
+from quaid.annotations import TYPE_CHECKING
 from quaid.core.dates import days
+from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -69,11 +69,36 @@ def saw(
     problem: str | None = None,
 ) -> None:
     """Remember a file as it was read."""
-    tx.execute(
+    saw_all(tx, collection_id, [(file, content_hash, page_id, problem)], now)
+
+
+def saw_all(
+    tx: "apsw.Connection",
+    collection_id: int,
+    files: "Iterable[tuple[File, str, int | None, str | None]]",
+    now: str,
+) -> None:
+    """Remember files as they were read: of each the hash of its content, its page, and what is wrong with it."""
+    tx.executemany(
         "INSERT OR REPLACE INTO file_state (collection_id, relative_path, path_key, page_id, size_bytes,"
         " mtime_ns, ctime_ns, inode, content_hash, problem, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (collection_id, file.path, file.key, page_id, *file.stat, content_hash, problem, now),
+        [
+            (collection_id, file.path, file.key, page_id, *file.stat, content_hash, problem, now)
+            for file, content_hash, page_id, problem in files
+        ],
     )
+
+
+def seen(tx: "apsw.Connection", collection_id: int, paths: list[str]) -> set[str]:
+    """Those of the files that were seen before."""
+    import json
+
+    found = tx.execute(
+        "SELECT f.relative_path FROM json_each(?) AS wanted CROSS JOIN file_state AS f"
+        " ON f.collection_id = ? AND f.relative_path = wanted.value",
+        (json.dumps(paths, ensure_ascii=False), collection_id),
+    )
+    return {str(path) for (path,) in found}
 
 
 def content_of(tx: "apsw.Connection", collection_id: int, path: str) -> str | None:

@@ -5,8 +5,9 @@ vectors are made. The system drops the lock when its holder dies; what he wrote 
 """
 
 import os
-from typing import Any, NamedTuple
+from typing import Any
 
+from quaid.records import NamedTuple
 from quaid.store.lock import take
 from quaid.store.trouble import system_told_plainly
 

@@ -5,7 +5,10 @@ an import stands for stay. Does not know how a page is written as text.
 """
 
 import hashlib
-from typing import TYPE_CHECKING, NamedTuple
+import json
+
+from quaid.annotations import TYPE_CHECKING
+from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     import apsw
@@ -60,6 +63,29 @@ def keep(
             *(collection_id, page_id, version, batch, present),
             *(hashlib.sha256(data).hexdigest(), path, now, data),
         ),
+    )
+
+
+def keep_new(
+    tx: "apsw.Connection",
+    collection_id: int,
+    files: "list[tuple[int, str, bytes, str]]",
+    now: str,
+    batch: str,
+) -> None:
+    """Keep the first version of pages that are new: of each its id, its path, its bytes and their hash."""
+    tx.execute(
+        "UPDATE raw_imports SET is_active = 0 WHERE is_active = 1 AND collection_id = ?"
+        " AND file_path IN (SELECT value FROM json_each(?))",
+        (collection_id, json.dumps([path for _, path, _, _ in files], ensure_ascii=False)),
+    )
+    tx.executemany(
+        "INSERT INTO raw_imports (collection_id, page_id, page_version, import_id, content_hash, file_path,"
+        " created_at, raw_bytes) VALUES (?, ?, 1, ?, ?, ?, ?, ?)",
+        [
+            (collection_id, page_id, batch, content_hash, path, now, data)
+            for page_id, path, data, content_hash in files
+        ],
     )
 
 

@@ -7,6 +7,7 @@ A file is known by its path relative to the folder, not by where the folder was:
 the same path is the same page, and a moved or copied folder must not look new.
 """
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -123,6 +124,37 @@ def keep(
     )
     carry(tx, import_id, file_path, raw_id)
     return raw_id
+
+
+def keep_new(
+    tx: "apsw.Connection", import_id: str, files: "list[tuple[str, bytes, str, int]]", now: str
+) -> None:
+    """Keep the bytes of files that made new pages: of each its path, its bytes, their hash and the page's id."""
+    from quaid.store.bulk import next_id
+
+    tx.execute(
+        "UPDATE raw_imports SET is_active = 0 WHERE is_active = 1 AND collection_id = 1"
+        " AND file_path IN (SELECT value FROM json_each(?))",
+        (json.dumps([path for path, *_ in files], ensure_ascii=False),),
+    )
+    first = next_id(tx, "raw_imports")
+    tx.executemany(
+        "INSERT INTO raw_imports (id, page_id, page_version, import_id, content_hash, file_path, created_at,"
+        " raw_bytes) VALUES (?, ?, 1, ?, ?, ?, ?, ?)",
+        [
+            (raw_id, page_id, import_id, content_hash, path, now, data)
+            for raw_id, (path, data, content_hash, page_id) in enumerate(files, first)
+        ],
+    )
+    tx.executemany(
+        "INSERT INTO ingest_log (import_id, source_ref, content_hash, pages_updated, created_at)"
+        " VALUES (?, ?, ?, ?, ?)",
+        [(import_id, path, content_hash, f"[{page_id}]", now) for path, _, content_hash, page_id in files],
+    )
+    tx.executemany(
+        "INSERT INTO import_files (import_id, file_path, raw_id) VALUES (?, ?, ?)",
+        [(import_id, path, raw_id) for raw_id, (path, *_) in enumerate(files, first)],
+    )
 
 
 def carry(tx: "apsw.Connection", import_id: str, file_path: str, raw_id: int) -> None:

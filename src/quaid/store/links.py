@@ -5,10 +5,11 @@ name comes, changes its names or goes, the link follows. Does not know how links
 """
 
 import json
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from quaid.annotations import TYPE_CHECKING, Any, Literal
 from quaid.core.links import Candidate, Reference, choose, key_of, references
 from quaid.errors import LinkFromText, LinkOverlaps, NotFound, TextSaysSo
+from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -92,7 +93,14 @@ def _add_references(tx: "apsw.Connection", page_id: int, slug: str, new: list[Re
         "SELECT c.name, p.updated_at FROM pages p JOIN collections c ON c.id = p.collection_id WHERE p.id = ?",
         (page_id,),
     )
-    known = _candidates(tx, {each.key for each in new})
+    add_from_texts(tx, [(page_id, slug, new)], collection, now)
+
+
+def add_from_texts(
+    tx: "apsw.Connection", new: list[tuple[int, str, list[Reference]]], collection: str, now: str
+) -> None:
+    """Add the links of texts that had none of them: of each page its id, its slug and what it names."""
+    known = _candidates(tx, {each.key for _, _, named in new for each in named}) if new else {}
     tx.executemany(
         "INSERT INTO links (from_page_id, to_page_id, relationship, context, source_kind, valid_from,"
         " valid_until, created_at, target, target_key, part, line)"
@@ -103,7 +111,8 @@ def _add_references(tx: "apsw.Connection", page_id: int, slug: str, new: list[Re
                 *(each.relationship, each.context, each.valid_from, each.valid_until, now),
                 *(each.target, each.key, each.part, each.line),
             )
-            for each in new
+            for page_id, slug, named in new
+            for each in {_identity(each): each for each in named}.values()
         ],
     )
 

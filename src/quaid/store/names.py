@@ -4,9 +4,10 @@ Does not know what a question means, nor how a name is folded (core.names does).
 """
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
 
+from quaid.annotations import TYPE_CHECKING
 from quaid.core.names import KINDS, fold, names_of
+from quaid.records import NamedTuple
 from quaid.store.chunks import page_conditions
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from quaid.store.db import Database
     from quaid.store.words import Filters
 
-__all__ = ["Named", "called", "first_chunks", "fold", "index_page", "names_of", "wings_called"]
+__all__ = ["Named", "beginning", "called", "first_chunks", "fold", "index_page", "names_of", "wings_called"]
 
 
 class Named(NamedTuple):
@@ -54,6 +55,16 @@ def called(db: "Database", names: list[str]) -> list[Named]:
     )
     found = [Named(*row) for row in rows]
     return sorted(found, key=lambda each: (KINDS.index(each.kind), each.page_id))
+
+
+def beginning(db: "Database", start: str, limit: int) -> list[Named]:
+    """Some of the pages with a folded name that begins so, by the alphabet."""
+    rows = db.rows(
+        "SELECT n.name, n.page_id, n.kind FROM page_names AS n CROSS JOIN pages AS p ON p.id = n.page_id"
+        " WHERE n.name >= ? AND n.name < ? AND p.quarantined_at IS NULL ORDER BY n.name LIMIT ?",
+        (start, f"{start}\U0010ffff", limit),
+    )
+    return [Named(*row) for row in rows]
 
 
 def wings_called(db: "Database", names: list[str]) -> list[str]:

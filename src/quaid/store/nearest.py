@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from quaid.errors import NotFound
 from quaid.store.chunk_days import Days
-from quaid.store.chunks import page_conditions
+from quaid.store.chunks import count, highest_id, narrow, page_conditions
 from quaid.store.days import PAGE_DAY
+from quaid.store.growing import Growing
 from quaid.store.view import SPARE, Counted, Source, View
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 RESIDENT_BYTES = 256 * 1024 * 1024
 """The vectors of a model are kept in memory up to this size; beyond, the shortlist is read from the file."""
+
+MOST_GONE = 1_000
+"""Chunks that are gone may stay in memory, a quarter of all and so many."""
 
 
 class Index:
@@ -92,7 +96,10 @@ class Index:
     ) -> list[tuple[int, float]]:
         """The chunks of these vectors that are there now."""
         conditions, values = page_conditions(allowed) if allowed is not None else ("", ())
-        where = f" CROSS JOIN pages AS p ON p.id = c.page_id WHERE {conditions}" if conditions else ""
+        where = ""
+        if allowed is not None and conditions:
+            pages = f"pages AS p{narrow(allowed)} ON p.id = c.page_id"
+            where = f" CROSS JOIN {pages} WHERE p.quarantined_at IS NULL AND {conditions}"
         rows = self._db.rows(
             "SELECT v.id, c.id FROM json_each(?) AS wanted"  # noqa: S608 (the registry's name, fixed conditions)
             f" CROSS JOIN {view.model.table} AS v ON v.id = wanted.value"
@@ -152,7 +159,7 @@ class _ChunkView(View):
             self._db,
             f"{pages}SELECT group_concat(v.id) FROM pages AS p CROSS JOIN chunks AS c ON c.page_id = p.id"  # noqa: S608
             f" CROSS JOIN {self.model.table} AS v ON v.content_hash = c.content_hash AND v.model = ?"
-            f" WHERE {conditions}",
+            f" WHERE p.quarantined_at IS NULL AND {conditions}",
             (self.model.name, *values),
         )
         return np.flatnonzero(np.isin(self._ids, ids))
@@ -191,22 +198,33 @@ class _Chunks:
     def _forget(self) -> None:
         import numpy as np
 
-        self._last = 0
-        self._rows = np.empty((3, 0), np.int64)  # chunk in ascending order, page, place of the vector
+        self._last = self._looked_at = 0
+        self._kept = Growing(np.empty((3, 0), np.int64))
+
+    @property
+    def _rows(self) -> "Array":
+        """Chunk in ascending order, page, place of the vector."""
+        return self._kept.now
 
     def refresh(self, db: "Database", model: Source, last_vector: int, ids: "Array") -> None:
         """Take in chunks and vectors that came since the last look."""
         import numpy as np
 
-        if self._rows.shape[1] > 1.25 * (db.one("SELECT count(*) FROM chunks") or (0,))[0] + 1_000:
-            self._forget()
-            last_vector = 0
+        if self._rows.shape[1] > self._looked_at + MOST_GONE:  # to count all is dear: only after so many
+            self._looked_at = self._rows.shape[1]
+            if self._looked_at > 1.25 * count(db) + MOST_GONE:
+                self._forget()
+                last_vector = 0
         new = self._all(db, model) if not self._last else self._new(db, model, last_vector)
         if new.size:
             new[2] = np.searchsorted(ids, new[2])
-            rows = np.concatenate([self._rows, new], axis=1)
-            self._rows = rows[:, np.argsort(rows[0], kind="stable")]
-        self._last = max(self._last, (db.one("SELECT max(id) FROM chunks") or (0,))[0] or 0)
+            new = new[:, np.argsort(new[0], kind="stable")]
+            if self._rows.shape[1] and new[0, 0] < self._rows[0, -1]:
+                rows = np.concatenate([self._rows, new], axis=1)
+                self._kept = Growing(rows[:, np.argsort(rows[0], kind="stable")])
+            else:
+                self._kept.add(new)
+        self._last = max(self._last, highest_id(db))
 
     def _all(self, db: "Database", model: Source) -> "Array":
         """Chunk, page and vector of every chunk that has one: out of two indexes, without a look at the rows."""
@@ -245,7 +263,7 @@ class _Chunks:
         known[known] = self._rows[0][at[known]] == chunk_ids[known]
         return chunk_ids[known], self._rows[2][at[known]]
 
-    def places(self, db: "Database", filters: "Filters", count: int) -> "Array":
+    def places(self, db: "Database", filters: "Filters", size: int) -> "Array":
         """The places of the vectors whose chunks the filters allow."""
         import numpy as np
 
@@ -253,11 +271,11 @@ class _Chunks:
             of_days = self._days.within(db, self._rows, filters.since, filters.until)
             if of_days is not None:
                 others = filters._replace(since=None, until=None)
-                mask = np.zeros(count, bool)
+                mask = np.zeros(size, bool)
                 mask[self._rows[2][of_days]] = True
                 if any(others):
-                    allowed = np.zeros(count, bool)
-                    allowed[self.places(db, others, count)] = True
+                    allowed = np.zeros(size, bool)
+                    allowed[self.places(db, others, size)] = True
                     mask &= allowed
                 return np.flatnonzero(mask)
         pages, conditions, values = _pages(filters)
@@ -266,13 +284,13 @@ class _Chunks:
         wanted = _numbers(
             db,
             f"{pages}SELECT group_concat({'c' if dated else 'p'}.id)"  # noqa: S608 (fixed conditions)
-            f" FROM pages AS p{chunk} WHERE {conditions}",
+            f" FROM pages AS p{chunk} WHERE p.quarantined_at IS NULL AND {conditions}",
             values,
         )
         rows = self._rows[0 if dated else 1]
         known = np.zeros(max(rows.max(initial=0), wanted.max(initial=0)) + 1, bool)
         known[wanted] = True
-        mask = np.zeros(count, bool)
+        mask = np.zeros(size, bool)
         mask[self._rows[2][known[rows]]] = True
         return np.flatnonzero(mask)
 
@@ -284,7 +302,7 @@ def _pages(filters: "Filters") -> tuple[str, str, tuple[str, ...]]:
     """
     if not (filters.since or filters.until):
         return "", *page_conditions(filters)
-    dated = f"SELECT id, type, wing, collection_id, {PAGE_DAY} AS day FROM main.pages AS p"  # noqa: S608
+    dated = f"SELECT id, type, wing, collection_id, quarantined_at, {PAGE_DAY} AS day FROM main.pages AS p"  # noqa: S608
     return f"WITH pages AS MATERIALIZED ({dated}) ", *page_conditions(filters, "p.day")
 
 

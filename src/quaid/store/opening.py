@@ -8,11 +8,11 @@ that this process holds on it through any other connection.
 """
 
 import os
-from typing import NamedTuple
 
 import apsw
 
 from quaid.errors import MissingDatabase, NotADatabase, UnsafeSqlite
+from quaid.records import NamedTuple
 from quaid.store.trouble import BUSY_SECONDS, sqlite_told_plainly
 
 APPLICATION_ID = 0x51414944

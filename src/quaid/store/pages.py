@@ -4,16 +4,16 @@ Knows the rows of pages and what is derived from a page in the same transaction:
 links, words and chunks. Does not know how a page is written as text, nor how pages are ranked.
 """
 
-import json
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-
-from quaid.core.timeline import Entry, summary_hash
+from quaid.annotations import TYPE_CHECKING, Any, Literal
 from quaid.errors import NoSuchVersion, NotFound, PageExists, PageMoved, PageNotFound, VersionConflict
+from quaid.records import NamedTuple
+from quaid.store.json_text import as_json, from_json
 
 if TYPE_CHECKING:
     import apsw
 
     from quaid.core.page import Page
+    from quaid.core.timeline import Entry
     from quaid.store.db import Database, Row
 
 Sort = Literal["updated", "created", "title"]
@@ -23,8 +23,6 @@ ORDER: dict[Sort, str] = {
     "created": "created_at DESC, id DESC",
     "title": "title COLLATE NOCASE, slug",
 }
-
-as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class Stored(NamedTuple):
@@ -106,12 +104,15 @@ _MOVED_PAGE = _PAGE + "p.id = (SELECT page_id FROM redirects WHERE collection_id
 
 def find(db: "Database", slug: str, collection: str = "default") -> Stored | None:
     """The page with this slug, else the one that had it before it was renamed or merged, if there is one."""
+    from quaid.store import second_copy
+
     key = (collection, slug)
     row = db.one(_PAGE + "p.slug = ?", key) or db.one(_MOVED_PAGE, key)
     if row is None:
         return None
-    tags = tuple(json.loads(row[12]))
-    return Stored._make((*row[:9], json.loads(row[9]), *row[10:12], tags, *row[13:]))
+    second_copy.check(db, {row[0]: (row[7], row[8])})
+    tags = tuple(from_json(row[12]))
+    return Stored._make((*row[:9], from_json(row[9]), *row[10:12], tags, *row[13:]))
 
 
 def require(db: "Database", slug: str, collection: str = "default") -> Stored:
@@ -163,6 +164,7 @@ def derive(
     tx: "apsw.Connection", page_id: int, page: "Page", quarantined: bool = False, *, cut: bool = True
 ) -> None:
     """Make the rows again that follow from a page."""
+    from quaid.core.timeline import summary_hash
     from quaid.store import chunks, links, names, words
 
     tx.execute("DELETE FROM tags WHERE page_id = ?", (page_id,))
@@ -247,8 +249,10 @@ def count(
     return int(row[0]) if row else 0
 
 
-def entries(db: "Database", page_id: int, limit: int | None = None) -> list[Entry]:
+def entries(db: "Database", page_id: int, limit: int | None = None) -> "list[Entry]":
     """A page's timeline, the newest first; within one day as the page has them."""
+    from quaid.core.timeline import Entry
+
     found = db.rows(
         "SELECT date, source, summary, detail, line FROM timeline_entries WHERE page_id = ?"
         " ORDER BY date DESC, line LIMIT ?",

@@ -5,7 +5,7 @@ vectors, which need a model, nor what follows from files.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import apsw
 
@@ -13,14 +13,22 @@ from quaid.core.page import Page, build
 from quaid.store import chunks, conversations, pages, turn_vectors, vectors
 
 
-def rebuild(tx: apsw.Connection) -> None:
-    """Make every row again that follows from the pages."""
+TOLD_EACH = 50
+"""After so many pages it is told how far things are."""
+
+
+def rebuild(tx: apsw.Connection, told: Callable[[int, int], None] = lambda _done, _total: None) -> None:
+    """Make every row again that follows from the pages, and tell how many of them are done."""
+    ((total,),) = tx.execute("SELECT count(*) FROM pages").fetchall()
     tx.execute("DELETE FROM tags")
     tx.execute("DELETE FROM timeline_entries")
     tx.execute("INSERT INTO page_fts_unspaced (page_fts_unspaced) VALUES ('delete-all')")
     _burn_chunks(tx)
-    for page_id, page, quarantined in built_pages(tx):
+    for done, (page_id, page, quarantined) in enumerate(built_pages(tx)):
+        if done % TOLD_EACH == 0:
+            told(done, int(total))
         pages.derive(tx, page_id, page, quarantined)
+    told(int(total), int(total))
     tx.execute("INSERT INTO page_fts (page_fts) VALUES ('rebuild')")
     conversations.rebuild_words(tx)
     turn_vectors.recut(tx)

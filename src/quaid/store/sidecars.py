@@ -7,7 +7,7 @@ same transaction.
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.store.pages import as_json
+from quaid.store.json_text import as_json
 
 if TYPE_CHECKING:
     import apsw

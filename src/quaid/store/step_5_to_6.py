@@ -18,7 +18,7 @@ from quaid.core import tags, timeline
 from quaid.core.ids import uuid7
 from quaid.store import vectors
 from quaid.store.creating import add_default_collection, schema
-from quaid.store.pages import as_json
+from quaid.store.json_text import as_json
 
 CARRIED = (
     "pages",

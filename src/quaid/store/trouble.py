@@ -30,6 +30,10 @@ BUSY_SECONDS = 10
 DAMAGE = ("fts5 file format", "vtable constructor failed", "malformed", "unsupported file format")
 """What SQLite calls a mistake in the SQL, though it is the file that is hurt."""
 
+CHECK_THE_DISK = (
+    "what was being written was not. Check the disk and try again; `quaid validate` tells whether all is well"
+)
+
 
 @contextmanager
 def sqlite_told_plainly(path: str) -> Iterator[None]:
@@ -78,7 +82,7 @@ def of_sqlite(path: str, failure: apsw.Error) -> QuaidError | None:
         # On a full disk there is no room even for the index of the log, and SQLite calls that an I/O error.
         if getattr(failure, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
             return DiskFull(path=path)
-        return FileTrouble(path=path, problem=problem)
+        return FileTrouble(path=path, problem=f"{problem}; {CHECK_THE_DISK}")
     return None
 
 
@@ -87,6 +91,8 @@ def of_system(path: str, failure: OSError) -> QuaidError:
     if failure.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(path=path)
     problem = (failure.strerror or str(failure)).lower()
+    if failure.errno == errno.EIO:
+        return FileTrouble(path=path, problem=f"{problem}; {CHECK_THE_DISK}")
     if failure.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return ReadOnly(path=path, problem=problem)
     return FileTrouble(path=path, problem=problem)

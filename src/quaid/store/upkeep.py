@@ -5,11 +5,12 @@ Knows the file as a whole. Does not know what its pages say.
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
 
 import apsw
 
+from quaid.annotations import TYPE_CHECKING
 from quaid.errors import AlreadyExists, DamagedDatabase, DiskFull, FileTrouble, ReadOnly
+from quaid.records import NamedTuple
 from quaid.store.opening import SCHEMA_VERSION
 from quaid.store.trouble import BUSY_SECONDS, sqlite_told_plainly, system_told_plainly
 
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 CHECKS = ("links", "assertions", "embeddings", "fts", "integrity")
 READERS_WAIT_MS = 100
 """How long compact waits for readers of an older state before it leaves the rest of the log for later."""
+
+
+UNFINISHED = ".quaid-backup-"
+"""How the name of a copy begins that is being made; the number of its process comes behind."""
+
+PATIENCE = 3600
+"""Seconds after which an unfinished copy that nobody writes to is a dead process's."""
 
 
 class Stats(NamedTuple):
@@ -122,11 +130,12 @@ def backup(db: "Database", target: str) -> BackedUp:
 
     target = os.path.realpath(target)
     _check_free(target)
-    unfinished = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.{os.getpid()}")
+    unfinished = os.path.join(os.path.dirname(target), f"{UNFINISHED}{os.getpid()}")
     with system_told_plainly(target):
         durable.discard(unfinished)
         durable.make_private_file(unfinished)
         try:
+            _clear_unfinished(unfinished)
             try:
                 with db.lock.turn, sqlite_told_plainly(db.path):
                     db.connection.execute("VACUUM INTO ?", (unfinished,))
@@ -139,6 +148,22 @@ def backup(db: "Database", target: str) -> BackedUp:
             durable.discard(unfinished)
             raise
     return BackedUp(path=target, size=size_of(target))
+
+
+def _clear_unfinished(ours: str) -> None:
+    """Remove what backups that were killed left beside ours. What somebody wrote within the last hour is at work."""
+    from quaid.store import durable
+
+    folder, name = os.path.split(ours)
+    now = os.stat(ours).st_mtime  # just made: the same clock has stamped the others
+    for other in os.listdir(folder):
+        path = os.path.join(folder, other)
+        if other != name and other.startswith(UNFINISHED) and other.removeprefix(UNFINISHED).isdigit():
+            try:
+                if now - os.lstat(path).st_mtime > PATIENCE:
+                    durable.discard(path)
+            except FileNotFoundError:  # finished meanwhile, or somebody else tidies up as well
+                continue
 
 
 def compact(db: "Database") -> Compacted:

@@ -10,10 +10,11 @@ takes nothing along. Vectors that no chunk needs any more stay until they are pu
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from quaid.core.chunk import embedded
 from quaid.errors import InvalidArgument, NotFound
+from quaid.records import NamedTuple
 from quaid.store import shelves
 from quaid.store.nearest import Index
 from quaid.store.shelves import Shelf, usable
@@ -152,9 +153,11 @@ def missing_chunks(db: "Database", model: str, slugs: list[str] | None = None) -
     known = _known(db, model)
     among = "" if slugs is None else " AND p.slug IN (SELECT value FROM json_each(?))"
     rows = db.rows(
-        "SELECT c.id FROM pages AS p CROSS JOIN chunks AS c ON c.page_id = p.id"  # noqa: S608 (checked)
-        f" WHERE NOT EXISTS (SELECT 1 FROM {known.vec_table} AS v"
-        f" WHERE v.content_hash = c.content_hash AND v.model = ?){among}"
+        # Two indexes in the same order are gone through side by side, as for `coverage`.
+        "SELECT c.id FROM (SELECT content_hash FROM chunks EXCEPT"  # noqa: S608 (checked)
+        f" SELECT content_hash FROM {known.vec_table} WHERE model = ?) AS lacking"
+        " CROSS JOIN chunks AS c ON c.content_hash = lacking.content_hash"
+        f" CROSS JOIN pages AS p ON p.id = c.page_id{among}"
         " ORDER BY p.updated_at DESC, (SELECT count(*) FROM"
         " (SELECT 1 FROM links WHERE to_page_id = p.id LIMIT ?)) DESC, p.id DESC, c.chunk_index",
         (model, *([] if slugs is None else [json.dumps(slugs)]), MOST_LINKS),

@@ -4,7 +4,10 @@ Knows the tables that they come from, and how the nearest are found. Does not kn
 who ask look that up.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from quaid.records import NamedTuple
+from quaid.store.growing import Growing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,14 +64,27 @@ class View:
         self._db = db
         self._resident_bytes = resident_bytes
         self._seen: int | None = None
-        self._ids: Array = np.empty(0, np.int64)
-        self._codes: Array | None = None
-        self._vectors: Array | None = None
+        self._kept_ids = Growing(np.empty(0, np.int64))
+        self._kept_codes: Growing | None = None
+        self._kept_vectors: Growing | None = None
         self._mean: Array | None = None
         self._read_codes()
 
     def __len__(self) -> int:
         return len(self._ids)
+
+    @property
+    def _ids(self) -> "Array":
+        return self._kept_ids.now
+
+    @property
+    def _codes(self) -> "Array | None":
+        """A row for each word and a column for each vector; None: there are too few for codes."""
+        return self._kept_codes.now if self._kept_codes else None
+
+    @property
+    def _vectors(self) -> "Array | None":
+        return self._kept_vectors.now if self._kept_vectors else None
 
     def mean(self) -> "Array":
         """Of all vectors, or of those that were there when it was last taken."""
@@ -94,16 +110,15 @@ class View:
         last = int(self._ids[-1]) if len(self) else 0
         new, vectors = self._read("id > ? AND model = ? ORDER BY id", (last, self.model.name))
         if len(new):
-            self._ids = np.concatenate([self._ids, new])
-            if self._codes is not None:
+            self._kept_ids.add(new)
+            if self._kept_codes is not None:
                 from quaid.store.codes import encode
 
-                codes = encode(vectors, np.frombuffer(self.model.mean or b"", "<f4"))
-                self._codes = np.concatenate([self._codes, codes.T], axis=1)
+                self._kept_codes.add(encode(vectors, np.frombuffer(self.model.mean or b"", "<f4")).T)
             elif self.model.mean is None:
                 self._mean = None
-            if self._vectors is not None:
-                self._vectors = np.concatenate([self._vectors, vectors])
+            if self._kept_vectors is not None:
+                self._kept_vectors.add(vectors)
         return last
 
     def warm_up(self) -> None:
@@ -111,8 +126,9 @@ class View:
         self.questions += 1
         if self.questions == 1:
             return
-        if self._vectors is None and len(self) * self.model.dimensions * 4 <= self._resident_bytes:
-            self._vectors = self._aligned(*self._read("model = ? ORDER BY id", (self.model.name,)))
+        if self._kept_vectors is None and len(self) * self.model.dimensions * 4 <= self._resident_bytes:
+            found = self._aligned(*self._read("model = ? ORDER BY id", (self.model.name,)))
+            self._kept_vectors = Growing(found, axis=0)
 
     def best(self, query: "Array", count: int, slots: "Array | None") -> list[tuple[int, float]]:
         """The nearest vectors by id, with their cosines."""
@@ -161,9 +177,9 @@ class View:
         ids = np.frombuffer(b"".join([block[0] for block in blocks]), "<i8")
         if len(ids) > FEW:
             words = np.frombuffer(b"".join([block[1] for block in blocks]), "<u8").reshape(len(ids), -1)
-            self._ids, self._codes = ids, np.ascontiguousarray(words.T)
+            self._kept_ids, self._kept_codes = Growing(ids), Growing(np.ascontiguousarray(words.T))
         else:  # all of them are read as they are, by the first refresh
-            self._vectors = np.empty((0, self.model.dimensions), np.float32)
+            self._kept_vectors = Growing(np.empty((0, self.model.dimensions), np.float32), axis=0)
 
     def _read(self, where: str, values: tuple[Any, ...]) -> "tuple[Array, Array]":
         """Ids and vectors."""

@@ -4,9 +4,10 @@ A server asks this after every pause. Knows that ids of chunks and parts only ri
 vector: what was found whole once is not looked at again. Does not know how vectors are made.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from quaid.store import turn_vectors
+from quaid.records import NamedTuple
+from quaid.store import chunks, turn_vectors
 
 if TYPE_CHECKING:
     from quaid.store.db import Database
@@ -49,7 +50,7 @@ def stamp(db: "Database") -> Stamp:
 def whole(db: "Database", known: Whole, turns: Turns = NO_TURNS) -> Whole | None:
     """How far all have vectors of the active model: to the end. None when one has not, or is not cut yet."""
     with db.reading():
-        if db.one(_UNCUT):
+        if chunks.uncut(db):
             return None
         model = db.one("SELECT name, vec_table FROM embedding_models WHERE active = 1")
         last = (db.one("SELECT max(id) FROM chunks") or (0,))[0] or 0
@@ -68,9 +69,3 @@ def whole(db: "Database", known: Whole, turns: Turns = NO_TURNS) -> Whole | None
         if lacks or (last_part > after and turn_vectors.lacks_some(db, name, turns.since, after)):
             return None
         return Whole(name, last, last_part, turns.which)
-
-
-_UNCUT = (
-    "SELECT 1 FROM pages WHERE quarantined_at IS NULL AND (compiled_truth <> '' OR timeline <> '')"
-    " AND NOT EXISTS (SELECT 1 FROM chunks WHERE page_id = pages.id) LIMIT 1"
-)

@@ -9,12 +9,17 @@ its last character alone. So a word of two characters is one entry, a longer one
 a prefix, and a question that mixes scripts is one match.
 """
 
-import re
-from typing import TYPE_CHECKING, NamedTuple
-
 import apsw
 
+from quaid.annotations import TYPE_CHECKING
+from quaid.core.unspaced import (
+    cut_runs as cut_runs,
+    has_runs as has_runs,
+    pairs as pairs,
+    split_runs as split_runs,
+)
 from quaid.errors import InvalidArgument, InvalidSearch
+from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from quaid.store.db import Database
@@ -34,20 +39,6 @@ WINDOWS, WINDOW = 4, 256
 
 COUNTED = 2_000
 """Up to this number everything that holds a word is counted."""
-
-# Chinese, Japanese, Korean, Thai, Lao, Myanmar, Khmer and the Tai scripts. Korean has spaces, but its particles
-# cling to the word. Punctuation is left out: it ends a run. These stay text until a page or a question needs
-# them: compiling takes 4 ms, and most commands meet none of these scripts.
-_RUN = (
-    "[\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0edf\u1000-\u1049\u1050-\u109f\u1100-\u11ff\u1780-\u17d3"
-    "\u17d7\u17dc-\u17e9\u1950-\u19df\u1a20-\u1a99\u2e80-\u2fd5\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c"
-    "\u3041-\u3096\u3099\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e\u31a0-\u31bf"
-    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\ua9e0-\ua9fe\uaa60-\uaadd\uac00-\ud7fb\uf900-\ufaff"
-    "\uff66-\uffdc\U0001b000-\U0001b16f\U00020000-\U0003ffff]+"
-)
-_RUN_KEPT = f"({_RUN})"
-_INVISIBLE = "[\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]"
-"""Marks within words: places where a line may break, and variants of a character."""
 
 
 class Filters(NamedTuple):
@@ -90,32 +81,6 @@ _FILTERS = {
 }
 
 
-def has_runs(text: str) -> bool:
-    """Whether the text holds a script that puts no spaces between words."""
-    return not text.isascii() and re.search(_RUN, text) is not None
-
-
-def split_runs(text: str) -> list[str]:
-    """What lies between runs of such scripts, and the runs, in turn: the runs have odd places."""
-    return re.split(_RUN_KEPT, _plain(text))
-
-
-def pairs(run: str) -> list[str]:
-    """A run as it is stored: each character with the next one, the last one alone."""
-    return [run[at : at + 2] for at in range(len(run))]
-
-
-def cut_runs(text: str) -> str:
-    """A text as it is stored: its runs cut into pairs, everything else as it is."""
-    return re.sub(_RUN, lambda run: f" {' '.join(pairs(run.group()))} ", _plain(text))
-
-
-def _plain(text: str) -> str:
-    import unicodedata
-
-    return re.sub(_INVISIBLE, "", unicodedata.normalize("NFKC", text))
-
-
 # Feeding
 
 
@@ -123,10 +88,15 @@ def index_page(tx: "apsw.Connection", page_id: int, title: str, slug: str, truth
     """Make the second index hold this page as it is now. The first one is kept by triggers."""
     remove_page(tx, page_id)
     if has_runs(title) or has_runs(truth) or has_runs(timeline):
-        tx.execute(
-            "INSERT INTO page_fts_unspaced (rowid, title, body) VALUES (?, ?, ?)",
-            (page_id, cut_runs(f"{title}\n{slug}"), cut_runs(f"{truth}\n{timeline}")),
-        )
+        add_page(tx, page_id, title, slug, truth, timeline)
+
+
+def add_page(tx: "apsw.Connection", page_id: int, title: str, slug: str, truth: str, timeline: str) -> None:
+    """Put a page with such scripts into the second index, which does not hold it yet."""
+    tx.execute(
+        "INSERT INTO page_fts_unspaced (rowid, title, body) VALUES (?, ?, ?)",
+        (page_id, cut_runs(f"{title}\n{slug}"), cut_runs(f"{truth}\n{timeline}")),
+    )
 
 
 def remove_page(tx: "apsw.Connection", page_id: int) -> None:
@@ -270,11 +240,15 @@ def heads(db: "Database", page_ids: list[int]) -> dict[int, PageHead]:
 
 def texts(db: "Database", page_ids: list[int]) -> dict[int, tuple[str, str]]:
     """The compiled truth and the timeline of these pages."""
+    from quaid.store import second_copy
+
     rows = db.rows(
         "SELECT id, compiled_truth, timeline FROM pages WHERE id IN (SELECT value FROM json_each(?))",
         (str(page_ids),),
     )
-    return {page_id: (truth, timeline) for page_id, truth, timeline in rows}
+    found = {page_id: (truth, timeline) for page_id, truth, timeline in rows}
+    second_copy.check(db, found)
+    return found
 
 
 class Stemmer:

@@ -21,7 +21,8 @@ TIGHTEST = 100
 """How many times larger than packed it may be, when it is large at all: text makes 4 to 10."""
 
 LARGE = 20 * 1024 * 1024
-LARGEST_DIRECTORY = 64 * 1024 * 1024
+LARGEST_DIRECTORY = 4 * 1024 * 1024
+"""Of the list of files in an archive: some 30,000 of them, with names of their own."""
 PIECE = 1 << 20
 
 _EXPORT = pattern(r"(?:.*/)?conversations(?:-\d+)?\.json")

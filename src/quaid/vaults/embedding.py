@@ -9,9 +9,10 @@ first; what was said in conversations waits until none of them lacks a vector.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
+from quaid.records import NamedTuple
 from quaid.store import chunks, filling, turn_vectors, vectors
 from quaid.store.filling_turn import Turn
 from quaid.store.vectors import Missing, Model
@@ -156,14 +157,17 @@ def fill_few(
         made, total, waiting = 0, chunks.count(db), None
     elif active.name == embedder.name:
         made, total = filling.made(db, active)
-        waiting = vectors.missing_chunks(db, active.name) if 0 < total - made <= FEW else None
+        waiting = filling.waiting(db, active)
     else:
         return 0
     if not 0 < total - made <= FEW or chunks.tokens(db, waiting) > FEW_TOKENS:
         return 0
     patience, db.lock.patience = db.lock.patience, SHORT_PATIENCE
     try:
-        return fill(db, embedder, now=now, progress=progress, limit=FEW, insist=False).embedded
+        if active is None or waiting is None:
+            return fill(db, embedder, now=now, progress=progress, limit=FEW, insist=False).embedded
+        # Which they are is known: to look for them again would take longer than to embed them.
+        return _make_chunks(db, embedder, waiting, now=now, progress=progress, insist=False).embedded
     finally:
         db.lock.patience = patience
 
@@ -212,15 +216,7 @@ def fill(
     model = _registered(db, embedder, now)
     waiting = vectors.missing_chunks(db, model.name, slugs)[:limit]
     cached, total = vectors.coverage(db, model.name)
-    made = _make(
-        db,
-        embedder,
-        waiting,
-        lambda chunk_ids: vectors.texts(db, model.name, chunk_ids),
-        lambda tx, found: vectors.keep(tx, model.name, found, now()),
-        lambda done: progress(done, len(waiting), WHAT),
-        insist,
-    )
+    made = _make_chunks(db, embedder, waiting, now=now, progress=progress, insist=insist)
     refused = list(made.refused)
     return Filled(
         made.embedded,
@@ -228,6 +224,27 @@ def fill(
         total,
         len(refused),
         vectors.pages_of(db, refused) if refused else (),
+    )
+
+
+def _make_chunks(
+    db: "Database",
+    embedder: Passages,
+    waiting: list[int],
+    *,
+    now: Callable[[], str],
+    progress: Callable[[int, int, str], None],
+    insist: bool,
+) -> _Made:
+    name = embedder.name
+    return _make(
+        db,
+        embedder,
+        waiting,
+        lambda chunk_ids: vectors.texts(db, name, chunk_ids),
+        lambda tx, found: vectors.keep(tx, name, found, now()),
+        lambda done: progress(done, len(waiting), WHAT),
+        insist,
     )
 
 

@@ -5,8 +5,8 @@ business.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
+from quaid.records import NamedTuple
 from quaid.vaults.scan import Ignored
 
 FILE = ".quaidignore"

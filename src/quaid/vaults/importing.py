@@ -32,7 +32,7 @@ def import_folder(
     root = os.path.realpath(root)
     with Folder(root) as folder:
         while True:
-            with Spool(os.path.dirname(db.path)) as spool:
+            with Spool(os.path.dirname(db.path), db.path) as spool:
                 reading = Reading(db, folder, spool, progress)
                 plan, tally = reading.run()
                 if not spool.count:
@@ -57,7 +57,7 @@ class Reading:
         self.plan = Plan(Past(db, self.tally.folder), [], {}, set())
         self.fresh: set[str] = set()  # pages that no import knows, by path without ending
         self.different: set[str] = set()  # pages that are known with other bytes
-        self.done = self.same = 0
+        self.done = self.left = self.same = 0
 
     def run(self) -> tuple[Plan, Tally]:
         found = self._walk()
@@ -88,6 +88,7 @@ class Reading:
     def _file(self, found: Found, total: int) -> None:
         self.progress(self.done, total, "Reading")
         self.done += 1
+        self.left = total - self.done
         known = self.plan.past.find(found.path)
         data = self._bytes(found)
         if data is None:
@@ -127,6 +128,10 @@ class Reading:
             self._unchanged(path, data, known)
             return
         (self.different if known else self.fresh).add(index.stem(path))
+        if self.spool.may_leave(self.spool.count, self.left):
+            self.plan.claims.append(naming.Claim(path, index.asked(path, data).slug))
+            self.spool.leave(path, content_hash, data)
+            return
         made, notes, _ = index.read(path, data)
         self.tally.note(path, *notes)
         self.plan.claims.append(naming.Claim(path, made.slug))

@@ -6,13 +6,14 @@ the database, or which other file wants the same slug (naming.py does).
 
 import hashlib
 import re
-from typing import Any, NamedTuple
 
+from quaid.annotations import Any
 from quaid.core import page, page_type, slug
 from quaid.core.links import IN_FILE
 from quaid.core.page import Page
 from quaid.errors import InvalidSlug
 from quaid.formats import markdown
+from quaid.records import NamedTuple
 
 ID_KEY = "quaid_id"
 """The front-matter key that carries a page's id."""
@@ -21,6 +22,7 @@ ORG = ".org"
 MOST_PROBLEMS = 3
 """Of a file of org that are told."""
 
+_TELLING = (b"slug", ID_KEY.encode(), b"\\", b"\xff\xfe", b"\xfe\xff")
 _LIKE_A_SLUG = re.compile(r"[a-z0-9_-]+")
 _ENDING = re.compile(r"\.(?:md|markdown|org)\Z", re.IGNORECASE)
 
@@ -55,6 +57,26 @@ def read(path: str, data: bytes) -> Indexed:
     if document.problem:
         notes.append(f"front matter kept as it is: {document.problem}")
     return Indexed(made, (*notes, *_note_of_type(made)))
+
+
+class Asked(NamedTuple):
+    slug: str
+    identity: str | None
+
+
+def asked(path: str, data: bytes) -> Asked:
+    """What a file of markdown wants to be called and known by: as `read` would find it, for a tenth of the work."""
+    head = data
+    if data.startswith((b"---\n", b"+++\n")):
+        closing = data.find(b"\n" + data[:4], 3)
+        head = data[: closing + 5] if closing >= 0 else data
+    # With a backslash a key can be written otherwise than letter by letter, and in UTF-16 it always is.
+    if not any(each in head for each in _TELLING):
+        return Asked(slug.from_path(path), None)
+    # What is no ASCII may be decoded otherwise for what stands behind it.
+    front = markdown.parse(markdown.decode(head if head.isascii() else data).text).frontmatter
+    named = front.get(ID_KEY)
+    return Asked(claimed_slug(front) or slug.from_path(path), named if isinstance(named, str) else None)
 
 
 def _read_org(path: str, data: bytes) -> Indexed:

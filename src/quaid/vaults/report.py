@@ -5,8 +5,9 @@ Counts and remembers; every file seen has exactly one outcome. Decides nothing.
 
 import os
 from collections import Counter
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
+from quaid.annotations import TYPE_CHECKING, Literal, get_args
+from quaid.records import NamedTuple
 from quaid.vaults import scan
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ import os
 import stat
 import unicodedata
 from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple
 
+from quaid.annotations import Literal
 from quaid.errors import FileTrouble, NotFound
+from quaid.records import NamedTuple
 
 MARKDOWN = (".md", ".markdown")
 PAGE_ENDINGS = (*MARKDOWN, ".org")

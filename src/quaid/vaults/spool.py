@@ -1,17 +1,22 @@
 """What was read and parsed, waiting on the disk: a whole folder need not fit into memory.
 
-Little of it waits in memory; more in a nameless file that the system forgets with the process. Knows values of
-marshal, not what they mean.
+Little of it waits in memory; more in a nameless file that the system forgets with the process. What is left unparsed
+is parsed by a second process meanwhile (ahead.py). Knows values of marshal, not what they mean.
 """
 
 import io
 import marshal
 import os
 from collections.abc import Iterator
-from typing import IO, Any, NamedTuple
 
-from quaid.core.page import Entry, Page
+from quaid.annotations import IO, TYPE_CHECKING
+from quaid.core.page import Page
+from quaid.records import NamedTuple
 from quaid.store.trouble import system_told_plainly
+from quaid.vaults import ahead, index
+
+if TYPE_CHECKING:
+    from quaid.core.derived import Derived
 
 IN_MEMORY = 1024 * 1024
 """Bytes that need no file. One edit is far below, and need not pay for the import of tempfile either."""
@@ -26,18 +31,32 @@ class Waiting(NamedTuple):
     page: Page | None
     nodes: tuple[Page, ...] = ()
     """Headings of the file that are pages of their own."""
+    notes: tuple[str, ...] = ()
+    """What had to be mended in it, where nobody was told so when it was read."""
+    derived: "Derived | None" = None
+    """What follows from the page, where it was worked out beside us."""
+
+    def derived_of(self, page: Page) -> "Derived | None":
+        """The same, unless the page has come to another slug: then it does not hold."""
+        return self.derived if page is self.page else None
 
 
 class Spool:
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, memory: str = "") -> None:
         self.folder = folder
+        self.memory = memory or folder
         self.count = 0
         self._open: IO[bytes] | None = None
+        self._ahead: ahead.Ahead | None = None
+        self._alone = False
+        """Help was looked for in vain."""
 
     def __enter__(self) -> "Spool":
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._ahead:
+            self._ahead.close()
         if self._open:
             self._open.close()
 
@@ -59,25 +78,54 @@ class Spool:
         return file
 
     def add(self, item: Waiting) -> None:
-        plain = [_plain(page) for page in (item.page, *item.nodes) if page is not None]
-        record = marshal.dumps((item.path, item.content_hash, item.data, plain))
-        self._file.write(len(record).to_bytes(8, "little") + record)
+        plain = [ahead.plain(page) for page in (item.page, *item.nodes) if page is not None]
+        self._add(marshal.dumps((item.path, item.content_hash, item.data, plain)))
+
+    def _add(self, record: bytes) -> None:
+        self._file.write(len(record).to_bytes(ahead.NUMBER, "little") + record)
         self.count += 1
+
+    def may_leave(self, done: int, waiting: int) -> bool:
+        """Whether files may be left unparsed, after so many with so many to come: somebody parses them meanwhile."""
+        if self._ahead is None and not self._alone and ahead.is_worth_it(done, waiting):
+            self._alone = not self._find_help()
+        return self._ahead is not None
+
+    def _find_help(self) -> bool:
+        if isinstance(self._file, io.BytesIO):
+            self._open = self._on_disk(self._file.getvalue())
+        found = self._on_disk(b"")
+        try:
+            self._ahead = ahead.Ahead(self._file, found, self.memory)
+        except OSError:  # no process is to be had
+            found.close()
+        return self._ahead is not None
+
+    def leave(self, path: str, content_hash: str, data: bytes) -> None:
+        """Add a file of one page that is still to be parsed."""
+        assert self._ahead
+        self._add(marshal.dumps((path, content_hash, data, None)))
+        self._tell()
+
+    def _tell(self, *, all_of_it: bool = False) -> None:
+        end = self._file.tell()
+        if self._ahead and (all_of_it or self._ahead.is_behind(end)):
+            self._file.flush()
+            self._ahead.tell(end)
 
     def each(self) -> Iterator[Waiting]:
         """What was added, in the same order."""
+        self._file.seek(0, os.SEEK_END)
+        self._tell(all_of_it=True)
+        parsed = self._ahead.parsed() if self._ahead else iter(())
         self._file.seek(0, os.SEEK_SET)
-        while head := self._file.read(8):
+        while head := self._file.read(ahead.NUMBER):
             record = self._file.read(int.from_bytes(head, "little"))
             path, content_hash, data, plain = marshal.loads(record)  # noqa: S302 (our own file)
-            pages = [_page(each) for each in plain]
-            yield Waiting(path, content_hash, data, pages[0] if pages else None, tuple(pages[1:]))
-
-
-def _plain(page: Page) -> tuple[Any, ...]:
-    return (*page[:-1], [tuple(entry) for entry in page.entries])
-
-
-def _page(plain: tuple[Any, ...]) -> Page:
-    *parts, entries = plain
-    return Page._make([*parts, tuple([Entry(*entry) for entry in entries])])
+            if plain is None:
+                made = next(parsed)
+                page, notes = made[:2] if made else index.read(path, data)[:2]
+                yield Waiting(path, content_hash, data, page, (), notes, made.derived if made else None)
+            else:
+                pages = [ahead.page_of(each) for each in plain]
+                yield Waiting(path, content_hash, data, pages[0] if pages else None, tuple(pages[1:]))

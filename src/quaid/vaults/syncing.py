@@ -9,11 +9,12 @@ even then only into quarantine.
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
 
+from quaid.annotations import Any
 from quaid.core import dates, sync as deciding
 from quaid.core.sync import File, Known, Opened, Read, Stat
 from quaid.errors import FileTrouble, NotFound
+from quaid.records import NamedTuple
 from quaid.store import collections, file_nodes, file_state, quarantine
 from quaid.store.collections import Collection
 from quaid.store.db import Database
@@ -116,7 +117,7 @@ class Syncing:
         known = file_state.known(self.db, self.collection.id, keys)
         found = deciding.sort_out(self.seen.files, known)
         self.counts["unchanged"] = len(found.unchanged)
-        with Spool(os.path.dirname(self.db.path)) as spool:
+        with Spool(os.path.dirname(self.db.path), self.db.path) as spool:
             reads = self._read(folder, found.to_read, spool)
             away = file_state.quarantined(self.db, self.collection.id) if reads else []
             plan = deciding.plan(reads, [*known, *away], [*found.missing, *away])
@@ -167,11 +168,13 @@ class Syncing:
             if old and old.content_hash == content_hash and old.page_id and old.path == file.path:
                 reads.append(Read(file, old, content_hash, old.page_uuid))
                 continue
+            if not index.is_org(file.path) and spool.may_leave(spool.count, len(files) - done):
+                reads.append(Read(file, old, content_hash, index.asked(file.path, data).identity))
+                self.taking.headings[file.path] = set()
+                spool.leave(file.path, content_hash, data)
+                continue
             made, notes, nodes = index.read(file.path, data)
-            self.notes += [Note(file.path, each) for each in notes]
-            unread = [each for each in notes if not each.startswith("type ")]
-            if unread:
-                self.taking.problems[file.path] = "; ".join(unread)
+            self.taking.note(file.path, notes)
             reads.append(Read(file, old, content_hash, index.identity(made, file.path)))
             self.taking.headings[file.path] = {str(each.frontmatter["id"]) for each in nodes}
             spool.add(Waiting(file.path, content_hash, data, made, nodes))

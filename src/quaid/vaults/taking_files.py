@@ -6,12 +6,13 @@ Does not look at the folder.
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
+from quaid.annotations import Any
 from quaid.core import dates, slug
 from quaid.core.page import Page
 from quaid.core.sync import Known, Plan, Read
-from quaid.store import file_state, history, pages, slugs
+from quaid.store import bulk, file_state, history, pages, slugs
+from quaid.store.bulk import NewPage
 from quaid.store.collections import Collection
 from quaid.store.db import Database
 from quaid.vaults import heading_pages, index, naming
@@ -48,6 +49,13 @@ class TakingFiles:
         self.headings: dict[str, set[str]] = {}
         """The ids of the headings in each file that was read now, by path; none in a file that is gone."""
 
+    def note(self, path: str, notes: tuple[str, ...]) -> None:
+        """Tell what had to be mended in a file; what could not be understood is also kept beside it."""
+        self.notes += [Note(path, each) for each in notes]
+        unread = [each for each in notes if not each.startswith("type ")]
+        if unread:
+            self.problems[path] = "; ".join(unread)
+
     def run(self, spool: Spool, plan: Plan) -> None:
         """Write what the plan says of the files that were read; the spool holds their bytes."""
         for start in range(0, len(plan.touched), 10 * BATCH):
@@ -67,6 +75,7 @@ class TakingFiles:
             waiting: list[Waiting] = []
             for item in spool.each():
                 if (item.path in moved) is turn:
+                    self.note(item.path, item.notes)
                     waiting.append(item)
                 if len(waiting) == BATCH:
                     done += self._write(waiting, todo)
@@ -86,10 +95,9 @@ class TakingFiles:
 
     def _write(self, waiting: list[Waiting], todo: Todo) -> int:
         def work(tx: Any) -> None:
-            self._make_way(tx, [item for item in waiting if item.path in todo], todo)
-            for item in waiting:
-                if item.path in todo:
-                    self._take_in(tx, item, *todo[item.path])
+            items = [item for item in waiting if item.path in todo]
+            self._make_way(tx, items, todo)
+            self._take_all(tx, items, todo)
 
         if waiting:
             self.db.write(work)
@@ -102,7 +110,7 @@ class TakingFiles:
         for item in items:
             old, _ = todo[item.path]
             assert item.page is not None
-            holder = slugs.holder(tx, self.collection.id, item.page.slug)
+            holder = slugs.holder(tx, self.collection.id, item.page.slug) if old else None
             if holder is None or old is None or holder.page_id == old.page_id:
                 continue
             if holder.page_id in moving and holder.page_id not in self.left:
@@ -110,6 +118,54 @@ class TakingFiles:
                 slugs.step_aside(tx, holder.page_id)
             elif holder.is_hidden:
                 slugs.step_aside(tx, holder.page_id)
+
+    def _take_all(self, tx: Any, items: list[Waiting], todo: Todo) -> None:
+        """Each file into its page, in their order: those that are new and in nobody's way together."""
+        together: list[Waiting] = []
+        not_free: tuple[set[str], set[str]] | None = None
+        for place, item in enumerate(items):
+            old, read = todo[item.path]
+            assert item.page is not None
+            if old is None and read.page_uuid is None and not index.is_org(item.path):
+                not_free = not_free or self._not_free(tx, items[place:])
+                taken, seen = not_free
+                if item.page.slug not in taken and item.path not in seen:
+                    taken.add(item.page.slug)
+                    together.append(item)
+                    continue
+            self._take_new(tx, together, todo)
+            together = []
+            self._take_in(tx, item, old, read)
+            not_free = None  # it may have taken a slug, or left one
+        self._take_new(tx, together, todo)
+
+    def _not_free(self, tx: Any, items: list[Waiting]) -> tuple[set[str], set[str]]:
+        """The slugs that somebody has, and the paths that were taken in already."""
+        wanted = [item.page.slug for item in items if item.page]
+        return (
+            bulk.taken(tx, self.collection.id, wanted),
+            file_state.seen(tx, self.collection.id, [item.path for item in items]),
+        )
+
+    def _take_new(self, tx: Any, items: list[Waiting], todo: Todo) -> None:
+        """Files that nobody knows into pages of their own."""
+        if not items:
+            return
+        made = [(item, item.page, todo[item.path][1]) for item in items if item.page]
+        new = [NewPage(page, self.new_uuid(), item.derived) for item, page, _ in made]
+        ids = bulk.add(
+            tx, new, now=self.now, collection_id=self.collection.id, collection=self.collection.name
+        )
+        numbered = list(zip(ids, made, strict=True))
+        kept = [(page_id, item.path, item.data, read.content_hash) for page_id, (item, _, read) in numbered]
+        history.keep_new(tx, self.collection.id, kept, self.now, self.batch)
+        seen = [
+            (read.file, read.content_hash, page_id, self.problems.get(item.path))
+            for page_id, (item, _, read) in numbered
+        ]
+        file_state.saw_all(tx, self.collection.id, seen, self.now)
+        self.types.update(page.type for _, page, _ in made)
+        self.counts["new"] += len(made)
 
     def _take_in(self, tx: Any, item: Waiting, old: Known | None, read: Read) -> None:
         """One file into its page."""

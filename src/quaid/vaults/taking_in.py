@@ -11,7 +11,8 @@ from quaid.core import slug
 from quaid.core.page import Page
 from quaid.errors import VersionConflict
 from quaid.formats import markdown
-from quaid.store import imports, pages, settings, sidecars
+from quaid.store import bulk, imports, pages, settings, sidecars
+from quaid.store.bulk import NewPage
 from quaid.store.db import Database
 from quaid.store.imports import KnownFile
 from quaid.store.pages import Stored
@@ -21,6 +22,9 @@ from quaid.vaults.report import Tally
 from quaid.vaults.spool import Spool, Waiting
 
 Progress = Callable[[int, int, str], None]
+
+COLLECTION, COLLECTION_ID = "default", 1
+"""Where the pages of imports go."""
 
 SETTING_OF = {"index.md": "original_index", "schema.md": "original_schema"}
 
@@ -47,6 +51,8 @@ class TakingIn:
         self.progress = progress
         self.slugs: dict[str, str] = {}  # the slug of each page file, by path without ending
         self.page_files = 0
+        self.waiting: list[tuple[Waiting, Page]] = []  # pages that may be new, to be written together
+        self.bytes_waiting = 0
         self.written: set[str] = set()  # slugs whose version has risen already
 
     def run(self, tx: Any) -> None:
@@ -61,12 +67,16 @@ class TakingIn:
         assigned = self._assign()
         for done, item in enumerate(self.spool.each()):
             self.progress(done, self.spool.count, "Writing")
+            self.tally.note(item.path, *item.notes)
             if item.page:
                 self._page(item, item.page, assigned)
-            elif "/" in item.path:
+                continue
+            self._write_waiting()
+            if "/" in item.path:
                 self._sidecar(item)
             else:
                 self._special(item)
+        self._write_waiting()
         imports.finish(tx, self.import_id, self.page_files)
         self.progress(self.spool.count, self.spool.count, "Writing")
 
@@ -87,9 +97,41 @@ class TakingIn:
     def _page(self, item: Waiting, made: Page, assigned: dict[str, str]) -> None:
         known = self.plan.known(item.path)
         if known and known.slug:
+            self._write_waiting()
             self._again(item, index.moved(made, known.slug), known)
-        else:
-            self._first_time(item, index.moved(made, assigned[item.path]))
+            return
+        self.waiting.append((item, index.moved(made, assigned[item.path])))
+        self.bytes_waiting += len(item.data)
+        if len(self.waiting) == bulk.ROWS or self.bytes_waiting > bulk.BYTES:
+            self._write_waiting()
+
+    def _write_waiting(self) -> None:
+        """Write the pages that wait, in their order: those whose slugs are free together, the others one by one."""
+        if not self.waiting:
+            return
+        waiting, self.waiting, self.bytes_waiting = self.waiting, [], 0
+        taken = bulk.taken(self.tx, COLLECTION_ID, [made.slug for _, made in waiting])
+        free: list[tuple[Waiting, Page]] = []
+        for item, made in waiting:
+            if made.slug in taken:
+                self._write_new(free)
+                free = []
+                self._first_time(item, made)
+            else:
+                free.append((item, made))
+        self._write_new(free)
+
+    def _write_new(self, free: list[tuple[Waiting, Page]]) -> None:
+        new = [NewPage(made, self.new_uuid(), item.derived_of(made)) for item, made in free]
+        ids = bulk.add(self.tx, new, now=self.now, collection_id=COLLECTION_ID, collection=COLLECTION)
+        files = [
+            (item.path, item.data, item.content_hash, id_) for (item, _), id_ in zip(free, ids, strict=True)
+        ]
+        imports.keep_new(self.tx, self.import_id, files, self.now)
+        for item, made in free:
+            self._has_page(item.path, made.slug)
+            self.written.add(made.slug)
+            self.tally.wrote("new", made)
 
     def _first_time(self, item: Waiting, made: Page) -> None:
         try:

@@ -11,7 +11,7 @@ on where it was.
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, BinaryIO, NamedTuple
 
 from quaid.core.masking import mask
@@ -23,11 +23,11 @@ from quaid.store.conversations import Batch, NewTurn
 from quaid.store.db import Database
 from quaid.store.transcript_files import FileState
 from quaid.vaults import archives
+from quaid.vaults.lines import lines
 from quaid.vaults.scan import FILE_FLAGS, printable
 
 TURNS_AT_ONCE = 1_000
 CHARACTERS_AT_ONCE = 4_000_000
-LONGEST_LINE = 32 * 1024 * 1024
 LINES_TO_KNOW = 50
 """After so many lines the client is known, or the file is no transcript."""
 
@@ -201,7 +201,7 @@ class _File:
         broken = known.broken if known and start else 0
         self._state = self._state._replace(client=client, session=session, broken=broken)
         end = start
-        for end, line in _lines(file, start):
+        for end, line in lines(file, start):
             self._take_line(client, line)
             if self._turns >= TURNS_AT_ONCE or self._characters >= CHARACTERS_AT_ONCE:
                 self._end(file, end, unfinished=True)
@@ -329,38 +329,9 @@ class _Gathered:
         self.masked = 0
 
 
-def _lines(file: BinaryIO, start: int) -> Iterator[tuple[int, bytes | None]]:
-    """Where each line ends, and the line; None for one that is too long. A last one that is not whole is left."""
-    file.seek(start)
-    end = start
-    while line := file.readline(LONGEST_LINE):
-        if line.endswith(b"\n"):
-            end += len(line)
-            if not line.isspace():
-                yield end, line.removeprefix(b"\xef\xbb\xbf") if end == len(line) else line
-        elif len(line) == LONGEST_LINE:
-            size = len(line)
-            while (more := file.readline(1 << 20)) and not more.endswith(b"\n"):
-                size += len(more)
-            if not more:  # its end is not written yet
-                return
-            end += size + len(more)
-            yield end, None
-        elif _is_whole(line):
-            yield end + len(line), line
-
-
-def _is_whole(line: bytes) -> bool:
-    try:
-        formats.parsed(line)
-    except Broken:
-        return False
-    return True
-
-
 def _client(file: BinaryIO) -> str:
     """Who writes such lines, seen from the first of them; "" when nobody that we know."""
-    for number, (_, line) in enumerate(_lines(file, 0)):
+    for number, (_, line) in enumerate(lines(file, 0)):
         try:
             client = formats.known_by(formats.parsed(line)) if line else None
         except Broken:

@@ -121,7 +121,7 @@ def test_a_lost_file_comes_back_or_goes_for_good(visit: Visit, mine: Settings) -
     lost = Path(mine.cwd, "notes", "lost.md")
     page = visit.go("/review?tab=quarantine")
     page.click("text=Restore")
-    assert "lost is back, and so is its file lost.md." in page.locator(".told").inner_text()
+    assert "“The lost note” is back, and so is its file lost.md." in page.locator(".told").inner_text()
     assert lost.exists()
     lost.unlink()
     visit.go("/settings")
@@ -130,7 +130,7 @@ def test_a_lost_file_comes_back_or_goes_for_good(visit: Visit, mine: Settings) -
     visit.go("/review?tab=quarantine")
     page.check("input[name=sure]")
     page.click("text=Discard")
-    assert page.locator(".told").inner_text() == "lost is gone for good."
+    assert page.locator(".told").inner_text() == "“The lost note” is gone for good."
     assert page.locator(".empty").inner_text() == "No page is in quarantine."
 
 
@@ -189,10 +189,12 @@ def test_a_rebuild_shows_how_far_it_is(visit: Visit, mine: Settings) -> None:
         " new MutationObserver(() => window.seen.push(told.textContent)).observe(told, {childList: true}); }"
     )
     page.click("text=Rebuild index")
-    page.locator("[data-progress-text]", has_text="The index is up to date.").wait_for()
-    assert page.evaluate("window.seen")[0] == "Reading folders …"
+    page.locator("[data-progress-text]", has_text="is made again.").wait_for()
+    assert page.evaluate("window.seen")[0] == "Indexing pages anew …"
     log = page.locator("[data-log]").inner_text()
-    assert "rebuilt" in log
+    assert "The index was made again" in log
+    for machine in ("True", "None", "finished", "succeeded"):
+        assert machine not in log
     assert "Mira" not in log
     page.reload()
     assert page.locator("#index-title").count() == 1

@@ -25,7 +25,7 @@ def test_a_wiki_link_leads_to_its_page_and_shows_its_title() -> None:
 
 
 def test_a_link_that_nobody_knows_leads_to_a_search() -> None:
-    assert 'href="/search?q=Nobody" class="wiki unknown"' in markdown.render("[[Nobody]]", lead)
+    assert 'href="/search?q=Nobody&amp;link=1" class="wiki unknown"' in markdown.render("[[Nobody]]", lead)
 
 
 def test_brackets_in_code_stay_as_they_are() -> None:
@@ -130,7 +130,7 @@ def test_links_of_a_real_page_lead_where_the_memory_says(brain: Brain) -> None:
     html = markdown.render(record.compiled_truth, of_page(record, links.links))  # type: ignore[attr-defined, arg-type]
     assert html.count('href="/page/people/ada-lovelace"') == 2
     assert 'href="/page/people/bo"' in html
-    assert 'href="/search?q=Nobody"' in html
+    assert 'href="/search?q=Nobody&amp;link=1"' in html
 
 
 def test_a_snippet_shows_the_words_that_were_asked_for() -> None:

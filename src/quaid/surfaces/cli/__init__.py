@@ -133,9 +133,11 @@ def _run(words: list[str]) -> int:
 
         print(manual.page(line.topic) if line.topic else manual.overview(), end="")
         return 0
-    from quaid.surfaces.cli.local import COMMANDS
+    from quaid.ops import index
 
-    if line.command in COMMANDS:
+    if line.command in index.NO_OPERATIONS:
+        from quaid.surfaces.cli.local import COMMANDS
+
         return COMMANDS[line.command].run(line)
     return _operation(line)
 
@@ -144,7 +146,6 @@ def _operation(line: "Line") -> int:
     from quaid.brain import Brain
     from quaid.ops import gate
     from quaid.surfaces.cli import arguments, progress, speaking
-    from quaid.surfaces.cli.local import settings_of
 
     operation = gate.command(line.command)
     given = arguments.of_command(line, operation)
@@ -153,7 +154,7 @@ def _operation(line: "Line") -> int:
         sys.stdout.write(speaking.shown(record, as_json, sys.stdout.isatty()))
         sys.stdout.flush()
 
-    with Brain(settings_of(line), progress=progress.reporter(line.as_json)) as brain:
+    with Brain(arguments.settings_of(line), progress=progress.reporter(line.as_json)) as brain:
         record = gate.call(brain, operation, given, "owner")
         if hasattr(record, "if_agreed"):
             from quaid.surfaces.cli import asking

@@ -6,11 +6,13 @@ Hand-written: argparse costs 15 ms of a cold start, more than everything else th
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
 
+from quaid import config
+from quaid.annotations import Any
 from quaid.errors import FileTrouble, InvalidArgument, TooLarge, WrongUsage
 from quaid.ops.gate import MAX_TEXT, aside
 from quaid.ops.register import Op, Param
+from quaid.records import NamedTuple
 
 
 class Line(NamedTuple):
@@ -27,6 +29,20 @@ class Line(NamedTuple):
     def topic(self) -> str:
         """The command that help is wanted of."""
         return " ".join(self.rest) if self.command == "help" else self.command
+
+
+def settings_of(line: Line) -> config.Settings:
+    """The settings that hold for a command line; what is odd in a config file is told."""
+    try:
+        cwd = os.getcwd()
+    except FileNotFoundError:
+        raise FileTrouble(path="The current folder", problem="is gone; change to another one") from None
+    settings = config.read(line.db, os.environ, cwd, line.config)
+    if line.config:
+        os.environ["QUAID_CONFIG"] = settings.config_path  # for processes that a server starts
+    for each in settings.warnings:
+        print(f"quaid: {each}", file=sys.stderr)
+    return settings
 
 
 def split(words: Sequence[str]) -> Line:

@@ -11,8 +11,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
+from quaid.annotations import Any
 from quaid.config import Settings
 from quaid.formats import hook_events
 from quaid.formats.hook_events import Event
@@ -53,7 +53,7 @@ def run(event: str, settings: Callable[[], Settings]) -> int:
             for each in _answers(event, settings()):
                 said.append(each)
         except Exception as error:  # whatever it is, the session goes on
-            _note(f"{type(error).__name__}: {' '.join(str(error).split())}")
+            _note(_told(error))
 
     began = time.monotonic()
     worker = threading.Thread(target=work, daemon=True)
@@ -66,6 +66,15 @@ def run(event: str, settings: Callable[[], Settings]) -> int:
             os._exit(0)  # the worker may hang in a call that cannot be stopped
     print(json.dumps(said[-1], ensure_ascii=False), flush=True)
     return 0
+
+
+def _told(error: Exception) -> str:
+    """What is said about a failure. A client logs it: of one that nobody foresaw, nothing of what it says."""
+    from quaid.errors import QuaidError
+
+    name = type(error).__name__
+    words = " ".join(str(error).split())
+    return f"{name}: {words}" if isinstance(error, QuaidError | ValueError | OSError) else name
 
 
 def _note(problem: str) -> None:

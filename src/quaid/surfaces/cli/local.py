@@ -6,9 +6,9 @@ tests/surfaces/cli/test_local.py pins this list; a new verb belongs in the regis
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import quaid
+from quaid.annotations import Any
 from quaid.brain import SCHEMA_VERSION, Brain, sqlite_version
 from quaid.errors import AlreadyExists, InvalidArgument
 from quaid.ops.register import Arg, Param
@@ -169,7 +169,12 @@ COMMANDS: dict[str, Local] = {
     "serve": Local(
         "Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser's pages.",
         (
-            _param("tools", "lean, core, kb, all, or names with commas between.", positional=False, default="core"),
+            _param(
+                "tools",
+                "lean, core, kb, all, or names with commas between.",
+                positional=False,
+                default="core",
+            ),
             _flag("http", "Over HTTP, at /mcp; a token lets a client in (quaid token create)."),
             _PORT,
             _param("bind", "The address to listen on; beyond this machine only with TLS.", positional=False),

@@ -36,6 +36,7 @@ TITLES = {
     "status": "Looking after it",
     "upkeep": "Looking after it",
     "doctor": "Looking after it",
+    "inspecting": "Looking after it",
     "upgrade": "Looking after it",
     "kb": "Knowledge base",
     "kb_upkeep": "Knowledge base",

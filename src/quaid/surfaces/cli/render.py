@@ -4,9 +4,8 @@ A function gets a record and returns what to print; it never asks the store for 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from quaid.surfaces.cli.render_truth import done as fact_done
+from quaid.annotations import Any
 from quaid.surfaces.cli.text import address, count, cut, size, table, wrap
 
 ROOMS = (
@@ -40,11 +39,11 @@ def render(record: Any) -> str:
     """The text of a record."""
     name = type(record).__name__
     if name not in RENDERERS:
-        from importlib import import_module
-
         home = {part.partition("_")[0] for part in type(record).__module__.split(".")}  # kb_upkeep is of kb
         for room in sorted(ROOMS, key=lambda room: room not in home):
-            RENDERERS.update(import_module(f"quaid.surfaces.cli.render_{room}").RENDERERS)
+            RENDERERS.update(
+                __import__(f"quaid.surfaces.cli.render_{room}", fromlist=["RENDERERS"]).RENDERERS
+            )
             if name in RENDERERS:
                 break
     return RENDERERS[name](record)
@@ -62,6 +61,8 @@ def _put(record: Any) -> str:
     said = f"{verb} {record.slug}: {record.title} ({record.type}, {place}), version {record.version}"
     if not record.changed:
         said = f"{record.slug} says this already (version {record.version}); nothing was written"
+    if record.assertions:
+        from quaid.surfaces.cli.render_truth import done as fact_done
     for each in record.assertions:
         said += "\n" + fact_done(each) + "".join(f"; ended fact {old}" for old in each.superseded)
     return said

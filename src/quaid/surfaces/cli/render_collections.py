@@ -1,8 +1,8 @@
 """Collections and their syncs as text for people."""
 
 from collections.abc import Callable
-from typing import Any
 
+from quaid.annotations import Any
 from quaid.surfaces.cli.text import count, table
 
 MOST_NOTES = 20
@@ -68,6 +68,17 @@ def _syncs(record: Any) -> str:
     return "\n".join(line for each in record.syncs for line in _sync(each))
 
 
+def _rebuilt(record: Any) -> str:
+    """What was made again, folder by folder."""
+    lines = [f"The index of {record.pages:,} page{'' if record.pages == 1 else 's'} is made again."]
+    lines += [line for each in record.syncs for line in _sync(each)]
+    if record.vectors:
+        lines.append(f"{record.vectors:,} vector{'' if record.vectors == 1 else 's'} made")
+    if record.problem:
+        lines.append(f"Vectors that are missing could not be made: {record.problem}")
+    return "\n".join(lines)
+
+
 def _sync(sync: Any) -> list[str]:
     told = [
         f"{number:,} {name}"
@@ -125,5 +136,6 @@ RENDERERS: dict[str, Callable[[Any], str]] = {
     "CollectionInfoRecord": _info,
     "CollectionAddRecord": _add,
     "SyncsRecord": _syncs,
+    "RebuiltRecord": _rebuilt,
     "CollectionRemoveRecord": _removed,
 }

@@ -1,7 +1,8 @@
 """What `ops.gaps` returns, as text for people."""
 
 from collections.abc import Callable
-from typing import Any
+
+from quaid.annotations import Any
 
 HASH_SHOWN = 12
 

@@ -1,7 +1,8 @@
 """What `ops.ingest` returns, as text for people: what happened to each page, and what to do next."""
 
 from collections.abc import Callable
-from typing import Any
+
+from quaid.annotations import Any
 
 NEXT = (
     "Next: the ingest skill (`quaid skills show ingest`) says how an agent brings its facts into other pages."

@@ -1,8 +1,8 @@
 """Tokens and the service as text for people."""
 
 from collections.abc import Callable
-from typing import Any
 
+from quaid.annotations import Any
 from quaid.surfaces.cli.text import table
 
 
@@ -32,9 +32,11 @@ def _revoked(record: Any) -> str:
 def _daemon(record: Any) -> str:
     if record.done and not record.problem:
         return f"The service is {record.act}: {record.path}"
-    head = "is removed" if record.act == "uninstalled" else f"could not be {record.act}"
+    gone = record.act == "uninstalled"
+    head = "is removed, but the system could not be told" if gone else f"could not be {record.act}"
     lines = [f"The service {head} ({record.problem}): {record.path}"]
-    lines += ["Type this, or log in anew:", *(f"  {each}" for each in record.to_run)] if record.to_run else []
+    ask = "If it still runs, this ends it; so does logging out:" if gone else "Type this, or log in anew:"
+    lines += [ask, *(f"  {each}" for each in record.to_run)] if record.to_run else []
     return "\n".join(lines)
 
 

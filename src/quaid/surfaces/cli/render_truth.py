@@ -1,7 +1,8 @@
 """What `ops.truth` returns, as text for people."""
 
 from collections.abc import Callable
-from typing import Any
+
+from quaid.annotations import Any
 
 
 def _facts(record: Any) -> str:

@@ -3,8 +3,7 @@
 Knows whether a terminal or a program reads it. Writes to no stream, so that a resident process can say the same.
 """
 
-from typing import Any
-
+from quaid.annotations import Any
 from quaid.errors import QuaidError
 
 

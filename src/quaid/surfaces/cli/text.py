@@ -1,8 +1,8 @@
 """How text for people is set: counts, tables, sizes, lines that fit. Knows no record."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
+from quaid.annotations import Any
 from quaid.core import slug
 
 WIDTH = 78

@@ -80,6 +80,8 @@ async def inject_turn(request: Request) -> Response:
     if not isinstance(content, str) or not isinstance(calls, list) or len(calls) > MOST_CALLS:
         problem = f"must hold content (text), and perhaps role, session and calls (at most {MOST_CALLS})"
         raise InvalidArgument(name="body", problem=problem)
+    if not content.strip() and not calls:
+        raise InvalidArgument(name="content", problem="is missing; a turn says something, or calls a tool")
     turn = None
     if content:
         session, role = str(given.get("session", "debug")), str(given.get("role", "user"))

@@ -4,7 +4,6 @@ from typing import Any
 
 import quaid
 from quaid import errors
-from quaid.errors import QuaidError
 from quaid.ops.register import Op, schema
 from quaid.surfaces.web import api
 
@@ -96,13 +95,7 @@ def _ref(name: str) -> dict[str, Any]:
 
 
 def _error() -> dict[str, Any]:
-    codes = sorted(
-        {
-            each.code
-            for each in vars(errors).values()
-            if isinstance(each, type) and issubclass(each, QuaidError)
-        }
-    )
+    codes = sorted({errors.QuaidError.code, *(each.code for each in errors.everything())})
     properties = {
         "code": {"type": "string", "enum": codes},
         "message": {"type": "string"},

@@ -20,7 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 import quaid
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.errors import FileTrouble, InvalidArgument, OpenToOthers, PortTaken
+from quaid.errors import FileTrouble, InvalidArgument, OpenToOthers, PortTaken, ServedAlready
 from quaid.ops import tokens
 from quaid.surfaces.web import app, taking_over
 from quaid.surfaces.web.guard import MAX_HEAD, Place
@@ -89,6 +89,7 @@ class Server(uvicorn.Server):
 
 def place_of(how: How, port: int) -> Place:
     """The names that a server answers to; refuses what would let others listen in."""
+    _check_bind(how.bind)
     if bool(how.tls_cert) != bool(how.tls_key):
         raise InvalidArgument(name="--tls-cert", problem="and --tls-key belong together; give both")
     if how.allow_hosts and not (how.tls_cert or how.behind_proxy):
@@ -111,6 +112,20 @@ def place_of(how: How, port: int) -> Place:
         every = dict.fromkeys([*own, *hosts, LOOPBACK, "localhost"])
         hosts = [_with_port(each, port) for each in every]
     return Place.named(port, hosts)
+
+
+def _check_bind(bind: str) -> None:
+    """Refuse what is neither an address nor could be the name of a machine: nobody reaches it from anywhere."""
+    from ipaddress import ip_address
+
+    is_name = "." in bind and any(each.isalpha() for each in bind) and not set(bind) & set(" :/")
+    if bind in EVERYWHERE or bind.lower() == "localhost" or is_name:
+        return
+    try:
+        ip_address(bind)
+    except ValueError:
+        problem = f"must be an address of this machine, as in 127.0.0.1 or ::1, not {bind!r}"
+        raise InvalidArgument(name="--bind", problem=problem) from None
 
 
 def is_loopback(bind: str) -> bool:
@@ -173,7 +188,13 @@ def http(settings: Settings, how: How) -> int:
     place_of(how, how.port)
     with Brain(settings) as brain:
         _ = brain.db
-    return _serve(settings, how, listening(how.bind, how.port), opens=False, link=False)
+    try:
+        found = listening(how.bind, how.port)
+    except PortTaken:
+        if not _is_ours(how.port, settings, how.bind):
+            raise
+        raise ServedAlready(where=place_of(how, how.port).address) from None
+    return _serve(settings, how, found, opens=False, link=False)
 
 
 def _serve(settings: Settings, how: How, found: socket.socket, *, opens: bool, link: bool) -> int:
@@ -257,12 +278,14 @@ def _opened(link: str) -> bool:
         return False
 
 
-def _is_ours(port: int, settings: Settings) -> bool:
+def _is_ours(port: int, settings: Settings, bind: str = LOOPBACK) -> bool:
     """Whether a Quaid of this memory answers there. A stranger who says so gains a code that is good nowhere else."""
     wanted = f"quaid {tokens.mark(settings)}\n".encode()
+    where = LOOPBACK if bind in EVERYWHERE else bind
     try:
-        with socket.create_connection((LOOPBACK, port), timeout=1) as there:
-            request = f"GET /health HTTP/1.1\r\nHost: {LOOPBACK}:{port}\r\nConnection: close\r\n\r\n"
+        with socket.create_connection((where, port), timeout=1) as there:
+            host = f"[{where}]" if ":" in where else where
+            request = f"GET /health HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n"
             there.sendall(request.encode())
             return there.recv(4_096).endswith(wanted) or there.recv(4_096).endswith(wanted)
     except OSError:

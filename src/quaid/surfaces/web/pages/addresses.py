@@ -35,7 +35,8 @@ def node(id: str) -> str:
 
 
 def search(text: str) -> str:
-    return "/search?" + urlencode({"q": text})
+    """Where a tag, or a link that leads nowhere, leads to. Whoever follows it has asked nothing: it says so."""
+    return "/search?" + urlencode({"q": text, "link": 1})
 
 
 def graph(address: str) -> str:

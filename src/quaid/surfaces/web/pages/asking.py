@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
+from quaid.core import dates
 from quaid.errors import QuaidError
 from quaid.ops.register import Scope
 
@@ -83,6 +84,17 @@ async def form(request: Request) -> dict[str, str]:
     body = (await request.body()).decode("utf-8", "replace")
     fields = parse_qsl(body, keep_blank_values=True, max_num_fields=MOST_FIELDS)
     return {name: value.replace("\r\n", "\n") for name, value in fields}
+
+
+def days_of(request: Request, *names: str) -> tuple[dict[str, str], dict[str, str]]:
+    """The days that an address names, and what is to be said at the fields of those that are none."""
+    given = {name: request.query_params.get(name, "").strip()[:100] for name in names}
+    wrong = {name: text for name, text in given.items() if text and not dates.is_date(text)}
+    told = {
+        name: f"“{text}” is no day, so it was left out. One is written as 2026-04-25."
+        for name, text in wrong.items()
+    }
+    return {name: "" if name in wrong else text for name, text in given.items()}, told
 
 
 def number(text: str, otherwise: int = 0) -> int:

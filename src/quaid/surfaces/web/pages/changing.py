@@ -3,23 +3,35 @@
 Whoever saves over a version that is no longer current gets both texts side by side, and nothing is written.
 """
 
+import json
+import re
 from difflib import unified_diff
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from quaid.core import page as pages, slug as slugs
-from quaid.errors import PageExists, PageNotFound, QuaidError, VersionConflict
+from quaid.errors import FileChanged, PageExists, PageMoved, PageNotFound, QuaidError, VersionConflict
 from quaid.formats import markdown as written
+from quaid.surfaces.web.guard import MAX_BODY
 from quaid.surfaces.web.pages import addresses, markdown
-from quaid.surfaces.web.pages.asking import ask, attempt, form, number
-from quaid.surfaces.web.pages.leading import Leading, nowhere
-from quaid.surfaces.web.pages.page import Line, diff_lines, entries, known_links, view
-from quaid.surfaces.web.pages.rendering import go, page, piece
+from quaid.surfaces.web.pages.asking import ask, attempt, form, number, together
+from quaid.surfaces.web.pages.leading import Leading, Place, nowhere
+from quaid.surfaces.web.pages.naming import linked, named
+from quaid.surfaces.web.pages.page import Line, diff_lines, entries, known_links, lede, view
+from quaid.surfaces.web.pages.rendering import go, page, piece, plainly
+
+READ_FOR_NAMES = 200_000
+"""Characters of a text whose links are looked up."""
+LONGEST_TITLE = 200
+REMOVED = "This page was removed while you were writing. Your text is still here: saving makes the page anew."
+_PLAIN = re.compile(r"[^\W\d_](?:[\w '’.-]*[\w.])?")
+"""A title that YAML takes for a text as it is."""
 
 NEW = """---
-title: {title}
+title: {said}
 type: concept
 tags: []
 ---
@@ -44,41 +56,61 @@ async def edit(request: Request) -> Response:
         record = await ask(request, "get", slug=asked)
     except PageNotFound:
         return await view(request, f"{asked}/edit")  # perhaps a page of that name
-    address = slugs.address(record.collection, record.slug)
-    text = written.render(record.frontmatter, record.compiled_truth, record.timeline)
-    known = await known_links(request, record)
-    return _form(request, address, record.title, text, record.version, lead=known.lead)
+    return await _form(request, slugs.address(record.collection, record.slug), _text(record), record)
 
 
-def _form(
+def _text(record: Any) -> str:
+    return written.render(record.frontmatter, record.compiled_truth, record.timeline)
+
+
+async def _form(
     request: Request,
     address: str,
-    title: str,
     text: str,
-    version: int,
+    record: Any = None,
     *,
     status: int = 200,
     theirs: str = "",
     problem: str = "",
-    lead: Leading = nowhere,
+    version: int | None = None,
 ) -> Response:
+    """The text of a page, to be changed: the record is what the memory has of it now."""
     lines: list[Line] = []
     if theirs:
         told = unified_diff(theirs.splitlines(), text.splitlines(), "theirs", "yours", lineterm="", n=2)
         lines = diff_lines("\n".join(told))
+    preview = preview_of(address, text, await _lead(request, record, text), record.title if record else "")
+    if version is None:
+        version = record.version if record else 0
     return page(
         request,
         "edit.html",
         http=status,
         address=address,
-        title=title,
+        title=record.title if record else preview["title"],
         text=text,
         version=version,
         theirs=theirs,
         lines=lines,
         problem=problem,
-        preview=preview_of(address, text, lead),
+        preview=preview,
+        limit=MAX_BODY,
     )
+
+
+async def _lead(request: Request, record: Any, text: str) -> Leading:
+    """Where the links of a text lead: those that the page had by what the memory found, new ones by their names."""
+    known, names = await together(_known(request, record), named(request, [text[:READ_FOR_NAMES]]))
+
+    def lead(name: str) -> Place | None:
+        found: Place | None = known(name) or names.lead(name.removesuffix(".md").removesuffix(".org"))
+        return found
+
+    return lead
+
+
+async def _known(request: Request, record: Any) -> Leading:
+    return (await known_links(request, record)).lead if record else nowhere
 
 
 async def save(request: Request) -> Response:
@@ -87,54 +119,94 @@ async def save(request: Request) -> Response:
     text, version = given.get("text", ""), number(given.get("version", ""))
     try:
         record = await ask(request, "put", slug=address, content=text, expected_version=version)
-    except (VersionConflict, PageExists) as error:
-        now = await ask(
-            request, "get", slug=address
-        )  # also for a new page that somebody else began meanwhile
-        theirs = written.render(now.frontmatter, now.compiled_truth, now.timeline)
-        return _form(
-            *(request, address, now.title, text, now.version),
-            status=error.http_status,
-            theirs=theirs,
-            problem=str(error),
-        )
     except QuaidError as error:
-        return _form(request, address, address, text, version, status=error.http_status, problem=str(error))
-    return go(addresses.page(address), "saved" if record.changed else "same")
+        return await _refused(request, address, text, version, error)
+    return go(request, addresses.page(address), "saved" if record.changed else "same")
+
+
+async def _refused(request: Request, address: str, text: str, version: int, error: QuaidError) -> Response:
+    """The form again, with what was typed: beside what the page says now, if somebody else was faster."""
+    now, status = await attempt(request, "get", slug=address), error.http_status
+    if not now and version and now.code == PageNotFound.code:
+        return await _form(request, address, text, status=409, problem=REMOVED)
+    if now and isinstance(error, (VersionConflict, FileChanged)):
+        # Also for a new page that somebody else began meanwhile, and for one that has another address by now.
+        there = slugs.address(now.collection, now.slug)
+        return await _form(
+            *(request, there, text, now), status=status, theirs=_text(now), problem=_faster(error, now.title)
+        )
+    return await _form(
+        *(request, address, text, now or None), status=status, problem=plainly(error), version=version
+    )
+
+
+def _faster(error: QuaidError, title: str) -> str:
+    """Who was faster."""
+    if isinstance(error, FileChanged):
+        return f"The file {error.facts['path']} was changed outside while you were writing."
+    if isinstance(error, PageMoved):
+        return f"The page was renamed or merged while you were writing: it is “{title}” now."
+    if isinstance(error, PageExists):
+        return f"“{title}” was begun by somebody else meanwhile."
+    return "Somebody saved while you were writing."
 
 
 async def new(request: Request) -> Response:
     """A page that is not there yet."""
-    asked = request.query_params.get("slug", "").strip().lower()
+    typed = request.query_params.get("slug", "").strip()
+    asked = typed.lower()
     if not asked:
-        return page(request, "new.html", problem="", slug="", there=None)
+        return page(request, "new.html", problem="", slug="", there=None, offer="", title="")
     try:
         slugs.check(slugs.split_address(asked)[1])
     except QuaidError as error:
-        return page(request, "new.html", problem=str(error), slug=asked, there=None, http=error.http_status)
+        return _offer(request, typed, error)
     if there := await attempt(request, "get", slug=asked):
         address = slugs.address(there.collection, there.slug)
-        return page(request, "new.html", problem="", slug=asked, there=there, address=address)
-    title = asked.rpartition("/")[2].replace("-", " ").capitalize()
-    return _form(request, asked, title, NEW.format(title=title), 0)
+        return page(
+            request, "new.html", problem="", slug=asked, there=there, address=address, offer="", title=""
+        )
+    title = " ".join(request.query_params.get("title", "").split())[:LONGEST_TITLE]
+    title = title or asked.rpartition("/")[2].replace("-", " ").capitalize()
+    said = title if _PLAIN.fullmatch(title) else json.dumps(title, ensure_ascii=False)
+    return await _form(request, asked, NEW.format(said=said, title=title))
+
+
+def _offer(request: Request, typed: str, error: QuaidError) -> Response:
+    """The address that is nearest to what was typed, and the title that it had: Bob Smith is at bob-smith."""
+    collection, mark, name = typed.rpartition("::")
+    parts = [each for each in name.split("/") if slugs.segment(each) != "x" or each.lower() == "x"]
+    offer = f"{collection.lower()}{mark}{slugs.from_path('/'.join(parts))}" if parts else ""
+    title = parts[-1].strip() if parts else ""
+    return page(
+        *(request, "new.html"),
+        http=200 if offer else error.http_status,
+        problem="" if offer else plainly(error),
+        slug=offer or typed,
+        typed=typed,
+        there=None,
+        offer=offer,
+        title=title,
+    )
 
 
 async def preview(request: Request) -> Response:
     given = await form(request)
-    address = given.get("slug", "")
-    record = await attempt(request, "get", slug=address)
-    lead = (await known_links(request, record)).lead if record else nowhere
-    return piece("preview.html", preview=preview_of(address, given.get("text", ""), lead))
+    address, text = given.get("slug", ""), given.get("text", "")
+    record = await attempt(request, "get", slug=address) or None
+    lead = await _lead(request, record, text)
+    return piece("preview.html", preview=preview_of(address, text, lead, record.title if record else ""))
 
 
-def preview_of(address: str, text: str, lead: Leading = nowhere) -> dict[str, object]:
-    """What the page will look like; a new link is looked up when the page is saved."""
+def preview_of(address: str, text: str, lead: Leading = nowhere, known: str = "") -> dict[str, Any]:
+    """What the page will look like. A text that says no title keeps the one by which the page is known."""
     document = written.parse(text)
     slug = address.rpartition("::")[2] or "page"
-    made = pages.build(slug, document.frontmatter, document.truth, document.timeline)
+    parts = (document.frontmatter, document.truth, document.timeline)
+    made = pages.build(slug, *parts, fallback_title=known or None)
     return {
         "title": made.title,
-        "summary": markdown.line(made.summary, lead),
+        "summary": linked(lede(made.summary, made.frontmatter, made.truth), lead),
         "truth": markdown.render(made.truth, lead, title=made.title, summary=made.summary),
         "entries": entries(made.timeline, lead),
         "problem": document.problem or "",

@@ -13,13 +13,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from quaid.core import dates, slug as slugs
+from quaid.core import slug as slugs
 from quaid.surfaces.web.pages import addresses
-from quaid.surfaces.web.pages.asking import ask, attempt, lately, number, together
+from quaid.surfaces.web.pages.asking import ask, attempt, days_of, lately, number, together
 from quaid.surfaces.web.pages.rendering import page
 
 MOST = 2_000
 DEEPEST = 4
+OFFERED = 12
+"""Pages that are offered to look around from."""
 LISTED = 200
 """Links that the list below the drawing shows."""
 
@@ -28,6 +30,8 @@ COLOURS = (
     *("commitment", "action_item", "media", "original", "deal"),
 )
 """Types that have a colour of their own, which another type gets where they are missing."""
+LONGEST = 200
+"""Characters of what a page is looked for by."""
 SHAPES = ("circle", "square", "diamond", "triangle")
 
 
@@ -107,18 +111,20 @@ def _between(nodes: list[tuple[str, str, str, int]], links: Iterable[Any]) -> li
     return [each for each in links if each.from_slug in there and each.to_slug in there]
 
 
-def day_of(request: Request) -> str:
-    """The day that is looked at, today unless the address says another."""
-    asked = request.query_params.get("on", "")
-    return asked if dates.is_date(asked) else f"{datetime.now(UTC):%Y-%m-%d}"
+async def offered(request: Request, wanted: str) -> list[Any]:
+    """Pages to look around from: those that somebody looks for, else those that changed last."""
+    if wanted:
+        record = await attempt(request, "glance", text=wanted, limit=OFFERED)
+        return list(record.answer.results) if record else []
+    record = await attempt(request, "list", limit=OFFERED)
+    return list(record.pages) if record else []
 
 
 async def show(request: Request) -> Response:
-    found, wings, recent = await together(
-        gather(request), lately(request, "wings"), attempt(request, "list", limit=12)
-    )
-    known = recent.pages if recent else ()
-    day = day_of(request)
+    wanted = request.query_params.get("find", "").strip()[:LONGEST]
+    found, wings, known = await together(gather(request), lately(request, "wings"), offered(request, wanted))
+    days, wrong = days_of(request, "on")
+    day = days["on"] or f"{datetime.now(UTC):%Y-%m-%d}"
     links = found.on(day) if found else []
     return page(
         request,
@@ -126,11 +132,13 @@ async def show(request: Request) -> Response:
         found=found,
         titles={address: title for address, title, _, _ in found.nodes} if found else {},
         wings=wings.wings if wings else [],
-        recent=[(slugs.address(each.collection, each.slug), each.title, each.type) for each in known],
+        wanted=wanted,
+        offered=[(slugs.address(each.collection, each.slug), each.title, each.type) for each in known],
         links=links[:LISTED],
         total=len(links),
         day=day,
-        is_asked="on" in request.query_params,
+        wrong=wrong,
+        is_asked=bool(days["on"]),
         most=LISTED,
         looks=looks(kind for _, _, kind, _ in found.nodes) if found else [],
     )

@@ -1,13 +1,17 @@
 """Home: the notebook at a glance, what changed, what is due, what is open, how the index is. And a place to jot."""
 
+import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from quaid.errors import QuaidError
 from quaid.surfaces.web.pages.asking import ask, attempt, form, lately, together
-from quaid.surfaces.web.pages.rendering import go, page
+from quaid.surfaces.web.pages.naming import named
+from quaid.surfaces.web.pages.rendering import Told, failed, go, page
 
 CHANGES = 8
 DUE_DAYS = 30
@@ -51,7 +55,21 @@ def _title(path: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-async def show(request: Request) -> Response:
+UNDATED = re.compile(r"([\d,]+) open commitments? names? no day")
+
+
+def undated(notes: Iterable[str]) -> str:
+    """How many promises name no day, as the briefing counts them: they are open, though never due."""
+    for each in notes:
+        if found := UNDATED.match(each):
+            one = found[1] == "1"
+            return f"{found[1]} open commitment{' names' if one else 's name'} no day"
+    return ""
+
+
+async def show(
+    request: Request, jotted: str = "", problem: Told | None = None, http: int = 200
+) -> Response:
     book, changed, brief, status = await together(
         attempt(request, "notebook list"),
         attempt(request, "list", limit=CHANGES),
@@ -59,9 +77,14 @@ async def show(request: Request) -> Response:
         lately(request, "status"),
     )
     today = brief.as_of[:10] if brief else ""
+    names = await named(request, (each.summary for each in changed.pages) if changed else ())
     return page(
-        request,
-        "home.html",
+        *(request, "home.html"),
+        names=names,
+        http=http,
+        told=problem,
+        jotted=jotted,
+        undated=undated(brief.notes) if brief else "",
         book=book,
         folders=folders(book.files, today) if book else [],
         changed=changed,
@@ -76,12 +99,15 @@ async def jot(request: Request) -> Response:
     given = await form(request)
     text = given.get("text", "").strip()
     if not text:
-        return go("/")
-    if given.get("where") == "log":
-        await ask(request, "log", entry=text)
-        return go("/", "logged")
-    record = await ask(request, "remember", content=text)
-    return go("/", "remembered" if any(each.written for each in record.lines) else "known")
+        return go(request, "/")
+    try:
+        if given.get("where") == "log":
+            await ask(request, "log", entry=text)
+            return go(request, "/", "logged")
+        record = await ask(request, "remember", content=text)
+    except QuaidError as error:
+        return await show(request, text, failed(error), error.http_status)
+    return go(request, "/", "remembered" if any(each.written for each in record.lines) else "known")
 
 
 def routes() -> list[Route]:

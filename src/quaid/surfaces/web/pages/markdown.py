@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 LONGEST = 200_000
 """Characters that are read as markdown; a longer text is shown as it is written."""
 
+MOST_MARKS = 40_000
+"""Signs of markup in a text that is read as markdown; a text with more of them is a flood, and shown as written."""
+
+_MARKS = "[*_`<&"
 _WIKI = re.compile(r"\[\[([^\[\]|#^\n]+)(?:[#^][^\[\]|\n]*)?(?:\\?\|([^\[\]\n]*))?\](?:\[([^\[\]\n]*)\])?\]")
 _BOX = re.compile(r"\[([ xX])\][ \t]+")
 _PICTURE = re.compile(r"data:image/(?:png|gif|jpeg|webp);base64,[A-Za-z0-9+/=]+")
@@ -58,7 +62,7 @@ def render(
     """The text as safe HTML. Blocks are marked with their line, L12, and so is the line that is looked for.
 
     A first heading that says the title again, and a quote below it that says the summary, are left out."""
-    if len(text) > LONGEST:
+    if _is_too_much(text):
         return Markup('<pre class="plain">{}</pre>').format(text)
     parser = _parser()
     env: dict[str, Any] = {"lead": lead}
@@ -69,6 +73,10 @@ def render(
             _lead_links(token.children or [], lead)
     _tick_boxes(tokens)
     return _clean(parser.renderer.render(tokens, parser.options, env))
+
+
+def _is_too_much(text: str) -> bool:
+    return len(text) > LONGEST or sum(map(text.count, _MARKS)) > MOST_MARKS
 
 
 def line(text: str, lead: Leading = nowhere) -> Markup:
@@ -83,7 +91,7 @@ def line(text: str, lead: Leading = nowhere) -> Markup:
 
 def org(text: str, lead: Leading = nowhere) -> Markup:
     """An org file the same way: headings, code and links; everything else as it is written. Nothing is evaluated."""
-    if len(text) > LONGEST:
+    if _is_too_much(text):
         return Markup('<pre class="plain">{}</pre>').format(text)
     document = org_page.read(text)
     parts = []

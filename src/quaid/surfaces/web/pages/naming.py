@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from quaid.surfaces.web.pages import addresses, markdown
 from quaid.surfaces.web.pages.asking import attempt
-from quaid.surfaces.web.pages.leading import Place, as_words
+from quaid.surfaces.web.pages.leading import Leading, Place, as_words
 
 MOST = 400
 """Names that one view asks about."""
@@ -52,20 +52,23 @@ class Names(NamedTuple):
 
     def linked(self, text: str) -> Markup:
         """One line of markdown with titles that lead to their pages."""
-        pieces, at = [], 0
-        for kept in _LEFT_ALONE.finditer(text):
-            pieces += [self._bracketed(text[at : kept.start()]), kept[0]]
-            at = kept.end()
-        return markdown.line("".join([*pieces, self._bracketed(text[at:])]), self.lead)
+        return linked(text, self.lead, self.here)
 
-    def _bracketed(self, text: str) -> str:
-        def put(name: re.Match[str]) -> str:
-            found = self.known.get(name[0])
-            if found is None:
-                return name[0]
-            return f"**{found.title}**" if found.href == self.here else f"[[{name[0]}]]"
 
-        return _BARE.sub(put, text)
+def linked(text: str, lead: Leading, here: str = "") -> Markup:
+    """The same, by whoever knows where names lead: a summary has lost the brackets that stand in its page."""
+
+    def put(name: re.Match[str]) -> str:
+        found = lead(name[0])
+        if found is None:
+            return name[0]
+        return f"**{found.title}**" if found.href == here else f"[[{name[0]}]]"
+
+    pieces, at = [], 0
+    for kept in _LEFT_ALONE.finditer(text):
+        pieces += [_BARE.sub(put, text[at : kept.start()]), kept[0]]
+        at = kept.end()
+    return markdown.line("".join([*pieces, _BARE.sub(put, text[at:])]), lead)
 
 
 def names_in(texts: Iterable[str]) -> list[str]:

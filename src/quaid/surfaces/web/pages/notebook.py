@@ -72,7 +72,7 @@ async def save(request: Request) -> Response:
         record = await ask(
             *(request, "notebook write"), path=path, content=text, replace=True, expected_version=version
         )
-        return go(addresses.file(path), "saved" if record.changed else "same")
+        return go(request, addresses.file(path), "saved" if record.changed else "same")
     except QuaidError as error:
         problem, status = str(error), error.http_status
         conflict = isinstance(error, VersionConflict) or status == 409
@@ -103,7 +103,7 @@ async def make(request: Request) -> Response:
     name = path.rpartition("/")[2].removesuffix(".md").replace("-", " ")
     heading = f"## {name[:1].upper()}{name[1:]}\n"
     await ask(request, "notebook write", path=path, content=heading, replace=True, expected_version=0)
-    return go(f"{addresses.file(path)}?edit=1")
+    return go(request, f"{addresses.file(path)}?edit=1")
 
 
 def routes() -> list[Route]:

@@ -8,18 +8,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from quaid.core import slug as slugs, timeline
+from quaid.core import prose, slug as slugs, timeline
+from quaid.errors import FileChanged, VersionConflict
 from quaid.surfaces.web.pages import addresses, markdown
-from quaid.surfaces.web.pages.asking import ask, attempt, form, number, together
+from quaid.surfaces.web.pages.asking import ask, attempt, form, lately, number, together
 from quaid.surfaces.web.pages.leading import Leading, of_page
 from quaid.surfaces.web.pages.naming import Names, named
-from quaid.surfaces.web.pages.rendering import go, page, words
+from quaid.surfaces.web.pages.rendering import Told, go, page, words
 from quaid.surfaces.web.pages.snippets import cut, stretch
 
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 NEAR = 300
 """Pages around this one whose titles are shown."""
 MOST_LINKS = 200
+MOST_CLASHES = 500
+"""Open contradictions among which those of this page are looked for."""
 LONGEST_VALUE = 200
 SHOWN_ELSEWHERE = ("title", "type", "tags", "summary", "links", "slug", "id")
 
@@ -64,6 +67,8 @@ class Fact(NamedTuple):
     source: Markup
     is_over: bool
     superseded: bool
+    clash: int
+    """The open contradiction in which it is one side; 0: none is known."""
 
 
 class Line(NamedTuple):
@@ -84,20 +89,21 @@ async def show(request: Request) -> Response:
     return await view(request, request.path_params["slug"])
 
 
-async def view(request: Request, asked: str) -> Response:
+async def view(request: Request, asked: str, told: Told | None = None, http: int = 200) -> Response:
     record = await ask(request, "get", slug=asked)
     address = slugs.address(record.collection, record.slug)
     if address != asked:
-        return go(addresses.page(address))
+        return go(request, addresses.page(address))
     version = number(request.query_params.get("diff", ""))
-    known, tied, facts, history, diff = await together(
+    known, tied, facts, history, clashes, diff = await together(
         known_links(request, record),
         attempt(request, "backlinks", slug=address, temporal="all", limit=MOST_LINKS),
         attempt(request, "facts", subject=address, history=True, limit=100),
         attempt(request, "history", slug=address),
+        lately(request, "contradictions", limit=MOST_CLASHES),
         _diff(request, address, version),
     )
-    lead = known.lead
+    lead, doubted = known.lead, _doubted(clashes)
     part, at = place_of(request)
     stated = [each for each in facts.facts if each.kind == "fact"] if facts else []
     contexts = [each.context for each in (*_links(known.links), *_links(tied))]
@@ -105,6 +111,7 @@ async def view(request: Request, asked: str) -> Response:
         request,
         [
             *contexts,
+            record.summary,
             *(text for each in stated for text in (each.object, each.source)),
             *(
                 slug
@@ -116,8 +123,9 @@ async def view(request: Request, asked: str) -> Response:
         addresses.page(address),
     )
     return page(
-        request,
-        "page.html",
+        *(request, "page.html"),
+        http=http,
+        told=told,
         record=record,
         address=address,
         truth=markdown.render(
@@ -126,12 +134,12 @@ async def view(request: Request, asked: str) -> Response:
             title=record.title,
             summary=record.summary,
         ),
-        summary=markdown.line(record.summary, lead),
+        summary=names.linked(lede(record.summary, record.frontmatter, record.compiled_truth)),
         entries=entries(record.timeline, lead, at if part == "T" else 0),
         leftover=leftover(record.timeline, lead),
         out=_ties(known.links, known.around, names, "to"),
         back=_ties(tied, known.around, names, "from"),
-        facts=[_fact(each, names) for each in stated],
+        facts=[_fact(each, names, doubted) for each in stated],
         history=history,
         diff=diff,
         properties=properties(record.frontmatter, names),
@@ -224,12 +232,30 @@ def _ties(record: Any, titles: dict[str, Any], names: Names, end: str) -> list[T
     return list(found.values())
 
 
-def _fact(each: Any, names: Names) -> Fact:
+_FACT = re.compile(r"fact (\d+)(?:,|$)")
+
+
+def _doubted(clashes: Any) -> dict[int, int]:
+    """Facts that contradict something, each with the contradiction that waits for a person."""
+    found = clashes.contradictions if clashes else ()
+    sides = ((each.id, _FACT.match(quote.source)) for each in found for quote in each.quotes)
+    return {int(fact[1]): id for id, fact in sides if fact}
+
+
+def lede(summary: str, front: dict[str, Any], truth: str) -> str:
+    """What stands below the title: not the summary that is only the first paragraph, which comes next anyhow."""
+    text = prose.head(prose.without_code(truth))
+    said = prose.one_line(front.get("summary")) or prose.first_quote(text)
+    return summary if said or not prose.first_paragraph(text) else ""
+
+
+def _fact(each: Any, names: Names, doubted: dict[int, int]) -> Fact:
     return Fact(
         *(each.predicate, names.linked(each.object), each.since, each.until, each.quote, each.by),
         names.linked(each.source),
         bool(each.until or each.superseded_by),
         bool(each.superseded_by),
+        doubted.get(each.id, 0),
     )
 
 
@@ -252,13 +278,17 @@ def _told(value: Any) -> str:
 async def revert(request: Request) -> Response:
     given = await form(request)
     address = given.get("slug", "")
-    await ask(
-        *(request, "revert"),
-        slug=address,
-        to=number(given.get("to", "")),
-        page_version=number(given.get("version", "")),
-    )
-    return go(addresses.page(address), "reverted")
+    try:
+        await ask(
+            *(request, "revert"),
+            slug=address,
+            to=number(given.get("to", "")),
+            page_version=number(given.get("version", "")),
+        )
+    except (VersionConflict, FileChanged) as error:
+        why = "The page was changed meanwhile, so nothing was reverted. This is what it says now."
+        return await view(request, address, Told(why, went_well=False), error.http_status)
+    return go(request, addresses.page(address), "reverted")
 
 
 def routes() -> list[Route]:

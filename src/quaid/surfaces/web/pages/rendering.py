@@ -38,22 +38,28 @@ DONE = {
     "remembered": "Remembered.",
     "known": "The notebook says so already.",
     "logged": "Added to today's log.",
-    "resolved": "Settled.",
-    "checked": "Looked through the whole memory.",
-    "approved": "Approved.",
-    "closed": "Closed.",
-    "restored": "The page and its file are back.",
-    "exported": "Written out.",
-    "discarded": "Gone for good.",
-    "merged": "Merged. The old address leads to the page that stayed.",
-    "apart": "Both pages stay, and are not compared again.",
-    "revoked": "The token is revoked.",
-    "chosen": "The model is chosen.",
     "off": "Semantic search is off. The vectors stay.",
-    "synced": "In step with the folder.",
-    "rebuilt": "The index is up to date.",
 }
-"""What was done, by a word in the address: no text out of an address is ever shown."""
+"""What was done, where there is no more to say of it."""
+
+HEADINGS: dict[str | int, str] = {
+    "version_conflict": "Somebody was faster",
+    "file_changed": "Somebody was faster",
+    "page_moved": "It is somewhere else now",
+    401: "Log in",
+    403: "Not allowed",
+    404: "Not found",
+    409: "That cannot be done here",
+    413: "That is too long",
+}
+"""What an error page says first, by code, else by status."""
+
+INSTEAD = {
+    "folder_not_empty": "Choose a new folder.",
+    "only_here": "Export it first.",
+    "too_large": "Nothing was saved. Go back with the browser's own button: the form may still hold what you typed.",
+}
+"""What helps in a browser, where the message says what helps on a command line."""
 
 MOST_TOLD = 100
 """Messages that wait for the next page of a browser."""
@@ -104,8 +110,8 @@ def fill(template: str, **values: Any) -> str:
 def page(request: Request, template: str, *, http: int = 200, **values: Any) -> Response:
     """A whole page."""
     path = request.url.path
+    told: Told | None = values.pop("told", None) or _told(request)
     here = max((link for link, _, _ in NAVIGATION if path == link or path.startswith(f"{link}/")), default="")
-    told = _told(request)
     text = fill(
         template,
         here=values.pop("here", here),
@@ -131,11 +137,14 @@ def tell(request: Request, text: str, *steps: tuple[str, str], went_well: bool =
 
 
 def _told(request: Request) -> Told | None:
-    kept = getattr(request.app.state, "told", {}).pop(getattr(request.state, "session", ""), None)
-    if kept is None and (text := DONE.get(request.query_params.get("done", ""))):
-        kept = Told(text)
-    found: Told | None = kept
+    kept = getattr(request.app.state, "told", {})
+    found: Told | None = kept.pop(getattr(request.state, "session", ""), None)
     return found
+
+
+def failed(error: QuaidError) -> Told:
+    """Why a form did nothing, for the page that shows it again."""
+    return Told(plainly(error), went_well=False)
 
 
 def piece(template: str, **values: Any) -> Response:
@@ -143,27 +152,52 @@ def piece(template: str, **values: Any) -> Response:
     return HTMLResponse(fill(template, **values), headers={"Cache-Control": "no-store"})
 
 
-def go(address: str, done: str = "") -> Response:
-    """Lead on after a form, so that loading again sends nothing twice."""
+def go(request: Request, address: str, done: str = "") -> Response:
+    """Lead on after a form, so that loading again sends nothing twice. What was done is told there, once."""
     if done:
-        path, mark, place = address.partition("#")
-        address = f"{path}{'&' if '?' in path else '?'}done={done}{mark}{place}"
+        tell(request, DONE[done])
     return RedirectResponse(address, 303)
 
 
 def error_page(request: Request, error: Exception) -> Response:
     """What went wrong, and what helps."""
-    status = error.http_status if isinstance(error, QuaidError) else 500
-    told = (
-        str(error) if isinstance(error, QuaidError) else "Something went wrong in here; nothing was changed."
-    )
-    code = error.code if isinstance(error, QuaidError) else "internal"
-    missing = (
-        str(error.facts.get("slug", "")) if isinstance(error, QuaidError) and code == "page_not_found" else ""
-    )
-    return page(
-        request, "error.html", http=status, told_error=told, code=code, status_code=status, missing=missing
-    )
+    status, code, told, missing = 500, "internal", "Something went wrong in here; nothing was changed.", ""
+    if isinstance(error, QuaidError):
+        status, code, told = error.http_status, error.code, plainly(error)
+        missing = str(error.facts.get("slug", "")) if code == "page_not_found" else ""
+    values: dict[str, Any] = {
+        "heading": HEADINGS.get(code) or HEADINGS.get(status, "That did not work"),
+        "told_error": told,
+        "code": code,
+        "status_code": status,
+    }
+    if not getattr(request.state, "scope", ""):  # nobody who might go anywhere else from here
+        return HTMLResponse(fill("login.html", **values), status, headers={"Cache-Control": "no-store"})
+    return page(request, "error.html", http=status, missing=missing, back=way_back(request), **values)
+
+
+def way_back(request: Request) -> tuple[str, str] | None:
+    """Where a form stands that failed, or the whole of what an address asked for a part of; and what it is called."""
+    path, is_form = request.url.path, request.method not in ("GET", "HEAD")
+    if is_form and path.startswith("/page/") and path.endswith("/edit"):
+        return path, "Open the text as it is kept"
+    for link, name, _ in NAVIGATION[1:]:
+        if path.startswith(f"{link}/") or (path == link and (is_form or request.url.query)):
+            return link, f"Back to {name}"
+    return None
+
+
+_END = re.compile(r"(?<=[.!?]) +(?=[A-Z`])")
+_COMMAND = re.compile(r"`quaid |(?:^|\s)--[a-z]")
+
+
+def plainly(error: QuaidError) -> str:
+    """What went wrong, without what helps on a command line only. Where nothing else helps, that stays."""
+    text = str(error)
+    if error.http_status >= 500 or error.http_status == 401:
+        return text
+    kept = [each for each in _END.split(text) if not _COMMAND.search(each)]
+    return " ".join(filter(None, [*kept, INSTEAD.get(error.code, "")])) or text
 
 
 def day(text: str | None) -> str:

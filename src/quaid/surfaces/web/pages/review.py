@@ -10,11 +10,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from quaid.core import slug as slugs
 from quaid.core.gaps import question_hash
-from quaid.errors import InvalidArgument, QuaidError
+from quaid.errors import InvalidArgument, PageOfFolder, QuaidError, VersionConflict
 from quaid.surfaces.web.pages import addresses
-from quaid.surfaces.web.pages.asking import ask, attempt, form, number, something_changes, together
-from quaid.surfaces.web.pages.rendering import day, go, page, plural, tell, told, words
+from quaid.surfaces.web.pages.asking import (
+    ask,
+    attempt,
+    form,
+    lately,
+    number,
+    something_changes,
+    together,
+)
+from quaid.surfaces.web.pages.rendering import Told, day, go, page, plainly, plural, tell, told, words
 
 TABS = (
     ("contradictions", "Contradictions"),
@@ -30,6 +39,11 @@ ASKED: dict[str, tuple[str, dict[str, Any]]] = {
 }
 MOST_GAPS = 10_000
 LONGEST_QUOTE = 80
+OF_FOLDER = (
+    "Their files are the truth: merge the two files in their folder, and the memory follows. If they are about two"
+    " things, keep both."
+)
+"""Why pages of an attached folder are not merged from here."""
 
 
 class Tried(NamedTuple):
@@ -140,6 +154,7 @@ async def _tab(request: Request, tab: str, tried: Tried = NOTHING_TRIED, http: i
         attempt(request, "gaps", limit=1),
         attempt(request, "collection quarantine list"),
     )
+    pairs = await _pairs(request, found) if found and tab == "duplicates" else []
     counts = {
         "contradictions": contradictions.total if contradictions else 0,
         "gaps": gaps.total if gaps else 0,
@@ -153,11 +168,27 @@ async def _tab(request: Request, tab: str, tried: Tried = NOTHING_TRIED, http: i
         found=found,
         counts=counts,
         plan=None,
+        pairs=pairs,
+        told=Told(tried.problem, went_well=False) if tried.problem and tab != "gaps" else None,
         clashes=clashes(found) if found and tab == "contradictions" else [],
         tried=tried,
         approver=_approver(found.gaps) if found and tab == "gaps" else "",
         wordless=sum(each.query_text is None for each in found.gaps) if found and tab == "gaps" else 0,
     )
+
+
+async def _pairs(request: Request, found: Any) -> list[tuple[Any, str]]:
+    """Pages that are alike, each pair with why they cannot be merged from here; "" if they can."""
+    folders = await lately(request, "collection list")
+    of_folder = {each.name for each in folders.collections if each.root} if folders else set()
+    return [(each, _apart(each, of_folder)) for each in found.pairs]
+
+
+def _apart(pair: Any, of_folder: set[str]) -> str:
+    one, other = (slugs.split_address(each)[0] or "default" for each in (pair.slug, pair.other))
+    if one in of_folder or other in of_folder:
+        return OF_FOLDER
+    return "" if one == other else f"One is in {one}, the other in {other}: only pages of one collection merge."
 
 
 def _approver(gaps: Any) -> str:
@@ -170,7 +201,7 @@ async def look_again(request: Request) -> Response:
     record = await ask(request, "check")
     count = plural(record.total, "contradiction") if record.total else "No contradiction"
     tell(request, f"Looked through the whole memory. {count} {'is' if record.total < 2 else 'are'} open.")
-    return go("/review", "checked")
+    return go(request, "/review")
 
 
 async def resolve(request: Request) -> Response:
@@ -186,10 +217,10 @@ async def resolve(request: Request) -> Response:
             note=given.get("note", "").strip(),
         )
     except QuaidError as error:
-        tell(request, f"Nothing was changed. {error}", went_well=False)
-        return go("/review")
+        tell(request, f"Nothing was changed. {plainly(error)}", went_well=False)
+        return go(request, "/review")
     tell(request, _settled(record), *_still_written(record))
-    return go("/review", "resolved")
+    return go(request, "/review")
 
 
 def _settled(record: Any) -> str:
@@ -233,8 +264,8 @@ async def gap(request: Request) -> Response:
             return await _tab(request, "gaps", await _asked(request, given))
         tell(request, await _gap(request, act, id, given))
     except QuaidError as error:
-        return await _tab(request, "gaps", Tried(id, given, str(error)), error.http_status)
-    return go("/review?tab=gaps", "approved" if act in ("", "approve") else "closed")
+        return await _tab(request, "gaps", Tried(id, given, plainly(error)), error.http_status)
+    return go(request, "/review?tab=gaps")
 
 
 async def _gap(request: Request, act: str, id: int, given: dict[str, str]) -> str:
@@ -269,24 +300,38 @@ async def _asked(request: Request, given: dict[str, str]) -> Tried:
 
 
 async def quarantine(request: Request) -> Response:
+    """Bring a page and its file back, write it out, or let it go for good."""
     given = await form(request)
+    try:
+        await _quarantine(request, given)
+    except QuaidError as error:
+        return await _tab(request, "quarantine", Tried(0, given, plainly(error)), error.http_status)
+    return go(request, "/review?tab=quarantine")
+
+
+async def _quarantine(request: Request, given: dict[str, str]) -> None:
     address, act = given.get("page", ""), given.get("act", "")
-    name = told(address.rpartition("::")[2]) if "/" in address else address.rpartition("::")[2]
+    name = await _waiting(request, address)
     if act == "restore":
         record = await ask(request, "collection quarantine restore", page=address)
-        restored = f"{name} is back, and so is its file {record.path}."
+        restored = f"“{name}” is back, and so is its file {record.path}."
         tell(request, restored, (addresses.page(address), "Open it"))
-        return go("/review?tab=quarantine", "restored")
-    if act == "export":
+    elif act == "export":
         folder = given.get("folder", "").strip()
         await ask(request, "collection quarantine export", path=folder, page=address)
-        tell(request, f"{name} is written out to {folder}. It still waits here.")
-        return go("/review?tab=quarantine", "exported")
-    if act == "discard" and given.get("sure") == "yes":
+        tell(request, f"“{name}” is written out to {folder}. It still waits here.")
+    elif act == "discard" and given.get("sure") == "yes":
         await ask(request, "collection quarantine discard", page=address, yes=True)
-        tell(request, f"{name} is gone for good.")
-        return go("/review?tab=quarantine", "discarded")
-    raise InvalidArgument(name="act", problem="is restore, export, or discard with the box ticked")
+        tell(request, f"“{name}” is gone for good.")
+    else:
+        raise InvalidArgument(name="act", problem="is restore, export, or discard with the box ticked")
+
+
+async def _waiting(request: Request, address: str) -> str:
+    """The title of a page in quarantine, which no other question finds."""
+    record = await attempt(request, "collection quarantine list")
+    titles = {f"{each.collection}::{each.slug}": each.title for each in record.pages} if record else {}
+    return titles.get(address) or told(address.rpartition("::")[2])
 
 
 async def merge(request: Request) -> Response:
@@ -297,31 +342,43 @@ async def merge(request: Request) -> Response:
         record = await ask(request, "distinct", slug=slug, other=other)
         names = f"{told(record.slug)} and {told(record.other)}"
         tell(request, f"Both stay: {names} are not the same, and are not compared again.")
-        return go("/review?tab=duplicates", "apart")
-    if given.get("sure") != "yes":
-        plan = await ask(request, "merge", slug=slug, other=other, into=into, dry_run=True)
-        return page(
-            *(request, "review.html"),
-            tab="duplicates",
-            tabs=TABS,
-            found=None,
-            counts={},
-            plan=plan,
-            clashes=[],
-            tried=NOTHING_TRIED,
+        return go(request, "/review?tab=duplicates")
+    try:
+        if given.get("sure") != "yes":
+            plan = await ask(request, "merge", slug=slug, other=other, into=into, dry_run=True)
+            return page(
+                *(request, "review.html"),
+                tab="duplicates",
+                tabs=TABS,
+                found=None,
+                counts={},
+                plan=plan,
+                clashes=[],
+                tried=NOTHING_TRIED,
+            )
+        done = await ask(
+            *(request, "merge"),
+            slug=slug,
+            other=other,
+            into=into,
+            yes=True,
+            page_version=number(given.get("page_version", "")),
+            other_version=number(given.get("other_version", "")),
         )
-    done = await ask(
-        *(request, "merge"),
-        slug=slug,
-        other=other,
-        into=into,
-        yes=True,
-        page_version=number(given.get("page_version", "")),
-        other_version=number(given.get("other_version", "")),
-    )
+    except QuaidError as error:
+        why = f"Nothing was merged. {_why_not(error)}"
+        return await _tab(request, "duplicates", Tried(0, given, why), error.http_status)
     merged = f"{told(done.gone)} is part of {done.title} now, and its old address leads there."
     tell(request, merged, (addresses.page(done.kept), "Open it"))
-    return go("/review?tab=duplicates", "merged")
+    return go(request, "/review?tab=duplicates")
+
+
+def _why_not(error: QuaidError) -> str:
+    if isinstance(error, PageOfFolder):
+        return OF_FOLDER
+    if isinstance(error, VersionConflict):
+        return "One of the pages was changed since you looked; look again at what a merge would do."
+    return plainly(error)
 
 
 def routes() -> list[Route]:

@@ -1,6 +1,8 @@
 """Search: notebook, daily log, pages and knowledge base, grouped, as one types or all at once.
 
-Half a word is nobody's question: only what is asked with the whole page, and finds no good answer, is noted as a gap.
+Groups stand in the order of their best findings: what is called so, what answers, what only comes near. Half a word
+is nobody's question, nor is a link that somebody follows: only what is asked with the whole page, and finds no good
+answer anywhere, is noted as a gap.
 """
 
 import re
@@ -13,25 +15,31 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from quaid.core import slug as slugs, timeline
+from quaid.core import names as called, slug as slugs, timeline
+from quaid.core.gaps import is_question
 from quaid.surfaces.web.pages import addresses
-from quaid.surfaces.web.pages.asking import attempt, lately, may_write, together
+from quaid.surfaces.web.pages.asking import attempt, days_of, lately, may_write, together
 from quaid.surfaces.web.pages.naming import Names, named
 from quaid.surfaces.web.pages.notebook import COLLECTION as NOTEBOOK
 from quaid.surfaces.web.pages.rendering import day as say_day, page, piece, words
-from quaid.surfaces.web.pages.snippets import marked, pattern_of, plain_text, snippet
+from quaid.surfaces.web.pages.snippets import COMMON, marked, pattern_of, plain_text, snippet
 
 LIMIT = 12
 BRIEF = 4
 """Of each group, in the list below the field that every page has."""
 GOOD_RECALL = 0.5
 """What the notebook scores as a good answer (notebook.recalling)."""
+GOOD_SHARE, NEAR_SHARE = 0.6, 0.3
+"""How much of a question's words a node holds that answers, or comes near (as search.strength, by words alone)."""
 KB = "kb"
 LONGEST = 2_000
-FILTERS = ("collection", "type", "wing", "since", "until")
+LONGEST_NAME = 5
+"""Words of what may be meant as a name."""
+FILTERS, DAYS = ("collection", "type", "wing"), ("since", "until")
 _ADDRESS = re.compile(r"\[\[[^\[\]|\n]+[|\]]|\]\([^()\n]*\)")
 LANES = {
     "exact": "its name",
+    "name": "its name",
     "words": "words",
     "meaning": "meaning",
     "both": "words and meaning",
@@ -49,7 +57,16 @@ class Finding(NamedTuple):
     reason: str
     type: str
     strength: str
-    """strong, weak or none by itself; "" where nobody judges it."""
+    """strong, weak or none, by itself."""
+    fit: int = 0
+    """How its name fits what was asked for (core.names.fit)."""
+
+    @property
+    def is_good(self) -> bool:
+        return self.strength == "strong" or self.fit > 0
+
+
+STRENGTHS = ("none", "weak", "strong")
 
 
 class Group(NamedTuple):
@@ -60,15 +77,27 @@ class Group(NamedTuple):
     @property
     def halves(self) -> list[tuple[str, list[Finding]]]:
         """The findings that answer, then those that only come near."""
-        good = [each for each in self.findings if each.strength in ("strong", "")]
-        rest = [each for each in self.findings if each.strength not in ("strong", "")]
+        good = [each for each in self.findings if each.is_good]
+        rest = [each for each in self.findings if not each.is_good]
         return [("", good), ("Weaker" if good else "", rest)]
+
+    @property
+    def worth(self) -> tuple[int, bool, int]:
+        """By what groups are put in order: how a name fits, a page's before a node's or a file's, then strength."""
+        fit = max((each.fit for each in self.findings), default=0)
+        best = max((STRENGTHS.index(each.strength) for each in self.findings), default=-1)
+        return fit, bool(fit) and self.name == "Pages", best
+
+    def shows_score(self, finding: Finding) -> bool:
+        """Scores only put findings in order: beside a weaker or fainter one they would seem to say how good it is."""
+        is_among_the_first = finding.is_good or not any(each.is_good for each in self.findings)
+        return is_among_the_first and finding.strength != "none" and finding.fit == 0
 
 
 class Found(NamedTuple):
     groups: list[Group]
-    strength: str
-    """Of the answer as a whole."""
+    is_answered: bool
+    """Whether some part of the memory knows."""
     notes: tuple[str, ...]
     total: int
     ms: int
@@ -79,7 +108,11 @@ class Found(NamedTuple):
 
     @property
     def weaker(self) -> int:
-        return self._count("weak") + self._count("none")
+        return sum(not each.is_good for group in self.groups for each in group.findings)
+
+    @property
+    def is_named(self) -> bool:
+        return any(each.fit for group in self.groups for each in group.findings)
 
     def _count(self, strength: str) -> int:
         return sum(each.strength == strength for group in self.groups for each in group.findings)
@@ -89,13 +122,10 @@ class Found(NamedTuple):
         return [group._replace(findings=group.findings[:BRIEF]) for group in self.groups if group.findings]
 
 
-def chosen(request: Request) -> dict[str, str]:
-    """The filters of the address; what is no day is no filter."""
-    given = {name: request.query_params.get(name, "").strip()[:100] for name in FILTERS}
-    for name in ("since", "until"):
-        if len(given[name]) != 10:
-            given[name] = ""
-    return given
+def chosen(request: Request) -> tuple[dict[str, str], dict[str, str]]:
+    """The filters of the address, and what is to be said of days that are none."""
+    days, wrong = days_of(request, *DAYS)
+    return {**{name: request.query_params.get(name, "").strip()[:100] for name in FILTERS}, **days}, wrong
 
 
 async def look(request: Request, question: str, filters: dict[str, str]) -> Found:
@@ -116,18 +146,37 @@ async def look(request: Request, question: str, filters: dict[str, str]) -> Foun
         groups["Daily"] += map(told.file, recalled.daily)
     if nodes:
         groups["Knowledge base"] += map(told.node, nodes.matches)
+    files = {hit.path for hit in (*recalled.notebook, *recalled.daily)} if recalled else set()
     for each in results:
-        name = _group(each)
-        if not (recalled and each.collection == NOTEBOOK) and not (nodes and each.collection == KB):
-            groups[name].append(told.page(each))
+        if recalled and each.collection == NOTEBOOK:
+            is_wanted = fit_of(each) and f"{each.slug}.md" not in files
+        else:
+            is_wanted = not (nodes and each.collection == KB)
+        if is_wanted:
+            groups[_group(each)].append(told.page(each))
     notes = {"Pages": "" if found else found.told, "Knowledge base": nodes.note if nodes else ""}
+    made = [Group(name, _in_order(each), notes.get(name, "")) for name, each in groups.items()]
+    made.sort(key=lambda group: group.worth, reverse=True)
+    is_answered = any(each.is_good for group in made for each in group.findings)
     return Found(
-        [Group(name, findings, notes.get(name, "")) for name, findings in groups.items()],
-        found.answer.strength if found else "none",
+        made,
+        is_answered or bool(found and found.answer.strength == "strong"),
         found.answer.notes if found else (),
         sum(map(len, groups.values())),
         round((time.perf_counter() - began) * 1000),
     )
+
+
+def _in_order(findings: list[Finding]) -> list[Finding]:
+    """What is called so, what answers, the rest; each as it came."""
+    return sorted(findings, key=lambda each: (-each.fit, not each.is_good))
+
+
+def fit_of(result: Any) -> int:
+    """How a page's name fits what was asked for."""
+    if result.lane == "exact":
+        return called.EXACT
+    return 0 if result.lane != "name" else called.WORDS if result.strength == "strong" else called.BEGUN
 
 
 def _group(result: Any) -> str:
@@ -164,10 +213,11 @@ class _Teller:
             f"{hit.path}:{lines}",
             snippet(shown.removeprefix(heading).lstrip() or shown, self._question),
             hit.score,
-            "",
+            LANES[hit.lane],
             "",
             "note",
-            "strong" if hit.score >= GOOD_RECALL else "weak",
+            # What only means something like it may mean something else.
+            "strong" if hit.score >= GOOD_RECALL and hit.lane != "meaning" else "weak",
         )
 
     def page(self, result: Any) -> Finding:
@@ -188,6 +238,7 @@ class _Teller:
             result.reason,
             result.type,
             result.strength,
+            fit_of(result),
         )
 
     def _line(self, result: Any) -> int | None:
@@ -209,12 +260,29 @@ class _Teller:
             marked(match.title, self._looked),
             match.path,
             snippet(self._names.worded(match.summary), self._question),
-            match.score,
+            match.held,
             ", ".join(match.match),
             match.status,
             "node",
-            "",
+            _strength_of(match),
+            self._fit(match.title),
         )
+
+    def _fit(self, title: str) -> int:
+        """How a node's title fits; a whole question, or words that are in every text, ask for none by its name."""
+        typed = called.fold(self._question)
+        words = typed.split()
+        is_name = len(words) <= LONGEST_NAME and not COMMON.issuperset(words)
+        fit = called.fit(called.fold(title), typed)
+        return fit if is_name or fit == called.EXACT else 0
+
+
+def _strength_of(match: Any) -> str:
+    """How well a node answers: by how much of the question it holds, and whether that is what it is about."""
+    is_about_it = match.held == 1 or not {"title", "summary"}.isdisjoint(match.match)
+    if match.held >= GOOD_SHARE and is_about_it:
+        return "strong"
+    return "weak" if match.held >= NEAR_SHARE else "none"
 
 
 def _wing(result: Any) -> str:
@@ -241,10 +309,11 @@ def _without_heading(text: str) -> str:
 
 async def show(request: Request) -> Response:
     question = request.query_params.get("q", "").strip()[:LONGEST]
-    filters = chosen(request)
+    filters, wrong = chosen(request)
     choices = await lately(request, "wings")
     found = await look(request, question, filters) if question else None
-    if found and found.strength != "strong" and not any(filters.values()) and may_write(request):
+    is_asked = "link" not in request.query_params and not any((*filters.values(), *wrong.values()))
+    if found and not found.is_answered and is_asked and is_question(question) and may_write(request):
         await attempt(request, "gaps add", query_text=question, context="asked in the dashboard")
     return page(
         request,
@@ -252,7 +321,9 @@ async def show(request: Request) -> Response:
         question=question,
         found=found,
         filters=filters,
-        filtered=any(filters.values()),
+        filtered=any((*filters.values(), *wrong.values())),
+        wrong=wrong,
+        left_out=[],
         choices=choices,
     )
 
@@ -260,9 +331,10 @@ async def show(request: Request) -> Response:
 async def as_typed(request: Request) -> Response:
     """The results alone, for a script to put in their place."""
     question = request.query_params.get("q", "").strip()[:LONGEST]
-    found = await look(request, question, chosen(request)) if question else None
+    filters, wrong = chosen(request)
+    found = await look(request, question, filters) if question else None
     template = "quick.html" if "brief" in request.query_params else "results.html"
-    return piece(template, found=found, question=question)
+    return piece(template, found=found, question=question, left_out=list(wrong.values()))
 
 
 def routes() -> list[Route]:

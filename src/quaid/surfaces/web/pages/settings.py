@@ -14,12 +14,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from quaid.errors import EmbeddingsOff, NotAllowed
-from quaid.ops import inspecting
+from quaid.errors import QuaidError
 from quaid.surfaces.web.mcp import Session
 from quaid.surfaces.web.pages.asking import ask, attempt, form, lately, scope_of, something_changes, together
-from quaid.surfaces.web.pages.rendering import go, page, plural, tell, words
+from quaid.surfaces.web.pages.rendering import failed, go, page, plural, tell, words
 
+CHANGES = (("new", "new"), ("changed", "changed"), ("moved", "moved"), ("removed", "gone"))
+BUTTONS = {"`quaid embed`": "“Rebuild index”", "`quaid put SLUG FILE`": "“New page”"}
 STATES = {
     "detached": "Its folder is not watched any more; the pages stay.",
     "restoring": "Its files are being written.",
@@ -38,11 +39,10 @@ class Program(NamedTuple):
 
 
 class Happened(NamedTuple):
-    """A line of the log."""
+    """A line of the log, in words."""
 
     at: str
-    kind: str
-    facts: str
+    told: str
 
 
 class Health(NamedTuple):
@@ -53,7 +53,7 @@ class Health(NamedTuple):
     why: str
 
 
-async def show(request: Request) -> Response:
+async def show(request: Request, problem: QuaidError | None = None) -> Response:
     status, latest, models, folders, clients, kb, imports, given_away = await together(
         lately(request, "status"),
         attempt(request, "list", limit=1),
@@ -65,9 +65,11 @@ async def show(request: Request) -> Response:
         attempt(request, "token list"),
     )
     return page(
-        request,
-        "settings.html",
+        *(request, "settings.html"),
+        http=problem.http_status if problem else 200,
+        told=failed(problem) if problem else None,
         status=status,
+        next_steps=[in_here(each) for each in status.next_steps] if status else [],
         latest=latest.pages[0].updated_at if latest and latest.pages else None,
         models=models,
         folders=folders,
@@ -93,11 +95,47 @@ def programs(sessions: Iterable[Session]) -> list[Program]:
 
 
 def happened(recent: Iterable[tuple[float, str, dict[str, Any]]]) -> list[Happened]:
-    """What was done lately, the last first. Facts are counts, names of folders and of operations."""
-    return [
-        Happened(_moment(at), kind, ", ".join(f"{words(name)} {value}" for name, value in facts.items()))
-        for at, kind, facts in reversed(list(recent))
-    ]
+    """What was done lately, the last first. Facts are counts, names of folders and of operations.
+
+    settings.js has the same words, for what happens while somebody looks."""
+    said = [Happened(_moment(at), in_words(kind, facts)) for at, kind, facts in recent]
+    return [each for each in reversed(said) if each.told]
+
+
+def in_words(kind: str, facts: dict[str, Any]) -> str:
+    """An event as a person would say it; "" for what only moves a bar."""
+    if kind == "finished":
+        name, seconds = words(str(facts.get("operation", "")).capitalize()), facts.get("seconds", 0)
+        return f"{name} {'took' if facts.get('succeeded') else 'failed after'} {seconds:g} s"
+    if kind == "changed":
+        return f"Pages changed: there are {facts.get('pages', 0):,} now"
+    if kind == "gap":
+        return f"A question found no answer: {plural(facts.get('open', 0), 'question is', 'questions are')} open"
+    if kind == "lost":
+        return f"{plural(facts.get('events', 0), 'event')} came too fast to be told"
+    if kind == "compaction":
+        return "A compaction was simulated"
+    if kind == "embedding":
+        return f"{facts.get('done', 0):,} passages have their vector" if facts.get("finished") else ""
+    return _of_folder(facts) if kind == "files" else ""
+
+
+def _of_folder(facts: dict[str, Any]) -> str:
+    name, event = facts.get("collection") or "A folder", facts.get("event")
+    if facts.get("problem"):
+        return f"{name}: {facts['problem']}"
+    if event == "synced":
+        counts = ((facts.get(each, 0), word) for each, word in CHANGES)
+        told = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+        return f"{name} was read: {told or 'nothing had changed'}"
+    return f"{name} is watched" if event == "began" else ""
+
+
+def in_here(step: str) -> str:
+    """What is to be done next, by the names that it has on this page."""
+    for command, button in BUTTONS.items():
+        step = step.replace(command, button)
+    return step
 
 
 def _moment(at: float) -> str:
@@ -134,44 +172,62 @@ def health_of(folder: Any) -> Health:
 async def token(request: Request) -> Response:
     """End a token that was given away."""
     given = await form(request)
-    record = await ask(request, "token revoke", name=given.get("name", ""))
+    try:
+        record = await ask(request, "token revoke", name=given.get("name", ""))
+    except QuaidError as error:
+        return await show(request, error)
     tell(request, f"The token {record.name} is revoked. Whoever still shows it is refused.")
-    return go("/settings#tokens", "revoked")
+    return go(request, "/settings#tokens")
 
 
 async def rebuild(request: Request) -> Response:
     """Make everything derived again, read every folder, make the vectors that are missing.
 
     Its progress comes over /api/events."""
-    if scope_of(request) != "owner":
-        raise NotAllowed(name="rebuild", needed="owner", given=scope_of(request))
     something_changes(request)
-    await request.app.state.crew.run("long", inspecting.rebuild, "rebuild")
     try:
-        await ask(request, "embed")
-    except EmbeddingsOff:
-        pass  # words are in step; there is nothing else to make
-    return go("/settings", "rebuilt")
+        record = await ask(request, "rebuild")
+    except QuaidError as error:
+        return await show(request, error)
+    something_changes(request)  # who looked meanwhile saw the old figures
+    tell(request, _rebuilt(record), went_well=record.exit_status == 0)
+    return go(request, "/settings")
+
+
+def _rebuilt(record: Any) -> str:
+    """What a rebuild made, and what it could not."""
+    told = [f"The index of {plural(record.pages, 'page')} is made again."]
+    told += [_synced(each) for each in record.syncs if each.halted or each.new or each.changed or each.removed]
+    if record.vectors:
+        told.append(f"{plural(record.vectors, 'vector was', 'vectors were')} missing and made.")
+    if record.problem:
+        told.append(f"Missing vectors could not be made: {record.problem}")
+    return " ".join(told)
 
 
 async def embeddings(request: Request) -> Response:
-    given = await form(request)
-    if given.get("name") == "off":
-        await ask(request, "embeddings off")
-        return go("/settings#embeddings", "off")
-    name = given.get("name", "")
-    await ask(request, "embeddings use", name=name)
+    name = (await form(request)).get("name", "")
+    try:
+        if name == "off":
+            await ask(request, "embeddings off")
+            return go(request, "/settings#embeddings", "off")
+        await ask(request, "embeddings use", name=name)
+    except QuaidError as error:
+        return await show(request, error)
     tell(
         request, f"{name} is in use. Passages that have no vector of it get one by and by, or with a rebuild."
     )
-    return go("/settings#embeddings", "chosen")
+    return go(request, "/settings#embeddings")
 
 
 async def sync(request: Request) -> Response:
     given = await form(request)
-    record = await ask(request, "collection sync", name=given.get("name") or None)
+    try:
+        record = await ask(request, "collection sync", name=given.get("name") or None)
+    except QuaidError as error:
+        return await show(request, error)
     tell(request, " ".join(map(_synced, record.syncs)))
-    return go("/settings#collections", "synced")
+    return go(request, "/settings#collections")
 
 
 def _synced(each: Any) -> str:

@@ -24,7 +24,7 @@ _CELLS = re.compile(r"^[ \t]*\|[^\n]*\|[ \t]*$", re.MULTILINE)
 _LOOSE = re.compile(r"\[\[|\]\]|\*\*|~~|(?<!\S)__(?!\S)|\A\|+[ \t]*|[ \t]*\|+\Z")
 _BAR = re.compile(r"(?<=\s)\|(?=\s)")
 _CELL = re.compile(r"(?<!\\)\|(?![^\[\]\n]*\]\])")
-_COMMON = frozenset(
+COMMON = frozenset(
     "a an and are as at be by did do does for from has have how i in is it me my of on or our she he that the their"
     " they this to was we were what when where which who why will with you your".split()
 )
@@ -33,7 +33,7 @@ _COMMON = frozenset(
 def words_of(question: str) -> list[str]:
     """The words worth marking: those that carry the question, or all if none does."""
     found = list(dict.fromkeys(word.casefold() for word in _WORD.findall(question)))
-    carrying = [word for word in found if word not in _COMMON and (len(word) > 1 or not word.isascii())]
+    carrying = [word for word in found if word not in COMMON and (len(word) > 1 or not word.isascii())]
     return (carrying or found)[:MOST_WORDS]
 
 

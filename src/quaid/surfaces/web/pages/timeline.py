@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from quaid.surfaces.web.pages import addresses
-from quaid.surfaces.web.pages.asking import ask, lately, number, together
+from quaid.surfaces.web.pages.asking import attempt, days_of, lately, number, together
 from quaid.surfaces.web.pages.naming import Names, named
 from quaid.surfaces.web.pages.notebook import COLLECTION
 from quaid.surfaces.web.pages.rendering import page, words
@@ -28,7 +28,7 @@ KINDS = (
     ("link", "Links"),
     ("fact", "Facts"),
 )
-FILTERS = ("since", "until", "kind", "type", "wing", "collection", "text")
+FILTERS = ("kind", "type", "wing", "collection", "text")
 
 
 class Item(NamedTuple):
@@ -86,31 +86,36 @@ def _logged(each: Any, names: Names) -> Item:
     return Item("log", "", href, title, each.type, text, each.source)
 
 
-def chosen(request: Request) -> dict[str, str]:
+def chosen(request: Request) -> tuple[dict[str, str], dict[str, str]]:
+    """The filters of the address, and what is to be said of days that are none."""
     given = {name: request.query_params.get(name, "").strip()[:100] for name in FILTERS}
     if given["kind"] not in {name for name, _ in KINDS}:
         given["kind"] = ""
-    return given
+    days, wrong = days_of(request, "since", "until")
+    return {**given, **days}, wrong
 
 
 async def show(request: Request) -> Response:
-    filters = chosen(request)
+    filters, wrong = chosen(request)
     offset = number(request.query_params.get("offset", ""))
     given = {name: value for name, value in filters.items() if value}
     record, kinds = await together(
-        ask(request, "days", limit=AT_ONCE, offset=offset, **given), lately(request, "wings")
+        attempt(request, "days", limit=AT_ONCE, offset=offset, **given), lately(request, "wings")
     )
-    names = await named(request, (each.text for each in record.dated))
+    dated = record.dated if record else ()
+    names = await named(request, (each.text for each in dated))
     older: dict[str, str | int] = {**filters, "offset": offset + AT_ONCE}
     return page(
         request,
         "timeline.html",
-        days=by_day(record.dated, names),
+        trouble=None if record else record,
+        days=by_day(dated, names),
         filters=filters,
-        filtered=any(filters.values()),
-        narrowed=any(value for name, value in filters.items() if name != "kind"),
+        wrong=wrong,
+        filtered=any((*filters.values(), *wrong.values())),
+        narrowed=any(value for name, value in (*filters.items(), *wrong.items()) if name != "kind"),
         kinds=KINDS,
-        older=addresses.with_values("/timeline", older) if record.more else "",
+        older=addresses.with_values("/timeline", older) if record and record.more else "",
         newer=addresses.with_values("/timeline", {**filters, "offset": max(0, offset - AT_ONCE)})
         if offset
         else "",

@@ -52,7 +52,10 @@ const KEYS = {
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-  if (event.key === "Escape" && isTyping(document.activeElement)) return document.activeElement.blur();
+  if (event.key === "Escape" && isTyping(document.activeElement)) {
+    if (document.activeElement.type === "search") event.preventDefault(); // a browser would empty it, and its findings stay
+    return document.activeElement.blur();
+  }
   if (isTyping(event.target) || help.open || !Object.hasOwn(KEYS, event.key)) return;
   event.preventDefault();
   KEYS[event.key]();

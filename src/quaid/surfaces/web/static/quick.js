@@ -1,4 +1,4 @@
-// The field that every page has: findings drop down as one types. Without this it is a form that leads to the search.
+// The field that every page but the search has: findings drop down as one types. Without this it is a form that leads to the search.
 
 const WAIT = 120;
 const form = document.querySelector("form.quick");

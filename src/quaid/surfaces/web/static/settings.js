@@ -7,10 +7,39 @@ const told = document.querySelector("[data-progress-text]");
 const log = document.querySelector("[data-log]");
 const MOST = 200;
 
-function note(kind, facts) {
-  const parts = Object.entries(facts).map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`);
+const number = (count) => (count ?? 0).toLocaleString();
+const several = (count, one, many) => `${number(count)} ${count === 1 ? one : many}`;
+
+function folder({ collection, event, problem, ...facts }) {
+  const name = collection || "A folder";
+  if (problem) return `${name}: ${problem}`;
+  if (event === "began") return `${name} is watched`;
+  if (event !== "synced") return "";
+  const kinds = { new: "new", changed: "changed", moved: "moved", removed: "gone" };
+  const counts = Object.entries(kinds).filter(([kind]) => facts[kind]);
+  const said = counts.map(([kind, word]) => `${number(facts[kind])} ${word}`).join(", ");
+  return `${name} was read: ${said || "nothing had changed"}`;
+}
+
+// The same words as settings.py has for what was done before.
+const WORDS = {
+  finished: ({ operation, succeeded, seconds }) => {
+    const name = operation.replace(/[_-]/g, " ").replace(/^./, (letter) => letter.toUpperCase());
+    return `${name} ${succeeded ? "took" : "failed after"} ${seconds} s`;
+  },
+  changed: ({ pages }) => `Pages changed: there are ${number(pages)} now`,
+  gap: ({ open }) => `A question found no answer: ${several(open, "question is", "questions are")} open`,
+  lost: ({ events }) => `${several(events, "event", "events")} came too fast to be told`,
+  files: folder,
+};
+
+function note(words) {
+  if (!words) return;
   const line = document.createElement("li");
-  line.textContent = `${new Date().toISOString().slice(11, 19)} ${kind} ${parts.join(", ")}`;
+  const at = document.createElement("time");
+  at.dateTime = new Date().toISOString();
+  at.textContent = at.dateTime.slice(11, 16);
+  line.append(at, ` ${words}`);
   log.prepend(line);
   while (log.children.length > MOST) log.lastChild.remove();
 }
@@ -21,7 +50,7 @@ function progress({ done, total, what }) {
   bar.max = total || 1;
   bar.value = done;
   const share = total ? ` (${Math.round((100 * done) / total)} %)` : "";
-  told.textContent = `${what}: ${done.toLocaleString()} of ${total.toLocaleString()}${share}`;
+  told.textContent = `${what}: ${number(done)} of ${number(total)}${share}`;
 }
 
 const events = new EventSource("/api/events");
@@ -32,11 +61,10 @@ const read = (event) => {
     return {};
   }
 };
-events.addEventListener("hello", () => note("listening", {}));
 events.addEventListener("progress", (event) => progress(read(event)));
 events.addEventListener("embedding", (event) => progress({ ...read(event), what: "Passages with a vector" }));
-for (const kind of ["finished", "changed", "files", "gap", "lost"]) {
-  events.addEventListener(kind, (event) => note(kind, read(event)));
+for (const kind of Object.keys(WORDS)) {
+  events.addEventListener(kind, (event) => note(WORDS[kind](read(event))));
 }
 addEventListener("pagehide", () => events.close());
 
@@ -45,16 +73,19 @@ form?.addEventListener("submit", async (event) => {
   const button = form.querySelector("button");
   button.disabled = true;
   box.hidden = false;
-  told.textContent = "Reading folders …";
+  told.textContent = "Indexing pages anew …";
   bar.removeAttribute("value");
   try {
     const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) });
-    if (!answer.ok) throw new Error();
-    bar.value = bar.max;
-    told.textContent = "The index is up to date.";
-    note("rebuilt", {});
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const words = page.querySelector(".told, .error .lede")?.textContent.trim();
+    told.textContent = words || (answer.ok ? "The index is made again." : "It did not work.");
+    if (answer.ok) {
+      bar.value = bar.max;
+      note("The index was made again");
+    } else box.classList.add("failed");
   } catch {
-    told.textContent = "It did not work. quaid status says more.";
+    told.textContent = "The server did not answer. Load this page again to see how things are.";
   }
   button.disabled = false;
 });

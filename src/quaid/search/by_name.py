@@ -1,0 +1,84 @@
+"""Pages that are called what somebody types: for a glance, where a name leads before any text does.
+
+Knows names and in which order they lead: the name itself, a name with these words, one with words that begin so; of
+these the names that begin with what is typed, then the shorter ones. Half a question is no name: more than a few
+words, or none but those that are in every text, lead nowhere.
+"""
+
+from typing import TYPE_CHECKING
+
+from quaid.core.names import BEGUN, EXACT, LONGEST, fit, fold
+from quaid.search.answer import Answer, Result
+from quaid.search.plan import COMMON
+from quaid.store import names, words as index
+
+if TYPE_CHECKING:
+    from quaid.store.db import Database
+    from quaid.store.words import Filters, PageHead
+
+MOST = 6
+"""Pages that a name may lead to; what is in the texts wants to be seen, too."""
+MOST_WORDS = 5
+LOOKED_AT = 60
+"""Pages of which the names are compared."""
+REASONS = {EXACT: "it is called so", BEGUN: "its name begins so"}
+
+
+def first(db: "Database", answer: Answer, typed: str, filters: "Filters", limit: int) -> Answer:
+    """The answer with the pages before all others that are called what is typed."""
+    found = _find(db, fold(typed), filters) if len(typed) <= LONGEST else []
+    if not found:
+        return answer
+    known = {(each.collection, each.slug): each for each in answer.results}
+    named = []
+    for head, how in found:
+        known_as = known.pop((head.collection, head.slug), None)
+        named.append(known_as if known_as and known_as.lane == "exact" else _told(head, how, known_as))
+    named.sort(key=lambda each: each.lane != "exact")
+    exact = [each for each in known.values() if each.lane == "exact"]
+    rest = [each for each in known.values() if each.lane != "exact"]
+    is_known = any(each.strength == "strong" for each in named)
+    return answer._replace(
+        results=tuple([*exact, *named, *rest][:limit]), strength="strong" if is_known else answer.strength
+    )
+
+
+def _find(db: "Database", typed: str, filters: "Filters") -> "list[tuple[PageHead, int]]":
+    """The pages and how their names fit, the best first."""
+    wanted = typed.split()
+    if len(wanted) > MOST_WORDS or all(each in COMMON for each in wanted):
+        return []
+    with db.reading():
+        called: dict[int, list[str]] = {}
+        for each in names.beginning(db, typed, LOOKED_AT):
+            called.setdefault(each.page_id, []).append(each.name)
+        expression = "title : (" + " AND ".join(f'"{each}"*' for each in wanted) + ")"
+        titled = index.matching(db, index.SPACED, expression, filters, LOOKED_AT)
+        allowed = names.first_chunks(db, list(called), filters) if any(filters) else called
+        heads = index.heads(db, list({*titled, *(each for each in called if each in allowed)}))
+    fits: list[tuple[tuple[int, bool, int, int], PageHead]] = []
+    for head in heads.values():
+        title = fold(head.title)
+        name = max((title, *called.get(head.id, ())), key=lambda each: (fit(each, typed), each == title))
+        how = fit(name, typed)
+        if how:
+            fits.append(((-how, not name.startswith(typed), len(name), head.id), head))
+    return [(head, -key[0]) for key, head in sorted(fits, key=lambda each: each[0])[:MOST]]
+
+
+def _told(head: "PageHead", how: int, known: Result | None) -> Result:
+    """The page as a result that leads to its beginning."""
+    reason = REASONS.get(how, "its name has these words")
+    is_whole = how != BEGUN
+    return Result(
+        *(head.slug, head.collection, head.title, head.type, head.wing, "summary", head.summary, ""),
+        score=1.0 if is_whole else known.score if known else 0.0,
+        tokens_used=0,
+        lane="exact" if how == EXACT else "name",
+        reason=f"{reason}; {known.reason}" if known else reason,
+        heading_path="",
+        part="truth",
+        start_line=1,
+        end_line=1,
+        strength="strong" if is_whole or (known and known.strength == "strong") else "weak",
+    )

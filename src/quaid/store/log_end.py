@@ -1,0 +1,88 @@
+"""Whether the write-ahead log holds writes that cannot be read any more.
+
+Knows the layout of SQLite's log. A log ends for SQLite at the first frame whose checksum is wrong. Behind it there
+may be one transaction that a power cut has torn: nobody was told that it was kept. Of two, the first had been on the
+disk before the second began (`synchronous=FULL`), so the frame was whole once and was acknowledged: the log is
+damaged, and going on would serve an older state as the present one.
+
+Does not see a log that was cut off: it looks like one that ends there.
+"""
+
+import os
+
+import apsw
+
+from quaid.annotations import Literal
+from quaid.errors import DamagedDatabase
+
+HEADER, FRAME = 32, 24
+"""Bytes before the first frame, and of a frame before its page."""
+
+PATIENCE = 256
+"""Frames behind the end that are looked at: two transactions end within as many, but for the largest imports."""
+
+
+def check(path: str, connection: apsw.Connection) -> None:
+    """DamagedDatabase when transactions that were acknowledged lie behind the end of the log."""
+    if not hasattr(apsw, "SQLITE_CHECKPOINT_NOOP"):  # a SQLite that cannot tell without moving the log
+        return
+    try:
+        handle = os.open(path + "-wal", os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    except OSError:  # there is none
+        return
+    try:
+        try:
+            end = _end(connection)
+        except apsw.ReadOnlyError:  # who may not write does not get to know
+            return
+        size = os.fstat(handle).st_size
+        page = _page_size(connection)
+        if size < HEADER + (end + 2) * (FRAME + page):
+            return
+        header = os.pread(handle, HEADER, 0)
+        behind = _commits_behind(handle, end, page, header)
+        # Who writes meanwhile puts frames behind our end, or begins the log anew: then it is alive.
+        alive = _end(connection) != end or os.pread(handle, HEADER, 0) != header
+    finally:
+        os.close(handle)
+    if behind > 1 and not alive:
+        problem = (
+            f"its log cannot be read to the end, and {behind} or more acknowledged writes are lost in it;"
+            f" without the file {path}-wal the memory opens as it was before that log"
+        )
+        raise DamagedDatabase(path=path, problem=problem)
+
+
+def _end(connection: apsw.Connection) -> int:
+    """How many frames SQLite finds good."""
+    good, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+    return max(0, good)
+
+
+def _page_size(connection: apsw.Connection) -> int:
+    return int(connection.pragma("page_size"))
+
+
+def _commits_behind(handle: int, end: int, page: int, header: bytes) -> int:
+    """How many transactions of this log end behind its end. Frames of the log before this one have other salts."""
+    salts = header[16:24]
+    if not _is_whole(header):
+        salts = os.pread(handle, 8, HEADER + 8)  # those of its first frame, if that is not hurt as well
+    found = 0
+    for number in range(end, end + PATIENCE):
+        frame = os.pread(handle, FRAME, HEADER + number * (FRAME + page))
+        if len(frame) < FRAME:
+            break
+        if frame[8:16] == salts and frame[4:8] != b"\0\0\0\0":
+            found += 1
+    return found
+
+
+def _is_whole(header: bytes) -> bool:
+    """Whether the header's checksum is right: two sums over its first 24 bytes."""
+    order: Literal["big", "little"] = "big" if header[3] & 1 else "little"
+    first = second = 0
+    for at in range(0, 24, 8):
+        first = (first + int.from_bytes(header[at : at + 4], order) + second) & 0xFFFFFFFF
+        second = (second + int.from_bytes(header[at + 4 : at + 8], order) + first) & 0xFFFFFFFF
+    return header[24:32] == first.to_bytes(4, "big") + second.to_bytes(4, "big")

@@ -1,0 +1,215 @@
+"""Every regular expression of the package against texts that are made of its own parts.
+
+A pattern whose cost grows faster than its text shows it when one of its parts comes again and again and the end never
+comes. Here they are all found, in the modules and in calls like `re.sub("…", …)`, and for each the family of such
+texts is made from what it is parsed to.
+"""
+
+import ast
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from re import _constants as code, _parser as parser  # type: ignore[attr-defined]
+from typing import Any, NamedTuple
+
+import quaid
+from quaid.core.patterns import _Waiting
+
+SOURCE = Path(quaid.__file__).parent
+MOST_UNITS = 60
+_CLASSES: dict[Any, str] = {
+    code.CATEGORY_DIGIT: "0",
+    code.CATEGORY_NOT_DIGIT: "a",
+    code.CATEGORY_SPACE: " ",
+    code.CATEGORY_NOT_SPACE: "a",
+    code.CATEGORY_WORD: "a",
+    code.CATEGORY_NOT_WORD: "-",
+}
+_CALLS = ("sub", "subn", "match", "search", "findall", "finditer", "split", "fullmatch")
+
+
+BOUNDED = {
+    "quaid.core.facts._COMPANY": 1_000,  # the object of a fact
+    "quaid.core.facts._NUMBER": 60,  # the value of a fact
+}
+"""Patterns that only ever see short texts, and how long those are at most."""
+
+
+class Found(NamedTuple):
+    """A pattern, where it is, and how it is used: from the beginning of a text, or anywhere in it."""
+
+    name: str
+    source: str
+    flags: int
+    anchored: bool
+
+    def run(self, text: str) -> None:
+        text = text[: BOUNDED.get(self.name, len(text))]
+        compiled = re.compile(self.source, self.flags)
+        if self.anchored:
+            compiled.match(text)
+            compiled.fullmatch(text)
+        else:
+            for _ in compiled.finditer(text):
+                pass
+
+
+def patterns() -> list[Found]:
+    """All patterns of the package, each once, by name."""
+    found: dict[tuple[str, int, bool], Found] = {}
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(SOURCE.rglob("*.py"))}
+    whole = "\n".join(texts.values())
+    for module in pkgutil.walk_packages([str(SOURCE)], "quaid."):
+        if module.name.endswith("__main__"):
+            continue
+        values = vars(importlib.import_module(module.name))
+        for name, value in list(values.items()):
+            for place, each in _within(value, 0):
+                source, flags = _read(each)
+                anchored = _only_matched(name, whole) and not place
+                known = Found(f"{module.name}.{name}{place}", source, flags, anchored)
+                found.setdefault((source, flags, anchored), known)
+    for path, text in texts.items():
+        for line, call, source in _literal_calls(text):
+            name = f"{path.relative_to(SOURCE)}:{line}"
+            anchored = call in ("match", "fullmatch")
+            found.setdefault((source, 0, anchored), Found(name, source, 0, anchored))
+    return sorted(found.values())
+
+
+def _within(value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, (_Waiting, re.Pattern)):
+        if isinstance(_read(value)[0], str):
+            yield "", value
+    elif isinstance(value, dict) and depth < 3:
+        for key, each in value.items():
+            for place, one in _within(each, depth + 1):
+                yield f"[{key!r}]{place}", one
+    elif isinstance(value, (list, tuple, frozenset, set)) and depth < 3:
+        for at, each in enumerate(value):
+            for place, one in _within(each, depth + 1):
+                yield f"[{at}]{place}", one
+
+
+def _read(value: Any) -> tuple[str, int]:
+    if isinstance(value, _Waiting):
+        return value._source, value._flags
+    return value.pattern, value.flags & ~re.UNICODE
+
+
+def _only_matched(name: str, whole: str) -> bool:
+    uses = set(re.findall(rf"\b{re.escape(name)}\.(\w+)", whole))
+    return bool(uses) and uses <= {"match", "fullmatch"}
+
+
+def _literal_calls(text: str) -> Iterator[tuple[int, str, str]]:
+    for node in ast.walk(ast.parse(text)):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id == "re"
+            and node.func.attr in _CALLS
+            and node.args
+            and isinstance(node.args[0], ast.Constant)
+            and isinstance(node.args[0].value, str)
+        ):
+            yield node.lineno, node.func.attr, node.args[0].value
+
+
+# What a pattern could match, piece by piece
+
+
+class Trap(NamedTuple):
+    """A text: something, a unit that comes again and again, and an end that fits nothing."""
+
+    before: str
+    unit: str
+    after: str
+
+    def text(self, size: int) -> str:
+        return self.before + self.unit * max(1, size // len(self.unit)) + self.after
+
+
+def traps(found: Found) -> list[Trap]:
+    """Texts made of the parts of a pattern: each part without end, each beginning of it again and again."""
+    made: dict[Trap, None] = {}
+    for pieces in _sequences(parser.parse(found.source, found.flags)):
+        for at, piece in enumerate(pieces):
+            before = "".join(pieces[:at])
+            for unit in (piece, before + piece, "".join(pieces[at:])):
+                if unit:
+                    made[Trap("", unit, "")] = None
+                    made[Trap("", unit, "\x01")] = None
+                    made[Trap(before, unit, "\x01")] = None
+    return list(made)[:MOST_UNITS]
+
+
+def _sequences(tree: Any) -> Iterator[list[str]]:
+    """The pieces of every sequence in a pattern, the outermost first."""
+    yield [_sample(operation, value) for operation, value in tree]
+    for operation, value in tree:
+        for inner in _inside(operation, value):
+            yield from _sequences(inner)
+
+
+def _inside(operation: Any, value: Any) -> list[Any]:
+    if operation in (code.MAX_REPEAT, code.MIN_REPEAT, code.POSSESSIVE_REPEAT):
+        return [value[2]]
+    if operation is code.SUBPATTERN:
+        return [value[3]]
+    if operation is code.ATOMIC_GROUP:
+        return [value]
+    if operation is code.BRANCH:
+        return [*value[1][:3], *value[1][-1:]]
+    return [value[1]] if operation in (code.ASSERT, code.ASSERT_NOT) else []
+
+
+def _sample(operation: Any, value: Any) -> str:
+    """Something that this part of a pattern matches, or nearly."""
+    if operation is code.LITERAL:
+        return chr(value)
+    if operation is code.NOT_LITERAL:
+        return "b" if value == ord("a") else "a"
+    if operation is code.ANY:
+        return "a"
+    if operation is code.IN:
+        return _one_of(value)
+    if operation is code.CATEGORY:
+        return _CLASSES[value]
+    if operation is code.BRANCH:
+        return _joined(value[1][0])
+    if operation in (code.MAX_REPEAT, code.MIN_REPEAT, code.POSSESSIVE_REPEAT):
+        return _joined(value[2]) * min(max(value[0], 1), 40)
+    if operation is code.AT:
+        return "\n" if value is code.AT_BEGINNING else ""
+    if operation in (code.ASSERT, code.ASSERT_NOT, code.GROUPREF):
+        return ""
+    return "".join(_joined(each) for each in _inside(operation, value))
+
+
+def _joined(tree: Any) -> str:
+    return "".join([_sample(operation, value) for operation, value in tree])
+
+
+def _one_of(items: list[Any]) -> str:
+    negated = items[0][0] is code.NEGATE
+    if not negated:
+        operation, value = items[0]
+        return chr(value[0]) if operation is code.RANGE else _sample(operation, value)
+    for one in "a0 -\n.":
+        if not any(_holds(operation, value, one) for operation, value in items[1:]):
+            return one
+    return "é"
+
+
+def _holds(operation: Any, value: Any, one: str) -> bool:
+    if operation is code.LITERAL:
+        return chr(value) == one
+    if operation is code.RANGE:
+        return bool(value[0] <= ord(one) <= value[1])
+    kind = _CLASSES[value]
+    told = {"0": one.isdigit(), "a": one.isalnum(), " ": one.isspace(), "-": not one.isalnum()}
+    return told[kind]

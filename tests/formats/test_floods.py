@@ -1,0 +1,52 @@
+"""Where reading ends in a text that has too much of something: the rest is text, and what matters is told."""
+
+from quaid.core import fences, prose, secrets, tags, timeline, unspaced
+from quaid.formats import org
+from quaid.formats.org_reading import MOST_MARKS
+
+
+def test_a_file_of_org_with_too_many_headings_says_where_reading_ended() -> None:
+    parsed = org.parse("* a\n" * (MOST_MARKS + 10))
+    assert len(parsed.headings) == MOST_MARKS
+    assert [(each.line, each.code) for each in parsed.problems] == [(MOST_MARKS + 1, "too-many-marks")]
+
+
+def test_a_file_of_org_with_as_many_headings_as_allowed_has_no_problem() -> None:
+    parsed = org.parse("* a\n" * MOST_MARKS)
+    assert (len(parsed.headings), parsed.problems) == (MOST_MARKS, ())
+
+
+def test_the_first_entries_of_a_timeline_are_those_of_the_whole() -> None:
+    text = "".join(f"- **2026-04-{n:02}** | call — Entry {n}.\n  More.\n# b\n" for n in range(1, 29))
+    assert timeline.parse(text, 7) == timeline.parse(text)[:7]
+    assert len(timeline.parse(text)) == 28
+
+
+def test_tags_on_one_endless_line_are_told_apart_from_code_and_targets() -> None:
+    line = "#first `#code` [a](#target) (#second) " * 3_000
+    assert tags.in_text(line) == ("first", "second")
+    assert tags.in_text(f"    #indented\n{line}") == ("first", "second")
+
+
+def test_fences_behind_the_last_that_counts_are_text() -> None:
+    blocks = fences.find("```\n```\n" * (fences.MOST_FENCES + 5))
+    assert len(blocks) == fences.MOST_FENCES
+
+
+def test_a_title_is_looked_for_in_whole_lines() -> None:
+    text = "- a line\n" * 40_000
+    looked_at = prose.head(text)
+    assert prose.LOOKED_AT - 10 < len(looked_at) <= prose.LOOKED_AT
+    assert looked_at.endswith("- a line")
+    assert prose.head("short") == "short"
+
+
+def test_a_text_with_too_many_likely_places_is_no_clean_text() -> None:
+    found = secrets.find("pw: x\n" * (secrets.MOST_PLACES + 10))
+    assert [each.kind for each in found] == [secrets.UNSEARCHED]
+    assert secrets.find("pw: x\n" * 100) == []
+
+
+def test_a_run_as_long_as_a_book_is_cut_like_a_short_one() -> None:
+    run = "知识图" * 8_000
+    assert unspaced.cut_runs(run).split() == unspaced.pairs(run)

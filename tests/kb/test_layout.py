@@ -1,0 +1,74 @@
+"""Files of a knowledge base: found, looked at and read step by step, and never through a link."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from quaid.kb import layout
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "a.org").write_text("Outside.\n")
+    root = tmp_path / "kb"
+    (root / "sub" / "deep").mkdir(parents=True)
+    (root / "a.org").write_text("At the top.\n")
+    (root / "sub" / "a.org").write_text("Below.\n")
+    (root / "sub" / "deep" / "a.org").write_text("Deep below.\n")
+    return root
+
+
+def test_files_are_found_in_every_folder_in_the_order_of_their_paths(root: Path) -> None:
+    assert [each.path for each in layout.walk(str(root))] == ["a.org", "sub/a.org", "sub/deep/a.org"]
+
+
+def test_a_look_at_one_file_tells_what_the_walk_tells(root: Path) -> None:
+    for path, looks in layout.walk(str(root)):
+        assert layout.looks(str(root), path) == looks
+    assert layout.read(str(root), "sub/deep/a.org") == b"Deep below.\n"
+    assert layout.read(str(root), "a.org", 6) == b"At the"
+
+
+def test_the_store_itself_may_be_a_link(root: Path) -> None:
+    (root.parent / "link").symlink_to(root)
+    assert layout.walk(str(root.parent / "link")) == layout.walk(str(root))
+    assert layout.read(str(root.parent / "link"), "sub/a.org") == b"Below.\n"
+
+
+@pytest.mark.parametrize("path", ["sub/a.org", "sub/deep/a.org"])
+def test_a_folder_on_the_way_that_is_a_link_leads_nowhere(root: Path, path: str) -> None:
+    folder = root / os.path.dirname(path)
+    folder.rename(root.parent / "aside")
+    folder.symlink_to(root.parent / "outside")
+    assert path not in [each.path for each in layout.walk(str(root))]
+    assert layout.looks(str(root), path) is None
+    with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
+        layout.read(str(root), path)
+
+
+def test_a_file_that_is_a_link_or_missing_is_none_of_the_knowledge_base(root: Path) -> None:
+    (root / "link.org").symlink_to(root.parent / "outside" / "a.org")
+    for path in ("link.org", "missing.org", "no/such.org", "a.org/below.org"):
+        assert layout.looks(str(root), path) is None
+        with pytest.raises(OSError, match=r"Errno"):
+            layout.read(str(root), path)
+
+
+def test_no_handle_stays_open(root: Path) -> None:
+    def handles() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("handles cannot be counted here")
+    before = handles()
+    for _ in range(20):
+        layout.walk(str(root))
+        for path in ("sub/deep/a.org", "no/such.org", "sub/missing.org", "a.org/below.org"):
+            layout.looks(str(root), path)
+            try:
+                layout.read(str(root), path)
+            except OSError:
+                pass
+    assert handles() == before

@@ -1,0 +1,94 @@
+"""A log with writes in it that cannot be read any more is refused; one that a power cut has torn is not."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from quaid.errors import DamagedDatabase
+from quaid.store import log_end
+from quaid.store.db import Database
+
+NOW = "2026-04-25T12:00:00Z"
+PAGE = log_end.FRAME + 4096
+
+
+@pytest.fixture
+def crashed(db: Database, tmp_path: Path) -> Path:
+    """A memory as a crash leaves it: four writes in its log, and nobody has it open."""
+    for number in range(4):
+        set_key(db, f"k{number}", "x" * 3000)
+    path = tmp_path / "crashed.db"
+    shutil.copy(db.path, path)
+    shutil.copy(db.path + "-wal", f"{path}-wal")
+    return path
+
+
+def set_key(db: Database, key: str, value: str) -> None:
+    db.write(lambda tx: tx.execute("INSERT INTO config (key, value) VALUES (?, ?)", (key, value)))
+
+
+def log_of(path: Path) -> bytearray:
+    return bytearray(Path(f"{path}-wal").read_bytes())
+
+
+def commits(log: bytearray) -> list[int]:
+    """Where the frames begin with which a transaction ends."""
+    frames = range(log_end.HEADER, len(log) - log_end.FRAME, PAGE)
+    return [at for at in frames if log[at + 4 : at + 8] != bytes(4) and log[at + 8 : at + 16] == log[16:24]]
+
+
+def keys(path: Path) -> list[str]:
+    with Database.open(str(path), NOW) as db:
+        return [row[0] for row in db.rows("SELECT key FROM config WHERE key LIKE 'k_' ORDER BY key")]
+
+
+def test_a_whole_log_is_read_to_its_end(crashed: Path) -> None:
+    assert keys(crashed) == ["k0", "k1", "k2", "k3"]
+
+
+@pytest.mark.parametrize("place", [8, 100, 4000])
+def test_a_flipped_bit_before_later_writes_is_seen(crashed: Path, place: int) -> None:
+    log = log_of(crashed)
+    log[commits(log)[-3] + place] ^= 1
+    Path(f"{crashed}-wal").write_bytes(log)
+    with pytest.raises(DamagedDatabase, match="acknowledged writes are lost"):
+        Database.open(str(crashed), NOW)
+    assert log_of(crashed) == log
+
+
+def test_a_damaged_beginning_of_the_log_is_seen(crashed: Path) -> None:
+    for place in (3, 12, 17, 30):
+        log = log_of(crashed)
+        log[place] ^= 4
+        Path(f"{crashed}-wal").write_bytes(log)
+        with pytest.raises(DamagedDatabase):
+            Database.open(str(crashed), NOW)
+        log[place] ^= 4
+        Path(f"{crashed}-wal").write_bytes(log)
+
+
+def test_without_the_log_the_memory_opens_as_it_was_before(crashed: Path) -> None:
+    os.rename(f"{crashed}-wal", f"{crashed}-aside")
+    assert keys(crashed) == []
+
+
+def test_one_transaction_that_a_power_cut_has_torn_is_none_of_the_memory(crashed: Path) -> None:
+    log = log_of(crashed)
+    log[commits(log)[-1] + 2000] ^= 1
+    Path(f"{crashed}-wal").write_bytes(log)
+    assert keys(crashed) == ["k0", "k1", "k2"]
+    assert keys(crashed) == ["k0", "k1", "k2"]
+
+
+def test_frames_of_an_earlier_round_of_the_log_do_not_count(db: Database) -> None:
+    for number in range(40):
+        set_key(db, f"k{number}", "")
+    db.connection.execute("PRAGMA wal_checkpoint(RESTART)")
+    db.write(lambda tx: tx.execute("DELETE FROM config WHERE key = 'k0'"))
+    size = os.path.getsize(db.path + "-wal")
+    assert size > log_end.HEADER + 20 * PAGE
+    with Database.open(db.path, NOW) as other:
+        assert other.one("SELECT count(*) FROM config WHERE key LIKE 'k%'") is not None
+    assert os.path.getsize(db.path + "-wal") == size
