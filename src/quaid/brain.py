@@ -72,7 +72,8 @@ class Brain:
     @property
     def db(self) -> Database:
         if self._db is None:
-            self._db = Database.open(self.settings.db_path, self.now())
+            accept = self.settings.environ.get("QUAID_TORN_LOG") == "accept"
+            self._db = Database.open(self.settings.db_path, self.now(), accept_torn_log=accept)
             if self._unwanted is not None:
                 self._db.give_up_when(self._unwanted)
         return self._db

@@ -400,11 +400,10 @@ def test_opening_loads_little(db: Database, output: Callable[..., str]) -> None:
         db.path,
     ).split()
     assert loaded == [
+        "quaid.annotations",
         "quaid.errors",
         "quaid.failures",
-        "quaid.failures.kb",
-        "quaid.failures.notebook",
-        "quaid.failures.web",
+        "quaid.records",
         "quaid.store",
         "quaid.store.db",
         "quaid.store.lock",

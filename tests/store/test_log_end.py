@@ -56,6 +56,8 @@ def test_a_flipped_bit_before_later_writes_is_seen(crashed: Path, place: int) ->
     with pytest.raises(DamagedDatabase, match="acknowledged writes are lost"):
         Database.open(str(crashed), NOW)
     assert log_of(crashed) == log
+    with Database.open(str(crashed), NOW, accept_torn_log=True) as db:
+        assert db.rows("SELECT key FROM config WHERE key = 'k0'") == [("k0",)]
 
 
 def test_a_damaged_beginning_of_the_log_is_seen(crashed: Path) -> None:

@@ -51,21 +51,23 @@ class Database:
         return cls.open(path, now)
 
     @classmethod
-    def open(cls, path: str, now: str) -> Self:
-        """Open a memory; bring an older one forward, refuse a newer one and what is none."""
+    def open(cls, path: str, now: str, *, accept_torn_log: bool = False) -> Self:
+        """Open a memory; bring an older one forward, refuse a newer one, a damaged one and what is none."""
         opening.check_sqlite()
         path = os.path.realpath(path)
         header = opening.header_of(path)
         _refuse_unknown_version(path, header.version)
         writable = opening.is_writable(path)
         try:
-            return cls._opened(path, header, writable, now)
+            db = cls._opened(path, header, writable, now)
         except DiskFull:  # what is there can still be read
             if not writable or header.version != SCHEMA_VERSION:
                 raise
             db = cls._opened(path, header, False, now)
             db.full = True
-            return db
+        if not accept_torn_log and os.path.exists(path + "-wal"):
+            db._refuse_torn_log()
+        return db
 
     @classmethod
     def _opened(cls, path: str, header: opening.Header, writable: bool, now: str) -> Self:
@@ -87,13 +89,18 @@ class Database:
             from quaid.store.migrations import bring_forward
 
             bring_forward(self, now)
-        if os.path.exists(self.path + "-wal"):
-            from quaid.store import log_end
-
-            log_end.check(self.path, self.connection)
         if self.writable and not header.wal:
             with self.lock.held():
                 self.connection.pragma("journal_mode", "WAL")
+
+    def _refuse_torn_log(self) -> None:
+        from quaid.store import log_end
+
+        try:
+            log_end.check(self.path, self.connection)
+        except BaseException:
+            self.connection.close()
+            raise
 
     def rows(self, sql: str, params: Row = ()) -> list[Row]:
         """All rows that a query finds."""

@@ -48,7 +48,7 @@ def check(path: str, connection: apsw.Connection) -> None:
     if behind > 1 and not alive:
         problem = (
             f"its log cannot be read to the end, and {behind} or more acknowledged writes are lost in it;"
-            f" without the file {path}-wal the memory opens as it was before that log"
+            " QUAID_TORN_LOG=accept opens it as it was before them"
         )
         raise DamagedDatabase(path=path, problem=problem)
 
