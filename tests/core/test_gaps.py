@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.core.gaps import fold, question_hash, tells
+from quaid.core.gaps import fold, is_question, question_hash, tells
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,17 @@ def test_a_context_that_holds_the_question_tells_it() -> None:
 def test_folding_is_stable(text: str) -> None:
     assert fold(fold(text)) == fold(text) or not text.isascii()
     assert len(question_hash(text)) == 64
+
+
+@pytest.mark.parametrize(
+    "text", ["Who insures the pier?", "vanadium", "東京", "é", "C3PO at 9", "ok " + "a" * 5_000]
+)
+def test_a_text_with_a_word_is_a_question(text: str) -> None:
+    assert is_question(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "???", "\x00", "\ufffd\ufffd", "2026-04-25", "a" * 5_000, "aaaa", "_ _", "x"]
+)
+def test_signs_numbers_and_a_key_held_down_are_no_question(text: str) -> None:
+    assert not is_question(text)

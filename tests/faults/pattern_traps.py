@@ -182,7 +182,7 @@ def _sample(operation: Any, value: Any) -> str:
     if operation is code.BRANCH:
         return _joined(value[1][0])
     if operation in (code.MAX_REPEAT, code.MIN_REPEAT, code.POSSESSIVE_REPEAT):
-        return _joined(value[2]) * min(max(value[0], 1), 40)
+        return _joined(value[2]) * int(min(max(value[0], 1), 40))
     if operation is code.AT:
         return "\n" if value is code.AT_BEGINNING else ""
     if operation in (code.ASSERT, code.ASSERT_NOT, code.GROUPREF):

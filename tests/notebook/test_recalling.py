@@ -86,3 +86,16 @@ def test_places_that_fall_out_are_filled_by_the_next(notes: Brain) -> None:
         text = "".join(f"Line {number} tells of the harbour and the boats.\n" for number in range(1, 60))
         run(notes, "notebook write", path=f"knowledge/{name}.md", content=text)
     assert len(run(notes, "recall", query="harbour", max_results=3).notebook) == 3
+
+
+def test_a_little_word_with_the_stem_of_a_name_is_no_finding(notes: Brain) -> None:
+    run(
+        notes,
+        "notebook write",
+        path="daily/2026-05-01.md",
+        content="## Called Nkechi\n\nIt begins in January.\n",
+    )
+    run(notes, "notebook write", path="reference/people.md", content="## Calls\n\n- Ines writes letters\n")
+    found = run(notes, "recall", query="ines")
+    assert [each.path for each in (*found.notebook, *found.daily)] == ["reference/people.md"]
+    assert found.notebook[0].lane == "words"

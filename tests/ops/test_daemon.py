@@ -14,8 +14,9 @@ from tests.surfaces.mcp.pipes import SOURCE
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.errors import NoService, NotFound
+from quaid.errors import NoService, ServiceMissing
 from quaid.ops import gate
+from quaid.surfaces.cli.render import render
 
 Keeper = Callable[[str], Brain]
 
@@ -91,8 +92,9 @@ def test_a_service_is_installed_stopped_started_and_removed(
         assert not os.path.exists(made.path)
         assert call(brain, "daemon status").state == "not installed"
         for command in ("daemon start", "daemon stop", "daemon uninstall", "daemon logs"):
-            with pytest.raises(NotFound, match="daemon install"):
+            with pytest.raises(ServiceMissing, match="daemon install") as missing:
                 call(brain, command)
+            assert missing.value.exit_status == call(brain, "daemon status").exit_status == 2
     calls = (tmp_path / "calls").read_text()
     assert ("--user enable quaid.service" if platform == "linux" else "bootstrap gui/") in calls
 
@@ -134,10 +136,18 @@ def test_where_the_system_cannot_be_asked_the_commands_are_told(on: Keeper, tmp_
         assert os.path.exists(made.path)
         status = call(brain, "daemon status")
         assert (status.state, status.exit_status) == ("unknown", 3)
-        assert call(
-            brain, "daemon uninstall"
-        ).done  # the file is gone, and with it the service at the next login
+        enabled = Path(made.path).parent / "default.target.wants" / "quaid.service"
+        enabled.parent.mkdir()
+        enabled.symlink_to(made.path)
+        gone = call(brain, "daemon uninstall")
+        assert gone.done  # the file is gone, and with it the service at the next login
         assert not os.path.exists(made.path)
+        assert not enabled.is_symlink()
+        told = render(gone)
+    assert gone.to_run == ("systemctl --user stop quaid.service", "systemctl --user daemon-reload")
+    assert told.startswith("The service is removed, but the system could not be told (Failed to connect")
+    assert "If it still runs" in told
+    assert "disable" not in told
 
 
 def test_other_systems_are_told_what_to_do(on: Keeper) -> None:

@@ -76,6 +76,12 @@ def test_no_gap_is_noted_where_it_would_mean_nothing(brain: Brain) -> None:
     assert call(brain, "gaps").total == 1
 
 
+def test_a_text_without_words_leaves_no_gap(boats: Brain) -> None:
+    for text in ("\ufffd\ufffd", "a" * 4_000, "????", "2026-04-25 17:00"):
+        call(boats, "query", question=text)
+    assert call(boats, "gaps").total == 0
+
+
 def test_a_question_is_answered_when_no_gap_can_be_noted(boats: Brain) -> None:
     other = Brain(boats.settings)
     assert other.db.lock.try_take()  # somebody writes

@@ -407,7 +407,6 @@ def test_opening_loads_little(db: Database, output: Callable[..., str]) -> None:
         "quaid.store",
         "quaid.store.db",
         "quaid.store.lock",
-        "quaid.store.log_end",
         "quaid.store.opening",
         "quaid.store.trouble",
     ]

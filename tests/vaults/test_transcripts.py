@@ -207,7 +207,7 @@ def test_a_secret_is_nowhere_in_the_memory(brain: Brain, file: Path) -> None:
 def test_a_line_without_end_is_not_held_in_memory(
     brain: Brain, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transcripts, "LONGEST_LINE", 1000)
+    monkeypatch.setattr("quaid.vaults.lines.LONGEST_LINE", 1000)
     file.write_text(line("one", 1) + line("x" * 5000, 2) + line("three", 3))
     report = read(brain, file)
     assert (report.turns, report.broken) == (2, 1)

@@ -65,7 +65,7 @@ class Database:
                 raise
             db = cls._opened(path, header, False, now)
             db.full = True
-        if not accept_torn_log and os.path.exists(path + "-wal"):
+        if not accept_torn_log:
             db._refuse_torn_log()
         return db
 
@@ -94,6 +94,11 @@ class Database:
                 self.connection.pragma("journal_mode", "WAL")
 
     def _refuse_torn_log(self) -> None:
+        try:
+            if not os.path.getsize(self.path + "-wal"):
+                return
+        except OSError:  # there is none
+            return
         from quaid.store import log_end
 
         try:

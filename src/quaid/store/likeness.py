@@ -30,6 +30,7 @@ class Known(NamedTuple):
     """What is shown of a page that is like another."""
 
     slug: str
+    """With its collection, unless that is the default one."""
     title: str
     type: str
     length: int
@@ -90,8 +91,9 @@ def parted(db: "Database") -> set[tuple[int, int]]:
 def known(db: "Database", ids: set[int]) -> dict[int, Known]:
     """What is shown of these pages."""
     rows = db.rows(
-        "SELECT id, slug, title, type, length(compiled_truth) FROM pages"
-        " WHERE id IN (SELECT value FROM json_each(?))",
+        "SELECT p.id, iif(c.name = 'default', p.slug, c.name || '::' || p.slug), p.title, p.type,"
+        " length(p.compiled_truth) FROM pages AS p JOIN collections AS c ON c.id = p.collection_id"
+        " WHERE p.id IN (SELECT value FROM json_each(?))",
         (str(sorted(ids)),),
     )
     return {row[0]: Known(*row[1:]) for row in rows}

@@ -19,16 +19,16 @@ TOLD_EACH = 50
 
 def rebuild(tx: apsw.Connection, told: Callable[[int, int], None] = lambda _done, _total: None) -> None:
     """Make every row again that follows from the pages, and tell how many of them are done."""
-    ((total,),) = tx.execute("SELECT count(*) FROM pages").fetchall()
+    total: int = tx.execute("SELECT count(*) FROM pages").get  # type: ignore[assignment]
     tx.execute("DELETE FROM tags")
     tx.execute("DELETE FROM timeline_entries")
     tx.execute("INSERT INTO page_fts_unspaced (page_fts_unspaced) VALUES ('delete-all')")
     _burn_chunks(tx)
     for done, (page_id, page, quarantined) in enumerate(built_pages(tx)):
         if done % TOLD_EACH == 0:
-            told(done, int(total))
+            told(done, total)
         pages.derive(tx, page_id, page, quarantined)
-    told(int(total), int(total))
+    told(total, total)
     tx.execute("INSERT INTO page_fts (page_fts) VALUES ('rebuild')")
     conversations.rebuild_words(tx)
     turn_vectors.recut(tx)

@@ -200,6 +200,63 @@ def test_a_rebuild_shows_how_far_it_is(visit: Visit, mine: Settings) -> None:
     assert page.locator("#index-title").count() == 1
 
 
+def test_a_text_that_is_too_long_is_told_before_it_is_sent(visit: Visit, mine: Settings) -> None:
+    before = call(mine, "get", slug=MIRA).version
+    page = visit.go(f"/page/{MIRA}/edit")
+    page.evaluate(
+        "() => { const text = document.getElementById('text'); text.value = '# Mira\\n' + 'ä'.repeat(900000);"
+        " text.dispatchEvent(new Event('input', {bubbles: true})); }"
+    )
+    page.click("button:text-is('Save')")
+    told = page.locator("[data-too-long]")
+    assert "5.2 MB as it is sent, and 5.0 MB are the most" in told.inner_text()
+    assert page.url.endswith("/edit")
+    assert len(page.input_value("#text")) == 900_007
+    assert call(mine, "get", slug=MIRA).version == before
+    page.evaluate("() => { document.getElementById('text').value = '# Mira\\n'.repeat(3); }")
+    page.once("dialog", lambda dialog: dialog.accept())
+
+
+def test_save_is_within_reach_on_a_narrow_screen(chromium: "Browser", mine: Settings, place: str) -> None:
+    visit = opened(chromium, mine, place, NARROW)
+    page = visit.go(f"/page/{MIRA}/edit")
+    box = page.locator("button:text-is('Save')").bounding_box()
+    menu = page.locator(".side nav").bounding_box()
+    assert box
+    assert menu
+    assert 0 < box["y"]
+    assert box["y"] + box["height"] <= menu["y"] + 1
+    page.context.close()
+
+
+def test_the_health_of_collections_is_seen_on_a_narrow_screen(
+    chromium: "Browser", mine: Settings, place: str
+) -> None:
+    visit = opened(chromium, mine, place, NARROW)
+    page = visit.go("/settings")
+    for badge in page.locator("#collections .badge").all():
+        box = badge.bounding_box()
+        assert box
+        assert box["x"] + box["width"] <= NARROW[0]
+    assert (
+        page.evaluate(
+            "() => { const t = document.querySelector('.table'); return t.scrollWidth - t.clientWidth; }"
+        )
+        <= 0
+    )
+    page.context.close()
+
+
+def test_another_wording_is_asked_for_only_where_it_leaves(visit: Visit, mine: Settings) -> None:
+    call(mine, "gaps add", query_text="Who paints the hull?")
+    page = visit.go("/review?tab=gaps")
+    page.click("summary:has-text('Keep its words')")
+    wording = page.locator("input[name=redacted_query]").first
+    assert not wording.is_visible()
+    page.locator("select[name=sensitivity]").first.select_option("redacted")
+    assert wording.is_visible()
+
+
 def test_an_address_that_is_taken_leads_to_its_page(visit: Visit) -> None:
     page = visit.go("/new")
     page.fill("#slug", MIRA)

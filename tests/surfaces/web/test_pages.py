@@ -52,7 +52,7 @@ PATHS = {
     "/notebook": "contacts.md",
     "/notebook/reference/contacts.md": "Sarah Chen",
     "/notebook/lists/todos.md?edit=1": "- [x] Order the second press",
-    "/graph": "Choose a wing",
+    "/graph": "Choose one to look around from",
     "/graph?slug=companies/brineloop": "Around Brineloop",
     "/graph?wing=people": "Wing people",
     "/timeline": "15 June 2026",
@@ -122,7 +122,7 @@ def test_home_shows_the_notebooks_card(reader: Visitor) -> None:
 
 def test_search_is_grouped_and_jumps_to_the_line(reader: Visitor) -> None:
     text = reader.get("/search?q=harbour").text
-    assert text.index(">Notebook <") < text.index(">Daily <") < text.index(">Pages <")
+    assert text.index(">Pages <") < text.index(">Notebook <") < text.index(">Daily <"), "a title has the word"
     text = reader.get("/search?q=sarah+phone").text
     assert 'href="/notebook/reference/contacts.md?at=L1#L1"' in text
     assert re.search(r'class="grade \w+">\w+</span> \d\.\d\d<', text)

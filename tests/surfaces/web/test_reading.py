@@ -186,7 +186,7 @@ def test_findings_say_words_and_days(reader: Visitor) -> None:
 @pytest.mark.parametrize(
     ("query", "groups"),
     [
-        ("q=harbour", ["Notebook", "Daily", "Pages"]),
+        ("q=harbour", ["Pages", "Notebook", "Daily"]),
         ("q=harbour&collection=notebook", ["Notebook", "Daily"]),
         ("q=harbour&collection=notebook&since=2026-05-02&until=2026-05-02", ["Daily"]),
         ("q=harbour&type=person", ["Pages"]),

@@ -88,6 +88,55 @@ def test_findings_drop_down_as_one_types_on_any_page(visit: Visit) -> None:  # n
     assert page.locator(".here").count() == 1
 
 
+def test_a_name_and_two_keys_lead_to_the_person(visit: Visit) -> None:  # noqa: F811
+    page = visit.go("/timeline")
+    page.keyboard.press("/")
+    page.keyboard.type("mira", delay=10)
+    page.wait_for_selector(".quick-list [role=option] mark")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/page/people/mira-dahlquist")
+
+
+def test_escape_leaves_the_field_and_what_is_in_it(visit: Visit) -> None:  # noqa: F811
+    page = visit.go("/search?q=harbour")
+    field = page.locator(".big-search input")
+    field.focus()
+    page.keyboard.press("Escape")
+    assert field.input_value() == "harbour"
+    assert page.evaluate("document.activeElement.tagName") != "INPUT"
+    page.keyboard.press("j")
+    assert page.locator(".findings .is-at").count() == 1
+    visit.go("/timeline")
+    page.keyboard.press("/")
+    page.keyboard.type("harbour", delay=10)
+    page.wait_for_selector(".quick-list [role=option]")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    assert page.locator(".quick input").input_value() == "harbour"
+    assert page.evaluate("document.activeElement.tagName") != "INPUT"
+
+
+def test_the_graphs_first_page_has_a_field_and_keeps_apart_what_it_says(visit: Visit) -> None:  # noqa: F811
+    page = visit.go("/graph")
+    note, first = (
+        page.locator(".card .note").first.bounding_box(),
+        page.locator(".rows li").first.bounding_box(),
+    )
+    card = page.locator(".card").first.bounding_box()
+    assert note is not None
+    assert first is not None
+    assert card is not None
+    assert card["x"] + 8 <= note["x"]
+    assert card["y"] + 8 <= note["y"]
+    assert note["y"] + note["height"] <= first["y"]
+    page.fill("#find", "mira")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/graph?find=mira")
+    page.locator(".rows a").first.click()
+    page.wait_for_url("**/graph?slug=people%2Fmira-dahlquist")
+
+
 def test_enter_without_a_choice_asks_and_filters_stay_in_the_address(visit: Visit) -> None:  # noqa: F811
     page = visit.go("/")
     page.locator(".quick input").fill("harbour")

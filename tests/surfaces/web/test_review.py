@@ -149,6 +149,43 @@ def test_two_pages_that_are_alike_may_both_stay(visitor: Visitor, mine: Settings
     assert call(mine, "dupes").total == 0
 
 
+def test_twins_in_a_folder_are_opened_and_never_offered_a_merge(visitor: Visitor, mine: Settings) -> None:
+    notes = os.path.join(mine.cwd, "notes")
+    line = "The harbour freezes over in the third week of January, and the ferry stops for a month or longer. "
+    for name in ("ice", "frost"):
+        with open(os.path.join(notes, f"{name}.md"), "w", encoding="utf-8") as file:
+            file.write(f"# About {name}\n\n{line * 3}\n")
+    call(mine, "collection sync", name="notes")
+    pair = next(each for each in call(mine, "dupes").pairs if "notes::" in each.slug)
+    text = visitor.get("/review?tab=duplicates").text
+    card = text.partition(f"{pair.slug} · {pair.other}")[2].partition("</section>")[0]
+    assert "merge the two files in their folder" in card
+    assert "Merge into" not in card
+    assert "Keep both" in card
+    assert "Open About ice" in card
+    assert "Open About frost" in card
+    assert "Merge into Salt creep" in text
+    refused = visitor.post("/review/merge", slug=pair.slug, other=pair.other, into=pair.slug)
+    assert refused.status_code == 409
+    assert "Nothing was merged." in refused.text
+    assert "faster" not in refused.text
+    assert "Duplicates" in refused.text
+
+
+def test_a_folder_that_is_not_empty_comes_back_with_what_was_typed(visitor: Visitor, mine: Settings) -> None:
+    answer = visitor.post("/review/quarantine", page="notes::lost", act="export", folder=mine.cwd)
+    assert answer.status_code == 409
+    assert "is not empty. Choose a new folder." in answer.text
+    assert "--force" not in answer.text
+    assert f'name="folder" value="{mine.cwd}"' in answer.text
+
+
+def test_a_gap_asks_for_another_wording_only_where_one_leaves(visitor: Visitor) -> None:
+    text = visitor.get("/review?tab=gaps").text
+    assert '<label class="redacted">' in text
+    assert "weak or none" not in text
+
+
 def test_merging_and_restoring_say_what_happened(visitor: Visitor, mine: Settings) -> None:
     pair = {"slug": "concepts/salt-creep", "other": "concepts/salt-beard", "into": "concepts/salt-creep"}
     fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', visitor.post("/review/merge", **pair).text))

@@ -164,6 +164,20 @@ def test_a_port_that_another_program_has_is_told_plainly(tmp_path: Path) -> None
     assert "--port 0" in done.stderr
 
 
+def test_a_port_where_this_memory_is_served_already_is_told_as_such(memory: Settings, server: Process) -> None:
+    done = run(memory, "serve", "--http", "--port", str(server.port))
+    assert done.returncode == 5
+    assert f"This memory is served at http://127.0.0.1:{server.port} already" in done.stderr
+    assert "another program" not in done.stderr
+
+
+@pytest.mark.parametrize("bind", ["nonsense", "300.1.1.1", "127.0.0.1:80", "a b.example", "http://x.example"])
+def test_what_is_no_address_is_not_said_to_be_reached_by_others(bind: str) -> None:
+    for how in (How(bind=bind), How(bind=bind, tls_cert="c", tls_key="k")):
+        with pytest.raises(InvalidArgument, match="must be an address of this machine"):
+            place_of(how, 4321)
+
+
 def test_without_a_memory_there_is_nothing_to_serve(tmp_path: Path) -> None:
     done = run(settings_in(tmp_path), "serve", "--http", "--port", "0")
     assert done.returncode == 5
@@ -327,6 +341,7 @@ def test_a_free_port_is_found_and_a_taken_one_is_told() -> None:
         ["serve", "--http", "--port", "x"],
         ["serve", "--http", "--tools", "nonsense"],
         ["web", "--port", "-1"],
+        ["serve", "--http", "--bind", "nonsense"],
     ],
 )
 def test_wrong_words_are_told(

@@ -168,8 +168,8 @@ async def look(request: Request, question: str, filters: dict[str, str]) -> Foun
 
 
 def _in_order(findings: list[Finding]) -> list[Finding]:
-    """What is called so, what answers, the rest; each as it came."""
-    return sorted(findings, key=lambda each: (-each.fit, not each.is_good))
+    """What is called so, what answers, what comes near, the rest; each as it came."""
+    return sorted(findings, key=lambda each: (-each.fit, -STRENGTHS.index(each.strength)))
 
 
 def fit_of(result: Any) -> int:
