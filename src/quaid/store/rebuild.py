@@ -19,7 +19,7 @@ TOLD_EACH = 50
 
 def rebuild(tx: apsw.Connection, told: Callable[[int, int], None] = lambda _done, _total: None) -> None:
     """Make every row again that follows from the pages, and tell how many of them are done."""
-    total: int = tx.execute("SELECT count(*) FROM pages").get  # type: ignore[assignment]
+    total: int = tx.execute("SELECT count(*) FROM pages").get
     tx.execute("DELETE FROM tags")
     tx.execute("DELETE FROM timeline_entries")
     tx.execute("INSERT INTO page_fts_unspaced (page_fts_unspaced) VALUES ('delete-all')")
