@@ -12,7 +12,6 @@ import apsw
 from quaid.core.page import Page, build
 from quaid.store import chunks, conversations, pages, turn_vectors, vectors
 
-
 TOLD_EACH = 50
 """After so many pages it is told how far things are."""
 

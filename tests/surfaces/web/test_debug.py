@@ -101,5 +101,11 @@ def test_an_injected_turn_is_kept_and_its_tools_are_called(writer: TestClient) -
     assert done["results"][0]["path"].startswith("reference/")
     found = ok(writer.get("/api/memory/conversation_search", params={"query": "zeppelin hangar"}))
     assert [each["session"] for each in found["hits"]] == ["test-1"]
-    for wrong in ({}, {"content": "  "}, {"content": "x", "session": "../x"}, {"content": "x", "role": "system"}, {"calls": [1]}):
+    for wrong in (
+        {},
+        {"content": "  "},
+        {"content": "x", "session": "../x"},
+        {"content": "x", "role": "system"},
+        {"calls": [1]},
+    ):
         assert failed(writer.post("/api/debug/brain/inject-turn", json=wrong), 400)

@@ -71,8 +71,10 @@ def test_findings_drop_down_as_one_types_on_any_page(visit: Visit) -> None:  # n
     page.wait_for_selector(".quick-list [role=option] mark")
     assert len(asked) <= 3
     assert page.locator(".quick input").get_attribute("aria-expanded") == "true"
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowDown")
+    leading = page.locator(".quick-list [role=option] a").evaluate_all("all => all.map((each) => each.hash)")
+    steps = next(place for place, line in enumerate(leading, 1) if line)  # a finding within a text
+    for _ in range(steps):
+        page.keyboard.press("ArrowDown")
     chosen = page.locator(".quick-list [aria-selected=true] a")
     assert chosen.count() == 1
     href = chosen.get_attribute("href")
@@ -81,8 +83,8 @@ def test_findings_drop_down_as_one_types_on_any_page(visit: Visit) -> None:  # n
     assert not page.locator(".quick-list").is_visible()
     page.keyboard.press("ArrowDown")
     page.wait_for_selector(".quick-list:visible")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowDown")
+    for _ in range(steps):
+        page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**{href}")
     assert page.locator(".here").count() == 1

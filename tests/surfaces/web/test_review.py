@@ -151,7 +151,9 @@ def test_two_pages_that_are_alike_may_both_stay(visitor: Visitor, mine: Settings
 
 def test_twins_in_a_folder_are_opened_and_never_offered_a_merge(visitor: Visitor, mine: Settings) -> None:
     notes = os.path.join(mine.cwd, "notes")
-    line = "The harbour freezes over in the third week of January, and the ferry stops for a month or longer. "
+    line = (
+        "The harbour freezes over in the third week of January, and the ferry stops for a month or longer. "
+    )
     for name in ("ice", "frost"):
         with open(os.path.join(notes, f"{name}.md"), "w", encoding="utf-8") as file:
             file.write(f"# About {name}\n\n{line * 3}\n")
@@ -193,7 +195,9 @@ def test_merging_and_restoring_say_what_happened(visitor: Visitor, mine: Setting
     told = message(visitor, "/review?tab=duplicates")
     assert told.startswith("Salt beard is part of Salt creep now, and its old address leads there.")
     visitor.post("/review/quarantine", page="notes::lost", act="restore")
-    assert "“The lost note” is back, and so is its file lost.md." in message(visitor, "/review?tab=quarantine")
+    assert "“The lost note” is back, and so is its file lost.md." in message(
+        visitor, "/review?tab=quarantine"
+    )
 
 
 def test_a_new_page_at_an_address_that_is_taken_offers_the_page(visitor: Visitor, mine: Settings) -> None:

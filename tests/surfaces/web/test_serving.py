@@ -164,7 +164,9 @@ def test_a_port_that_another_program_has_is_told_plainly(tmp_path: Path) -> None
     assert "--port 0" in done.stderr
 
 
-def test_a_port_where_this_memory_is_served_already_is_told_as_such(memory: Settings, server: Process) -> None:
+def test_a_port_where_this_memory_is_served_already_is_told_as_such(
+    memory: Settings, server: Process
+) -> None:
     done = run(memory, "serve", "--http", "--port", str(server.port))
     assert done.returncode == 5
     assert f"This memory is served at http://127.0.0.1:{server.port} already" in done.stderr

@@ -67,9 +67,7 @@ def undated(notes: Iterable[str]) -> str:
     return ""
 
 
-async def show(
-    request: Request, jotted: str = "", problem: Told | None = None, http: int = 200
-) -> Response:
+async def show(request: Request, jotted: str = "", problem: Told | None = None, http: int = 200) -> Response:
     book, changed, brief, status = await together(
         attempt(request, "notebook list"),
         attempt(request, "list", limit=CHANGES),

@@ -12,6 +12,7 @@ from os.path import dirname, join
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -85,7 +86,14 @@ def environment() -> Environment:
         auto_reload=False,
     )
     made.filters.update(
-        day=day, ago=ago, size=size, words=words, told=told, named=title_of, number=lambda value: f"{value:,}"
+        day=day,
+        ago=ago,
+        typed=typed,
+        size=size,
+        words=words,
+        told=told,
+        named=title_of,
+        number=lambda value: f"{value:,}",
     )
     made.globals.update(
         page_url=addresses.page,
@@ -198,6 +206,15 @@ def plainly(error: QuaidError) -> str:
         return text
     kept = [each for each in _END.split(text) if not _COMMAND.search(each)]
     return " ".join(filter(None, [*kept, INSTEAD.get(error.code, "")])) or text
+
+
+def typed(text: str) -> Markup:
+    """A sentence whose `commands` stand out as what one types."""
+    parts = [
+        Markup("<code>{}</code>").format(each) if at % 2 else escape(each)
+        for at, each in enumerate(text.split("`"))
+    ]
+    return Markup().join(parts)
 
 
 def day(text: str | None) -> str:

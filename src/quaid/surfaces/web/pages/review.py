@@ -188,7 +188,9 @@ def _apart(pair: Any, of_folder: set[str]) -> str:
     one, other = (slugs.split_address(each)[0] or "default" for each in (pair.slug, pair.other))
     if one in of_folder or other in of_folder:
         return OF_FOLDER
-    return "" if one == other else f"One is in {one}, the other in {other}: only pages of one collection merge."
+    return (
+        "" if one == other else f"One is in {one}, the other in {other}: only pages of one collection merge."
+    )
 
 
 def _approver(gaps: Any) -> str:

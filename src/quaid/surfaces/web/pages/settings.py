@@ -110,7 +110,9 @@ def in_words(kind: str, facts: dict[str, Any]) -> str:
     if kind == "changed":
         return f"Pages changed: there are {facts.get('pages', 0):,} now"
     if kind == "gap":
-        return f"A question found no answer: {plural(facts.get('open', 0), 'question is', 'questions are')} open"
+        return (
+            f"A question found no answer: {plural(facts.get('open', 0), 'question is', 'questions are')} open"
+        )
     if kind == "lost":
         return f"{plural(facts.get('events', 0), 'event')} came too fast to be told"
     if kind == "compaction":
@@ -197,7 +199,9 @@ async def rebuild(request: Request) -> Response:
 def _rebuilt(record: Any) -> str:
     """What a rebuild made, and what it could not."""
     told = [f"The index of {plural(record.pages, 'page')} is made again."]
-    told += [_synced(each) for each in record.syncs if each.halted or each.new or each.changed or each.removed]
+    told += [
+        _synced(each) for each in record.syncs if each.halted or each.new or each.changed or each.removed
+    ]
     if record.vectors:
         told.append(f"{plural(record.vectors, 'vector was', 'vectors were')} missing and made.")
     if record.problem:
