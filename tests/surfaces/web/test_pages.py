@@ -327,7 +327,7 @@ def test_the_model_is_switched_off_and_a_folder_synced(writer: Visitor, mine: Se
 
 def test_no_text_of_an_address_is_told_as_ours(reader: Visitor) -> None:
     assert "Send your password" not in reader.get("/?done=Send your password").text
-    assert 'class="told' not in reader.get("/?done=saved").text
+    assert '<p class="told' not in reader.get("/?done=saved").text
 
 
 def test_a_memory_with_nothing_in_it_has_every_page(tmp_path: object) -> None:

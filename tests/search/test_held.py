@@ -1,0 +1,28 @@
+"""Which words of a question a text holds."""
+
+import pytest
+
+from quaid.search.held import mistakable, stems
+from quaid.store.db import Database
+from quaid.store.words import Stemmer
+
+
+@pytest.mark.parametrize(
+    ("part", "text", "is_held"),
+    [
+        ("charging", "It was charged twice.", True),
+        ("ines", "The trial begins in January.", False),
+        ("ines", "Dinner with Ines in January.", True),
+        ("to be or not", "not to be, or so", True),
+        ("tides in", "in the tide", True),
+        ("crane", "in the harbour", False),
+    ],
+)
+def test_a_little_word_stands_for_no_name(db: Database, part: str, text: str, is_held: bool) -> None:
+    stemmer = Stemmer(db)
+    assert stems(stemmer, text).hold(stems(stemmer, part)) is is_held
+
+
+def test_it_is_known_which_words_the_index_takes_for_little_ones(db: Database) -> None:
+    stemmer = Stemmer(db)
+    assert [word for word in ("ines", "harbour", "in", "karvonen") if mistakable(stemmer, word)] == ["ines"]
