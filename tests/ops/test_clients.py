@@ -4,10 +4,11 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
+from quaid.annotations import get_args
 from quaid.brain import Brain
 from quaid.clients.instructions import TEXT
 from quaid.clients.known import CLIENTS

@@ -323,14 +323,6 @@ def test_files_open_as_tabs_on_a_wide_screen_and_as_a_sheet_on_a_narrow_one(
     phone.page.context.close()
 
 
-def test_a_rebuild_tells_when_it_is_done(visit: Visit) -> None:
-    page = visit.go("/settings")
-    page.wait_for_selector("[data-log] li:has-text('listening')")
-    page.click("text=Rebuild index")
-    page.wait_for_selector("[data-progress-text]:has-text('up to date')", timeout=60_000)
-    assert page.locator("[data-progress]").is_visible()
-
-
 def test_everything_can_be_reached_by_the_tab_key(visit: Visit) -> None:
     page = visit.go("/page/people/mira-dahlquist")
     page.keyboard.press("Tab")
