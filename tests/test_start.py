@@ -73,8 +73,12 @@ def test_front_matter_loads_the_yaml_reader_and_nothing_else_does(memory: Path) 
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="annotations.py takes the names of typing there")
-@pytest.mark.parametrize("command", [["get", "people/ada"], ["search", "first program"], ["prompt"], ["list"]])
-def test_a_cold_command_loads_neither_typing_nor_failures_of_other_rooms(memory: Path, command: list[str]) -> None:
+@pytest.mark.parametrize(
+    "command", [["get", "people/ada"], ["search", "first program"], ["prompt"], ["list"]]
+)
+def test_a_cold_command_loads_neither_typing_nor_failures_of_other_rooms(
+    memory: Path, command: list[str]
+) -> None:
     code = (
         f"from quaid.surfaces.cli import main; main({command!r}); import sys;"
         " print('LOADED', *sys.modules, file=sys.stderr)"

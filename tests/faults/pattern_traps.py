@@ -30,9 +30,12 @@ _CLASSES: dict[Any, str] = {
 _CALLS = ("sub", "subn", "match", "search", "findall", "finditer", "split", "fullmatch")
 
 
+STATING = ("_AS_THE", "_CHOICE", "_COMPARED", "_QUOTED", "_REST")
 BOUNDED = {
     "quaid.core.facts._COMPANY": 1_000,  # the object of a fact
     "quaid.core.facts._NUMBER": 60,  # the value of a fact
+    "quaid.surfaces.web.pages.markdown._PAGE_FILE": 2_000,  # an address; and the whole of it, or nothing
+    **dict.fromkeys((f"quaid.core.stating.{name}" for name in STATING), 600),  # a sentence
 }
 """Patterns that only ever see short texts, and how long those are at most."""
 

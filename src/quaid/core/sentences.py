@@ -48,7 +48,7 @@ _LEAD = pattern(r"[ \t]*(?:>[ \t]*)*(?:(?:[-*+]|\d+[.)])[ \t]+|\#{1,6}[ \t]+)?")
 _QUOTE_MARK = pattern(r"(?<=\n)[ \t]*>[ \t]?")
 _MARKS = pattern(r"\*\*|__|(?<!\w)[*_]|[*_](?!\w)|~~")
 _MD_LINK = pattern(r"\[([^\[\]]*)\]\(([^()\s]*)\)")
-_PAGE_PATH = pattern(r"(?:\.\.?/)*([\w/.-]+?)\.(?:md|markdown|org)\Z")
+_PAGE_PATH = pattern(r"(?:\.\.?/)*+([\w/.-]+?)\.(?:md|markdown|org)\Z")
 
 _SOFT = (
     r"(?:has|had|have|having|do|does|was|were|is|are|been|be|got|did|made|also|then|later|finally|eventually|recently|formally"

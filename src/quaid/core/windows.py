@@ -10,7 +10,7 @@ from quaid.core.patterns import pattern
 from quaid.core.tokens import Measure, count_tokens, measure
 from quaid.records import NamedTuple
 
-_SENTENCE = pattern(r"[.!?…]+[\"'”’»)\]*_]*(?:[ \t]+|\Z)|[。！？；｡]+[”’」』）]*")
+_SENTENCE = pattern(r"(?<![.!?…])[.!?…]+[\"'”’»)\]*_]*(?:[ \t]+|\Z)|[。！？；｡]+[”’」』）]*")
 _INK = pattern(r"\S")
 
 

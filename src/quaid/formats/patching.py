@@ -15,7 +15,7 @@ from quaid.records import NamedTuple
 
 _LINE = pattern(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _KEY = pattern(r"""("[^"]*"|'[^']*'|[^\s#"'\-?:,\[\]{}&*!|>%@`][^#\n]*?|-[^\s#][^#\n]*?)[ \t]*:(?=[ \t]|$)""")
-_COMMENT = pattern(r"[ \t]+#.*$")
+_COMMENT = pattern(r"(?<![ \t])[ \t]+#.*$")
 _ITEM = pattern(r"([ \t]*-[ \t]+)\S")
 _BLANK = " \t\r\n"
 _BOM = "\ufeff"

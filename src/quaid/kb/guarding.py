@@ -53,7 +53,7 @@ ALLOWED = {
 _SCP_LIKE = pattern(r"(?:[^@/:\s]+@)?(?P<host>\[[^\]]+\]|[^/:\s]+):(?!:)")
 _USERINFO = pattern(r"(?i)\b(https?)://[^/@\s]+@")
 _PASSWORD = pattern(r"(\w://[^/:@\s]+):[^/@\s]+@")
-_QUERY = pattern(r"(\w://[^\s?]+)\?[^\s'\"]+")
+_QUERY = pattern(r"(\w://[^\s?]{1,2000})\?[^\s'\"]+")
 
 
 class Config(NamedTuple):

@@ -69,7 +69,7 @@ _NO_GOODS = (
 
 RULES: tuple[tuple[str, float, str, int], ...] = (
     # People and how to reach them
-    ("contacts", 3, r"[\w.+-]+@[\w-]+\.[a-z]{2,}", I),
+    ("contacts", 3, r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[a-z]{2,}", I),
     ("contacts", 3, r"(?<![\w-])(?:\+|\(|0)\d[\d ()/.-]{5,}\d|(?<![\w-])\d{3}-\d{3,4}(?:-\d{3,4})?(?![\w-])", I),
     ("contacts", 2, r"\b(?:phone|mobile|cell|tel|telephone|fax)(?: number)?\b|\bext(?:ension)?\.? \d|\bhandle\b", I),
     ("contacts", 3, rf"\b{_NAME}[’']s (?:{_KIN}|birthday|e-?mail|address|number|name|handle|mobile|phone|cell)\b", 0),
@@ -136,7 +136,7 @@ _TODO_LEADS = pattern(
     r"add (?=.* to (?:my|the) to-?do list))?",
     I,
 )
-_TODO_TAIL = pattern(r"\s+to (?:my|the|our) to-?do list$", I)
+_TODO_TAIL = pattern(r"(?<!\s)\s+to (?:my|the|our) to-?do list$", I)
 _SHOPPING_LEADS = pattern(
     r"^(?:please\s+)?(?:(?:remember|don[’']t forget|remind me|i need|i have|we need|we have|need|have|i must)\s+to\s+)?"
     r"(?:(?:buy|purchase|order|grab|pick up|get|add|put)(?: some| more)?\s+"
@@ -147,7 +147,7 @@ _SHOPPING_LEADS = pattern(
     I,
 )
 _SHOPPING_TAIL = pattern(
-    r"\s+(?:(?:to|on|onto) (?:my|the|our) (?:shopping |grocery )?list(?: of groceries)?"
+    r"(?<!\s)\s+(?:(?:to|on|onto) (?:my|the|our) (?:shopping |grocery )?list(?: of groceries)?"
     r"|(?:from|at) the (?:supermarket|shops?|store|market|grocer)|on the way home)\s*$",
     I,
 )

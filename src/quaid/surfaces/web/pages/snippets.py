@@ -21,9 +21,9 @@ _BOX = re.compile(r"(?<![^\s…])(?:[-*+][ \t]+)?\[[ xX]\][ \t]")
 _ITEM = re.compile(r"(?<=\n)[ \t]*[-*+][ \t]+(?:\[[ xX]\][ \t]+)?(?=\S)")
 _RULED = re.compile(r"^[ \t]*\|?[ \t]*:?-{2,}[ \t:|-]*$", re.MULTILINE)
 _CELLS = re.compile(r"^[ \t]*\|[^\n]*\|[ \t]*$", re.MULTILINE)
-_LOOSE = re.compile(r"\[\[|\]\]|\*\*|~~|(?<!\S)__(?!\S)|\A\|+[ \t]*|[ \t]*\|+\Z")
+_LOOSE = re.compile(r"\[\[|\]\]|\*\*|~~|(?<!\S)__(?!\S)|\A\|+[ \t]*|[ \t]{0,20}\|{1,20}\Z")
 _BAR = re.compile(r"(?<=\s)\|(?=\s)")
-_CELL = re.compile(r"(?<!\\)\|(?![^\[\]\n]*\]\])")
+_CELL = re.compile(r"(?<!\\)\|(?![^\[\]\n]{0,300}\]\])")
 COMMON = frozenset(
     "a an and are as at be by did do does for from has have how i in is it me my of on or our she he that the their"
     " they this to was we were what when where which who why will with you your".split()
