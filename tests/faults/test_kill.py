@@ -122,7 +122,8 @@ def check_words(brain: Brain, acknowledged: list[list[str]], recent: set[str]) -
     for slug, writes in by_page.items():
         now = run(brain, "get", slug=slug)
         kept = everything_kept(brain, slug)
-        replaced = [word for _, how, word in writes if how != "timeline" and word in recent][-MOST_VERSIONS:]
+        last = writes[-MOST_VERSIONS:]  # every write makes a version, and so many are kept
+        replaced = [word for _, how, word in last if how != "timeline" and word in recent]
         assert [word for word in replaced if f"{word} ends." not in kept] == [], slug
         lines = now["timeline"] + now["compiled_truth"]
         added = [word for _, how, word in writes if how == "timeline"]

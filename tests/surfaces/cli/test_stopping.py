@@ -29,7 +29,7 @@ class Slow(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
-        time.sleep(0.4 if len(texts) > 1 else 0)
+        time.sleep(1 if len(texts) > 1 else 0)
         body = json.dumps({"embeddings": [[len(text), 1, 2] for text in texts]}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
