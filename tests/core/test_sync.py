@@ -168,3 +168,11 @@ def test_rules_that_would_hide_much_wait_for_a_person(
     verdict = may_hide(hidden, known, confirmed=confirmed)
     assert verdict.allowed is allowed
     assert bool(verdict.reason) is not allowed
+
+
+def test_a_page_in_quarantine_does_not_hide_a_missing_file_that_has_its_old_path() -> None:
+    missing = known("a", "new")._replace(page_id=2)
+    away = known("a", "old")._replace(page_id=3)
+    other = read("b", old=known("b"))
+    done = plan([other], [known("b"), missing, away], [missing, away])
+    assert missing in done.gone

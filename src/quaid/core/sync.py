@@ -128,12 +128,15 @@ def _is_racy(known: Known) -> bool:
     return known.stat.ctime_ns > known.seen_ns - RACY_NS or known.stat.mtime_ns > known.seen_ns - RACY_NS
 
 
+_Key = tuple[str, int | None]
+
+
 def plan(read: Iterable[Read], known: Iterable[Known], missing: Iterable[Known]) -> Plan:
     """What to do. A page follows its id first, then content that only one missing file had."""
     reads = list(read)
-    lost = {each.path: each for each in missing}
+    lost = {_key(each): each for each in missing}
     moved = _follow_ids(reads, known, lost)
-    taken = {each.old.path for each in moved}
+    taken = {_key(each.old) for each in moved}
     carried = {each.read.file.path for each in moved}
     touched: list[Changed] = []
     changed: list[Changed] = []
@@ -141,35 +144,40 @@ def plan(read: Iterable[Read], known: Iterable[Known], missing: Iterable[Known])
     for each in reads:
         old = each.old
         if each.file.path in carried:
-            if old is not None and old.path not in taken:
-                lost[old.path] = old  # another page moved to this path, over the one that was here
-        elif old is None or old.path in taken:
+            if old is not None and _key(old) not in taken:
+                lost[_key(old)] = old  # another page moved to this path, over the one that was here
+        elif old is None or _key(old) in taken:
             fresh.append(each)
         else:
             same = (old.path, old.content_hash) == (each.file.path, each.content_hash) and not old.has_problem
             (touched if same else changed).append(Changed(old, each))
-    for path in taken:
-        lost.pop(path, None)
+    for key in taken:
+        lost.pop(key, None)
     new = _follow_content(fresh, lost, moved)
     return Plan(touched, changed, moved, new, list(lost.values()))
 
 
-def _follow_ids(reads: list[Read], known: Iterable[Known], lost: Mapping[str, Known]) -> list[Moved]:
+def _key(known: Known) -> _Key:
+    """A page in quarantine may have had the path that another page has now."""
+    return known.path, known.page_id
+
+
+def _follow_ids(reads: list[Read], known: Iterable[Known], lost: Mapping[_Key, Known]) -> list[Moved]:
     """Files that name the id of a page whose own file is missing, or names another id by now."""
     named = Counter(each.page_uuid for each in reads if each.page_uuid)
-    names_now = {each.old.path: each.page_uuid for each in reads if each.old}
+    names_now = {_key(each.old): each.page_uuid for each in reads if each.old}
     by_uuid = {each.page_uuid: each for each in known if each.page_uuid}
     moved = []
     for each in reads:
         old = by_uuid.get(each.page_uuid) if each.page_uuid and named[each.page_uuid] == 1 else None
-        if old is None or (each.old is not None and each.old.path == old.path):
+        if old is None or (each.old is not None and _key(each.old) == _key(old)):
             continue
-        if old.path in lost or names_now.get(old.path, each.page_uuid) not in (None, each.page_uuid):
+        if _key(old) in lost or names_now.get(_key(old), each.page_uuid) not in (None, each.page_uuid):
             moved.append(Moved(old, each))
     return moved
 
 
-def _follow_content(fresh: list[Read], lost: dict[str, Known], moved: list[Moved]) -> list[Read]:
+def _follow_content(fresh: list[Read], lost: dict[_Key, Known], moved: list[Moved]) -> list[Read]:
     """Find new files that are missing ones under another name: they go to `moved` and leave `lost`."""
     old_hashes = Counter(each.content_hash for each in lost.values())
     new_hashes = Counter(each.content_hash for each in fresh)
@@ -180,7 +188,7 @@ def _follow_content(fresh: list[Read], lost: dict[str, Known], moved: list[Moved
         if old is None or (read.page_uuid and old.page_uuid and read.page_uuid != old.page_uuid):
             new.append(read)
         else:
-            moved.append(Moved(lost.pop(old.path), read))
+            moved.append(Moved(lost.pop(_key(old)), read))
     return new
 
 
