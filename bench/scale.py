@@ -87,7 +87,7 @@ def _rows(found: list[Measured]) -> list[tuple[str, ...]]:
         if name in MOST_MS:
             target = verdict(last.resident[name][1], MOST_MS[name])
         elif name in ("put", "get") and grown:
-            target = verdict(last.resident[name][0] / first.resident[name][0], FLAT)
+            target = "grown x: " + verdict(last.resident[name][0] / first.resident[name][0], FLAT)
         rows.append((f"{name}, resident", *cells, target))
     rows += [(f"{name}, cold", *(f"{each.cold[name]:.0f}" for each in found), "") for name in first.cold]
     for name in first.notes:

@@ -62,7 +62,7 @@ def simple(*names: str, yanked: str = "") -> bytes:
 def test_without_a_place_nobody_is_asked(brain: Brain) -> None:
     told = upgrade(brain)
     assert (told.newest, told.exit_status) == (None, 0)
-    assert "pip install --upgrade quaid" in told.how
+    assert "pip install --upgrade quaid-VERSION.whl" in told.how
     with pytest.raises(InvalidArgument, match="none is asked by itself"):
         upgrade(brain, check=True)
 

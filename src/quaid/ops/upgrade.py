@@ -19,6 +19,7 @@ PACKAGE = "quaid"
 LARGEST = 8 * 1024 * 1024
 SECONDS = 10
 ACCEPTED = "application/vnd.pypi.simple.v1+json, application/json;q=0.9, text/html;q=0.5"
+CHECKED = ", with the wheel that you fetched and whose SHA-256 you compared"
 
 
 class UpgradeRecord(NamedTuple):
@@ -38,7 +39,7 @@ class UpgradeRecord(NamedTuple):
 @op(
     "owner",
     examples=(
-        "quaid upgrade --check --from https://pypi.org/simple/quaid/",
+        "quaid upgrade --check --from https://packages.example/simple/",
         "quaid upgrade --check --from ~/Downloads",
     ),
 )
@@ -55,11 +56,11 @@ def upgrade(
     current, how = quaid.__version__, _how()
     if not check:
         if from_ is not None:
-            raise InvalidArgument(name="from", problem="belongs to --check")
+            raise InvalidArgument(name="--from", problem="belongs to --check")
         return UpgradeRecord(current, None, False, "", how)
     if from_ is None:
-        places = "an index (https://pypi.org/simple/quaid/), a folder of wheels or a file"
-        raise InvalidArgument(name="from", problem=f"is needed: {places}; none is asked by itself")
+        places = "an index (https://packages.example/simple/), a folder of wheels or a file"
+        raise InvalidArgument(name="--from", problem=f"is needed: {places}; none is asked by itself")
     if "://" in from_:
         place, found = _at_address(from_)
     else:
@@ -151,13 +152,13 @@ def _told(data: bytes) -> list[str]:
 
 
 def _how() -> str:
-    """The way that fits how this Quaid came here."""
+    """The way that fits how this Quaid came here, never by its name alone: on an index it may be another's."""
     environment = sys.prefix.replace(os.sep, "/")
     if os.path.exists(os.path.join(os.path.dirname(os.path.dirname(sys.executable)), "start.pyc")):
         called = os.path.abspath(sys.argv[0]) if sys.argv and sys.argv[0] else "the old one"
         return f"put the new file in the place of {called}, after `sha256sum --check quaid.sha256`"
     if "/pipx/" in environment:
-        return "`pipx upgrade quaid`"
+        return "`pipx install --force quaid-VERSION.whl`" + CHECKED
     if "/uv/tools/" in environment:
-        return "`uv tool upgrade quaid`"
-    return f"`{sys.executable} -m pip install --upgrade quaid`"
+        return "`uv tool install --force quaid-VERSION.whl`" + CHECKED
+    return f"`{sys.executable} -m pip install --upgrade quaid-VERSION.whl`" + CHECKED

@@ -9,7 +9,7 @@ import sys
 from typing import NamedTuple
 
 from quaid.config import Settings
-from quaid.errors import FolderNotEmpty, InvalidArgument
+from quaid.errors import AlreadyExists, InvalidArgument
 
 
 class Question(NamedTuple):
@@ -96,7 +96,7 @@ def run(settings: Settings, folder: str | None, whole: bool, as_json: bool) -> i
     if folder is not None:
         place = settings.path(folder)
         if os.path.exists(place) and (not os.path.isdir(place) or os.listdir(place)):
-            raise FolderNotEmpty(path=place)
+            raise AlreadyExists(path=place, hint="It is not empty; name a new folder, or none.")
         os.makedirs(place, mode=0o700, exist_ok=True)
         status = _walk(place, whole)
         print(f"\nIt stays in {place}; to go on: quaid --db {os.path.join(place, 'memory.db')} search …")
