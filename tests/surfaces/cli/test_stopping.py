@@ -68,7 +68,13 @@ def embed(brain: Brain) -> "subprocess.Popen[str]":
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")},
+        preexec_fn=heed_ctrl_c,
     )
+
+
+def heed_ctrl_c() -> None:
+    """Who is started in the background by a shell ignores Ctrl-C, and so do those whom he starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def made(brain: Brain) -> int:
