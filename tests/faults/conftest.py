@@ -3,10 +3,25 @@
 import time
 from collections import defaultdict
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.faults.killer import Nursery
 from tests.faults.ledger import LONG, PROMISES, Cases
+from tests.faults.places import quick_folder
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery() as nursery:
+        yield nursery
+
+
+@pytest.fixture
+def quick() -> Iterator[Path]:
+    with quick_folder() as folder:
+        yield folder
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ A point is a kind of call and the how manieth of its kind; `calls.py` finds them
 order that is shuffled once and always the same, so that a few of them are a fair sample.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,23 +11,10 @@ from tests.faults import calls
 from tests.faults.killer import Nursery
 from tests.faults.ledger import Cases
 from tests.faults.operations import OPERATIONS
-from tests.faults.places import quick_folder
 from tests.faults.stage import Stage, says_what_to_do, set_stage
 
 SINGLE = [each.name for each in OPERATIONS if not each.schema]
 pytestmark = calls.needs_strace
-
-
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as nursery:
-        yield nursery
-
-
-@pytest.fixture
-def quick() -> Iterator[Path]:
-    with quick_folder() as folder:
-        yield folder
 
 
 @pytest.fixture

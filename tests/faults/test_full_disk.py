@@ -1,7 +1,6 @@
 """A small disk fills up: whoever finds no room is told so, nothing is half done, and with room it goes on."""
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,6 @@ DISK = 16_000_000
 PAGE = 4096
 
 pytestmark = pytest.mark.promise("disk full, I/O error")
-
-
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as nursery:
-        yield nursery
 
 
 @pytest.mark.parametrize("name", SINGLE)

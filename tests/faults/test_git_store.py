@@ -10,7 +10,6 @@ import random
 import shutil
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from tests.faults import operations
 from tests.faults.here import open_brain, percentile, run
 from tests.faults.killer import Nursery
 from tests.faults.ledger import Cases
-from tests.faults.places import leave_room, make_room, quick_folder, tiny_disk
+from tests.faults.places import leave_room, make_room, tiny_disk
 from tests.kb.stores import plain
 
 from quaid.errors import QuaidError
@@ -32,18 +31,6 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="finds the processes to kill in /proc"),
     pytest.mark.promise("git store"),
 ]
-
-
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as nursery:
-        yield nursery
-
-
-@pytest.fixture
-def quick() -> Iterator[Path]:
-    with quick_folder() as folder:
-        yield folder
 
 
 def make(home: Path, **more: Any) -> Path:

@@ -6,7 +6,6 @@ Moments differ from run to run; the work that a seed stands for does not.
 import re
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
@@ -15,7 +14,6 @@ from tests.faults import older, operations
 from tests.faults.here import FOLDER, STORE, everything_kept, files, is_whole, open_brain, run, saying
 from tests.faults.killer import Nursery
 from tests.faults.ledger import Cases
-from tests.faults.places import quick_folder
 
 from quaid.brain import Brain
 from quaid.store import vectors
@@ -39,18 +37,6 @@ SCHEMAS = (6, 7)
 OURS = re.compile(r"\.quaid-")
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, and finds processes in /proc")
-
-
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as nursery:
-        yield nursery
-
-
-@pytest.fixture
-def quick() -> Iterator[Path]:
-    with quick_folder() as folder:
-        yield folder
 
 
 @pytest.mark.promise("acknowledged writes survive process death")

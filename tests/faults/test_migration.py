@@ -22,12 +22,6 @@ FAULTS = ("signal=KILL", "error=ENOSPC", "error=EIO")
 pytestmark = pytest.mark.promise("migration is all or nothing")
 
 
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as nursery:
-        yield nursery
-
-
 @pytest.fixture
 def stage(nursery: Nursery, name: str) -> Iterator[Stage]:
     with quick_folder() as folder:

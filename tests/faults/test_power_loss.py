@@ -40,12 +40,6 @@ THOROUGH = 8
 pytestmark = calls.needs_strace
 
 
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as nursery:
-        yield nursery
-
-
 @pytest.mark.promise("… and power loss")
 @pytest.mark.parametrize("model", ["eager", "lazy"])
 @pytest.mark.parametrize("kind", ROUNDS)
