@@ -1,6 +1,7 @@
 """Brains on threads: side by side, given up when nobody waits, one model for all."""
 
 import asyncio
+import gc
 import os
 import re
 import threading
@@ -210,3 +211,17 @@ def test_every_name_of_a_lane_is_an_operation() -> None:
     assert keys >= HARMLESS
     lanes = {lane_of(each) for each in everything()}
     assert lanes == {"read", "meaning", "write", "long"}
+
+
+def test_an_error_that_nobody_waits_for_is_not_logged_when_it_is_forgotten(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def ask() -> None:
+        job = room.Job(lambda _brain: None, "get", asyncio.get_running_loop())
+        job.settle(None, Cancelled())
+        while not job.future.done():
+            await asyncio.sleep(0)
+
+    run(ask())
+    gc.collect()
+    assert not caplog.records

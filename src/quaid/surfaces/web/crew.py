@@ -124,6 +124,7 @@ class Job:
             self.future.set_result(result)
         else:
             self.future.set_exception(error)
+            self.future.exception()  # looked at: a server that ends may leave nobody to be told, and nothing to log
 
 
 class Lane:
