@@ -220,3 +220,17 @@ def test_a_long_text_of_near_misses_takes_no_time(piece: str) -> None:
 def test_the_last_digit_of_a_card_must_fit() -> None:
     assert luhn("4111111111111111")
     assert not luhn("4111111111111112")
+
+
+def test_what_has_too_many_places_to_search_is_left_out_from_there_on() -> None:
+    real = f"password={letters(20)}"
+    masked = mask(f"{real} it said, {'password ' * 20_000}{real}")
+    assert letters(20) not in masked.text
+    assert masked.text.startswith("[masked: ") or masked.text.startswith("password=[masked: ")
+    assert masked.text.endswith("[masked: too many places to search]")
+    assert masked.secrets == 2
+
+
+def test_a_long_list_of_addresses_is_kept_whole() -> None:
+    text = "\n".join(f"https://example.org/pages/{number}/index.html" for number in range(4_000))
+    assert mask(text) == (text, 0)

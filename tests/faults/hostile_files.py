@@ -279,6 +279,6 @@ def transcripts() -> list[Hostile]:
         Hostile("no lines", lambda: b"x" * 20_000_000),
         Hostile("empty lines", lambda: b"\n" * 20_000_000),
         Hostile("escapes", lambda: (turn % ("\\u0000" * 1_000_000)).encode()),
-        Hostile("guarded turns", lambda: (turn % ("password=" * 10_000)).encode() * 20),
+        Hostile("guarded turns", lambda: (turn % ("password=" * 10_000)).encode() * 40),
         Hostile("surrogates", lambda: (turn % ("\\ud800" * 1_000_000)).encode()),
     ]

@@ -16,6 +16,10 @@ from typing import Any, NamedTuple
 
 import quaid
 from quaid.core.patterns import _Waiting
+from quaid.core.sentences import WINDOW
+from quaid.core.stating import LONGEST
+from quaid.kb.guarding import LONGEST_MESSAGE
+from quaid.search.plan import LONGEST_TEXT
 
 SOURCE = Path(quaid.__file__).parent
 MOST_UNITS = 60
@@ -30,14 +34,20 @@ _CLASSES: dict[Any, str] = {
 _CALLS = ("sub", "subn", "match", "search", "findall", "finditer", "split", "fullmatch")
 
 
-STATING = ("_AS_THE", "_CHOICE", "_COMPARED", "_QUOTED", "_REST")
 BOUNDED = {
     "quaid.core.facts._COMPANY": 1_000,  # the object of a fact
     "quaid.core.facts._NUMBER": 60,  # the value of a fact
+    "quaid.core.leaving._": 2 * WINDOW,  # what stands around a word in one paragraph
+    "quaid.core.secret_looks._": 96,  # a value, or the name it was given to
+    "quaid.core.sentences._": 2 * WINDOW,
+    "quaid.core.stating._": 2 * LONGEST,  # a sentence
+    "quaid.kb.guarding._": LONGEST_MESSAGE,
+    "quaid.kb.node._RELATION": 20,  # what stands before a link
+    "quaid.search.plan._PHRASE": LONGEST_TEXT,
+    "quaid.surfaces.web.pages.snippets._CELL": 2_000,  # a row of a snippet
     "quaid.surfaces.web.pages.markdown._PAGE_FILE": 2_000,  # an address; and the whole of it, or nothing
-    **dict.fromkeys((f"quaid.core.stating.{name}" for name in STATING), 600),  # a sentence
 }
-"""Patterns that only ever see short texts, and how long those are at most."""
+"""Patterns that only ever see short texts, by the beginning of their names, and how long those are at most."""
 
 
 class Found(NamedTuple):
@@ -49,7 +59,9 @@ class Found(NamedTuple):
     anchored: bool
 
     def run(self, text: str) -> None:
-        text = text[: BOUNDED.get(self.name, len(text))]
+        text = text[
+            : min((most for name, most in BOUNDED.items() if self.name.startswith(name)), default=None)
+        ]
         compiled = re.compile(self.source, self.flags)
         if self.anchored:
             compiled.match(text)
@@ -63,15 +75,18 @@ def patterns() -> list[Found]:
     """All patterns of the package, each once, by name."""
     found: dict[tuple[str, int, bool], Found] = {}
     texts = {path: path.read_text(encoding="utf-8") for path in sorted(SOURCE.rglob("*.py"))}
-    whole = "\n".join(texts.values())
+    everywhere = _uses("\n".join(texts.values()))
     for module in pkgutil.walk_packages([str(SOURCE)], "quaid."):
         if module.name.endswith("__main__"):
             continue
-        values = vars(importlib.import_module(module.name))
+        loaded = importlib.import_module(module.name)
+        values = vars(loaded)
+        here = _uses(texts[Path(str(loaded.__file__))])
         for name, value in list(values.items()):
             for place, each in _within(value, 0):
                 source, flags = _read(each)
-                anchored = _only_matched(name, whole) and not place
+                uses = (here if name.startswith("_") else everywhere).get(name, {""})
+                anchored = uses <= {"match", "fullmatch"} and not place
                 known = Found(f"{module.name}.{name}{place}", source, flags, anchored)
                 found.setdefault((source, flags, anchored), known)
     for path, text in texts.items():
@@ -102,9 +117,12 @@ def _read(value: Any) -> tuple[str, int]:
     return value.pattern, value.flags & ~re.UNICODE
 
 
-def _only_matched(name: str, whole: str) -> bool:
-    uses = set(re.findall(rf"\b{re.escape(name)}\.(\w+)", whole))
-    return bool(uses) and uses <= {"match", "fullmatch"}
+def _uses(whole: str) -> dict[str, set[str]]:
+    """What is done with each name: `_LINK.sub` is a use of `_LINK`."""
+    uses: dict[str, set[str]] = {}
+    for name, use in re.findall(r"\b(\w+)(?=\.(\w+))", whole):
+        uses.setdefault(name, set()).add(use)
+    return uses
 
 
 def _literal_calls(text: str) -> Iterator[tuple[int, str, str]]:

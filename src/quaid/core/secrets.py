@@ -28,8 +28,8 @@ _SHORTEST = 20
 
 
 MOST_PLACES = 50_000
-"""Places of one text that may be searched for a value. A file with more of them is told as one that was not searched
-to its end; a turn of a conversation is too short for so many."""
+"""Places of one text that may be searched for a value. A text with more of them is told as one that was not searched
+to its end."""
 
 
 class Secret(NamedTuple):
@@ -41,9 +41,9 @@ class Secret(NamedTuple):
     remedy: str
 
 
-def find(text: str, *, marks: bool = True) -> list[Secret]:
+def find(text: str, *, marks: bool = True, places: int = MOST_PLACES) -> list[Secret]:
     """The secrets of a text, in order, none inside another. `marks`: lines with allow-secret may hold them."""
-    budget = _Budget()
+    budget = _Budget(places)
     spans = _settled(_candidates(text, budget))
     if marks and spans and MARK in text:
         spans = [span for span in spans if not _allowed(text, span[0], span[1])]
@@ -98,8 +98,8 @@ def decoded(data: bytes) -> str:
 class _Budget:
     """How many places may still be looked at, and where that ended."""
 
-    def __init__(self) -> None:
-        self.left = MOST_PLACES
+    def __init__(self, places: int) -> None:
+        self.left = places
         self.stopped: int | None = None
 
 
@@ -112,9 +112,10 @@ def _candidates(text: str, budget: _Budget) -> Iterator[Span]:
     for needle, rule in _SHAPES:
         if needle in dense:
             yield from _found(rule, text, _places(needle, text, text, budget))
+    anywhere = {needle: _places(needle, text, text, budget) for needle in _SHORT if needle in text}
     for needle, rule in _ANYWHERE:
-        if needle in text:
-            yield from _found(rule, text, _places(needle, text, text, budget))
+        if needle in anywhere:
+            yield from _found(rule, text, anywhere[needle])
     if _DOTTED.search(dense):
         yield from _found(DISCORD, text, [dots.start() for dots in _DOTTED.finditer(text)])
     folded = _folded(text)

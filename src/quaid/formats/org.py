@@ -15,7 +15,7 @@ from quaid.formats.org_values import Block, Head, Heading, Keyword, Org, Problem
 __all__ = ["BOM", "VERBATIM", "Block", "Head", "Heading", "Keyword", "Link", "Org", "Problem", "Timestamp"]
 __all__ += ["head", "parse", "pieces"]
 
-_LINK = pattern(r"\[\[((?:[^\[\]\\]|\\.)+)\](?:\[(.+?)\])?\]")
+_LINK = pattern(r"\[\[((?:[^\[\]\\]|\\.)+)\](?:\[(.{1,300}?)\])?\]")
 
 
 def parse(text: str) -> Org:

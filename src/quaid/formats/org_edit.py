@@ -11,8 +11,8 @@ from quaid.core.patterns import pattern
 from quaid.errors import InvalidArgument
 from quaid.formats import org
 
-_PROPERTY = pattern(r"([ \t]*):(\S+):([ \t]*)([^\n]*?)([ \t\r]*)(?:\n|\Z)")
-_KEYWORD = pattern(r"([ \t]*#\+\S+?:[ \t]*)([^\n]*?)([ \t\r]*)(?:\n|\Z)")
+_PROPERTY = pattern(r"([ \t]*):(\S+):([ \t]*)((?:[^\n]*[^ \t\r\n])?)([ \t\r]*)(?:\n|\Z)")
+_KEYWORD = pattern(r"([ \t]*#\+\S+?:[ \t]*)((?:[^\n]*[^ \t\r\n])?)([ \t\r]*)(?:\n|\Z)")
 _NAME = pattern(r"[^\s:]+")
 _TAG = pattern(r"[\w@#%]+")
 _COMMENTS = pattern(r"(?:[ \t]*#(?:[ \t][^\n]*|\r)?\n)*")

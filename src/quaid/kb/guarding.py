@@ -54,6 +54,7 @@ _SCP_LIKE = pattern(r"(?:[^@/:\s]+@)?(?P<host>\[[^\]]+\]|[^/:\s]+):(?!:)")
 _USERINFO = pattern(r"(?i)\b(https?)://[^/@\s]+@")
 _PASSWORD = pattern(r"(\w://[^/:@\s]+):[^/@\s]+@")
 _QUERY = pattern(r"(\w://[^\s?]{1,2000})\?[^\s'\"]+")
+LONGEST_MESSAGE = 10_000
 
 
 class Config(NamedTuple):
@@ -227,10 +228,10 @@ def check_tracked(path: str) -> str:
 
 
 def masked(text: str) -> str:
-    """A text without the secrets of the addresses in it."""
+    """A message without the secrets of the addresses in it."""
     from quaid.core.masking import mask
 
-    text = _USERINFO.sub(r"\1://…@", text)
+    text = _USERINFO.sub(r"\1://…@", text[:LONGEST_MESSAGE])
     text = _PASSWORD.sub(r"\1:…@", text)
     return mask(_QUERY.sub(r"\1?…", text)).text
 

@@ -157,7 +157,7 @@ _PAIRS = pattern(
     r"oil and vinegar|black and white|surf and turf|bed and breakfast|nuts and bolts|sweet and sour)\b",
     I,
 )
-_BETWEEN = pattern(r"\s*(?:,(?![0-9])\s*(?:and\s+)?|;\s*|\s+and\s+|\s*&\s*|\n+)\s*", I)
+_BETWEEN = pattern(r",(?![0-9])\s*(?:and\s+)?|;|(?<=\s)and\s+|&|\n", I)
 _NUMBERED = pattern(r"^(?:[-*+]|\d+[.)])\s+(?:\[[ xX]?\]\s*)?")
 _PERSON = pattern(rf"\b{_NAME}")
 _NO_PERSON = frozenset(
@@ -214,7 +214,7 @@ def _goods(text: str) -> list[str]:
     found = _SHOPPING_LEADS.match(text)
     rest = text[found.end() :] if found else text
     rest = _SHOPPING_TAIL.sub("", rest)
-    goods = [_NUMBERED.sub("", each).strip() for each in _BETWEEN.split(_together(rest))]
+    goods = [_NUMBERED.sub("", each.strip()).strip() for each in _BETWEEN.split(_together(rest))]
     if any(each.lower().split()[-1:] in _POINTING for each in goods):
         return [_capital(rest)]  # something to be done with what is bought: no item of its own
     return [_capital(each.replace(_TIE, " and ")) for each in goods if each] or [text]

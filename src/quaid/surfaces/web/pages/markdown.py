@@ -203,7 +203,7 @@ def _said(token: "Token") -> str:
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"[\[\]*_`]|\([^)]*\)", "", text).strip()
+    return re.sub(r"[\[\]*_`]|\([^()]*\)", "", text).strip()
 
 
 def _mark_lines(tokens: list["Token"], mark: str, at: int) -> None:
