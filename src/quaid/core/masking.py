@@ -16,8 +16,8 @@ class Masked(NamedTuple):
 
 
 PLACES, CHARACTERS_A_PLACE = 1_000, 20
-"""A text may have so many places that could hold a secret, and one more for so many characters. What people and agents
-say has far fewer; a transcript of nothing else, which may have any size, costs 0.4 s a megabyte."""
+"""A text may have so many places that could hold a secret, and one more for so many characters. What people and
+agents say has far fewer; a transcript of nothing else, which may have any size, costs 0.4 s a megabyte."""
 
 
 def mask(text: str) -> Masked:
