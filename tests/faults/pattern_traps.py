@@ -18,8 +18,8 @@ import quaid
 from quaid.core.patterns import _Waiting
 from quaid.core.sentences import WINDOW
 from quaid.core.stating import LONGEST
+from quaid.formats.org import LONGEST_TITLE
 from quaid.kb.guarding import LONGEST_MESSAGE
-from quaid.search.plan import LONGEST_TEXT
 
 SOURCE = Path(quaid.__file__).parent
 MOST_UNITS = 60
@@ -41,9 +41,9 @@ BOUNDED = {
     "quaid.core.secret_looks._": 96,  # a value, or the name it was given to
     "quaid.core.sentences._": 2 * WINDOW,
     "quaid.core.stating._": 2 * LONGEST,  # a sentence
+    "quaid.formats.org._LINK": LONGEST_TITLE,
     "quaid.kb.guarding._": LONGEST_MESSAGE,
     "quaid.kb.node._RELATION": 20,  # what stands before a link
-    "quaid.search.plan._PHRASE": LONGEST_TEXT,
     "quaid.surfaces.web.pages.snippets._CELL": 2_000,  # a row of a snippet
     "quaid.surfaces.web.pages.markdown._PAGE_FILE": 2_000,  # an address; and the whole of it, or nothing
 }

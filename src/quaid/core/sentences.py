@@ -50,12 +50,13 @@ _MARKS = pattern(r"\*\*|__|(?<!\w)[*_]|[*_](?!\w)|~~")
 _MD_LINK = pattern(r"\[([^\[\]]*)\]\(([^()\s]*)\)")
 _PAGE_PATH = pattern(r"(?:\.\.?/)*+([\w/.-]+?)\.(?:md|markdown|org)\Z")
 
-_SOFT = (
-    r"(?:has|had|have|having|do|does|was|were|is|are|been|be|got|did|made|also|then|later|finally|eventually|recently|formally"
-    r"|officially|amicably|quietly|abruptly|suddenly|just|since|already|again|now|soon|subsequently|voluntarily|who"
-    r"|himself|herself|both|a|an|the)"
+_SOFT = frozenset(
+    (
+        "has had have having do does was were is are been be got did made also then later finally eventually recently"
+        " formally officially amicably quietly abruptly suddenly just since already again now soon subsequently"
+        " voluntarily who himself herself both a an the"
+    ).split()
 )
-_TRAILING = pattern(rf"(?:(?:^|\s+){_SOFT})+\s*\Z", re.IGNORECASE)
 _WHEN = pattern(
     r"^(?:(?:in|on|by|around|since|from|until|during|at the (?:end|start|beginning) of)\s+)?(?:early|mid|late|spring"
     r"|summer|autumn|fall|winter)?[\s-]*(?:of\s+)?(?:\d{1,2}(?:st|nd|rd|th)?\s+)?(?:(?:january|february|march|april|may|june"
@@ -70,7 +71,8 @@ _BOUNDARY = pattern(
     re.IGNORECASE,
 )
 _NAME = pattern(
-    r"(?:[A-ZÀ-ÖØ-Þ][\w'’.-]*|[\w-]+(?:/[\w.-]+)+)(?:\s+(?:(?:van|von|de|da|der|bin|al|la)\s+)*(?:[A-ZÀ-ÖØ-Þ][\w'’.-]*))*"
+    r"(?:[A-ZÀ-ÖØ-Þ][\w'’.-]*|(?<![\w-])[\w-]+(?:/[\w.-]+)+)"
+    r"(?:\s+(?:(?:van|von|de|da|der|bin|al|la)\s+)*(?:[A-ZÀ-ÖØ-Þ][\w'’.-]*))*"
 )
 _PRONOUN = pattern(r"(?:he|she|they)\Z", re.IGNORECASE)
 _ROLE = pattern(
@@ -209,14 +211,14 @@ def _quoted(head: str) -> bool:
 
 def subjects(sentence: Sentence, place: int, reader: Reader) -> list[str]:
     """Whom the verb at a place of a sentence is about: OWN or folded names; nobody when it is not clear."""
-    head = _TRAILING.sub("", _without_times(sentence.text[:place]).rstrip(" ,")).strip()
+    head = _without_soft_end(_without_times(sentence.text[:place]).rstrip(" ,")).strip()
     pair = re.fullmatch(rf"({_source(_NAME)})\s+and\s+({_source(_NAME)})", head)
     if pair:
         return [_named(each, reader) for each in (pair[1], pair[2])]
     cuts = list(_BOUNDARY.finditer(sentence.text, 0, place))
     last = cuts[-1] if cuts else None
     clause = sentence.text[last.end() if last else 0 : place].strip()
-    clause = _TRAILING.sub("", _without_times(clause)).strip(" ,")
+    clause = _without_soft_end(_without_times(clause)).strip(" ,")
     if clause:
         return _of_clause(clause, sentence, place, reader)
     if last and last[0].lower() == "who":
@@ -343,6 +345,13 @@ def _without_times(text: str) -> str:
         if shorter == text:
             return text
         text = shorter.lstrip(" ,")
+
+
+def _without_soft_end(text: str) -> str:
+    """The text without the small words at its end: "Bo has since" is Bo."""
+    while (words := text.rsplit(None, 1)) and words[-1].lower() in _SOFT:
+        text = words[0] if len(words) == 2 else ""
+    return text
 
 
 def _source(waiting: "re.Pattern[str]") -> str:

@@ -70,7 +70,8 @@ _RATHER_THAN = pattern(r"(.*\brather\s+.+?)\s+than\s+(.+)")
 _REST = pattern(r"\s+(?=(?:for|in|when|on|if|during|while|at|unless|where)\s)")
 _COMPARED = pattern(r"(.+?)\s+(?:is|are|runs?)\s+(.*?)\b(\w+er|(?:more|less) \w+)\s+than\s+(.+)")
 _SET = pattern(
-    r"(?P<about>[\w' /.-]+?)\s*(?:(?P<sign>=|:)|\s(?:is|are|will be)(?: (?:called|named|set to|always))?\b)"
+    r"(?P<about>[\w' /.-]*?[\w'/.-])\s*+"
+    r"(?:(?P<sign>=|:)|(?<=\s)(?:is|are|will be)(?: (?:called|named|set to|always))?\b)"
     r"\s*(?P<value>[^=:]+)\Z"
 )
 _AS_THE = pattern(

@@ -15,7 +15,10 @@ from quaid.formats.org_values import Block, Head, Heading, Keyword, Org, Problem
 __all__ = ["BOM", "VERBATIM", "Block", "Head", "Heading", "Keyword", "Link", "Org", "Problem", "Timestamp"]
 __all__ += ["head", "parse", "pieces"]
 
-_LINK = pattern(r"\[\[((?:[^\[\]\\]|\\.)+)\](?:\[(.{1,300}?)\])?\]")
+LONGEST_TITLE = 2_000
+"""Characters of a title whose links are read."""
+
+_LINK = pattern(r"\[\[((?:[^\[\]\\]|\\.)+)\](?:\[(.+?)\])?\]")
 
 
 def parse(text: str) -> Org:
@@ -65,7 +68,7 @@ def pieces(text: str, org: Org) -> list[str]:
 
 def _title_and_tags(keywords: list[Keyword]) -> tuple[str, tuple[str, ...]]:
     title = next((each.value for each in keywords if each.name == "TITLE"), "")
-    if "[[" in title:  # a link in a title is its words
+    if "[[" in title and len(title) <= LONGEST_TITLE:  # a link in a title is its words
         title = _LINK.sub(lambda link: link[2] or link[1], title)
     named = [each.value.replace(":", " ").split() for each in keywords if each.name == "FILETAGS"]
     return title, tuple(dict.fromkeys(tag for tags in named for tag in tags))
