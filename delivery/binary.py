@@ -1,6 +1,6 @@
 """`make binary`: one executable with Python, the packages, the model and everything else inside.
 
-It is a small program (launcher.c) with a packed folder behind it: a Python of its own (python.c), the standard
+It is a small program (launcher.c, box.c) with a packed folder behind it: a Python of its own (python.c), the standard
 library, what the wheel needs, the model. Everything is compiled, nothing is looked for outside. Linux only, for
 machines whose C library is not older than the one it was built with.
 
@@ -13,6 +13,7 @@ import importlib.metadata
 import os
 import re
 import shutil
+import stat
 import struct
 import subprocess
 import sys
@@ -192,7 +193,8 @@ def compiled(folder: str) -> None:
 
 def launcher(compiler: str, work: str) -> str:
     program = os.path.join(work, "launcher")
-    command = [compiler, "-O2", "-Wall", "-Wextra", os.path.join(HERE, "launcher.c"), "-o", program]
+    sources = [os.path.join(HERE, name) for name in ("launcher.c", "box.c")]
+    command = [compiler, "-O2", "-Wall", "-Wextra", *sources, "-o", program]
     done = subprocess.run([*command, "-Wl,-Bstatic", "-lz", "-Wl,-Bdynamic"], capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{done.stderr}\nmake binary needs zlib to link with (Debian: apt install zlib1g-dev)")
@@ -202,33 +204,60 @@ def launcher(compiler: str, work: str) -> str:
 
 
 def pack(folder: str, launcher: str, target: str) -> None:
-    """The launcher, the folder as one packed stream behind it, and where that begins."""
-    digest = hashlib.sha256()
+    """The launcher, the files of the folder as one packed stream, their list, and where each of these begins."""
+    files = sorted(files_below(folder))
+    listed = b"".join(
+        [*map(folder_record, folders_of(files)), *(file_record(folder, each) for each in files)]
+    )
+    digest = hashlib.sha256(listed)
     packer = zlib.compressobj(6)
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with open(target + ".part", "wb") as out:
         with open(launcher, "rb") as file:
             start = out.write(file.read())
         length = 0
-        for data in records(folder):
+        for data in contents(folder, files):
             digest.update(data)
             length += out.write(packer.compress(data))
         length += out.write(packer.flush())
-        out.write(struct.pack("<QQ32s8s", start, length, digest.hexdigest()[:32].encode(), MARK))
+        out.write(listed)
+        begin = start + length
+        places = (start, length, begin, begin + len(listed), zlib.crc32(listed))
+        out.write(struct.pack("<QQQQQ32s8s", *places, digest.hexdigest()[:32].encode(), MARK))
     os.chmod(target + ".part", 0o755)
     os.replace(target + ".part", target)
 
 
-def records(folder: str) -> Iterator[bytes]:
-    for relative in sorted(files_below(folder)):
-        path = os.path.join(folder, relative)
-        name = relative.encode()
-        mode = 0o700 if os.access(path, os.X_OK) and relative.startswith("bin") else 0o600
-        yield struct.pack("<QQQ", mode, len(name), os.path.getsize(path)) + name
-        with open(path, "rb") as file:
+def folders_of(files: list[str]) -> list[str]:
+    """The folders that these files are in, each before those inside it."""
+    found = set()
+    for relative in files:
+        while relative := os.path.dirname(relative):
+            found.add(relative)
+    return sorted(found)
+
+
+def folder_record(relative: str) -> bytes:
+    return record(stat.S_IFDIR | 0o700, relative, 0)
+
+
+def file_record(folder: str, relative: str) -> bytes:
+    path = os.path.join(folder, relative)
+    runs = os.access(path, os.X_OK) and relative.startswith("bin")
+    return record(stat.S_IFREG | (0o700 if runs else 0o600), relative, os.path.getsize(path))
+
+
+def record(mode: int, relative: str, size: int) -> bytes:
+    """As box.c reads it."""
+    name = relative.encode() + b"\0"
+    return struct.pack("<QQQ", mode, len(name), size) + name
+
+
+def contents(folder: str, files: list[str]) -> Iterator[bytes]:
+    for relative in files:
+        with open(os.path.join(folder, relative), "rb") as file:
             while block := file.read(1 << 20):
                 yield block
-    yield struct.pack("<QQQ", 0, 0, 0)
 
 
 def files_below(folder: str) -> Iterator[str]:

@@ -2,193 +2,205 @@
 
    At its first start it unpacks what is behind it into a folder of the user's cache, named for what it holds; from
    then on it only steps into that folder. Unpacking at every start would cost each hook and shell call a second.
+   Cleaners of caches take single files out of it: it looks before it steps, and unpacks again what is not whole.
 
-   Knows where the cache is and whether it can be trusted; does not know Python. */
+   Knows where the cache is and whether it can be trusted; box.c knows what has to be in it; neither knows Python. */
 
-#define _GNU_SOURCE
+#include "box.h"
+
 #include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
-#include <limits.h>
+#include <grp.h>
 #include <pwd.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
-#include <zlib.h>
 
-#define MARK "QUAIDBOX"
-#define BLOCK (1 << 18)
+#define LONG_ENOUGH 60 /* seconds to wait for another start that unpacks */
 
-/* The last bytes of the file. */
-struct tail {
-    uint64_t start;  /* where the packed part begins */
-    uint64_t length;
-    char name[32]; /* of the folder, by what it holds; no NUL at the end */
-    char mark[8];
-};
+char cache_path[PATH_MAX];
+static char passed_over[4 * PATH_MAX]; /* places that are not used, and why */
 
-static int fail(const char *what, const char *where) {
-    fprintf(stderr, "quaid: %s: %s%s%s. XDG_CACHE_HOME can name a folder of yours with 300 MB of room.\n", where, what,
-            errno ? ": " : "", errno ? strerror(errno) : "");
-    exit(5);
-}
-
-/* A folder of ours that nobody else can write to. */
-static int own_folder(const char *path) {
-    struct stat facts;
-    if (mkdir(path, 0700) != 0 && errno != EEXIST) return 0;
-    if (lstat(path, &facts) != 0) return 0;
-    return S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() && !(facts.st_mode & 022);
-}
-
-static int within(char *into, const char *folder, const char *name) {
-    int size = snprintf(into, PATH_MAX, "%s/%s", folder, name);
+static int within(char *into, const char *folder, const char *what) {
+    int size = snprintf(into, PATH_MAX, "%s/%s", folder, what);
     return size > 0 && size < PATH_MAX;
 }
 
-/* The cache: where the environment says, in the home, or (nobody has a home, or it cannot be written) below /tmp. */
-static void find_cache(char *cache) {
-    char above[PATH_MAX], last[64];
-    const char *chosen = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (chosen && chosen[0] == '/' && within(cache, chosen, "quaid")) {
-        mkdir(chosen, 0700);
-        if (own_folder(cache)) return;
+static void pass_over(const char *path, const char *why) {
+    char line[PATH_MAX + 256];
+    size_t used = strlen(passed_over);
+    snprintf(line, sizeof line, "  %s: %s\n", path, why);
+    if (!strstr(passed_over, line)) snprintf(passed_over + used, sizeof passed_over - used, "%s", line);
+}
+
+/* --- Trust --- */
+
+/* Many systems give everybody a group of their own name, and let it write. */
+static int group_of_one(gid_t group) {
+    struct passwd *person = getpwuid(geteuid());
+    struct group *found = person ? getgrgid(group) : NULL;
+    return found && group == person->pw_gid && !strcmp(found->gr_name, person->pw_name) && !found->gr_mem[0];
+}
+
+/* Why the folder behind a handle cannot be trusted; NULL if it can. `shared` is the one above ours, which may be
+   root's, or like /tmp one in which nobody can rename what others made. */
+static const char *distrust(int folder, int shared) {
+    static char why[64];
+    struct stat facts;
+    if (fstat(folder, &facts) != 0) return strerror(errno);
+    if (facts.st_uid != geteuid() && !(shared && facts.st_uid == 0)) {
+        snprintf(why, sizeof why, "belongs to user %u", (unsigned)facts.st_uid);
+        return why;
     }
+    if (shared && facts.st_mode & S_ISVTX) return NULL;
+    if (facts.st_mode & 002) return "everybody can write to it; chmod go-w helps";
+    if (facts.st_mode & 020 && !(shared && group_of_one(facts.st_gid)))
+        return "its group can write to it; chmod go-w helps";
+    return NULL;
+}
+
+static int is_link(int from, const char *what) {
+    struct stat facts;
+    return fstatat(from, what, &facts, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(facts.st_mode);
+}
+
+/* A folder that nobody else can change, made if it is not there; else -1, and it is noted why. The shared one may be a
+   link, for the home and the environment that name it are the user's own. */
+static int trusted(int from, const char *what, const char *path, int shared) {
+    int flags = FOLDER | (shared ? 0 : O_NOFOLLOW), folder = openat(from, what, flags);
+    if (folder < 0 && errno == ENOENT && (mkdirat(from, what, 0700) == 0 || errno == EEXIST))
+        folder = openat(from, what, flags);
+    const char *why = folder >= 0 ? distrust(folder, shared) : strerror(errno);
+    if (folder < 0 && !shared && is_link(from, what)) why = "is a link, and has to be a folder";
+    if (!why) return folder;
+    pass_over(path, why);
+    if (folder >= 0) close(folder);
+    return -1;
+}
+
+/* --- The box in its cache --- */
+
+struct look {
+    enum { NOTHING, BROKEN, WHOLE, SEALED } state;
+    int box;
+    uint64_t print;
+    time_t newest;
+    char why[1200];
+};
+
+/* The short look is at the folders only; the long one, at every file, takes ten times as long. */
+static void look_at(int cache, struct look *look) {
+    memset(look, 0, sizeof *look);
+    look->box = openat(cache, box_name, FOLDER | O_NOFOLLOW);
+    if (look->box < 0 && errno == ENOENT) return;
+    look->state = BROKEN;
+    const char *why = look->box < 0 ? "is not a folder" : distrust(look->box, 0);
+    if (why) {
+        snprintf(look->why, sizeof look->why, "%s", why);
+        return;
+    }
+    look->print = fingerprint(look->box, &look->newest);
+    if (look->print && sealed(look->box, look->print)) {
+        look->state = SEALED;
+        return;
+    }
+    const char *lost = missing(look->box);
+    if (lost) snprintf(look->why, sizeof look->why, "%s in it is missing or was changed", lost);
+    else look->state = WHOLE;
+}
+
+static void look_again(int cache, struct look *look) {
+    if (look->box >= 0) close(look->box);
+    look_at(cache, look);
+}
+
+/* One start unpacks, the others wait for it. If that takes too long, or there are no locks here, they unpack too: the
+   last one wins, and nothing breaks. */
+static int lock(int cache) {
+    const struct timespec nap = {0, 20000000};
+    for (int tries = 0; flock(cache, LOCK_EX | LOCK_NB) != 0; tries++) {
+        if (errno != EWOULDBLOCK || tries == LONG_ENOUGH * 50) return 0;
+        nanosleep(&nap, NULL);
+    }
+    return 1;
+}
+
+/* Unpacks if need be. 0 if this cache cannot be used. */
+static int made_whole(int cache, struct look *look) {
+    struct statvfs disk;
+    int locked = lock(cache);
+    look_again(cache, look); /* another start may have been faster */
+    if (look->state >= WHOLE) return 1;
+    if (fstatvfs(cache, &disk) == 0 && disk.f_flag & ST_NOEXEC) {
+        pass_over(cache_path, "no program can be started from this disk (noexec)");
+        return 0;
+    }
+    sweep(cache, locked);
+    make_room(cache);
+    if (look->state == BROKEN) fprintf(stderr, "quaid: %s/%s: %s; unpacking again\n", cache_path, box_name, look->why);
+    if (!unpack(cache)) {
+        pass_over(cache_path, strerror(errno));
+        return 0;
+    }
+    if (passed_over[0]) fprintf(stderr, "quaid: unpacked into %s, for these are not used:\n%s", cache_path, passed_over);
+    look_again(cache, look);
+    if (look->state < WHOLE) fail("%s/%s was unpacked and is not whole: %s", cache_path, box_name, look->why);
+    return 1;
+}
+
+/* Whether everything is in this cache now. */
+static int ready(const char *above, const char *last) {
+    struct look look;
+    if (!within(cache_path, above, last)) return 0;
+    int outer = trusted(AT_FDCWD, above, above, 1);
+    int cache = outer < 0 ? -1 : trusted(outer, last, cache_path, 0);
+    if (outer >= 0) close(outer);
+    if (cache < 0) return 0;
+    look_at(cache, &look);
+    int whole = look.state >= WHOLE || made_whole(cache, &look);
+    if (whole && look.state == WHOLE && flock(cache, LOCK_EX | LOCK_NB) == 0) {
+        sweep(cache, 1); /* before the seal: a start that was killed while it cleared up has left none */
+        put_seal(look.box, look.print, look.newest);
+    }
+    if (look.box >= 0) close(look.box);
+    close(cache);
+    return whole;
+}
+
+/* The cache: where the environment says, in the home, or (nobody has a home, or it cannot be used) below /tmp. */
+static void find_cache(void) {
+    char above[PATH_MAX], last[64];
+    unsigned files;
+    const char *chosen = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (chosen && chosen[0] == '/' && ready(chosen, "quaid")) return;
     if (!home || home[0] != '/') {
         struct passwd *person = getpwuid(geteuid());
         home = person ? person->pw_dir : NULL;
     }
-    if (home && home[0] == '/' && within(above, home, ".cache") && within(cache, above, "quaid")) {
-        mkdir(above, 0700);
-        if (own_folder(cache)) return;
-    }
+    if (home && home[0] == '/' && within(above, home, ".cache") && ready(above, "quaid")) return;
     snprintf(last, sizeof last, "quaid-%u", (unsigned)geteuid());
-    if (within(cache, "/tmp", last) && own_folder(cache)) return;
-    fail("this cache cannot be used", cache);
-}
-
-/* The packed part, read as one stream. */
-struct source {
-    FILE *file;
-    uint64_t left;
-    z_stream stream;
-    unsigned char block[BLOCK];
-};
-
-static void take(struct source *from, void *into, size_t size, const char *where) {
-    from->stream.next_out = into;
-    from->stream.avail_out = (uInt)size;
-    while (from->stream.avail_out) {
-        if (!from->stream.avail_in && from->left) {
-            size_t wanted = from->left < BLOCK ? (size_t)from->left : BLOCK;
-            size_t got = fread(from->block, 1, wanted, from->file);
-            if (!got) fail("the program is cut short; fetch it again", where);
-            from->left -= got;
-            from->stream.next_in = from->block;
-            from->stream.avail_in = (uInt)got;
-        }
-        uInt before = from->stream.avail_out;
-        int state = inflate(&from->stream, Z_NO_FLUSH);
-        if (state == Z_STREAM_END && from->stream.avail_out) fail("the program is damaged; fetch it again", where);
-        if (state != Z_OK && state != Z_STREAM_END) fail("the program is damaged; fetch it again", where);
-        if (before == from->stream.avail_out && !from->stream.avail_in && !from->left)
-            fail("the program is damaged; fetch it again", where);
-    }
-}
-
-static uint64_t number(struct source *from, const char *where) {
-    unsigned char bytes[8];
-    uint64_t value = 0;
-    take(from, bytes, sizeof bytes, where);
-    for (int at = 7; at >= 0; at--) value = value << 8 | bytes[at];
-    return value;
-}
-
-/* One file: its mode, the length of its name, its size, its name, its bytes. No name ends the list. */
-static int unpack_one(struct source *from, const char *folder) {
-    static unsigned char block[BLOCK];
-    char name[1024], path[PATH_MAX];
-    uint64_t mode = number(from, folder), length = number(from, folder), size = number(from, folder);
-    if (!length) return 0;
-    if (length >= sizeof name) fail("the program is damaged; fetch it again", folder);
-    take(from, name, (size_t)length, folder);
-    name[length] = 0;
-    if (name[0] == '/' || strstr(name, "..") || !within(path, folder, name))
-        fail("the program is damaged; fetch it again", folder);
-    for (char *slash = path + strlen(folder) + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
-        *slash = 0;
-        if (mkdir(path, 0700) != 0 && errno != EEXIST) fail("cannot be made", path);
-    }
-    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, (mode_t)(mode & 0700));
-    if (file < 0) fail("cannot be made", path);
-    while (size) {
-        size_t part = size < BLOCK ? (size_t)size : BLOCK;
-        take(from, block, part, folder);
-        for (size_t at = 0; at < part;) {
-            ssize_t done = write(file, block + at, part - at);
-            if (done < 0) fail("cannot be written", path);
-            at += (size_t)done;
-        }
-        size -= part;
-    }
-    if (close(file) != 0) fail("cannot be written", path);
-    return 1;
-}
-
-static int remove_one(const char *path, const struct stat *facts, int kind, struct FTW *where) {
-    (void)facts, (void)kind, (void)where;
-    return remove(path);
-}
-
-/* Everything into a folder beside its place, then to its place in one step: a start that was cut short leaves nothing
-   that a later one would take for whole. */
-static void unpack(FILE *program, const struct tail *tail, const char *cache, const char *place) {
-    static struct source from;
-    char fresh[PATH_MAX];
-    errno = 0;
-    if (!within(fresh, cache, ".new-XXXXXX") || !mkdtemp(fresh)) fail("cannot be made", cache);
-    from.file = program;
-    from.left = tail->length;
-    if (inflateInit(&from.stream) != Z_OK || fseek(program, (long)tail->start, SEEK_SET) != 0)
-        fail("the program cannot be read", fresh);
-    while (unpack_one(&from, fresh)) {
-    }
-    int folder = open(fresh, O_RDONLY | O_DIRECTORY);
-    if (folder < 0 || syncfs(folder) != 0) fail("cannot be written", fresh);
-    close(folder);
-    if (rename(fresh, place) != 0) {
-        struct stat facts;
-        if (lstat(place, &facts) != 0) fail("cannot be put in its place", fresh);
-        nftw(fresh, remove_one, 16, FTW_DEPTH | FTW_PHYS); /* another start was faster */
-    }
+    if (ready("/tmp", last)) return;
+    fail("there is no folder to unpack into:\n%sSet XDG_CACHE_HOME to a folder of yours with room for %llu MB.",
+         passed_over, (unsigned long long)box_size(&files) / 1000000 + 1);
 }
 
 int main(int count, char **words) {
-    char self[PATH_MAX], cache[PATH_MAX], place[PATH_MAX], python[PATH_MAX], script[PATH_MAX], name[33] = {0};
-    struct tail tail;
+    char self[PATH_MAX], box[PATH_MAX], python[PATH_MAX], script[PATH_MAX];
+    mode_t mask = umask(077);
     ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (size < 0) fail("/proc is needed to find this program", "/proc/self/exe");
+    if (size < 0) fail("/proc is needed to find this program: %s", strerror(errno));
     self[size] = 0;
-    FILE *program = fopen(self, "rb");
-    if (!program || fseek(program, -(long)sizeof tail, SEEK_END) != 0) fail("cannot be read", self);
-    if (fread(&tail, sizeof tail, 1, program) != 1 || memcmp(tail.mark, MARK, sizeof tail.mark) != 0) {
-        errno = 0;
-        fail("nothing is packed behind this program; fetch it again", self);
-    }
-    memcpy(name, tail.name, sizeof tail.name);
-    find_cache(cache);
-    if (!within(place, cache, name)) fail("the path is too long", cache);
-    struct stat facts;
-    if (lstat(place, &facts) != 0) unpack(program, &tail, cache, place);
-    if (!own_folder(place)) fail("belongs to somebody else", place);
-    fclose(program);
-    if (!within(python, place, "bin/python") || !within(script, place, "start.pyc")) fail("the path is too long", place);
+    read_program();
+    find_cache();
+    umask(mask);
+    if (!within(box, cache_path, box_name) || !within(python, box, "bin/python") || !within(script, box, "start.pyc"))
+        fail("%s: the path is too long", cache_path);
 
     char **more = calloc((size_t)count + 6, sizeof *more);
-    if (!more) fail("no memory is left", self);
+    if (!more) fail("no memory is left");
     const char *called = strrchr(words[0] ? words[0] : "quaid", '/');
     int at = 0;
     more[at++] = python;
@@ -198,5 +210,5 @@ int main(int count, char **words) {
     more[at++] = self;
     for (int each = 1; each < count; each++) more[at++] = words[each];
     execv(python, more);
-    fail("cannot be started", python);
+    fail("%s cannot be started: %s", python, strerror(errno));
 }

@@ -73,6 +73,7 @@ def main() -> None:
         start = measured(journey)
     if what == "binary":
         check_hash(program[0])
+        cleaned(program)
         bare(program[0])
     print(f"{what}: a memory made, read, searched, asked and served; quaid version takes {start:.0f} ms CPU")
 
@@ -145,6 +146,18 @@ def web(journey: Journey) -> None:
     finally:
         served.terminate()
         served.wait(timeout=60)
+
+
+def cleaned(program: list[str]) -> None:
+    """A cache from which a cleaner took a file without which no Python starts."""
+    with tempfile.TemporaryDirectory() as home:
+        journey = Journey(program, home)
+        journey.run("version")
+        for place, _, names in os.walk(os.path.join(home, ".cache")):
+            if os.path.basename(place) == "encodings":
+                for name in names:
+                    os.remove(os.path.join(place, name))
+        journey.run("version")
 
 
 def bare(program: str) -> None:

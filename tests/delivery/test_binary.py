@@ -53,7 +53,19 @@ def test_a_cache_that_others_can_write_is_not_used(tmp_path: Path) -> None:
     assert list(cache.iterdir()) == []
 
 
-def test_a_program_that_is_cut_short_says_so_and_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:
+def test_a_module_that_a_cleaner_took_away_comes_back(tmp_path: Path) -> None:
+    assert run(tmp_path, "version").returncode == 0
+    [place] = (tmp_path / ".cache" / "quaid").iterdir()
+    lost = place / "lib" / "python" / "encodings" / "__init__.pyc"  # without it Python does not start
+    lost.unlink()
+    done = run(tmp_path, "version")
+    assert done.returncode == 0, done.stderr
+    assert "encodings/__init__.pyc in it is missing" in done.stderr
+    assert lost.exists()
+    assert run(tmp_path, "version").stderr == ""
+
+
+def test_a_program_that_is_damaged_says_so_and_leaves_nothing(tmp_path: Path) -> None:
     cut = tmp_path / "cut"
     with open(BINARY, "rb") as file:
         data = file.read()
@@ -63,9 +75,7 @@ def test_a_program_that_is_cut_short_says_so_and_leaves_nothing_that_looks_whole
     done = subprocess.run([cut, "version"], env={"HOME": str(tmp_path)}, capture_output=True, text=True)
     assert done.returncode == 5
     assert "damaged" in done.stderr
-    assert not [
-        each for each in (tmp_path / ".cache" / "quaid").iterdir() if not each.name.startswith(".new-")
-    ]
+    assert list((tmp_path / ".cache" / "quaid").iterdir()) == []
 
 
 def test_python_variables_of_the_caller_do_not_matter(tmp_path: Path) -> None:
