@@ -86,29 +86,29 @@ disconnect	@command	Take this memory out of a client\'s settings: our server, ou
 token	@command	List the tokens that were given away: what each may do, since when, and when it was last used
 daemon	@command	Say how the service is
 --version	-	versions, and where the memory is
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'init'
-        printf '%s\n' '1	@files	Where; else --db, QUAID_DB or ~/.quaid/memory.db
---db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '1	@files:db	Where; else --db, QUAID_DB or ~/.quaid/memory.db
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'serve'
-        printf '%s\n' '--tools	@any	lean, core, kb, all, or names with commas between
+        printf '%s\n' '--tools	lean|core|kb|all	lean, core, kb, all, or names with commas between
 --http	-	Over HTTP, at /mcp; a token lets a client in (quaid token create)
 --port	@any	Where it listens; 0: any that is free
 --bind	@any	The address to listen on; beyond this machine only with TLS
---tls-cert	@any	The file of the certificate
---tls-key	@any	The file of its key
+--tls-cert	@files	The file of the certificate
+--tls-key	@files	The file of its key
 --behind-proxy	-	A proxy in front does TLS
 --allow-host	@any	A name under which it is reached
 --debug	-	Offer the debug endpoints, too
 --read-only	-	Let nobody change anything, whatever token they have
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'web'
@@ -116,58 +116,58 @@ daemon	@command	Say how the service is
 --no-open	-	Print the link instead of opening a browser
 --debug	-	Offer the debug endpoints, too
 --read-only	-	Let nobody change anything, whatever token they have
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'watch'
         printf '%s\n' '1	@collections	The collection [all]
 --once	-	Look once, say what changed, and end
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'hook'
         printf '%s\n' '1	session-start|user-prompt|pre-compact|stop	session-start, user-prompt, pre-compact or stop
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'call'
         printf '%s\n' '1	memory_get|memory_put|memory_list|memory_tags|memory_tag|memory_timeline|memory_timeline_add|memory_raw|memory_history|memory_revert|memory_diff|memory_search|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_ingest|memory_dupes|memory_distinct|memory_rename|memory_briefing|memory_days|memory_titles|memory_wings|memory_wing|memory_contradictions|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
 2	@any	Its arguments as JSON
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'pipe'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'completion'
-        printf '%s\n' '1	bash|zsh|fish	bash, zsh or fish; the scripts ask for slugs, collections or skills
-2	@any	Of slugs, collections or skills: how they begin
---db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '1	bash|zsh|fish	bash, zsh or fish; the scripts ask for names, as in slugs or tags
+2	@any	Of names: how they begin
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'demo'
-        printf '%s\n' '1	@files	Where; it must be new or empty [a temporary one, gone at the end]
+        printf '%s\n' '1	@folders	Where; it must be new or empty [a temporary one, gone at the end]
 --all	-	Do not wait for Enter between the questions
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'version'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'get'
         printf '%s\n' '1	@slugs	The page, as in people/alice
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'put'
@@ -178,50 +178,50 @@ daemon	@command	Say how the service is
 --frontmatter	@any	Front-matter keys to set; null removes a key; the others stay
 --expected-version	@any	The version you read; leave out for a new page
 --assertions	@any	Facts: predicate, object; subject, valid_from, valid_until, source_ref, evidence_text, supersedes_id
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'list'
-        printf '%s\n' '--type	@any	Only pages of this type, as in person
---tag	@any	Only pages with this tag
---wing	@any	Only pages of this wing, as in people
+        printf '%s\n' '--type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only pages of this type, as in person
+--tag	@tags	Only pages with this tag
+--wing	@wings	Only pages of this wing, as in people
 --collection	@collections	Only pages of this collection
 --limit	@any	How many
 --offset	@any	How many to pass over first
 --sort	updated|created|title	Order: newest first, or by title
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'tags'
         printf '%s\n' '1	@slugs	The page, as in people/alice
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'tag'
         printf '%s\n' '1	@slugs	The page, as in people/alice
-2	@any	The tag, as in founder
+2	@tags	The tag, as in founder
 --remove	-	Take the tag away instead
 --page-version	@any	The page\'s version as you read it
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'untag'
         printf '%s\n' '1	@slugs	The page, as in people/alice
-2	@any	The tag, as in founder
+2	@tags	The tag, as in founder
 --page-version	@any	The page\'s version as you read it
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'timeline'
         printf '%s\n' '1	@slugs	The page, as in people/alice
 --limit	@any	How many entries
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'timeline-add'
@@ -231,8 +231,8 @@ daemon	@command	Say how the service is
 --source	@any	Where it is known from, as in meeting/123
 --detail	@any	More, as markdown
 --page-version	@any	The page\'s version as you read it
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'raw'
@@ -240,70 +240,70 @@ daemon	@command	Say how the service is
 --source	@any	Where the data is from, as in crm
 --data	@any	What to keep; replaces what this source gave before
 --page-version	@any	The page\'s version as you read it; needed with data
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'history'
         printf '%s\n' '1	@slugs	The page, as in people/alice
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'revert'
         printf '%s\n' '1	@slugs	The page, as in people/alice
---to	@slugs	The version to bring back, as `history` lists it
+--to	@any	The version to bring back, as `history` lists it
 --page-version	@any	The page\'s version as you read it
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'diff'
         printf '%s\n' '1	@slugs	The page, as in people/alice
 --since	@any	From what it said when this day began, YYYY-MM-DD
---from	@slugs	From this version [the one before]
---to	@slugs	To this version [the present one]
---db	@files	the memory
---config	@files	settings in YAML
+--from	@any	From this version [the one before]
+--to	@any	To this version [the present one]
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'search'
         printf '%s\n' '*	@any	Words to look for; any text will do
---type	@any	Only pages of this type, as in person
---wing	@any	Only pages of this wing, as in people
---tag	@any	Only pages with this tag
+--type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only pages of this type, as in person
+--wing	@wings	Only pages of this wing, as in people
+--tag	@tags	Only pages with this tag
 --limit	@any	How many pages
 --raw	-	The query is FTS5 syntax
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'query'
         printf '%s\n' '*	@any	What you want to know, in your own words
 --depth	auto|summary|section|full	How much of each page: its summary, its best section, all of it, or what the budget allows
 --token-budget	@any	Tokens that the answer may take; config default_token_budget
---wing	@any	Only pages of this wing, as in people
---type	@any	Only pages of this type, as in person
---tag	@any	Only pages with this tag
+--wing	@wings	Only pages of this wing, as in people
+--type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only pages of this type, as in person
+--tag	@tags	Only pages with this tag
 --collection	@collections	Only pages of this collection
 --since	@any	Only what is of this day or later, as in 2026-04-25
 --until	@any	Only what is of this day or earlier
 --limit	@any	How many pages
 --explain	-	Say what each lane found
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'glance'
         printf '%s\n' '*	@any	What is being typed
---wing	@any	Only pages of this wing, as in people
---type	@any	Only pages of this type, as in person
+--wing	@wings	Only pages of this wing, as in people
+--type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only pages of this type, as in person
 --collection	@collections	Only pages of this collection
 --since	@any	Only what is of this day or later, as in 2026-04-25
 --until	@any	Only what is of this day or earlier
 --limit	@any	How many of each part
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'link'
@@ -314,16 +314,16 @@ daemon	@command	Say how the service is
 --valid-from	@any	The day on which it began, if known
 --valid-until	@any	The day on which it ended; leave out while it holds
 --page-version	@any	The page\'s version as you read it
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'link-close'
         printf '%s\n' '1	@any	The link\'s id, as `quaid links` shows it
 --valid-until	@any	The first day on which it does not hold any more
 --page-version	@any	The version of the page that it leads from
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'links'
@@ -331,8 +331,8 @@ daemon	@command	Say how the service is
 --temporal	current|historical|all	Which links: those that hold, those that have ended, or all
 --as-of	@any	The day to look at instead of today, as in 2024-03-01
 --limit	@any	How many
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'backlinks'
@@ -340,8 +340,8 @@ daemon	@command	Say how the service is
 --temporal	current|historical|all	Which links: those that hold, those that have ended, or all
 --as-of	@any	The day to look at instead of today, as in 2024-03-01
 --limit	@any	How many
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'unlink'
@@ -349,8 +349,8 @@ daemon	@command	Say how the service is
 2	@slugs	The page that it leads to
 --relationship	@any	Only this relationship, as in works_at
 --page-version	@any	The page\'s version as you read it
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'graph'
@@ -361,8 +361,8 @@ daemon	@command	Say how the service is
 --as-of	@any	The day to look at instead of today, as in 2024-03-01
 --dot	-	Print it for Graphviz
 --mermaid	-	Print it for Mermaid
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'path'
@@ -370,8 +370,8 @@ daemon	@command	Say how the service is
 2	@slugs	The page to reach
 --temporal	current|historical|all	Which links: those that hold, those that have ended, or all
 --as-of	@any	The day to look at instead of today, as in 2024-03-01
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'facts'
@@ -379,8 +379,8 @@ daemon	@command	Say how the service is
 --as-of	@any	The day to look at instead of today, as in 2024-03-01
 --history	-	Everything ever held, in order of time
 --limit	@any	How many facts, and how many dated entries
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'assert'
@@ -396,8 +396,8 @@ daemon	@command	Say how the service is
 --confidence	@any	How sure it is, from 0 to 1
 --by	agent|manual|import|enrichment	Who says so
 --page-version	@any	The page\'s version as you read it
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'check'
@@ -408,8 +408,8 @@ daemon	@command	Say how the service is
 --keep	left|right|both	With resolve, which quote is true: left (the first), right, or both
 --note	@any	How it was settled; with resolve
 --limit	@any	How many to show
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'gaps'
@@ -419,16 +419,16 @@ add	@command	Note a question that the memory cannot answer; always internal
 approve	@command	Allow a gap\'s question to be kept and researched outside, with who allowed it and when
 resolve	@command	Close a gap: a page answers it, or nobody wants to know any more
 clear	@command	Close every open gap whose words nobody keeps
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'gaps add'
         printf '%s\n' '*	@any	The question
 --context	@any	Where it came up, without the question itself
 --confidence-score	@any	Score of the best answer that was found, from 0 to 1
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'gaps approve'
@@ -437,20 +437,20 @@ clear	@command	Close every open gap whose words nobody keeps
 --sensitivity	redacted|external	What may leave the memory: the redacted query, or the question
 --approver	@any	Who allows it
 --redacted-query	@any	The question without names and figures; needed for redacted
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'gaps resolve'
         printf '%s\n' '1	@any	The gap\'s number, as `quaid gaps` shows it
---by	@any	The page that answers it
---db	@files	the memory
---config	@files	settings in YAML
+--by	@slugs	The page that answers it
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'gaps clear'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'ingest-source'
@@ -459,8 +459,8 @@ clear	@command	Close every open gap whose words nobody keeps
 --source-ref	@any	Its name, as in meeting/17
 --pages	@any	Each {slug, expected_version if it exists, content | compiled_truth, timeline_append, frontmatter; links [{to, relationship, context, valid_from, valid_until}], timeline_entries [{date, summary, source, detail}], assertions [{subject, predicate, object, valid_from, valid_until, evidence_text}], tags []}
 --force	-	Though the source or a truth is known
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'ingest'
@@ -469,22 +469,22 @@ clear	@command	Close every open gap whose words nobody keeps
 --slug	@slugs	The page to make; else the file\'s own slug, else sources/NAME
 --date	@any	The day that it is of: an entry in the page\'s timeline
 --force	-	Also if it is known, says the same, or the page was edited here
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'dupes'
         printf '%s\n' '--threshold	@any	How much of two pages must be the same, from 0.5 to 1
 --limit	@any	How many pairs
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'distinct'
         printf '%s\n' '1	@slugs	The page, as in people/alice
 2	@slugs	The page that it is not
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'merge'
@@ -495,8 +495,8 @@ clear	@command	Close every open gap whose words nobody keeps
 --dry-run	-	Only show what would happen
 --page-version	@any	Only if the page that stays has this version
 --other-version	@any	Only if the page that goes has this version
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'rename'
@@ -504,8 +504,8 @@ clear	@command	Close every open gap whose words nobody keeps
 2	@slugs	Its new slug
 --free-old-slug	-	Leave no redirect, so that a new page can have the old slug
 --page-version	@any	The page\'s version as you read it
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'forget'
@@ -514,8 +514,8 @@ clear	@command	Close every open gap whose words nobody keeps
 --dry-run	-	Only show what would go
 --backups	-	Delete the backups beside the memory that hold the page, too
 --finish	-	Clean the file of what an earlier forgetting could not
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'briefing'
@@ -523,76 +523,76 @@ clear	@command	Close every open gap whose words nobody keeps
 --due	@any	How many days ahead to look for what is due
 --limit	@any	How many lines of each part
 --short	-	Without what shifted, stale pages and threads, which take longest
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'days'
         printf '%s\n' '--since	@any	Only what is of this day or later, as in 2026-04-25
 --until	@any	Only what is of this day or earlier
 --kind	entry|log|page|due|link|fact	Only entries of timelines, the daily log, pages about a day, what is due, links, or facts
---type	@any	Only of pages of this type, as in person
---wing	@any	Only of pages of this wing, as in people
+--type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only of pages of this type, as in person
+--wing	@wings	Only of pages of this wing, as in people
 --collection	@collections	Only of pages of this collection
 --text	@any	Only what holds these letters, in its text or its page\'s title
 --limit	@any	How many
 --offset	@any	How many to pass over first
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'titles'
         printf '%s\n' '*	@any	What a text calls a page: a slug, an alias, a title
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'wings'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'wing'
-        printf '%s\n' '1	@any	The wing, as in people
+        printf '%s\n' '1	@wings	The wing, as in people
 --limit	@any	How many pages at most
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'contradictions'
         printf '%s\n' '--limit	@any	How many
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'remember'
         printf '%s\n' '*	@any	What to remember, in plain words: one thing, or a list
 --category	lists|reference|knowledge|contacts|preferences|standing-orders|todos|shopping|facts|patterns	What kind of thing it is; told from the words if left out
---file	@any	The file, as in reading or lists/reading.md
+--file	@notes	The file, as in reading or lists/reading.md
 --section	@any	The heading to put it under; made if it is missing
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'recall'
         printf '%s\n' '*	@any	What to look for, in your own words
 --max-results	@any	How many findings [15]
 --min-score	@any	The least score, from 0 to 1 [0.25]; from 0.5 on it is a good answer
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'log'
         printf '%s\n' '*	@any	What happened; its first line becomes the heading
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'prompt'
         printf '%s\n' '--budget	@any	Tokens that it may take at most
 --project	-	Add what the memory has on the project of this folder
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'notebook'
@@ -601,102 +601,102 @@ list	@command	List the files of the notebook
 read	@command	Read a file of the notebook, and the version to send with a change
 write	@command	Write into a file of the notebook: at the end of it or of a section, or (replace) in its place
 migrate	@command	Copy the files of an older layout into reference
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'notebook init'
-        printf '%s\n' '1	@files	The folder; else one beside the memory
---db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '1	@folders	The folder; else one beside the memory
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'notebook list'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'notebook read'
-        printf '%s\n' '1	@any	The file within the notebook, as in reference/contacts.md
+        printf '%s\n' '1	@notes	The file within the notebook, as in reference/contacts.md
 --start-line	@any	The first line
 --lines	@any	How many lines [all]
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'notebook write'
-        printf '%s\n' '1	@any	The file within the notebook, as in reference/contacts.md
+        printf '%s\n' '1	@notes	The file within the notebook, as in reference/contacts.md
 2	@files	The text
 --section	@any	The heading under which it goes; made if it is missing
 --replace	-	Put it in the place of the section, or of the whole file
 --expected-version	@any	The version that you read; replacing needs it
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'notebook migrate'
-        printf '%s\n' '1	@files	The agent\'s folder, with runtime/ or brain/memory/core/ in it
+        printf '%s\n' '1	@folders	The agent\'s folder, with runtime/ or brain/memory/core/ in it
 --dry-run	-	Only say what would be done
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'conversations'
         printf '%s\n' 'add	@command	Take in transcripts of Claude Code and Codex, plain JSON lines, and exports of ChatGPT and Claude.ai
 sync	@command	Read what is new in all transcripts that were added, and in the folders of the setting conversation_folders
 list	@command	List conversations with agents, the latest first
---client	@any	Only of this client: claude-code, codex, plain, chatgpt or claude.ai
+--client	claude-code|codex|plain|chatgpt|claude.ai	Only of this client: claude-code, codex, plain, chatgpt or claude.ai
 --limit	@any	How many conversations
 --offset	@any	How many to leave out first
 search	@command	Find what was said in earlier conversations with agents, by words and by meaning
 show	@command	Show a conversation from its start, or the turns around one of them
 remove	@command	Remove what was said in a conversation, from the memory\'s bytes too; no sync brings it back
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'conversations add'
         printf '%s\n' '*	@files	Transcripts, export archives, or folders that hold them, however deep
 --again	-	Read the files from their start, and take removed conversations in again
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'conversations sync'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'conversations list'
-        printf '%s\n' '--client	@any	Only of this client: claude-code, codex, plain, chatgpt or claude.ai
+        printf '%s\n' '--client	claude-code|codex|plain|chatgpt|claude.ai	Only of this client: claude-code, codex, plain, chatgpt or claude.ai
 --limit	@any	How many conversations
 --offset	@any	How many to leave out first
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'conversations search'
         printf '%s\n' '*	@any	Words to look for; any text will do
 --max-results	@any	How many turns
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'conversations show'
-        printf '%s\n' '1	@any	The session, or how its name begins, as in 3f2a or codex:3f2a
+        printf '%s\n' '1	@sessions	The session, or how its name begins, as in 3f2a or codex:3f2a
 --around	@any	The turn to stand in the middle
 --limit	@any	How many turns
 --full	-	All of long turns, not only their beginning
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'conversations remove'
-        printf '%s\n' '1	@any	The session, or how its name begins, as in 3f2a or codex:3f2a
+        printf '%s\n' '1	@sessions	The session, or how its name begins, as in 3f2a or codex:3f2a
 --yes	-	Do it without asking
 --dry-run	-	Only show what would go
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'model'
@@ -704,17 +704,17 @@ remove	@command	Remove what was said in a conversation, from the memory\'s bytes
 add	@command	Add a model to this memory after trying it
 remove	@command	Forget a model that was added
 check	@command	Load a model and try it
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'model list'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'model add'
-        printf '%s\n' '1	@any	A folder with an ONNX model, or the address of a server
+        printf '%s\n' '1	@folders	A folder with an ONNX model, or the address of a server
 --name	@any	What to call it [the folder\'s or the model\'s name]
 --kind	onnx|ollama|openai	A folder, or what the server speaks
 --model	@any	The server\'s name for the model
@@ -723,29 +723,29 @@ check	@command	Load a model and try it
 --pooling	auto|cls|mean|max|last	How tokens become one vector; auto: as the folder says, or their mean
 --key-env	@any	The environment variable that holds the server\'s key
 --allow-remote	-	Let texts go to a server on another machine
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'model remove'
-        printf '%s\n' '1	@any	The model
---db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '1	@models	The model
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'model check'
-        printf '%s\n' '1	@any	The model [the active one]
---db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '1	@models	The model [the active one]
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'embed'
         printf '%s\n' '1	@slugs	Only this page
 --all	-	Every page, and conversations of any age; text that has a vector already keeps it
 --stale	-	What changed since it was last embedded; this is also the default
---model	@any	Fill this model, and switch to it when it has every vector
---db	@files	the memory
---config	@files	settings in YAML
+--model	@models	Fill this model, and switch to it when it has every vector
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'embeddings'
@@ -753,49 +753,49 @@ check	@command	Load a model and try it
 use	@command	Search by meaning with this model from now on
 off	@command	Turn semantic search off: questions are answered by words, and say so
 status	@command	Show which model is chosen, whether it can be used, and how many vectors it has
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'embeddings list'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'embeddings use'
-        printf '%s\n' '1	@any	The model
---db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '1	@models	The model
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'embeddings off'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'embeddings status'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'import'
-        printf '%s\n' '1	@files	The folder of markdown files
---db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '1	@folders	The folder of markdown files
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'export'
-        printf '%s\n' '--dir	@files	The folder to make
+        printf '%s\n' '--dir	@folders	The folder to make
 --raw	-	Byte for byte as one import read the files
 --import-id	@any	The import that --raw writes; `quaid imports` lists them
 --force	-	Write into a folder that holds files; the same names are replaced
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'imports'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'collection'
@@ -810,70 +810,70 @@ audit	@command	Read every file of a collection again and compare: files, pages, 
 migrate-ids	@command	Write each page\'s id into the front matter of its file, and nothing else, so that it is known wherever it goes
 ignore	@command	list, add, remove, clear
 quarantine	@command	List the pages whose file is gone or ignored: since when, until when, and what is only here
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'collection add'
         printf '%s\n' '1	@any	What to call it; the part before \'::\' in addresses
-2	@files	The folder
+2	@folders	The folder
 --read-only	-	Never write into the folder
 --writable	-	Changes made here go into its files, which is the default
 --write-ids	-	Write each page\'s id into the front matter of its file
 --kind	markdown|kb	kb: a knowledge base; leaves out its raw/, its indexes and its contract
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'collection list'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'collection info'
         printf '%s\n' '1	@collections	The collection, as in notes
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'collection sync'
         printf '%s\n' '1	@collections	The collection [all]
 --confirm-deletes	-	Let pages go whose files are missing, however many
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'collection remove'
         printf '%s\n' '1	@collections	The collection, as in notes
 --keep-pages	-	Leave its pages in the memory, as they are now
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'collection target'
         printf '%s\n' '1	@collections	The collection, as in notes
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'collection restore'
         printf '%s\n' '1	@collections	The collection, as in notes
-2	@files	A new or empty folder
---db	@files	the memory
---config	@files	settings in YAML
+2	@folders	A new or empty folder
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'collection audit'
         printf '%s\n' '1	@collections	The collection, as in notes
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'collection migrate-ids'
         printf '%s\n' '1	@collections	The collection, as in notes
 --dry-run	-	Only say which files would change
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'collection ignore'
@@ -881,34 +881,34 @@ quarantine	@command	List the pages whose file is gone or ignored: since when, un
 add	@command	Leave files out of a collection
 remove	@command	Take a pattern away; the files that it left out become pages again
 clear	@command	Take all patterns away
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'collection ignore list'
         printf '%s\n' '1	@collections	The collection, as in notes
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'collection ignore add'
         printf '%s\n' '1	@collections	The collection, as in notes
 2	@any	What to leave out, as in gitignore: \'drafts/\', \'*.tmp.md\'
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'collection ignore remove'
         printf '%s\n' '1	@collections	The collection, as in notes
 2	@any	What to leave out, as in gitignore: \'drafts/\', \'*.tmp.md\'
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'collection ignore clear'
         printf '%s\n' '1	@collections	The collection, as in notes
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'collection quarantine'
@@ -917,48 +917,48 @@ clear	@command	Take all patterns away
 export	@command	Write quarantined pages out: each as its file was, and links, facts and raw data in JSON beside it
 discard	@command	Let quarantined pages go for good
 restore	@command	Put a page\'s file back where it was
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'collection quarantine list'
         printf '%s\n' '1	@collections	The collection [all]
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'collection quarantine export'
-        printf '%s\n' '1	@files	A new or empty folder
-2	@slugs	The page, as in people/alice [all]
+        printf '%s\n' '1	@folders	A new or empty folder
+2	@quarantined	The page, as in people/alice [all]
 --force	-	Write into a folder that is not empty
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'collection quarantine discard'
-        printf '%s\n' '1	@slugs	The page, as in people/alice
+        printf '%s\n' '1	@quarantined	The page, as in people/alice
 --expired	-	All whose time is over, in every collection
 --yes	-	Do it without asking
 --dry-run	-	Only show what would go
 --force	-	Even if it holds what is only here and was not written out
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'collection quarantine restore'
-        printf '%s\n' '1	@slugs	The page, as in people/alice or notes::people/alice
---db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '1	@quarantined	The page, as in people/alice or notes::people/alice
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'status'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'stats'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'validate'
@@ -968,65 +968,70 @@ restore	@command	Put a page\'s file back where it was
 --fts	-	Check the word indexes against the pages
 --integrity	-	Check the database file and its derived rows
 --all	-	All of these, which is also the default
---original	@files	A folder that was imported; compared with --exported
---exported	@files	A folder that was exported; compared with --original
---db	@files	the memory
---config	@files	settings in YAML
+--original	@folders	A folder that was imported; compared with --exported
+--exported	@folders	A folder that was exported; compared with --original
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'compact'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'backup'
-        printf '%s\n' '1	@files	The file to make; it must not exist
---db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '1	@files:db	The file to make; it must not exist
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'config'
         printf '%s\n' 'get	@command	Show one setting
 set	@command	Change one setting
 list	@command	List all settings, and where each value comes from
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'config get'
-        printf '%s\n' '1	@any	The setting
---db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '1	background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|conversation_folders|default_token_budget|embed_conversations|embedding.models_dir|embedding.plugin|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|log_gaps|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms	The setting
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'config set'
-        printf '%s\n' '1	@any	The setting
+        printf '%s\n' '1	default_token_budget|single_valued_predicates|conversation_folders	The setting
 2	@any	Its new value
---db	@files	the memory
---config	@files	settings in YAML
+chunk_strategy	@command	section, window, paragraph, page
+search_merge_strategy	@command	sum, set-union, rrf
+background_embedding	@command	on, off
+log_gaps	@command	on, off
+embed_conversations	@command	recent, on, off
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'config list'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'doctor'
         printf '%s\n' '--quick	-	Leave out what takes long: reading every row, and loading the model
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'rebuild'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'upgrade'
         printf '%s\n' '--check	-	Compare with the newest version at the place that --from names
---from	@slugs	A package index, the address of a list, a folder of wheels, or a file
---db	@files	the memory
---config	@files	settings in YAML
+--from	@files	A package index, the address of a list, a folder of wheels, or a file
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb'
@@ -1052,8 +1057,8 @@ merge	@command	Make one node of two
 delete	@command	Delete a node
 supersede	@command	Say that one node has taken the place of another
 contest	@command	Mark a node as contested, or as settled
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb query'
@@ -1063,25 +1068,25 @@ contest	@command	Mark a node as contested, or as settled
 --project	@any	Only nodes of this project, as in emacs or general
 --status	current|contested|superseded	Only nodes of this status
 --semantic	-	Look for the meaning too, as `quaid query` does
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb show'
-        printf '%s\n' '1	@any	The node: its ID, the beginning of it, a pointer, or its title
---db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb backlinks'
-        printf '%s\n' '1	@any	The node: its ID, the beginning of it, a pointer, or its title
---db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb status'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb remember'
@@ -1097,59 +1102,59 @@ contest	@command	Mark a node as contested, or as settled
 --visibility	personal|work-private	Whom it concerns
 --links	@any	Nodes it belongs to: IDs or titles, perhaps behind RELATES_TO, IMPLEMENTS or DERIVED_FROM
 --created-by	@any	Who writes it, as in claude-code [human, or the agent]
---add-to	@any	Add the text to this node, and write no new one
+--add-to	@nodes	Add the text to this node, and write no new one
 --force	-	Write it although a node says much the same
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb init'
-        printf '%s\n' '1	@files	The folder [where AI_KB_DIR or the system says]
+        printf '%s\n' '1	@folders	The folder [where AI_KB_DIR or the system says]
 --remote	@any	Address of a private repository to push to
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb clone'
         printf '%s\n' '1	@any	The address of the repository
-2	@files	The folder [where AI_KB_DIR or the system says]
---db	@files	the memory
---config	@files	settings in YAML
+2	@folders	The folder [where AI_KB_DIR or the system says]
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb lint'
         printf '%s\n' '--index	-	Only whether the index is that of the nodes
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb index'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb commit'
         printf '%s\n' '--message	@any	What was done
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb doctor'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb curate'
         printf '%s\n' '--dry-run	-	Only report
 --days	@any	Nodes untouched for so long are named
 --yes	-	Mark the listed nodes as looked through, without asking
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb push'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb capture'
@@ -1157,70 +1162,70 @@ contest	@command	Mark a node as contested, or as settled
 --excerpt	@files	A file that holds what matters of it (- is standard input)
 --title	@any	What it is called
 --full	-	Put the whole file below raw/files/
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb install-timer'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb sync'
         printf '%s\n' '--force	-	Make it anew, also when it is that of the nodes
---database	@files	Where it is [in .git/ai-kb]
---db	@files	the memory
---config	@files	settings in YAML
+--database	@files:db	Where it is [in .git/ai-kb]
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb map'
         printf '%s\n' '--project	@any	Only nodes of this project
 --tag	@any	Only nodes with this tag or of this type
 --status	current|contested|superseded	Only nodes of this status
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb emacs-file'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb merge'
-        printf '%s\n' '1	@any	The node: its ID, the beginning of it, a pointer, or its title
-2	@any	The node that goes into it
+        printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
+2	@nodes	The node that goes into it
 --yes	-	Do it without asking
 --dry-run	-	Only show what would change
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb delete'
-        printf '%s\n' '1	@any	The node: its ID, the beginning of it, a pointer, or its title
+        printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
 --force	-	Also if others link to it; their links become plain words
 --yes	-	Do it without asking
 --dry-run	-	Only show what would change
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb supersede'
-        printf '%s\n' '1	@any	The node: its ID, the beginning of it, a pointer, or its title
---by	@any	The node that takes its place
+        printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
+--by	@nodes	The node that takes its place
 --yes	-	Do it without asking
 --dry-run	-	Only show what would change
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb contest'
-        printf '%s\n' '1	@any	The node: its ID, the beginning of it, a pointer, or its title
---against	@any	The node that it contradicts
+        printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
+--against	@nodes	The node that it contradicts
 --settle	-	It holds after all: mark it as current again
 --yes	-	Do it without asking
 --dry-run	-	Only show what would change
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'skills'
@@ -1228,36 +1233,36 @@ contest	@command	Mark a node as contested, or as settled
 doctor	@command	Show every layer of skills in order, with hashes, shadowing and faults
 extract	@command	Write the embedded skills into a folder, where they can be changed
 show	@command	Print the text of a skill, for an agent to read
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'skills list'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'skills doctor'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'skills extract'
-        printf '%s\n' '--dir	@files	The folder to write into; else ~/.quaid/skills
+        printf '%s\n' '--dir	@folders	The folder to write into; else ~/.quaid/skills
 --force	-	Replace files that differ, too
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'skills show'
         printf '%s\n' '1	@skills	The skill, as in setup
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'instructions'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'connect'
@@ -1267,42 +1272,42 @@ show	@command	Print the text of a skill, for an agent to read
 --instructions	-	Put the text of `quaid instructions` into its CLAUDE.md or AGENTS.md too
 --kb	-	Have it ask the knowledge base before acting, and write to it after
 --force	-	Write the settings even if the client is not found
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'disconnect'
         printf '%s\n' '1	claude-code|claude-desktop|cursor|codex|vscode|windsurf|zed|gemini-cli	The client
 --dry-run	-	Show what would change, and change nothing
 --project	-	The settings of the project in this folder, not those for all
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'token'
         printf '%s\n' 'create	@command	Make a token for a program that asks over HTTP
 list	@command	List the tokens that were given away: what each may do, since when, and when it was last used
 revoke	@command	End a token
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'token create'
         printf '%s\n' '1	@any	What it is called, as in phone
 --scope	read|write	What whoever has it may do
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'token list'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'token revoke'
         printf '%s\n' '1	@any	What it is called, as in phone
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'daemon'
@@ -1312,40 +1317,40 @@ stop	@command	Stop the service until it is started again, or the next login
 uninstall	@command	Stop the service and remove it
 status	@command	Say how the service is
 logs	@command	Show what the service wrote: starts, stops and failures, never a text or a question
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'daemon install'
         printf '%s\n' '--port	@any	Where it listens, on this machine alone
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'daemon start'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'daemon stop'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'daemon uninstall'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'daemon status'
-        printf '%s\n' '--db	@files	the memory
---config	@files	settings in YAML
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'daemon logs'
         printf '%s\n' '--lines	@any	How many
---db	@files	the memory
---config	@files	settings in YAML
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'help'
@@ -1427,6 +1432,129 @@ connect	@command	Put this memory into a client\'s own settings: the MCP server a
 disconnect	@command	Take this memory out of a client\'s settings: our server, our hooks, our instructions, and nothing else
 token	@command	List the tokens that were given away: what each may do, since when, and when it was last used
 daemon	@command	Say how the service is'
+    case 'help gaps'
+        printf '%s\n' 'add	@command	Note a question that the memory cannot answer; always internal
+approve	@command	Allow a gap\'s question to be kept and researched outside, with who allowed it and when
+resolve	@command	Close a gap: a page answers it, or nobody wants to know any more
+clear	@command	Close every open gap whose words nobody keeps'
+    case 'help notebook'
+        printf '%s\n' 'init	@command	Make a notebook, or attach a folder as one: lists, reference, knowledge, daily
+list	@command	List the files of the notebook
+read	@command	Read a file of the notebook, and the version to send with a change
+write	@command	Write into a file of the notebook: at the end of it or of a section, or (replace) in its place
+migrate	@command	Copy the files of an older layout into reference'
+    case 'help conversations'
+        printf '%s\n' 'add	@command	Take in transcripts of Claude Code and Codex, plain JSON lines, and exports of ChatGPT and Claude.ai
+sync	@command	Read what is new in all transcripts that were added, and in the folders of the setting conversation_folders
+list	@command	List conversations with agents, the latest first
+search	@command	Find what was said in earlier conversations with agents, by words and by meaning
+show	@command	Show a conversation from its start, or the turns around one of them
+remove	@command	Remove what was said in a conversation, from the memory\'s bytes too; no sync brings it back'
+    case 'help model'
+        printf '%s\n' 'list	@command	List the models with their state; nothing is loaded
+add	@command	Add a model to this memory after trying it
+remove	@command	Forget a model that was added
+check	@command	Load a model and try it'
+    case 'help embeddings'
+        printf '%s\n' 'list	@command	List the models that semantic search can use; nothing is loaded
+use	@command	Search by meaning with this model from now on
+off	@command	Turn semantic search off: questions are answered by words, and say so
+status	@command	Show which model is chosen, whether it can be used, and how many vectors it has'
+    case 'help collection'
+        printf '%s\n' 'add	@command	Attach a folder of markdown or org files: they become pages, and stay as they are, byte for byte
+list	@command	List the collections with their folders and how they are
+info	@command	Show how a collection is: files that make no page, what is ignored, what waits for you
+sync	@command	Bring collections in step with their folders now
+remove	@command	Let go of a folder
+target	@command	Choose the collection that takes new pages whose address names none
+restore	@command	Write every page of a collection back, byte for byte, into an empty folder, which becomes its folder
+audit	@command	Read every file of a collection again and compare: files, pages, kept bytes, ids
+migrate-ids	@command	Write each page\'s id into the front matter of its file, and nothing else, so that it is known wherever it goes
+ignore	@command	list, add, remove, clear
+quarantine	@command	List the pages whose file is gone or ignored: since when, until when, and what is only here'
+    case 'help collection ignore'
+        printf '%s\n' 'list	@command	List the patterns of files that a collection leaves out
+add	@command	Leave files out of a collection
+remove	@command	Take a pattern away; the files that it left out become pages again
+clear	@command	Take all patterns away'
+    case 'help collection quarantine'
+        printf '%s\n' 'list	@command	List the pages whose file is gone or ignored: since when, until when, and what is only here
+export	@command	Write quarantined pages out: each as its file was, and links, facts and raw data in JSON beside it
+discard	@command	Let quarantined pages go for good
+restore	@command	Put a page\'s file back where it was'
+    case 'help config'
+        printf '%s\n' 'get	@command	Show one setting
+set	@command	Change one setting
+list	@command	List all settings, and where each value comes from'
+    case 'help kb'
+        printf '%s\n' 'query	@command	Find what the knowledge base holds: principles, preferences, procedures, observations, references
+show	@command	Show a node of the knowledge base, what it links to and what links to it
+backlinks	@command	List the nodes that link to a node
+status	@command	How the knowledge base stands: nodes, what is not pushed, what went wrong, whether curation is due
+remember	@command	Write a node and commit it: what is lasting and general, not what belongs to one project
+init	@command	Make a knowledge base: a git repository with a contract, a first node, an index
+clone	@command	Fetch a knowledge base from its remote
+lint	@command	Check every node, raw text and the index
+index	@command	Make the index anew from the nodes, and commit it
+commit	@command	Commit what was changed with an editor, after the same index and lint as everything else
+doctor	@command	Look at everything that can be wrong, and say what to do
+curate	@command	Report duplicates, orphans, contested, superseded, broad and untouched nodes, and raw files nobody needs
+push	@command	Push what the remote does not have
+capture	@command	Keep an outside source: address, day and an excerpt of at most 2,000 words, or the whole file
+install-timer	@command	Have the knowledge base pushed every 15 minutes: a systemd user timer, launchd, or a line for cron
+sync	@command	Bring org-roam\'s own index of the nodes up to date, if they have changed
+map	@command	Draw the nodes and the links between them, in the language DOT of graphviz
+emacs-file	@command	Say where ai-kb.el is, which Emacs loads
+merge	@command	Make one node of two
+delete	@command	Delete a node
+supersede	@command	Say that one node has taken the place of another
+contest	@command	Mark a node as contested, or as settled'
+    case 'help skills'
+        printf '%s\n' 'list	@command	List the skills in force, each with what it is for
+doctor	@command	Show every layer of skills in order, with hashes, shadowing and faults
+extract	@command	Write the embedded skills into a folder, where they can be changed
+show	@command	Print the text of a skill, for an agent to read'
+    case 'help token'
+        printf '%s\n' 'create	@command	Make a token for a program that asks over HTTP
+list	@command	List the tokens that were given away: what each may do, since when, and when it was last used
+revoke	@command	End a token'
+    case 'help daemon'
+        printf '%s\n' 'install	@command	Keep the memory in the browser and over HTTP from now on: a systemd user unit or a launchd agent
+start	@command	Start the service that `quaid daemon install` made
+stop	@command	Stop the service until it is started again, or the next login
+uninstall	@command	Stop the service and remove it
+status	@command	Say how the service is
+logs	@command	Show what the service wrote: starts, stops and failures, never a text or a question'
+    case 'config set chunk_strategy'
+        printf '%s\n' '1	section|window|paragraph|page	Its new value
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'config set search_merge_strategy'
+        printf '%s\n' '1	sum|set-union|rrf	Its new value
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'config set background_embedding'
+        printf '%s\n' '1	on|off	Its new value
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'config set log_gaps'
+        printf '%s\n' '1	on|off	Its new value
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'config set embed_conversations'
+        printf '%s\n' '1	recent|on|off	Its new value
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
     end
 end
 
@@ -1497,15 +1625,26 @@ function __quaid_complete
                 set -l parts (string split \t -- $entry)
                 string match -q -- '-*' $parts[1]; and printf '%s\t%s\n' $parts[1] $parts[3]
             end
-        case @slugs @collections @skills
-            for each in ($program $place completion (string sub -s 2 -- $kind) -- "$value" 2>/dev/null </dev/null)
-                echo $before$each
-            end
         case @files
             for each in (__fish_complete_path $value)
                 echo $before$each
             end
-        case @any - ''
+        case @folders '@files:*'
+            # Folders end in /; behind the path stands what it is.
+            set -l endings (string replace -a , '|' -- (string replace -r '^@(folders|files:)' '' -- $kind))
+            for each in (__fish_complete_path $value)
+                if string match -qr -- '/$' (string split \t -- $each)[1]
+                    echo $before$each
+                else if test -n "$endings"; and string match -qr -- "\.($endings)\$" (string split \t -- $each)[1]
+                    echo $before$each
+                end
+            end
+        case @any - @command ''
+        case '@*'
+            set -l start (string unescape -- "$value" 2>/dev/null; or echo)
+            for each in ($program completion (string sub -s 2 -- $kind) $place -- "$start" 2>/dev/null </dev/null)
+                echo $before$each
+            end
         case '*'
             for each in (string split '|' -- $kind)
                 echo $before$each

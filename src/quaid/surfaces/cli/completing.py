@@ -1,38 +1,86 @@
 """What the shells know of the command line: one table, made from the register, and a script for each shell.
 
-A script holds the table; only names out of the memory (slugs, collections, skills) are asked for while somebody
+A script holds the table; only names out of the memory (slugs, collections, tags, …) are asked for while somebody
 types, and that is one cold start. The code of each shell stands in completion_*.txt beside this module.
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.errors import InvalidArgument, QuaidError
+from quaid.annotations import TYPE_CHECKING
+from quaid.core.page_type import TYPES
+from quaid.errors import InvalidArgument
 from quaid.ops import index
 from quaid.ops.register import Param, everything
+from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from quaid.config import Settings
 
 SHELLS = ("bash", "zsh", "fish")
+MEMORY = "@files:db"
 EVERYWHERE = (
-    ("--db", "@files", "the memory"),
-    ("--config", "@files", "settings in YAML"),
+    ("--db", MEMORY, "the memory"),
+    ("--config", "@files:yaml,yml", "settings in YAML"),
     ("--json", "", "print JSON instead of text"),
     ("--help", "", "help on a command"),
 )
-# Arguments that take a name out of the memory, by what they are called.
-SLUGS = ("slug", "new_slug", "from", "to", "into", "other", "page", "subject")
-# Those whose name says nothing, by command.
+# What the value of an argument is, by what the argument is called.
+NAMED = {
+    **dict.fromkeys(("slug", "new_slug", "from", "to", "into", "other", "page", "subject"), "@slugs"),
+    "collection": "@collections",
+    "wing": "@wings",
+    "tag": "@tags",
+    "type": "|".join(TYPES),
+}
+# The same by command and argument, where the name alone says nothing or something else.
 KINDS = {
+    ("init", "path"): MEMORY,
+    ("serve", "tools"): "lean|core|kb|all",
+    ("serve", "tls_cert"): "@files",
+    ("serve", "tls_key"): "@files",
     ("call", "tool"): "|".join(index.TOOLS),
     ("call", "json"): "@any",
     ("hook", "event"): "session-start|user-prompt|pre-compact|stop",
     ("watch", "name"): "@collections",
-    ("skills show", "name"): "@skills",
     ("completion", "shell"): "|".join(SHELLS),
     ("completion", "start"): "@any",
+    ("demo", "folder"): "@folders",
+    ("revert", "to"): "@any",  # these four are versions
+    ("diff", "from"): "@any",
+    ("diff", "to"): "@any",
+    ("upgrade", "from"): "@files",
+    ("gaps resolve", "by"): "@slugs",
+    ("skills show", "name"): "@skills",
+    ("backup", "file"): MEMORY,
+    ("kb sync", "database"): MEMORY,
+    ("kb supersede", "by"): "@nodes",
+    ("kb contest", "against"): "@nodes",
+    ("remember", "file"): "@notes",
+    ("notebook read", "path"): "@notes",
+    ("notebook write", "path"): "@notes",
+    ("notebook init", "path"): "@folders",
+    ("notebook migrate", "path"): "@folders",
+    ("conversations show", "session"): "@sessions",
+    ("conversations remove", "session"): "@sessions",
+    **{(f"model {verb}", "name"): "@models" for verb in ("check", "remove")},
+    ("model add", "place"): "@folders",
+    ("embeddings use", "name"): "@models",
+    ("embed", "model"): "@models",
+    ("import", "folder"): "@folders",
+    ("export", "dir"): "@folders",
+    ("collection add", "path"): "@folders",
+    ("collection restore", "target"): "@folders",
+    ("collection quarantine export", "path"): "@folders",
+    **{
+        (f"collection quarantine {verb}", "page"): "@quarantined" for verb in ("export", "discard", "restore")
+    },
+    ("validate", "original"): "@folders",
+    ("validate", "exported"): "@folders",
+    ("kb init", "path"): "@folders",
+    ("kb clone", "path"): "@folders",
+    ("skills extract", "dir"): "@folders",
 }
 
 
@@ -40,12 +88,14 @@ class Entry(NamedTuple):
     """One thing that may stand on a command line."""
 
     word: str  # an option, a command, or the place of a plain word: 1, 2, and * for the last and all after it
-    kind: str  # what its value is: nothing, @any, @files, @slugs, @collections, @skills, @command, or a|b|c
+    kind: str
+    """What its value is: nothing, @any, a|b|c, @files, some files as in @files:yaml,yml, @folders, a name out of
+    the memory as in @slugs; or @command: the word is a command."""
     help: str
 
 
 def run(shell: str, start: str, settings: "Callable[[], Settings]") -> int:
-    """Print a script, or the names that one asks for. Whatever is wrong with the memory, a Tab only finds nothing."""
+    """Print a script, or the names that one asks for. Whatever is wrong, a Tab only finds nothing."""
     from quaid.ops.completing import KINDS as NAMES, names
 
     if shell in SHELLS:
@@ -53,14 +103,17 @@ def run(shell: str, start: str, settings: "Callable[[], Settings]") -> int:
         return 0
     if shell not in NAMES:
         raise InvalidArgument(name="shell", problem=f"must be one of {', '.join(SHELLS)}, not {shell!r}")
-    from quaid.brain import Brain
-
+    said = sys.stderr
     try:
-        with Brain(settings()) as brain:
-            found = names(brain, shell, start)
-    except QuaidError:
+        with open(os.devnull, "w") as sys.stderr:  # what is odd in a config file is told to those who ask
+            found = names(settings(), shell, start)
+    except Exception:
+        if "QUAID_TRACE" in os.environ:
+            raise
         return 0
-    print("".join(f"{each}\n" for each in found), end="")
+    finally:
+        sys.stderr = said
+    print("".join(f"{each}\n" for each in found if each.isprintable()), end="")
     return 0
 
 
@@ -97,10 +150,15 @@ def table() -> dict[str, list[Entry]]:
             _place(found, name)
             params = [each for each in op.params if each.name not in preset]
             found.setdefault(name, []).extend(_entries(name, params))
-    found["help"] = [each for each in found[""] if each.kind == "@command" and each.word != "help"]
+    for name, entries in list(found.items()):
+        below = [each for each in entries if each.kind == "@command" and each.word != "help"]
+        if below:
+            found[f"help {name}".rstrip()] = below
+    found["config set"] = list(_settings(found["config set"]))
+    found.update(_choices())
     found[""].append(Entry("--version", "", "versions, and where the memory is"))
     return {
-        name: [*entries, *(Entry(*each) for each in EVERYWHERE)] if name != "help" else entries
+        name: entries if name.startswith("help") else [*entries, *(Entry(*each) for each in EVERYWHERE)]
         for name, entries in found.items()
     }
 
@@ -138,12 +196,43 @@ def _kind(command: str, param: Param) -> str:
         return known or ""
     if param.choices:
         return "|".join(param.choices)
-    of_collection = command.startswith("collection ") and param.name == "name" and command != "collection add"
-    if of_collection or param.name == "collection":
+    if command.startswith("kb "):
+        if param.name in ("node", "other", "add_to"):
+            return "@nodes"
+    elif command.startswith("collection ") and param.name == "name" and command != "collection add":
         return "@collections"
-    if param.name in SLUGS and not command.startswith("kb "):
-        return "@slugs"
+    elif command.startswith("conversations") and param.name == "client":
+        from quaid.ops.conversations import CLIENTS
+
+        return "|".join(CLIENTS)
+    elif command == "config get":
+        from quaid.ops.completing import settings_to_read
+
+        return "|".join(settings_to_read())
+    elif param.name in NAMED:
+        return NAMED[param.name]
     return "@files" if param.arg.path or param.arg.file else "@any"
+
+
+def _settings(entries: list[Entry]) -> Iterator[Entry]:
+    """What may follow `config set`: a setting with known values stands there as a command of its own."""
+    from quaid.ops.upkeep import SETTINGS
+
+    free = "|".join(name for name, allowed in SETTINGS.items() if not isinstance(allowed, tuple))
+    for each in entries:
+        yield each._replace(kind=free) if each.word == "1" else each
+    for name, allowed in SETTINGS.items():
+        if isinstance(allowed, tuple):
+            yield Entry(name, "@command", ", ".join(allowed))
+
+
+def _choices() -> Iterator[tuple[str, list[Entry]]]:
+    """The values of those settings."""
+    from quaid.ops.upkeep import SETTINGS
+
+    for name, allowed in SETTINGS.items():
+        if isinstance(allowed, tuple):
+            yield f"config set {name}", [Entry("1", "|".join(allowed), "Its new value")]
 
 
 def _brief(text: str) -> str:

@@ -6,6 +6,8 @@ could type, and is played as such. The person's own memory, notebook and setting
 
 import os
 import sys
+import time
+from shlex import quote
 from typing import NamedTuple
 
 from quaid.config import Settings
@@ -20,7 +22,10 @@ class Question(NamedTuple):
 
 # What no page says: facts with their days and sources, one after the other or against each other.
 FACTS = (
-    ("people/ines-karvonen", "lives_in", "Turku", "--valid-from", "2019-08-01", "--source", "dinner"),
+    (
+        *("people/ines-karvonen", "lives_in", "Turku", "--valid-from", "2019-08-01", "--source", "dinner"),
+        *("--evidence", "She lives in Turku"),
+    ),
     ("people/ines-karvonen", "lives_in", "Galway", "--valid-from", "2026-02-01", "--source", "letter"),
     (
         *("meetings/2026-09-24-trial", "lives_in", "Cork", "--subject", "Ines Karvonen", "--source", "call"),
@@ -44,7 +49,8 @@ QUESTIONS = (
     Question(
         "Who could help to dry something without burning gas?",
         ("query", "warm air for drying without burning fuel", "--limit", "3"),
-        "A question by meaning. It says how strong the evidence is, and which lines it rests on.",
+        "A question by meaning: the decision holds none of the words that count, only what they mean. The first line"
+        "\n   says how strong the evidence is, and each answer which lines it rests on.",
     ),
     Question(
         "Who is Ines?",
@@ -52,29 +58,32 @@ QUESTIONS = (
         "A page: current truth above the line, below it what happened, newest first. It is markdown, and yours.",
     ),
     Question(
-        "Where did she live when we met?",
-        ("facts", "Ines Karvonen", "--as-of", "2025-03-01"),
-        "Facts hold from a day to a day, with who said so. In March 2025 it was Turku.",
+        "Where did she live on the evening when we met?",
+        ("facts", "Ines Karvonen", "--as-of", "2025-01-22"),
+        "Facts hold from a day to a day, with who said so and where it is written. On that evening it was Turku.",
     ),
     Question(
         "And now? Does everybody agree?",
         ("check", "people/ines-karvonen"),
-        "Moving from Turku to Galway is no contradiction, it is time. Cork and Galway on one day are: both quotes.",
+        "From Turku to Galway is no contradiction: she moved. Galway and Cork at the same time is one, so both are"
+        "\n   quoted, and it stays open until you settle it.",
     ),
     Question(
-        "How does a banker come to a brewery?",
+        "What has a banker to do with a brewer?",
         ("path", "people/elio-varga", "people/amara-teixeira"),
-        "The shortest way over links between pages.",
+        "The shortest way over links: his credit union lent to Saltmarsh, whose dryers take the heat of her brewery.",
     ),
     Question(
         "Who worked at the credit union in the summer of 2025?",
         ("graph", "companies/northgate-credit", "--as-of", "2025-07-01", "--depth", "1"),
-        "The graph as it was on a day: Marguerite works there. Elio is only mentioned; his time had not begun.",
+        "The graph as it was on a day: Marguerite works there; Elio, who came in 2026, does not yet. Mentions have no"
+        "\n   dates, so they are always shown.",
     ),
     Question(
         "What do we know about submarine cables?",
         ("query", "repair of submarine telephone cables in the Pacific", "--limit", "1"),
-        "A memory has to say when it does not know. Questions like this one are counted: quaid gaps.",
+        "A memory has to say when it does not know; what comes nearest is shown as just that. Such questions are"
+        "\n   counted, without their words: quaid gaps.",
     ),
     Question(
         "What did I tell my agent about Ines?",
@@ -84,9 +93,14 @@ QUESTIONS = (
     Question(
         "What would an agent be told at the start of a session?",
         ("prompt",),
-        "Lists, preferences and the latest days of the log, cut to a size that an agent can afford.",
+        "What it should always know (contacts, preferences) and the last days of the log; --budget sets how much.",
     ),
 )
+
+
+NEXT = """
+Your own: quaid init, then quaid import YOUR-NOTES or quaid put, and quaid connect CLIENT lets an agent use it
+(quaid help connect names them). quaid doctor says what is next."""
 
 
 def run(settings: Settings, folder: str | None, whole: bool, as_json: bool) -> int:
@@ -99,27 +113,36 @@ def run(settings: Settings, folder: str | None, whole: bool, as_json: bool) -> i
             raise AlreadyExists(path=place, hint="It is not empty; name a new folder, or none.")
         os.makedirs(place, mode=0o700, exist_ok=True)
         status = _walk(place, whole)
-        print(f"\nIt stays in {place}; to go on: quaid --db {os.path.join(place, 'memory.db')} search …")
-        return status
-    from tempfile import TemporaryDirectory
+        _without_model(place)
+        memory = f"quaid --db {quote(os.path.join(place, 'memory.db'))}"
+        print(f"\nIt stays in {place}, until you delete it. To go on there:")
+        print(f'  {memory} query "who knows about bees?"\n  {memory} web   # all of it, in a browser')
+    else:
+        from tempfile import TemporaryDirectory
 
-    with TemporaryDirectory(prefix="quaid-demo-") as place:
-        status = _walk(place, whole)
-    print("\nThat was in a temporary folder. To keep one: quaid demo ~/quaid-demo")
-    print("Your own: quaid init, then quaid import YOUR-NOTES, and quaid doctor says what is next.")
+        with TemporaryDirectory(prefix="quaid-demo-") as place:
+            status = _walk(place, whole)
+        print("\nThat was in a temporary folder, which is gone. To keep one: quaid demo ~/quaid-demo")
+    print(NEXT)
     return status
 
 
 def _walk(place: str, whole: bool) -> int:
     _live_in(place)
+    print("Making a sample memory in a folder of its own; nothing of yours is read or changed …", flush=True)
+    begun = time.monotonic()
     pages = _build(place)
+    without_meaning = _quietly("embed") != 0  # it says why, and what to do
+    seconds, size = time.monotonic() - begun, os.path.getsize(os.path.join(place, "memory.db")) / 1e6
+    print(f"{pages} pages: people, companies, meetings over two years, with facts, links and a notebook.")
+    print(f"It took {seconds:.0f} s and {size:.1f} MB on this machine: no account, no key, no network.")
+    if without_meaning:
+        print("So what is said below of meaning does not show here: every question is answered by its words.")
+    print("Ten questions to it.")
     asks = not whole and sys.stdin.isatty() and sys.stdout.isatty()
-    print(
-        f"A sample memory of {pages} pages: people, companies, meetings over two years. Ten questions to it."
-    )
     for number, each in enumerate(QUESTIONS, 1):
-        if asks:
-            input("\nEnter for the next one ")
+        if asks and not _wanted():
+            break
         shown = " ".join(f'"{word}"' if " " in word else word for word in each.words)
         print(f"\n{number}. {each.asks}\n\n$ quaid {shown}", flush=True)
         status = _quaid(*each.words)
@@ -127,6 +150,23 @@ def _walk(place: str, whole: bool) -> int:
             return status
         print(f"\n   {each.seen}", flush=True)
     return 0
+
+
+def _wanted() -> bool:
+    """Whether the person goes on; Ctrl-D says no."""
+    try:
+        input("\nEnter for the next one ")
+    except EOFError:
+        print()
+        return False
+    return True
+
+
+def _without_model(place: str) -> None:
+    """Take away the copy of the model that opens fast: whoever goes on has another home, with its own copy."""
+    from shutil import rmtree
+
+    rmtree(os.path.join(place, ".quaid"), ignore_errors=True)
 
 
 def _live_in(place: str) -> None:
@@ -138,7 +178,7 @@ def _live_in(place: str) -> None:
 
 
 def _build(place: str) -> int:
-    """The sample: pages, facts, a notebook and vectors."""
+    """The sample: pages, facts and a notebook."""
     notes = os.path.join(place, "notes")
     pages = _pages()
     for slug, text in pages:
@@ -153,7 +193,6 @@ def _build(place: str) -> int:
         ("notebook", "init", os.path.join(place, "notebook")),
         *(("remember", each) for each in REMEMBERED),
         *(("log", each) for each in LOGGED),
-        ("embed",),
     ):
         if _quietly(*words):
             raise RuntimeError(f"quaid {' '.join(words)} failed")

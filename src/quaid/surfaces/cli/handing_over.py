@@ -37,7 +37,19 @@ ALONE = frozenset(
             "version",
             "--version",
         ),
-        *("--tools-json", "import", "export", "embed", "backup", "compact", "connect", "daemon", "upgrade"),
+        *(
+            "--tools-json",
+            "completion",
+            "demo",
+            "import",
+            "export",
+            "embed",
+            "backup",
+            "compact",
+            "connect",
+            "daemon",
+            "upgrade",
+        ),
     }
 )
 """First words with which it is not worth asking: the other side would refuse."""
