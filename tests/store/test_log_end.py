@@ -25,6 +25,13 @@ def crashed(db: Database, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def noted(crashed: Path, db: Database) -> Path:
+    """The same, with the note that the last writer left."""
+    shutil.copy(db.path + "-lock", f"{crashed}-lock")
+    return crashed
+
+
 def set_key(db: Database, key: str, value: str) -> None:
     db.write(lambda tx: tx.execute("INSERT INTO config (key, value) VALUES (?, ?)", (key, value)))
 
@@ -94,3 +101,44 @@ def test_frames_of_an_earlier_round_of_the_log_do_not_count(db: Database) -> Non
     with Database.open(db.path, NOW) as other:
         assert other.one("SELECT count(*) FROM config WHERE key LIKE 'k%'") is not None
     assert os.path.getsize(db.path + "-wal") == size
+
+
+def test_a_log_that_was_cut_off_behind_a_commit_is_seen(noted: Path) -> None:
+    log = log_of(noted)
+    for end in (commits(log)[-2] + PAGE, commits(log)[-1] + 100, log_end.HEADER, 10):
+        Path(f"{noted}-wal").write_bytes(log[:end])
+        for _ in range(2):
+            with pytest.raises(DamagedDatabase, match="acknowledged writes are lost"):
+                Database.open(str(noted), NOW)
+        assert log_of(noted) == log[:end]
+    Path(f"{noted}-wal").write_bytes(log)
+    assert keys(noted) == ["k0", "k1", "k2", "k3"]
+
+
+@pytest.mark.parametrize("place", [8, 100, 4000])
+def test_a_flipped_bit_in_the_last_write_is_seen(noted: Path, place: int) -> None:
+    log = log_of(noted)
+    log[commits(log)[-1] + place] ^= 1
+    Path(f"{noted}-wal").write_bytes(log)
+    with pytest.raises(DamagedDatabase, match="1 or more acknowledged writes are lost"):
+        Database.open(str(noted), NOW)
+    with Database.open(str(noted), NOW, accept_torn_log=True) as db:
+        set_key(db, "k9", "")
+    assert keys(noted) == ["k0", "k1", "k2", "k9"]
+
+
+def test_a_note_about_another_log_says_nothing(noted: Path, db: Database) -> None:
+    db.connection.execute("PRAGMA wal_checkpoint(RESTART)")
+    db.write(lambda tx: tx.execute("DELETE FROM config WHERE key = 'k0'"))
+    for end in ("", "-wal"):
+        shutil.copy(db.path + end, f"{noted}{end}")
+    assert keys(noted) == ["k1", "k2", "k3"]
+    assert not os.path.exists(f"{noted}-wal")
+    assert keys(noted) == ["k1", "k2", "k3"]
+
+
+def test_a_note_that_cannot_be_left_or_read_harms_nobody(noted: Path) -> None:
+    Path(f"{noted}-lock").write_bytes(b"?")
+    assert keys(noted) == ["k0", "k1", "k2", "k3"]
+    Path(f"{noted}-lock").unlink()
+    assert keys(noted) == ["k0", "k1", "k2", "k3"]

@@ -7,6 +7,7 @@ Filters are applied inside each lane, so that a narrow one still fills its candi
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from quaid.errors import DamagedDatabase
 from quaid.records import NamedTuple
 from quaid.search import entities, when
 from quaid.search.fuse import Evidence, Place
@@ -79,6 +80,8 @@ def gather(
     near = meaning.nearest(CANDIDATES, filters) if isinstance(meaning, Meaning) else {}
     named, openings = _allowed(db, entities.find(db, question), filters)
     places = _places(db, {*words, *near, *of_periods, *openings.values()}, filters)
+    if not words.keys() <= places.keys():
+        raise DamagedDatabase(path=db.path, problem="its index of words leads to text that is not there")
     others = [chunk for chunk in places if chunk not in words]
     if expression and others:
         words.update(chunks.scores_of(db, expression, others))

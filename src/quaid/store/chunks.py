@@ -144,7 +144,8 @@ def write(tx: "apsw.Connection", page_id: int, title: str, truth: str, timeline:
     """Make the rows of a page those of its texts."""
     present: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
     for chunk_id, index, start_line, end_line, *content in tx.execute(
-        "SELECT id, chunk_index, start_line, end_line, content_hash, chunk_type, heading_path, chunk_text"
+        "SELECT id, chunk_index, start_line, end_line, content_hash, chunk_type, heading_path, chunk_text,"
+        " token_count, coalesce(date, '')"
         " FROM chunks WHERE page_id = ? ORDER BY chunk_index DESC",
         (page_id,),
     ):
@@ -153,7 +154,7 @@ def write(tx: "apsw.Connection", page_id: int, title: str, truth: str, timeline:
     for index, cut in enumerate(chunk.cut(truth, timeline, strategy(tx, page_id))):
         hash_ = content_hash(title, cut)
         # The hash is of what a model reads, which leaves some headings out.
-        rows = present.get((hash_, cut.kind, cut.heading_path, cut.text))
+        rows = present.get((hash_, cut.kind, cut.heading_path, cut.text, cut.tokens, cut.date))
         if rows:
             chunk_id, *place = rows.pop()
             if place != [index, cut.start_line, cut.end_line]:
@@ -195,6 +196,19 @@ def index_words(tx: "apsw.Connection", rows: list[tuple[int, str, str, str]]) ->
         "INSERT INTO chunk_fts (rowid, title, heading_path, chunk_text) VALUES (?, ?, ?, ?)",
         [(chunk_id, *[_words(text) for text in texts]) for chunk_id, *texts in rows],
     )
+
+
+def index_all_words(tx: "apsw.Connection") -> None:
+    """Make the index of words anew from the chunks that are there."""
+    tx.execute("INSERT INTO chunk_fts (chunk_fts) VALUES ('delete-all')")
+    last: Any = 0
+    while some := tx.execute(
+        "SELECT c.id, p.title, c.heading_path, c.chunk_text FROM chunks c JOIN pages p ON p.id = c.page_id"
+        " WHERE c.id > ? ORDER BY c.id LIMIT 1000",
+        (last,),
+    ).fetchall():
+        index_words(tx, some)  # type: ignore[arg-type]
+        last = some[-1][0]
 
 
 def _words(text: str) -> str:

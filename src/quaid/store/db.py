@@ -6,18 +6,19 @@ time open two.
 """
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import TracebackType
+from collections.abc import Callable
 
 import apsw
 
-from quaid.annotations import Any, Self, TypeVar
-from quaid.errors import DiskFull, NewerDatabase, NotADatabase, QuaidError, ReadOnly
+from quaid.annotations import TYPE_CHECKING, Any, Self, TypeVar
+from quaid.errors import DamagedDatabase, DiskFull, NewerDatabase, NotADatabase, QuaidError, ReadOnly
 from quaid.store import opening
 from quaid.store.lock import WriterLock
 from quaid.store.opening import OLDEST_VERSION, SCHEMA_VERSION
 from quaid.store.trouble import sqlite_told_plainly
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -102,7 +103,13 @@ class Database:
         from quaid.store import log_end
 
         try:
-            log_end.check(self.path, self.connection)
+            try:
+                log_end.check(self.path, self.connection, self.lock.noted())
+            except DamagedDatabase:
+                if not self.writable:
+                    raise
+                with self.lock.held():  # somebody may just be beginning the log anew
+                    log_end.check(self.path, self.connection, self.lock.noted())
         except BaseException:
             self.connection.close()
             raise
@@ -122,21 +129,9 @@ class Database:
             cursor.close()
             return row
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self) -> "_Reading":
         """Let several reads see the same state. Within a write they see what it has done so far."""
-        with self.lock.turn:
-            if self._in_transaction():
-                yield
-                return
-            with sqlite_told_plainly(self.path):
-                self._look_again()
-                self.connection.execute("BEGIN")
-            try:
-                yield
-            finally:
-                with sqlite_told_plainly(self.path):
-                    self.connection.execute("ROLLBACK")
+        return _Reading(self)
 
     def known(self, what: str, find: Callable[[], T], again: Callable[[T], T] | None = None) -> T:
         """What was found out about this memory, as long as nobody has written since; else it is found out again.
@@ -168,6 +163,19 @@ class Database:
         """Within a write that changes something outside the database too: how to take that back, should it fail."""
         self._undo.append(undo)
 
+    def _begin_reading(self) -> bool:
+        """Keep the state as it is from now on, unless a transaction does so already."""
+        if self._in_transaction():
+            return False
+        with sqlite_told_plainly(self.path):
+            self._look_again()
+            self.connection.execute("BEGIN")
+        return True
+
+    def _end_reading(self) -> None:
+        with sqlite_told_plainly(self.path):
+            self.connection.execute("ROLLBACK")
+
     def _transaction(self, work: Callable[[apsw.Connection], T], end: str) -> T:
         if not self.writable:
             raise DiskFull(path=self.path) if self.full else self._read_only()
@@ -187,7 +195,13 @@ class Database:
                 raise
             finally:
                 self._undo.clear()
+            self._note_the_log()
             return result
+
+    def _note_the_log(self) -> None:
+        from quaid.store import log_end
+
+        self.lock.note(log_end.note(self.path, self.connection))
 
     def _read_only(self) -> ReadOnly:
         return ReadOnly(path=self.path, problem="it was opened for reading only")
@@ -241,9 +255,34 @@ class Database:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: "TracebackType | None"
     ) -> None:
         self.close()
+
+
+class _Reading:
+    """The turn of a thread that reads several times."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._began = False
+
+    def __enter__(self) -> None:
+        self._db.lock.turn.acquire()
+        try:
+            self._began = self._db._begin_reading()
+        except BaseException:
+            self._db.lock.turn.release()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: "TracebackType | None"
+    ) -> None:
+        try:
+            if self._began:
+                self._db._end_reading()
+        finally:
+            self._db.lock.turn.release()
 
 
 def _refuse_unknown_version(path: str, found: int) -> None:

@@ -1,24 +1,28 @@
 """One writer at a time, over all threads and processes that use a memory.
 
 Knows a file beside the database that is locked while somebody writes, or moves the write-ahead log into the
-database. Does not know what is written. The system drops the lock when its holder dies, so a crash leaves
-nothing to tidy up. The file itself stays: deleting it would let two processes lock two different files.
+database, and that a writer may leave a note in. Does not know what is written. The system drops the lock when its
+holder dies, so a crash leaves nothing to tidy up. The file itself stays: deleting it would let two processes lock two
+different files.
 """
 
 import os
 import sys
 import time
 from _thread import RLock  # threading.RLock is the same; importing threading costs a millisecond
-from collections.abc import Iterator
-from contextlib import contextmanager
 
+from quaid.annotations import TYPE_CHECKING, Self
 from quaid.errors import Busy
 from quaid.store.trouble import system_told_plainly
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 PATIENCE = 30.0
 """Seconds after which a writer gives up."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.0005, 0.01
+LONGEST_NOTE = 64
 
 if sys.platform == "win32":
     import msvcrt
@@ -53,19 +57,23 @@ class WriterLock:
         self._database_path = database_path
         self._handle: int | None = None
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Write alone. Waits while patience lasts, then raises Busy; other threads may read meanwhile."""
+    def held(self) -> Self:
+        """The lock for a `with`: within it this thread writes alone."""
+        return self
+
+    def __enter__(self) -> None:
+        """Take the lock. Waits while patience lasts, then raises Busy; other threads may read meanwhile."""
         deadline, pause = time.monotonic() + self.patience, FIRST_PAUSE
         while not self.try_take():
             if time.monotonic() >= deadline:
                 raise Busy(path=self._database_path, seconds=round(self.patience))
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
-        try:
-            yield
-        finally:
-            self.release()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: "TracebackType | None"
+    ) -> None:
+        self.release()
 
     def try_take(self) -> bool:
         """Take the lock, and with it this thread's turn, unless another process holds it."""
@@ -89,6 +97,23 @@ class WriterLock:
             os.close(self._handle)
             self._handle = None
             self.turn.release()
+
+    def note(self, what: bytes) -> None:
+        """Within the lock: leave a note for whoever opens the memory next. It may get lost, as in a power cut."""
+        if self._handle is not None and what:
+            try:
+                os.lseek(self._handle, 0, os.SEEK_SET)
+                os.write(self._handle, what)
+            except OSError:  # what it is about is written all the same
+                pass
+
+    def noted(self) -> bytes:
+        """The note that the last writer left, if there is one."""
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                return file.read(LONGEST_NOTE)
+        except OSError:
+            return b""
 
     def remove_file(self) -> None:
         """Leave no trace of a database that could not be made. Whoever waits for the file makes a new one."""

@@ -5,7 +5,9 @@ may be one transaction that a power cut has torn: nobody was told that it was ke
 disk before the second began (`synchronous=FULL`), so the frame was whole once and was acknowledged: the log is
 damaged, and going on would serve an older state as the present one.
 
-Does not see a log that was cut off: it looks like one that ends there.
+One torn transaction, or a log that was cut off, looks as after a power cut. So every writer leaves a note behind its
+commit, in the file of the writers' lock, of how far the log went: it is not synced, and so never ahead of the log on
+the disk. A log that ends before the note says has lost something. About another log it says nothing.
 """
 
 import os
@@ -22,9 +24,29 @@ PATIENCE = 256
 """Frames behind the end that are looked at: two transactions end within as many, but for the largest imports."""
 
 
-def check(path: str, connection: apsw.Connection) -> None:
-    """DamagedDatabase when transactions that were acknowledged lie behind the end of the log."""
-    if not hasattr(apsw, "SQLITE_CHECKPOINT_NOOP"):  # a SQLite that cannot tell without moving the log
+CAN_TELL = hasattr(apsw, "SQLITE_CHECKPOINT_NOOP")
+"""Whether this SQLite says where its log ends without moving it."""
+
+
+def note(path: str, connection: apsw.Connection) -> bytes:
+    """Which log it is, and how many frames of it are written: for `check`, should the log be shorter one day."""
+    if not CAN_TELL:
+        return b""
+    try:
+        handle = os.open(path + "-wal", os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    except OSError:
+        return b""
+    try:
+        return os.pread(handle, 8, 16) + _end(connection).to_bytes(8, "big")
+    except (OSError, apsw.Error):  # what it would be about is written all the same
+        return b""
+    finally:
+        os.close(handle)
+
+
+def check(path: str, connection: apsw.Connection, noted: bytes = b"") -> None:
+    """DamagedDatabase when transactions that were acknowledged are missing from the log, or lie behind its end."""
+    if not CAN_TELL:
         return
     try:
         handle = os.open(path + "-wal", os.O_RDONLY | getattr(os, "O_BINARY", 0))
@@ -37,20 +59,27 @@ def check(path: str, connection: apsw.Connection) -> None:
             return
         size = os.fstat(handle).st_size
         page = _page_size(connection)
-        if size < HEADER + (end + 2) * (FRAME + page):
-            return
         header = os.pread(handle, HEADER, 0)
+        missing = _missing(noted, header, end)
+        if size < HEADER + (end + 2) * (FRAME + page) and not missing:
+            return
         behind = _commits_behind(handle, end, page, header)
         # Who writes meanwhile puts frames behind our end, or begins the log anew: then it is alive.
         alive = _end(connection) != end or os.pread(handle, HEADER, 0) != header
     finally:
         os.close(handle)
-    if behind > 1 and not alive:
-        problem = (
-            f"its log cannot be read to the end, and {behind} or more acknowledged writes are lost in it;"
-            " QUAID_TORN_LOG=accept opens it as it was before them"
-        )
+    if (behind > 1 or missing) and not alive:
+        lost = f"{max(behind, 1)} or more acknowledged writes are lost in it"
+        accept = "QUAID_TORN_LOG=accept opens it as it was before them"
+        problem = f"its log cannot be read to the end, and {lost}; {accept}"
         raise DamagedDatabase(path=path, problem=problem)
+
+
+def _missing(noted: bytes, header: bytes, end: int) -> bool:
+    """Whether a log ends before the note that the last writer left. One whose header is hurt ends at once."""
+    salts, frames = noted[:8], int.from_bytes(noted[8:16], "big")
+    is_it = len(header) < HEADER or not _is_whole(header) or salts == header[16:24]
+    return bool(salts) and is_it and frames > end
 
 
 def _end(connection: apsw.Connection) -> int:

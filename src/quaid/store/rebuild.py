@@ -22,13 +22,16 @@ def rebuild(tx: apsw.Connection, told: Callable[[int, int], None] = lambda _done
     tx.execute("DELETE FROM tags")
     tx.execute("DELETE FROM timeline_entries")
     tx.execute("INSERT INTO page_fts_unspaced (page_fts_unspaced) VALUES ('delete-all')")
-    _burn_chunks(tx)
+    # Chunks that say what the pages say keep their ids, which questions break ties by and guess their number from.
+    tx.execute("INSERT INTO chunk_fts (chunk_fts) VALUES ('delete-all')")
+    tx.execute("DELETE FROM chunks WHERE page_id IN (SELECT id FROM pages WHERE quarantined_at IS NOT NULL)")
     for done, (page_id, page, quarantined) in enumerate(built_pages(tx)):
         if done % TOLD_EACH == 0:
             told(done, total)
         pages.derive(tx, page_id, page, quarantined)
     told(total, total)
     tx.execute("INSERT INTO page_fts (page_fts) VALUES ('rebuild')")
+    chunks.index_all_words(tx)
     conversations.rebuild_words(tx)
     turn_vectors.recut(tx)
     for (model,) in tx.execute("SELECT name FROM embedding_models").fetchall():
@@ -41,12 +44,6 @@ def recut(tx: apsw.Connection) -> None:
     for page_id, page, quarantined in built_pages(tx):
         if not quarantined:
             chunks.write(tx, page_id, page.title, page.truth, page.timeline)
-
-
-def _burn_chunks(tx: apsw.Connection) -> None:
-    # Without the words first, each chunk would take its own out one by one.
-    tx.execute("INSERT INTO chunk_fts (chunk_fts) VALUES ('delete-all')")
-    tx.execute("DELETE FROM chunks")
 
 
 def built_pages(tx: apsw.Connection) -> Iterator[tuple[int, Page, bool]]:
