@@ -1,6 +1,7 @@
 """Our records do what typing.NamedTuple does; each test holds one against the other."""
 
 import pickle
+import sys
 import types
 import typing
 from typing import Any
@@ -72,6 +73,22 @@ def test_a_wrong_call_is_a_type_error_the_first_time_and_later(
             with pytest.raises(TypeError):
                 kind(*wrong[0], **wrong[1])
     assert fresh("a", 1) == Theirs("a", 1)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="records.py takes that of typing there")
+def test_a_constructor_is_compiled_when_a_class_has_more_than_a_few_records() -> None:
+    class Fresh(records.NamedTuple):
+        name: str
+        size: int = 1
+
+    few = records.FEW  # type: ignore[attr-defined]
+    made = [Fresh("a", size=2) for _ in range(few)]
+    assert "__new__" not in vars(Fresh)
+    made.append(Fresh("a", size=2))
+    assert "__new__" in vars(Fresh)
+    made.append(Fresh(name="a", size=2))
+    assert made == [("a", 2)] * (few + 2)
+    assert Fresh("b") == ("b", 1)
 
 
 def test_its_parts_are_those_of_a_named_tuple() -> None:

@@ -72,6 +72,19 @@ def test_front_matter_loads_the_yaml_reader_and_nothing_else_does(memory: Path) 
     assert "ryaml" not in loaded(["get", "people/ada"], memory)
 
 
+@pytest.mark.skipif(
+    sys.version_info >= (3, 14), reason="annotations.py takes the names of typing there, with re"
+)
+@pytest.mark.parametrize("command", [["get", "people/ada"], ["search", "first program"], ["prompt"]])
+def test_a_command_without_a_pattern_loads_no_patterns(memory: Path, command: list[str]) -> None:
+    assert loaded(command, memory) & {"re", "enum", "functools", "types", "contextlib", "json"} == set()
+
+
+@pytest.mark.parametrize("command", [["kb", "query", "tea"], ["skills"], ["list", "--help"]])
+def test_a_command_that_opens_no_memory_does_not_load_sqlite(memory: Path, command: list[str]) -> None:
+    assert "apsw" not in loaded(command, memory)
+
+
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="annotations.py takes the names of typing there")
 @pytest.mark.parametrize(
     "command", [["get", "people/ada"], ["search", "first program"], ["prompt"], ["list"]]

@@ -6,17 +6,18 @@ A Brain opens its store on first use, so that commands without one (help, skills
 import os
 import time
 from collections.abc import Callable
-from types import TracebackType
 
 from quaid.annotations import TYPE_CHECKING, Any
 from quaid.config import Settings
-from quaid.core import dates, ids
-from quaid.store.db import Database
-from quaid.store.opening import SCHEMA_VERSION, sqlite_version
+from quaid.core import dates
+from quaid.store import SCHEMA_VERSION
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from quaid.embed.protocol import Embedder
     from quaid.embed.sharing import Models
+    from quaid.store.db import Database
     from quaid.store.turn_nearest import TurnIndex
     from quaid.store.vectors import Index
     from quaid.vaults.staleness import Seen
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["SCHEMA_VERSION", "Brain", "Progress", "no_progress", "shared_models", "sqlite_version"]
 
 Progress = Callable[[int, int, str], None]
+
+
+def sqlite_version() -> str:
+    """The SQLite that does the work, as in 3.54.1."""
+    from quaid.store import opening
+
+    return opening.sqlite_version()
 
 
 def shared_models() -> "Models":
@@ -70,8 +78,10 @@ class Brain:
         self.leaves_marks = True  # whether a question may note a gap: not that of one who may only read
 
     @property
-    def db(self) -> Database:
+    def db(self) -> "Database":
         if self._db is None:
+            from quaid.store.db import Database
+
             accept = self.settings.environ.get("QUAID_TORN_LOG") == "accept"
             self._db = Database.open(self.settings.db_path, self.now(), accept_torn_log=accept)
             if self._unwanted is not None:
@@ -168,8 +178,10 @@ class Brain:
             self._seen = Seen(self.db)
         return self._seen
 
-    def create(self, path: str) -> Database:
+    def create(self, path: str) -> "Database":
         """Make a new memory at `path` and keep it open as this brain's store."""
+        from quaid.store.db import Database
+
         self._db = Database.create(path, self.now())
         return self._db
 
@@ -183,6 +195,8 @@ class Brain:
         return dates.timestamp(seconds + self._offset(seconds)).rstrip("Z")
 
     def new_uuid(self) -> str:
+        from quaid.core import ids
+
         return ids.uuid7(int(self._clock() * 1000), self._random(10))
 
     def close(self) -> None:
@@ -194,6 +208,6 @@ class Brain:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: "TracebackType | None"
     ) -> None:
         self.close()

@@ -7,7 +7,6 @@ import os
 import stat
 import sys
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from quaid.annotations import Any
 from quaid.errors import FileTrouble, InvalidConfig, InvalidFrontMatter
@@ -16,7 +15,7 @@ from quaid.records import NamedTuple
 DATABASE_NAME = "memory.db"
 CONFIG_NAME = "config.yaml"
 LARGEST = 64 * 1024
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+NOTHING: Mapping[str, Any] = {}
 
 
 class Settings(NamedTuple):
@@ -28,6 +27,10 @@ class Settings(NamedTuple):
     given: Mapping[str, Any] = NOTHING  # options of that file, by name
     warnings: tuple[str, ...] = ()  # what is odd in that file
     platform: str = sys.platform
+    unread: tuple[str, str] = (
+        "",
+        "",
+    )  # a config file that cannot be used, and why; only for who goes on without it
 
     def path(self, name: str) -> str:
         """A path as a person typed it, made whole."""
@@ -78,17 +81,26 @@ class Settings(NamedTuple):
         return (os.path.join(self.home, "skills"), os.path.join(self.cwd, "skills"))
 
 
-def read(db: str | None, environ: Mapping[str, str], cwd: str, config: str | None = None) -> Settings:
+def read(
+    db: str | None,
+    environ: Mapping[str, str],
+    cwd: str,
+    config: str | None = None,
+    *,
+    forgiving: bool = False,
+) -> Settings:
     """Find the memory: --db, QUAID_DB, what a named config file says, ./memory.db, ~/.quaid/memory.db.
 
-    The config file is the one named by --config or QUAID_CONFIG, else config.yaml beside the memory.
+    The config file is the one named by --config or QUAID_CONFIG, else config.yaml beside the memory. Whoever is
+    `forgiving` goes on without one that cannot be used, and is told so in the settings.
     """
+    with_file = _with_file_or_without if forgiving else _with_file
     home = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".quaid")
     here = os.path.join(cwd, DATABASE_NAME)
     settings = Settings(db_path="", home=home, cwd=cwd, environ=environ)
     named = config or environ.get("QUAID_CONFIG")
     if named:
-        settings = _with_file(settings, os.path.join(cwd, os.path.expanduser(named)), must_exist=True)
+        settings = with_file(settings, os.path.join(cwd, os.path.expanduser(named)), must_exist=True)
     chosen = db or environ.get("QUAID_DB")
     if chosen:
         path = os.path.join(cwd, os.path.expanduser(chosen))
@@ -102,7 +114,7 @@ def read(db: str | None, environ: Mapping[str, str], cwd: str, config: str | Non
     if named:
         return settings
     beside = os.path.join(os.path.dirname(path), CONFIG_NAME)
-    return _without_memory(_with_file(settings, beside, must_exist=False))
+    return _without_memory(with_file(settings, beside, must_exist=False))
 
 
 def _without_memory(settings: Settings) -> Settings:
@@ -116,6 +128,13 @@ def _without_memory(settings: Settings) -> Settings:
         f" {settings.db_path}; name the file with --config, or the memory with --db"
     )
     return settings._replace(given=given, warnings=(*settings.warnings, told))
+
+
+def _with_file_or_without(settings: Settings, path: str, *, must_exist: bool) -> Settings:
+    try:
+        return _with_file(settings, path, must_exist=must_exist)
+    except (InvalidConfig, FileTrouble) as error:
+        return settings._replace(unread=(path, str(error.facts["problem"])))
 
 
 def _with_file(settings: Settings, path: str, *, must_exist: bool) -> Settings:

@@ -1,8 +1,8 @@
 """Records whose class costs little to make.
 
 A record is written like a `typing.NamedTuple`, is one to the type checker, and does what one does. Only its
-constructor is compiled when it is first called, not with the class: a cold command makes many classes and uses
-few of them (docs/decisions/001).
+constructor is not compiled with the class, and not for the first few records of it: a cold command makes many
+classes, uses some of them, and makes few records of each (docs/decisions/001).
 """
 
 import sys
@@ -23,6 +23,9 @@ else:
 
             return property(itemgetter(place), doc=doc)
 
+    FEW = 12
+    """So many records of a class are made without its constructor, which takes as long to compile as forty."""
+
     _GETTERS = [_getter(place, "A field.") for place in range(32)]
 
     class _Record(tuple):
@@ -31,8 +34,15 @@ else:
         __slots__ = ()
 
         def __new__(cls, *values, **named):
-            """Reached once for each class that is used: then it has a constructor of its own."""
+            """Reached for the first few records of a class: then it has a constructor of its own."""
             owner = next(each for each in cls.__mro__ if "_field_defaults" in vars(each))
+            owner._made += 1
+            if owner._made <= FEW:
+                left = owner._fields[len(values) :]
+                given = {**owner._field_defaults, **named}
+                if len(values) <= len(owner._fields) and named.keys() <= {*left} <= given.keys():
+                    return tuple.__new__(cls, (*values, *[given[name] for name in left]))
+                # A wrong call: the constructor says what is wrong with it.
             names = "".join(f"{name}, " for name in owner._fields)
             source = f"lambda _cls, {names}: _new(_cls, ({names}))"
             new = eval(source, {"_new": tuple.__new__, "__builtins__": {}})  # noqa: S307 - names of fields only
@@ -77,7 +87,9 @@ else:
             while len(_GETTERS) < len(fields):
                 _GETTERS.append(_getter(len(_GETTERS), "A field."))
             body.update(zip(fields, _GETTERS, strict=False))
-            body.update(_fields=fields, _field_defaults=defaults, __match_args__=fields, __slots__=())
+            body.update(
+                _fields=fields, _field_defaults=defaults, __match_args__=fields, __slots__=(), _made=0
+            )
             return type(name, (_Record,), body)
 
     class NamedTuple(metaclass=_Making):

@@ -1,5 +1,6 @@
 """Slugs: which are valid, and how a path becomes one."""
 
+import re
 import unicodedata
 
 import pytest
@@ -114,3 +115,12 @@ def test_an_address_splits_at_its_first_double_colon() -> None:
 def test_an_address_that_names_no_collection_is_refused() -> None:
     with pytest.raises(InvalidSlug, match="no collection"):
         slug.split_address("::people/a")
+
+
+@given(st.text(st.sampled_from("az09_-/ A.\n"), max_size=12))
+def test_a_slug_is_good_names_with_slashes_between_them(text: str) -> None:
+    good = re.fullmatch(r"[a-z0-9_-]+(?:/[a-z0-9_-]+)*", text) is not None
+    try:
+        assert slug.check(text) == text and good  # noqa: PT018
+    except InvalidSlug:
+        assert not good

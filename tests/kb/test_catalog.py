@@ -62,6 +62,35 @@ def test_nodes_come_out_as_they_went_in(store: Folder) -> None:
     assert {hash(node) for node in again.nodes} == set(map(hash, first))
 
 
+def test_files_that_make_no_node_and_names_with_any_sign_are_remembered(store: Folder) -> None:
+    for name in ("a\tb.txt", "c\nd.txt", "é.txt"):
+        store.put(f"raw/{name}", "Something.\n")
+    store.put("index.org", "#+title: Index\n")
+    first = store.look()
+    first.index_problem = "it is odd"
+    catalogs.save(first, store.ours)
+    again = catalogs._remembered(str(store.root), store.ours)
+    assert again.files == first.files
+    assert [*again.files] == [
+        "1.org",
+        "2.org",
+        "3.org",
+        "index.org",
+        "raw/a\tb.txt",
+        "raw/c\nd.txt",
+        "raw/é.txt",
+    ]
+    assert (again.texts, again.index_problem, again.count) == (first.texts, "it is odd", 3)
+
+
+def test_an_empty_knowledge_base_is_remembered_as_well(tmp_path: Path) -> None:
+    store = Folder(tmp_path / "kb")
+    empty = store.look()
+    empty.index_problem = "it is missing"
+    catalogs.save(empty, store.ours)
+    assert store.look().index_problem == "it is missing"
+
+
 def test_a_quick_look_reads_only_what_looks_otherwise(store: Folder) -> None:
     store.look()
     judge = Counting()

@@ -19,7 +19,7 @@ from quaid.errors import (
     StoreMissing,
     StoreOccupied,
 )
-from quaid.kb import curating
+from quaid.kb import catalog, curating
 from quaid.kb.git import Git
 from quaid.ops import gate
 from quaid.ops.plain import plain
@@ -95,6 +95,17 @@ def test_a_store_is_made_once_and_mended_later(call: Call, tmp_path: Path) -> No
     assert call("query", context="knowledge")["index_is_stale"]
     assert call("init")["files"] == ["index.org"]
     assert head(tmp_path / "kb") == before  # it is what the last commit had
+
+
+def test_what_a_query_found_out_about_the_index_is_remembered(call: Call, kb: Path) -> None:
+    folder = kb / ".git/ai-kb"
+    (folder / catalog.NAME).unlink()
+    call("query", context="knowledge")
+    assert catalog.look(str(kb), str(folder)).index_problem == ""
+    (kb / "index.org").unlink()
+    assert catalog.look(str(kb), str(folder)).index_problem is None
+    assert call("query", context="knowledge")["index_is_stale"]
+    assert catalog.look(str(kb), str(folder)).index_problem
 
 
 def test_without_a_store_the_remedy_is_named(call: Call) -> None:

@@ -4,6 +4,7 @@ import apsw
 import pytest
 from hypothesis import given, strategies as st
 
+from quaid.search import plan as reading
 from quaid.search.plan import COMMON, LONGEST_PHRASE, MOST_PARTS, MOST_WORDS, Plan, Term, plan, whole
 
 
@@ -133,3 +134,8 @@ def test_every_plan_is_valid_fts5(text: str) -> None:
                 )
     assert bool(asked.words) == bool(asked.telling) == bool(asked.parts)
     db.close()
+
+
+@given(st.text(st.sampled_from("ab Z9_-'.é\u0301\u0130²\u2009\u3000\x1f\x85"), max_size=30))
+def test_the_words_of_a_text_are_those_of_its_pattern(text: str) -> None:
+    assert reading._words(text) == reading._WORD.findall(text)

@@ -1,16 +1,14 @@
 """The address of a page within its collection. Knows the rule and how any path becomes a slug."""
 
-import re
-
 from quaid.core.patterns import pattern
 from quaid.errors import InvalidSlug
 
 LONGEST = 255
 
-_SLUG = pattern(r"[a-z0-9_-]+(?:/[a-z0-9_-]+)*")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_-"
 _FORBIDDEN = pattern(r"[^a-z0-9_/-]")
 _GAP = pattern(r"[^a-z0-9_]+")
-_EXTENSION = pattern(r"\.(?:md|markdown|org)\Z", re.IGNORECASE)
+_EXTENSION = pattern(r"(?i)\.(?:md|markdown|org)\Z")
 _SPELLED = str.maketrans(
     {"ß": "ss", "æ": "ae", "ø": "o", "ł": "l", "đ": "d", "þ": "th", "ð": "d", "œ": "oe", "ı": "i"}
 )
@@ -18,7 +16,7 @@ _SPELLED = str.maketrans(
 
 def check(slug: str) -> str:
     """The slug itself, or InvalidSlug naming the rule that it breaks."""
-    if len(slug) <= LONGEST and _SLUG.fullmatch(slug):
+    if len(slug) <= LONGEST and all(name and not name.strip(_LETTERS) for name in slug.split("/")):
         return slug
     raise InvalidSlug(slug=slug if len(slug) <= LONGEST else slug[:60] + "…", problem=_broken_rule(slug))
 

@@ -4,31 +4,32 @@ A run of them is stored as overlapping pairs of characters, closed by its last c
 index itself.
 """
 
-import re
+from quaid.core.patterns import pattern
 
 # Chinese, Japanese, Korean, Thai, Lao, Myanmar, Khmer and the Tai scripts. Korean has spaces, but its particles
-# cling to the word. Punctuation is left out: it ends a run. These stay text until a page or a question needs
-# them: compiling takes 4 ms, and most commands meet none of these scripts.
-_RUN = (
+# cling to the word. Punctuation is left out: it ends a run. Compiling these takes 4 ms, and most commands meet
+# none of these scripts.
+_SCRIPTS = (
     "[\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0edf\u1000-\u1049\u1050-\u109f\u1100-\u11ff\u1780-\u17d3"
     "\u17d7\u17dc-\u17e9\u1950-\u19df\u1a20-\u1a99\u2e80-\u2fd5\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c"
     "\u3041-\u3096\u3099\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e\u31a0-\u31bf"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\ua9e0-\ua9fe\uaa60-\uaadd\uac00-\ud7fb\uf900-\ufaff"
     "\uff66-\uffdc\U0001b000-\U0001b16f\U00020000-\U0003ffff]+"
 )
-_RUN_KEPT = f"({_RUN})"
-_INVISIBLE = "[\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]"
+_RUN = pattern(_SCRIPTS)
+_RUN_KEPT = pattern(f"({_SCRIPTS})")
+_INVISIBLE = pattern("[\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]")
 """Marks within words: places where a line may break, and variants of a character."""
 
 
 def has_runs(text: str) -> bool:
     """Whether the text holds a script that puts no spaces between words."""
-    return not text.isascii() and re.search(_RUN, text) is not None
+    return not text.isascii() and _RUN.search(text) is not None
 
 
 def split_runs(text: str) -> list[str]:
     """What lies between runs of such scripts, and the runs, in turn: the runs have odd places."""
-    return re.split(_RUN_KEPT, _plain(text))
+    return _RUN_KEPT.split(_plain(text))
 
 
 def pairs(run: str) -> list[str]:
@@ -38,7 +39,7 @@ def pairs(run: str) -> list[str]:
 
 def cut_runs(text: str) -> str:
     """A text as it is stored: its runs cut into pairs, everything else as it is."""
-    return re.sub(_RUN, lambda run: f" {_spaced(run.group())} ", _plain(text))
+    return _RUN.sub(lambda run: f" {_spaced(run.group())} ", _plain(text))
 
 
 def _spaced(run: str) -> str:
@@ -53,4 +54,4 @@ _PIECE = 10_000
 def _plain(text: str) -> str:
     import unicodedata
 
-    return re.sub(_INVISIBLE, "", unicodedata.normalize("NFKC", text))
+    return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))

@@ -4,24 +4,26 @@ Knows where the parts begin and end, and nothing of what they say. Blank lines a
 kept, line ends become LF; everything else survives parse and render.
 """
 
-import re
 from collections.abc import Mapping
 
-from quaid.annotations import Any
+from quaid.annotations import TYPE_CHECKING, Any
 from quaid.core.patterns import pattern
 from quaid.errors import InvalidFrontMatter
 from quaid.records import NamedTuple
+
+if TYPE_CHECKING:
+    import re
 
 UNPARSED = "_unparsed"
 """The key under which front matter that cannot be read is kept, as it was written between its fences."""
 FENCE = "_fence"
 """The key beside it that says "+++" when those were the fences."""
 
-_DIVIDER = pattern(r"^---[ \t]*$", re.MULTILINE)
+_DIVIDER = pattern(r"(?m)^---[ \t]*$")
 _OPENING = pattern(r"\A((?:[ \t]*\n)*)(---|\+\+\+)[ \t]*\n")
 _CLOSING = {
-    "---": pattern(r"^(?:---|\.\.\.)[ \t]*$", re.MULTILINE),
-    "+++": pattern(r"^\+\+\+[ \t]*$", re.MULTILINE),
+    "---": pattern(r"(?m)^(?:---|\.\.\.)[ \t]*$"),
+    "+++": pattern(r"(?m)^\+\+\+[ \t]*$"),
 }
 _BOM = "\ufeff"
 
@@ -140,7 +142,7 @@ def _read(fence: str, block: str) -> tuple[dict[str, Any], str | None]:
         return kept, str(error.facts["problem"])
 
 
-def _find_divider(text: str) -> re.Match[str] | None:
+def _find_divider(text: str) -> "re.Match[str] | None":
     if "---" not in text:
         return None
     from quaid.core import fences

@@ -9,7 +9,6 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 
-from quaid.errors import StoreMissing
 from quaid.records import NamedTuple
 
 CONTRACT = "AGENT_CONTRACT.org"
@@ -53,6 +52,8 @@ def require(root: str) -> str:
     """The folder of git inside a store; an error where there is no store."""
     folder = os.path.join(root, ".git")
     if not os.path.isdir(folder):
+        from quaid.errors import StoreMissing
+
         raise StoreMissing(path=root)
     return folder
 

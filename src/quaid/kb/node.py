@@ -3,8 +3,6 @@
 Knows the properties and their values. Does not know files, nor what other nodes there are.
 """
 
-import re
-
 from quaid.annotations import TYPE_CHECKING
 from quaid.core.patterns import pattern
 from quaid.kb.indexable import is_left_out
@@ -43,6 +41,8 @@ LONGEST_SUMMARY = 300
 UUID = pattern(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
 PROJECT = pattern(r"[a-z0-9][a-z0-9_-]*\Z")
 DAY = pattern(r"[<\[]?([0-9]{4}-[0-9]{2}-[0-9]{2})(?: [^\]>\n]*)?[>\]]?\Z")
+_ENDING = pattern(r"(?:\.d|\.git)\Z")
+_GAP = pattern(r"[^a-z0-9]+")
 _RELATION = pattern(rf"({'|'.join(RELATIONS)})[ \t]*:?[ \t]*\Z")
 
 
@@ -148,9 +148,8 @@ def projects(value: str) -> tuple[str, ...]:
 
 def project_slug(folder_name: str) -> str:
     """The slug of a project by the name of its folder: .emacs.d is emacs, My App is my-app."""
-    name = re.sub(r"(?:\.d|\.git)\Z", "", folder_name.strip("/").rpartition("/")[2].lstrip(".").lower())
-    slug = re.sub(r"[^a-z0-9]+", "-", name).strip("-")
-    return slug or GENERAL
+    name = _ENDING.sub("", folder_name.strip("/").rpartition("/")[2].lstrip(".").lower())
+    return _GAP.sub("-", name).strip("-") or GENERAL
 
 
 class Draft(NamedTuple):
@@ -214,6 +213,6 @@ def file_name(title: str, local: str) -> str:
     import unicodedata
 
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
-    words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60].strip("-")
-    stamp = re.sub(r"\D", "", local)[:14]
+    words = _GAP.sub("-", plain).strip("-")[:60].strip("-")
+    stamp = "".join(filter(str.isdecimal, local))[:14]
     return f"{stamp}-{words or 'node'}.org"

@@ -33,7 +33,10 @@ class Match(NamedTuple):
 
 def words(context: str) -> list[str]:
     """The words of a question that are looked for, in small letters; a plural is looked for as its singular."""
-    every = [word.lower() for word in _WORD.findall(context)]
+    every: list[str] = []
+    for piece in context.split():  # most of them are a word
+        every += [piece] if piece.isalnum() else _WORD.findall(piece)
+    every = [word.lower() for word in every]
     telling = [word for word in every if word not in COMMON] or every
     return list(dict.fromkeys(map(_stem, telling)))
 

@@ -6,10 +6,11 @@ Knows the names of the folders and how the notebook is found. Does not know what
 import os
 
 from quaid.annotations import TYPE_CHECKING
-from quaid.errors import FileTrouble, NoNotebook, NotebookGone
+from quaid.errors import FileTrouble, NoNotebook
 from quaid.store import collections
 
 if TYPE_CHECKING:
+    from quaid.errors import NotebookGone
     from quaid.store.collections import Collection
     from quaid.store.db import Database
 
@@ -42,8 +43,10 @@ def is_there(notebook: "Collection") -> bool:
     return os.path.isdir(notebook.root or "")
 
 
-def gone(notebook: "Collection") -> NotebookGone:
+def gone(notebook: "Collection") -> "NotebookGone":
     """What is said of a notebook whose folder is not there, whoever asks for it."""
+    from quaid.errors import NotebookGone
+
     return NotebookGone(path=notebook.root or "", name=notebook.name)
 
 

@@ -6,8 +6,8 @@ limits and order; finds no root and knows no clock.
 """
 
 import os
-import re
 
+from quaid.core.patterns import pattern
 from quaid.core.tokens import count_tokens
 from quaid.errors import QuaidError
 from quaid.formats import markdown
@@ -33,7 +33,7 @@ class Limits(NamedTuple):
 LIMITS = Limits()
 
 
-_BEGINNING = re.compile(r"<(?=!--[^\n]{0,300}?(?:\.(?:md|markdown|org)|\bproject)\s{0,99}-->)", re.IGNORECASE)
+_BEGINNING = pattern(r"(?i)<(?=!--[^\n]{0,300}?(?:\.(?:md|markdown|org)|\bproject)\s{0,99}-->)")
 """A line like the one that a file begins with, standing in the text of another."""
 
 
@@ -100,7 +100,7 @@ def _block(file: _File, limit: int) -> _Block:
 
 def _contained(text: str) -> str:
     """Text that cannot pass for the beginning of another file."""
-    return _BEGINNING.sub("&lt;", text)
+    return _BEGINNING.sub("&lt;", text) if "<!--" in text else text
 
 
 def _within(

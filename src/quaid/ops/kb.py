@@ -129,7 +129,7 @@ def kb_query(
         from quaid.ops import kb_meaning
 
         matches, note = kb_meaning.added(brain, catalog, context, filters, matches, max_results)
-    stale = _index_problem(catalog)
+    stale = _index_problem(brain, catalog)
     return KbQueryRecord(context, matches, stale or note, bool(stale))
 
 
@@ -274,9 +274,12 @@ def look(brain: Brain) -> "Catalog":
     """All nodes, without a call of git."""
     from quaid.kb import catalog
 
-    path = root(brain)
-    folder = layout.require(path)
-    return catalog.look(path, os.path.join(folder, layout.OURS))
+    return catalog.look(root(brain), _folder(brain))
+
+
+def _folder(brain: Brain) -> str:
+    """Where the last look is remembered."""
+    return os.path.join(layout.require(root(brain)), layout.OURS)
 
 
 def told(node: "Node") -> NodeRecord:
@@ -293,10 +296,11 @@ def match(node: "Node", reasons: tuple[str, ...], score: float, held: float = 0.
     )
 
 
-def _index_problem(catalog: "Catalog") -> str:
+def _index_problem(brain: Brain, catalog: "Catalog") -> str:
     """What is wrong with the index; looked for once, as long as no file changes."""
     if catalog.index_problem is None:
-        from quaid.kb import linting
+        from quaid.kb import catalog as catalogs, linting
 
         catalog.index_problem = linting.index_told(linting.index(catalog))
+        catalogs.save(catalog, _folder(brain))
     return catalog.index_problem

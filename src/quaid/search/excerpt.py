@@ -6,13 +6,14 @@ The words are found with the index's own tokenizer: asking FTS5 for its snippets
 and takes seven times as long.
 """
 
-import re
 from collections.abc import Iterator
 
 from quaid.annotations import TYPE_CHECKING
 from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
+    import re
+
     from quaid.search.plan import Plan
     from quaid.store.words import Stemmer
 
@@ -48,7 +49,8 @@ class Marker:
         self._by_letters = wanted.unspaced
         words = " ".join(term.text for term in wanted.parts if not term.unspaced)
         self._stems = {stem for _, _, stem in stemmer.words(words.encode())}
-        self._letters = _pattern([term.literal or term.text for term in wanted.parts])
+        self._literals = [term.literal or term.text for term in wanted.parts]
+        self._letters: re.Pattern[str] | None = None  # of the literals, once a text has none of the stems
 
     def excerpt(self, *texts: str) -> str:
         """The best stretch of the first text that holds a word; empty when none does."""
@@ -75,16 +77,18 @@ class Marker:
         return found
 
     def _by_letter(self, text: str) -> list[Span]:
-        if self._letters is None:
+        if not self._literals:
             return []
+        if self._letters is None:
+            self._letters = _pattern(self._literals)
         return [
             Span(found.start(), found.end(), found.group().lower()) for found in self._letters.finditer(text)
         ]
 
 
-def _pattern(literals: list[str]) -> re.Pattern[str] | None:
-    if not literals:
-        return None
+def _pattern(literals: list[str]) -> "re.Pattern[str]":
+    import re
+
     longest_first = sorted(literals, key=len, reverse=True)
     # A word may stand right behind another script, but not within a word of its own.
     alternatives = [

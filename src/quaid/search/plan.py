@@ -4,8 +4,6 @@ Any text has a plan; the operators of FTS5 are only text here, because every wor
 letters, digits and marks. Knows how text falls into words and phrases. Does not know the memory.
 """
 
-import re
-
 from quaid.core.patterns import pattern
 from quaid.records import NamedTuple
 from quaid.store.words import has_runs, pairs, split_runs
@@ -26,10 +24,10 @@ COMMON = frozenset(
 )
 """English words that say nothing about a page; they count only beside nothing else, or within a phrase."""
 
-_PHRASE = pattern(r'"([^"]*)"|“([^”]*)”')
+_PHRASE = pattern(r'"([^"]*)"|“([^“”]*)”')
 # An accent that no letter includes still belongs to its word.
 _WORD = pattern(r"[^\W_]+(?:[\u0300-\u036f]+[^\W_]*)*")
-_POSSESSIVE = pattern(r"(?<=[^\W_])['’]s(?![^\W_])", re.IGNORECASE)
+_POSSESSIVE = pattern(r"(?i)(?<=[^\W_])['’]s(?![^\W_])")
 
 
 class Term(NamedTuple):
@@ -118,16 +116,24 @@ def _pieces(text: str) -> list[tuple[str, bool]]:
     return found + [(piece, False) for piece in text[end:].split()]
 
 
+def _words(text: str) -> list[str]:
+    """The words of a text; most of what stands between two spaces is one."""
+    words: list[str] = []
+    for piece in text.split():
+        words += [piece] if piece.isalnum() else _WORD.findall(piece)
+    return words
+
+
 def _phrase(piece: str) -> Term | None:
     """All of a piece, in its order."""
     if not has_runs(piece):
-        words = _WORD.findall(piece)[:LONGEST_PHRASE]
+        words = _words(piece)[:LONGEST_PHRASE]
         return Term(" ".join(words)) if words else None
     between_and_runs = split_runs(piece)
     literal = "".join(between_and_runs).strip()
     words = []
     for place, text in enumerate(between_and_runs):
-        words += pairs(text) if place % 2 else _WORD.findall(text)
+        words += pairs(text) if place % 2 else _words(text)
     ends_in_run = not _WORD.search(between_and_runs[-1])
     prefix = ends_in_run and len(between_and_runs[-2]) == 1
     if ends_in_run and not prefix:
@@ -141,11 +147,11 @@ def _phrase(piece: str) -> Term | None:
 def _parts(piece: str) -> list[Term]:
     """What a piece is made of, each for itself."""
     if not has_runs(piece):
-        return [Term(word) for word in _WORD.findall(piece)]
+        return [Term(word) for word in _words(piece)]
     parts = []
     for place, text in enumerate(split_runs(piece)):
         if place % 2 == 0:
-            parts += [Term(word) for word in _WORD.findall(text)]
+            parts += [Term(word) for word in _words(text)]
         elif len(text) == 1:
             parts.append(Term(text, unspaced=True, prefix=True, literal=text))
         else:

@@ -1,1 +1,4 @@
 """The database: rows, indexes and transactions. The only room that speaks SQL."""
+
+SCHEMA_VERSION = 8
+"""Of the tables in schema.sql. It stands here for those who ask for it and open no memory."""

@@ -13,15 +13,18 @@ import apsw
 
 from quaid.errors import MissingDatabase, NotADatabase, UnsafeSqlite
 from quaid.records import NamedTuple
+from quaid.store import SCHEMA_VERSION as SCHEMA_VERSION
 from quaid.store.trouble import BUSY_SECONDS, sqlite_told_plainly
 
 APPLICATION_ID = 0x51414944
-SCHEMA_VERSION = 8
 OLDEST_VERSION = 5
 """The oldest schema that migrations can bring forward."""
 
 CACHE_KIB = 32 * 1024
 """At most so much memory for pages: a whole import is one transaction, and spilling it costs a tenth more."""
+
+EMPTY, NO_SQLITE = "it is empty", "it is not a SQLite file"
+"""What may be wrong with a file that was a memory once."""
 
 WAL_FORMAT = b"\x02\x02"
 
@@ -67,9 +70,9 @@ def header_of(path: str) -> Header:
         finally:
             file.xClose()
     if not first:
-        raise NotADatabase(path=path, problem="it is empty")
+        raise NotADatabase(path=path, problem=EMPTY)
     if len(first) < 100 or not first.startswith(b"SQLite format 3\0"):
-        raise NotADatabase(path=path, problem="it is not a SQLite file")
+        raise NotADatabase(path=path, problem=NO_SQLITE)
     if int.from_bytes(first[68:72], "big") != APPLICATION_ID:
         raise NotADatabase(path=path, problem="another program made it")
     return Header(version=int.from_bytes(first[60:64], "big"), wal=first[18:20] == WAL_FORMAT)

@@ -6,11 +6,8 @@ Mistakes of our own (wrong SQL, a broken constraint) pass through as they are: t
 
 import errno
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
-import apsw
-
+from quaid.annotations import TYPE_CHECKING
 from quaid.errors import (
     Busy,
     Cancelled,
@@ -24,6 +21,9 @@ from quaid.errors import (
     ReadOnly,
 )
 
+if TYPE_CHECKING:
+    from types import TracebackType
+
 BUSY_SECONDS = 10
 """How long SQLite itself waits for a program that does not know our lock."""
 
@@ -35,34 +35,55 @@ CHECK_THE_DISK = (
 )
 
 
-@contextmanager
-def sqlite_told_plainly(path: str) -> Iterator[None]:
+# Both are classes and not generators: contextlib, with what it loads, is a millisecond of every cold command. And
+# apsw is looked at only when there is a failure: half of the commands open no memory.
+
+
+class sqlite_told_plainly:  # noqa: N801 - it is read behind `with`
     """Turn what SQLite says about the database at `path` into our errors."""
-    try:
-        yield
-    except apsw.Error as failure:
-        plain = of_sqlite(path, failure)
-        if plain is None:
-            raise
-        raise plain from failure
-    except UnicodeDecodeError as failure:
-        raise DamagedDatabase(path=path, problem="a text in it is not UTF-8") from failure
-    except UnicodeEncodeError as failure:
-        problem = "it holds half a character (a lone surrogate)"
-        raise InvalidArgument(name="text", problem=problem) from failure
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, failure: BaseException | None, trace: "TracebackType | None"
+    ) -> None:
+        if isinstance(failure, UnicodeDecodeError):
+            raise DamagedDatabase(path=self._path, problem="a text in it is not UTF-8") from failure
+        if isinstance(failure, UnicodeEncodeError):
+            problem = "it holds half a character (a lone surrogate)"
+            raise InvalidArgument(name="text", problem=problem) from failure
+        if isinstance(failure, Exception):
+            plain = of_sqlite(self._path, failure)
+            if plain is not None:
+                raise plain from failure
 
 
-@contextmanager
-def system_told_plainly(path: str) -> Iterator[None]:
+class system_told_plainly:  # noqa: N801
     """Turn what the operating system says about the file at `path` into our errors."""
-    try:
-        yield
-    except OSError as failure:
-        raise of_system(path, failure) from failure
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, failure: BaseException | None, trace: "TracebackType | None"
+    ) -> None:
+        if isinstance(failure, OSError):
+            raise of_system(self._path, failure) from failure
 
 
-def of_sqlite(path: str, failure: apsw.Error) -> QuaidError | None:
-    """The error that the user should see, or None when the failure is a mistake in our own code."""
+def of_sqlite(path: str, failure: Exception) -> QuaidError | None:
+    """The error that the user should see, or None when the failure is a mistake in our own code, or not SQLite's."""
+    import apsw
+
+    if not isinstance(failure, apsw.Error):
+        return None
     problem = str(failure)
     if isinstance(failure, apsw.FullError):
         return DiskFull(path=path)
