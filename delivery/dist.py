@@ -22,6 +22,7 @@ CARRIED = (
     "quaid/surfaces/cli/demo_memory.txt",
     "quaid/surfaces/cli/completion_bash.txt",
     "data/share/man/man1/quaid.1",
+    "data/share/man/man1/ai-kb.1",
     "data/share/bash-completion/completions/quaid",
     "data/share/bash-completion/completions/ai-kb",
     "data/share/zsh/site-functions/_quaid",

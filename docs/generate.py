@@ -1,5 +1,5 @@
 """Writes what is generated: the index of operations and the pages cli, tools, errors and schema,
-the manual page and the completions of the shells.
+the manual pages and the completions of the shells.
 
 `make docs` runs it; `python docs/generate.py --check` only says what is stale, and exits 1 if anything is.
 """
@@ -123,6 +123,12 @@ def man_page() -> str:
     return man.page()
 
 
+def kb_man_page() -> str:
+    from quaid.surfaces.cli import man
+
+    return man.knowledge_base()
+
+
 def completion(shell: str) -> Callable[[], str]:
     from quaid.surfaces.cli import completing
 
@@ -160,6 +166,7 @@ GENERATED = {
     "docs/errors.md": error_page,
     "docs/schema.md": schema_page,
     "docs/quaid.1": man_page,
+    "docs/ai-kb.1": kb_man_page,
     "delivery/completions/quaid": completion("bash"),
     "delivery/completions/_quaid": completion("zsh"),
     "delivery/completions/quaid.fish": completion("fish"),

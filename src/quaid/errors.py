@@ -109,6 +109,10 @@ class WrongUsage(InvalidArgument):
     """{name}: {problem}. `quaid {command} --help` shows how."""
 
 
+class WrongOption(InvalidArgument):
+    """{name}: {problem}. `quaid --help` lists the commands and their options."""
+
+
 class UnknownCommand(QuaidError):
     """There is no command {name!r}.{hint} `quaid --help` lists them all."""
 
@@ -252,7 +256,7 @@ class TagInText(QuaidError):
 
 
 class AlreadyExists(QuaidError):
-    """{path} exists already. {hint}"""
+    """{path} exists already.{hint}"""
 
     code, exit_status, http_status, rpc_code = "already_exists", 2, 409, -32602
 

@@ -2,6 +2,9 @@
 
 import json
 import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import apsw
@@ -10,7 +13,8 @@ import pytest
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.ops import gate, index
-from quaid.ops.doctor import DoctorRecord, Finding, doctor
+from quaid.ops.doctor import DoctorRecord, doctor
+from quaid.ops.doctor_memory import Finding
 from quaid.surfaces.cli import main
 
 
@@ -127,9 +131,180 @@ def test_a_client_is_told_until_it_is_connected(home: Brain) -> None:
     assert next(each for each in doctor(home, quick=True).checks if "Claude" in each.detail).state == "wrong"
 
 
+def test_a_damaged_memory_is_told_in_one_line_with_the_backup_that_is_whole(home: Brain) -> None:
+    fill(home)
+    copy = os.path.join(home.settings.home, "copy.db")
+    call(home, "backup", file=copy)
+    hurt(home, 3)
+    record = doctor(home)
+    damage = found(record, "damage")
+    assert (damage.state, "btree" in damage.detail.lower(), "\n" in damage.detail) == ("wrong", False, False)
+    assert "faults" in damage.detail
+    assert len(damage.details) >= 3
+    assert any("btreeInitPage" in line for line in damage.details)
+    assert copy in found(record, "backup").detail
+    assert "60 pages" in found(record, "backup").detail
+    path = home.settings.db_path
+    assert record.next_steps[:5] == (
+        f"quaid --db {path} export --dir {path}-salvaged",
+        f"mkdir {path}-damaged",
+        f"mv {path} {path}-damaged",
+        f"cp {copy} {path}",
+        f"quaid --db {path} doctor",
+    )
+    assert not [step for step in record.next_steps if "quaid backup" in step or "quaid embed" in step]
+
+
+def test_the_steps_out_of_damage_lead_to_a_memory_that_is_well(home: Brain) -> None:
+    fill(home)
+    call(home, "backup", file=os.path.join(home.settings.home, "copy.db"))
+    hurt(home, 3)
+    steps = doctor(home).next_steps[:5]
+    home.close()
+    for step in steps:
+        words = shlex.split(step)
+        command = [sys.executable, "-m", *words] if words[0] == "quaid" else words
+        done = subprocess.run(command, env={**os.environ, "HOME": home.settings.cwd}, capture_output=True)
+        assert done.returncode == 0 or words[3] in ("export", "doctor"), (step, done.stderr)
+    assert found(doctor(home), "rows").state == "fine"
+    assert len(list(Path(home.settings.db_path + "-salvaged").rglob("note-*.md"))) >= 50
+
+
+def test_without_a_whole_backup_what_still_reads_is_saved(home: Brain) -> None:
+    fill(home)
+    Path(home.settings.home, "copy.db").write_bytes(Path(home.settings.db_path).read_bytes()[:50_000])
+    with Brain(home.settings._replace(db_path=os.path.join(home.settings.home, "work.db"))) as other:
+        other.create(other.settings.db_path)
+        fill(other)
+    hurt(home, 3)
+    record = doctor(home)
+    path = home.settings.db_path
+    assert found(record, "backup").state == "wrong"
+    assert record.next_steps[:5] == (
+        f"quaid --db {path} export --dir {path}-salvaged",
+        f"mkdir {path}-damaged",
+        f"mv {path} {path}-damaged",
+        f"quaid init {path}",
+        f"quaid --db {path} import {path}-salvaged",
+    )
+
+
+def test_a_memory_that_cannot_be_opened_gets_its_own_backup_and_not_another_memory(home: Brain) -> None:
+    fill(home)
+    copy = os.path.join(home.settings.home, "copy.db")
+    call(home, "backup", file=copy)
+    with Brain(home.settings._replace(db_path=os.path.join(home.settings.home, "work.db"))) as other:
+        other.create(other.settings.db_path)  # younger than the backup
+        fill(other)
+    home.close()
+    with open(home.settings.db_path, "r+b") as file:
+        file.write(bytes(4096))
+    record = doctor(home)
+    assert found(record, "memory").state == "wrong"
+    assert f"cp {copy} {home.settings.db_path}" in record.next_steps
+    assert not [step for step in record.next_steps if "work.db" in step or " export " in step]
+
+
+def test_on_windows_the_steps_are_those_of_its_shell(home: Brain) -> None:
+    fill(home)
+    copy = os.path.join(home.settings.home, "my copy.db")
+    call(home, "backup", file=copy)
+    hurt(home, 3)
+    home.settings = home.settings._replace(platform="win32")
+    path = home.settings.db_path
+    steps = doctor(home).next_steps
+    assert steps[1:4] == (f"mkdir {path}-damaged", f"move {path} {path}-damaged", f'copy "{copy}" {path}')
+
+
+def test_a_folder_in_the_place_of_the_memory_is_told(settings: Settings) -> None:
+    os.mkdir(settings.db_path)
+    inside = os.path.join(settings.db_path, "memory.db")
+    with Brain(settings) as brain:
+        record = doctor(brain)
+        assert "is a folder" in found(record, "memory").detail
+        assert record.next_steps[0] == f"quaid init {inside}"
+        Path(inside).touch()
+        assert doctor(brain).next_steps[0] == f"quaid --db {inside} doctor"
+
+
+def test_an_empty_file_is_moved_aside_and_a_memory_made(settings: Settings) -> None:
+    Path(settings.db_path).touch()
+    with Brain(settings) as brain:
+        record = doctor(brain)
+    assert "it is empty" in found(record, "memory").detail
+    path = settings.db_path
+    wanted = (f"mkdir {path}-damaged", f"mv {path} {path}-damaged", f"quaid init {path}")
+    assert record.next_steps[:3] == wanted
+
+
+def test_what_is_no_database_stays_where_it_is(settings: Settings) -> None:
+    Path(settings.db_path).write_text("a letter")
+    with Brain(settings) as brain:
+        assert doctor(brain).next_steps[0] == "quaid --db FILE doctor"
+    os.unlink(settings.db_path)
+    apsw.Connection(settings.db_path).execute("CREATE TABLE recipes (name)")
+    with Brain(settings) as brain:
+        record = doctor(brain)
+    assert "another program made it" in found(record, "memory").detail
+    assert record.next_steps[0] == "quaid --db FILE doctor"
+
+
+def test_words_that_do_not_fit_can_be_made_again(home: Brain) -> None:
+    call(home, "put", slug="people/ada", content="# Ada\n\nWrote the first program.")
+    connection = apsw.Connection(home.settings.db_path)
+    connection.execute("DELETE FROM chunk_fts_docsize")
+    connection.close()
+    assert doctor(home).next_steps[:2] == ("quaid validate", "quaid rebuild")
+    call(home, "rebuild")
+    assert found(doctor(home), "rows").state == "fine"
+
+
+def test_a_broken_file_of_a_client_is_told_with_its_line(home: Brain) -> None:
+    folder = Path(home.settings.user_home) / ".claude"
+    folder.mkdir()
+    call(home, "connect", client="claude-code")
+    (folder / "settings.json").write_text('{\n  "hooks": {,}\n}\n')
+    record = doctor(home, quick=True)
+    broken = next(each for each in record.checks if "Claude Code" in each.detail)
+    assert (broken.state, "line 2" in broken.detail) == ("wrong", True)
+    assert broken.remedy == f"mend line 2 of {folder / 'settings.json'} in an editor"
+    assert broken.further == ("quaid connect claude-code",)
+
+
+def test_a_broken_config_file_is_a_finding_and_the_round_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("QUAID_DB", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert main(["init"]) == 0
+    file = tmp_path / ".quaid" / "config.yaml"
+    file.write_text("search:\n  max_results: 5\n bad: [\n")
+    capsys.readouterr()
+    assert main(["doctor", "--quick", "--json"]) == 1
+    said = capsys.readouterr()
+    record = json.loads(said.out)
+    config = next(each for each in record["checks"] if each["name"] == "config")
+    assert (config["state"], "line 3" in config["detail"]) == ("wrong", True)
+    assert record["next_steps"][0] == f"mend line 3 of {file} in an editor"
+    assert "pages" in {each["name"] for each in record["checks"]}
+    assert said.err == ""
+    assert main(["list"]) == 2
+    capsys.readouterr()
+    file.write_text("search:\n  max_resluts: 5\n")
+    assert main(["doctor", "--quick"]) == 0
+    said = capsys.readouterr()
+    assert "did you mean search.max_results?" in said.out
+    assert said.err == ""
+    assert main(["--config", "nowhere.yaml", "doctor", "--quick"]) == 1
+    assert "name another file with --config" in capsys.readouterr().out
+
+
 def test_doctor_changes_nothing(home: Brain) -> None:
     call(home, "put", slug="people/ada", content="# Ada\n\nWrote the first program.")
-    before = rows(home)
+    before, files = rows(home), set(os.listdir(home.settings.home))
+    doctor(home, quick=True)
+    assert set(os.listdir(home.settings.home)) == files
     doctor(home)
     assert rows(home) == before
 
@@ -150,6 +325,29 @@ def test_the_exit_status_and_the_text_say_the_same(
 
 def call(brain: Brain, command: str, **given: object) -> object:
     return gate.call(brain, gate.command(command), given, "owner")
+
+
+def fill(brain: Brain) -> None:
+    """Pages that take room in the file, each on a page of SQLite's own."""
+    for number in range(60):
+        call(brain, "put", slug=f"notes/note-{number}", content=f"# Note {number}\n\n{'Some words. ' * 300}")
+
+
+def hurt(brain: Brain, pages: int) -> None:
+    """Overwrite leaves of the index of words, which hold no page of the memory."""
+    connection = brain.db.connection
+    found = [
+        number
+        for (number,) in connection.execute(
+            "SELECT pageno FROM dbstat WHERE name = 'chunk_fts_data' AND pagetype = 'leaf' ORDER BY pageno DESC"
+        )
+    ]
+    size = connection.pragma("page_size")
+    brain.close()
+    with open(brain.settings.db_path, "r+b") as file:
+        for number in found[:pages]:
+            file.seek((number - 1) * size)
+            file.write(b"\xff" * size)
 
 
 def rows(brain: Brain) -> list[object]:

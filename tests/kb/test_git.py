@@ -272,7 +272,7 @@ def test_what_has_diverged_is_told_and_left(tmp_path: Path) -> None:
     head = add(two, "two.org", "two")
     two.fetch()
     assert two.state().has_diverged
-    with pytest.raises(StoreDiverged, match="1 commits only here, 1 only there"):
+    with pytest.raises(StoreDiverged, match="commits only here: 1, only there: 1"):
         two.fast_forward()
     assert two.head() == head
     done = two.push()

@@ -84,3 +84,14 @@ def test_the_first_chunk_of_a_page_is_the_one_that_filters_allow(db: Database) -
     page_id = put(db, "people/mira", "# A\n\nOne.\n\n## B\n\nTwo.", type="person")
     assert list(names.first_chunks(db, [page_id, 99], Filters())) == [page_id]
     assert names.first_chunks(db, [page_id], Filters(type="concept")) == {}
+
+
+def test_whose_a_title_or_an_alias_is_is_told_with_the_slug(db: Database) -> None:
+    put(db, "people/mira", "# Mira Dahlquist\n", aliases=["MD"])
+    assert names.whose(db, "mira dahlquist") == "The page of that name is people/mira (Mira Dahlquist)."
+    assert names.whose(db, "md") == "The page of that name is people/mira (Mira Dahlquist)."
+    assert names.whose(db, "Mira Dahlquist", "elsewhere") == ""
+    assert names.whose(db, "Nobody") == ""
+    put(db, "notes/mira", "# Mira Dahlquist\n")
+    told = "The pages of that name are notes/mira (Mira Dahlquist) and people/mira (Mira Dahlquist)."
+    assert names.whose(db, "Mira Dahlquist") == told

@@ -222,9 +222,9 @@ def test_touching_checks_the_version(db: Database) -> None:
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        ("people/adda", " Did you mean people/ada?"),
-        ("ada", " Did you mean people/ada?"),
-        ("persons/ada", " Did you mean people/ada?"),
+        ("people/adda", "Did you mean people/ada?"),
+        ("ada", "Did you mean people/ada?"),
+        ("persons/ada", "Did you mean people/ada?"),
         ("poeple/ada-lovelace", ""),
         ("zzz", ""),
     ],

@@ -10,6 +10,7 @@ from quaid.brain import Brain
 from quaid.core import page, slug
 from quaid.errors import Cancelled, FolderNotEmpty, NotFound, RawNeedsImport
 from quaid.store import pages, sidecars
+from quaid.surfaces.cli.render import render
 from quaid.vaults import exporting, index, scan
 from quaid.vaults.report import ImportReport
 
@@ -200,3 +201,14 @@ def test_a_stopped_export_takes_back_only_what_it_made(brain: Brain, tmp_path: P
     with pytest.raises(Cancelled):
         exporting.export_pages(brain.db, str(tmp_path / "out"), force=False, progress=stop)
     assert sorted(files(tmp_path / "out")) == ["people/mine.txt"]
+
+
+def test_what_still_reads_of_a_damaged_memory_is_written(brain: Brain, tmp_path: Path) -> None:
+    for name in "abc":
+        put(brain, name, {}, f"# {name}\n\nSome words.")
+    brain.db.write(lambda tx: tx.execute("UPDATE chunks SET chunk_text = 'Other words.' WHERE page_id = 2"))
+    report = export(brain, tmp_path / "out")
+    assert (report.pages, report.unread, report.exit_status) == (2, ("b",), 1)
+    assert sorted(files(tmp_path / "out")) == ["a.md", "c.md", "index.md"]
+    assert "b.md" not in (tmp_path / "out" / "index.md").read_text()
+    assert "1 page: b" in render(report)

@@ -13,6 +13,7 @@ from quaid.store import durable
 from quaid.store.trouble import system_told_plainly
 
 LARGEST = 64 * 1024 * 1024
+BACKUP = ".quaid-backup"
 
 
 class Change(NamedTuple):
@@ -69,10 +70,20 @@ def write(change: Change, moment: str) -> str | None:
     return backup
 
 
+def newest_backup(path: str) -> str | None:
+    """The last copy of a file that was made before a change of ours, if there is one."""
+    folder, name = os.path.split(os.path.realpath(path))
+    try:
+        found = [each for each in os.listdir(folder) if each.startswith(f"{name}.") and each.endswith(BACKUP)]
+    except OSError:
+        return None
+    return os.path.join(folder, max(found)) if found else None
+
+
 def _backed_up(path: str, text: str, moment: str) -> str:
     stamp = "".join(each for each in moment if each.isalnum())
     for number in range(100):
-        backup = f"{path}.{stamp}{f'-{number}' if number else ''}.quaid-backup"
+        backup = f"{path}.{stamp}{f'-{number}' if number else ''}{BACKUP}"
         try:
             _make(backup, text, _mode(path))
         except FileExistsError:

@@ -12,8 +12,14 @@ class QuaidError(Exception):
     rpc_code = -32000
 
     def __init__(self, **facts: Any) -> None:
+        told = dict(facts)
+        if (
+            "hint" in facts
+        ):  # as a fact it stands alone; in a message it follows a full stop, if it says anything
+            facts["hint"] = str(facts["hint"]).strip()
+            told["hint"] = f" {facts['hint']}" if facts["hint"] else ""
         self.facts = facts
-        super().__init__((type(self).__doc__ or "").format(**facts))
+        super().__init__((type(self).__doc__ or "").format(**told))
 
 
 class Cancelled(QuaidError):

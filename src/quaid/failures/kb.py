@@ -34,8 +34,8 @@ try again."""
 
 
 class StoreDiverged(QuaidError):
-    """{path} and its remote have gone different ways: {ahead} commits only here, {behind} only there. Nothing was \
-written; bring them together with `git pull --rebase` or `git merge`, then try again."""
+    """{path} and its remote have gone different ways (commits only here: {ahead}, only there: {behind}). Nothing \
+was written; bring them together with `git pull --rebase` or `git merge`, then try again."""
 
     code, exit_status, http_status, rpc_code = "store_diverged", 4, 409, -32009
 

@@ -6,6 +6,7 @@ how a change is carried out is changing.py's business.
 
 from collections.abc import Iterable
 
+from quaid.core.counts import count
 from quaid.errors import InvalidArgument
 from quaid.formats import org_edit
 from quaid.kb import finding
@@ -81,7 +82,7 @@ def contest(catalog: Catalog, node: Node, other: Node | None, today: str, *, set
 def curated(catalog: Catalog, nodes: Iterable[Node], today: str, stamp: str) -> Change:
     """Nodes marked as looked through."""
     files: dict[str, bytes | None] = {each.path: _marked(catalog, each, {stamp: today}) for each in nodes}
-    return Change(files, f"curate: {len(files)} nodes looked through")
+    return Change(files, f"curate: {count(len(files), 'node')} looked through")
 
 
 def _both(node: Node, other: Node | None) -> tuple[Node, ...]:

@@ -7,10 +7,11 @@ do. Nothing is changed. Knows what is worth telling.
 import os
 from collections.abc import Mapping
 
+from quaid.core.counts import count
 from quaid.errors import QuaidError
 from quaid.kb import catalog as catalogs, curating, layout, linting, state
 from quaid.kb.git import Git
-from quaid.kb.nudging import Facts, count, worded
+from quaid.kb.nudging import Facts, worded
 from quaid.kb.reading import TreeState
 from quaid.kb.records import Check, Status
 from quaid.kb.state import StoreState
@@ -95,9 +96,9 @@ def doctor(git: Git, environ: Mapping[str, str], seconds: float = 5.0) -> list[C
         Check(
             "curation",
             not due.is_due,
-            f"{due.new} nodes since {due.last}"
+            f"{count(due.new, 'node')} since {due.last}"
             if due.last
-            else f"{due.nodes} nodes, due at {curating.FIRST}",
+            else f"{count(due.nodes, 'node')}, due at {curating.FIRST}",
             "`ai-kb curate --dry-run`, and the skill curate",
         )
     )

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 
+from quaid.core.counts import count
 from quaid.kb import guarding, layout, reading
 from quaid.records import NamedTuple
 
@@ -58,10 +59,6 @@ def worded(facts: Facts) -> str:
     if facts.new_nodes:
         told.append(f"{count(facts.new_nodes, 'node')} to look through: `ai-kb curate --dry-run`")
     return f"ai-kb: {'; '.join(told)}" if told else ""
-
-
-def count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def nudge(root: str, environ: Mapping[str, str], clock: Callable[[], int] = time.time_ns) -> str:

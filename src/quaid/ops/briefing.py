@@ -6,6 +6,7 @@ Knows how to say each finding in one line. What counts as changed, due or stale 
 from quaid.annotations import Annotated
 from quaid.brain import Brain
 from quaid.core import dates, prose, threads
+from quaid.core.counts import count
 from quaid.errors import InvalidArgument
 from quaid.ops.register import Arg, op
 from quaid.records import NamedTuple
@@ -153,7 +154,7 @@ def _distance(day: str, today: str) -> str:
     ahead = dates.days(day) - dates.days(today)
     if ahead == 0:
         return "today"
-    number = f"{abs(ahead):,} day{'' if abs(ahead) == 1 else 's'}"
+    number = count(abs(ahead), "day")
     return f"in {number}" if ahead > 0 else f"overdue by {number}"
 
 
@@ -231,7 +232,7 @@ def _gaps(brain: Brain, limit: int) -> Part:
         Item(
             "",
             each.day,
-            f"{each.sensitivity}, asked {each.times_seen:,} time{'' if each.times_seen == 1 else 's'}",
+            f"{each.sensitivity}, asked {count(each.times_seen, 'time')}",
             _line(each.text or ""),
             id=each.id,
         )
@@ -246,7 +247,7 @@ def _stale(brain: Brain, today: str, limit: int) -> Part:
         Item(
             each.address,
             each.day,
-            f"truth is {dates.days(today) - dates.days(each.day):,} days old",
+            f"truth is {count(dates.days(today) - dates.days(each.day), 'day')} old",
             _line(each.title),
         )
         for each in found.rows
@@ -292,14 +293,12 @@ def _notes(undated: int, with_threads: Found) -> tuple[str, ...]:
     """What the parts leave out."""
     notes = []
     if undated:
-        one = undated == 1
-        notes.append(
-            f"{undated:,} open commitment{' names' if one else 's name'} no day: no `due` in the front matter"
-        )
+        named = count(undated, "open commitment names", "open commitments name")
+        notes.append(f"{named} no day: no `due` in the front matter")
     read = len(with_threads.rows)
     if read < with_threads.total:
         notes.append(
-            f"open threads are those of the {read:,} pages left alone for longest, of {with_threads.total:,}"
+            f"open threads are those of the {count(read, 'page')} left alone for longest, of {with_threads.total:,}"
         )
     return tuple(notes)
 

@@ -213,16 +213,19 @@ def _difference(change: Change) -> str:
 
 def _state(brain: Brain, client: Client) -> ClientRecord:
     where, started = _where(brain), launch(brain)
-    path = where.path(client.servers)
+    path = reading = where.path(client.servers)
 
     def record(state: str, detail: str = "") -> ClientRecord:
-        return ClientRecord(client.name, client.title, state, path, detail)  # type: ignore[arg-type]
+        return ClientRecord(client.name, client.title, state, reading, detail)  # type: ignore[arg-type]
 
     try:
         entry = edits.server(client, files.read(path) or "")
-        hooks = edits.hooks(files.read(where.path(client.hooks)) or "") if client.hooks else []
+        reading = where.path(client.hooks) if client.hooks else path
+        hooks = edits.hooks(files.read(reading) or "") if client.hooks else []
+        reading = path
     except (QuaidError, edits.Unreadable) as error:
-        return record("unreadable", str(error))
+        facts = error.facts if isinstance(error, QuaidError) else {}
+        return record("unreadable", str(facts.get("problem", error)))
     if isinstance(entry, dict):
         args = entry.get("args")
         ours = isinstance(args, list) and args[-1:] == [started.db]

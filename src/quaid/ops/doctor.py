@@ -9,28 +9,15 @@ import sys
 from collections.abc import Callable, Iterator
 
 import quaid
-from quaid.annotations import Annotated, Literal
-from quaid.brain import SCHEMA_VERSION, Brain, sqlite_version
-from quaid.errors import MissingDatabase, QuaidError
+from quaid.annotations import Annotated
+from quaid.brain import Brain, sqlite_version
+from quaid.core.counts import count
+from quaid.errors import DamagedDatabase, QuaidError
+from quaid.ops.doctor_memory import DAMAGE, Finding, State, backups, if_damaged, memory, rows
 from quaid.ops.register import Arg, op
 from quaid.records import NamedTuple
 
 LEAST_ROOM = 200 * 1024 * 1024
-DAYS_OF_A_BACKUP = 30
-DAY = 86_400
-
-State = Literal["fine", "advice", "wrong"]
-
-
-class Finding(NamedTuple):
-    """One thing that was looked at."""
-
-    name: str
-    state: State
-    """advice: it works without, and would be better with."""
-    detail: str
-    remedy: str = ""
-    """What to type."""
 
 
 class DoctorRecord(NamedTuple):
@@ -52,26 +39,29 @@ def doctor(
 ) -> DoctorRecord:
     """Check the whole set-up and say what to type next. Exits 1 when something is to be done.
 
-    Looks at the program, the memory and its rows, the model, folders, notebook, knowledge base, clients, skills,
-    service, permissions, room on the disk and the age of backups. Changes nothing and asks nobody else."""
-    found = list(_checked(brain, "program", _program))
-    memory = list(_checked(brain, "memory", _memory))
-    found += memory
-    if all(each.state != "wrong" for each in memory):
-        for name, check in _OF_THE_MEMORY:
-            found += _checked(brain, name, check)
-        for name, check in () if quick else _SLOW:
-            found += _checked(brain, name, check)
-    for name, check in _AROUND:
-        found += _checked(brain, name, check)
-    steps = [each.remedy for state in ("wrong", "advice") for each in found if each.state == state]
-    return DoctorRecord(tuple(found), tuple(dict.fromkeys(filter(None, steps))))
+    Looks at the program, the config file, the memory and its rows, the model, folders, notebook, knowledge base,
+    clients, skills, service, permissions, room on the disk and the age of backups. Changes nothing and asks nobody
+    else."""
+    before = [each for name, check in _BEFORE for each in _checked(brain, name, check)]
+    inside: list[Finding] = []
+    if all(each.state != "wrong" for each in before if each.name == "memory"):
+        for name, check in (*_OF_THE_MEMORY, *(() if quick else _SLOW)):
+            inside += _checked(brain, name, check)
+        inside = if_damaged(brain, inside)
+    around = [each for name, check in _AROUND for each in _checked(brain, name, check)]
+    found = (*before, *inside, *around)
+    steps = [
+        (each.remedy, *each.further) for state in ("wrong", "advice") for each in found if each.state == state
+    ]
+    return DoctorRecord(found, tuple(dict.fromkeys(step for each in steps for step in each if step)))
 
 
 def _checked(brain: Brain, name: str, check: Callable[[Brain], Iterator[Finding]]) -> Iterator[Finding]:
     """A check whose own failure is a finding like any other."""
     try:
         yield from check(brain)
+    except DamagedDatabase as error:
+        yield Finding(DAMAGE, "wrong", name, details=(str(error.facts["problem"]),))
     except QuaidError as error:
         yield Finding(name, "wrong", str(error))
     except OSError as error:
@@ -90,31 +80,32 @@ def _program(_: Brain) -> Iterator[Finding]:
         yield Finding("sqlite", "wrong", f"SQLite {sqlite_version()} can lose committed writes", remedy)
 
 
-def _memory(brain: Brain) -> Iterator[Finding]:
-    from quaid.store import opening
+def _config(brain: Brain) -> Iterator[Finding]:
+    settings = brain.settings
+    path, problem = settings.unread
+    if path:
+        told = f"{path} cannot be used: {problem}; these checks go on without it"
+        there = os.path.exists(path)
+        step = _mend(path, problem) if there else "name another file with --config or QUAID_CONFIG"
+        yield Finding("config", "wrong", told, step)
+    for each in settings.warnings:
+        yield Finding("config", "advice", each, _mend(settings.config_path, each))
+    if settings.config_path and not settings.warnings:
+        yield Finding("config", "fine", settings.config_path)
 
-    path = brain.settings.db_path
-    try:
-        version = opening.header_of(path).version
-    except MissingDatabase:
-        yield Finding("memory", "wrong", f"there is none at {path}", "quaid init")
-        return
-    if version > SCHEMA_VERSION:
-        told = f"{path} has schema {version}; this Quaid knows versions up to {SCHEMA_VERSION}"
-        yield Finding("memory", "wrong", told, "quaid upgrade")
-        return
-    if version < SCHEMA_VERSION:
-        told = f"{path} has schema {version}; the next command brings it to {SCHEMA_VERSION}, after a backup"
-        yield Finding("memory", "wrong", told, "quaid stats")
-        return
-    yield Finding("memory", "fine", f"{path}, schema {version}")
+
+def _mend(path: str, problem: str) -> str:
+    """The step of a person with an editor; the line, if the problem names one."""
+    _, _, place = problem.partition("line ")
+    number = place[: len(place) - len(place.lstrip("0123456789"))]
+    return f"mend {f'line {number} of ' if number else ''}{path} in an editor"
 
 
 def _pages(brain: Brain) -> Iterator[Finding]:
     from quaid.ops.status import status
 
     found = status(brain)
-    pages = f"{found.pages:,} pages, {found.chunks:,} chunks"
+    pages = f"{count(found.pages, 'page')}, {count(found.chunks, 'chunk')}"
     if not found.pages:
         yield Finding("pages", "advice", "none yet", "quaid import FOLDER")
     else:
@@ -128,23 +119,12 @@ def _pages(brain: Brain) -> Iterator[Finding]:
         return
     missing = found.model.missing + found.pages_uncut
     if missing and not found.filling:
-        yield Finding("vectors", "advice", f"{missing:,} chunks or pages have none yet", "quaid embed")
+        told = count(missing, "chunk or page has", "chunks or pages have")
+        yield Finding("vectors", "advice", f"{told} none yet", "quaid embed")
     else:
         yield Finding("vectors", "fine", f"{found.model.vectors:,} of {found.model.name}")
     if found.trouble:
         yield Finding("embedding", "wrong", found.trouble.problem, "quaid embed")
-
-
-def _rows(brain: Brain) -> Iterator[Finding]:
-    from quaid.ops.upkeep import validate
-
-    found = validate(brain)
-    if not found.violations:
-        yield Finding("rows", "fine", ", ".join(found.checks))
-        return
-    first = found.violations[0]
-    told = f"{len(found.violations)} problems, first {first.check}: {first.where}: {first.problem}"
-    yield Finding("rows", "wrong", told, "quaid validate")
 
 
 def _model(brain: Brain) -> Iterator[Finding]:
@@ -174,7 +154,7 @@ def _folders(brain: Brain) -> Iterator[Finding]:
             remedy = f"quaid collection ignore list {each.name}"
             yield Finding(f"folder {each.name}", "wrong", each.ignore_problem, remedy)
         else:
-            told = f"{each.pages:,} pages of {each.root}"
+            told = f"{count(each.pages, 'page')} of {each.root}"
             waiting = f"; {each.quarantined} in quarantine" if each.quarantined else ""
             yield Finding(f"folder {each.name}", "fine", told + waiting)
     if not any(each.kind == "notebook" for each in attached):
@@ -217,23 +197,6 @@ def _room(brain: Brain) -> Iterator[Finding]:
     yield Finding("disk", state, told, "" if state == "fine" else "quaid compact")
 
 
-def _backups(brain: Brain) -> Iterator[Finding]:
-    from quaid.core import dates
-    from quaid.store import copies
-
-    path, home = brain.settings.db_path, brain.settings.home
-    found = copies.newest(path, (os.path.dirname(path), home, os.path.join(home, "backups")))
-    name = os.path.join(home, f"backup-{brain.now()[:10]}.db")
-    if found is None:
-        told = "none beside the memory; this says nothing of copies elsewhere"
-        yield Finding("backup", "advice", told, f"quaid backup {name}")
-        return
-    made = dates.timestamp(found[1])
-    old = made < brain.now(-DAYS_OF_A_BACKUP * DAY)
-    remedy = f"quaid backup {name}" if old else ""
-    yield Finding("backup", "advice" if old else "fine", f"{made[:10]}, {found[0]}", remedy)
-
-
 def _tokens(brain: Brain) -> Iterator[Finding]:
     from quaid.ops.tokens import token_list
 
@@ -244,13 +207,17 @@ def _tokens(brain: Brain) -> Iterator[Finding]:
 
 
 def _clients(brain: Brain) -> Iterator[Finding]:
+    from quaid.clients.files import newest_backup
     from quaid.ops.clients import connect
 
     found = [each for each in connect(brain).clients if each.state != "not installed"]
     for each in found:
         told, remedy = f"{each.title}: {each.state}", f"quaid connect {each.client}"
         if each.state == "unreadable":
-            yield Finding("client", "wrong", f"{told}: {each.detail}")
+            kept = newest_backup(each.path)
+            before = f"; before Quaid last changed it, it was {kept}" if kept else ""
+            broken = f"{each.title} cannot read {each.path}: {each.detail}{before}"
+            yield Finding("client", "wrong", broken, _mend(each.path, each.detail), (remedy,))
         elif each.state == "connected" and not each.detail:
             yield Finding("client", "fine", told)
         elif each.state == "connected":
@@ -268,7 +235,7 @@ def _knowledge_base(brain: Brain) -> Iterator[Finding]:
         yield Finding("knowledge base", "advice", "there is none yet", "ai-kb init")
         return
     found = kb.kb_status(brain)
-    told = f"{found.nodes:,} nodes in {found.root}"
+    told = f"{count(found.nodes, 'node')} in {found.root}"
     if found.nudge:
         yield Finding("knowledge base", "wrong", f"{told}: {found.nudge}", "ai-kb doctor")
     else:
@@ -296,15 +263,16 @@ def _daemon(brain: Brain) -> Iterator[Finding]:
         yield Finding("service", "fine", found.state)
 
 
+_BEFORE = (("program", _program), ("config", _config), ("memory", memory))
 _OF_THE_MEMORY: tuple[tuple[str, Callable[[Brain], Iterator[Finding]]], ...] = (
     ("pages", _pages),
     ("folders", _folders),
     ("permissions", _permissions),
     ("disk", _room),
-    ("backup", _backups),
+    ("backup", backups),
     ("web", _tokens),
 )
-_SLOW = (("rows", _rows), ("self-test", _model))
+_SLOW = (("rows", rows), ("self-test", _model))
 _AROUND = (
     ("client", _clients),
     ("knowledge base", _knowledge_base),

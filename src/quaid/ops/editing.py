@@ -5,7 +5,7 @@ from collections.abc import Callable
 from quaid.annotations import TYPE_CHECKING, Annotated, Any
 from quaid.brain import Brain
 from quaid.core import slug
-from quaid.errors import InvalidType
+from quaid.errors import InvalidSlug, InvalidType, PageNotFound
 from quaid.ops.register import Arg
 from quaid.store import pages, slugs
 from quaid.store.pages import Saved, Stored
@@ -22,8 +22,7 @@ def locate(brain: Brain, address: str) -> "tuple[Collection, str]":
     """Where a page is, or would be made: the collection that is named, the one that has it, or the write target."""
     from quaid.store import collections
 
-    named, name = slug.split_address(address)
-    name = slug.check(name)
+    named, name = _split(brain, address)
     holder = named or slugs.the_collection_with(brain.db, name)
     if holder is None:
         return collections.write_target(brain.db), name
@@ -31,9 +30,22 @@ def locate(brain: Brain, address: str) -> "tuple[Collection, str]":
 
 
 def require(brain: Brain, address: str) -> Stored:
-    named, name = slug.split_address(address)
-    name = slug.check(name)
+    named, name = _split(brain, address)
     return pages.require(brain.db, name, named or slugs.the_collection_with(brain.db, name) or "default")
+
+
+def _split(brain: Brain, address: str) -> tuple[str | None, str]:
+    """The collection and the slug of an address. Whoever writes a page's title instead is told its slug."""
+    named, name = slug.split_address(address)
+    try:
+        return named, slug.check(name)
+    except InvalidSlug:
+        from quaid.store import names
+
+        hint = names.whose(brain.db, name, named)
+        if not hint:
+            raise
+        raise PageNotFound(slug=address, hint=hint) from None
 
 
 def edit(

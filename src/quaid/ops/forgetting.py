@@ -3,6 +3,7 @@
 from quaid.annotations import Annotated, Any
 from quaid.brain import Brain
 from quaid.core import slug, traces
+from quaid.core.counts import count
 from quaid.errors import InvalidArgument, PageMoved
 from quaid.ops import editing
 from quaid.ops.register import Arg, op
@@ -163,7 +164,7 @@ def _forgotten(brain: Brain, target: Target, beside: list[Copy], backups: bool) 
     found = Proof("search and query", _still_found(brain, target, pieces))
     indexes = forgetting.words_left(db, words)
     held = Proof(
-        f"{len(words):,} words of its own in the indexes", (f"{indexes:,} of them",) if indexes else ()
+        f"{count(len(words), 'word')} of its own in the indexes", (f"{indexes:,} of them",) if indexes else ()
     )
     record = _shown(target, tuple(Layer(name, number, after[name]) for name, number in before), [])._replace(
         done=True,

@@ -4,6 +4,7 @@ import os
 
 from quaid.annotations import TYPE_CHECKING, Annotated, Any, Literal
 from quaid.brain import Brain
+from quaid.core.counts import count
 from quaid.errors import FileTrouble, InvalidArgument
 from quaid.kb.records import Check, Made, Timer
 from quaid.ops import kb
@@ -77,7 +78,7 @@ class KbCurateRecord(NamedTuple):
 
     @property
     def act(self) -> str:
-        return f"Marking {len(self.report.batch)} nodes as looked through"
+        return f"Marking {count(len(self.report.batch), 'node')} as looked through"
 
 
 class KbPushRecord(NamedTuple):

@@ -10,7 +10,6 @@ from quaid.notebook.records import Line, Prompt, Recalled
 from quaid.ops import noting
 from quaid.ops.register import Arg, op
 from quaid.records import NamedTuple
-from quaid.store import file_state
 
 if TYPE_CHECKING:
     from quaid.notebook.prompt import Limits
@@ -74,6 +73,8 @@ def remember(
     notebook = layout.require(brain.db)
     there: tuple[str, ...] = ()
     if file and "/" not in file:
+        from quaid.store import file_state
+
         there = tuple(each.path for each in file_state.known(brain.db, notebook.id))
     goal = remembering.target(content, category, file, section, there)
     written = remembering.Written("", "", ())

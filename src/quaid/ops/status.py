@@ -5,6 +5,7 @@ Loads no model. Whatever is wrong with one is told, and never keeps the rest fro
 
 from quaid.annotations import TYPE_CHECKING
 from quaid.brain import Brain
+from quaid.core.counts import count
 from quaid.embed import registry
 from quaid.errors import EmbeddingsOff, QuaidError
 from quaid.ops import background, resident
@@ -152,12 +153,13 @@ def _next_steps(record: StatusRecord) -> list[str]:
     elif record.filling:
         steps.append("nothing to do: vectors are being made")
     elif record.pages_uncut:
-        pages = f"{record.pages_uncut:,} pages" if record.pages_uncut > 1 else "1 page"
-        steps.append(f"`quaid embed` cuts {pages} into chunks and makes the vectors")
+        steps.append(
+            f"`quaid embed` cuts {count(record.pages_uncut, 'page')} into chunks and makes the vectors"
+        )
     elif model.missing:
         number = f"{model.missing:,} missing vectors" if model.missing > 1 else "missing vector"
         steps.append(f"`quaid embed` makes the {number}")
     elif record.conversations.missing:
-        turns = f"{record.conversations.missing:,} turns" if record.conversations.missing > 1 else "1 turn"
+        turns = count(record.conversations.missing, "turn")
         steps.append(f"`quaid embed` makes vectors for {turns} of conversations")
     return steps

@@ -88,7 +88,7 @@ def token_create(
 @op("owner", command="token list", aliases={"token": {}}, examples=("quaid token list",))
 def token_list(brain: Brain) -> TokensRecord:
     """List the tokens that were given away: what each may do, since when, and when it was last used."""
-    folder = _folder(brain.settings, "tokens")
+    folder = os.path.join(_place(brain.settings), "tokens")  # which is made with the first one
     paths = {name: os.path.join(folder, name + ".json") for name in _names(folder)}
     found = [(name, path, _kept(path)) for name, path in paths.items()]
     tokens = [

@@ -4,14 +4,15 @@ Knows the names of our backups and the header of a memory. Reads the copies, rem
 """
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 import apsw
 
 from quaid.errors import QuaidError
-from quaid.store import durable, opening
+from quaid.store import durable, opening, rawscan
 from quaid.store.trouble import sqlite_told_plainly, system_told_plainly
+from quaid.store.upkeep import UNFINISHED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 BACKUP = ".backup-v"
 """What stands between a memory's name and the schema version in the name of a backup that a migration made."""
+
+FEW = 4
+"""Pages of a copy at either end that are looked for in a memory: each is a look through the whole file."""
 
 
 class Copy(NamedTuple):
@@ -33,6 +37,21 @@ class Copy(NamedTuple):
     """migration, backup or somebody."""
     holds: bool
     """Whether the page is in it; one that cannot be read may hold it."""
+
+
+class Whole(NamedTuple):
+    """A copy that can take a memory's place: SQLite finds nothing wrong with it."""
+
+    path: str
+    made: float
+    """The time of its file."""
+    version: int
+    """Of its schema; an older one is brought forward when it is opened."""
+    pages: int
+    changed: str | None
+    """When a page in it was last changed."""
+    is_same: bool = True
+    """Whether it is known to be of the same memory."""
 
 
 def beside(path: str, target: "Target") -> list[Copy]:
@@ -57,6 +76,35 @@ def beside(path: str, target: "Target") -> list[Copy]:
 
 def newest(path: str, folders: "Iterable[str]") -> tuple[str, float] | None:
     """The youngest copy in these folders that somebody made (not a migration), with the time of its file."""
+    found = [each for each in _in(path, folders) if BACKUP not in os.path.basename(each[1])]
+    return (found[0][1], found[0][0]) if found else None
+
+
+def whole(path: str, folders: "Iterable[str]") -> Whole | None:
+    """The youngest copy of a damaged memory in these folders that is whole itself, whoever made it.
+
+    Another memory is none. Of a file that is empty there is nothing to compare with: then the youngest beside it
+    may be one.
+    """
+    path = os.path.realpath(path)
+    is_empty = os.path.getsize(path) == 0
+    perhaps = None
+    for made, other in _in(path, folders):
+        if os.path.exists(other + "-wal"):  # somebody works with it: it is no copy
+            continue
+        found = _looked_through(other, made)
+        if found is None or found.version > opening.SCHEMA_VERSION:
+            continue
+        if other.startswith(path + BACKUP) or _shares_pages(path, other):
+            return found
+        is_beside = os.path.dirname(other) == os.path.dirname(path)
+        if is_empty and is_beside and found.pages and perhaps is None:
+            perhaps = found._replace(is_same=False)
+    return perhaps
+
+
+def _in(path: str, folders: "Iterable[str]") -> list[tuple[float, str]]:
+    """The other memories in these folders with the times of their files, the youngest first."""
     found: list[tuple[float, str]] = []
     for folder in dict.fromkeys(map(os.path.realpath, folders)):
         try:
@@ -65,9 +113,44 @@ def newest(path: str, folders: "Iterable[str]") -> tuple[str, float] | None:
             continue
         for entry in entries:
             other = os.path.join(folder, entry)
-            if BACKUP not in entry and other != os.path.realpath(path) and _is_memory(other):
+            if entry.startswith(UNFINISHED) or entry.endswith("-unfinished"):
+                continue
+            if other != os.path.realpath(path) and _is_memory(other):
                 found.append((os.path.getmtime(other), other))
-    return (max(found)[1], max(found)[0]) if found else None
+    return sorted(found, reverse=True)
+
+
+def _looked_through(path: str, made: float) -> Whole | None:
+    try:
+        with sqlite_told_plainly(path):
+            connection = opening.connect(path, False)
+            try:
+                if connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+                    return None
+                row: tuple[Any, ...] = connection.execute(
+                    "SELECT count(*), max(updated_at) FROM pages WHERE quarantined_at IS NULL"
+                ).fetchall()[0]
+                return Whole(path, made, int(connection.pragma("user_version")), *row)
+            finally:
+                connection.close()
+    except (QuaidError, apsw.Error):
+        return None
+
+
+def _shares_pages(path: str, other: str) -> bool:
+    """Whether one of some pages of a copy is in a memory, whose tables may not be readable any more."""
+    connection = opening.connect(other, False)
+    try:
+        pages = [str(uuid) for order in _FIRST_AND_LAST for (uuid,) in connection.execute(order, (FEW,))]
+    finally:
+        connection.close()
+    return bool(pages and rawscan.scan_apart([path, path + "-wal"], pages))
+
+
+_FIRST_AND_LAST = (
+    "SELECT uuid FROM pages ORDER BY id LIMIT ?",
+    "SELECT uuid FROM pages ORDER BY id DESC LIMIT ?",
+)
 
 
 def remove(copies: list[Copy]) -> None:

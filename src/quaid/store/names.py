@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     from quaid.store.db import Database
     from quaid.store.words import Filters
 
-__all__ = ["Named", "beginning", "called", "first_chunks", "fold", "index_page", "names_of", "wings_called"]
+__all__ = [
+    "Named",
+    "beginning",
+    "called",
+    "first_chunks",
+    "fold",
+    "index_page",
+    "names_of",
+    "whose",
+    "wings_called",
+]
 
 
 class Named(NamedTuple):
@@ -55,6 +65,23 @@ def called(db: "Database", names: list[str]) -> list[Named]:
     )
     found = [Named(*row) for row in rows]
     return sorted(found, key=lambda each: (KINDS.index(each.kind), each.page_id))
+
+
+def whose(db: "Database", name: str, collection: str | None = None) -> str:
+    """A sentence that says which pages have this title or alias, up to three of them; nothing when none has."""
+    from quaid.core.slug import address
+
+    rows = db.rows(
+        "SELECT c.name, p.slug, p.title FROM page_names n CROSS JOIN pages p ON p.id = n.page_id"
+        " JOIN collections c ON c.id = p.collection_id WHERE n.name = ?1 AND n.kind IN ('title', 'alias')"
+        " AND p.quarantined_at IS NULL AND (?2 IS NULL OR c.name = ?2) ORDER BY n.kind DESC, p.slug LIMIT 3",
+        (fold(name), collection),
+    )
+    told = " and ".join(f"{address(where, slug)} ({called_so})" for where, slug, called_so in rows)
+    return (
+        told
+        and f"The page{'s' if len(rows) > 1 else ''} of that name {'are' if len(rows) > 1 else 'is'} {told}."
+    )
 
 
 def beginning(db: "Database", start: str, limit: int) -> list[Named]:

@@ -370,12 +370,16 @@ def _tags(db: "Database", page_ids: list[int]) -> dict[int, list[str]]:
 
 
 def _did_you_mean(db: "Database", slug: str) -> str:
-    """Up to three slugs that look like a wrong one: the same name elsewhere, else similar ones."""
+    """Up to three pages that a wrong slug may mean: the same name elsewhere, a title, else similar slugs."""
     import difflib
+
+    from quaid.store import names
 
     name = slug.rpartition("/")[2]
     elsewhere = "slug = ? OR substr(slug, -length(?)) = ? ORDER BY slug LIMIT 3"
     near = _slugs(db, elsewhere, (name, "/" + name, "/" + name))
+    if not near and (called := names.whose(db, slug)):
+        return called
     # Comparing is slow. First those that begin alike, as their neighbours in the alphabet do; then those of
     # about this length whose first letters, or the first letters of whose name, are the same.
     for among, values in (
@@ -388,7 +392,7 @@ def _did_you_mean(db: "Database", slug: str) -> str:
         ),
     ):
         near = near or difflib.get_close_matches(slug, _slugs(db, among, values), n=3, cutoff=0.7)
-    return f" Did you mean {' or '.join(near)}?" if near else ""
+    return f"Did you mean {' or '.join(near)}?" if near else ""
 
 
 def _slugs(db: "Database", among: str, values: tuple[str, ...]) -> list[str]:

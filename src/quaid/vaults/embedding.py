@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from quaid.core.counts import count
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
 from quaid.records import NamedTuple
 from quaid.store import chunks, filling, turn_vectors, vectors
@@ -131,7 +132,7 @@ def fill_in_turn(
 
 def _refusal(filled: Filled) -> str:
     named = ", ".join(filled.failures[:MOST_NAMED])
-    chunks_ = f"{filled.failed:,} chunks" if filled.failed > 1 else "1 chunk"
+    chunks_ = count(filled.failed, "chunk")
     return (
         f"it gives nothing usable for {chunks_} ({named}{' …' if len(filled.failures) > MOST_NAMED else ''})"
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from quaid.core import page, slug
-from quaid.errors import NotFound, RawNeedsImport
+from quaid.errors import DamagedDatabase, NotFound, RawNeedsImport
 from quaid.formats import markdown
 from quaid.store import imports, pages, settings, sidecars
 from quaid.store.db import Database
@@ -30,33 +30,47 @@ class ExportReport(NamedTuple):
     sidecars: int
     files: int
     bytes: int
+    unread: tuple[str, ...] = ()  # pages that cannot be read, in a damaged memory
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.unread else 0
 
 
 def export_pages(db: Database, target: str, *, force: bool, progress: Progress) -> ExportReport:
-    """Write every page as it is now, its raw data beside it, and an index."""
+    """Write every page as it is now, its raw data beside it, and an index.
+
+    A page that is damaged is named and left out: whoever saves what still reads shall have the others.
+    """
     groups = pages.by_type(db)
     total = sum(len(names) for _, names in groups)
     contents: list[tuple[str, list[tuple[str, str]]]] = []
+    unread: list[str] = []
     done = with_data = 0
     with FolderWriter(target, force=force) as writer:
         for kind, names in groups:
             contents.append((kind, []))
             for name in names:
                 progress(done, total, "Exporting")
-                stored = pages.find(db, name)
+                try:
+                    stored = pages.find(db, name)
+                    data = sidecars.read(db, stored.id) if stored else []
+                except DamagedDatabase:
+                    unread.append(name)
+                    continue
                 if stored is None:  # of another collection, or gone by now
                     continue
                 done += 1
                 path = place_for(name)
                 writer.write(path, page_text(stored, path).encode())
-                with_data += _write_sidecar(db, writer, stored, path)
+                with_data += _write_sidecar(writer, data, path)
                 contents[-1][1].append((stored.title, path))
         writer.write("index.md", _index(contents).encode())
         schema = settings.get(db, "original_schema")
         if schema is not None:
             writer.write("schema.md", schema.encode())
     progress(total, total, "Exporting")
-    return ExportReport(target, None, done, with_data, writer.files, writer.bytes)
+    return ExportReport(target, None, done, with_data, writer.files, writer.bytes, tuple(unread))
 
 
 def export_raw(
@@ -106,8 +120,8 @@ def _names_its_title(front: dict[str, Any], truth: str) -> bool:
     return page.build("x", front, truth, "", fallback_title=NO_TITLE).title != NO_TITLE
 
 
-def _write_sidecar(db: Database, writer: FolderWriter, stored: Stored, path: str) -> bool:
-    sources = {each.source: each.data for each in sidecars.read(db, stored.id)}
+def _write_sidecar(writer: FolderWriter, data: list[sidecars.RawData], path: str) -> bool:
+    sources = {each.source: each.data for each in data}
     if sources:
         writer.write(sidecar.path_for(index.stem(path)), sidecar.render(sources))
     return bool(sources)

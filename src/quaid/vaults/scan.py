@@ -8,7 +8,6 @@ somebody changes the tree. Does not know what the files say.
 import errno
 import os
 import stat
-import unicodedata
 from collections.abc import Callable, Iterator
 
 from quaid.annotations import Literal
@@ -76,7 +75,11 @@ def endings(kind: str) -> tuple[str, ...]:
 
 
 def path_key(path: str) -> str:
-    return path if path.isascii() else unicodedata.normalize("NFC", path)
+    if path.isascii():
+        return path
+    import unicodedata
+
+    return unicodedata.normalize("NFC", path)
 
 
 def is_shown(path: str) -> bool:

@@ -36,3 +36,14 @@ def test_every_command_has_a_page(name: str) -> None:
 def test_help_of_an_unknown_command_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["help", "serach"]) == 2
     assert "Did you mean 'search'" in capsys.readouterr().err
+
+
+def test_a_newcomer_finds_the_first_steps_first() -> None:
+    first = manual.overview().partition("Start here\n")[2].split("\n\n")[0]
+    assert [line.split()[0] for line in first.splitlines()][:5] == [
+        "init",
+        "import",
+        "connect",
+        "doctor",
+        "demo",
+    ]

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 OBJECTS_BETWEEN_LOOKS = 50_000
 """Python looks for cycles after so many new objects: a cold command makes fewer, and has nothing to find."""
 
+SERVERS = ("serve", "web", "watch", "hook")
+"""Commands whose output is not what they are for: they work on where nobody reads it."""
+
+_called = "quaid"  # or ai-kb: what was typed, for the pages of help
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command line and return its exit status; without words, that of this process, to its end."""
@@ -26,7 +31,11 @@ def main(argv: list[str] | None = None) -> int:
 
 def knowledge_base() -> int:
     """`ai-kb` is `quaid kb`; what stands before the verb holds for both."""
+    global _called
+    _called = "ai-kb"
     words = sys.argv[1:]
+    if words in (["help", "--man"], ["--help", "--man"]):
+        return _to_the_end(["help", "--man"])
     if words[:1] in (["--version"], ["--help"], ["-h"], ["help"], []):
         return _to_the_end(["--version"] if words[:1] == ["--version"] else ["help", "kb", *words[1:]])
     return _to_the_end(["kb", *words])
@@ -58,7 +67,7 @@ def _has_more_to_do() -> bool:
 
 def _main(words: list[str]) -> int:
     as_json = "--json" in words
-    _open_streams()
+    _open_streams(words)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a console's code page must not stop a page from showing
             stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
@@ -91,16 +100,23 @@ def _failed(error: Exception, as_json: bool) -> int:
             raise error
         told = Defect(problem=f"{type(error).__name__}: {error}")
     assert isinstance(told, QuaidError)
-    sys.stderr.write(complaint(told, as_json, sys.stderr.isatty()))
+    said = complaint(told, as_json, sys.stderr.isatty())
+    sys.stderr.write(said.replace("`quaid kb ", "`ai-kb ") if _called == "ai-kb" else said)
     sys.stderr.flush()
     return told.exit_status
 
 
-def _open_streams() -> None:
-    """A stream that the caller closed reads as empty and swallows what is written."""
+def _open_streams(words: list[str]) -> None:
+    """Put something in the place of a stream that the caller closed.
+
+    Standard input reads as empty, and standard error swallows what is written. Standard output cannot be written:
+    a command whose answer nobody can read has failed, as it has on a full disk.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+            unread = name == "stdout" and words[:1] not in ([each] for each in SERVERS)
+            handle = os.open(os.devnull, os.O_RDONLY if unread or mode == "r" else os.O_WRONLY)
+            setattr(sys, name, open(handle, mode))  # noqa: SIM115
 
 
 def _drop_output() -> None:
@@ -131,7 +147,7 @@ def _run(words: list[str]) -> int:
     if line.command in ("", "help") or line.wants_help:
         from quaid.surfaces.cli import manual
 
-        print(manual.page(line.topic) if line.topic else manual.overview(), end="")
+        print(manual.page(line.topic, _called) if line.topic else manual.overview(), end="")
         return 0
     from quaid.ops import index
 

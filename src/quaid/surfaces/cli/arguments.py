@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from quaid import config
 from quaid.annotations import Any
-from quaid.errors import FileTrouble, InvalidArgument, TooLarge, WrongUsage
+from quaid.errors import FileTrouble, InvalidArgument, TooLarge, WrongOption, WrongUsage
 from quaid.ops.gate import MAX_TEXT, aside
 from quaid.ops.register import Op, Param
 from quaid.records import NamedTuple
@@ -31,16 +31,21 @@ class Line(NamedTuple):
         return " ".join(self.rest) if self.command == "help" else self.command
 
 
+FORGIVING = ("doctor",)
+"""Commands that go on without a config file that cannot be used, and tell of it themselves."""
+
+
 def settings_of(line: Line) -> config.Settings:
     """The settings that hold for a command line; what is odd in a config file is told."""
     try:
         cwd = os.getcwd()
     except FileNotFoundError:
         raise FileTrouble(path="The current folder", problem="is gone; change to another one") from None
-    settings = config.read(line.db, os.environ, cwd, line.config)
+    forgiving = line.command in FORGIVING
+    settings = config.read(line.db, os.environ, cwd, line.config, forgiving=forgiving)
     if line.config:
         os.environ["QUAID_CONFIG"] = settings.config_path  # for processes that a server starts
-    for each in settings.warnings:
+    for each in () if forgiving else settings.warnings:
         print(f"quaid: {each}", file=sys.stderr)
     return settings
 
@@ -89,6 +94,10 @@ def _command(words: list[str]) -> tuple[str, list[str]]:
     if not words:
         return "", []
     if words[0].startswith("-"):
+        if words[0] not in index.NO_OPERATIONS and words[0] != "--":
+            name = words[0].partition("=")[0]
+            known = {**COMMON, **dict.fromkeys(each for each in index.NO_OPERATIONS if each[0] == "-")}
+            raise WrongOption(name=name, problem=f"there is no such option{aside(name, known)}")
         return {"--version": "version"}.get(words[0], words[0]), words[1:]
     name, rest = words[0], words[1:]
     while (
@@ -102,12 +111,19 @@ def of_command(line: Line, operation: Op, text_of: Callable[[str], str] | None =
     """The arguments of an operation, with those that the command itself sets (`untag` is `tag --remove`)."""
     from quaid.ops import index
 
-    try:
-        given = parse(line.rest, operation.params, text_of)
-    except InvalidArgument as error:
-        raise WrongUsage(command=line.command, **error.facts) from None
+    given = of_line(line, operation.params, text_of)
     given.update(index.ALIASES.get(line.command, {}))
     return given
+
+
+def of_line(
+    line: Line, params: Sequence[Param], text_of: Callable[[str], str] | None = None
+) -> dict[str, Any]:
+    """The arguments that stand behind a command; what is wrong with them is told with the page that shows how."""
+    try:
+        return parse(line.rest, params, text_of)
+    except InvalidArgument as error:
+        raise WrongUsage(command=line.command, **error.facts) from None
 
 
 def parse(

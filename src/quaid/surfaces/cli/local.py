@@ -40,7 +40,7 @@ _READ_ONLY = _flag("read_only", "Let nobody change anything, whatever token they
 
 
 def _init(line: Line) -> int:
-    given = arguments.parse(line.rest, COMMANDS["init"].params)
+    given = arguments.of_line(line, COMMANDS["init"].params)
     settings = settings_of(line)
     path = settings.db_path
     if "path" in given:
@@ -66,7 +66,7 @@ def _init(line: Line) -> int:
 
 
 def _version(line: Line) -> int:
-    arguments.parse(line.rest, ())
+    arguments.of_line(line, ())
     facts = {
         "quaid": quaid.__version__,
         "sqlite": sqlite_version(),
@@ -84,7 +84,7 @@ def _version(line: Line) -> int:
 
 
 def _serve(line: Line) -> int:
-    given = arguments.parse(line.rest, COMMANDS["serve"].params)
+    given = arguments.of_line(line, COMMANDS["serve"].params)
     if "http" in given:
         from quaid.surfaces.cli import over_http
 
@@ -97,14 +97,14 @@ def _serve(line: Line) -> int:
 
 
 def _web(line: Line) -> int:
-    given = arguments.parse(line.rest, COMMANDS["web"].params)
+    given = arguments.of_line(line, COMMANDS["web"].params)
     from quaid.surfaces.cli import over_http
 
     return over_http.web(settings_of(line), given)
 
 
 def _watch(line: Line) -> int:
-    given = arguments.parse(line.rest, COMMANDS["watch"].params)
+    given = arguments.of_line(line, COMMANDS["watch"].params)
     from quaid.surfaces.cli import watching
 
     return watching.watch(settings_of(line), given.get("name"), "once" in given, line.as_json)
@@ -117,14 +117,14 @@ def _hook(line: Line) -> int:
 
 
 def _call(line: Line) -> int:
-    given = arguments.parse(line.rest, COMMANDS["call"].params)
+    given = arguments.of_line(line, COMMANDS["call"].params)
     from quaid.surfaces.cli import machine
 
     return machine.call(settings_of(line), given["tool"], given.get("json") or "{}")
 
 
 def _pipe(line: Line) -> int:
-    arguments.parse(line.rest, ())
+    arguments.of_line(line, ())
     from quaid.surfaces.cli import machine
 
     return machine.pipe(settings_of(line))
@@ -139,14 +139,14 @@ def _tools_json(line: Line) -> int:
 
 
 def _completion(line: Line) -> int:
-    given = arguments.parse(line.rest, COMMANDS["completion"].params)
+    given = arguments.of_line(line, COMMANDS["completion"].params)
     from quaid.surfaces.cli import completing
 
     return completing.run(given["shell"], given.get("start") or "", lambda: settings_of(line))
 
 
 def _demo(line: Line) -> int:
-    given = arguments.parse(line.rest, COMMANDS["demo"].params)
+    given = arguments.of_line(line, COMMANDS["demo"].params)
     from quaid.surfaces.cli import demo
 
     return demo.run(settings_of(line), given.get("folder"), "all" in given, line.as_json)
@@ -233,9 +233,9 @@ COMMANDS: dict[str, Local] = {
         "Print the script with which a shell completes commands, options and slugs.",
         (
             _param(
-                "shell", "bash, zsh or fish; the scripts ask for slugs, collections or skills.", required=True
+                "shell", "bash, zsh or fish; the scripts ask for names, as in slugs or tags.", required=True
             ),
-            _param("start", "Of slugs, collections or skills: how they begin."),
+            _param("start", "Of names: how they begin."),
         ),
         _completion,
         (

@@ -46,6 +46,8 @@ TITLES = {
     "tokens": "Over HTTP",
     "daemon": "Over HTTP",
 }
+FIRST = ("init", "import", "connect", "doctor", "demo")
+"""What a newcomer needs, above the other commands of the first part."""
 HEAD = """\
 quaid: the memory that you and your AI agents share. One file, offline, no keys.
 
@@ -61,14 +63,27 @@ Options for every command
   --version        the version of quaid, SQLite and the memory
   --tools-json     the tools that agents see, as MCP lists them
 """
+KB_HEAD = """\
+ai-kb: a knowledge base in a git repository, for you and your AI agents. The same as quaid kb.
+
+Usage: ai-kb COMMAND ...
+
+"""
+KB_OPTIONS = """\
+  --json           print JSON instead of text
+  --help           help on a command, as in: ai-kb remember --help
+  --version        the version of quaid, SQLite and the memory
+"""
 
 
 def overview() -> str:
     """The first page: every command or family of commands with one line."""
     from quaid.surfaces.cli.local import COMMANDS
 
-    first = [(name, each.summary) for name, each in COMMANDS.items()]
-    parts = [HEAD, "Start here\n", *_lines(first), "\n"]
+    summaries = {name: each.summary for name, each in COMMANDS.items()}
+    known = {**summaries, **{name: index.COMMANDS[name][1] for name in FIRST if name not in summaries}}
+    first = {name: known[name] for name in (*FIRST, *summaries)}
+    parts = [HEAD, "Start here\n", *_lines(list(first.items())), "\n"]
     for title in dict.fromkeys(TITLES[room] for room in ROOMS):
         rows: dict[str, str] = {}
         for name, (key, text) in index.COMMANDS.items():
@@ -98,14 +113,18 @@ def _brief(text: str, width: int) -> str:
     return text.rstrip(".")
 
 
-def page(name: str) -> str:
-    """The page of one command."""
+def page(name: str, program: str = "quaid") -> str:
+    """The page of one command. `ai-kb`, which is `quaid kb`, shows its own as it is called itself."""
     from quaid.surfaces.cli.local import COMMANDS
 
     if name == "--man":
         from quaid.surfaces.cli import man
 
-        return man.page()
+        return man.page() if program == "quaid" else man.knowledge_base()
+    if program == "ai-kb" and name == "kb":
+        return KB_HEAD + "".join(_rows(knowledge_base())) + "\n" + KB_OPTIONS
+    if program == "ai-kb":
+        return page(name).replace("Usage: quaid kb ", "Usage: ai-kb ", 1)
     if name in COMMANDS:
         local = COMMANDS[name]
         return _page(name, local.summary, local.params, local.examples)
@@ -116,6 +135,11 @@ def page(name: str) -> str:
     set_already = index.ALIASES.get(name, {})
     params = [param for param in operation.params if param.name not in set_already]
     return _page(name, operation.description, params, operation.examples)
+
+
+def knowledge_base() -> list[tuple[str, str]]:
+    """The commands of `ai-kb`, without the word that it stands for, and what they do."""
+    return [(name[3:], text) for name, (_, text) in index.COMMANDS.items() if name.startswith("kb ")]
 
 
 def page_names() -> list[str]:

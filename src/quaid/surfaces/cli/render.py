@@ -6,7 +6,7 @@ A function gets a record and returns what to print; it never asks the store for 
 from collections.abc import Callable, Sequence
 
 from quaid.annotations import Any
-from quaid.surfaces.cli.text import address, count, cut, size, table, wrap
+from quaid.surfaces.cli.text import address, count, cut, score, size, table, wrap
 
 ROOMS = (
     "notebook",
@@ -70,7 +70,11 @@ def _put(record: Any) -> str:
 
 def _list(record: Any) -> str:
     if not record.pages:
-        return "No pages match." if record.total == 0 else f"There are only {record.total:,} pages."
+        return (
+            f"There {'is' if record.total == 1 else 'are'} only {count(record.total, 'page')}."
+            if record.total
+            else "No pages match."
+        )
     rows = [(address(page), page.type, page.updated_at[:10], page.title) for page in record.pages]
     last = record.offset + len(record.pages)
     if not record.offset and last == record.total:
@@ -123,7 +127,7 @@ def _search(record: Any) -> str:
         return f"Nothing found for {record.query!r}."
     lines = []
     for hit in record.hits:
-        lines.append(f"{address(hit)}  {hit.title} ({hit.type}, score {hit.score:.2g})")
+        lines.append(f"{address(hit)}  {hit.title} ({hit.type}, score {score(hit.score)})")
         excerpt = " ".join((hit.snippet or hit.summary).split())
         lines += ["    " + line for line in wrap(excerpt)]
     return "\n".join(lines)
@@ -131,10 +135,12 @@ def _search(record: Any) -> str:
 
 def _stats(record: Any) -> str:
     rows = [("pages", f"{record.pages:,}")]
-    rows += [(f"  {name}", f"{count:,}") for name, count in record.pages_by_type.items()]
+    rows += [(f"  {name}", f"{number:,}") for name, number in record.pages_by_type.items()]
     for name in ("links", "tags", "timeline_entries", "raw_data", "contradictions", "gaps", "imports"):
         rows.append((name.replace("_", " "), f"{getattr(record, name):,}"))
-    rows.append(("embeddings", f"{record.chunks:,} chunks{f' ({record.model})' if record.model else ''}"))
+    rows.append(
+        ("embeddings", count(record.chunks, "chunk") + (f" ({record.model})" if record.model else ""))
+    )
     rows.append(("size", f"{size(record.size)} and {size(record.wal_size)} of log"))
     rows.append(("newest change", record.updated_at or "none"))
     rows.append(("schema", str(record.schema_version)))
@@ -215,7 +221,10 @@ def _imported(record: Any) -> str:
 
 def _exported(record: Any) -> str:
     what = f"the files of import {record.import_id}" if record.import_id else f"{count(record.pages, 'page')}"
-    return f"Wrote {what} to {record.folder}: {count(record.files, 'file')}, {size(record.bytes)}"
+    said = f"Wrote {what} to {record.folder}: {count(record.files, 'file')}, {size(record.bytes)}"
+    if record.unread:
+        said += f"\nDamaged, and left out: {count(len(record.unread), 'page')}: {', '.join(record.unread)}"
+    return said
 
 
 def _imports(record: Any) -> str:

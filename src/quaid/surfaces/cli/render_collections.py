@@ -70,10 +70,10 @@ def _syncs(record: Any) -> str:
 
 def _rebuilt(record: Any) -> str:
     """What was made again, folder by folder."""
-    lines = [f"The index of {record.pages:,} page{'' if record.pages == 1 else 's'} is made again."]
+    lines = [f"The index of {count(record.pages, 'page')} is made again."]
     lines += [line for each in record.syncs for line in _sync(each)]
     if record.vectors:
-        lines.append(f"{record.vectors:,} vector{'' if record.vectors == 1 else 's'} made")
+        lines.append(f"{count(record.vectors, 'vector')} made")
     if record.problem:
         lines.append(f"Vectors that are missing could not be made: {record.problem}")
     return "\n".join(lines)
@@ -106,9 +106,9 @@ def _sync(sync: Any) -> list[str]:
         )
     lines += [f"  {note.path}: {note.note}" for note in sync.notes[:MOST_NOTES]]
     if len(sync.notes) > MOST_NOTES:
-        lines.append(f"  and {len(sync.notes) - MOST_NOTES:,} more notes; --json has them all")
+        lines.append(f"  and {count(len(sync.notes) - MOST_NOTES, 'more note')}; --json has them all")
     if sync.halted:
-        pages = f" {count(sync.waiting, 'page')} stay." if sync.waiting else ""
+        pages = f" {count(sync.waiting, 'page stays', 'pages stay')}." if sync.waiting else ""
         lines.append(f"  Nothing was removed: {sync.halted}.{pages}")
         if sync.waiting and any(word in sync.halted for word in CONFIRMABLE):
             lines.append(
@@ -124,8 +124,9 @@ def _removed(record: Any) -> str:
     )
     lines = [f"Detached {record.name}: {what}; the folder was not touched"]
     if record.kept:
+        wait = "waits" if record.kept == 1 else "wait"
         lines.append(
-            f"{count(record.kept, 'page')} with knowledge that no file has wait in quarantine for 30 days:"
+            f"{count(record.kept, 'page')} with knowledge that no file has {wait} in quarantine for 30 days:"
             f" quaid collection quarantine list"
         )
     return "\n".join(lines)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from quaid.annotations import Any
+from quaid.surfaces.cli.text import count
 
 NEXT = (
     "Next: the ingest skill (`quaid skills show ingest`) says how an agent brings its facts into other pages."
@@ -29,24 +30,18 @@ def _file(record: Any) -> str:
 def _page(outcome: Any) -> str:
     verb = {"created": "Made", "updated": "Updated", "unchanged": "Left as it was:"}[outcome.outcome]
     counts = {
-        "timeline entry": outcome.timeline_entries,
-        "tag": outcome.tags,
-        "link": outcome.links,
-        "fact": outcome.assertions,
+        ("timeline entry", "timeline entries"): outcome.timeline_entries,
+        ("tag", "tags"): outcome.tags,
+        ("link", "links"): outcome.links,
+        ("fact", "facts"): outcome.assertions,
     }
-    told = [f"{number} {_plural(noun, number)}" for noun, number in counts.items() if number]
+    told = [count(number, *nouns) for nouns, number in counts.items() if number]
     if outcome.truth and outcome.outcome != "created":
         told.insert(0, f"truth: {outcome.truth}")
     if outcome.truth.startswith("duplicate"):
         told.append("--force writes the truth, too")
     aside = f" ({'; '.join(told)})" if told else ""
     return f"{verb} {outcome.slug}, version {outcome.version}{aside}"
-
-
-def _plural(noun: str, number: int) -> str:
-    if number == 1:
-        return noun
-    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
 
 
 RENDERERS: dict[str, Callable[[Any], str]] = {"IngestRecord": _ingest, "FileIngestRecord": _file}

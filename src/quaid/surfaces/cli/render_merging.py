@@ -10,7 +10,7 @@ SHOWN_TEXT = 2_000
 
 def _dupes(record: Any) -> str:
     if not record.pairs:
-        return f"No two of the {record.pages:,} pages say the same."
+        return f"No two of {count(record.pages, 'page')} say the same."
     lines = []
     for each in record.pairs:
         alike = "    " if each.likeness is None else f"{each.likeness:.2f}"
@@ -20,7 +20,7 @@ def _dupes(record: Any) -> str:
     shown = len(record.pairs)
     more = f"; more: --limit {record.total}" if shown < record.total else ""
     return "\n".join(
-        [*lines, f"{shown:,} of {count(record.total, 'pair')} among {record.pages:,} pages{more}"]
+        [*lines, f"{shown:,} of {count(record.total, 'pair')} among {count(record.pages, 'page')}{more}"]
     )
 
 

@@ -24,7 +24,7 @@ def _models(record: Any) -> str:
 def _added(record: Any) -> str:
     model = record.model
     return (
-        f"Added {model.name}: {model.dimensions} dimensions, up to {model.max_tokens:,} tokens\n"
+        f"Added {model.name}: {count(model.dimensions, 'dimension')}, up to {model.max_tokens:,} tokens\n"
         f"`quaid embed --model {model.name}` makes it the active one"
     )
 
@@ -40,9 +40,8 @@ def _checked(record: Any) -> str:
 
 
 def _embedded(record: Any) -> str:
-    lines = [
-        f"{record.model}: {record.embedded:,} of {record.total:,} chunks embedded, {record.cached:,} had a vector"
-    ]
+    chunks = count(record.total, "chunk")
+    lines = [f"{record.model}: {record.embedded:,} of {chunks} embedded, {record.cached:,} had a vector"]
     if record.turns or record.turns_left:
         left = f", {record.turns_left:,} not yet" if record.turns_left else ""
         lines.append(f"{count(record.turns, 'turn')} of conversations embedded{left}")
@@ -72,7 +71,7 @@ def _status(record: Any) -> str:
     ]
     if model.remedy:
         rows.append(("", model.remedy))
-    rows += [("other model", f"{each.name}, {each.vectors:,} vectors") for each in record.others]
+    rows += [("other model", f"{each.name}, {count(each.vectors, 'vector')}") for each in record.others]
     rows.append(("background", _background(record)))
     if record.resident:
         rows.append(("server", "runs here; commands are handed to it"))
@@ -86,7 +85,7 @@ def _said(said: Any) -> str:
     turns = count(said.turns, "turn")
     if said.embedding == "off":
         return f"{turns}, found by words: embed_conversations is off"
-    which = f" of the last {said.recent_days} days" if said.embedding == "recent" else ""
+    which = f" of the last {count(said.recent_days, 'day')}" if said.embedding == "recent" else ""
     if said.missing:
         return f"{turns}, {said.missing:,}{which} not embedded yet"
     return f"{turns}, {'those' if which else 'all'}{which} embedded"

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from quaid.annotations import Any
+from quaid.surfaces.cli.text import count
 
 
 def _days(record: Any) -> str:
@@ -37,8 +38,8 @@ def _wing(record: Any) -> str:
     lines = [f"{each.slug}  {each.title} ({each.type})" for each in record.nodes]
     lines += [f"  {each.from_slug} -[{each.relationship}]-> {each.to_slug}" for each in record.links]
     shown = len(record.nodes)
-    count = f"{shown:,} of {record.pages:,} pages" if shown < record.pages else f"{shown:,} pages"
-    return "\n".join([*lines, f"{count} in {record.wing}, {len(record.links):,} links between them"])
+    pages = (f"{shown:,} of " if shown < record.pages else "") + count(record.pages, "page")
+    return "\n".join([*lines, f"{pages} in {record.wing}, {count(len(record.links), 'link')} between them"])
 
 
 def _contradictions(record: Any) -> str:

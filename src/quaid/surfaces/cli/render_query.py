@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from quaid.annotations import Any
-from quaid.surfaces.cli.text import address
+from quaid.surfaces.cli.text import address, count
 
 FOUNDED = {
     "strong": "Found",
@@ -20,7 +20,7 @@ def _answer(record: Any) -> str:
         lines += [*_result(place, result), ""]
     if record.lanes:
         lines += [*_lanes(record.lanes), ""]
-    left = f"{record.total_tokens:,} tokens, {record.budget_remaining:,} left"
+    left = f"{count(record.total_tokens, 'token')}, {record.budget_remaining:,} left"
     return "\n".join([*lines, left, *_notes(record)])
 
 

@@ -4,12 +4,14 @@ from collections.abc import Iterable, Sequence
 
 from quaid.annotations import Any
 from quaid.core import slug
+from quaid.core.counts import count as count
 
 WIDTH = 78
 
 
-def count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def score(value: float) -> str:
+    """A score by its first two figures, written out as far as six places: 12, 1.3, 0.25, 0.000001."""
+    return f"{float(f'{value:.2g}'):,.6f}".rstrip("0").rstrip(".")
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

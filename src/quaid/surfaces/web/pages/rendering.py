@@ -16,6 +16,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from quaid.core.counts import count
 from quaid.errors import QuaidError
 from quaid.surfaces.web.pages import addresses, static
 from quaid.surfaces.web.pages.asking import scope_of
@@ -105,7 +106,7 @@ def environment() -> Environment:
         with_values=addresses.with_values,
         asset=static.asset,
         navigation=NAVIGATION,
-        plural=plural,
+        plural=count,
     )
     return made
 
@@ -241,19 +242,19 @@ def ago(text: str | None, now: float | None = None) -> str:
     if seconds < 0:
         return day(text)
     for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        count = int(seconds // length)
-        if unit == "day" and count > 30:
+        passed = int(seconds // length)
+        if unit == "day" and passed > 30:
             return day(text)
-        if count:
-            return f"{count} {unit}{'' if count == 1 else 's'} ago"
+        if passed:
+            return f"{count(passed, unit)} ago"
     return "just now"
 
 
-def size(count: int) -> str:
+def size(number: int) -> str:
     for unit, length in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
-        if count >= length:
-            return f"{count / length:.1f} {unit}"
-    return f"{count} bytes"
+        if number >= length:
+            return f"{number / length:.1f} {unit}"
+    return count(number, "byte")
 
 
 def words(name: str) -> str:
@@ -279,7 +280,3 @@ def title_of(address: str) -> str:
     """What a page may be called, by its address alone."""
     last = address.rpartition("/")[2].rpartition("::")[2].replace("-", " ").replace("_", " ")
     return last[:1].upper() + last[1:]
-
-
-def plural(count: int, noun: str, several: str = "") -> str:
-    return f"{count:,} {noun if count == 1 else several or noun + 's'}"

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from quaid.core import slug as slugs
+from quaid.core.counts import count
 from quaid.core.gaps import question_hash
 from quaid.errors import InvalidArgument, PageOfFolder, QuaidError, VersionConflict
 from quaid.surfaces.web.pages import addresses
@@ -23,7 +24,7 @@ from quaid.surfaces.web.pages.asking import (
     something_changes,
     together,
 )
-from quaid.surfaces.web.pages.rendering import Told, day, go, page, plainly, plural, tell, told, words
+from quaid.surfaces.web.pages.rendering import Told, day, go, page, plainly, tell, told, words
 
 TABS = (
     ("contradictions", "Contradictions"),
@@ -112,9 +113,9 @@ def _headline(description: str, quotes: Any) -> str:
 def _without_end(subject: str, says: str) -> str:
     """Mira Dahlquist lives in, without what is said of her."""
     whole, last = subject.split(" "), says.split(" ")
-    for count in range(min(len(whole) - 1, len(last)), 0, -1):
-        if whole[-count:] == last[:count]:
-            return " ".join(whole[:-count])
+    for shared in range(min(len(whole) - 1, len(last)), 0, -1):
+        if whole[-shared:] == last[:shared]:
+            return " ".join(whole[:-shared])
     return subject
 
 
@@ -201,8 +202,12 @@ def _approver(gaps: Any) -> str:
 async def look_again(request: Request) -> Response:
     something_changes(request)
     record = await ask(request, "check")
-    count = plural(record.total, "contradiction") if record.total else "No contradiction"
-    tell(request, f"Looked through the whole memory. {count} {'is' if record.total < 2 else 'are'} open.")
+    found = (
+        count(record.total, "contradiction is", "contradictions are")
+        if record.total
+        else "No contradiction is"
+    )
+    tell(request, f"Looked through the whole memory. {found} open.")
     return go(request, "/review")
 
 
@@ -274,7 +279,7 @@ async def _gap(request: Request, act: str, id: int, given: dict[str, str]) -> st
     """What was done, in words."""
     if act == "clear":
         record = await ask(request, "gaps clear")
-        return f"Closed {plural(record.closed, 'question')} whose words nobody keeps."
+        return f"Closed {count(record.closed, 'question')} whose words nobody keeps."
     if act == "close":
         record = await ask(request, "gaps resolve", gap_id=id, by=given.get("by", "").strip() or None)
         answered = record.gap.resolved_by_slug

@@ -14,10 +14,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from quaid.core.counts import count
 from quaid.errors import QuaidError
 from quaid.surfaces.web.mcp import Session
 from quaid.surfaces.web.pages.asking import ask, attempt, form, lately, scope_of, something_changes, together
-from quaid.surfaces.web.pages.rendering import failed, go, page, plural, tell, words
+from quaid.surfaces.web.pages.rendering import failed, go, page, tell, words
 
 CHANGES = (("new", "new"), ("changed", "changed"), ("moved", "moved"), ("removed", "gone"))
 BUTTONS = {"`quaid embed`": "“Rebuild index”", "`quaid put SLUG FILE`": "“New page”"}
@@ -111,10 +112,10 @@ def in_words(kind: str, facts: dict[str, Any]) -> str:
         return f"Pages changed: there are {facts.get('pages', 0):,} now"
     if kind == "gap":
         return (
-            f"A question found no answer: {plural(facts.get('open', 0), 'question is', 'questions are')} open"
+            f"A question found no answer: {count(facts.get('open', 0), 'question is', 'questions are')} open"
         )
     if kind == "lost":
-        return f"{plural(facts.get('events', 0), 'event')} came too fast to be told"
+        return f"{count(facts.get('events', 0), 'event')} came too fast to be told"
     if kind == "compaction":
         return "A compaction was simulated"
     if kind == "embedding":
@@ -128,7 +129,7 @@ def _of_folder(facts: dict[str, Any]) -> str:
         return f"{name}: {facts['problem']}"
     if event == "synced":
         counts = ((facts.get(each, 0), word) for each, word in CHANGES)
-        told = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+        told = ", ".join(f"{number:,} {word}" for number, word in counts if number)
         return f"{name} was read: {told or 'nothing had changed'}"
     return f"{name} is watched" if event == "began" else ""
 
@@ -163,7 +164,7 @@ def health_of(folder: Any) -> Health:
         return Health(False, folder.state, STATES.get(folder.state, ""))
     if folder.quarantined:
         why = (
-            f"{plural(folder.quarantined, 'page has', 'pages have')} lost the file; Review can bring it back."
+            f"{count(folder.quarantined, 'page has', 'pages have')} lost the file; Review can bring it back."
         )
         return Health(False, f"{folder.quarantined} in quarantine", why)
     if folder.root and not folder.last_sync_at:
@@ -198,12 +199,12 @@ async def rebuild(request: Request) -> Response:
 
 def _rebuilt(record: Any) -> str:
     """What a rebuild made, and what it could not."""
-    told = [f"The index of {plural(record.pages, 'page')} is made again."]
+    told = [f"The index of {count(record.pages, 'page')} is made again."]
     told += [
         _synced(each) for each in record.syncs if each.halted or each.new or each.changed or each.removed
     ]
     if record.vectors:
-        told.append(f"{plural(record.vectors, 'vector was', 'vectors were')} missing and made.")
+        told.append(f"{count(record.vectors, 'vector was', 'vectors were')} missing and made.")
     if record.problem:
         told.append(f"Missing vectors could not be made: {record.problem}")
     return " ".join(told)
@@ -238,7 +239,7 @@ def _synced(each: Any) -> str:
     if each.halted:
         return f"{each.collection} waits for you: {each.halted}"
     counts = ((each.new, "new"), (each.changed, "changed"), (each.moved, "moved"), (each.removed, "gone"))
-    told = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+    told = ", ".join(f"{number:,} {word}" for number, word in counts if number)
     return f"{each.collection} is in step with its folder: {told or 'nothing had changed'}."
 
 

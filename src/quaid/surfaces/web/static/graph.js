@@ -224,7 +224,7 @@ function tell(i) {
   if (i >= 0) return void (hint.textContent = `${node.title} · ${words(node.type)} · ${many(count, "link")}`);
   const there = shown.reduce((sum, each) => sum + each, 0);
   const all = there < nodes.length ? ` of ${nodes.length.toLocaleString("en")}` : "";
-  hint.textContent = `${there.toLocaleString("en")}${all} pages, ${many(here.length, "link")}`;
+  hint.textContent = `${all ? `${there.toLocaleString("en")}${all} pages` : many(there, "page")}, ${many(here.length, "link")}`;
 }
 
 const centreOn = (i) => (location.href = `/graph?slug=${encodeURIComponent(nodes[i].address)}`);

@@ -1,0 +1,150 @@
+"""What is found of a memory itself: whether it is one, whether it is whole, how old its backups are.
+
+Looks at the file and its rows, changes nothing. Where the memory cannot be used as it is, the finding carries the
+steps that lead back to one (mending.py).
+"""
+
+import os
+from collections.abc import Iterator
+
+from quaid.annotations import Literal
+from quaid.brain import SCHEMA_VERSION, Brain
+from quaid.core.counts import count
+from quaid.errors import DamagedDatabase, MissingDatabase, NotADatabase
+from quaid.ops import mending
+from quaid.records import NamedTuple
+from quaid.store import opening
+from quaid.store.upkeep import Violation
+
+DAYS_OF_A_BACKUP = 30
+DAY = 86_400
+DAMAGE = "damage"
+"""The name of findings that become one, when the round is over."""
+MOST_FAULTS = 100
+"""SQLite names no more of them."""
+
+OF_AN_INDEX = "malformed inverted index"
+"""How SQLite tells of an index of words; whatever else it tells of is the file."""
+
+State = Literal["fine", "advice", "wrong"]
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    name: str
+    state: State
+    """advice: it works without, and would be better with."""
+    detail: str
+    remedy: str = ""
+    """What to type, or to do."""
+    further: tuple[str, ...] = ()
+    """What to type after it."""
+    details: tuple[str, ...] = ()
+    """What was found, word for word; for programs, and for who helps."""
+
+
+def memory(brain: Brain) -> Iterator[Finding]:
+    path = brain.settings.db_path
+    try:
+        version = opening.header_of(path).version
+    except MissingDatabase:
+        yield Finding("memory", "wrong", f"there is none at {path}", "quaid init")
+        return
+    except NotADatabase as error:
+        yield from _no_memory(brain, path, str(error.facts["problem"]))
+        return
+    if version > SCHEMA_VERSION:
+        told = f"{path} has schema {version}; this Quaid knows versions up to {SCHEMA_VERSION}"
+        yield Finding("memory", "wrong", told, "quaid upgrade")
+        return
+    if version < SCHEMA_VERSION:
+        told = f"{path} has schema {version}; the next command brings it to {SCHEMA_VERSION}, after a backup"
+        yield Finding("memory", "wrong", told, "quaid stats")
+        return
+    try:
+        _ = brain.db
+    except (DamagedDatabase, NotADatabase) as error:
+        yield from _lost(brain, f"{path} is damaged: {error.facts['problem']}")
+        return
+    yield Finding("memory", "fine", f"{path}, schema {version}")
+
+
+def _no_memory(brain: Brain, path: str, problem: str) -> Iterator[Finding]:
+    """Something else is where the memory should be."""
+    if os.path.isdir(path):
+        inside = os.path.join(path, "memory.db")
+        words = ("--db", inside, "doctor") if os.path.exists(inside) else ("init", inside)
+        told = f"{path} is a folder; a memory is a file, as in {inside}"
+        yield Finding("memory", "wrong", told, mending.line(brain, "quaid", *words))
+        return
+    told = f"{path} is no memory: {problem}"
+    ours = problem in (opening.EMPTY, opening.NO_SQLITE)  # may have been a memory before
+    lost = list(_lost(brain, told)) if ours else []
+    if lost and (problem == opening.EMPTY or lost[-1].state == "fine"):
+        yield from lost
+    else:
+        yield Finding("memory", "wrong", told, "quaid --db FILE doctor")
+
+
+def rows(brain: Brain) -> Iterator[Finding]:
+    from quaid.ops.upkeep import validate
+
+    found = validate(brain)
+    if not found.violations:
+        yield Finding("rows", "fine", ", ".join(found.checks))
+        return
+    lines = [line for each in found.violations if _is_damage(each) for line in each.problem.splitlines()]
+    damage = tuple(line for line in lines if not line.startswith("***"))  # SQLite's headings
+    if damage:
+        yield Finding(DAMAGE, "wrong", "rows", details=damage)
+        return
+    first = found.violations[0]
+    told = f"{count(len(found.violations), 'problem')}, first {first.check}: {first.where}: {first.problem}"
+    index_only = all(each.check == "fts" or each.problem.startswith(OF_AN_INDEX) for each in found.violations)
+    details = tuple(f"{each.check}: {each.where}: {each.problem}" for each in found.violations[:MOST_FAULTS])
+    yield Finding("rows", "wrong", told, "quaid validate", ("quaid rebuild",) if index_only else (), details)
+
+
+def _is_damage(found: Violation) -> bool:
+    """Whether the file itself is hurt. An index of words can be made again."""
+    return found.where == "database" and not found.problem.startswith(OF_AN_INDEX)
+
+
+def backups(brain: Brain) -> Iterator[Finding]:
+    from quaid.core import dates
+    from quaid.store import copies
+
+    found = copies.newest(brain.settings.db_path, mending.backup_folders(brain))
+    name = os.path.join(brain.settings.home, f"backup-{brain.now()[:10]}.db")
+    if found is None:
+        told = "none beside the memory; this says nothing of copies elsewhere"
+        yield Finding("backup", "advice", told, f"quaid backup {name}")
+        return
+    made = dates.timestamp(found[1])
+    old = made < brain.now(-DAYS_OF_A_BACKUP * DAY)
+    remedy = f"quaid backup {name}" if old else ""
+    yield Finding("backup", "advice" if old else "fine", f"{made[:10]}, {found[0]}", remedy)
+
+
+def if_damaged(brain: Brain, found: list[Finding]) -> list[Finding]:
+    """Findings of a damaged memory: the damage once, with the way out of it, and no advice to go on writing there."""
+    damage = tuple(dict.fromkeys(line for each in found if each.name == DAMAGE for line in each.details))
+    if not damage:
+        return found
+    most = " or more" if len(damage) >= MOST_FAULTS else ""
+    told = f"the file is damaged: SQLite names {count(len(damage), 'fault')}{most} in it; `quaid validate` lists all"
+    rest = [each for each in found if each.name not in (DAMAGE, "backup")]
+    return [
+        *_lost(brain, told, DAMAGE, damage, reads=True),
+        *(each._replace(remedy="") if each.remedy.startswith("quaid ") else each for each in rest),
+    ]
+
+
+def _lost(
+    brain: Brain, told: str, name: str = "memory", details: tuple[str, ...] = (), *, reads: bool = False
+) -> Iterator[Finding]:
+    """What became of the memory, and the way back to one that is whole."""
+    way = mending.way(brain, reads=reads)
+    yield Finding(name, "wrong", told, way.steps[0], way.steps[1:], details)
+    yield Finding("backup", "fine" if way.backup else "wrong", way.told)

@@ -1,0 +1,95 @@
+"""What a person can type when a memory cannot be used as it is: bring a backup back, or save what still reads.
+
+Knows where backups lie and in which order steps are safe: what is damaged is moved aside and never deleted, its log
+goes with it, and nothing is copied over a good file. Changes nothing itself.
+"""
+
+import os
+from contextlib import suppress
+
+from quaid.brain import Brain
+from quaid.clients.edits import Quote
+from quaid.core import dates
+from quaid.core.counts import count
+from quaid.errors import QuaidError
+from quaid.records import NamedTuple
+from quaid.store import copies
+
+WITH_IT = ("", "-wal", "-shm", "-journal")
+"""The files of a memory, by what stands behind its name. A log beside another database would ruin that one."""
+
+
+class Way(NamedTuple):
+    """How to have a memory again."""
+
+    told: str
+    backup: str
+    """The copy that can take its place; nothing when there is none."""
+    steps: tuple[str, ...]
+    """What to type, in this order."""
+
+
+def backup_folders(brain: Brain) -> tuple[str, ...]:
+    """Where backups are looked for: beside the memory, and in the folder of what is the user's."""
+    home = brain.settings.home
+    return os.path.dirname(brain.settings.db_path), home, os.path.join(home, "backups")
+
+
+def way(brain: Brain, *, reads: bool) -> Way:
+    """The way back to a memory that is whole. `reads`: some of the damaged one can still be read."""
+    with suppress(QuaidError):
+        brain.close()  # whoever is the last tidies the log away, and only what stays is named
+    path = brain.settings.db_path
+    good = copies.whole(path, backup_folders(brain))
+    salvaged = _free(f"{path}-salvaged")
+    export = [_quaid(brain, "export", "--dir", salvaged)] if reads else []
+    if good is not None:
+        pages = count(good.pages, "page")
+        changed = f", last changed on {good.changed[:10]}" if good.changed else ""
+        doubt = (
+            ""
+            if good.is_same
+            else "; look whether it is a copy of this memory, of which nothing is left to compare with"
+        )
+        told = f"{dates.timestamp(good.made)[:10]}, {good.path}: it is whole, with {pages}{changed}{doubt}"
+        back = line(brain, "copy" if _windows(brain) else "cp", good.path, path)
+        return Way(told, good.path, (*export, *_aside(brain), back, _quaid(brain, "doctor")))
+    told = "none that is whole lies beside the memory; one elsewhere would be the best way back"
+    again = [_quaid(brain, "import", salvaged)] if reads else []
+    return Way(told, "", (*export, *_aside(brain), f"quaid init {_quoted(brain, path)}", *again))
+
+
+def _aside(brain: Brain) -> tuple[str, ...]:
+    """Into a folder of its own, with its log: it may yet be needed."""
+    path = brain.settings.db_path
+    there = [path + each for each in WITH_IT if os.path.lexists(path + each)]
+    folder = _free(f"{path}-damaged")
+    if _windows(brain):
+        return (line(brain, "mkdir", folder), *(line(brain, "move", each, folder) for each in there))
+    return line(brain, "mkdir", folder), line(brain, "mv", *there, folder)
+
+
+def _free(path: str) -> str:
+    """The name, or one like it that nobody has."""
+    name, number = path, 1
+    while os.path.lexists(name):
+        number += 1
+        name = f"{path}-{number}"
+    return name
+
+
+def _quaid(brain: Brain, command: str, *words: str) -> str:
+    return line(brain, "quaid", "--db", brain.settings.db_path, command, *words)
+
+
+def line(brain: Brain, *words: str) -> str:
+    """A command to type, each word quoted for the shell of this system."""
+    return " ".join(_quoted(brain, each) for each in words)
+
+
+def _quoted(brain: Brain, word: str) -> str:
+    return Quote(brain.settings.platform)(word)
+
+
+def _windows(brain: Brain) -> bool:
+    return brain.settings.platform == "win32"

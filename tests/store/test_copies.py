@@ -1,0 +1,78 @@
+"""Copies beside a memory: which of them can take its place."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from quaid.core.page import build
+from quaid.store import copies, pages, upkeep
+from quaid.store.db import Database
+
+NOW = "2026-04-25T12:00:00Z"
+
+
+def memory(path: Path, *slugs: str) -> Database:
+    db = Database.create(str(path), NOW)
+    for slug in slugs:
+        put(db, slug, f"{path.stem}/{slug} with the length of an id")
+    return db
+
+
+def put(db: Database, slug: str, uuid: str) -> None:
+    page = build(slug, {}, f"# {slug}", "")
+    db.write(lambda tx: pages.save(tx, page, uuid=uuid, now=NOW, expected_version=0))
+
+
+def hurt(path: Path) -> None:
+    """Take the first page of the file away, on which everything hangs."""
+    with open(path, "r+b") as file:
+        file.write(bytes(4096))
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """A memory with two backups, the younger of which is damaged as well, and a younger memory of another person."""
+    path = tmp_path / "memory.db"
+    with memory(path, "a", "b") as db:
+        for made, name in enumerate(("old.db", "young.db")):
+            upkeep.backup(db, str(tmp_path / name))
+            os.utime(tmp_path / name, (1_000 + made, 1_000 + made))
+    memory(tmp_path / "work.db", "a", "b").close()
+    with open(tmp_path / "young.db", "r+b") as file:
+        file.seek(4096 * 4)
+        file.write(b"\xff" * 4096 * 8)
+    hurt(path)
+    return path
+
+
+def test_the_youngest_that_is_whole_is_found_and_no_other_memory(damaged: Path) -> None:
+    found = copies.whole(str(damaged), (str(damaged.parent),))
+    assert found is not None
+    assert (os.path.basename(found.path), found.pages, found.changed, found.is_same) == (
+        "old.db",
+        2,
+        NOW,
+        True,
+    )
+
+
+def test_one_of_which_nothing_is_whole_has_none(damaged: Path) -> None:
+    (damaged.parent / "old.db").unlink()
+    assert copies.whole(str(damaged), (str(damaged.parent),)) is None
+
+
+def test_the_backup_of_a_migration_counts_and_an_unfinished_one_does_not(damaged: Path) -> None:
+    (damaged.parent / "old.db").rename(f"{damaged}.backup-v8-unfinished")
+    assert copies.whole(str(damaged), (str(damaged.parent),)) is None
+    os.rename(f"{damaged}.backup-v8-unfinished", f"{damaged}.backup-v8")
+    found = copies.whole(str(damaged), (str(damaged.parent),))
+    assert found is not None
+    assert found.path == os.path.realpath(f"{damaged}.backup-v8")
+
+
+def test_of_an_empty_file_one_may_be_a_copy_but_nobody_knows(damaged: Path) -> None:
+    damaged.write_bytes(b"")
+    found = copies.whole(str(damaged), (str(damaged.parent),))
+    assert found is not None
+    assert (os.path.basename(found.path), found.is_same) == ("work.db", False)

@@ -1,0 +1,54 @@
+"""`ai-kb` is `quaid kb`, and calls itself by the name under which it was called."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from quaid.surfaces.cli import man, manual
+
+ROOT = Path(__file__).parents[3]
+
+
+def ai_kb(*words: str) -> "subprocess.CompletedProcess[str]":
+    script = "import sys; from quaid.surfaces.cli import knowledge_base; sys.exit(knowledge_base())"
+    return subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("words", [(), ("--help",), ("-h",), ("help",)])
+def test_its_help_is_headed_by_its_own_name(words: tuple[str, ...]) -> None:
+    shown = ai_kb(*words).stdout
+    assert shown.startswith("ai-kb: ")
+    assert "Usage: ai-kb COMMAND" in shown
+    assert "\n  remember " in shown
+    assert "\n  kb " not in shown
+
+
+@pytest.mark.parametrize("words", [("remember", "--help"), ("--help", "remember"), ("help", "remember")])
+def test_the_page_of_a_command_shows_how_it_was_called(words: tuple[str, ...]) -> None:
+    assert ai_kb(*words).stdout.startswith("Usage: ai-kb remember ")
+    assert manual.page("kb remember").startswith("Usage: quaid kb remember ")
+
+
+def test_a_wrong_option_leads_to_its_own_help() -> None:
+    done = ai_kb("remember", "--titl", "x")
+    assert done.returncode == 2
+    assert "did you mean '--title'?" in done.stderr
+    assert "`ai-kb remember --help` shows how" in done.stderr
+
+
+def test_its_manual_page_names_every_command() -> None:
+    page = man.knowledge_base()
+    assert ai_kb("help", "--man").stdout == page == (ROOT / "docs" / "ai-kb.1").read_text(encoding="utf-8")
+    for name, _ in manual.knowledge_base():
+        assert f"\n.SS ai-kb {name}\n".replace("-", r"\-") in page, name
+    assert "quaid kb " not in page.partition(".SH COMMANDS")[2]
+
+
+@pytest.mark.skipif(not shutil.which("mandoc"), reason="mandoc is not here")
+def test_mandoc_finds_nothing_wrong_with_its_manual_page() -> None:
+    page = ROOT / "docs" / "ai-kb.1"
+    done = subprocess.run(["mandoc", "-T", "lint", "-W", "style", page], capture_output=True, text=True)
+    assert done.stdout == ""
