@@ -75,6 +75,25 @@ def test_locks_of_git_that_a_killed_writer_left_do_not_stick(tmp_path: Path) -> 
     assert git.state().is_clean
 
 
+def write_with_a_git_that_is_killed(git: Git) -> None:
+    (Path(git.folder) / "index.lock").touch()
+    raise IsADirectoryError("it cannot know why")
+
+
+def test_the_lock_of_a_git_that_was_killed_under_a_writer_does_not_stick(tmp_path: Path) -> None:
+    git = store(tmp_path)
+    (Path(git.folder) / "HEAD.lock").touch()
+    os.utime(Path(git.folder) / "HEAD.lock", (time.time() - 5, time.time() - 5))
+    with pytest.raises(StoreLocked), locking.held(git, patience=1):
+        pass
+    (Path(git.folder) / "HEAD.lock").unlink()
+    with pytest.raises(IsADirectoryError), locking.held(git, patience=1):
+        write_with_a_git_that_is_killed(git)
+    assert not (Path(git.folder) / "index.lock").exists()
+    with locking.held(git, patience=1):
+        assert git.state().is_clean
+
+
 def test_what_a_killed_writer_was_changing_is_put_back(tmp_path: Path) -> None:
     git = store(tmp_path)
     assert ended(start("die_changing", git)) == -signal.SIGKILL

@@ -50,6 +50,7 @@ def held(git: Git, what: str = "ai-kb", patience: float = PATIENCE) -> Iterator[
     with system_told_plainly(path):
         durable.make_folders(git.ours)
         handle = _waited_for(path, patience, git.root)
+    before = _git_locks(git.folder)
     try:
         left = _holder(handle)
         _write(handle, f"{os.getpid()} {what}".encode())
@@ -59,6 +60,8 @@ def held(git: Git, what: str = "ai-kb", patience: float = PATIENCE) -> Iterator[
         yield
         _write(handle, b"")
     except Exception:  # an orderly failure; a kill leaves the name, and so is known for what it is
+        for each in {*_git_locks(git.folder)} - {*before}:  # of a git that was killed under us
+            _removed(each, git.root, (what, 0.0))
         _write(handle, b"")
         raise
     finally:
