@@ -66,6 +66,6 @@ class GitMissing(QuaidError):
 
 
 class GitFailed(QuaidError):
-    """git {verb} failed in {path}: {problem}."""
+    """git {verb} failed in {path}: {problem}. `quaid kb doctor` looks for what is wrong there; then try again."""
 
     code, exit_status, http_status, rpc_code = "git_failed", 5, 500, -32011
