@@ -55,6 +55,8 @@ def test_rooms_are_the_modules_that_hold_operations() -> None:
         "settling",
         "resident",
         "completing",
+        "mending",
+        "doctor_memory",
     }
     assert {name[:-3] for name in os.listdir(folder) if name.endswith(".py")} - others == set(register.ROOMS)
 

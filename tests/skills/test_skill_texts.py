@@ -68,7 +68,7 @@ def quaid_calls(line: str) -> Iterator[list[str]]:
         while words and re.fullmatch(r"\w+=.*", words[0]):
             words = words[1:]
         if words and words[0] == "ai-kb":
-            words = ["quaid", "kb", *words[1:]]
+            words = ["quaid", *(["kb"] if words[1:2] != ["help"] else []), *words[1:]]
         if words and words[0] == "quaid":
             yield words[1:]
 

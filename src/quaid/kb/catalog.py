@@ -9,6 +9,7 @@ remembered with them. Knows no rule and no git.
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
 
 from quaid.annotations import TYPE_CHECKING, Any
 from quaid.core import json_reading
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from quaid.kb.node import Read
 
 VERSION = 5
+"""Rises with the form of what is remembered, and with that of the index: whether it is right is remembered too."""
+
 NAME = "catalog"
 LARGEST_NODE = 4 * 1024 * 1024
 LARGEST_RAW = 64 * 1024 * 1024
@@ -114,21 +117,24 @@ class Catalog:
 
 def look(root: str, folder: str, *, certain: bool = False, judge: Judge | None = None) -> Catalog:
     """The files as they are now; `folder` is where the last look is remembered."""
-    known = _remembered(root, folder)
+    known, found = _remembered(root, folder), layout.walk(root)
+    if not certain and _is_as_it_was(known, found, judge):
+        return known
     files: dict[str, File] = {}
     fresh: dict[str, str] = {}
     again, newest = 0, time.time_ns() - RACY_NS
-    for path, looks in layout.walk(root):
-        old = known.files.get(path)
-        if (
-            old is None
-            or old.looks != looks
-            or (certain and (looks.size <= LARGE_RAW or not layout.is_raw(path)))
-            or (judge is not None and old.rules != judge.rules)
-        ):
-            old = _read(root, path, looks, old, judge, fresh)
-            again += old is not known.files.get(path) and _is_settled(looks, newest)
-        files[path] = old
+    with layout.Root(root) as store:
+        for path, looks in found:
+            old = known.files.get(path)
+            if (
+                old is None
+                or old.looks != looks
+                or (certain and (looks.size <= LARGE_RAW or not layout.is_raw(path)))
+                or (judge is not None and old.rules != judge.rules)
+            ):
+                old = _read(store, path, looks, old, judge, fresh)
+                again += old is not known.files.get(path) and _is_settled(looks, newest)
+            files[path] = old
     if not fresh and len(files) == len(known.files):
         known.files = files
         if again:  # what could not be remembered by its looks before, can be now
@@ -139,14 +145,23 @@ def look(root: str, folder: str, *, certain: bool = False, judge: Judge | None =
     return catalog
 
 
+def _is_as_it_was(known: Catalog, found: list[layout.Found], judge: Judge | None) -> bool:
+    """Whether all files look as they did and were judged, compared at once: a query has no time for each of them."""
+    files = known.files.values()
+    return [file[:2] for file in files] == found and (
+        judge is None or {file.rules for file in files} <= {judge.rules}
+    )
+
+
 def look_again(catalog: Catalog, paths: Iterable[str], judge: Judge | None = None) -> Catalog:
     """The catalog with these files as they are now, and all others as they were. Nothing is remembered."""
     files, fresh = dict(catalog.files), dict[str, str]()
-    for path in paths:
-        looks = layout.looks(catalog.root, path)
-        old = files.pop(path, None)
-        if looks is not None:
-            files[path] = _read(catalog.root, path, looks, old, judge, fresh)
+    with layout.Root(catalog.root) as store:
+        for path in paths:
+            looks = layout.looks(catalog.root, path)
+            old = files.pop(path, None)
+            if looks is not None:
+                files[path] = _read(store, path, looks, old, judge, fresh)
     return _put_together(catalog, dict(sorted(files.items())), fresh)
 
 
@@ -162,13 +177,18 @@ def limit_of(path: str) -> int:
 
 
 def _read(
-    root: str, path: str, looks: Looks, old: File | None, judge: Judge | None, fresh: dict[str, str]
+    store: layout.Root,
+    path: str,
+    looks: Looks,
+    old: File | None,
+    judge: Judge | None,
+    fresh: dict[str, str],
 ) -> File:
     """A file with what it says; its text goes into `fresh` if it is another one than before."""
     limit = limit_of(path)
     data: bytes | None = None
     try:
-        data = layout.read(root, path, limit + 1)
+        data = store.read(path, limit + 1)
     except OSError:  # it went away, or may not be read
         looks = UNSEEN
     name = "" if data is None else digest(data)
@@ -268,15 +288,20 @@ def _remembered(root: str, folder: str) -> Catalog:
             raise ValueError
         paths, seen, digests, starts, middles, ends, rules, findings = columns
         nodes = data[end + 1 : len(data) - length].decode().split("\n")[:-1]
-        places = (starts, middles, ends)
         found = [tuple(map(tuple, each)) if each else () for each in findings]
-        made = map(File, paths, map(Looks, *seen), digests, nodes, *places, rules, found)
+        looks = _records(Looks, *seen)
+        made = _records(File, paths, looks, digests, nodes, starts, middles, ends, rules, found)
         files = dict(zip(paths, made, strict=True))
         catalog = Catalog(root, files, str(memoryview(data)[len(data) - length :], "utf-8", "surrogatepass"))
         catalog.index_problem = problem
     except (OSError, ValueError, TypeError, IndexError):
         return Catalog(root, {}, "")
     return catalog
+
+
+def _records(kind: type[Any], *columns: Iterable[Any]) -> Iterator[Any]:
+    """A record for each row of some columns, without a call of Python for each."""
+    return map(tuple.__new__, repeat(kind), zip(*columns, strict=True))
 
 
 def _packed(node: Node) -> str:

@@ -48,9 +48,12 @@ Plan = Callable[[Catalog], Change]
 def apply(git: Git, now: str, what: str, plan: Plan) -> Done:
     """Carry out what `plan` makes of the present nodes, as one commit, or not at all."""
     with locking.held(git, what):
-        _refuse_others(git, _settled(git))
-        offline = _up_to_date(git, now)
-        catalog = catalogs.look(git.root, git.ours, certain=True, judge=linting.judge())
+        tree = _settled(git)
+        _refuse_others(git, tree)
+        offline = _up_to_date(git, now, tree)
+        # What is committed are bytes that we write and compare. The files beside it are known by their looks, as git,
+        # which has just said that they are those of the last commit, knows them.
+        catalog = catalogs.look(git.root, git.ours, judge=linting.judge())
         change = plan(catalog)
         if not change.files:
             return Done("", (), offline)
@@ -67,7 +70,7 @@ def adopt(git: Git, now: str, message: str = "") -> Done:
     with locking.held(git, "commit"):
         tree = _settled(git)
         _refuse_unfinished(git, tree)
-        offline = _up_to_date(git, now)
+        offline = _up_to_date(git, now, tree)
         catalog = catalogs.look(git.root, git.ours, certain=True, judge=linting.judge())
         theirs = {path for path in (*tree.changed, *tree.untracked) if layout.is_ours(path)}
         with git.changing([path for path in _index_paths(catalog) if path not in theirs]):
@@ -156,11 +159,11 @@ def _refuse_others(git: Git, tree: TreeState) -> None:
         raise StoreDirty(path=git.root, told=reading.some(others))
 
 
-def _up_to_date(git: Git, now: str) -> str:
+def _up_to_date(git: Git, now: str, tree: TreeState) -> str:
     """Learn what the remote has, and take it over if nothing is lost by it. Why it was not reached."""
     if git.remote() is None:
         return ""
-    fetched, tree = pushing.fetch(git, now)
+    fetched, tree = pushing.fetch(git, now, before=tree)
     if tree.has_diverged:
         raise StoreDiverged(path=git.root, ahead=tree.ahead, behind=tree.behind)
     if tree.behind or tree.head is None:  # a store without a commit takes over what the remote has
@@ -214,6 +217,8 @@ def _generated(catalog: Catalog) -> set[str]:
 
 def _index_changes(catalog: Catalog) -> dict[str, bytes | None]:
     """What must be written so that the index is that of the nodes."""
+    if catalog.index_problem == "":  # somebody has compared them, and no file has changed since
+        return {}
     wanted = catalog.index = catalog.index or indexing.build(catalog.nodes)
     there = _generated(catalog)
     changes: dict[str, bytes | None] = dict.fromkeys(there - wanted.keys())

@@ -7,8 +7,9 @@ AGENT_CONTRACT.org tells agents the rules. Walks from a handle and follows no li
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 
+from quaid.annotations import Any
 from quaid.records import NamedTuple
 
 CONTRACT = "AGENT_CONTRACT.org"
@@ -89,14 +90,17 @@ def is_ours(path: str) -> bool:
 
 def walk(root: str) -> list[Found]:
     """Every file of the knowledge base, in the order of their paths."""
-    handle = _enter(root, "")
+    found: list[Found] = []
+    handle = _opened(root)
     try:
-        return sorted(_walk(handle, ""))
+        _walk(handle, "", found)
     finally:
         os.close(handle)
+    found.sort()
+    return found
 
 
-def _walk(handle: int, below: str) -> Iterator[Found]:
+def _walk(handle: int, below: str, found: list[Found]) -> None:
     is_captured = is_raw(below)
     with os.scandir(handle) as entries:
         for entry in entries:
@@ -104,7 +108,7 @@ def _walk(handle: int, below: str) -> Iterator[Found]:
             if name[0] == ".":
                 continue
             if entry.is_dir(follow_symlinks=False):
-                yield from _walk_folder(handle, name, f"{below}{name}/")
+                _walk_folder(handle, name, f"{below}{name}/", found)
             elif (  # is_ours, of which half is known here: a look at thousands of files must be quick
                 (is_captured or name.endswith(ENDING))
                 and name[0] != "#"
@@ -112,12 +116,13 @@ def _walk(handle: int, below: str) -> Iterator[Found]:
                 and entry.is_file(follow_symlinks=False)
             ):
                 try:
-                    yield Found(below + name, _looks(entry.stat(follow_symlinks=False)))
+                    looks = _looks(entry.stat(follow_symlinks=False))
                 except FileNotFoundError:  # it went away while we looked
                     continue
+                found.append(Found(below + name, looks))
 
 
-def _walk_folder(above: int, name: str, below: str) -> Iterator[Found]:
+def _walk_folder(above: int, name: str, below: str, found: list[Found]) -> None:
     try:
         handle = os.open(name, FOLDER, dir_fd=above)
     except OSError as error:
@@ -125,20 +130,16 @@ def _walk_folder(above: int, name: str, below: str) -> Iterator[Found]:
             return
         raise
     try:
-        yield from _walk(handle, below)
+        _walk(handle, below, found)
     finally:
         os.close(handle)
 
 
 def looks(root: str, path: str) -> Looks | None:
     """What one file looks like; None where there is no plain file of the knowledge base."""
-    above, _, name = path.rpartition("/")
     try:
-        handle = _enter(root, above)
-        try:
-            found = os.stat(name, dir_fd=handle, follow_symlinks=False)
-        finally:
-            os.close(handle)
+        with Root(root) as store:
+            found = store.stat(path)
     except OSError as error:
         if error.errno in NOT_THERE:
             return None
@@ -152,30 +153,59 @@ def _looks(found: os.stat_result) -> Looks:
 
 def read(root: str, path: str, limit: int | None = None) -> bytes:
     """The bytes of a file, which is no link and below none; those of a longer one up to the limit."""
-    above, _, name = path.rpartition("/")
-    folder = _enter(root, above)
-    try:
-        handle = os.open(name, os.O_RDONLY | NO_LINK, dir_fd=folder)
-    finally:
-        os.close(folder)
-    try:
-        # Asked for as much as there is: a buffer of the size of the limit would cost more than the reading.
-        left = os.fstat(handle).st_size + 1 if limit is None else min(os.fstat(handle).st_size + 1, limit)
-        parts = [os.read(handle, left)]
-        while parts[-1] and (limit is None or sum(map(len, parts)) < limit):
-            parts.append(os.read(handle, left))
-        return b"".join(parts)[:limit]
-    finally:
-        os.close(handle)
+    with Root(root) as store:
+        return store.read(path, limit)
 
 
-def _enter(root: str, below: str) -> int:
-    """A handle of a folder in the store, to be closed. The store itself may be a link: the person named it."""
-    handle = os.open(root, FOLDER & ~getattr(os, "O_NOFOLLOW", 0))
-    for name in below.split("/") if below else ():
+class Root:
+    """A store that is opened once to read many of its files."""
+
+    def __init__(self, root: str) -> None:
+        self._handle = _opened(root)
+
+    def __enter__(self) -> "Root":
+        return self
+
+    def __exit__(self, *how: object) -> None:
+        os.close(self._handle)
+
+    def stat(self, path: str) -> os.stat_result:
+        """How a file is, or the link that stands in its place."""
+        return self._at(path, lambda name, folder: os.stat(name, dir_fd=folder, follow_symlinks=False))
+
+    def read(self, path: str, limit: int | None = None) -> bytes:
+        """The bytes of a file, which is no link and below none; those of a longer one up to the limit."""
+        handle = self._at(path, lambda name, folder: os.open(name, os.O_RDONLY | NO_LINK, dir_fd=folder))
         try:
-            deeper = os.open(name, FOLDER, dir_fd=handle)
+            size = os.fstat(handle).st_size
+            # Asked for as much as there is: a buffer of the size of the limit would cost more than the reading.
+            left = size + 1 if limit is None else min(size + 1, limit)
+            data = os.read(handle, left)
+            if len(data) == size:  # it has no more, though it was asked for
+                return data
+            parts = [data]
+            while parts[-1] and (limit is None or sum(map(len, parts)) < limit):
+                parts.append(os.read(handle, left))
+            return b"".join(parts)[:limit]
         finally:
             os.close(handle)
-        handle = deeper
-    return handle
+
+    def _at(self, path: str, act: Callable[[str, int], Any]) -> Any:
+        """Do something with a name in its folder, to which one goes step by step from the store."""
+        *above, name = path.split("/")
+        folder = self._handle
+        try:
+            for each in above:
+                deeper = os.open(each, FOLDER, dir_fd=folder)
+                if folder != self._handle:
+                    os.close(folder)
+                folder = deeper
+            return act(name, folder)
+        finally:
+            if folder != self._handle:
+                os.close(folder)
+
+
+def _opened(root: str) -> int:
+    """A handle of the store, to be closed. It may be a link itself: the person named it."""
+    return os.open(root, FOLDER & ~getattr(os, "O_NOFOLLOW", 0))

@@ -35,10 +35,14 @@ def push(git: Git, now: str, seconds: float = PUSH_SECONDS) -> Pushed:
     return done
 
 
-def fetch(git: Git, now: str, seconds: float = FETCH_SECONDS) -> tuple[Fetched, TreeState]:
-    """Fetch, note whether the remote was reached and whether the two have diverged; the tree as it stands then."""
+def fetch(
+    git: Git, now: str, seconds: float = FETCH_SECONDS, before: TreeState | None = None
+) -> tuple[Fetched, TreeState]:
+    """Fetch, note whether the remote was reached and whether the two have diverged; how they stand then.
+
+    `before`: how the tree stood a moment ago. It is looked at again only when a branch has moved since."""
     fetched = git.fetch(seconds)
-    tree = git.state()
+    tree = before if before is not None and git.stands_as(before) else git.state()
     if git.remote() is not None:
         event = _fetch_event(fetched, now)
         state.change(git.root, lambda before: _seen(before, now, tree)._replace(fetch=event))

@@ -36,6 +36,7 @@ class TreeState(NamedTuple):
     untracked: tuple[str, ...]
     conflicted: tuple[str, ...]
     in_progress: str | None = None
+    seen: str | None = None  # where the remote's branch stood when it was last seen
 
     @property
     def is_clean(self) -> bool:

@@ -56,17 +56,23 @@ class Repository:
 
     def state(self) -> TreeState:
         """What differs from the last commit, and how the branch stands to its remote as it was last seen."""
+        seen = self._seen(self.branch())  # before the rest: what moves meanwhile shows later
         options = ("--porcelain=v2", "--branch", "-z", "--no-renames", "--ignore-submodules=all")
         out = self.call("status", *options, "--untracked-files=all", "--ignored=traditional", reads=True)
-        tree = reading.tree_state(out, reading.in_progress(self.folder))
-        there = f"refs/remotes/{REMOTE}/{tree.branch}"
-        seen = reading.ref(self.folder, there) if tree.head and not tree.upstream else None
-        if seen is None:
+        tree = reading.tree_state(out, reading.in_progress(self.folder))._replace(seen=seen)
+        if seen is None or not tree.head or tree.upstream:
             return tree
         # Somebody named the remote by hand, and git does not know that the branch goes there.
         counts = self.call("rev-list", "--left-right", "--count", f"{tree.head}...{seen}", "--", reads=True)
         ahead, behind = map(int, counts.split())
         return tree._replace(upstream=f"{REMOTE}/{tree.branch}", ahead=ahead, behind=behind)
+
+    def stands_as(self, tree: TreeState) -> bool:
+        """Whether the branch and its remote as it was last seen are where that look has found them."""
+        return (self.branch(), self.head(), self._seen(tree.branch)) == (tree.branch, tree.head, tree.seen)
+
+    def _seen(self, branch: str | None) -> str | None:
+        return branch and reading.ref(self.folder, f"refs/remotes/{REMOTE}/{branch}")
 
     def log(self, count: int = 20, paths: Sequence[str] = ()) -> tuple[Commit, ...]:
         """The newest commits, the newest first."""
