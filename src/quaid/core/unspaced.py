@@ -4,6 +4,8 @@ A run of them is stored as overlapping pairs of characters, closed by its last c
 index itself.
 """
 
+from operator import add
+
 from quaid.core.patterns import pattern
 
 # Chinese, Japanese, Korean, Thai, Lao, Myanmar, Khmer and the Tai scripts. Korean has spaces, but its particles
@@ -39,13 +41,18 @@ def pairs(run: str) -> list[str]:
 
 def cut_runs(text: str) -> str:
     """A text as it is stored: its runs cut into pairs, everything else as it is."""
-    return _RUN.sub(lambda run: f" {_spaced(run.group())} ", _plain(text))
+    parts = split_runs(text)
+    parts[1::2] = [_spaced(run) for run in parts[1::2]]
+    return "".join(parts)
 
 
 def _spaced(run: str) -> str:
-    """The pairs of a run with spaces between them, piece by piece: a run may be as long as a book."""
-    pieces = range(0, len(run), _PIECE)
-    return " ".join([" ".join(pairs(run[at : at + _PIECE + 1])[:_PIECE]) for at in pieces])
+    """The pairs of a run with spaces around them, piece by piece: a run may be as long as a book."""
+    if len(run) <= _PIECE:
+        return f" {' '.join(map(add, run, run[1:]))} {run[-1]} "
+    starts = range(0, len(run), _PIECE)
+    pieces = [" ".join(map(add, run[at : at + _PIECE], run[at + 1 : at + 1 + _PIECE])) for at in starts]
+    return f" {' '.join(pieces)} {run[-1]} "
 
 
 _PIECE = 10_000
