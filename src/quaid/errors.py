@@ -297,8 +297,8 @@ not touched."""
 
 
 class DamagedDatabase(QuaidError):
-    """{path} is damaged ({problem}). Put the newest backup in its place; `quaid export` may save what can still \
-be read."""
+    """{path} is damaged ({problem}). `quaid doctor` says how to save what can still be read, and how to put the \
+newest backup in its place without the old log."""
 
     code, exit_status, http_status, rpc_code = "damaged_database", 5, 503, -32010
 

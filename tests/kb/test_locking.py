@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.kb.stores import add, environ_of, store, write
 
-from quaid.errors import StoreLocked, StoreMissing
+from quaid.errors import GitFailed, StoreLocked, StoreMissing
 from quaid.kb import locking
 from quaid.kb.git import Git
 
@@ -77,7 +77,7 @@ def test_locks_of_git_that_a_killed_writer_left_do_not_stick(tmp_path: Path) -> 
 
 def write_with_a_git_that_is_killed(git: Git) -> None:
     (Path(git.folder) / "index.lock").touch()
-    raise IsADirectoryError("it cannot know why")
+    raise GitFailed(verb="commit", path=git.root, problem="it was killed")
 
 
 def test_the_lock_of_a_git_that_was_killed_under_a_writer_does_not_stick(tmp_path: Path) -> None:
@@ -87,9 +87,49 @@ def test_the_lock_of_a_git_that_was_killed_under_a_writer_does_not_stick(tmp_pat
     with pytest.raises(StoreLocked), locking.held(git, patience=1):
         pass
     (Path(git.folder) / "HEAD.lock").unlink()
-    with pytest.raises(IsADirectoryError), locking.held(git, patience=1):
+    with pytest.raises(GitFailed), locking.held(git, patience=1):
         write_with_a_git_that_is_killed(git)
     assert not (Path(git.folder) / "index.lock").exists()
+    with locking.held(git, patience=1):
+        assert git.state().is_clean
+
+
+PROGRAM = "import sys; file = open(sys.argv[1], 'w'); print('open', flush=True); sys.stdin.read()"
+
+
+def fail_beside(git: Git, others: "list[subprocess.Popen[str]]") -> None:
+    """A program begins to write with a lock of its own; then a git of ours fails."""
+    lock = os.path.join(git.folder, "index.lock")
+    others.append(
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+    )
+    assert first_line(others[0]) == "open"
+    raise GitFailed(verb="commit", path=git.root, problem="of something else")
+
+
+def test_a_new_lock_that_some_program_has_open_is_left_alone(tmp_path: Path) -> None:
+    git = store(tmp_path)
+    others: list[subprocess.Popen[str]] = []
+    with pytest.raises(GitFailed), locking.held(git, patience=1):
+        fail_beside(git, others)
+    assert (Path(git.folder) / "index.lock").exists()
+    others[0].communicate()
+
+
+def test_who_is_refused_leaves_the_name_of_who_was_killed(tmp_path: Path) -> None:
+    git = store(tmp_path)
+    first = start("hold", git)
+    assert first_line(first) == "held"
+    (Path(git.folder) / "index.lock").touch()
+    killed(first)
+    reader = subprocess.Popen(
+        ["git", "cat-file", "--batch"], cwd=git.root, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    with pytest.raises(StoreLocked), locking.held(git, patience=1):
+        pass
+    reader.communicate()
     with locking.held(git, patience=1):
         assert git.state().is_clean
 

@@ -5,11 +5,12 @@ import stat
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from subprocess import Popen
 
 import pytest
 
-from quaid.errors import Busy
+from quaid.errors import Busy, FileTrouble
 from quaid.store import lock as lock_module
 from quaid.store.lock import WriterLock
 
@@ -104,3 +105,19 @@ def test_another_thread_waits_its_turn(path: str) -> None:
         order.append("first")
     thread.join()
     assert order == ["first", "second"]
+
+
+def test_what_lies_in_the_lock_s_place_is_neither_written_nor_waited_for(path: str, tmp_path: Path) -> None:
+    victim = tmp_path / "victim.txt"
+    victim.write_bytes(b"mine")
+    os.symlink(victim, path + "-lock")
+    with pytest.raises(FileTrouble, match="move it away"):
+        WriterLock(path).try_take()
+    assert WriterLock(path).noted() == b""
+    assert victim.read_bytes() == b"mine"
+    for make in (os.mkfifo, os.mkdir):
+        os.rename(path + "-lock", f"{path}-aside-{make.__name__}")
+        make(path + "-lock")
+        with pytest.raises(FileTrouble, match="move it away"):
+            WriterLock(path).try_take()
+        assert WriterLock(path).noted() == b""

@@ -105,7 +105,7 @@ def test_frames_of_an_earlier_round_of_the_log_do_not_count(db: Database) -> Non
 
 def test_a_log_that_was_cut_off_behind_a_commit_is_seen(noted: Path) -> None:
     log = log_of(noted)
-    for end in (commits(log)[-2] + PAGE, commits(log)[-1] + 100, log_end.HEADER, 10):
+    for end in (commits(log)[-2] + PAGE, commits(log)[-1] + 100, log_end.HEADER, 31, 3, 2, 1):
         Path(f"{noted}-wal").write_bytes(log[:end])
         for _ in range(2):
             with pytest.raises(DamagedDatabase, match="acknowledged writes are lost"):
@@ -142,3 +142,22 @@ def test_a_note_that_cannot_be_left_or_read_harms_nobody(noted: Path) -> None:
     assert keys(noted) == ["k0", "k1", "k2", "k3"]
     Path(f"{noted}-lock").unlink()
     assert keys(noted) == ["k0", "k1", "k2", "k3"]
+
+
+def test_a_log_of_a_few_bytes_that_nobody_has_noted_is_none(crashed: Path) -> None:
+    log = log_of(crashed)
+    for end in (1, 3, 31):
+        Path(f"{crashed}-wal").write_bytes(log[:end])
+        assert keys(crashed) == []
+
+
+def test_who_closes_without_a_log_leaves_no_note_about_one(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with Database.create(str(path), NOW) as db:
+        set_key(db, "k0", "")
+        assert any(db.lock.noted())
+    assert Path(f"{path}-lock").read_bytes() == log_end.NO_LOG
+    with Database.open(str(path), NOW) as db:
+        db.write(lambda tx: tx.execute("DELETE FROM config WHERE key = 'nobody'"))
+    Path(f"{path}-wal").write_bytes(bytes(4096))  # begun, and not on the disk when the current went off
+    assert keys(path) == ["k0"]

@@ -16,9 +16,9 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from quaid.errors import StoreLocked
+from quaid.errors import DiskFull, GitFailed, StoreLocked
 from quaid.kb import guarding
 from quaid.kb.git import Git
 from quaid.store import durable
@@ -52,18 +52,20 @@ def held(git: Git, what: str = "ai-kb", patience: float = PATIENCE) -> Iterator[
         handle = _waited_for(path, patience, git.root)
     before = _git_locks(git.folder)
     try:
-        left = _holder(handle)
-        _write(handle, f"{os.getpid()} {what}".encode())
         git.keep = (handle,)
-        _clear(git, left)
-        git.recover()
-        yield
+        _clear(git, _holder(handle))  # refused, it leaves the name of who was killed to the next one
+        _write(handle, f"{os.getpid()} {what}".encode())
+        try:
+            git.recover()
+            yield
+        except (
+            Exception
+        ) as error:  # an orderly failure; a kill leaves the name, and so is known for what it is
+            if isinstance(error, (GitFailed, DiskFull)):
+                _sweep(git, before)
+            _write(handle, b"")
+            raise
         _write(handle, b"")
-    except Exception:  # an orderly failure; a kill leaves the name, and so is known for what it is
-        for each in {*_git_locks(git.folder)} - {*before}:  # of a git that was killed under us
-            _removed(each, git.root, (what, 0.0))
-        _write(handle, b"")
-        raise
     finally:
         git.keep = ()
         os.close(handle)
@@ -122,6 +124,27 @@ def _clear(git: Git, left: tuple[str, float]) -> None:
                 hint = f" Its lock is {name}; if no git is running there, it can be deleted."
                 raise StoreLocked(path=git.root, holder="another git", hint=hint)
             time.sleep(LONGEST_PAUSE)
+
+
+def _sweep(git: Git, before: list[str]) -> None:
+    """Remove the locks of a git of ours that failed or was killed: new ones that no program has open."""
+    for path in {*_git_locks(git.folder)} - {*before}:
+        if _nobody_has(path):
+            _removed(path, git.root, ("it", 0.0))
+
+
+def _nobody_has(path: str) -> bool:
+    """Whether no process of this user has a file open; where that cannot be told, somebody may."""
+    if sys.platform != "linux":
+        return False
+    path = os.path.realpath(path)
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):  # of somebody else, or gone by now
+            for handle in os.listdir(f"/proc/{number}/fd"):
+                with suppress(FileNotFoundError):
+                    if os.readlink(f"/proc/{number}/fd/{handle}") == path:
+                        return False
+    return True
 
 
 def _git_locks(folder: str) -> list[str]:

@@ -203,6 +203,11 @@ class Database:
 
         self.lock.note(log_end.note(self.path, self.connection))
 
+    def _note_no_log(self) -> None:
+        from quaid.store import log_end
+
+        self.lock.note(log_end.NO_LOG)
+
     def _read_only(self) -> ReadOnly:
         return ReadOnly(path=self.path, problem="it was opened for reading only")
 
@@ -239,6 +244,8 @@ class Database:
                     if alone:
                         self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
                     self.connection.close()
+                if alone and not os.path.exists(self.path + "-wal"):
+                    self._note_no_log()
             finally:
                 self.lock.release()
 

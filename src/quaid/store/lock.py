@@ -6,13 +6,15 @@ holder dies, so a crash leaves nothing to tidy up. The file itself stays: deleti
 different files.
 """
 
+import errno
 import os
+import stat
 import sys
 import time
 from _thread import RLock  # threading.RLock is the same; importing threading costs a millisecond
 
 from quaid.annotations import TYPE_CHECKING, Self
-from quaid.errors import Busy
+from quaid.errors import Busy, FileTrouble
 from quaid.store.trouble import system_told_plainly
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ PATIENCE = 30.0
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.0005, 0.01
 LONGEST_NOTE = 64
+NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+NOT_OURS = "it is not a plain file, so writers cannot lock it; move it away, and the next one makes it anew"
 
 if sys.platform == "win32":
     import msvcrt
@@ -110,9 +114,12 @@ class WriterLock:
     def noted(self) -> bytes:
         """The note that the last writer left, if there is one."""
         try:
-            with open(self.path, "rb", buffering=0) as file:
-                return file.read(LONGEST_NOTE)
-        except OSError:
+            handle = self._opened(os.O_RDONLY)
+            try:
+                return os.read(handle, LONGEST_NOTE)
+            finally:
+                os.close(handle)
+        except (OSError, FileTrouble):
             return b""
 
     def remove_file(self) -> None:
@@ -120,12 +127,25 @@ class WriterLock:
         os.unlink(self.path)
 
     def _locked_handle(self) -> int | None:
-        with system_told_plainly(self._database_path):
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+        with system_told_plainly(self.path):
+            handle = self._opened(os.O_RDWR | os.O_CREAT)
         if take(handle) and self._is_current(handle):
             return handle
         os.close(handle)
         return None
+
+    def _opened(self, flags: int) -> int:
+        """The file, if it is one: neither a link to another, into which a note would go, nor a pipe, which waits."""
+        try:
+            handle = os.open(self.path, flags | NO_LINK, 0o600)
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.EISDIR):
+                raise
+            raise FileTrouble(path=self.path, problem=NOT_OURS) from None
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise FileTrouble(path=self.path, problem=NOT_OURS)
+        return handle
 
     def _is_current(self, handle: int) -> bool:
         """Whether the locked file is still the one at the path: somebody may have deleted it meanwhile."""

@@ -7,7 +7,8 @@ damaged, and going on would serve an older state as the present one.
 
 One torn transaction, or a log that was cut off, looks as after a power cut. So every writer leaves a note behind its
 commit, in the file of the writers' lock, of how far the log went: it is not synced, and so never ahead of the log on
-the disk. A log that ends before the note says has lost something. About another log it says nothing.
+the disk. A log that ends before the note says has lost something. About another log it says nothing, and about
+none: people bring backups back, and other programs tidy a log away.
 """
 
 import os
@@ -24,24 +25,28 @@ PATIENCE = 256
 """Frames behind the end that are looked at: two transactions end within as many, but for the largest imports."""
 
 
-CAN_TELL = hasattr(apsw, "SQLITE_CHECKPOINT_NOOP")
+CAN_TELL = hasattr(apsw, "SQLITE_CHECKPOINT_NOOP") and hasattr(os, "pread")
 """Whether this SQLite says where its log ends without moving it."""
+
+NO_LOG = bytes(16)
+"""The note of who leaves no log."""
 
 
 def note(path: str, connection: apsw.Connection) -> bytes:
     """Which log it is, and how many frames of it are written: for `check`, should the log be shorter one day."""
     if not CAN_TELL:
-        return b""
+        return NO_LOG
     try:
         handle = os.open(path + "-wal", os.O_RDONLY | getattr(os, "O_BINARY", 0))
     except OSError:
-        return b""
+        return NO_LOG
     try:
-        return os.pread(handle, 8, 16) + _end(connection).to_bytes(8, "big")
+        salts, frames = os.pread(handle, 8, 16), _end(connection)
     except (OSError, apsw.Error):  # what it would be about is written all the same
-        return b""
+        return NO_LOG
     finally:
         os.close(handle)
+    return salts + frames.to_bytes(8, "big") if len(salts) == 8 else NO_LOG
 
 
 def check(path: str, connection: apsw.Connection, noted: bytes = b"") -> None:
@@ -78,8 +83,7 @@ def check(path: str, connection: apsw.Connection, noted: bytes = b"") -> None:
 def _missing(noted: bytes, header: bytes, end: int) -> bool:
     """Whether a log ends before the note that the last writer left. One whose header is hurt ends at once."""
     salts, frames = noted[:8], int.from_bytes(noted[8:16], "big")
-    is_it = len(header) < HEADER or not _is_whole(header) or salts == header[16:24]
-    return bool(salts) and is_it and frames > end
+    return any(salts) and (not _is_whole(header) or salts == header[16:24]) and frames > end
 
 
 def _end(connection: apsw.Connection) -> int:
@@ -109,6 +113,8 @@ def _commits_behind(handle: int, end: int, page: int, header: bytes) -> int:
 
 def _is_whole(header: bytes) -> bool:
     """Whether the header's checksum is right: two sums over its first 24 bytes."""
+    if len(header) < HEADER:
+        return False
     order: Literal["big", "little"] = "big" if header[3] & 1 else "little"
     first = second = 0
     for at in range(0, 24, 8):
