@@ -145,6 +145,13 @@ def test_a_record_may_have_no_field_or_more_than_most() -> None:
     assert made(*range(40)).f39 == 39
 
 
+def test_rows_become_records_like_those_of_the_class() -> None:
+    rows = [(f"a{number}", number, (), None) for number in range(20)]
+    made = [*records.made(Ours, rows)]
+    assert made == [Ours(*row) for row in rows]
+    assert (type(made[3]), made[3].size) == (Ours, 3)
+
+
 def _made(name: str, body: dict[str, Any]) -> Any:
     """A record of a class body that the type checker does not see."""
     return types.new_class(name, (records.NamedTuple,), {}, lambda space: space.update(body))

@@ -3,9 +3,12 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+from quaid.kb import catalog
 
 # Modules of the standard library and of ours that cold commands do load, beyond bare Python. Whoever adds
 # one measures it first (docs/decisions/001 has figures): 1 ms here is paid by every hook and shell call.
@@ -75,9 +78,21 @@ def test_front_matter_loads_the_yaml_reader_and_nothing_else_does(memory: Path) 
 @pytest.mark.skipif(
     sys.version_info >= (3, 14), reason="annotations.py takes the names of typing there, with re"
 )
-@pytest.mark.parametrize("command", [["get", "people/ada"], ["search", "first program"], ["prompt"]])
+@pytest.mark.parametrize(
+    "command", [["get", "people/ada"], ["search", "first program"], ["prompt"], ["list"]]
+)
 def test_a_command_without_a_pattern_loads_no_patterns(memory: Path, command: list[str]) -> None:
     assert loaded(command, memory) & {"re", "enum", "functools", "types", "contextlib", "json"} == set()
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="annotations.py takes the names of typing there")
+def test_a_question_to_a_knowledge_base_that_is_as_it_was_loads_next_to_nothing(memory: Path) -> None:
+    loaded(["kb", "init"], memory)
+    time.sleep(catalog.RACY_NS / 10**9)  # files that changed just now are read again
+    question = ["kb", "query", "knowledge"]
+    loaded(question, memory)
+    names = {name for name in loaded(question, memory) if not name.startswith("_")}
+    assert names == {OURS, "errno", "itertools", "zlib"}
 
 
 @pytest.mark.parametrize("command", [["kb", "query", "tea"], ["skills"], ["list", "--help"]])

@@ -9,6 +9,13 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING or sys.version_info >= (3, 14):  # as in records.py
+    from collections.abc import (
+        Callable as Callable,
+        Iterable as Iterable,
+        Iterator as Iterator,
+        Mapping as Mapping,
+        Sequence as Sequence,
+    )
     from typing import (
         IO as IO,
         Annotated as Annotated,
@@ -21,6 +28,15 @@ if TYPE_CHECKING or sys.version_info >= (3, 14):  # as in records.py
         get_args as get_args,
     )
 else:
+    # Where `collections.abc` has them from. They are there since Python began; with their other name comes
+    # `collections`, which is half of what `import apsw` costs.
+    from _collections_abc import (
+        Callable as Callable,
+        Iterable as Iterable,
+        Iterator as Iterator,
+        Mapping as Mapping,
+        Sequence as Sequence,
+    )
 
     class _Form:
         """A type that was made of others: its parts can be read, and it can be one of several."""

@@ -6,9 +6,8 @@ Nothing below `brain.py` reads the environment; it gets what it needs as argumen
 import os
 import stat
 import sys
-from collections.abc import Mapping
 
-from quaid.annotations import Any
+from quaid.annotations import Any, Mapping
 from quaid.errors import FileTrouble, InvalidConfig, InvalidFrontMatter
 from quaid.records import NamedTuple
 

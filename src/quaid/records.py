@@ -6,8 +6,15 @@ classes, uses some of them, and makes few records of each (docs/decisions/001).
 """
 
 import sys
+from itertools import repeat
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any, TypeVar
+
+    _Kind = TypeVar("_Kind")
+
 if TYPE_CHECKING or sys.version_info >= (
     3,
     14,
@@ -15,7 +22,7 @@ if TYPE_CHECKING or sys.version_info >= (
     from typing import NamedTuple as NamedTuple
 else:
     try:
-        from collections import _tuplegetter as _getter
+        from _collections import _tuplegetter as _getter  # where `collections`, which costs 3 ms, has it from
     except ImportError:  # not CPython
 
         def _getter(place, doc):
@@ -94,3 +101,9 @@ else:
 
     class NamedTuple(metaclass=_Making):
         """The base of a record."""
+
+
+def made(kind: "type[_Kind]", rows: "Iterable[tuple[Any, ...]]") -> "Iterator[_Kind]":
+    """A record of each row, which must hold a value for each field: thousands of them without a constructor."""
+    new: Any = tuple.__new__
+    return map(new, repeat(kind), rows)

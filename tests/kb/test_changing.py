@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from quaid.errors import (
     StoreDirty,
     StoreUnfinished,
 )
-from quaid.kb import catalog as catalogs, changing
+from quaid.kb import catalog as catalogs, changing, layout
 from quaid.kb.catalog import Catalog
 from quaid.kb.changing import Change
 
@@ -178,6 +179,65 @@ def test_findings_are_never_those_of_other_bytes(ann: Person) -> None:
     assert "unsettled" in [each.code for each in linting.lint(seen, ours)]
     ann.put("a.org", dirty)
     assert [each["code"] for each in ann("lint")["findings"] if each["path"] == "a.org"] == ["secret"]
+
+
+OPENED: list[str] = []
+sys.addaudithook(lambda what, about: OPENED.append(str(about[0])) if what == "open" else None)
+
+
+def test_a_write_reads_no_file_that_looks_as_it_did(ann: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogs, "RACY_NS", -(10**18))
+    ports, doors = (ann.remember(title)["node"]["path"] for title in ("Ports", "Doors"))
+    ann("index")
+    OPENED.clear()
+    ann("index")
+    ann.remember("Keys")
+    assert {ports, doors} & {*OPENED} == set()
+    ann.put(doors, (ann.root / doors).read_text() + "\nMore.\n")
+    OPENED.clear()
+    ann("commit")
+    assert {ports, doors} <= {*OPENED}
+    assert ann.is_sound()
+
+
+def test_bytes_that_changed_unseen_are_neither_written_over_nor_committed(
+    ann: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a disk that keeps no times: what only looks as it did is found when it is to be written."""
+    monkeypatch.setattr(catalogs, "RACY_NS", -(10**18))
+    made = ann.remember("Ports", "The port is 8080.")["node"]
+    ann("index")
+    looked = layout.walk(str(ann.root))
+    ann.put(made["path"], (ann.root / made["path"]).read_text().replace("8080", "7070"))
+    ann.by_git("update-index", "--assume-unchanged", made["path"])
+    head = ann.git.head()
+    with monkeypatch.context() as disk:
+        disk.setattr(layout, "walk", lambda root: looked)
+        with pytest.raises(FileChanged):
+            ann("remember", text="And 9090.", add_to=made["id"])
+        assert (ann.git.head(), "7070" in (ann.root / made["path"]).read_text()) == (head, True)
+        ann("lint")  # reads everything, so that the next one knows
+        ann("remember", text="And 9090.", add_to=made["id"])
+    text = (ann.root / made["path"]).read_text()
+    assert "7070" in text
+    assert "9090" in text
+
+
+def test_an_index_is_made_anew_whatever_of_it_was_changed(
+    ann: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogs, "RACY_NS", -(10**18))
+    ann.remember("Ports")
+    assert ann("index")["files"] == []
+    right = (ann.root / "index.org").read_text()
+    for wrong in (right + "\n", right.replace("Ports", "Forts"), ""):
+        (ann.root / "index.org").write_text(wrong)
+        assert ann("query", context="ports")["index_is_stale"]
+        assert ann("index")["files"] == ["index.org"]
+        assert (ann.root / "index.org").read_text() == right
+    (ann.root / "index.org").unlink()
+    assert ann("index")["files"] == ["index.org"]
+    assert ann.is_sound()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.kb.nodes import IDS, Folder, text
 
-from quaid.kb import indexing
+from quaid.kb import catalog, indexing
 
 
 @pytest.fixture
@@ -85,3 +85,11 @@ def test_no_text_becomes_a_link_or_ends_a_cell(store: Folder) -> None:
 
 def test_an_empty_store_has_an_index(store: Folder) -> None:
     assert list(built(store)) == ["index.org"]
+
+
+def test_another_form_of_the_index_is_another_version_of_the_catalog(store: Folder) -> None:
+    """That the index is right is remembered there: a new form would not be written where nothing else changes."""
+    for number, status in enumerate(("current", "contested", "superseded"), 1):
+        store.put(f"{number}.org", text(number, title=f"Node | [[{number}]]", STATUS=status))
+    told = "".join(f"{path}\n{each}" for path, each in sorted(built(store).items()))
+    assert (catalog.VERSION, catalog.digest(told.encode())) == (5, "f17e7d98b730b6264e9ce49071c9a301")

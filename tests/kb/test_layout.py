@@ -71,4 +71,21 @@ def test_no_handle_stays_open(root: Path) -> None:
                 layout.read(str(root), path)
             except OSError:
                 pass
+        with layout.Root(str(root)) as store:
+            store.stat("sub/deep/a.org")
     assert handles() == before
+
+
+def test_a_store_that_is_opened_once_gives_what_each_file_holds(root: Path) -> None:
+    with layout.Root(str(root)) as store:
+        for path, looks in layout.walk(str(root)):
+            data = store.read(path)
+            assert (data, len(data)) == ((root / path).read_bytes(), looks.size)
+            assert store.read(path, 4) == data[:4]
+        (root / "empty.org").write_bytes(b"")
+        assert store.read("empty.org") == b""
+        (root / "sub" / "deep").rename(root / "moved")
+        (root / "sub" / "deep").symlink_to(root.parent / "outside")
+        with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
+            store.read("sub/deep/a.org")
+        assert store.read("moved/a.org") == b"Deep below.\n"

@@ -94,6 +94,20 @@ def test_a_fetch_records_whether_the_remote_was_reached(one: Git, two: Git, tmp_
     assert noted.problem
 
 
+def test_a_fetch_looks_at_the_tree_again_only_when_a_branch_has_moved(one: Git, two: Git) -> None:
+    before = two.state()
+    assert pushing.fetch(two, NOON, before=before)[1] is before
+    add(one, "one.org", "one")
+    one.push()
+    behind = pushing.fetch(two, NOON, before=before)[1]
+    assert (behind.ahead, behind.behind) == (0, 1)
+    assert pushing.fetch(two, NOON, before=behind)[1] is behind
+    add(two, "two.org", "two")  # by somebody else, meanwhile
+    apart = pushing.fetch(two, LATER, before=behind)[1]
+    assert (apart.ahead, apart.behind) == (1, 1)
+    assert state.read(two.root).divergence == Divergence(LATER, 1, 1)
+
+
 def test_a_conflict_is_left_for_a_person(one: Git, two: Git) -> None:
     for git, text in ((one, "theirs\n"), (two, "mine\n")):
         write(git, "first.org", text)

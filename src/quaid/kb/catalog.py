@@ -2,21 +2,19 @@
 
 What is remembered lies in one file in .git/ai-kb, which a clone cannot bring along and which may be deleted at any
 time. A quick look trusts a file that looks as it did; a certain one reads every file and trusts only the name of its
-bytes, so that the gate before a commit never judges what is not there. What a judge says of a file's bytes is
-remembered with them. Knows no rule and no git.
+bytes: so lint, doctor and the commit of what a person has edited never judge what is not there. What a judge says of
+a file's bytes is remembered with them. Knows no rule and no git.
 """
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
-from itertools import repeat
 
-from quaid.annotations import TYPE_CHECKING, Any
+from quaid.annotations import TYPE_CHECKING, Any, Callable, Iterable, Iterator
 from quaid.core import json_reading
 from quaid.kb import layout
 from quaid.kb.layout import Looks
 from quaid.kb.node import Node, Reference
-from quaid.records import NamedTuple
+from quaid.records import NamedTuple, made
 
 if TYPE_CHECKING:
     from quaid.kb.node import Read
@@ -195,18 +193,18 @@ def _read(
     is_same = old is not None and old.digest == name
     if old is not None and is_same and (judge is None or old.rules == judge.rules):
         return old if old.looks == looks else old._replace(looks=looks)
-    made = None
+    read = None
     if data is not None and layout.is_node(path) and len(data) <= limit:
         from quaid.kb import node
 
-        made = node.read(path, data.decode("utf-8", "replace"))
-    findings = judge.judge(path, data, made) if judge else ()
+        read = node.read(path, data.decode("utf-8", "replace"))
+    findings = judge.judge(path, data, read) if judge else ()
     rules = judge.rules if judge and not any(each[1] in judge.passing for each in findings) else ""
     if old is not None and is_same:
         return old._replace(looks=looks, rules=rules, findings=findings)
-    head = _head(made.node) if made else ""
-    fresh[path] = head + made.body.lower() if made else ""
-    fields = _packed(made.node) if made else ""
+    head = _head(read.node) if read else ""
+    fresh[path] = head + read.body.lower() if read else ""
+    fields = _packed(read.node) if read else ""
     return File(path, looks, name, fields, 0, len(head), len(fresh[path]), rules, findings)
 
 
@@ -280,28 +278,25 @@ def _remembered(root: str, folder: str) -> Catalog:
     try:
         with open(os.path.join(folder, NAME), "rb") as file:
             data = file.read()
-        if int(data[:8], 16) != zlib.crc32(memoryview(data)[9:]):
+        view = memoryview(data)  # whose parts are no copies
+        if int(data[:8], 16) != zlib.crc32(view[9:]):
             raise ValueError
         end = data.index(b"\n")
-        version, length, problem, *columns = json_reading.loads(data[9:end].decode())
+        version, length, problem, *columns = json_reading.loads(str(view[9:end], "utf-8"))
         if version != VERSION:
             raise ValueError
         paths, seen, digests, starts, middles, ends, rules, findings = columns
-        nodes = data[end + 1 : len(data) - length].decode().split("\n")[:-1]
+        nodes = str(view[end + 1 : len(data) - length], "utf-8").split("\n")[:-1]
         found = [tuple(map(tuple, each)) if each else () for each in findings]
-        looks = _records(Looks, *seen)
-        made = _records(File, paths, looks, digests, nodes, starts, middles, ends, rules, found)
-        files = dict(zip(paths, made, strict=True))
-        catalog = Catalog(root, files, str(memoryview(data)[len(data) - length :], "utf-8", "surrogatepass"))
+        mtimes, ctimes, sizes, inodes = seen
+        looks = made(Looks, zip(mtimes, ctimes, sizes, inodes, strict=True))
+        rows = zip(paths, looks, digests, nodes, starts, middles, ends, rules, found, strict=True)
+        files = dict(zip(paths, made(File, rows), strict=True))
+        catalog = Catalog(root, files, str(view[len(data) - length :], "utf-8", "surrogatepass"))
         catalog.index_problem = problem
     except (OSError, ValueError, TypeError, IndexError):
         return Catalog(root, {}, "")
     return catalog
-
-
-def _records(kind: type[Any], *columns: Iterable[Any]) -> Iterator[Any]:
-    """A record for each row of some columns, without a call of Python for each."""
-    return map(tuple.__new__, repeat(kind), zip(*columns, strict=True))
 
 
 def _packed(node: Node) -> str:

@@ -4,9 +4,7 @@ It passes over a file or a heading in silence, or drops the whole file for one v
 org-roam's properties and customs; what is wrong with the org itself, formats/org.py tells.
 """
 
-from collections.abc import Iterator
-
-from quaid.annotations import TYPE_CHECKING
+from quaid.annotations import TYPE_CHECKING, Iterator
 from quaid.core.patterns import pattern
 from quaid.records import NamedTuple
 

@@ -7,9 +7,8 @@ AGENT_CONTRACT.org tells agents the rules. Walks from a handle and follows no li
 import errno
 import os
 import stat
-from collections.abc import Callable, Mapping
 
-from quaid.annotations import Any
+from quaid.annotations import Any, Callable, Mapping
 from quaid.records import NamedTuple
 
 CONTRACT = "AGENT_CONTRACT.org"
@@ -96,7 +95,7 @@ def walk(root: str) -> list[Found]:
         _walk(handle, "", found)
     finally:
         os.close(handle)
-    found.sort()
+    found.sort(key=lambda each: each[0])
     return found
 
 
@@ -116,9 +115,10 @@ def _walk(handle: int, below: str, found: list[Found]) -> None:
                 and entry.is_file(follow_symlinks=False)
             ):
                 try:
-                    looks = _looks(entry.stat(follow_symlinks=False))
+                    told = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:  # it went away while we looked
                     continue
+                looks = Looks(told.st_mtime_ns, told.st_ctime_ns, told.st_size, told.st_ino)
                 found.append(Found(below + name, looks))
 
 
@@ -144,10 +144,8 @@ def looks(root: str, path: str) -> Looks | None:
         if error.errno in NOT_THERE:
             return None
         raise
-    return _looks(found) if stat.S_ISREG(found.st_mode) and is_ours(path) else None
-
-
-def _looks(found: os.stat_result) -> Looks:
+    if not stat.S_ISREG(found.st_mode) or not is_ours(path):
+        return None
     return Looks(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
 
 
@@ -171,7 +169,9 @@ class Root:
 
     def stat(self, path: str) -> os.stat_result:
         """How a file is, or the link that stands in its place."""
-        return self._at(path, lambda name, folder: os.stat(name, dir_fd=folder, follow_symlinks=False))
+        found: os.stat_result
+        found = self._at(path, lambda name, folder: os.stat(name, dir_fd=folder, follow_symlinks=False))
+        return found
 
     def read(self, path: str, limit: int | None = None) -> bytes:
         """The bytes of a file, which is no link and below none; those of a longer one up to the limit."""

@@ -4,9 +4,7 @@ It finds the operation, judges the caller's scope, checks every argument against
 what the operating system says into an error with a remedy. An operation's body can rely on its types.
 """
 
-from collections.abc import Callable, Mapping
-
-from quaid.annotations import Any
+from quaid.annotations import Any, Callable, Mapping
 from quaid.brain import Brain
 from quaid.errors import (
     Cancelled,

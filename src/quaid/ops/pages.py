@@ -191,11 +191,11 @@ def list_(
     ] = "updated",
 ) -> ListRecord:
     """List pages, newest first."""
-    from quaid.core import page, tags
+    from quaid.core import page_type, tags
     from quaid.store import collections
 
     filters: dict[str, Any] = {
-        "type": page.check_type(type) if type else None,
+        "type": page_type.check_type(type) if type else None,
         "tag": tags.check(tag) if tag else None,
         "wing": wing or None,
         "collection": collections.require(brain.db, collection).name if collection else None,

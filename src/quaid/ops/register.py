@@ -5,9 +5,7 @@ milliseconds. Surfaces find an operation through the generated index (`ops/index
 module of each command and tool, so that `quaid get` does not import the module of `quaid import`.
 """
 
-from collections.abc import Callable
-
-from quaid.annotations import Any, Literal, TypeVar, cast
+from quaid.annotations import Any, Callable, Literal, TypeVar, cast
 from quaid.records import NamedTuple
 
 Scope = Literal["read", "write", "owner"]

@@ -5,10 +5,9 @@ Hand-written: argparse costs 15 ms of a cold start, more than everything else th
 
 import os
 import sys
-from collections.abc import Callable, Sequence
 
 from quaid import config
-from quaid.annotations import Any
+from quaid.annotations import Any, Callable, Sequence
 from quaid.errors import FileTrouble, InvalidArgument, TooLarge, WrongOption, WrongUsage
 from quaid.ops.gate import MAX_TEXT, aside
 from quaid.ops.register import Op, Param

@@ -3,9 +3,7 @@
 A function gets a record and returns what to print; it never asks the store for more.
 """
 
-from collections.abc import Callable, Sequence
-
-from quaid.annotations import Any
+from quaid.annotations import Any, Callable, Sequence
 from quaid.surfaces.cli.text import address, count, cut, score, size, table, wrap
 
 ROOMS = (

@@ -1,8 +1,6 @@
 """What the operations on the knowledge base return, as text for people."""
 
-from collections.abc import Callable, Sequence
-
-from quaid.annotations import Any
+from quaid.annotations import Any, Callable, Sequence
 from quaid.surfaces.cli.text import count, cut, size, table
 
 MOST_SHOWN = 10

@@ -1,8 +1,6 @@
 """How text for people is set: counts, tables, sizes, lines that fit. Knows no record."""
 
-from collections.abc import Iterable, Sequence
-
-from quaid.annotations import Any
+from quaid.annotations import Any, Iterable, Sequence
 from quaid.core import slug
 from quaid.core.counts import count as count
 
