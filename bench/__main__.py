@@ -3,6 +3,7 @@
 import importlib
 import sys
 import time
+import traceback
 
 from bench import page, table
 
@@ -46,10 +47,16 @@ def main() -> int:
         except SystemExit as ended:
             if ended.code:  # the others are run all the same
                 failed.append(f"{name} ({ended.code})")
+        except Exception as problem:  # half a part is none: what the page had stays
+            traceback.print_exc()
+            failed.append(f"{name} ({type(problem).__name__})")
+            table.SHOWN.clear()
         seconds = time.monotonic() - started
         print(f"({name}: {seconds:.0f} s)\n", flush=True)
         if table.SHOWN:
-            parts.append(page.Part(name, list(table.SHOWN), list(table.CURVES), seconds))
+            parts.append(
+                page.Part(name, list(table.SHOWN), list(table.CURVES), seconds, "--quick" in sys.argv)
+            )
         if "--page" in sys.argv:  # after each, so that a run that is stopped has not run for nothing
             page.write(parts, NAMES)
     if failed:

@@ -1,8 +1,10 @@
 """The built-in model: bulk speed against a bare onnxruntime loop, and what a cold and a warm question cost.
 
-The bare loop runs the same texts on the same number of threads with the runtime's own defaults, one text per
-run; both are timed in turns, so that a noisy minute hits both. CPU time throughout. Beside it stand the other ways to
-use the processors: one text after the other on all of them, a session for each, and texts of one length together.
+The bare loop is one session of onnxruntime with one thread to a run, shared by a pool of as many threads as quaid
+uses, one text per run, all else as the runtime comes. Everything is timed in turns, so that a noisy minute hits all.
+CPU time throughout. Beside it stand the other ways to use the processors: one text after the other on all of them, a
+session for each, and texts of one length together. So that nobody beats a weak yardstick, quaid is also compared
+with the best of them: of all, and of those that give the same vectors (texts in a batch change each other's).
 """
 
 import os
@@ -19,11 +21,14 @@ from quaid.embed.onnx import processors
 from quaid.embed.protocol import Surroundings
 
 TEXTS = 96
-ROUNDS = 5
+ROUNDS = 3
 WORDS = (
     "the harbour survey found salt in the cables and the ferry moved to the old quay while Mira wrote a second "
     "report about tides pumps batteries and the council asked who pays for repairs before winter"
 ).split()
+SPEED, SAME = 0.9, 0.9999
+"""Of a bare layout's; the least cosine of vectors that are the same."""
+
 QUESTION = "What did the council decide about the old quay in May?"
 COLD = """
 import sys
@@ -62,13 +67,20 @@ def main() -> None:
         question = min(_cpu(lambda: model.embed_query(QUESTION)) for _ in range(20))
         cold = cpu_of([sys.executable, "-c", COLD, folder, QUESTION], 5 if rounds == 2 else 15)
         imports = cpu_of([sys.executable, "-c", "import onnxruntime"], 5 if rounds == 2 else 15)
-    ratio = best["bare cpu"] / best["ours cpu"]
+    bare = [name for name in ways if name != "ours"]
+    same = [name for name in bare if _least(vectors["bare"], vectors[name]) >= SAME]
     show(
         f"Embedding ({registry.DEFAULT}, {processors()} threads)",
         [
-            ("bare onnxruntime loop, texts per CPU second", f"{TEXTS / best['bare cpu']:.1f}", ""),
+            (
+                f"bare: 1 session, 1 thread a run, pool of {processors()}, 1 text a run; texts per CPU second",
+                f"{TEXTS / best['bare cpu']:.1f}",
+                "",
+            ),
             ("quaid, texts per CPU second", f"{TEXTS / best['ours cpu']:.1f}", ""),
-            ("quaid / bare, CPU", f"{ratio:.2f}", verdict(ratio, 0.9, at_least=True)),
+            _against("bare", ["bare"], best),
+            _against("the best bare layout of the same vectors", same, best),
+            _against("the best bare layout, other vectors too", bare, best),
             ("quaid / bare, wall clock", f"{best['bare wall'] / best['ours wall']:.2f}", ""),
             *[
                 (f"{name} / bare: CPU, wall clock, least cosine", _compared(name, best, vectors), "")
@@ -83,11 +95,23 @@ def main() -> None:
     )
 
 
+def _against(title: str, names: list[str], best: dict[str, float]) -> tuple[str, str, str]:
+    """How quaid stands against the cheapest of some layouts; higher is better."""
+    cheapest = min(names, key=lambda name: best[f"{name} cpu"])
+    ratio = best[f"{cheapest} cpu"] / best["ours cpu"]
+    named = "" if cheapest == title else f" ({cheapest})"
+    return f"quaid / {title}{named}, CPU", f"{ratio:.2f}", verdict(ratio, SPEED, at_least=True)
+
+
 def _compared(name: str, best: dict[str, float], vectors: dict[str, list[Any]]) -> str:
     """How a way stands against the bare loop; higher is better."""
     cpu, wall = (best[f"bare {what}"] / best[f"{name} {what}"] for what in ("cpu", "wall"))
-    nearest = min(float(one @ other) for one, other in zip(vectors["bare"], vectors[name], strict=True))
-    return f"{cpu:.2f}, {wall:.2f}, {nearest:.4f}"
+    return f"{cpu:.2f}, {wall:.2f}, {_least(vectors['bare'], vectors[name]):.4f}"
+
+
+def _least(ones: list[Any], others: list[Any]) -> float:
+    """The least cosine between two makings of the same vectors."""
+    return min(float(one @ other) for one, other in zip(ones, others, strict=True))
 
 
 def _bare_loop(

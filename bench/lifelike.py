@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import apsw
 import numpy as np
 
-from bench.scale import folder_of
+from bench.scale import NOTEBOOK_FILES, folder_of
 from bench.search import TYPES, vocabulary
 from bench.standin import MODEL, WIDTH
 from quaid.core.names import fold, names_of
@@ -42,8 +42,6 @@ QUESTION_NOISE = 0.45
 
 BATCH = 1_000
 """Pages that are written in one transaction."""
-
-NOTEBOOK_FILES = 500
 
 Array = np.ndarray[Any, Any]
 

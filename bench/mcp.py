@@ -92,7 +92,7 @@ def weighing(ours: list[str]) -> list[tuple[str, ...]]:
         request("tools/call", {"name": "memory_search", "arguments": {"query": "river meeting oslo"}}),
     ]
     mine, theirs = visit(ours, lines), visit([sys.executable, "-c", WITH_SDK], lines)
-    size = len(json.dumps(json.loads(mine.answers[1])["result"]["tools"], ensure_ascii=False).encode())
+    size = on_the_wire(json.loads(mine.answers[1])["result"]["tools"])
     megabytes, heavier = mine.memory / 2**20, f"{theirs.memory / mine.memory:.1f} x ours"
     return [
         ("memory after get and search, quaid serve", f"{megabytes:.1f} MB", "", verdict(megabytes, 30)),
@@ -192,6 +192,11 @@ def visit(command: list[str], lines: list[bytes]) -> Cost:
     process.returncode = os.waitstatus_to_exitcode(status)
     process.stdout.close()
     return Cost(usage.ru_utime + usage.ru_stime, memory, answers)
+
+
+def on_the_wire(tools: list[Any]) -> int:
+    """Bytes of a tool list as JSON without a space too many, whoever's it is and however they write it."""
+    return len(json.dumps(tools, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def resident(pid: int) -> int:

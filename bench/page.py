@@ -1,6 +1,7 @@
 """`docs/benchmarks.md`: one page with every table of a run, where and when it was measured, and how cost grows.
 
-A benchmark that is run alone with `--page` renews its own part of the page; each part says its commit and day.
+A benchmark that is run alone with `--page` renews its own part of the page; each part says its commit and day, and
+whether it was a short run. One that was never run has a part that says so.
 """
 
 import os
@@ -33,6 +34,7 @@ class Part(NamedTuple):
     tables: Sequence[Table]
     curves: Sequence[Curve]
     seconds: float
+    is_quick: bool = False
 
 
 def write(parts: Sequence[Part], order: Sequence[str]) -> None:
@@ -43,7 +45,9 @@ def write(parts: Sequence[Part], order: Sequence[str]) -> None:
             known = dict(PART.findall(file.read()))
     for part in parts:
         known[part.name] = _text(part)
-    sections = (f"<!-- part {name} -->\n{known[name]}<!-- end -->\n" for name in order if name in known)
+    for name in order:
+        known.setdefault(name, f"## {name}\n\nNot measured yet: `python -m bench {name} --page`.\n")
+    sections = (f"<!-- part {name} -->\n{known[name]}<!-- end -->\n" for name in order)
     with open(PAGE, "w", encoding="utf-8") as file:
         file.write("\n".join([HEAD, *sections]))
 
@@ -55,7 +59,8 @@ def _text(part: Part) -> str:
         with open(os.path.join(IMAGES, name), "w", encoding="utf-8") as file:
             file.write(svg(curve))
         lines.append(f"![{curve.title}](images/{name})\n")
-    lines.append(f"*{_where()}, {part.seconds:.0f} s.*\n")
+    short = ", a short run (`--quick`): fewer and smaller than usual" if part.is_quick else ""
+    lines.append(f"*{_where()}, {part.seconds:.0f} s{short}.*\n")
     return "\n".join(lines)
 
 

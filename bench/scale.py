@@ -1,8 +1,12 @@
 """How cost grows: made-up but lifelike memories of ten thousand, a hundred thousand and a million chunks.
 
-A memory is made once and kept in a folder of its own (QUAID_BENCH_CACHE names another); each is measured in a fresh
-process. The vector of a question comes with it, so that no figure holds the time of a model: one question of the
-built-in model costs about 10 ms more. Times are CPU, whatever thread it was on.
+A memory is made once and kept in a folder of its own (QUAID_BENCH_CACHE names another), with what making it cost
+beside it; each is measured in a fresh process. The vector of a question comes with it, so that no figure holds the
+time of a model: one question of the built-in model costs about 10 ms more. Times are CPU, whatever thread it was on.
+
+How much each operation may grow from the smallest memory to the largest is said in GROWTH. The limits are our own:
+what follows an index, or gives no more than it was asked for, is to stay flat (a tree of pages is half as deep again,
+which the limit covers); what looks at all matching rows or at the codes of all vectors may grow as they do.
 """
 
 import json
@@ -18,19 +22,45 @@ from typing import Any, Literal, NamedTuple
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+from bench.exact import recall_of
 from bench.plot import Curve
-from bench.standin import MODEL, brain_of
+from bench.standin import brain_of
 from bench.table import cpu_of, draw, show, verdict
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SIZES, QUICK_SIZES = (10_000, 100_000, 1_000_000), (10_000,)
-ASKED, EXACT, COLD_RUNS = 120, 200, 5
+ASKED = 120
+COLD_RUNS, QUICK_COLD_RUNS = 20, 5
 K = 10
 MOST_MS = {"query": 150.0, "filtered query": 150.0, "query after a put": 150.0}
-MEGABYTES, RECALL, FLAT = 2_500, 0.98, 3.0
-"""At the largest size; what is to stay flat may cost so many times what it costs at the smallest."""
+MEGABYTES, RECALL = 2_500, 0.98
+"""At the largest size."""
 
-DRAWN = ("search", "query", "filtered query", "query after a put", "recall", "backlinks", "put", "get")
+FLAT, LINEAR = 3.0, 0.0
+"""So many times what it costs at the smallest; linear is as many times as there are more chunks."""
+
+GROWTH = {
+    "search": LINEAR,
+    "query": LINEAR,
+    "filtered query": LINEAR,
+    "query by day": LINEAR,
+    "query after a put": LINEAR,
+    "recall": FLAT,
+    "backlinks": FLAT,
+    "graph": FLAT,
+    "list": FLAT,
+    "get": FLAT,
+    "put": FLAT,
+}
+
+NOTEBOOK_FILES = 500
+"""Of the notebook beside a memory: the same at every size."""
+
+NAMED = {"recall": f"recall, of a notebook of {NOTEBOOK_FILES} files at every size"}
+"""What a row is called, where the name of what is done would say too much."""
+
+DRAWN = ("search", "query", "filtered query", "query after a put", "backlinks", "put", "get")
+BUILT = "built.json"
 
 RECIPE = 4
 """Rises when memories are made otherwise: none is kept then."""
@@ -42,11 +72,12 @@ class Measured(NamedTuple):
     size: int
     megabytes: float
     """Of the file."""
-    made: float
-    """CPU seconds of making it; 0: it was there."""
+    built: dict[str, Any]
+    """What making it cost: `cpu_seconds`, `megabytes`, and `told` if somebody wrote them down by hand."""
     resident: Times
     """p50 and p95 in milliseconds, by what was done."""
-    cold: dict[str, float]
+    cold: Times
+    """The same of whole fresh processes."""
     rss: float
     recall: float
     notes: dict[str, str]
@@ -54,8 +85,8 @@ class Measured(NamedTuple):
 
 def main() -> None:
     found = [_one(size) for size in (QUICK_SIZES if "--quick" in sys.argv else SIZES)]
-    head = ("what", *(f"{each.size:,}" for each in found), "target")
-    show("Scale, by chunks; CPU, p50 / p95 ms", _rows(found), head)
+    head = ("what", *(f"{each.size:,}" for each in found), "p50 grown (our own limit)", "target")
+    show("Scale, by chunks; CPU, p50 / p95 ms", rows_of(found), head)
     if len(found) > 1:
         for curve in _curves(found):
             draw(curve)
@@ -74,30 +105,44 @@ def _curves(found: list[Measured]) -> list[Curve]:
     ]
 
 
-def _rows(found: list[Measured]) -> list[tuple[str, ...]]:
-    first, last = found[0], found[-1]
-    grown = len(found) > 1
+def rows_of(found: list[Measured]) -> list[tuple[str, ...]]:
+    last = found[-1]
     rows: list[tuple[str, ...]] = [
-        ("file, MB", *(f"{each.megabytes:,.0f}" for each in found), ""),
-        ("making it, CPU s", *(f"{each.made:.0f}" if each.made else "kept" for each in found), ""),
+        ("file, MB", *(f"{each.megabytes:,.0f}" for each in found), "", ""),
+        ("file, MB, when built", *(_built(each, "megabytes") for each in found), "", ""),
+        ("making it, CPU s, when built", *(_built(each, "cpu_seconds") for each in found), "", ""),
     ]
-    for name in first.resident:
-        cells = [f"{each.resident[name][0]:.1f} / {each.resident[name][1]:.1f}" for each in found]
-        target = ""
-        if name in MOST_MS:
-            target = verdict(last.resident[name][1], MOST_MS[name])
-        elif name in ("put", "get") and grown:
-            target = "grown x: " + verdict(last.resident[name][0] / first.resident[name][0], FLAT)
-        rows.append((f"{name}, resident", *cells, target))
-    rows += [(f"{name}, cold", *(f"{each.cold[name]:.0f}" for each in found), "") for name in first.cold]
-    for name in first.notes:
-        rows.append((name, *(each.notes[name] for each in found), ""))
+    for name in last.resident:
+        target = verdict(last.resident[name][1], MOST_MS[name]) if name in MOST_MS else ""
+        rows.append(_timed(name, "resident", [each.resident[name] for each in found], found, target))
+    for name in last.cold:
+        rows.append(_timed(name, "cold", [each.cold[name] for each in found], found, ""))
+    for name in last.notes:
+        rows.append((name, *(each.notes[name] for each in found), "", ""))
     rows += [
-        ("resident memory, MB", *(f"{each.rss:,.0f}" for each in found), verdict(last.rss, MEGABYTES)),
-        (f"recall@{K} of exact", *(f"{each.recall:.4f}" for each in found),
+        ("resident memory, MB", *(f"{each.rss:,.0f}" for each in found), "", verdict(last.rss, MEGABYTES)),
+        (f"recall@{K} of exact", *(f"{each.recall:.4f}" for each in found), "",
          verdict(min(each.recall for each in found), RECALL, at_least=True)),
     ]  # fmt: skip
     return rows
+
+
+def _timed(
+    name: str, how: str, times: list[tuple[float, float]], found: list[Measured], target: str
+) -> tuple[str, ...]:
+    """One operation at each size, and whether it grew by no more than it may."""
+    cells = [f"{middle:.1f} / {slow:.1f}" for middle, slow in times]
+    grown = ""
+    if len(found) > 1:
+        factor = times[-1][0] / times[0][0]
+        grown = f"{factor:.1f} x: {verdict(factor, GROWTH[name] or found[-1].size / found[0].size)}"
+    return f"{NAMED.get(name, name)}, {how}", *cells, grown, target
+
+
+def _built(each: Measured, figure: str) -> str:
+    if figure not in each.built:
+        return "not noted"
+    return f"{each.built[figure]:,.0f}{' (told by hand)' if each.built.get('told') else ''}"
 
 
 def folder_of(size: int) -> str:
@@ -109,13 +154,40 @@ def folder_of(size: int) -> str:
 
 
 def _one(size: int) -> Measured:
-    path, made = os.path.join(folder_of(size), "memory.db"), 0.0
+    path = os.path.join(folder_of(size), "memory.db")
     if not os.path.exists(path):
-        made = _child("--make", str(size))[1]
+        build(size)
     said = json.loads(_child("--measure", path)[0])
-    cold = _colds(path)
-    megabytes = sum(os.path.getsize(each) for each in _files(path)) / 2**20
-    return Measured(size, megabytes, made, said["resident"], cold, said["rss"], said["recall"], said["notes"])
+    try:
+        cold = _colds(path, QUICK_COLD_RUNS if "--quick" in sys.argv else COLD_RUNS)
+    finally:
+        _child("--tidy", path)
+    megabytes = _megabytes(path)
+    built = built_of(size)
+    return Measured(
+        size, megabytes, built, said["resident"], cold, said["rss"], said["recall"], said["notes"]
+    )
+
+
+def build(size: int) -> None:
+    """Make a memory, and keep beside it what that cost."""
+    cpu = _child("--make", str(size))[1]
+    megabytes = _megabytes(os.path.join(folder_of(size), "memory.db"))
+    with open(os.path.join(folder_of(size), BUILT), "w", encoding="utf-8") as file:
+        json.dump({"cpu_seconds": round(cpu, 1), "megabytes": round(megabytes, 1)}, file)
+
+
+def built_of(size: int) -> dict[str, Any]:
+    """What making a memory cost, if that was noted."""
+    try:
+        with open(os.path.join(folder_of(size), BUILT), encoding="utf-8") as file:
+            return dict(json.load(file))
+    except FileNotFoundError:
+        return {}
+
+
+def _megabytes(path: str) -> float:
+    return sum(os.path.getsize(each) for each in _files(path)) / 2**20
 
 
 def _files(path: str) -> list[str]:
@@ -138,23 +210,45 @@ def _child(*words: str) -> tuple[str, float]:
     return said, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def _cold(path: str, verb: str, arguments: dict[str, Any]) -> float:
-    """CPU milliseconds of a whole fresh process that does one thing and imports no more than that, the median."""
-    command = [sys.executable, "-m", "bench.standin", path, verb, json.dumps(arguments)]
-    times = cpu_of(command, COLD_RUNS, env=_environ())
-    return 1000 * times[len(times) // 2]
+def _cold(
+    path: str, verb: str, calls: list[dict[str, Any]], scope: Literal["read", "write"] = "read"
+) -> tuple[float, float]:
+    """CPU milliseconds of whole fresh processes that do one thing each and import no more than that."""
+    command = [sys.executable, "-m", "bench.standin", path, verb]
+    return _spread(
+        [1000 * cpu_of([*command, json.dumps(each), scope], 1, env=_environ())[0] for each in calls]
+    )
 
 
-def _colds(path: str) -> dict[str, float]:
+def _colds(path: str, runs: int) -> Times:
     folder = os.path.dirname(path)
     with open(os.path.join(folder, "question.json"), encoding="utf-8") as file:
         question = json.load(file)[0][0]
+    slugs = json.loads(_child("--slugs", path)[0])
+    stamp = f"bench/cold-{os.getpid()}"
+    some = [{"slug": slugs[at * 7 % len(slugs)]} for at in range(runs)]
+    puts = [
+        {"slug": f"{stamp}-{at}", "content": f"# Put {at}\n\n{question} [[{each['slug']}]]\n",
+         "expected_version": 0}
+        for at, each in enumerate(some)
+    ]  # fmt: skip
     return {
-        "search": _cold(path, "search", {"query": question}),
-        "query": _cold(path, "query", {"question": question}),
-        "filtered query": _cold(path, "query", {"question": question, "wing": "wing-3"}),
-        "list": _cold(path, "list", {"limit": 50}),
+        "search": _cold(path, "search", [{"query": question}] * runs),
+        "query": _cold(path, "query", [{"question": question}] * runs),
+        "filtered query": _cold(path, "query", [{"question": question, "wing": "wing-3"}] * runs),
+        "recall": _cold(path, "recall", [{"query": "word31 topic1"}] * runs, "write"),
+        "backlinks": _cold(path, "backlinks", some),
+        "graph": _cold(path, "graph", [{**each, "depth": 2} for each in some]),
+        "list": _cold(path, "list", [{"limit": 50}] * runs),
+        "get": _cold(path, "get", some),
+        "put": _cold(path, "put", puts, "write"),
     }
+
+
+def _spread(taken: list[float]) -> tuple[float, float]:
+    """p50 and p95."""
+    taken = sorted(taken)
+    return taken[len(taken) // 2], taken[(len(taken) - 1) * 95 // 100]
 
 
 # In a process of its own
@@ -198,10 +292,7 @@ def measure(path: str) -> dict[str, Any]:
 
     brain, questions = brain_of(path)
     asked = questions[:: max(1, len(questions) // ASKED)][:ASKED]
-    rows = brain.db.rows(
-        "SELECT slug FROM pages WHERE id <= 60 OR id % (SELECT 1 + max(id) / 60 FROM pages) = 1"
-    )
-    slugs = [slug for (slug,) in rows][:ASKED]
+    slugs = _slugs(brain)
     times: Times = {}
     try:
         gate.call(brain, gate.command("notebook init"), {}, "owner")
@@ -218,14 +309,21 @@ def measure(path: str) -> dict[str, Any]:
                 started = time.process_time()
                 gate.call(brain, operation, each, work.scope)
                 taken.append(1000 * (time.process_time() - started))
-            taken.sort()
-            times[name] = (taken[len(taken) // 2], taken[(len(taken) - 1) * 95 // 100])
+            times[name] = _spread(taken)
         rss = _rss()
-        recall, notes = recall_of(brain, questions)
+        recall, notes = recall_of(brain, questions, K)
     finally:
         brain.db.write(_tidy)
         brain.close()
     return {"resident": times, "rss": rss, "recall": recall, "notes": notes}
+
+
+def _slugs(brain: Any) -> list[str]:
+    """The oldest pages, which most links lead to, and as many from all over."""
+    rows = brain.db.rows(
+        "SELECT slug FROM pages WHERE id <= 60 OR id % (SELECT 1 + max(id) / 60 FROM pages) = 1"
+    )
+    return [slug for (slug,) in rows][:ASKED]
 
 
 def _touch(brain: Any, number: int) -> None:
@@ -252,44 +350,6 @@ def _rss() -> float:
         return next(int(line.split()[1]) for line in file if line.startswith("VmRSS")) / 1024
 
 
-def recall_of(brain: Any, questions: list[str]) -> tuple[float, dict[str, str]]:
-    """How many of the exact ten nearest are found, and what that alone costs."""
-    import numpy as np
-
-    asked = questions[:: max(1, len(questions) // EXACT)][:EXACT]
-    vectors = np.stack([np.frombuffer(brain.embedder.embed_query(each), "<f4") for each in asked])
-    started = time.process_time()
-    found = [[chunk for chunk, _ in brain.vectors.nearest(MODEL, each, K)] for each in vectors]
-    cost = 1000 * (time.process_time() - started) / len(asked)
-    exact = _exact(brain.db, vectors)
-    share = sum(len({*ours} & {*theirs}) for ours, theirs in zip(found, exact, strict=True)) / (
-        K * len(asked)
-    )
-    return share, {f"nearest {K} alone, resident, mean ms": f"{cost:.1f}"}
-
-
-def _exact(db: Any, vectors: Any) -> list[list[int]]:
-    """The chunks that are nearest to each of some vectors, all of them compared."""
-    import numpy as np
-
-    best_scores = np.empty((0, len(vectors)), np.float32)
-    best_ids = np.empty((0, len(vectors)), np.int64)
-    last, step = 0, 20_000
-    while rows := db.rows(
-        "SELECT v.id, c.id, v.vector FROM page_embeddings_vec_384 v JOIN chunks c USING (content_hash)"
-        " WHERE v.id > ? ORDER BY v.id LIMIT ?",
-        (last, step),
-    ):
-        last = rows[-1][0]
-        some = np.frombuffer(b"".join([row[2] for row in rows]), "<f2").reshape(len(rows), -1)
-        scores = np.concatenate([best_scores, some.astype(np.float32) @ vectors.T])
-        ids = np.array([row[1] for row in rows])[:, None].repeat(len(vectors), axis=1)
-        ids = np.concatenate([best_ids, ids])
-        order = np.argsort(-scores, axis=0)[:K]
-        best_scores, best_ids = (np.take_along_axis(each, order, 0) for each in (scores, ids))
-    return [column.tolist() for column in best_ids.T]
-
-
 def child() -> bool:
     """What a process does that the benchmark itself has started."""
     words = sys.argv[1:]
@@ -300,6 +360,12 @@ def child() -> bool:
         make(int(words[1]))
     elif words[:1] == ["--measure"]:
         print(json.dumps(measure(words[1])))
+    elif words[:1] == ["--slugs"]:
+        with brain_of(words[1])[0] as brain:
+            print(json.dumps(_slugs(brain)))
+    elif words[:1] == ["--tidy"]:
+        with brain_of(words[1])[0] as brain:
+            brain.db.write(_tidy)
     else:
         return False
     return True

@@ -1,7 +1,7 @@
 """A memory that is asked as any is, but for its model: that knows the vectors of its questions beforehand.
 
-As a process of its own it does one thing and ends: `python -m bench.standin PATH VERB ARGUMENTS`, the arguments as
-JSON. So it imports nothing that the command would not.
+As a process of its own it does one thing and ends: `python -m bench.standin PATH VERB ARGUMENTS SCOPE`, the arguments
+as JSON. So it imports nothing that the command would not.
 """
 
 import json
@@ -58,13 +58,13 @@ def brain_of(path: str, questions: str = "questions.json") -> Any:
     return Brain(settings, models=StandIn(known)), list(known)  # type: ignore[arg-type]
 
 
-def once(path: str, verb: str, arguments: dict[str, Any]) -> None:
+def once(path: str, verb: str, arguments: dict[str, Any], scope: Any) -> None:
     from quaid.ops import gate
 
     brain, _ = brain_of(path, "question.json")
     with brain:
-        gate.call(brain, gate.command(verb), arguments, "read")
+        gate.call(brain, gate.command(verb), arguments, scope)
 
 
 if __name__ == "__main__":
-    once(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))
+    once(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), sys.argv[4])

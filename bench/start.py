@@ -11,7 +11,7 @@ from typing import NamedTuple
 from bench import kb
 from bench.table import cpu_of, show, verdict
 
-RUNS = 21
+RUNS = 15
 NODES = 1_000
 EVENT = '{"session_id": "bench", "cwd": "/", "source": "startup"}'
 

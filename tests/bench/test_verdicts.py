@@ -1,0 +1,64 @@
+"""What a table says about its figures follows from them."""
+
+from bench.importing import Round, Run, rows
+from bench.scale import DRAWN, GROWTH, Measured, rows_of, works
+
+OUTCOMES = {"new": 1_200, "unchanged": 1_200}
+
+
+def _import(own: float, helper: float = 0.0, wall: float = 1.0) -> Run:
+    return Run(own, helper, wall, 40.0, OUTCOMES)
+
+
+def _round(alone_wall: float, both_wall: float) -> Round:
+    alone, both = _import(1.8, wall=alone_wall), _import(1.0, 0.9, both_wall)
+    return Round(alone, both, _import(0.1), _import(1.7), _import(0.2))
+
+
+def test_cutting_is_told_apart_and_has_a_verdict_of_its_own() -> None:
+    found = rows([_round(2.0, 1.0)])
+    speeds = {name: (figure, said) for name, figure, said in found if name.startswith("files per")}
+    (without, cut) = speeds.values()
+    assert without == ("632", "reached (>= 600)")  # 1,200 / 1.9
+    assert cut == ("353", "MISSED (>= 600)")  # 1,200 / (1.9 + 1.5)
+    assert "NOT cut" in next(iter(speeds))
+
+
+def test_the_gain_is_that_of_pairs_not_of_the_best_of_each() -> None:
+    # The quickest alone and the quickest pair of processes lie in different rounds: 2.0 / 2.0 would be 1.0.
+    found = {name: (figure, said) for name, figure, said in rows([_round(4, 2), _round(2, 4), _round(6, 4)])}
+    assert found["two processes gain, by wall clock, median of 3 pairs"] == ("1.50 x", "MISSED (>= 1.6)")
+    assert found["two processes gain, by CPU, median of 3 pairs"] == ("1.80 x", "reached (>= 1.6)")
+
+
+def _measured(size: int, cost: float, built: dict[str, float]) -> Measured:
+    times = dict.fromkeys(GROWTH, (cost, cost))
+    return Measured(size, 1.0, built, times, {"list": (cost, cost)}, 100.0, 1.0, {})
+
+
+def test_what_grows_faster_than_it_may_is_missed() -> None:
+    found = {
+        name: (grown, target)
+        for name, _, _, grown, target in rows_of(
+            [_measured(10, 1.0, {"cpu_seconds": 3.0}), _measured(1_000, 20.0, {})]
+        )
+    }
+    assert found["list, resident"][0] == "20.0 x: MISSED (<= 3)"
+    assert found["list, cold"][0] == "20.0 x: MISSED (<= 3)"
+    assert found["query, resident"] == ("20.0 x: reached (<= 100)", "reached (<= 150)")
+
+
+def test_what_making_a_memory_cost_is_told_as_it_was_then() -> None:
+    (row,) = (
+        each
+        for each in rows_of([_measured(10, 1.0, {"cpu_seconds": 3.0}), _measured(1_000, 1.0, {})])
+        if each[0] == "making it, CPU s, when built"
+    )
+    assert row[1:3] == ("3", "not noted")
+
+
+def test_every_operation_has_a_limit_and_a_notebook_that_stays_is_not_drawn_as_growing() -> None:
+    assert works(["q"] * 60, ["s"] * 60).keys() == GROWTH.keys()
+    assert "recall" not in DRAWN
+    names = [row[0] for row in rows_of([_measured(10, 1.0, {})])]
+    assert "recall, of a notebook of 500 files at every size, resident" in names
