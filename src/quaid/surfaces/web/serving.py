@@ -22,7 +22,7 @@ from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import FileTrouble, InvalidArgument, OpenToOthers, PortTaken, ServedAlready
 from quaid.ops import tokens
-from quaid.surfaces.web import app, taking_over
+from quaid.surfaces.web import app, taking_over, trimming
 from quaid.surfaces.web.guard import MAX_HEAD, Place
 
 LOOPBACK = "127.0.0.1"
@@ -204,6 +204,7 @@ def _serve(settings: Settings, how: How, found: socket.socket, *, opens: bool, l
         settings, debug=how.debug, readonly=how.readonly, place=place, tools=how.tools, upkeep=True
     )
     taking_over.attend(built, settings)
+    trimming.start()
     server = Server(_config(built, how))
 
     def end(_number: int, _frame: FrameType | None) -> None:
