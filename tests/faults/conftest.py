@@ -1,14 +1,12 @@
 """Every fault test names its promise with `@pytest.mark.promise(…)`; what was tried is one table at the end."""
 
-import time
-from collections import defaultdict
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.faults.killer import Nursery
-from tests.faults.ledger import LONG, PROMISES, Cases
+from tests.faults.ledger import LONG, PROMISES, Cases, Tried, table
 from tests.faults.places import quick_folder
 
 
@@ -25,55 +23,65 @@ def quick() -> Iterator[Path]:
 
 
 @pytest.fixture
-def cases(request: pytest.FixtureRequest) -> Iterator[Cases]:
-    mark = request.node.get_closest_marker("promise")
-    assert mark, "a fault test names its promise"
-    assert mark.args[0] in PROMISES, "the promises are in tests/faults/ledger.py"
-    counted = Cases(request.node, mark.args[0])
+def cases(request: pytest.FixtureRequest) -> Cases:
+    promise = promise_of(request.node)
+    assert promise, "a fault test names its promise"
+    assert promise in PROMISES, "the promises are in tests/faults/ledger.py"
+    counted = Cases(request.node, promise)
     request.node.cases = counted
-    yield counted
-    request.node.user_properties.append(
-        (
-            "promise",
-            [counted.promise, counted.tried, time.perf_counter() - counted.began, "; ".join(counted.notes)],
-        )
-    )
+    return counted
+
+
+def promise_of(item: pytest.Item) -> str:
+    mark = item.get_closest_marker("promise")
+    return str(mark.args[0]) if mark else ""
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    """A failed case says how it is run again."""
+    """A failed case says how it is run again; and every report says what it is about, even that nothing was tried."""
     report = yield
-    counted = getattr(item, "cases", None)
-    if call.when == "call" and report.failed and counted is not None and counted.current is not None:
+    counted: Cases | None = getattr(item, "cases", None)
+    if call.when == "call" and report.failed and counted is not None:
         report.sections.append(("run it again", counted.replay()))
+    if promise := promise_of(item):
+        report.user_properties.append(("promise", promise))
+        if call.when == "teardown" and counted is not None:
+            report.user_properties.append(("tried", counted.told()))
     return report
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Promise, cases tried, failures, seconds."""
-    if not LONG:
-        return
-    rows: dict[str, list[Any]] = defaultdict(lambda: [0, 0, 0.0, []])
-    failed = {report.nodeid for report in terminalreporter.stats.get("failed", [])}
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if getattr(report, "when", "") != "teardown":
-                continue
-            for name, value in report.user_properties:
-                if name == "promise":
-                    promise, tried, seconds, note = value
-                    row = rows[promise]
-                    row[0] += tried
-                    row[1] += report.nodeid in failed
-                    row[2] += seconds
-                    row[3] += [note] if note else []
-    terminalreporter.write_line("")
-    terminalreporter.write_line("| promise | cases tried | failures | seconds | figures |")
-    terminalreporter.write_line("|---|---|---|---|---|")
-    for promise in PROMISES:
-        if promise in rows:
-            tried, failures, seconds, notes = rows[promise]
-            terminalreporter.write_line(
-                f"| {promise} | {tried:,} | {failures} | {seconds:.0f} | {'; '.join(notes)} |"
-            )
+    """The table."""
+    if LONG:
+        terminalreporter.write_line("")
+        for line in table(outcomes(terminalreporter.stats)):
+            terminalreporter.write_line(line)
+
+
+def outcomes(stats: dict[str, list[Any]]) -> list[Tried]:
+    """What became of each test that has a promise. One that went wrong is a failure, at whatever stage."""
+    found: dict[str, Tried] = {}
+    fallen: set[str] = set()
+    for report in (report for reports in stats.values() for report in reports):
+        properties = dict(getattr(report, "user_properties", ()))
+        if "promise" not in properties:
+            continue
+        before = found.get(report.nodeid, Tried(properties["promise"]))
+        tried, failed, seconds, notes = properties.get("tried", (0, 0, 0.0, ()))
+        found[report.nodeid] = Tried(
+            before.promise,
+            before.tried + tried,
+            before.failures + failed + (report.failed and report.nodeid not in fallen),
+            before.seconds + seconds,
+            (*before.notes, *notes),
+            reason(report) if report.skipped else before.skipped,
+        )
+        fallen |= {report.nodeid} if report.failed else set()
+    return list(found.values())
+
+
+def reason(report: pytest.TestReport) -> str:
+    """Why a test was skipped."""
+    told = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return told.removeprefix("Skipped: ")

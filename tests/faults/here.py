@@ -46,6 +46,12 @@ def run(brain: Brain, command: str, **arguments: Any) -> Any:
     return plain(gate.call(brain, gate.command(command), arguments, "owner"))
 
 
+def attach(brain: Brain, root: Path) -> None:
+    """Let a memory know the folder of pages, unless it does: one of schema 5 knew no folders."""
+    if not brain.db.rows("SELECT 1 FROM collections WHERE name = ?", (FOLDER,)):
+        run(brain, "collection add", name=FOLDER, path=str(root))
+
+
 def start(program: str, *arguments: object) -> "subprocess.Popen[str]":
     """One of the programs beside this file, as a process of its own."""
     return subprocess.Popen(

@@ -6,8 +6,9 @@ it alone: `make faults CASE='test_kill.py::test_…[put]@17'`.
 
 import os
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 LONG = os.environ.get("QUAID_LONG") == "1"
 """`make faults`: the long forms."""
@@ -15,7 +16,9 @@ LONG = os.environ.get("QUAID_LONG") == "1"
 SHARE = float(os.environ.get("QUAID_SHARE") or 1)
 """How much of the long form to run: `make faults SHARE=0.1` is a tenth of it."""
 
-ONLY = os.environ.get("QUAID_CASE", "").rpartition("@")[2]
+_ASKED = os.environ.get("QUAID_CASE", "")
+ONLY = _ASKED.rpartition("@")[2] if "@" in _ASKED else ""
+"""The seed of the one case that is asked for; nothing without an "@"."""
 
 PROMISES = (
     "acknowledged writes survive process death",
@@ -49,31 +52,88 @@ class Cases:
         self.node = node
         self.promise = promise
         self.tried = 0
+        self.failed = 0
         self.current: int | None = None
         self.began = time.perf_counter()
         self.notes: list[str] = []
 
-    def walk(self, short: int, long: int, *, first: int = 0) -> Iterator[int]:
+    @property
+    def alone(self) -> bool:
+        """Whether one case alone is asked for. What is to hold for all of them together need not hold for it."""
+        return bool(ONLY)
+
+    def walk(self, short: int, long: int) -> Iterator[int]:
         """Seeds, one after another: `short` of them in `make test`, `long` in `make faults`, or the one asked for."""
-        if ONLY:
-            seeds = iter([int(ONLY)])
-        else:
-            seeds = iter(range(first, first + (max(short, round(long * SHARE)) if LONG else short)))
-        for seed in seeds:
+        return self.each(self.seeds(short, long))
+
+    def each(self, seeds: Iterable[int]) -> Iterator[int]:
+        """These seeds, one after another, or the one asked for."""
+        for seed in self.wanted(seeds):
             self.current = seed
             yield seed
             self.tried += 1
         self.current = None
 
+    def seeds(self, short: int, long: int) -> list[int]:
+        """The seeds that `walk` will walk over."""
+        return self.wanted(range(max(short, round(long * SHARE)) if LONG else short))
+
+    def wanted(self, seeds: Iterable[int]) -> list[int]:
+        """The seeds that `each` will walk over."""
+        return [int(ONLY)] if ONLY else list(seeds)
+
     def count(self, more: int) -> None:
         """Cases that were tried inside one seed, beyond the one that `walk` counts."""
         self.tried += more
+
+    def wrong(self, count: int = 1) -> None:
+        """Cases that went wrong in a test that allows for some: the table tells of them all the same."""
+        self.failed += count
 
     def note(self, figure: str) -> None:
         """A figure for the table's last column."""
         self.notes.append(figure)
 
     def replay(self) -> str:
-        """How to run the case again that is being tried now."""
+        """How to run the case again that is being tried now; the whole test, when it is none in particular."""
         name = self.node.nodeid.removeprefix("tests/faults/")
-        return f"make faults CASE='{name}@{self.current}'"
+        return f"make faults CASE='{name}{'' if self.current is None else f'@{self.current}'}'"
+
+    def told(self) -> list[Any]:
+        """What a report carries to the table: plain values, as it may come from another process."""
+        return [self.tried, self.failed, time.perf_counter() - self.began, self.notes]
+
+
+class Tried(NamedTuple):
+    """What became of one test, in all its stages."""
+
+    promise: str
+    tried: int = 0
+    failures: int = 0
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    skipped: str = ""
+    """Why it was not run."""
+
+
+HEAD = ("| promise | cases tried | failures | seconds | figures |", "|---|---|---|---|---|")
+
+
+def table(tests: Iterable[Tried]) -> list[str]:
+    """A line for every promise, also for those that nobody has tried: promise, cases, failures, seconds, figures."""
+    by_promise: dict[str, list[Tried]] = {promise: [] for promise in PROMISES}
+    for each in tests:
+        by_promise.setdefault(each.promise, []).append(each)
+    return [*HEAD, *(_row(promise, found) for promise, found in by_promise.items())]
+
+
+def _row(promise: str, tests: list[Tried]) -> str:
+    reasons = Counter(each.skipped for each in tests if each.skipped)
+    failures = sum(each.failures for each in tests)
+    if not failures and sum(reasons.values()) == len(tests):
+        why = "; ".join(reasons) or "none of its tests was asked for"
+        return f"| {promise} | 0 | – | – | not run: {why} |"
+    notes = [note for each in tests for note in each.notes]
+    notes += [f"{count} of {len(tests)} tests not run: {reason}" for reason, count in reasons.items()]
+    tried, seconds = sum(each.tried for each in tests), sum(each.seconds for each in tests)
+    return f"| {promise} | {tried:,} | {failures} | {seconds:.0f} | {'; '.join(notes)} |"

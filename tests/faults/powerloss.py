@@ -14,19 +14,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from tests.faults import calls
+from tests.faults import calls, handles
 from tests.faults.killer import End, Nursery
 
 Model = Literal["eager", "lazy"]
 
 SEEN = (
-    "openat,write,pwrite64,writev,pwritev,ftruncate,fallocate,fsync,fdatasync,rename,renameat,renameat2,link,linkat,"
-    "unlink,unlinkat,rmdir,mkdir,mkdirat,copy_file_range,sendfile,truncate,mmap,symlink,symlinkat"
+    "write,pwrite64,writev,ftruncate,fsync,fdatasync,rename,renameat,renameat2,link,linkat,unlink,unlinkat,rmdir,"
+    "mkdir,mkdirat,mmap,chdir,fchdir"
 )
-UNKNOWN = ("fallocate", "copy_file_range", "sendfile", "truncate", "symlink", "symlinkat", "pwritev")
+UNKNOWN = (
+    *("fallocate", "copy_file_range", "sendfile", "splice", "truncate", "symlink", "symlinkat"),
+    *("pwritev", "pwritev2", "open", "creat", "openat2"),
+)
 """Calls that change files in ways which this replay does not know; if one is seen, the replay is worth nothing."""
 
-_LINE = re.compile(r"(\d+) +(\w+)\((.*)\) += (-?\d+)(?:<([^>]*)>)?")
+_LINE = re.compile(r"(\d+) +(\w+)\((.*)\) += (0x[0-9a-f]+|-?\d+)(?:<([^>]*)>)?")
 _UNFINISHED = re.compile(r"(\d+) +(.*) <unfinished \.\.\.>$")
 _RESUMED = re.compile(r"(\d+) +<\.\.\. \w+ resumed>(.*)$")
 _HANDLE = re.compile(r"(\d+|AT_FDCWD)<([^>]*)>(\(deleted\))?")
@@ -48,46 +51,58 @@ def record(
     nursery: Nursery, home: Path, kind: str, seed: object, rounds: int, log: Path
 ) -> tuple[End, list[Step]]:
     """Let a worker do so many rounds, and note each of its steps."""
-    options = ("-y", "-xx", "-s", "100000000", "-o", str(log), "-e", f"trace={SEEN}")
-    ended = calls.run(nursery, home, kind, *options, rounds=rounds, seed=seed)
+    ended = calls.run(nursery, home, kind, *options(log), rounds=rounds, seed=seed)
     return ended, list(steps(log, str(home)))
+
+
+def options(log: Path) -> tuple[str, ...]:
+    """How strace is asked for all that the replay needs to see."""
+    seen = ",".join((SEEN, handles.CALLS, *UNKNOWN))
+    return ("-y", "-xx", "-s", "100000000", "-o", str(log), "-e", f"trace={seen}", "-e", f"raw={handles.RAW}")
 
 
 def steps(log: Path, base: str) -> Iterator[Step]:
     """What a log says of the files below a folder, and of what was acknowledged, in its order."""
-    folders: dict[str, str] = {}
-    offsets: dict[tuple[str, str], int] = {}
+    births = {str(each[3]): (each[0], each[2]) for each in _calls(log) if each[1] in handles.BIRTHS}
+    known = handles.Handles(births)
     for process, call, arguments, result, opened in _calls(log):
+        if call in handles.CALLS.split(","):
+            known.saw(process, call, arguments, result)
+            if call != "openat":
+                continue
         here = _HANDLE.findall(arguments)
         if here and here[0][0] == "AT_FDCWD":
-            folders[process] = _plain(here[0][1])
-        if result < 0 or (call == "writev" and not arguments.startswith("1<")):
+            known.folders[process] = _plain(here[0][1])
+        if result < 0:
             continue
         texts = [_bytes(each) for each in _TEXT.findall(arguments)]
-        if call == "writev":
+        if call == "writev" and here[0][0] == "1" and not _below(base, here[0]):
             yield Step("said", b"".join(texts).decode().rstrip("\n"))
         elif call == "openat":
             path = _plain(opened)
-            handle = (process, str(result))
-            offsets[handle] = -1 if "O_APPEND" in arguments else 0
             if path.startswith(base):
                 yield Step(
                     "open", path, "".join(flag for flag in ("O_CREAT", "O_TRUNC") if flag in arguments)
                 )
+        elif call in ("chdir", "fchdir"):
+            to = _plain(here[0][1]) if call == "fchdir" else texts[0].decode(errors="replace")
+            known.folders[process] = os.path.normpath(os.path.join(known.folders.get(process, "/"), to))
         elif call == "mmap":
             if "MAP_SHARED" in arguments and "PROT_WRITE" in arguments and here:
                 assert not _below(base, here[0]) or _plain(here[0][1]).endswith("-shm"), arguments
         elif call in UNKNOWN:
+            named = [
+                os.path.join(known.folders.get(process, "/"), each.decode(errors="replace")) for each in texts
+            ]
+            assert not any(each.startswith(base) for each in named), f"{call} is not known here"
             assert not any(_below(base, each) for each in here), f"{call} is not known here"
-        elif call in ("write", "pwrite64", "ftruncate", "fsync", "fdatasync"):
+        elif call in ("write", "writev", "pwrite64", "ftruncate", "fsync", "fdatasync"):
             if not _below(base, here[0]):
                 continue
             path, last = _plain(here[0][1]), arguments.rsplit(", ", 1)[-1]
-            if call == "write":
-                handle = (process, here[0][0])
-                yield Step("write", path, "", offsets.get(handle, 0), texts[0][:result])
-                if offsets.get(handle, 0) >= 0:
-                    offsets[handle] = offsets.get(handle, 0) + result
+            if call in ("write", "writev"):
+                offset = known.write(process, int(here[0][0]), result)
+                yield Step("write", path, "", offset, b"".join(texts)[:result])
             elif call == "pwrite64":
                 yield Step("write", path, "", int(last), texts[0][:result])
             elif call == "ftruncate":
@@ -96,7 +111,7 @@ def steps(log: Path, base: str) -> Iterator[Step]:
                 yield Step("sync", path)
         else:
             named = [each.decode() for each in texts]
-            above = [_plain(path) for _, path, _ in here] or [folders.get(process, "/")] * len(named)
+            above = [_plain(path) for _, path, _ in here] or [known.folders.get(process, "/")] * len(named)
             paths = [os.path.normpath(os.path.join(*each)) for each in zip(above, named, strict=False)]
             if any(path.startswith(base) for path in paths):
                 kind = (
@@ -118,7 +133,7 @@ def _calls(log: Path) -> Iterator[tuple[str, str, str, int, str]]:
             if resumed := _RESUMED.match(whole):
                 whole = f"{resumed[1]} {begun.pop(resumed[1], '')}{resumed[2]}"
             if found := _LINE.match(whole):
-                yield found[1], found[2], found[3], int(found[4]), found[5] or ""
+                yield found[1], found[2], found[3], int(found[4], 0), found[5] or ""
 
 
 def _below(base: str, handle: tuple[str, str, str]) -> bool:

@@ -344,6 +344,24 @@ def test_a_file_that_was_too_large_for_a_while_keeps_its_page(brain: Brain, root
     assert run(brain, "get", slug=f"{FOLDER}::a")["uuid"] == uuid
 
 
+def test_a_file_that_is_back_before_its_page_goes_keeps_it(brain: Brain, root: Path) -> None:
+    data = (root / "a.md").read_bytes()
+    (root / "a.md").unlink()
+    (root / "b.md").write_text("# b\n\nChanged, so that something is read.\n")
+    report = synced(brain, lambda: (root / "a.md").write_bytes(data))
+    assert (report.changed, report.removed) == (1, 0)
+    assert shown(brain)["a"] == "# a\n\nText of a."
+
+
+def test_a_file_that_became_empty_leaves_what_it_said(brain: Brain, root: Path) -> None:
+    data = (root / "a.md").read_bytes()
+    (root / "a.md").write_bytes(b"")
+    assert synced(brain).changed == 1
+    assert shown(brain)["a"] == ""
+    run(brain, "revert", slug=f"{FOLDER}::a", to=1)
+    assert (root / "a.md").read_bytes() == data
+
+
 # Names
 
 

@@ -1,7 +1,8 @@
 """A damaged database: what it answers is right or refused, nothing breaks, and no file of a folder is written.
 
 SQLite keeps no checksums of its own. What is served is compared with what the memory knows twice (a page and its
-chunks, a word and the text that it leads to); the figures say how often a wrong answer got through all the same.
+chunks, a word and the text that it leads to). A wrong answer that gets through all the same is a failure in the
+table; the test allows for one in a hundred, if `validate` tells of each.
 """
 
 import shutil
@@ -101,6 +102,8 @@ def test_a_damaged_memory_answers_rightly_or_refuses_and_touches_no_file(cases: 
     seen: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     broken: list[str] = []
+    unseen: list[str] = []
+    told_wrong: list[str] = []
     with quick_folder() as quick:
         make(quick / "good")
         home = quick / "hurt"
@@ -123,11 +126,15 @@ def test_a_damaged_memory_answers_rightly_or_refuses_and_touches_no_file(cases: 
             noticed = bool(refusals) or told["validate"] != right["validate"]
             seen["wrong" if wrong else "refused" if refusals else "noticed" if noticed else "right"] += 1
             if wrong:
+                cases.wrong()
                 kinds["in the log" if what.endswith("-wal") else "in the file"] += 1
-                kinds["in the file and not seen by validate"] += not noticed and not what.endswith("-wal")
+                told_wrong.append(f"@{seed} {', '.join(wrong) if cases.alone else what}")
+                unseen += told_wrong[-1:] if told["validate"] == right["validate"] else []
             assert files(home / FOLDER) == before, what
     assert broken == []
     cases.note(", ".join(f"{count} {name}" for name, count in sorted(seen.items())))
-    cases.note("wrong: " + ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())))
-    assert kinds["in the log"] == 0, kinds
-    assert kinds["in the file"] <= 1 + 0.02 * cases.tried, kinds
+    if told_wrong:
+        cases.note(f"wrong, though `validate` sees them: {'; '.join(told_wrong)}")
+    assert unseen == []
+    assert kinds["in the log"] == 0, told_wrong
+    assert kinds["in the file"] <= 1 + 0.01 * cases.tried, told_wrong

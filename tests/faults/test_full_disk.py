@@ -40,7 +40,7 @@ def test_an_operation_that_finds_no_room_is_refused_whole(
             assert not ended.refused or says_what_to_do(ended.refused), ended.refused
             refused += bool(ended.refused)
             stage.check(ended)
-    assert refused
+    assert refused or cases.alone
 
 
 def test_a_resident_client_reads_on_a_full_disk_and_writes_when_there_is_room(
@@ -67,7 +67,7 @@ def test_a_resident_client_reads_on_a_full_disk_and_writes_when_there_is_room(
                     run(brain, "put", slug=slug, compiled_truth="Small again.", **version(brain, slug))
                 run(brain, "compact")
         operations.agree(disk / "home")
-    assert refused
+    assert refused or cases.alone
 
 
 def until_it_is_full(brain: Brain, seed: int) -> tuple[dict[str, str], str]:

@@ -97,7 +97,7 @@ def test_a_disk_without_room_refuses_a_node_and_keeps_all_others(tmp_path: Path,
             finally:
                 make_room(disk)
             check(home, seed, titles)
-        assert refused
+        assert refused or cases.alone
         cases.note(f"{refused} refused on a full disk")
 
 

@@ -1,5 +1,6 @@
-"""With any guard taken out, some test fails: the tests that stand for it would notice if it were lost."""
+"""With any guard taken out, some test fails, which passes when it is put back: it would notice if it were lost."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -17,39 +18,62 @@ IN_SHORT = ("the removal guard", "the path check", "a newer memory", "a text tha
 CHOSEN = [guard for guard in GUARDS if LONG or guard.name.startswith(IN_SHORT)]
 
 
-def without(guard: Guard, home: Path) -> Path:
-    """The house without a guard."""
-    for part in ("src", "tests", "emacs", "docs"):
-        shutil.copytree(PROJECT / part, home / part, ignore=shutil.ignore_patterns("__pycache__", "images"))
-    shutil.copy(PROJECT / "pyproject.toml", home)
-    file = home / "src" / "quaid" / guard.file
-    text = file.read_text()
-    assert guard.kept in text, f"{guard.file} no longer says {guard.kept!r}"
-    file.write_text(text.replace(guard.kept, guard.gone))
-    return home
+class House:
+    """A copy of the house in which a guard can be taken out and put back."""
+
+    def __init__(self, home: Path, guard: Guard) -> None:
+        self.home, self.guard = home, guard
+        for part in ("src", "tests", "emacs", "docs"):
+            shutil.copytree(
+                PROJECT / part, home / part, ignore=shutil.ignore_patterns("__pycache__", "images")
+            )
+        shutil.copy(PROJECT / "pyproject.toml", home)
+        self.file = home / "src" / "quaid" / guard.file
+        self.whole, self.made = self.file.read_text(), self.file.stat().st_mtime_ns
+        assert guard.kept in self.whole, f"{guard.file} no longer says {guard.kept!r}"
+
+    def take_out(self) -> None:
+        self.file.write_text(self.whole.replace(self.guard.kept, self.guard.gone))
+
+    def put_back(self) -> None:
+        self.file.write_text(self.whole)
+        os.utime(self.file, ns=(self.made, self.made))  # so that nobody runs what was compiled without it
+
+    def run(self, tests: str) -> "subprocess.CompletedProcess[str]":
+        environ = {
+            key: value for key, value in os.environ.items() if not key.startswith(("QUAID_", "PYTEST_"))
+        }
+        return subprocess.run(
+            [
+                *(sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-o", "cache_dir=missed"),
+                *("-p", "no:randomly", "--tb=no", "-rf", tests),
+            ],
+            cwd=self.home,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            env={**environ, "PYTHONPATH": f"{self.home / 'src'}{os.pathsep}{self.home}"},
+            check=False,
+        )
+
+    def missed_by(self) -> list[str]:
+        """Which tests failed in the last run."""
+        kept = self.home / "missed" / "v" / "cache" / "lastfailed"
+        return list(json.loads(kept.read_text())) if kept.exists() else []
 
 
 @pytest.mark.promise("guards that are taken out are missed")
 @pytest.mark.parametrize("guard", CHOSEN, ids=lambda guard: guard.name.replace(" ", "-").replace(":", ""))
 def test_a_guard_that_is_taken_out_is_missed(tmp_path: Path, guard: Guard, cases: Cases) -> None:
     for _ in cases.walk(1, 1):
-        house = without(guard, tmp_path / "house")
-        environ = {
-            key: value for key, value in os.environ.items() if not key.startswith(("QUAID_", "PYTEST_"))
-        }
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider"),
-                *("-p", "no:randomly", "--tb=no", "-rf", guard.noticed_by),
-            ],
-            cwd=house,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            env={**environ, "PYTHONPATH": f"{house / 'src'}{os.pathsep}{house}"},
-            check=False,
-        )
-        assert done.returncode == 1, f"nobody missed it:\n{done.stdout[-2000:]}{done.stderr[-500:]}"
-        missed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
-        assert missed, done.stdout[-2000:]
-        cases.note(f"{guard.name}: {missed[0].removeprefix('FAILED ').partition(' - ')[0]}")
+        house = House(tmp_path / "house", guard)
+        house.take_out()
+        without = house.run(guard.noticed_by)
+        assert without.returncode == 1, f"nobody missed it:\n{without.stdout[-2000:]}{without.stderr[-500:]}"
+        assert "\nFAILED " in without.stdout, f"it did not get so far:\n{without.stdout[-2000:]}"
+        (missed,) = house.missed_by()
+        house.put_back()
+        again = house.run(missed)
+        assert again.returncode == 0, f"{missed} fails with the guard, too:\n{again.stdout[-2000:]}"
+        assert again.stdout.startswith("."), f"{missed} is skipped with the guard"
+        cases.note(f"{guard.name}: {missed}")

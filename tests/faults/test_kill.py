@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 from tests.faults import older, operations
-from tests.faults.here import FOLDER, STORE, everything_kept, files, is_whole, open_brain, run, saying
+from tests.faults.here import FOLDER, STORE, attach, everything_kept, files, is_whole, open_brain, run, saying
 from tests.faults.killer import Nursery
 from tests.faults.ledger import Cases
 
@@ -33,7 +33,6 @@ KILLS = {
 LONG_LIVED = 150
 """Writes that one memory goes through, with many kills between them."""
 
-SCHEMAS = (6, 7)
 OURS = re.compile(r"\.quaid-")
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, and finds processes in /proc")
@@ -66,7 +65,7 @@ def make(home: Path, kind: str, seed: int) -> None:
     for number in range(4):
         (root / f"p{number}.md").write_text(f"---\nkey: {number} # mine\n---\n{saying(f'first{number}')}\n")
     if kind == "migrate":
-        older.make(home / "memory.db", SCHEMAS[seed % len(SCHEMAS)], root=root)
+        older.make(home / "memory.db", older.SCHEMAS[seed % len(older.SCHEMAS)], root=root)
         return
     with open_brain(home) as brain:
         brain.create(brain.settings.db_path)
@@ -134,6 +133,7 @@ def check_vectors(brain: Brain, acknowledged: list[list[str]]) -> None:
 def check_folder(brain: Brain, root: Path) -> None:
     for path, data in files(root).items():
         assert is_whole(data.decode()), path
+    attach(brain, root)
     report = run(brain, "collection sync", name=FOLDER)["syncs"][0]
     assert not report["halted"], report
     again = run(brain, "collection sync", name=FOLDER)["syncs"][0]

@@ -91,7 +91,7 @@ def test_a_disk_without_room_for_a_migration_leaves_the_memory_as_it_was(
             operations.goes_on(home)
             for each in home.iterdir():
                 each.unlink()
-    assert refused
+    assert refused or cases.alone
     cases.note(f"schema {schema}: {refused} refused for want of room")
 
 

@@ -132,7 +132,7 @@ def test_no_argument_of_any_operation_leads_outside(home: Path, cases: Cases) ->
                 assert "root:x:" not in told, (operation.tool, param.name, hostile)
             check_address(brain, hostile)
             cases.count(len(pairs))
-    assert refused > answered
+    assert refused > answered or cases.alone
     assert {"slug", "path", "name", "node", "file", "session"} <= {param.name for _, param in pairs}
     cases.note(f"{len(pairs)} arguments of operations, {refused:,} refused, {answered:,} answered")
 

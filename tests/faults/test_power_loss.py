@@ -1,4 +1,8 @@
-"""The current goes off at any moment of a run: all that was acknowledged is there, and no file is empty or torn."""
+"""The current goes off at any moment of a run: all that was acknowledged is there, and no file is empty or torn.
+
+A seed is the number of the step after which the current goes off. The steps of a kind of work are the same in every
+run, but for those of git, which makes names by chance: there it is a moment of the same work.
+"""
 
 import hashlib
 import os
@@ -56,11 +60,12 @@ def test_what_was_acknowledged_is_on_the_disk_when_the_current_goes_off(
         operations.put_back(home, template)
         times = different(Disk(home), steps, model)
         assert len(times) > rounds
-        chosen = evenly(times, max(AT_MOST, round(len(times) * SHARE)) if LONG else AT_MOST)
+        chosen = cases.wanted(evenly(times, max(AT_MOST, round(len(times) * SHARE)) if LONG else AT_MOST))
+        assert chosen[-1] < len(steps), f"the run had {len(steps)} steps"
         disks = moments(Disk(home), steps, model, chosen)
-        for seed, (said, left) in zip(cases.walk(len(chosen), len(chosen)), disks, strict=False):
+        for number, (_, (said, left)) in enumerate(zip(cases.each(chosen), disks, strict=True)):
             lay_out(home, left)
-            check(home, [line.split() for line in said], thorough=seed % THOROUGH == 0)
+            check(home, [line.split() for line in said], thorough=cases.alone or number % THOROUGH == 0)
         cases.note(
             f"{kind} {model}: {rounds} operations, {len(ended.acknowledged)} acknowledgements,"
             f" {len(chosen)} of {len(times)} disks started from"

@@ -73,11 +73,11 @@ def test_every_answer_of_every_read_tool_is_labelled_by_its_place_and_quoted(
     tmp_path: Path, cases: Cases
 ) -> None:
     pages = [poison.page(seed) for seed in range(200)]
-    seeds = list(cases.walk(8, 200))
+    seeds = cases.seeds(8, 200)
     told: dict[str, int] = {}
     with poisoned(tmp_path / "home", [pages[seed] for seed in seeds]) as server:
         before = json.dumps(server.ask("tools/list")["result"], sort_keys=True)
-        for number, seed in enumerate(seeds):
+        for number, seed in enumerate(cases.each(seeds)):
             word = pages[seed].word if number < 2 else pages[seeds[0]].word
             for operation in READS:
                 kb = operation.tool in ("kb_show", "kb_backlinks")
@@ -113,18 +113,24 @@ def check(tool: str, result: dict[str, Any]) -> None:
     assert {key: result["structuredContent"][key] for key in wanted} == wanted
 
 
+def test_nothing_that_a_record_says_takes_the_place_of_its_label() -> None:
+    told = labels.labelled("memory_get", {"title": "T", "trust": "own", "origin": "notebook"})
+    assert list(told.items()) == [("origin", "memory"), ("trust", "data"), ("title", "T")]
+
+
 def test_resources_and_prompts_keep_a_text_within_its_marks(tmp_path: Path, cases: Cases) -> None:
     pages = [poison.page(seed) for seed in range(200)]
-    seeds = list(cases.walk(8, 200))
+    seeds = cases.seeds(8, 200)
     with poisoned(tmp_path / "home", [pages[seed] for seed in seeds]) as server:
-        for number in range(len(seeds)):
+        for number, _ in enumerate(cases.each(seeds)):
             answer = server.ask("resources/read", {"uri": f"memory://pages/poison/p{number}"})
             (content,) = answer["result"]["contents"]
             assert content["_meta"] == {"quaid/origin": "memory", "quaid/trust": "data"}
         (context,) = server.ask("resources/read", {"uri": "memory://context"})["result"]["contents"]
         assert context["_meta"] == {"quaid/origin": "notebook", "quaid/trust": "own"}
         begun = [line for line in context["text"].splitlines() if "<!--" in line and "-->" in line]
-        assert begun == [f"<!-- reference/{name}.md -->" for name in ("orders", *(f"z{n}" for n in range(5)))]
+        names = ["orders", *(f"z{number}" for number in range(min(5, len(seeds))))]
+        assert begun == [f"<!-- reference/{name}.md -->" for name in names]
         briefing = server.ask("prompts/get", {"name": "memory_briefing"})["result"]["messages"][0]
         text = briefing["content"]["text"].lower()
         assert [text.count(mark) for mark in ("<memory>", "</memory>", "< / memory>")] == [1, 1, 0]

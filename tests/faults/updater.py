@@ -1,13 +1,16 @@
 """A client that adds its own lines to shared pages, each against the version that it read.
 
-Called as `updater.py HOME NAME ROUNDS WAY ADDRESS TOKEN`. The way is "resident" (the memory open in this process, as
-in `quaid pipe`), "stdio" (a server of its own, over MCP) or "http" (a server that others ask, too). All walk over the
-same pages at about the same time, so that they meet. Waits for a line on stdin, then prints what it saw: how often it
-was too late, the code of every other error, and how long each put took.
+Called as `updater.py HOME SEED NAME ROUNDS STRIDE WAY ADDRESS TOKEN`. The way is "resident" (the memory open in this
+process, as in `quaid pipe`), "stdio" (a server of its own, over MCP), "http" (a server that others ask, too) or "cli"
+(a `quaid get` and a `quaid put` for each update). All walk over the same pages at about the same time, so that they
+meet; whoever is slower takes longer strides. Waits for a line on stdin, then prints what it saw: how often it was too
+late, the code of every other error, and how long each put took.
 """
 
 import json
+import os
 import random
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -82,11 +85,32 @@ def http(home: str, address: str, token: str) -> Iterator[Call]:
         yield call
 
 
-def update(call: Call, name: str, rounds: int, codes: Counter[str]) -> list[float]:
-    chance = random.Random(name)
+@contextmanager
+def cli(home: str, address: str, token: str) -> Iterator[Call]:
+    quaid = [sys.executable, "-P", "-m", "quaid", "--db", str(Path(home) / "memory.db"), "--json"]
+    environ = {**os.environ, "HOME": home, "QUAID_BACKGROUND_EMBEDDING": "off"}
+
+    def call(tool: str, arguments: dict[str, Any]) -> Any:
+        slug, *others = arguments.items()
+        options = [word for key, value in others for word in (f"--{key.replace('_', '-')}", str(value))]
+        words = [*quaid, tool.removeprefix("memory_"), slug[1], *options]
+        done = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=120, check=False)
+        if done.returncode:
+            raise Refused(json.loads(done.stderr)["error"]["code"])
+        assert done.stderr == "", done.stderr
+        return json.loads(done.stdout)
+
+    yield call
+
+
+WAYS = {"resident": resident, "stdio": stdio, "http": http, "cli": cli}
+
+
+def update(call: Call, seed: str, name: str, rounds: int, stride: int, codes: Counter[str]) -> list[float]:
+    chance = random.Random(f"{seed} {name}")
     seconds = []
     for number in range(rounds):
-        slug = slug_of(number, chance)
+        slug = slug_of(number * stride, chance)
         line = f"- **2026-04-25** | {name} — {name}x{number} was here."
         while True:
             there = call("memory_get", {"slug": slug})
@@ -104,12 +128,14 @@ def update(call: Call, name: str, rounds: int, codes: Counter[str]) -> list[floa
     return seconds
 
 
-def main(home: str, name: str, rounds: str, way: str, address: str, token: str) -> None:
+def main(
+    home: str, seed: str, name: str, rounds: str, stride: str, way: str, address: str, token: str
+) -> None:
     codes: Counter[str] = Counter()
-    with {"resident": resident, "stdio": stdio, "http": http}[way](home, address, token) as call:
+    with WAYS[way](home, address, token) as call:
         call("memory_get", {"slug": "p0"})  # open before the start
         sys.stdin.readline()
-        seconds = update(call, name, int(rounds), codes)
+        seconds = update(call, seed, name, int(rounds), int(stride), codes)
     sys.stdout.write(json.dumps({"codes": codes, "seconds": seconds}) + "\n")
 
 

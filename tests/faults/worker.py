@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.faults.here import FOLDER, open_brain, run, saying
+from tests.faults.here import FOLDER, attach, open_brain, run, saying
 
 from quaid.brain import Brain
 from quaid.store import durable
@@ -126,6 +126,7 @@ class Worker:
         """The first look at an older memory brings it forward."""
         self.brain.db  # noqa: B018 (opening is the work)
         self.acknowledge("old/0", "timeline", "old0x")
+        attach(self.brain, self.root)
         run(self.brain, "collection sync", name=FOLDER)
         self.put()
 

@@ -1,0 +1,115 @@
+"""The table at the end of a run: no row is left out, whatever became of its tests; and a case is run again alone."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.faults.here import PROJECT
+from tests.faults.ledger import PROMISES, Tried, table
+
+TESTS = """
+import pytest
+
+
+@pytest.fixture
+def fallen():
+    raise OSError("no nursery today")
+
+
+@pytest.mark.promise("convergence")
+def test_some_cases_of_which_the_third_fails(cases):
+    for seed in cases.walk(2, 5):
+        assert seed != 2
+
+
+@pytest.mark.promise("soak")
+def test_that_is_not_set_up(fallen, cases):
+    for seed in cases.walk(1, 1):
+        pass
+
+
+@pytest.mark.promise("git store")
+@pytest.mark.skipif(True, reason="strace is not here")
+def test_that_nobody_can_run(cases):
+    for seed in cases.walk(1, 1):
+        pass
+
+
+@pytest.mark.promise("paths")
+def test_that_finds_no_disk(cases):
+    pytest.skip("no small disk can be mounted here")
+
+
+@pytest.mark.promise("paths")
+def test_that_needs_none(cases):
+    for seed in cases.walk(1, 4):
+        cases.count(9)
+    cases.note("0 outside")
+
+
+@pytest.mark.promise("quiet logs")
+def test_that_allows_for_a_wrong_answer_or_two(cases):
+    walked = [seed for seed in cases.each(range(0, 300, 100))]
+    cases.wrong(2)
+    assert cases.alone or walked == [0, 100, 200]
+    cases.note(f"walked {walked}")
+"""
+
+
+def run(folder: Path, *words: str, **environ: str) -> tuple[int, list[str]]:
+    """`make faults` with tests of ours: its status and its lines."""
+    (folder / "conftest.py").write_text("from tests.faults.conftest import *\n")
+    (folder / "test_faults.py").write_text(TESTS)
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = promise(name): what it is about\n")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("QUAID_", "PYTEST_"))}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**kept, "PYTHONPATH": f"{PROJECT / 'src'}{os.pathsep}{PROJECT}", "QUAID_LONG": "1", **environ},
+        check=False,
+    )
+    return done.returncode, done.stdout.splitlines()
+
+
+def rows(lines: list[str]) -> dict[str, list[str]]:
+    """The table by promise: cases, failures and figures. How long it took is no matter here."""
+    cells = [line.strip("|").split(" | ") for line in lines if line.startswith("| ")]
+    return {each[0].strip(): [each[1], each[2], each[4].strip()] for each in cells}
+
+
+def test_every_promise_has_its_row_and_says_what_became_of_it(tmp_path: Path) -> None:
+    status, lines = run(tmp_path)
+    found = rows(lines)
+    assert status == 1
+    assert list(found) == ["promise", *PROMISES]
+    assert found["convergence"] == ["2", "1", ""]
+    assert found["soak"] == ["0", "1", ""]
+    assert found["git store"] == ["0", "–", "not run: strace is not here"]
+    skipped = "1 of 2 tests not run: no small disk can be mounted here"
+    assert found["paths"] == ["40", "0", f"0 outside; {skipped}"]
+    assert found["quiet logs"] == ["3", "2", "walked [0, 100, 200]"]
+    assert found["backups restore"] == ["0", "–", "not run: none of its tests was asked for"]
+    assert "make faults CASE='test_faults.py::test_some_cases_of_which_the_third_fails@2'" in lines
+
+
+def test_one_case_is_run_alone(tmp_path: Path) -> None:
+    test = "test_faults.py::test_that_allows_for_a_wrong_answer_or_two"
+    status, lines = run(tmp_path, test, QUAID_CASE=f"{test}@200")
+    assert status == 0
+    assert rows(lines)["quiet logs"] == ["1", "2", "walked [200]"]
+
+
+def test_a_case_without_a_number_is_the_whole_test(tmp_path: Path) -> None:
+    test = "test_faults.py::test_some_cases_of_which_the_third_fails"
+    status, lines = run(tmp_path, test, QUAID_CASE=test, QUAID_SHARE="0.4")
+    assert status == 0
+    assert rows(lines)["convergence"] == ["2", "0", ""]
+
+
+def test_a_test_that_fell_and_one_that_was_skipped_are_one_row() -> None:
+    tests = [Tried("soak", 7, 1, 2.4, ("half",)), Tried("soak", skipped="no /proc")]
+    assert "| soak | 7 | 1 | 2 | half; 1 of 2 tests not run: no /proc |" in table(tests)
