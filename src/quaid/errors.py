@@ -162,6 +162,10 @@ class TooLarge(QuaidError):
     code, exit_status, http_status, rpc_code = "too_large", 2, 413, -32013
 
 
+class InputTooLarge(TooLarge):
+    """Standard input has more than {limit:,} bytes, which is the limit. Split it into smaller pages."""
+
+
 class NotAllowed(QuaidError):
     """{name} needs the {needed} scope; this caller has {given}."""
 
@@ -338,7 +342,7 @@ class Busy(QuaidError):
 class FileTrouble(QuaidError):
     """{path}: {problem}."""
 
-    code, exit_status, http_status, rpc_code = "file_trouble", 5, 500, -32011
+    code, exit_status, http_status, rpc_code = "file_trouble", 5, 409, -32011
 
 
 class Defect(QuaidError):

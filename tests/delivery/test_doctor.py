@@ -15,7 +15,8 @@ from quaid.config import Settings
 from quaid.ops import gate, index
 from quaid.ops.doctor import DoctorRecord, doctor
 from quaid.ops.doctor_memory import Finding
-from quaid.surfaces.cli import main
+from quaid.store.rebuild import rebuild
+from quaid.surfaces.cli import main, speaking
 
 
 @pytest.fixture
@@ -77,6 +78,7 @@ def test_a_memory_that_others_can_read_is_told(home: Brain) -> None:
     record = doctor(home, quick=True)
     assert found(record, "permissions").state == "wrong"
     assert f"chmod 600 {home.settings.db_path}" in record.next_steps
+    assert not [step for step in record.next_steps if "-wal" in step]
     assert record.exit_status == 1
 
 
@@ -100,6 +102,10 @@ def test_a_folder_that_is_gone_is_told(home: Brain, tmp_path: Path) -> None:
     folder.rename(tmp_path / "elsewhere")
     gone = found(doctor(home, quick=True), "folder notes")
     assert (gone.state, gone.remedy) == ("wrong", "quaid collection info notes")
+    told = speaking.shown(call(home, "collection info", name="notes"), False, False)
+    assert "The folder is not there. Bring it back" in told
+    assert "quaid collection remove notes" in told
+    assert "quaid collection restore notes FOLDER" in told
 
 
 def test_a_backup_counts_until_it_is_old(home: Brain) -> None:
@@ -222,7 +228,8 @@ def test_a_folder_in_the_place_of_the_memory_is_told(settings: Settings) -> None
     with Brain(settings) as brain:
         record = doctor(brain)
         assert "is a folder" in found(record, "memory").detail
-        assert record.next_steps[0] == f"quaid init {inside}"
+        path = settings.db_path
+        assert record.next_steps[:2] == (f"mv {path} {path}-folder", f"quaid init {path}")
         Path(inside).touch()
         assert doctor(brain).next_steps[0] == f"quaid --db {inside} doctor"
 
@@ -254,9 +261,47 @@ def test_words_that_do_not_fit_can_be_made_again(home: Brain) -> None:
     connection = apsw.Connection(home.settings.db_path)
     connection.execute("DELETE FROM chunk_fts_docsize")
     connection.close()
-    assert doctor(home).next_steps[:2] == ("quaid validate", "quaid rebuild")
+    assert doctor(home).next_steps[:2] == ("quaid rebuild", "quaid validate")
     call(home, "rebuild")
     assert found(doctor(home), "rows").state == "fine"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM page_fts_data WHERE id > 10",
+        "DELETE FROM page_fts_data WHERE id = 10",
+        "UPDATE page_fts_unspaced_data SET block = zeroblob(10) WHERE id > 10",
+        "DELETE FROM page_fts_config",
+        "DROP TABLE page_fts_idx",
+        "DROP TABLE chunk_fts_data",
+        "DROP TABLE chunk_fts_docsize",
+        "DROP TABLE turn_fts_config",
+        "DROP TABLE turn_fts",
+        "DELETE FROM chunks WHERE id % 3 = 0",
+        "DELETE FROM tags",
+    ],
+)
+def test_damage_to_what_is_derived_throws_no_memory_away(home: Brain, damage: str) -> None:
+    for number in range(4):
+        text = f"# Note {number} 東京都\n\nSome words. #tag\n\n## More\n\nOther words.\n\n## Third\n\nLast.\n"
+        call(home, "put", slug=f"notes/note-{number}", content=text)
+    call(home, "backup", file=os.path.join(home.settings.home, "copy.db"))
+    kept = home.db.rows("SELECT * FROM pages")
+    home.close()
+    connection = apsw.Connection(home.settings.db_path)
+    connection.execute(damage)
+    connection.close()
+    record = doctor(home)
+    assert found(record, "rows").state == "wrong"
+    assert record.next_steps[:2] == ("quaid rebuild", "quaid validate")
+    assert not [step for step in record.next_steps if step.startswith(("mv", "cp", "quaid init"))]
+    home.db.write(rebuild)
+    assert found(doctor(home), "rows").state == "fine"
+    assert home.db.rows("SELECT * FROM pages") == kept
+    assert len(call(home, "search", query="words").hits) == 4  # type: ignore[attr-defined]
+    call(home, "put", slug="notes/new", content="# New\n\nSome words.")
+    assert len(call(home, "search", query="words").hits) == 5  # type: ignore[attr-defined]
 
 
 def test_a_broken_file_of_a_client_is_told_with_its_line(home: Brain) -> None:

@@ -88,6 +88,17 @@ def test_a_withdrawn_or_early_version_is_none(brain: Brain, index: tuple[str, ty
     assert (told.newest, told.exit_status) == (quaid.__version__, 0)
 
 
+def test_a_withdrawn_version_of_a_page_is_none(brain: Brain, index: tuple[str, type[Index]]) -> None:
+    address, server = index
+    here = f'<a href="/f/quaid-{quaid.__version__}-py3-none-any.whl" title="not data-yanked">quaid</a>'
+    file = f"quaid-{NEWER}-py3-none-any.whl"
+    for mark in ("data-yanked", 'data-yanked="broken > 3"'):
+        gone = f'<a data-requires-python="&gt;=3.11" {mark} href="/f/{file}#sha256=0">{file}</a>'
+        server.answers["/page"] = (200, {}, f"<html><body>{here}<br/>\n{gone}</body></html>".encode())
+        told = upgrade(brain, check=True, from_=f"{address}/page")
+        assert (told.newest, told.exit_status) == (quaid.__version__, 0)
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -5,8 +5,17 @@ from typing import Annotated, Any
 import pytest
 
 from quaid.brain import Brain
-from quaid.errors import DiskFull, FileTrouble, InvalidArgument, NotAllowed, QuaidError, TooLarge, UnknownTool
-from quaid.ops import gate, register
+from quaid.errors import (
+    DiskFull,
+    FileTrouble,
+    InvalidArgument,
+    NotAllowed,
+    QuaidError,
+    TooLarge,
+    UnknownCommand,
+    UnknownTool,
+)
+from quaid.ops import gate, index, register
 from quaid.ops.register import Arg, Op
 
 
@@ -30,6 +39,23 @@ OPERATION = Op(every_kind, "test", "write", "every-kind", {}, "memory_every_kind
 
 def check(**arguments: Any) -> dict[str, Any]:
     return gate.check(OPERATION, arguments, "owner")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        *(("rm", "forget"), ("delete", "forget"), ("remove", "forget"), ("find", "search"), ("add", "put")),
+        *(("edit", "put"), ("new", "put"), ("show", "get"), ("ls", "list"), ("serch", "search")),
+    ],
+)
+def test_a_name_from_elsewhere_leads_to_what_does_it_here(typed: str, meant: str) -> None:
+    with pytest.raises(UnknownCommand, match=f"Did you mean '{meant}'"):
+        gate.command(typed)
+
+
+def test_every_name_from_elsewhere_leads_to_a_command() -> None:
+    assert set(gate.SAME_ELSEWHERE.values()) <= set(index.COMMANDS)
+    assert not set(gate.SAME_ELSEWHERE) & set(index.COMMANDS)
 
 
 def test_right_types_pass_as_they_are() -> None:

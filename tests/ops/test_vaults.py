@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument, NotAllowed, NotFound, RawNeedsImport
-from quaid.ops import gate
+from quaid.ops import gate, vaults
 from quaid.ops.plain import plain
 from quaid.ops.register import REGISTER, load
 
@@ -84,3 +86,9 @@ def test_only_the_owner_may_bring_in_or_write_out(brain: Brain) -> None:
         assert not operation.is_tool
         with pytest.raises(NotAllowed):
             gate.call(brain, operation, {"folder": "."} if name == "import" else {}, "write")
+
+
+def test_what_a_helper_spent_is_counted() -> None:
+    before = vaults._spent()
+    subprocess.run([sys.executable, "-c", "sum(range(5_000_000))"], check=True)
+    assert vaults._spent() - before > 0.04

@@ -1,6 +1,7 @@
 """A large folder is parsed by a second process, and nobody can tell from what came in."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -174,10 +175,27 @@ def test_a_helper_that_dies_is_told_with_a_remedy(
 
     with memory(tmp_path / "a.db") as db:
         before = rows(db)
-        with pytest.raises(FileTrouble, match=r"ended early \(signal 9\); free some memory and run"):
+        with pytest.raises(FileTrouble, match=r"\(signal 9\); nothing of this folder was taken in\. Free"):
             bring(db, folder, kill)
         assert rows(db) == before
         assert sorted(each.name for each in tmp_path.iterdir() if "db" not in each.name) == ["vault"]
+
+
+def test_when_a_helper_stands_still_the_rest_is_parsed_here(
+    tmp_path: Path, folder: Path, helpers: list[ahead.Ahead], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(_done: int, _total: int, _what: str) -> None:
+        for each in helpers:
+            if each._process.returncode is None:
+                each._process.send_signal(signal.SIGSTOP)
+
+    monkeypatch.setattr(ahead, "QUIET_SECONDS", 0.2)
+    with memory(tmp_path / "a.db") as db, memory(tmp_path / "b.db") as other:
+        bring(db, folder, stop)
+        assert len(helpers) == 1
+        monkeypatch.setattr(ahead, "QUIET_SECONDS", 60.0)
+        bring(other, folder)
+        assert rows(db) == rows(other)
 
 
 def test_an_interrupt_leaves_neither_rows_nor_a_helper(

@@ -8,7 +8,7 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.core import page, slug
-from quaid.errors import Cancelled, FolderNotEmpty, NotFound, RawNeedsImport
+from quaid.errors import Cancelled, DamagedDatabase, FolderNotEmpty, NotFound, RawNeedsImport
 from quaid.store import pages, sidecars
 from quaid.surfaces.cli.render import render
 from quaid.vaults import exporting, index, scan
@@ -212,3 +212,26 @@ def test_what_still_reads_of_a_damaged_memory_is_written(brain: Brain, tmp_path:
     assert sorted(files(tmp_path / "out")) == ["a.md", "c.md", "index.md"]
     assert "b.md" not in (tmp_path / "out" / "index.md").read_text()
     assert "1 page: b" in render(report)
+
+
+def test_where_pages_cannot_even_be_listed_those_that_read_are_written(brain: Brain, tmp_path: Path) -> None:
+    for number in range(40):
+        put(brain, f"note-{number}", {}, f"# Note {number}\n\n{'Some words. ' * 40}")
+    connection, path = brain.db.connection, brain.db.path
+    leaves: list[Any] = connection.execute(
+        "SELECT pageno FROM dbstat WHERE name = 'pages' AND pagetype = 'leaf' ORDER BY pageno"
+    ).fetchall()
+    size = connection.pragma("page_size")
+    brain.close()
+    with open(path, "r+b") as file:
+        file.seek((leaves[len(leaves) // 2][0] - 1) * size)
+        file.write(b"\xff" * size)
+    with pytest.raises(DamagedDatabase):
+        pages.by_type(brain.db)
+    report = export(brain, tmp_path / "out")
+    assert report.pages >= 25
+    assert report.pages + len(report.unread) == 40
+    assert report.unread
+    assert report.exit_status == 1
+    assert len(files(tmp_path / "out")) == report.pages + 1
+    assert "number " in render(report)

@@ -47,6 +47,8 @@ class CollectionInfoRecord(NamedTuple):
     ignore_patterns: str
     waiting: tuple[str, ...]
     """Pages in quarantine that hold what no file can give back."""
+    missing: bool = False
+    """Whether its folder is not there."""
 
 
 class CollectionAddRecord(NamedTuple):
@@ -148,6 +150,7 @@ def collection_info(brain: Brain, name: Name) -> CollectionInfoRecord:
         tuple(file_state.troubles(brain.db, found.id)),
         found.ignore_patterns,
         tuple(each.slug for each in away if each.is_only_here),
+        found.root is not None and found.state == "active" and not os.path.isdir(found.root),
     )
 
 

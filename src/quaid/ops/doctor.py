@@ -167,12 +167,8 @@ def _permissions(brain: Brain) -> Iterator[Finding]:
     path = os.path.realpath(brain.settings.db_path)
     folder = os.path.dirname(path)
     wrong = []
-    for each, mode in (
-        (path, "600"),
-        (path + "-wal", "600"),
-        (brain.settings.home, "700"),
-        (_token(brain), "600"),
-    ):
+    # Not the log beside it: it has the mode of the memory, and is gone when this command has ended.
+    for each, mode in ((path, "600"), (brain.settings.home, "700"), (_token(brain), "600")):
         if os.path.exists(each) and os.stat(each).st_mode & 0o077:
             wrong.append((each, mode))
     for each, mode in wrong:

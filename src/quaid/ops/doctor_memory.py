@@ -14,6 +14,7 @@ from quaid.errors import DamagedDatabase, MissingDatabase, NotADatabase
 from quaid.ops import mending
 from quaid.records import NamedTuple
 from quaid.store import opening
+from quaid.store.checks import is_of_an_index
 from quaid.store.upkeep import Violation
 
 DAYS_OF_A_BACKUP = 30
@@ -23,8 +24,17 @@ DAMAGE = "damage"
 MOST_FAULTS = 100
 """SQLite names no more of them."""
 
-OF_AN_INDEX = "malformed inverted index"
-"""How SQLite tells of an index of words; whatever else it tells of is the file."""
+MADE_AGAIN = (
+    "its tags are not",
+    "its timeline entries are not",
+    "its chunks are not",
+    "its links are not",
+    "it does not lead to the page that its text names",
+    "its parts in turn_parts are not",
+    "its codes are not",
+    "a block of its codes",
+)
+"""How problems of derived rows begin, which `quaid rebuild` mends."""
 
 State = Literal["fine", "advice", "wrong"]
 
@@ -74,9 +84,14 @@ def _no_memory(brain: Brain, path: str, problem: str) -> Iterator[Finding]:
     """Something else is where the memory should be."""
     if os.path.isdir(path):
         inside = os.path.join(path, "memory.db")
-        words = ("--db", inside, "doctor") if os.path.exists(inside) else ("init", inside)
-        told = f"{path} is a folder; a memory is a file, as in {inside}"
-        yield Finding("memory", "wrong", told, mending.line(brain, "quaid", *words))
+        if os.path.exists(inside):
+            told = f"{path} is a folder; a memory is a file, as in {inside}"
+            step = mending.line(brain, "quaid", "--db", inside, "doctor")
+            yield Finding("memory", "wrong", told, step)
+            return
+        told = f"{path} is a folder, where the memory should be a file"
+        first, *further = mending.in_place_of_a_folder(brain)
+        yield Finding("memory", "wrong", told, first, tuple(further))
         return
     told = f"{path} is no memory: {problem}"
     ours = problem in (opening.EMPTY, opening.NO_SQLITE)  # may have been a memory before
@@ -101,14 +116,21 @@ def rows(brain: Brain) -> Iterator[Finding]:
         return
     first = found.violations[0]
     told = f"{count(len(found.violations), 'problem')}, first {first.check}: {first.where}: {first.problem}"
-    index_only = all(each.check == "fts" or each.problem.startswith(OF_AN_INDEX) for each in found.violations)
+    cured = any(_is_made_again(each) for each in found.violations)
+    steps = ("quaid rebuild", "quaid validate") if cured else ("quaid validate",)
     details = tuple(f"{each.check}: {each.where}: {each.problem}" for each in found.violations[:MOST_FAULTS])
-    yield Finding("rows", "wrong", told, "quaid validate", ("quaid rebuild",) if index_only else (), details)
+    yield Finding("rows", "wrong", told, steps[0], steps[1:], details)
 
 
 def _is_damage(found: Violation) -> bool:
-    """Whether the file itself is hurt. An index of words can be made again."""
-    return found.where == "database" and not found.problem.startswith(OF_AN_INDEX)
+    """Whether the file itself is hurt. An index of words can be made again, and the check of it is no judge of it."""
+    return found.where == "database" and found.check != "fts" and not is_of_an_index(found.problem)
+
+
+def _is_made_again(found: Violation) -> bool:
+    """Whether `quaid rebuild` mends it."""
+    made_again = found.problem.startswith(MADE_AGAIN)
+    return found.check == "fts" or made_again or is_of_an_index(found.problem)
 
 
 def backups(brain: Brain) -> Iterator[Finding]:
@@ -129,9 +151,10 @@ def backups(brain: Brain) -> Iterator[Finding]:
 
 def if_damaged(brain: Brain, found: list[Finding]) -> list[Finding]:
     """Findings of a damaged memory: the damage once, with the way out of it, and no advice to go on writing there."""
-    damage = tuple(dict.fromkeys(line for each in found if each.name == DAMAGE for line in each.details))
+    lines = tuple(dict.fromkeys(line for each in found if each.name == DAMAGE for line in each.details))
+    damage = tuple(line for line in lines if not is_of_an_index(line))
     if not damage:
-        return found
+        return _of_the_index(found, lines) if lines else found
     most = " or more" if len(damage) >= MOST_FAULTS else ""
     told = f"the file is damaged: SQLite names {count(len(damage), 'fault')}{most} in it; `quaid validate` lists all"
     rest = [each for each in found if each.name not in (DAMAGE, "backup")]
@@ -139,6 +162,15 @@ def if_damaged(brain: Brain, found: list[Finding]) -> list[Finding]:
         *_lost(brain, told, DAMAGE, damage, reads=True),
         *(each._replace(remedy="") if each.remedy.startswith("quaid ") else each for each in rest),
     ]
+
+
+def _of_the_index(found: list[Finding], lines: tuple[str, ...]) -> list[Finding]:
+    """Findings where nothing but an index of words is hurt: nothing is lost."""
+    rest = [each for each in found if each.name != DAMAGE]
+    if any(each.name == "rows" and each.state == "wrong" for each in rest):
+        return rest
+    told = "an index of words is damaged; it can be made again from the pages"
+    return [Finding("rows", "wrong", told, "quaid rebuild", ("quaid validate",), lines), *rest]
 
 
 def _lost(

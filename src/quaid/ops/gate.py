@@ -22,13 +22,26 @@ MAX_TEXT = 4 * 1024 * 1024  # bytes of one argument: no page of a person's knowl
 MAX_QUESTION = 4 * 1024  # bytes of what is looked for: longer ones cost seconds and find nothing better
 MAX_INTEGER = 2**63 - 1
 MAX_DEPTH = 100  # of objects and lists within each other
+SAME_ELSEWHERE = {
+    **dict.fromkeys(("rm", "del", "delete", "remove"), "forget"),
+    **dict.fromkeys(("find", "grep"), "search"),
+    **dict.fromkeys(("add", "new", "create", "edit", "write"), "put"),
+    **dict.fromkeys(("show", "cat", "view", "read", "open"), "get"),
+    **dict.fromkeys(("ls", "dir"), "list"),
+    "ask": "query",
+    "mv": "rename",
+}
+"""What other programs call our commands. Names that look alike would lead people elsewhere."""
 
 
 def command(name: str) -> Op:
     """The operation behind a command line's verb."""
     if name not in index.COMMANDS:
         known = {**index.COMMANDS, **dict.fromkeys(index.NO_OPERATIONS)}
-        raise UnknownCommand(name=name, hint=nearest(name, known))
+        same = SAME_ELSEWHERE.get(name, "")
+        raise UnknownCommand(
+            name=name, hint=f" Did you mean {same!r}?" if same in known else nearest(name, known)
+        )
     return _find(index.COMMANDS[name][0])
 
 

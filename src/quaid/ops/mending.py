@@ -59,6 +59,13 @@ def way(brain: Brain, *, reads: bool) -> Way:
     return Way(told, "", (*export, *_aside(brain), f"quaid init {_quoted(brain, path)}", *again))
 
 
+def in_place_of_a_folder(brain: Brain) -> tuple[str, ...]:
+    """The folder gets another name, with all that is in it, and a memory is made where it was."""
+    path = brain.settings.db_path
+    move = line(brain, "move" if _windows(brain) else "mv", path, _free(f"{path}-folder"))
+    return move, line(brain, "quaid", "init", path)
+
+
 def _aside(brain: Brain) -> tuple[str, ...]:
     """Into a folder of its own, with its log: it may yet be needed."""
     path = brain.settings.db_path

@@ -8,17 +8,21 @@ import os
 import sys
 
 import quaid
-from quaid.annotations import Annotated
+from quaid.annotations import TYPE_CHECKING, Annotated
 from quaid.brain import Brain
 from quaid.core import versions
 from quaid.errors import FileTrouble, InvalidArgument
 from quaid.ops.register import Arg, op
 from quaid.records import NamedTuple
 
+if TYPE_CHECKING:
+    import re
+
 PACKAGE = "quaid"
 LARGEST = 8 * 1024 * 1024
 SECONDS = 10
 ACCEPTED = "application/vnd.pypi.simple.v1+json, application/json;q=0.9, text/html;q=0.5"
+LINK = r"""<a\b((?:[^<>"']|"[^"<]*"|'[^'<]*')*)>[^<]*"""
 CHECKED = ", with the wheel that you fetched and whose SHA-256 you compared"
 
 
@@ -134,6 +138,7 @@ def _told(data: bytes) -> list[str]:
     try:
         told = json.loads(text)
     except ValueError:
+        text = re.sub(LINK, _unless_yanked, text, flags=re.IGNORECASE)
         return [
             found for name in re.findall(r'[^/"<>\s#]+', text) if (found := versions.of_file(PACKAGE, name))
         ]
@@ -149,6 +154,14 @@ def _told(data: bytes) -> list[str]:
         ]
     listed = told.get("versions", [told.get("version")])
     return [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
+
+
+def _unless_yanked(link: "re.Match[str]") -> str:
+    """A link of an index as it is, or nothing when its file was taken back; what stands in quotes does not say so."""
+    import re
+
+    attributes = re.sub(r'"[^"]*"|\'[^\']*\'', "", link[1])
+    return "" if "data-yanked" in attributes.lower() else link[0]
 
 
 def _how() -> str:

@@ -14,7 +14,7 @@ from quaid.core.page import Page
 from quaid.core.timeline import summary_hash
 from quaid.store import chunks, conversations, links as text_links, turn_vectors, vectors, words
 from quaid.store.opening import APPLICATION_ID, SCHEMA_VERSION
-from quaid.store.rebuild import built_pages
+from quaid.store.rebuild import INDEXES, built_pages
 from quaid.store.upkeep import Violation
 
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ def run(db: "Database", names: tuple[str, ...]) -> list[Violation]:
                 found.extend(Violation(name, *finding) for finding in CHECKS[name](connection))
             except (apsw.CorruptError, apsw.NotADBError, apsw.FullError) as damage:
                 # A pointer beyond the end of the file looks to SQLite like a full disk.
+                found.append(Violation(name, "database", str(damage)))
+            except apsw.SQLError as damage:
+                if not is_of_an_index(str(damage)):
+                    raise
                 found.append(Violation(name, "database", str(damage)))
             except (AttributeError, TypeError, ValueError) as damage:
                 # A column that may not be empty is, a number is a text: a flipped byte in the head of a row.
@@ -193,10 +197,10 @@ def _codes(
 
 def fts(connection: apsw.Connection) -> Found:
     """Words that do not fit the pages and chunks."""
-    for table in ("page_fts", "page_fts_unspaced", "chunk_fts", "turn_fts"):
+    for table in INDEXES:
         try:
             connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)")  # noqa: S608
-        except apsw.CorruptError:
+        except (apsw.CorruptError, apsw.SQLError):
             yield table, "its words are not those of the pages"
     yield from _unspaced(connection)
     yield from _chunk_words(connection)
@@ -249,9 +253,7 @@ def _unspaced(connection: apsw.Connection) -> Found:
 
 def integrity(connection: apsw.Connection) -> Found:
     """Damage in the file, rows that point nowhere, versions that disagree, derived rows that are wrong."""
-    for (message,) in connection.execute("PRAGMA integrity_check"):
-        if message != "ok":
-            yield "database", str(message)
+    yield from _file(connection)
     for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         yield f"{table} {row}", f"it points to a row of {parent} that is not there"
     if connection.pragma("application_id") != APPLICATION_ID:
@@ -266,6 +268,29 @@ def integrity(connection: apsw.Connection) -> Found:
         if str(version) != str(SCHEMA_VERSION):
             yield str(where), f"it says schema {version or 'nothing'}, not {SCHEMA_VERSION}"
     yield from _side_rows(connection)
+
+
+def _file(connection: apsw.Connection) -> Found:
+    """What SQLite says of the file. An index of words that cannot be opened must not hide what else is hurt."""
+    try:
+        for (message,) in connection.execute("PRAGMA integrity_check"):
+            if message != "ok":
+                yield "database", str(message)
+    except (apsw.CorruptError, apsw.SQLError) as damage:
+        if not is_of_an_index(str(damage)):
+            raise
+        yield "database", str(damage)
+        for (table,) in connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+        ).fetchall():
+            for (message,) in connection.execute(f'PRAGMA integrity_check("{table}")'):
+                if message != "ok":
+                    yield "database", str(message)
+
+
+def is_of_an_index(problem: str) -> bool:
+    """Whether what SQLite complains of is an index of words, which can be made again from the pages."""
+    return "fts5" in problem.lower() or any(each in problem for each in INDEXES)
 
 
 def _side_rows(connection: apsw.Connection) -> Found:

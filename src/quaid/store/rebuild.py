@@ -1,7 +1,8 @@
 """Derived rows, burned and made again from the kept ones.
 
 Knows which rows follow from pages and turns alone: words, tags, timeline entries, chunks and parts. Does not know
-vectors, which need a model, nor what follows from files.
+vectors, which need a model, nor what follows from files. An index of words that is too damaged to be emptied is
+thrown away and made anew.
 """
 
 import json
@@ -12,6 +13,9 @@ import apsw
 from quaid.core.page import Page, build
 from quaid.store import chunks, conversations, pages, turn_vectors, vectors
 
+INDEXES = ("page_fts", "page_fts_unspaced", "chunk_fts", "turn_fts")
+"""The indexes of words. SQLite keeps each in tables of its own, named after it."""
+
 TOLD_EACH = 50
 """After so many pages it is told how far things are."""
 
@@ -19,11 +23,10 @@ TOLD_EACH = 50
 def rebuild(tx: apsw.Connection, told: Callable[[int, int], None] = lambda _done, _total: None) -> None:
     """Make every row again that follows from the pages, and tell how many of them are done."""
     total: int = tx.execute("SELECT count(*) FROM pages").get
+    empty_indexes(tx)
     tx.execute("DELETE FROM tags")
     tx.execute("DELETE FROM timeline_entries")
-    tx.execute("INSERT INTO page_fts_unspaced (page_fts_unspaced) VALUES ('delete-all')")
     # Chunks that say what the pages say keep their ids, which questions break ties by and guess their number from.
-    tx.execute("INSERT INTO chunk_fts (chunk_fts) VALUES ('delete-all')")
     tx.execute("DELETE FROM chunks WHERE page_id IN (SELECT id FROM pages WHERE quarantined_at IS NOT NULL)")
     for done, (page_id, page, quarantined) in enumerate(built_pages(tx)):
         if done % TOLD_EACH == 0:
@@ -37,6 +40,41 @@ def rebuild(tx: apsw.Connection, told: Callable[[int, int], None] = lambda _done
     for (model,) in tx.execute("SELECT name FROM embedding_models").fetchall():
         vectors.encode_all(tx, str(model))
     turn_vectors.encode_all(tx)
+
+
+def empty_indexes(tx: apsw.Connection) -> None:
+    """Take all words out of the indexes; one that cannot even be emptied is made anew."""
+    there = {str(name) for (name,) in tx.execute("SELECT name FROM sqlite_schema")}
+    for index in INDEXES:
+        try:
+            if not all(each in there for each in _tables_of(index)):
+                raise apsw.CorruptError(index)
+            tx.execute(f"INSERT INTO {index} ({index}) VALUES ('delete-all')")  # noqa: S608 (our own names)
+        except (apsw.CorruptError, apsw.SQLError):
+            _make_anew(tx, index)
+
+
+def _tables_of(index: str) -> tuple[str, ...]:
+    return index, *(f"{index}_{each}" for each in ("data", "idx", "docsize", "config"))
+
+
+def _make_anew(tx: apsw.Connection, index: str) -> None:
+    from quaid.store.creating import shapes
+
+    config = f"{index}_config"
+    guarded = tx.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, -1)
+    tx.config(
+        apsw.SQLITE_DBCONFIG_DEFENSIVE, 0
+    )  # the tables of an index are SQLite's own, and guarded from us
+    try:
+        # SQLite drops an index only after it has opened it, and for that it reads the version in this table.
+        tx.execute(f"CREATE TABLE IF NOT EXISTS {config} (k PRIMARY KEY, v) WITHOUT ROWID")
+        tx.execute(f"INSERT OR REPLACE INTO {config} (k, v) VALUES ('version', 4)")  # noqa: S608 (our own names)
+        for each in _tables_of(index):
+            tx.execute(f"DROP TABLE IF EXISTS {each}")
+        tx.execute(shapes()[index])
+    finally:
+        tx.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, guarded)
 
 
 def recut(tx: apsw.Connection) -> None:

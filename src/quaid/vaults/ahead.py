@@ -2,7 +2,8 @@
 
 It shares two nameless files with us: the spool, in which it reads, and one for what it finds out. Pipes carry only
 how far each has come, so neither ever waits for the other to take something, and memory stays flat. It gives up when
-we end, however that was. When it ends before its work is done, so does the import, with a remedy.
+we end, however that was. When it ends before its work is done, so does the import, with a remedy. When it says
+nothing for long, because somebody stopped it, the rest is parsed here.
 """
 
 import marshal
@@ -30,6 +31,9 @@ STEP = 256 * 1024
 """Bytes after which one tells the other how far it has come."""
 
 NUMBER = 8
+
+QUIET_SECONDS = 60.0
+"""Without a word while we wait for one: so long takes no file."""
 
 
 class Parsed(NamedTuple):
@@ -92,15 +96,24 @@ class Ahead:
     def parsed(self) -> Iterator[Parsed | None]:
         """What was found out, in the order of the files, from the first one on; None for a file that it failed on."""
         place = 0
+        try:
+            while True:
+                size = int.from_bytes(self._read(place, NUMBER), "little")
+                record = self._read(place + NUMBER, size)
+                place += NUMBER + size
+                yield loaded(record)
+        except TimeoutError:
+            self._process.kill()
         while True:
-            size = int.from_bytes(self._read(place, NUMBER), "little")
-            record = self._read(place + NUMBER, size)
-            place += NUMBER + size
-            yield loaded(record)
+            yield None
 
     def _read(self, place: int, size: int) -> bytes:
+        import select
+
         assert self._process.stdout
         while self._there < place + size:
+            if not select.select([self._process.stdout], [], [], QUIET_SECONDS)[0]:
+                raise TimeoutError
             told = self._process.stdout.read(NUMBER)
             if len(told or b"") < NUMBER:
                 raise self._ended()
@@ -115,7 +128,7 @@ class Ahead:
         how = f"signal {-status}" if status < 0 else f"status {status}"
         problem = (
             f"the process that parses files beside this one ended early ({how});"
-            " free some memory and run the command again, it goes on from what is there"
+            " nothing of this folder was taken in. Free some memory and run the command again"
         )
         return FileTrouble(path=self._memory, problem=problem)
 

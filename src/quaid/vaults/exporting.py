@@ -42,10 +42,9 @@ def export_pages(db: Database, target: str, *, force: bool, progress: Progress) 
 
     A page that is damaged is named and left out: whoever saves what still reads shall have the others.
     """
-    groups = pages.by_type(db)
+    groups, unread = _listed(db)
     total = sum(len(names) for _, names in groups)
     contents: list[tuple[str, list[tuple[str, str]]]] = []
-    unread: list[str] = []
     done = with_data = 0
     with FolderWriter(target, force=force) as writer:
         for kind, names in groups:
@@ -71,6 +70,17 @@ def export_pages(db: Database, target: str, *, force: bool, progress: Progress) 
             writer.write("schema.md", schema.encode())
     progress(total, total, "Exporting")
     return ExportReport(target, None, done, with_data, writer.files, writer.bytes, tuple(unread))
+
+
+def _listed(db: Database) -> tuple[list[tuple[str, list[str]]], list[str]]:
+    """All slugs by type; in a memory too damaged to list them, those whose rows still read, and where others were."""
+    try:
+        return pages.by_type(db), []
+    except DamagedDatabase:
+        from quaid.store import salvage
+
+        found = salvage.slugs(db)
+    return found.groups, [f"number {each}" for each in found.lost]
 
 
 def export_raw(

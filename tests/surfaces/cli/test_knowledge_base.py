@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quaid.surfaces.cli import man, manual
+from quaid.surfaces.cli import main, man, manual
 
 ROOT = Path(__file__).parents[3]
 
@@ -52,3 +52,17 @@ def test_mandoc_finds_nothing_wrong_with_its_manual_page() -> None:
     page = ROOT / "docs" / "ai-kb.1"
     done = subprocess.run(["mandoc", "-T", "lint", "-W", "style", page], capture_output=True, text=True)
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("family", "member"), [("kb", "kb remember"), ("collection ignore", "collection ignore add")]
+)
+def test_the_first_words_of_a_family_alone_list_its_commands(
+    family: str, member: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUAID_HANDOVER", "off")
+    assert main(family.split()) == 0
+    said = capsys.readouterr()
+    assert (f"  {member} " in said.out, said.err) == (True, "")
+    assert main([*family.split(), "nonsense"]) == 2
+    assert "There is no command" in capsys.readouterr().err

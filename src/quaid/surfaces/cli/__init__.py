@@ -144,7 +144,7 @@ def _run(words: list[str]) -> int:
     from quaid.surfaces.cli import arguments
 
     line = arguments.split(words)
-    if line.command in ("", "help") or line.wants_help:
+    if line.command in ("", "help") or line.wants_help or _is_family(line):
         from quaid.surfaces.cli import manual
 
         print(manual.page(line.topic, _called) if line.topic else manual.overview(), end="")
@@ -156,6 +156,14 @@ def _run(words: list[str]) -> int:
 
         return COMMANDS[line.command].run(line)
     return _operation(line)
+
+
+def _is_family(line: "Line") -> bool:
+    """Whether only the first word of a family of commands was typed, as in `quaid kb`: its page lists them."""
+    from quaid.ops import index
+
+    known = line.command in index.COMMANDS or line.rest
+    return not known and any(each.startswith(line.command + " ") for each in index.COMMANDS)
 
 
 def _operation(line: "Line") -> int:

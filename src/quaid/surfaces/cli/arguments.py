@@ -8,7 +8,7 @@ import sys
 
 from quaid import config
 from quaid.annotations import Any, Callable, Sequence
-from quaid.errors import FileTrouble, InvalidArgument, TooLarge, WrongOption, WrongUsage
+from quaid.errors import FileTrouble, InputTooLarge, InvalidArgument, TooLarge, WrongOption, WrongUsage
 from quaid.ops.gate import MAX_TEXT, aside
 from quaid.ops.register import Op, Param
 from quaid.records import NamedTuple
@@ -266,8 +266,9 @@ def _text_of(name: str) -> str:
 def decoded(name: str, data: bytes) -> str:
     """The text of a file; "-" was standard input."""
     if len(data) > MAX_TEXT:
-        size = len(data) if name == "-" else os.path.getsize(os.path.expanduser(name))
-        raise TooLarge(what="Standard input" if name == "-" else name, size=size, limit=MAX_TEXT)
+        if name == "-":  # nobody knows how much more there would have been
+            raise InputTooLarge(limit=MAX_TEXT)
+        raise TooLarge(what=name, size=os.path.getsize(os.path.expanduser(name)), limit=MAX_TEXT)
     try:
         return data.decode()
     except UnicodeDecodeError as error:

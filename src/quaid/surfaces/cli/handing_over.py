@@ -121,17 +121,18 @@ def _asked(there: "socket", words: list[str]) -> int | None:
         there.settimeout(SECONDS_TO_WRITE if begun == WRITES else SECONDS_TO_READ)
         there.sendall(resident.frame(GO))
         answer, parts = _heard(there)
+        if answer != DONE:
+            return None
+        status, before, out, after = parts
+        done = int(status)
     except (OSError, ValueError):
         if begun == WRITES:
             raise _unanswered(words) from None
         return None  # nothing was begun, or nothing that would change anything
-    if answer != DONE:
-        return None
-    status, before, out, after = parts
     for stream, said in ((sys.stderr, before), (sys.stdout, out), (sys.stderr, after)):
         stream.write(said.decode("utf-8", "replace"))
         stream.flush()
-    return int(status)
+    return done
 
 
 def _heard(there: "socket") -> tuple[bytes, list[bytes]]:

@@ -33,6 +33,13 @@ def _info(record: Any) -> str:
         f"  {each.state}{'' if each.writable else ', read-only'}, {each.kind},"
         f" {count(each.pages, 'page')} of {count(each.files, 'file')}, last synced {each.last_sync_at or 'never'}",
     ]
+    if record.missing:
+        lines += [
+            "  The folder is not there. Bring it back, and `quaid collection sync` goes on; or let go of it:",
+            f"  `quaid collection remove {each.name} --keep-pages` keeps the pages in the memory, and"
+            f" `quaid collection restore {each.name} FOLDER`",
+            "  writes them as files into a new folder.",
+        ]
     if each.halted:
         lines.append(
             f"  Waits for you: {each.halted}. `quaid collection sync {each.name} --confirm-deletes` goes on."

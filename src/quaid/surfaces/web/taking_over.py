@@ -19,11 +19,10 @@ from quaid import config
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import Cancelled, Defect, NeedsYes, QuaidError
-from quaid.ops import gate, resident
+from quaid.ops import gate, index, resident
 from quaid.ops.register import Op
 from quaid.ops.resident import DONE, GO, INPUT, NOT_HERE, READS, REQUEST, WANTS_INPUT, WRITES
 from quaid.surfaces.cli import arguments, speaking
-from quaid.surfaces.cli.local import COMMANDS
 from quaid.surfaces.web.crew import Crew, key_of, lane_of
 
 if TYPE_CHECKING:
@@ -229,7 +228,7 @@ def is_ours(there: Any) -> bool:
 def _ready(asked: Asked, data: bytes | None) -> Ready:
     """The operation of a command and its arguments."""
     line = asked.line
-    if line.wants_help or line.command in ("", "help") or line.command in COMMANDS:
+    if line.wants_help or line.command not in index.COMMANDS:
         raise Refused
     operation = gate.command(line.command)
     if operation.scope == "owner" or key_of(operation) in WITH_CHILDREN:

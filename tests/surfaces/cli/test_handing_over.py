@@ -1,0 +1,45 @@
+"""A command that a resident process answers, or does not answer as it should."""
+
+import socket
+import threading
+
+import pytest
+
+from quaid.errors import Unanswered
+from quaid.ops import resident
+from quaid.surfaces.cli import handing_over
+
+
+def answered(kind: bytes, *parts: bytes) -> int | None:
+    """What becomes of a command that another process takes on, and then answers with these parts."""
+    ours, theirs = socket.socketpair()
+
+    def other_side() -> None:
+        theirs.recv(1024 * 1024)
+        theirs.sendall(resident.frame(kind))
+        theirs.recv(16)
+        theirs.sendall(resident.frame(resident.DONE, *parts))
+
+    thread = threading.Thread(target=other_side)
+    thread.start()
+    try:
+        return handing_over._asked(ours, ["list"])
+    finally:
+        thread.join()
+        ours.close()
+        theirs.close()
+
+
+def test_an_answer_is_passed_on(capsys: pytest.CaptureFixture[str]) -> None:
+    assert answered(resident.READS, b"3", b"", b"found\n", b"") == 3
+    assert capsys.readouterr().out == "found\n"
+
+
+@pytest.mark.parametrize("parts", [(), (b"0", b""), (b"zero", b"", b"", b"")])
+def test_an_answer_that_is_not_whole_is_none(
+    parts: tuple[bytes, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert answered(resident.READS, *parts) is None  # we do it ourselves
+    with pytest.raises(Unanswered):
+        answered(resident.WRITES, *parts)  # it may have been done there
+    assert capsys.readouterr() == ("", "")
