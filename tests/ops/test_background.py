@@ -56,6 +56,28 @@ def test_a_server_is_told_once_for_each_state(brain: Brain) -> None:
     assert not watch.wants(brain)
 
 
+def test_vectors_of_texts_that_are_gone_are_let_go_when_they_are_most(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors.outlived, "__defaults__", (4,))
+    monkeypatch.setattr(background, "AT_ONCE", 2)
+    put(brain, "kept")
+    for number in range(8):
+        page = run(brain, "get", slug="a") if number else None
+        version = {"expected_version": page.version} if page else {}
+        run(brain, "put", slug="a", content=f"# A\n\nText number {number}.", **version)
+        run(brain, "embed")
+    table = vectors.active(brain.db).vec_table  # type: ignore[union-attr]
+    assert brain.db.one(f"SELECT count(*) FROM {table}") == (9,)
+    background.fill(brain)
+    assert brain.db.one(f"SELECT count(*) FROM {table}") == (2,)
+    assert run(brain, "query", question="text number 7").results[0].slug == "a"
+    assert run(brain, "validate").violations == ()
+    run(brain, "put", slug="b", content="# B\n\nOne more.")
+    background.fill(brain)
+    assert brain.db.one(f"SELECT count(*) FROM {table}") == (3,)
+
+
 def test_what_others_wrote_counts_too(brain: Brain, settings: Settings) -> None:
     watch = Watch()
     assert not watch.wants(brain)

@@ -28,6 +28,9 @@ RECENT_DAYS = 90
 REST_SECONDS = 60
 """So long questions do without a model that did not answer one."""
 
+AT_ONCE = 2_000
+"""Vectors that one write drops."""
+
 SLOW_SECONDS = 1.0
 """Whoever needs longer to fail is not asked again for the same question."""
 
@@ -96,8 +99,19 @@ def fill(brain: Brain) -> None:
                 turns_since=turns_since(brain),
                 patient=False,
             )
+            _let_go(brain)
         except QuaidError:
             pass  # noted
+
+
+def _let_go(brain: Brain) -> None:
+    """Drop vectors of texts that are gone, once they outnumber the others: a server holds them all."""
+    from quaid.store import vectors
+
+    outlived = vectors.outlived(brain.db)
+    for at in range(0, len(outlived), AT_ONCE):
+        some = outlived[at : at + AT_ONCE]
+        brain.db.write(lambda tx, some=some: vectors.forget(tx, some))  # type: ignore[misc]
 
 
 def settle(brain: Brain, embedder: "Embedder") -> None:

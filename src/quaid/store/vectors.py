@@ -263,10 +263,27 @@ def _shelf(tx: "apsw.Connection", model: str) -> Shelf:
 
 # Forgetting
 
+FEW_OUTLIVED = 1_000
+"""So many vectors of texts that are gone are kept at least: a text may come back."""
+
 
 def purge(tx: "apsw.Connection") -> int:
     """Drop the vectors of contents that no chunk has any more, of every model. Returns how many."""
     return _drop(tx, f"NOT EXISTS {_HAS_IT}", ())
+
+
+def outlived(db: "Database", few: int = FEW_OUTLIVED) -> list[bytes]:
+    """Contents that only vectors of the active model still have, once they are more than the others and not few."""
+    model = active(db)
+    if model is None:
+        return []
+    of_model = f"FROM {model.vec_table} AS v WHERE model = ?"
+    row = db.one(f"SELECT (SELECT count(*) {of_model}), (SELECT count(*) FROM chunks)", (model.name,))  # noqa: S608
+    if row is None or row[0] <= 2 * row[1] + few:
+        return []
+    return [
+        each for (each,) in db.rows(f"SELECT content_hash {of_model} AND NOT EXISTS {_HAS_IT}", (model.name,))
+    ]
 
 
 def forget(tx: "apsw.Connection", hashes: "Iterable[bytes]") -> int:
