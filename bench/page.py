@@ -64,11 +64,15 @@ def _text(part: Part) -> str:
     return "\n".join(lines)
 
 
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
 def _where() -> str:
-    said = subprocess.run(
-        ["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
-    )
-    commit = said.stdout.strip() or "no commit"
+    # What earlier parts of a run have written is no change to what is measured.
+    changed = _git("status", "--porcelain", "--", ":!docs/benchmarks.md", ":!docs/images")
+    commit = (_git("rev-parse", "--short", "HEAD") or "no commit") + ("-dirty" if changed else "")
     day = datetime.now(UTC).date().isoformat()
     return (
         f"Commit {commit}, {day}, {os.cpu_count()} cores ({platform.machine()}),"
