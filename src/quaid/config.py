@@ -26,10 +26,8 @@ class Settings(NamedTuple):
     given: Mapping[str, Any] = NOTHING  # options of that file, by name
     warnings: tuple[str, ...] = ()  # what is odd in that file
     platform: str = sys.platform
-    unread: tuple[str, str] = (
-        "",
-        "",
-    )  # a config file that cannot be used, and why; only for who goes on without it
+    unread: tuple[str, str] = ("", "")
+    """A config file that cannot be used, and why; only for who goes on without it."""
 
     def path(self, name: str) -> str:
         """A path as a person typed it, made whole."""

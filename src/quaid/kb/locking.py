@@ -58,9 +58,8 @@ def held(git: Git, what: str = "ai-kb", patience: float = PATIENCE) -> Iterator[
         try:
             git.recover()
             yield
-        except (
-            Exception
-        ) as error:  # an orderly failure; a kill leaves the name, and so is known for what it is
+        except Exception as error:
+            # An orderly failure; a kill leaves the name, and so is known for what it is.
             if isinstance(error, (GitFailed, DiskFull)):
                 _sweep(git, before)
             _write(handle, b"")

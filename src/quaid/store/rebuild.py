@@ -63,9 +63,8 @@ def _make_anew(tx: apsw.Connection, index: str) -> None:
 
     config = f"{index}_config"
     guarded = tx.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, -1)
-    tx.config(
-        apsw.SQLITE_DBCONFIG_DEFENSIVE, 0
-    )  # the tables of an index are SQLite's own, and guarded from us
+    # The tables of an index are SQLite's own, and guarded from us.
+    tx.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
     try:
         # SQLite drops an index only after it has opened it, and for that it reads the version in this table.
         tx.execute(f"CREATE TABLE IF NOT EXISTS {config} (k PRIMARY KEY, v) WITHOUT ROWID")

@@ -39,14 +39,18 @@ CHECK_THE_DISK = (
 # apsw is looked at only when there is a failure: half of the commands open no memory.
 
 
-class sqlite_told_plainly:  # noqa: N801 - it is read behind `with`
-    """Turn what SQLite says about the database at `path` into our errors."""
+class _About:
+    """Something that is done with the file at `path`."""
 
     def __init__(self, path: str) -> None:
         self._path = path
 
     def __enter__(self) -> None:
         pass
+
+
+class sqlite_told_plainly(_About):  # noqa: N801 - it is read behind `with`
+    """Turn what SQLite says about the database at `path` into our errors."""
 
     def __exit__(
         self, kind: type[BaseException] | None, failure: BaseException | None, trace: "TracebackType | None"
@@ -62,14 +66,8 @@ class sqlite_told_plainly:  # noqa: N801 - it is read behind `with`
                 raise plain from failure
 
 
-class system_told_plainly:  # noqa: N801
+class system_told_plainly(_About):  # noqa: N801
     """Turn what the operating system says about the file at `path` into our errors."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
 
     def __exit__(
         self, kind: type[BaseException] | None, failure: BaseException | None, trace: "TracebackType | None"

@@ -7,6 +7,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from tests.surfaces.mcp.conftest import fill
+from tests.surfaces.web.dashboard import Visitor, lifelike, visiting
 from tests.surfaces.web.process import Process
 
 from quaid.brain import Brain
@@ -81,3 +82,16 @@ def server(memory: Settings) -> Iterator[Process]:
     """`quaid serve --http --debug` on the same memory."""
     with Process(memory, "serve", "--http", "--debug") as process:
         yield process
+
+
+@pytest.fixture
+def mine(tmp_path: object) -> Settings:
+    """A lifelike memory of a test's own."""
+    return lifelike(str(tmp_path))
+
+
+@pytest.fixture
+def visitor(mine: Settings) -> Iterator[Visitor]:
+    """Somebody who looks at it through the pages."""
+    with visiting(mine) as found:
+        yield found

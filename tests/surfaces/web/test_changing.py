@@ -3,26 +3,14 @@
 import html
 import os
 import re
-from collections.abc import Iterator
 
 import pytest
-from tests.surfaces.web.dashboard import Visitor, call, lifelike, visiting
+from tests.surfaces.web.dashboard import Visitor, call
 
 from quaid.config import Settings
 from quaid.surfaces.web.guard import MAX_BODY
 
 MIRA = "people/mira-dahlquist"
-
-
-@pytest.fixture
-def mine(tmp_path: object) -> Settings:
-    return lifelike(str(tmp_path))
-
-
-@pytest.fixture
-def visitor(mine: Settings) -> Iterator[Visitor]:
-    with visiting(mine) as found:
-        yield found
 
 
 def heading(text: str) -> str:

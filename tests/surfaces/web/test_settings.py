@@ -1,27 +1,15 @@
 """Settings without a browser: the log in words, a whole rebuild, and what is to be done by the names of this page."""
 
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.surfaces.web.dashboard import Visitor, call, lifelike, visiting
+from tests.surfaces.web.dashboard import Visitor, call
 
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.surfaces.web.pages.home import undated
 from quaid.surfaces.web.pages.settings import happened, in_here, in_words
-
-
-@pytest.fixture
-def mine(tmp_path: object) -> Settings:
-    return lifelike(str(tmp_path))
-
-
-@pytest.fixture
-def visitor(mine: Settings) -> Iterator[Visitor]:
-    with visiting(mine) as found:
-        yield found
 
 
 @pytest.mark.parametrize(
