@@ -124,12 +124,19 @@ def test_who_is_refused_leaves_the_name_of_who_was_killed(tmp_path: Path) -> Non
     assert first_line(first) == "held"
     (Path(git.folder) / "index.lock").touch()
     killed(first)
-    reader = subprocess.Popen(
-        ["git", "cat-file", "--batch"], cwd=git.root, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
-    )
-    with pytest.raises(StoreLocked), locking.held(git, patience=1):
-        pass
-    reader.communicate()
+    with subprocess.Popen(
+        ["git", "cat-file", "--batch-check"],
+        cwd=git.root,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+    ) as reader:
+        assert reader.stdin
+        reader.stdin.write("HEAD\n")
+        assert "commit" in first_line(reader)  # at work: a program that only begins has not its name yet
+        with pytest.raises(StoreLocked), locking.held(git, patience=1):
+            pass
     with locking.held(git, patience=1):
         assert git.state().is_clean
 
@@ -200,7 +207,10 @@ def test_the_lock_lasts_as_long_as_a_git_that_its_killed_holder_had_started(tmp_
     os.mkfifo(pipe)
     other = start("wait_for_git", git)
     assert first_line(other) == "held"
-    time.sleep(0.5)
+    deadline = time.monotonic() + 20
+    while not locking.git_at_work(git.root):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
     killed_pid = other.pid
     other.send_signal(signal.SIGKILL)
     other.wait()
