@@ -46,9 +46,9 @@ GROWTH = {
     "query by day": LINEAR,
     "query after a put": LINEAR,
     "recall": FLAT,
-    "backlinks": FLAT,
+    "backlinks": LINEAR,  # of the oldest pages, half of them: the links that lead there grow with the memory
     "graph": FLAT,
-    "list": FLAT,
+    "list": LINEAR,  # it says how many there are, which SQLite counts
     "get": FLAT,
     "put": FLAT,
 }

@@ -33,7 +33,7 @@ def test_the_gain_is_that_of_pairs_not_of_the_best_of_each() -> None:
 
 def _measured(size: int, cost: float, built: dict[str, float]) -> Measured:
     times = dict.fromkeys(GROWTH, (cost, cost))
-    return Measured(size, 1.0, built, times, {"list": (cost, cost)}, 100.0, 1.0, {})
+    return Measured(size, 1.0, built, times, {"get": (cost, cost)}, 100.0, 1.0, {})
 
 
 def test_what_grows_faster_than_it_may_is_missed() -> None:
@@ -43,8 +43,8 @@ def test_what_grows_faster_than_it_may_is_missed() -> None:
             [_measured(10, 1.0, {"cpu_seconds": 3.0}), _measured(1_000, 20.0, {})]
         )
     }
-    assert found["list, resident"][0] == "20.0 x: MISSED (<= 3)"
-    assert found["list, cold"][0] == "20.0 x: MISSED (<= 3)"
+    assert found["get, resident"][0] == "20.0 x: MISSED (<= 3)"
+    assert found["get, cold"][0] == "20.0 x: MISSED (<= 3)"
     assert found["query, resident"] == ("20.0 x: reached (<= 100)", "reached (<= 150)")
 
 

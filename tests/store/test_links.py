@@ -226,6 +226,21 @@ def test_edges_are_found_from_both_ends_and_capped(db: Database) -> None:
     assert len(links.edges(db, ids, "current", TODAY, 10)) == 3
 
 
+@pytest.mark.parametrize("temporal", ["current", "historical", "all"])
+def test_the_first_links_to_a_page_are_those_that_come_first_of_all(
+    db: Database, temporal: links.Temporal
+) -> None:
+    hub = put(db, "hub", "[[hub]]")
+    others = [put(db, f"p{number}", "[[hub]]") for number in range(9)]
+    for number, other in enumerate(others):
+        add(db, other, hub, "knows", f"{2020 - number % 4}-01-01", "2025-01-01" if number % 3 == 0 else None)
+    db.write(lambda tx: tx.execute("UPDATE pages SET quarantined_at = ? WHERE id = ?", (NOW, others[2])))
+    every = links.incoming(db, hub, temporal, TODAY)
+    assert len(every) > 2
+    for limit in (1, 2, len(every), 100):
+        assert links.first_incoming(db, hub, temporal, TODAY, limit) == (every[:limit], len(every))
+
+
 def test_a_thousand_links_of_one_text_are_looked_up_at_once(db: Database) -> None:
     put(db, "a", " ".join(f"[[p{number}]]" for number in range(1000)))
     put(db, "p7")

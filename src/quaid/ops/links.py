@@ -193,9 +193,12 @@ def _listing(
         temporal = "current"  # who names a day wants to see that day
     with brain.db.reading():
         page = editing.require(brain, address)
-        find = store.outgoing if direction == "out" else store.incoming
-        found = find(brain.db, page.id, temporal, day)
-    return LinksRecord(page.slug, page.version, direction, temporal, day, tuple(found[:limit]), len(found))
+        if direction == "in":
+            found, total = store.first_incoming(brain.db, page.id, temporal, day, limit)
+        else:
+            found = store.outgoing(brain.db, page.id, temporal, day)
+            total = len(found)
+    return LinksRecord(page.slug, page.version, direction, temporal, day, tuple(found[:limit]), total)
 
 
 def _relationship(given: str) -> str:

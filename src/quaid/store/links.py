@@ -274,6 +274,23 @@ def incoming(db: "Database", page_id: int, temporal: Temporal, day: str) -> list
     return _links(db, "l.to_page_id = ?", (page_id,), temporal, day)
 
 
+def first_incoming(
+    db: "Database", page_id: int, temporal: Temporal, day: str, limit: int
+) -> tuple[list[Link], int]:
+    """The first so many of `incoming`, and how many there are: to some pages tens of thousands lead."""
+    condition, days = _time(temporal, day)
+    ids = [
+        row[0]
+        for row in db.rows(
+            "SELECT l.id FROM links AS l WHERE l.to_page_id = ?"  # noqa: S608 (fixed parts)
+            f"{_BOTH_SHOWN.format(end='from_page_id')}{condition}"
+            " ORDER BY l.relationship, coalesce(l.valid_from, '') DESC, l.id",
+            (page_id, *days),
+        )
+    ]
+    return _links(db, "l.id IN (SELECT value FROM json_each(?))", (str(ids[:limit]),), "all", ""), len(ids)
+
+
 _EDGE = "SELECT l.id, l.from_page_id, l.to_page_id, l.relationship, l.valid_from, l.valid_until"
 # Both ends are there and not quarantined; the narrow index says so without reading a page.
 _BOTH_SHOWN = (
