@@ -71,7 +71,6 @@ def made_up(count: int) -> Iterator[Page]:
 
 def fill(settings: Settings, made: list[Page]) -> None:
     """The memory, with vectors that mean nothing: looking through them costs the same."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as a brain does before it loads numpy
     import numpy as np
 
     rng = np.random.default_rng(8)

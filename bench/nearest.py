@@ -14,10 +14,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-# One thread on both sides: what several threads burn while they wait is nobody's work.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
 import apsw
 import numpy as np
 

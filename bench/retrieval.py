@@ -33,7 +33,6 @@ CATEGORIES = {"1": "multi-hop", "2": "temporal", "3": "open domain", "4": "singl
 
 
 def main() -> None:
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as brain.py does
     quick = "--quick" in sys.argv
     missing = [path for path in _named_data() if not os.path.exists(path)]
     if missing:

@@ -50,7 +50,6 @@ class Talk(NamedTuple):
 
 
 def main() -> None:
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as brain.py does
     path = os.path.join(data_folder(), "locomo10.json")
     if not os.path.exists(path):
         print("bench.said: locomo10.json is not here; QUAID_BENCH_DATA names its folder")
@@ -109,7 +108,6 @@ def at_scale(memory: str) -> Rows:
     """A search by both in a large memory. Vectors are made up: where they point does not change what it costs."""
     import numpy as np
 
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     chance, embedder = np.random.default_rng(7), Kept.open()
     with Database.open(memory, NOW) as db:
         name, width = embedder.name, embedder.dimensions

@@ -18,10 +18,6 @@ import sys
 import time
 from typing import Any, Literal, NamedTuple
 
-# One thread: what several of numpy's burn while they wait is nobody's work.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
 from bench.exact import recall_of
 from bench.plot import Curve
 from bench.standin import brain_of
