@@ -1305,7 +1305,7 @@ revoke	@command	End a token
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'token revoke'
-        printf '%s\n' '1	@any	What it is called, as in phone
+        printf '%s\n' '1	@tokens	What it is called, as in phone
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text

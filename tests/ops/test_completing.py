@@ -39,6 +39,7 @@ def filled(brain: Brain, tmp_path: Path) -> Settings:
     run(brain, "collection sync")
     run(brain, "notebook init", path=str(tmp_path / "notebook"))
     run(brain, "remember", content="call Alice", file="lists/my calls.md")
+    run(brain, "token create", name="phone")
     return brain.settings
 
 
@@ -61,6 +62,7 @@ def filled(brain: Brain, tmp_path: Path) -> Settings:
         ("notes", "lists/", ["lists/my calls.md"]),
         ("sessions", "", []),
         ("skills", "cur", ["curate"]),
+        ("tokens", "ph", ["phone"]),
         ("nodes", "", []),
     ],
 )

@@ -84,6 +84,12 @@ def _skills(settings: Settings, start: str) -> list[str]:
     return _beginning((each.name for each in skills.found(settings.skill_folders)), start)
 
 
+def _tokens(settings: Settings, start: str) -> list[str]:
+    from quaid.ops import tokens
+
+    return _beginning(tokens.names(settings), start)
+
+
 def _nodes(settings: Settings, start: str) -> list[str]:
     from quaid.kb import layout
     from quaid.ops import kb_glance
@@ -105,7 +111,11 @@ IN_MEMORY: dict[str, Callable[[Database, str], list[str]]] = {
     "notes": _notes,
     "sessions": _sessions,
 }
-ELSEWHERE: dict[str, Callable[[Settings, str], list[str]]] = {"skills": _skills, "nodes": _nodes}
+ELSEWHERE: dict[str, Callable[[Settings, str], list[str]]] = {
+    "skills": _skills,
+    "tokens": _tokens,
+    "nodes": _nodes,
+}
 KINDS = (*IN_MEMORY, *ELSEWHERE)
 
 

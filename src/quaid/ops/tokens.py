@@ -110,7 +110,12 @@ def token_revoke(brain: Brain, name: Name) -> TokenRevokeRecord:
     return TokenRevokeRecord(name)
 
 
-# Not operations: what a server asks
+# Not operations: what a server asks, and a shell
+
+
+def names(settings: Settings) -> list[str]:
+    """What the tokens that were given away are called."""
+    return sorted(_names(os.path.join(_place(settings), "tokens")))
 
 
 def owner_file(settings: Settings) -> str:

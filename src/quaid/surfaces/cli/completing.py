@@ -53,6 +53,7 @@ KINDS = {
     ("upgrade", "from"): "@files",
     ("gaps resolve", "by"): "@slugs",
     ("skills show", "name"): "@skills",
+    ("token revoke", "name"): "@tokens",
     ("backup", "file"): MEMORY,
     ("kb sync", "database"): MEMORY,
     ("kb supersede", "by"): "@nodes",
