@@ -13,6 +13,7 @@ $(VENV)/quaid: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Quaid needs Python 3.11 or newer; say which with make PYTHON=python3.11"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Setting up $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip || echo "(an older pip: its commands start a little slower)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 

@@ -55,7 +55,7 @@ def test_a_second_writer_waits_and_is_told_who_holds_the_lock(tmp_path: Path) ->
     ):
         pass
     killed(other)
-    with locking.held(git, patience=5):
+    with locking.held(git, patience=60):
         assert git.state().is_clean
 
 
@@ -65,13 +65,14 @@ def test_a_folder_that_is_no_store_gets_no_lock(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["home"]
 
 
-def test_locks_of_git_that_a_killed_writer_left_do_not_stick(tmp_path: Path) -> None:
+def test_locks_of_git_that_a_killed_writer_left_do_not_stick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locking, "GIT_PATIENCE", 0.0)  # they go at the first look
     git = store(tmp_path)
     assert ended(start("die_with_index_lock", git)) == -signal.SIGKILL
-    began = time.monotonic()
     with locking.held(git):
         add(git, "next.org", "next")
-    assert time.monotonic() - began < locking.GIT_PATIENCE
     assert git.state().is_clean
 
 
@@ -182,8 +183,9 @@ def test_a_persons_commit_with_its_editor_open_keeps_its_lock(
         start_new_session=True,
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 20
-    while not ready.exists() and time.monotonic() < deadline:
+    deadline = time.monotonic() + 60
+    while not ready.exists():
+        assert time.monotonic() < deadline
         time.sleep(0.01)
     old = time.time() - 2 * locking.HOUR
     os.utime(lock, (old, old))
@@ -207,7 +209,7 @@ def test_the_lock_lasts_as_long_as_a_git_that_its_killed_holder_had_started(tmp_
     os.mkfifo(pipe)
     other = start("wait_for_git", git)
     assert first_line(other) == "held"
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not locking.git_at_work(git.root):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -218,7 +220,7 @@ def test_the_lock_lasts_as_long_as_a_git_that_its_killed_holder_had_started(tmp_
         pass
     os.close(os.open(pipe, os.O_WRONLY))
     os.unlink(pipe)
-    with locking.held(git, patience=10):
+    with locking.held(git, patience=60):
         assert git.state().is_clean
     if other.stdout:
         other.stdout.close()

@@ -52,8 +52,8 @@ def test_a_waiting_writer_goes_on_when_the_holder_is_done(path: str, start: Star
     assert holder.stdout
     holder.stdout.readline()
     assert holder.stdin
-    threading.Timer(0.1, lambda: print(file=holder.stdin, flush=True)).start()
     began = time.monotonic()
+    threading.Timer(0.1, lambda: print(file=holder.stdin, flush=True)).start()
     with WriterLock(path).held():
         assert time.monotonic() - began > 0.05
 

@@ -14,7 +14,10 @@ from quaid.vaults import syncing, watching
 from quaid.vaults.watching import Hints, Pace, SystemHints, Watcher, WatchSynced
 
 PACE = Pace(debounce=0.15, longest=1.0, look=0.1, rescan=60.0, poll=0.2, retry=0.1, step=0.03)
-PATIENCE = 20.0
+PATIENCE = 60.0
+
+CALM = PACE._replace(debounce=2.0, longest=20.0)
+"""For what must be one change to the watcher, however long a busy machine stops us in the midst of it."""
 
 
 class Watched:
