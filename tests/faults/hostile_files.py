@@ -231,6 +231,25 @@ def short_pages() -> list[Hostile]:
     return sorted([*made, *every], key=lambda each: each.name not in first)
 
 
+def ignores() -> list[Hostile]:
+    """Files that say what is to be left out, none of which leaves a good page out."""
+    lines = {
+        "many stars": "*a" * 20 + "*b",
+        "no range": "[z-a]",
+        "stars in brackets": "*(" * 20 + "b",
+        "many folders": "**/a*a*b/" * 100 + "c",
+        "deep stars": "a/**/" * 800 + "b",
+        "one long line": "*a" * 30_000 + "b",
+        "open class": "*[a" * 1_000,
+        "backslashes": "\\" * 4_001,
+        "many lines": "*a*a*a*a*b\n" * 990,
+        "too many lines": "*a*a*b\n" * 100_000,
+        "large": "*a*b\n" * 10_000_000,
+        "nulls": "\0" * 60_000,
+    }
+    return [Hostile(name, lambda text=text: text.encode()) for name, text in lines.items()]  # type: ignore[misc]
+
+
 def exports() -> list[Hostile]:
     """Archives with a conversations.json in them, and what pretends to be one."""
     name = "conversations.json"

@@ -35,6 +35,14 @@ def _sync(brain: Brain, _: Path) -> object:
     return run(brain, "collection sync", name=FOLDER)
 
 
+def _leave_out(brain: Brain, victim: Path) -> object:
+    deep = victim.parent.joinpath(*["a"] * 300)
+    deep.mkdir(parents=True, exist_ok=True)
+    for place in (victim.parent, deep):
+        (place / f"{'a' * 200}.md").write_text("# A\n")
+    return run(brain, "collection sync", name=FOLDER)
+
+
 def _import(brain: Brain, victim: Path) -> object:
     return run(brain, "import", folder=str(victim.parent))
 
@@ -67,6 +75,7 @@ def _rendered(_: Brain, victim: Path) -> object:
 ROOMS = {
     "markdown": Room(f"{FOLDER}/hostile.md", hostile_files.pages, _sync),
     "org": Room(f"{FOLDER}/hostile.org", hostile_files.pages, _sync),
+    "ignore": Room(f"{FOLDER}/.quaidignore", hostile_files.ignores, _leave_out),
     "import": Room("vault/hostile.md", hostile_files.pages, _import),
     "ingest": Room("inbox/hostile.md", hostile_files.pages, _ingest),
     "notebook": Room(".quaid/notebook/hostile.md", hostile_files.pages, _notebook),

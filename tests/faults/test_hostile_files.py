@@ -14,7 +14,7 @@ from tests.faults.pattern_traps import Found, Trap
 
 pytestmark = pytest.mark.promise("hostile files")
 MOST_SECONDS, MOST_MEGABYTES = 2.0, 200.0
-SHORT = {"markdown": 4, "org": 3, "kb": 1, "export": 2, "dashboard": 2}
+SHORT = {"markdown": 4, "org": 3, "ignore": 2, "export": 2, "dashboard": 2}
 """Cases of the short slice; one in every other room."""
 
 

@@ -1,7 +1,7 @@
 """Which files of a folder are left out: what `.quaidignore` and the memory say, in the syntax of gitignore.
 
 Knows the syntax through pathspec. What every walk leaves out (hidden folders, node_modules) is scan.py's
-business.
+business. A folder may come from anywhere, its ignore file with it: no pattern may take long (ignore_patterns.py).
 """
 
 from collections.abc import Callable
@@ -40,12 +40,12 @@ def problem_of(patterns: str) -> str | None:
         return f"it has more than {MOST_PATTERNS:,} lines"
     if "\0" in patterns or "\ufffd" in patterns:
         return "it is not text in UTF-8"
-    from pathspec import GitIgnoreSpec
+    from quaid.vaults.ignore_patterns import NotAPattern, spec
 
     for number, line in enumerate(lines, 1):
         try:
-            GitIgnoreSpec.from_lines([line])
-        except ValueError:
+            spec([line])
+        except NotAPattern:
             return f"line {number} is no pattern: {line[:40]}"
     return None
 
@@ -58,9 +58,9 @@ def problem_of_pattern(pattern: str) -> str | None:
         return "is a comment; write \\# for a name that begins so"
     if problem_of(pattern):
         return "is no pattern"
-    from pathspec import GitIgnoreSpec
+    from quaid.vaults.ignore_patterns import spec
 
-    return None if GitIgnoreSpec.from_lines([pattern]).patterns[0].include is not None else "fits no file"
+    return None if spec([pattern]).patterns[0].include is not None else "fits no file"
 
 
 def lines(patterns: str) -> list[str]:
@@ -93,9 +93,9 @@ def matcher(patterns: str, kind: str = "") -> Ignored:
     patterns = OF_KIND.get(kind, "") + patterns
     if not any(line.strip() and not line.startswith("#") for line in patterns.splitlines()):
         return _is_templates
-    from pathspec import GitIgnoreSpec
+    from quaid.vaults.ignore_patterns import spec
 
-    matches = GitIgnoreSpec.from_lines(patterns.splitlines()).match_file
+    matches = spec(patterns.splitlines()).match_file
     return lambda path: _is_templates(path) or matches(path)
 
 

@@ -1,0 +1,48 @@
+"""Patterns that look for each of their parts once match what pathspec's own do, and are quick whatever they say."""
+
+import random
+import re
+
+import pytest
+from pathspec import GitIgnoreSpec
+
+from quaid.vaults import ignoring
+from quaid.vaults.ignore_patterns import LONGEST, NotAPattern, spec
+
+# Without [!a]: pathspec lets it match a slash, git does not, and here it depends.
+PARTS = ("a", "b", "*", "*", "?", "/", "**", "/**/", "[ab]", r"\*", "!", "(", ".")
+SIGNS = ("a", "b", "a", "/", "x", "*", "(", ".")
+
+
+def test_the_same_paths_are_matched() -> None:
+    chance = random.Random(11)
+    matched = 0
+    for _ in range(6_000):
+        pattern = "".join(chance.choices(PARTS, k=chance.randint(1, 9)))
+        try:
+            plain = GitIgnoreSpec.from_lines([pattern])
+        except (ValueError, re.error):
+            with pytest.raises(NotAPattern):
+                spec([pattern])
+            continue
+        ours = spec([pattern])
+        for _ in range(10):
+            path = "".join(chance.choices(SIGNS, k=chance.randint(1, 10)))
+            path = re.sub("/+", "/", path).strip("/") + chance.choice(["", "/"])
+            assert ours.match_file(path) == plain.match_file(path), (pattern, path)
+            matched += ours.match_file(path)
+    assert matched > 3_000
+
+
+@pytest.mark.parametrize(
+    "pattern", ["*a" * 20 + "*b", "*(" * 20 + "b", "a/**/" * 50 + "b", "**/a*a*a*a/**/" * 9]
+)
+def test_what_would_take_for_ever_is_answered(pattern: str) -> None:
+    ignored = ignoring.matcher(pattern)
+    assert not ignored("a" * 200)
+    assert not ignored("/".join("a" * 400) + "/" + "(" * 200)
+
+
+@pytest.mark.parametrize("line", ["[z-a]", "*" * (LONGEST + 1)])
+def test_a_line_that_is_no_pattern_is_told(line: str) -> None:
+    assert ignoring.problem_of(f"*.tmp\n{line}\n") == f"line 2 is no pattern: {line[:40]}"
