@@ -95,6 +95,23 @@ def test_the_lock_of_a_git_that_was_killed_under_a_writer_does_not_stick(tmp_pat
         assert git.state().is_clean
 
 
+def write_beside_a_git_that_was_killed(git: Git) -> None:
+    """One git of ours was killed where nobody looks at how it ended; the next one meets its lock."""
+    (Path(git.folder) / "index.lock").touch()
+    with git.changing(["first.org"]):
+        write(git, "first.org", "again\n")
+        git.commit(["first.org"], "again")
+
+
+def test_the_lock_that_our_next_git_meets_does_not_stick(tmp_path: Path) -> None:
+    git = store(tmp_path)
+    with pytest.raises(StoreLocked), locking.held(git, patience=1):
+        write_beside_a_git_that_was_killed(git)
+    assert not (Path(git.folder) / "index.lock").exists()
+    with locking.held(git, patience=1):
+        assert git.state().is_clean
+
+
 PROGRAM = "import sys; file = open(sys.argv[1], 'w'); print('open', flush=True); sys.stdin.read()"
 
 
