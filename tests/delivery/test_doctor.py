@@ -47,8 +47,29 @@ def test_without_a_memory_the_first_step_is_to_make_one(settings: Settings) -> N
     with Brain(settings) as brain:
         record = doctor(brain)
     assert record.exit_status == 1
-    assert record.next_steps[0] == "quaid init"
+    assert (
+        record.next_steps[0] == f"quaid init {settings.db_path}"
+    )  # without a file here it would be another one
     assert not os.path.exists(settings.db_path)
+
+
+def test_steps_are_for_the_memory_that_was_looked_at(home: Brain, tmp_path: Path) -> None:
+    elsewhere = home.settings._replace(cwd=str(tmp_path / "elsewhere"))
+    with Brain(elsewhere) as brain:
+        record = doctor(brain, quick=True)
+    assert f"quaid --db {home.settings.db_path} notebook init" in record.next_steps
+    assert not [step for step in record.next_steps if step.startswith("quaid ") and "--db" not in step]
+    with Brain(elsewhere._replace(environ={"QUAID_DB": home.settings.db_path})) as brain:
+        assert "quaid notebook init" in doctor(brain, quick=True).next_steps
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
+def test_a_memory_behind_a_link_is_as_well_as_any(home: Brain, tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(home.settings.db_path)
+    with Brain(home.settings._replace(db_path=str(tmp_path / "link.db"))) as brain:
+        record = doctor(brain)
+    assert found(record, "memory").state == "fine"
+    assert record.exit_status == 0
 
 
 def test_what_is_no_memory_is_told(settings: Settings) -> None:
@@ -176,6 +197,16 @@ def test_the_steps_out_of_damage_lead_to_a_memory_that_is_well(home: Brain) -> N
     assert len(list(Path(home.settings.db_path + "-salvaged").rglob("note-*.md"))) >= 50
 
 
+def test_a_copy_that_is_in_use_is_not_offered(home: Brain) -> None:
+    fill(home)
+    copy = os.path.join(home.settings.home, "copy.db")
+    call(home, "backup", file=copy)
+    hurt(home, 3)
+    with Brain(home.settings._replace(db_path=copy)) as other:
+        call(other, "put", slug="notes/late", content="# Late\n\nOnly in the log.")
+        assert not [step for step in doctor(home).next_steps if copy in step]
+
+
 def test_without_a_whole_backup_what_still_reads_is_saved(home: Brain) -> None:
     fill(home)
     Path(home.settings.home, "copy.db").write_bytes(Path(home.settings.db_path).read_bytes()[:50_000])
@@ -186,6 +217,7 @@ def test_without_a_whole_backup_what_still_reads_is_saved(home: Brain) -> None:
     record = doctor(home)
     path = home.settings.db_path
     assert found(record, "backup").state == "wrong"
+    assert "links and facts that no text holds, and old versions, do not" in found(record, "backup").detail
     assert record.next_steps[:5] == (
         f"quaid --db {path} export --dir {path}-salvaged",
         f"mkdir {path}-damaged",

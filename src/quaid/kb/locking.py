@@ -59,12 +59,13 @@ def held(git: Git, what: str = "ai-kb", patience: float = PATIENCE) -> Iterator[
             git.recover()
             yield
         except Exception as error:
-            # An orderly failure; a kill leaves the name, and so is known for what it is. A git of ours that was killed
+            # An orderly failure; a kill leaves the name, and so is known for what it is. A git of ours that is killed
             # may go unnoticed, until the next one meets its lock.
             if isinstance(error, (GitFailed, DiskFull, StoreLocked)):
                 _sweep(git, before)
             _write(handle, b"")
             raise
+        _sweep(git, before)  # git does not mind if it cannot remove a lock of its own
         _write(handle, b"")
     finally:
         git.keep = ()

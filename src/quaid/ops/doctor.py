@@ -13,6 +13,7 @@ from quaid.annotations import Annotated
 from quaid.brain import Brain, sqlite_version
 from quaid.core.counts import count
 from quaid.errors import DamagedDatabase, QuaidError
+from quaid.ops import mending
 from quaid.ops.doctor_memory import DAMAGE, Finding, State, backups, if_damaged, memory, rows
 from quaid.ops.register import Arg, op
 from quaid.records import NamedTuple
@@ -40,8 +41,8 @@ def doctor(
     """Check the whole set-up and say what to type next. Exits 1 when something is to be done.
 
     Looks at the program, the config file, the memory and its rows, the model, folders, notebook, knowledge base,
-    clients, skills, service, permissions, room on the disk and the age of backups. Changes nothing and asks nobody
-    else."""
+    clients, skills, service, permissions, room on the disk and the age of backups. Changes nothing of yours and asks
+    nobody else."""
     before = [each for name, check in _BEFORE for each in _checked(brain, name, check)]
     inside: list[Finding] = []
     if all(each.state != "wrong" for each in before if each.name == "memory"):
@@ -49,11 +50,16 @@ def doctor(
             inside += _checked(brain, name, check)
         inside = if_damaged(brain, inside)
     around = [each for name, check in _AROUND for each in _checked(brain, name, check)]
-    found = (*before, *inside, *around)
+    found = tuple(_for_this_memory(brain, each) for each in (*before, *inside, *around))
     steps = [
         (each.remedy, *each.further) for state in ("wrong", "advice") for each in found if each.state == state
     ]
     return DoctorRecord(found, tuple(dict.fromkeys(step for each in steps for step in each if step)))
+
+
+def _for_this_memory(brain: Brain, found: Finding) -> Finding:
+    remedy, *further = (mending.of_this_memory(brain, step) for step in (found.remedy, *found.further))
+    return found._replace(remedy=remedy, further=tuple(further))
 
 
 def _checked(brain: Brain, name: str, check: Callable[[Brain], Iterator[Finding]]) -> Iterator[Finding]:

@@ -57,7 +57,7 @@ class Finding(NamedTuple):
 def memory(brain: Brain) -> Iterator[Finding]:
     path = brain.settings.db_path
     try:
-        version = opening.header_of(path).version
+        version = opening.header_of(os.path.realpath(path)).version
     except MissingDatabase:
         yield Finding("memory", "wrong", f"there is none at {path}", "quaid init")
         return

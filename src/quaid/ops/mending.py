@@ -7,6 +7,7 @@ goes with it, and nothing is copied over a good file. Changes nothing itself.
 import os
 from contextlib import suppress
 
+from quaid import config
 from quaid.brain import Brain
 from quaid.clients.edits import Quote
 from quaid.core import dates
@@ -55,8 +56,23 @@ def way(brain: Brain, *, reads: bool) -> Way:
         back = line(brain, "copy" if _windows(brain) else "cp", good.path, path)
         return Way(told, good.path, (*export, *_aside(brain), back, _quaid(brain, "doctor")))
     told = "none that is whole lies beside the memory; one elsewhere would be the best way back"
+    if reads:
+        told += ". Without one, pages come back; links and facts that no text holds, and old versions, do not"
     again = [_quaid(brain, "import", salvaged)] if reads else []
     return Way(told, "", (*export, *_aside(brain), f"quaid init {_quoted(brain, path)}", *again))
+
+
+def of_this_memory(brain: Brain, step: str) -> str:
+    """A step for this memory, where `quaid` alone would mean another one."""
+    settings = brain.settings
+    if not step.startswith("quaid ") or " --db " in step:
+        return step
+    usual = config.read(None, settings.environ, settings.cwd, forgiving=True).db_path
+    if os.path.realpath(usual) == os.path.realpath(settings.db_path):
+        return step
+    if step == "quaid init":
+        return line(brain, "quaid", "init", settings.db_path)
+    return f"{line(brain, 'quaid', '--db', settings.db_path)} {step.removeprefix('quaid ')}"
 
 
 def in_place_of_a_folder(brain: Brain) -> tuple[str, ...]:
