@@ -152,3 +152,18 @@ def test_a_copy_that_nobody_finished_is_removed_with_the_next(tmp_path: Path) ->
     prepared.make(str(tmp_path / "copy"), ("of",), "", write)
     assert sorted(os.listdir(tmp_path)) == [".new-new", "copy"]
     assert prepared.is_whole(str(tmp_path / "copy"), ("of",))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of Unix")
+def test_the_folders_above_a_copy_are_made_for_their_owner_only(tmp_path: Path) -> None:
+    def write(model: str, weights: str) -> None:
+        for name in (model, os.path.join(os.path.dirname(model), weights)):
+            Path(name).write_bytes(b"whole")
+
+    before = os.umask(0o022)
+    try:
+        prepared.make(str(tmp_path / ".quaid" / "models" / "copy"), ("of",), "", write)
+    finally:
+        os.umask(before)
+    for folder in (tmp_path / ".quaid", tmp_path / ".quaid" / "models"):
+        assert folder.stat().st_mode & 0o077 == 0

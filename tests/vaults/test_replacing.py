@@ -1,6 +1,7 @@
 """A file of the user's is replaced only over the text that was read."""
 
 import hashlib
+import itertools
 import os
 import threading
 import time
@@ -78,6 +79,17 @@ def test_a_new_file_is_made_with_its_folders_and_never_over_another(folder: Path
     assert left(folder) == ["a.md", "b"]
 
 
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_a_new_file_has_the_mode_of_any_new_file_of_the_user(folder: Path, umask: int, mode: int) -> None:
+    before = os.umask(umask)
+    try:
+        with Folder(str(folder)) as root:
+            replacing.create(root, "new.md", b"new", "t")
+    finally:
+        os.umask(before)
+    assert os.stat(folder / "new.md").st_mode & 0o777 == mode
+
+
 def test_a_missing_file_and_a_link_are_refused(folder: Path) -> None:
     (folder / "link.md").symlink_to("a.md")
     with Folder(str(folder)) as root:
@@ -91,18 +103,22 @@ def test_a_missing_file_and_a_link_are_refused(folder: Path) -> None:
 def test_no_edit_is_lost_in_a_race(folder: Path) -> None:
     """Somebody saves by rename, as editors do, while we replace; every text that was saved is somewhere."""
     saved: list[str] = []
+    ours = 0
 
     def edit() -> None:
-        for number in range(200):
+        deadline = time.monotonic() + 60
+        for number in itertools.count():
+            if number >= 200 and (ours or time.monotonic() > deadline):
+                return
             text = f"edit {number}"
             (folder / "tmp").write_text(text)
             os.rename(folder / "tmp", folder / "a.md")
             saved.append(text)
-            time.sleep(number % 20 / 1000)  # a disk may take milliseconds to make ours durable
+            pause = number % 20 / 1000  # a disk may take milliseconds to make ours durable
+            time.sleep(pause if number < 200 else 10 * pause)  # and a busy one longer
 
     editor = threading.Thread(target=edit)
     editor.start()
-    ours = 0
     with Folder(str(folder)) as root:
         while editor.is_alive():
             read = (folder / "a.md").read_text()

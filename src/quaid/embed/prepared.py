@@ -33,7 +33,7 @@ def make(folder: str, origin: Sequence[str], notice: str, write: Callable[[str, 
     import shutil
     import tempfile
 
-    os.makedirs(os.path.dirname(folder), exist_ok=True)
+    _make_private(os.path.dirname(folder))
     _tidy_up(os.path.dirname(folder))
     new = tempfile.mkdtemp(prefix=UNFINISHED, dir=os.path.dirname(folder))
     try:
@@ -49,6 +49,13 @@ def make(folder: str, origin: Sequence[str], notice: str, write: Callable[[str, 
         shutil.rmtree(os.path.join(folder, "old"), ignore_errors=True)
     finally:
         shutil.rmtree(new, ignore_errors=True)
+
+
+def _make_private(folder: str) -> None:
+    """Make a folder and those above it that are missing, for their owner only: more than models will lie there."""
+    if not os.path.isdir(folder):
+        _make_private(os.path.dirname(folder))
+        os.makedirs(folder, mode=0o700, exist_ok=True)  # another process may have been faster
 
 
 def _tidy_up(models: str) -> None:

@@ -43,7 +43,7 @@ def create(folder: Folder, path: str, data: bytes, token: str) -> None:
     with system_told_plainly(os.path.join(folder.root, path)):
         parent, _, name = path.rpartition("/")
         place = folder.enter(parent, make=True)
-        unfinished = _write(place, data, token, 0o644)
+        unfinished = _write(place, data, token)
         try:
             _move(place, unfinished, name)
         except FileExistsError:
@@ -206,15 +206,16 @@ def _is_leased(handle: int) -> bool:
     return sys.platform != "linux" or fcntl.fcntl(handle, fcntl.F_GETLEASE) == fcntl.F_RDLCK
 
 
-def _write(place: int, data: bytes, token: str, mode: int) -> str:
-    """The bytes under a name of their own, on the disk."""
+def _write(place: int, data: bytes, token: str, mode: int | None = None) -> str:
+    """The bytes under a name of their own, on the disk. Without a mode, that of any new file of this user."""
     name = UNFINISHED.format(token=token)
-    handle = os.open(name, NEW_FILE, 0o600, dir_fd=place)
+    handle = os.open(name, NEW_FILE, 0o666 if mode is None else 0o600, dir_fd=place)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
-            os.fchmod(file.fileno(), mode)
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
     except BaseException:
         _forget(place, name)
