@@ -66,3 +66,8 @@ def test_the_first_words_of_a_family_alone_list_its_commands(
     assert (f"  {member} " in said.out, said.err) == (True, "")
     assert main([*family.split(), "nonsense"]) == 2
     assert "There is no command" in capsys.readouterr().err
+
+
+def test_a_slip_of_the_pen_is_told_without_the_word_that_nobody_typed() -> None:
+    told = "ai-kb: There is no command 'rember'. Did you mean 'remember'? `ai-kb --help` lists them all.\n"
+    assert ai_kb("rember", "x").stderr == told

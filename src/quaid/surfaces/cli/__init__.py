@@ -101,9 +101,16 @@ def _failed(error: Exception, as_json: bool) -> int:
         told = Defect(problem=f"{type(error).__name__}: {error}")
     assert isinstance(told, QuaidError)
     said = complaint(told, as_json, sys.stderr.isatty())
-    sys.stderr.write(said.replace("`quaid kb ", "`ai-kb ") if _called == "ai-kb" else said)
+    sys.stderr.write(_as_ai_kb(said) if _called == "ai-kb" else said)
     sys.stderr.flush()
     return told.exit_status
+
+
+def _as_ai_kb(said: str) -> str:
+    """A complaint in the words of somebody who typed `ai-kb`."""
+    for ours, theirs in (("`quaid kb ", "`ai-kb "), ("`quaid --help`", "`ai-kb --help`"), ("'kb ", "'")):
+        said = said.replace(ours, theirs)
+    return f"ai-kb: {said.removeprefix('quaid: ')}" if said.startswith("quaid: ") else said
 
 
 def _open_streams(words: list[str]) -> None:

@@ -110,7 +110,7 @@ def run(settings: Settings, folder: str | None, whole: bool, as_json: bool) -> i
     if folder is not None:
         place = settings.path(folder)
         if os.path.exists(place) and (not os.path.isdir(place) or os.listdir(place)):
-            raise AlreadyExists(path=place, hint="It is not empty; name a new folder, or none.")
+            raise AlreadyExists(path=place, hint="It is no empty folder; name a new one, or none.")
         os.makedirs(place, mode=0o700, exist_ok=True)
         status = _walk(place, whole)
         _without_model(place)
