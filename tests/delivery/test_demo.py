@@ -84,7 +84,7 @@ def test_a_folder_of_ones_own_stays_and_can_be_asked(home: Path) -> None:
     assert "Kestrel Looms" in run(home, "--db", db, "search", "fire brigade loom").stdout
     assert run(home, "--db", db, "validate").stdout.startswith("All is well")
     again = run(home, "demo", "sample")
-    assert (again.returncode, "is not empty" in again.stderr) == (2, True)
+    assert (again.returncode, "It is no empty folder" in again.stderr) == (2, True)
 
 
 def test_without_the_model_the_walk_is_by_words_and_says_so(home: Path) -> None:
