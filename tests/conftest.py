@@ -6,13 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings as hypothesis
+from hypothesis import HealthCheck, settings as hypothesis
 
 from quaid.brain import Brain
 from quaid.config import Settings
 
-# Examples differ in cost a thousandfold and the machine is shared: a deadline would fail honest tests.
-hypothesis.register_profile("quaid", deadline=None)
+# Examples differ in cost a thousandfold and the machine is shared: a look at the clock would fail honest tests. And
+# the same commit has the same examples wherever it is tested; QUAID_LUCK=1 goes and looks for others.
+hypothesis.register_profile(
+    "quaid",
+    deadline=None,
+    derandomize=os.environ.get("QUAID_LUCK") != "1",
+    suppress_health_check=[HealthCheck.too_slow],
+)
 hypothesis.load_profile("quaid")
 
 NOON = 1_777_118_400.0  # 2026-04-25T12:00:00Z

@@ -45,7 +45,7 @@ def _lacking() -> str:
     found = subprocess.run(
         ["emacs", "--batch", "--no-site-file", *PACKAGES, "--eval", "(require 'org-roam)"],
         capture_output=True,
-        timeout=60,
+        timeout=300,
         stdin=subprocess.DEVNULL,
     )
     return "" if found.returncode == 0 else "org-roam is not installed for Emacs"
@@ -65,7 +65,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 def kb(environ: dict[str, str], store: Path, *arguments: str) -> str:
     command = [sys.executable, "-m", "quaid", "kb", *arguments]
     whole = environ | {"AI_KB_DIR": str(store)}
-    done = subprocess.run(command, env=whole, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, env=whole, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

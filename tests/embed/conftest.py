@@ -3,7 +3,6 @@
 import json
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -90,6 +89,11 @@ class Server(ThreadingHTTPServer):
     delay = 0.0
     drip = False
 
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.over = threading.Event()
+        """Nobody has to wait for an answer any more."""
+
     @property
     def place(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
@@ -104,7 +108,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.asked.append((self.path, body, dict(self.headers)))
-        time.sleep(self.server.delay)
+        self.server.over.wait(self.server.delay)
         status, held = self.server.answer(self.path, body)
         raw = held if isinstance(held, bytes) else json.dumps(held).encode()
         self.send_response(status)
@@ -115,7 +119,7 @@ class Handler(BaseHTTPRequestHandler):
         for at in range(0, len(raw), 1 if self.server.drip else len(raw)):
             self.wfile.write(raw[at:] if not self.server.drip else raw[at : at + 1])
             self.wfile.flush()
-            time.sleep(0.05 if self.server.drip else 0)
+            self.server.over.wait(0.05 if self.server.drip else 0)
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
@@ -138,5 +142,6 @@ def server() -> Iterator[Server]:
         thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         yield running
+        running.over.set()
         running.shutdown()
         thread.join()

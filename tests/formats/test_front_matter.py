@@ -138,7 +138,7 @@ def test_a_hostile_block_costs_little(head: str, unit: str) -> None:
             read(text)
         except InvalidFrontMatter:
             pass
-        assert time.process_time() - start < 1.5
+        assert time.process_time() - start < 5
 
 
 def test_toml_that_nests_by_dotted_keys_is_refused() -> None:

@@ -86,7 +86,7 @@ class Stage:
             env=self.environ,
             capture_output=True,
             stdin=subprocess.DEVNULL,
-            timeout=60,
+            timeout=300,
         )
         return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
 

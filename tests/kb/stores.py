@@ -2,6 +2,8 @@
 
 import os
 import subprocess
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from quaid.kb.git import Git
@@ -27,6 +29,24 @@ def plain(folder: Path | str, *arguments: str, environ: dict[str, str], status: 
     if status is not None:
         assert done.returncode == status, done.stderr.decode()
     return done.stdout.decode()
+
+
+def wait_for_orphans(folder: Path) -> None:
+    """Until no git works below a folder: one whose parent was killed may still be at it."""
+    deadline = time.monotonic() + 60
+    while _at_work(os.path.realpath(folder)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _at_work(folder: str) -> list[str]:
+    found = []
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):  # gone by now, or of somebody else
+            place = os.readlink(f"/proc/{number}/cwd")
+            if place.startswith(folder + os.sep) and int(number) != os.getpid():
+                found.append(number)
+    return found
 
 
 def bare(tmp_path: Path, environ: dict[str, str]) -> str:

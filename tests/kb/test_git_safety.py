@@ -89,7 +89,7 @@ def scene(ready: Path, tmp_path: Path) -> Scene:
 
 
 def fast_forward(git: Git) -> None:
-    git.fetch(5)
+    git.fetch(60)
     git.restore(["first.org", ".gitattributes"])
     git.fast_forward()
 
@@ -102,14 +102,14 @@ def commit(git: Git) -> None:
 def push(git: Git) -> None:
     fast_forward(git)
     commit(git)
-    git.push(5)
+    git.push(60)
 
 
 VERBS: dict[str, Callable[[Git], object]] = {
     "status": Git.state,
     "log": Git.log,
     "diff": Git.diff,
-    "fetch": lambda git: git.fetch(5),
+    "fetch": lambda git: git.fetch(60),
     "fast_forward": fast_forward,
     "commit": commit,
     "restore": lambda git: git.restore(["first.org", "new.org"]),
@@ -186,7 +186,7 @@ def plant_pager(scene: Scene) -> None:
 def run_pager(scene: Scene) -> None:
     ours, theirs = pty.openpty()
     environ = scene.environ | {"TERM": "xterm"}
-    subprocess.run(["git", "log"], cwd=scene.store, env=environ, stdout=theirs, stderr=theirs, timeout=30)
+    subprocess.run(["git", "log"], cwd=scene.store, env=environ, stdout=theirs, stderr=theirs, timeout=60)
     os.close(theirs)
     os.close(ours)
 
@@ -333,7 +333,7 @@ def test_no_clone_does(scene: Scene, name: str) -> None:
             assert git.state().is_clean
             write(git, "first.org", "again\n")
             assert git.commit(["first.org"], "again") == git.log()[0].id
-            git.push(5)
+            git.push(60)
     assert (scene.path / "clone1" / "second.org").read_text() == "second\n"
     assert not scene.canary.exists()
 
@@ -377,12 +377,12 @@ def test_the_users_own_credential_helper_is_asked_and_nobody_else(scene: Scene, 
     git = Git(
         str(scene.store), scene.environ | {"GIT_ASKPASS": str(scene.evil), "SSH_ASKPASS": str(scene.evil)}
     )
-    fetched = git.fetch(10)
+    fetched = git.fetch(60)
     assert not fetched.reached
     assert "terminal prompts disabled" in fetched.problem
     assert not scene.canary.exists()
     scene.globally(f"[credential]\nhelper = !{scene.evil}\n")
-    Git(str(scene.store), scene.environ).fetch(10)
+    Git(str(scene.store), scene.environ).fetch(60)
     assert scene.canary.exists()
 
 

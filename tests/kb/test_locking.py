@@ -112,6 +112,13 @@ def test_the_lock_that_our_next_git_meets_does_not_stick(tmp_path: Path) -> None
         assert git.state().is_clean
 
 
+def test_a_lock_that_git_could_not_remove_does_not_stick(tmp_path: Path) -> None:
+    git = store(tmp_path)
+    with locking.held(git, patience=1):
+        (Path(git.folder) / "HEAD.lock").touch()
+    assert not (Path(git.folder) / "HEAD.lock").exists()
+
+
 PROGRAM = "import sys; file = open(sys.argv[1], 'w'); print('open', flush=True); sys.stdin.read()"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.kb.people import Person
-from tests.kb.stores import bare, environ_of
+from tests.kb.stores import bare, environ_of, wait_for_orphans
 
 from quaid.errors import GitFailed, StoreDirty, StoreDiverged
 from quaid.kb import state
@@ -137,6 +137,7 @@ def test_a_killed_push_costs_nothing(ann: Person, remote: str) -> None:
         process.send_signal(signal.SIGKILL)
         process.communicate()
         assert ann.by_git("status", "--porcelain") == ""
+    wait_for_orphans(ann.root.parent)
     assert ann("push")["outcome"] in ("pushed", "nothing")
     assert ann("status")["ahead"] == 0
     assert ann.is_sound()

@@ -2,8 +2,10 @@
 
 import json
 import os
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -44,9 +46,23 @@ class Service:
         self._thread.start()
 
     def stop(self) -> None:
+        if self._thread.is_alive():
+            self._stop()
+
+    def _stop(self) -> None:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Gone for a while, with its port kept from others."""
+        self._stop()
+        with socket.socket() as place:
+            place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            place.bind(("127.0.0.1", self.port))
+            yield
+        self.start()
 
 
 @pytest.fixture
@@ -141,14 +157,11 @@ def test_a_model_that_goes_away_stays_chosen_and_comes_back_by_itself(
 ) -> None:
     call(two_models, "embeddings use", name="one")
     call(two_models, "embed")
-    service.stop()
-    try:
+    with service.away():
         answer = call(two_models, "query", question="when does the boat leave")
         assert answer.results[0].slug == "ferry"
         assert by_words(answer)
         assert call(two_models, "embeddings status").model == "one"
-    finally:
-        service.start()
     for _ in range(70):
         two_models.now()  # a second each: a model that failed is asked again after a minute
     assert not by_words(call(two_models, "query", question="when does the boat leave"))

@@ -259,7 +259,9 @@ def test_an_empty_memory_answers_with_nothing(db: Database) -> None:
 
 @pytest.mark.usefixtures("vault")
 @hypothesis_settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+    max_examples=40,
 )
 @given(question=st.text(max_size=80), budget=st.integers(1, 300), depth=st.sampled_from(DEPTHS))
 def test_any_text_is_answered_within_its_budget(db: Database, question: str, budget: int, depth: str) -> None:

@@ -95,7 +95,9 @@ def test_no_hits_are_wanted_with_a_limit_of_none(db: Database, put: Put) -> None
 
 
 ANY_TEXT = settings(
-    max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=200,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
 )
 
 

@@ -118,11 +118,13 @@ def test_whoever_is_stopped_goes_on_where_he_was(db: Database) -> None:
 KILLED = """
 import sys, time
 from quaid.store.db import Database
-from quaid.vaults.embedding import fill
+from quaid.vaults.embedding import BATCH, fill
 from tests.vaults.test_embedding import NOW, Hashes
 
 def told(done, total, what):
     print(done, flush=True)
+    if done >= 4 * BATCH:
+        time.sleep(60)  # however late the kill comes, it comes before the end
 
 class Slow(Hashes):
     def embed_passages(self, texts):

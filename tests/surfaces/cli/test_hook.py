@@ -33,7 +33,18 @@ def transcript(tmp_path: Path) -> Path:
     return tmp_path / "session.jsonl"
 
 
+# The same command, which leaves nothing out because the machine is slow or busy.
+PATIENT = """
+import sys
+from quaid.surfaces.cli import hook, main
+hook.CPU_SECONDS, hook.WALL_SECONDS = 60.0, {wall}
+sys.exit(main())
+"""
+
+
 class Client:
+    wall = 60.0
+
     def __init__(self, folder: Path, transcript: Path) -> None:
         self.folder, self.transcript = folder, transcript
         self.environ = {**os.environ, "HOME": str(folder), "QUAID_DB": str(folder / "memory.db")}
@@ -46,12 +57,12 @@ class Client:
             **EVENTS.get(name, {}),
         }
         done = subprocess.run(
-            [sys.executable, "-m", "quaid", "hook", *name.split()],
+            [sys.executable, "-c", PATIENT.format(wall=self.wall), "hook", *name.split()],
             input=json.dumps({**event, **changed}).encode() if data is None else data,
             capture_output=True,
             env=self.environ,
             cwd=self.folder,
-            timeout=20,
+            timeout=120,
         )
         return Answered(done.returncode, json.loads(done.stdout or b"null"), done.stderr.decode())
 
@@ -165,9 +176,10 @@ def test_what_came_in_time_is_said_when_the_knowledge_base_is_late(client: Clien
     client.quaid("kb", "init")
     slow = client.folder / "bin"
     slow.mkdir()
-    (slow / "git").write_text("#!/bin/sh\nexec sleep 10\n")
+    (slow / "git").write_text("#!/bin/sh\nexec sleep 30\n")
     (slow / "git").chmod(0o755)
     client.environ["PATH"] = f"{slow}{os.pathsep}{client.environ['PATH']}"
+    client.wall = 5.0
     done = client.run("session-start")
     assert "555-1234" in done.answer["hookSpecificOutput"]["additionalContext"]
     assert done.err == "quaid: hook: session-start took too long; the rest was left out\n"
@@ -191,10 +203,10 @@ def test_a_client_that_never_ends_its_input_is_not_waited_for(client: Client) ->
         [sys.executable, "-m", "quaid", "hook", "stop"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=client.environ,
     ) as process:  # fmt: skip
-        assert process.wait(timeout=15) == 0
+        assert process.wait(timeout=60) == 0
         assert process.stdout
         assert process.stdout.read() == b"{}\n"
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
 
 
 def test_a_hook_loads_neither_numbers_nor_models(client: Client) -> None:

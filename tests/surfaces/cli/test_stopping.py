@@ -24,17 +24,26 @@ PAGES = 3 * BATCH
 PATIENCE = 60
 
 
+class Model(ThreadingHTTPServer):
+    asked = 0
+    go_on: threading.Event
+
+
 class Slow(BaseHTTPRequestHandler):
-    """Gives the vectors of a batch after a moment."""
+    """Gives the vectors of a batch after a moment, and those of the last one when somebody has been stopped."""
+
+    server: Model
 
     def do_POST(self) -> None:
         texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
-        time.sleep(1 if len(texts) > 1 else 0)
+        if len(texts) > 1:
+            self.server.asked += len(texts)
+            self.server.go_on.wait(1 if self.server.asked <= 2 * BATCH else PATIENCE)
         body = json.dumps({"embeddings": [[len(text), 1, 2] for text in texts]}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
         try:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
             self.wfile.write(body)
         except OSError:
             pass  # stopped
@@ -44,9 +53,15 @@ class Slow(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def brain(settings: Settings) -> Iterator[Brain]:
+def go_on() -> threading.Event:
+    return threading.Event()
+
+
+@pytest.fixture
+def brain(settings: Settings, go_on: threading.Event) -> Iterator[Brain]:
     """A memory of pages without vectors, and a slow model."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as server, Brain(settings) as brain:
+    with Model(("127.0.0.1", 0), Slow) as server, Brain(settings) as brain:
+        server.go_on = go_on
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         brain.create(settings.db_path)
         for number in range(PAGES):
@@ -54,6 +69,7 @@ def brain(settings: Settings) -> Iterator[Brain]:
         place = f"http://127.0.0.1:{server.server_address[1]}"
         run(brain, "model add", place=place, kind="ollama", model="m")
         yield brain
+        go_on.set()
         server.shutdown()
 
 
@@ -82,7 +98,9 @@ def made(brain: Brain) -> int:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals of this kind")
-def test_a_stopped_embed_keeps_what_it_made_and_goes_on_from_there(brain: Brain) -> None:
+def test_a_stopped_embed_keeps_what_it_made_and_goes_on_from_there(
+    brain: Brain, go_on: threading.Event
+) -> None:
     process = embed(brain)
     deadline = time.monotonic() + PATIENCE
     while not made(brain):
@@ -98,5 +116,6 @@ def test_a_stopped_embed_keeps_what_it_made_and_goes_on_from_there(brain: Brain)
     )
     assert kept in (BATCH, 2 * BATCH)
     assert filling_turn.trouble(brain.db.path) is None
+    go_on.set()
     done = run(brain, "embed", model="m")
     assert (done.embedded, done.cached, done.active) == (PAGES - kept, kept, True)

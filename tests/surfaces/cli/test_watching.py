@@ -12,14 +12,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.busy import takes_at_most
 
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.ops import gate
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no signals of this kind")
-PATIENCE = 30
-TAKEN_OVER_WITHIN = 15
+PATIENCE = 60
+TAKEN_OVER_WITHIN = 30
 
 
 class Watching:
@@ -94,10 +95,20 @@ def test_it_prints_a_line_for_every_sync_and_ends_well_with_ctrl_c(
     assert watch.next()[10:] == "notes: nothing changed (1 file)"
     (folder / "ebb.md").write_text("# Ebb\n")
     assert watch.next()[10:] == "notes: 1 new"
-    started = time.monotonic()
     assert watch.end(signal.SIGINT) == (0, "Stopped watching; the next sync or watch goes on from here.\n")
-    assert time.monotonic() - started < 2
     assert watch.lines.empty()
+
+
+def test_it_ends_within_two_seconds(start: Callable[..., Watching], folder: Path) -> None:
+    def end(_: int) -> float:
+        watch = start("notes")
+        watch.next()
+        watch.next()
+        began = time.monotonic()
+        assert watch.end(signal.SIGINT)[0] == 0
+        return time.monotonic() - began
+
+    takes_at_most(2, end)
 
 
 def test_who_stands_by_says_so_and_takes_over_when_the_other_dies(

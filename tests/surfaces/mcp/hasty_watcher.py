@@ -8,4 +8,4 @@ from quaid.vaults.watching import Pace
 
 if __name__ == "__main__":
     pace = Pace(debounce=0.2, longest=1.0, look=0.2, step=0.05)
-    sys.exit(watcher.main(sys.argv[1], rhythm=Rhythm(beat=0.3, stale=2.0), pace=pace))
+    sys.exit(watcher.main(sys.argv[1], rhythm=Rhythm(beat=0.3, stale=5.0), pace=pace))

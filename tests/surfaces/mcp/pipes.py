@@ -40,7 +40,7 @@ from quaid.surfaces.mcp import folders, idle
 idle.AFTER_START = idle.AFTER_CALL = folders.AFTER_START = folders.BETWEEN_LOOKS = 0.3
 idle.OTHERWISE = 0.5
 folders.MODULE = "tests.surfaces.mcp.hasty_watcher"
-folders.RHYTHM = folders.RHYTHM._replace(stale=2.0)
+folders.RHYTHM = folders.RHYTHM._replace(stale=5.0)
 sys.exit(main())
 """
 

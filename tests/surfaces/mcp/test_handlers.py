@@ -210,7 +210,11 @@ def test_log_messages_are_for_those_who_asked(connection: Connection, brain: Bra
     assert connection.hears(Request(1, "tools/call", {"_meta": {**ENVELOPE, LEVEL_KEY: "debug"}}), "debug")
 
 
-@limits(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@limits(
+    max_examples=400,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(id=JSON, method=st.sampled_from(sorted(handlers.HANDSHAKE)) | JSON, params=PARAMS)
 def test_any_message_gets_an_answer_that_can_be_sent_or_none(
     connection: Connection, brain: Brain, id: Any, method: Any, params: Any

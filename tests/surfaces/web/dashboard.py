@@ -155,15 +155,14 @@ def served(settings: Settings) -> Iterator[str]:
     """The dashboard on a port of its own; the address that logs a browser in."""
     import uvicorn
 
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
     app = web.build(settings, place=Place.local(port))
-    config = uvicorn.Config(app, "127.0.0.1", port, log_level="error", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not server.started and time.monotonic() < deadline:
         time.sleep(0.02)
     assert server.started
@@ -171,7 +170,8 @@ def served(settings: Settings) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join(60)
+        listening.close()
 
 
 def login(settings: Settings, address: str) -> str:

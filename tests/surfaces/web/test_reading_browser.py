@@ -8,6 +8,7 @@ from tests.surfaces.web.test_browser import (  # noqa: F401 (fixtures)
     Visit,
     address,
     browser,
+    hurry,
     memory,
     opened,
     pytestmark,
@@ -58,7 +59,7 @@ def test_time_plays_by_itself_until_today(visit: Visit) -> None:  # noqa: F811
     page.click("[data-play]")
     page.wait_for_function("() => document.querySelector('[data-when]').valueAsNumber > 0")
     assert page.locator("[data-play]").get_attribute("aria-pressed") == "true"
-    page.wait_for_selector("[data-play]:has-text('Play')", timeout=30_000)
+    page.wait_for_selector("[data-play]:has-text('Play')", timeout=60_000)
     assert page.locator("[data-day]").inner_text().startswith("today, ")
 
 
@@ -67,7 +68,7 @@ def test_findings_drop_down_as_one_types_on_any_page(visit: Visit) -> None:  # n
     asked: list[str] = []
     page.on("request", lambda each: asked.append(each.url) if "/ui/search" in each.url else None)
     page.keyboard.press("/")
-    page.keyboard.type("harbour", delay=10)
+    hurry(page, "harbour")
     page.wait_for_selector(".quick-list [role=option] mark")
     assert len(asked) <= 3
     assert page.locator(".quick input").get_attribute("aria-expanded") == "true"

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.busy import takes_at_most
 from tests.surfaces.mcp.pipes import SOURCE
 from tests.surfaces.mcp.test_idle import Model, filler, is_running, model, wait_until  # noqa: F401
 from tests.surfaces.web.conftest import filled, settings_in
-from tests.surfaces.web.process import Process
+from tests.surfaces.web.process import PATIENCE, Process
 from tests.surfaces.web.test_guard import VISIT
 
 from quaid.brain import Brain
@@ -39,8 +40,9 @@ def test_it_serves_over_a_socket_and_says_where(server: Process) -> None:
     assert server.settings.db_path in server.said
     with server.client() as asked:
         assert asked.get("/api/memory/get", params={"slug": "people/alice"}).json()["title"] == "Alice Berg"
-    assert httpx.get(f"{server.address}/api/memory/stats").status_code == 401
-    evil = httpx.get(f"{server.address}/health", headers={"Host": f"evil.example:{server.port}"})
+    assert httpx.get(f"{server.address}/api/memory/stats", timeout=PATIENCE).status_code == 401
+    strange = {"Host": f"evil.example:{server.port}"}
+    evil = httpx.get(f"{server.address}/health", headers=strange, timeout=PATIENCE)
     assert evil.status_code == 421
     assert "server" not in evil.headers
 
@@ -48,11 +50,13 @@ def test_it_serves_over_a_socket_and_says_where(server: Process) -> None:
 def test_an_answer_does_not_wait_for_the_other_sides_nod(server: Process) -> None:
     with server.client() as asked:
         taken = []
-        for _ in range(20):
+        for _ in range(200):
             began = time.perf_counter()
             asked.get("/health")
             taken.append(time.perf_counter() - began)
-    assert min(taken) < 0.02
+            if taken[-1] < 0.02:
+                break
+    assert min(taken) < 0.035, "a nod that is waited for comes after 0.04"
 
 
 def test_it_listens_on_this_machine_alone(server: Process) -> None:
@@ -62,9 +66,9 @@ def test_it_listens_on_this_machine_alone(server: Process) -> None:
 
 
 def test_a_head_that_is_too_large_is_refused(server: Process) -> None:
-    response = httpx.get(f"{server.address}/health", headers={"X-Long": "x" * 100_000})
+    response = httpx.get(f"{server.address}/health", headers={"X-Long": "x" * 100_000}, timeout=PATIENCE)
     assert response.status_code in (400, 413)
-    assert httpx.get(f"{server.address}/health").status_code == 200
+    assert httpx.get(f"{server.address}/health", timeout=PATIENCE).status_code == 200
 
 
 def test_whoever_hangs_up_does_not_disturb_the_others(server: Process) -> None:
@@ -83,17 +87,22 @@ def test_whoever_hangs_up_does_not_disturb_the_others(server: Process) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_within_two_seconds_and_leaves_one_whole_file(tmp_path: Path, number: int) -> None:
-    settings = filled(settings_in(tmp_path))
-    with Process(settings, "serve", "--http") as server:
-        with server.client() as asked:
+    def end(attempt: int) -> float:
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        settings = filled(settings_in(folder))
+        with Process(settings, "serve", "--http") as server, server.client() as asked:
             made = asked.post("/api/memory/put", json={"slug": "people/bo", "content": "# Bo"})
             assert made.status_code == 200
-            idle = socket.create_connection(("127.0.0.1", server.port))
-            status, seconds = server.stop(number)
-            idle.close()
-        assert (status, seconds < 2) == (0, True), seconds
-    assert run(settings, "get", "people/bo").stdout.startswith("# Bo")
-    assert not os.path.exists(settings.db_path + "-wal") or os.path.getsize(settings.db_path + "-wal") == 0
+            with socket.create_connection(("127.0.0.1", server.port)):
+                status, seconds = server.stop(number)
+        assert status == 0
+        assert run(settings, "get", "people/bo").stdout.startswith("# Bo")
+        log = settings.db_path + "-wal"
+        assert not os.path.exists(log) or os.path.getsize(log) == 0
+        return seconds
+
+    takes_at_most(2, end)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -110,22 +119,27 @@ def test_it_ends_as_soon_while_a_model_hangs_a_stream_is_open_and_vectors_are_ma
         gate.call(brain, gate.command("put"), {"slug": "people/bo", "content": "# Bo"}, "owner")
     model.mood = "hangs"
     on = {"QUAID_BACKGROUND_EMBEDDING": "on"}
-    with Process(settings, "serve", "--http", environ=on) as server:
-        child = filler(settings)
-        with (
-            server.client() as asked,
-            asked.stream("GET", "/api/events") as events,
-            socket.create_connection(("127.0.0.1", server.port)) as question,
-        ):
-            assert next(events.iter_raw()).startswith(b"retry")
-            shown = tokens.owner_token(settings)
-            head = f"Host: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {shown}\r\n\r\n"
-            model.asked.clear()
-            question.sendall(f"GET /api/memory/query?question=tide HTTP/1.1\r\n{head}".encode())
-            wait_until(lambda: model.asked)  # a thread waits for the model, and cannot be told
-            status, seconds = server.stop(number)
-        assert (status, seconds < 2) == (0, True), seconds
-        wait_until(lambda: not is_running(child))
+
+    def end(_: int) -> float:
+        with Process(settings, "serve", "--http", environ=on) as server:
+            child = filler(settings)
+            with (
+                server.client() as asked,
+                asked.stream("GET", "/api/events") as events,
+                socket.create_connection(("127.0.0.1", server.port)) as question,
+            ):
+                assert next(events.iter_raw()).startswith(b"retry")
+                shown = tokens.owner_token(settings)
+                head = f"Host: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {shown}\r\n\r\n"
+                model.asked.clear()
+                question.sendall(f"GET /api/memory/query?question=tide HTTP/1.1\r\n{head}".encode())
+                wait_until(lambda: model.asked)  # a thread waits for the model, and cannot be told
+                status, seconds = server.stop(number)
+            assert status == 0
+            wait_until(lambda: not is_running(child))
+        return seconds
+
+    takes_at_most(2, end)
     with Brain(settings) as brain:
         assert gate.call(brain, gate.command("get"), {"slug": "people/bo"}, "owner").title == "Bo"
 
@@ -136,7 +150,7 @@ def test_web_prints_a_link_that_logs_in_and_is_asked_again_for_another(tmp_path:
         assert server.process.stdout
         link = re.search(r"http://\S+", server.process.stdout.readline())
         assert link
-        with httpx.Client(headers=VISIT) as browser:
+        with httpx.Client(headers=VISIT, timeout=PATIENCE) as browser:
             assert browser.get(link[0]).status_code == 200
             assert browser.get(server.address + "/api/memory/stats").status_code == 200
             assert browser.get(link[0]).status_code == 401
@@ -145,7 +159,7 @@ def test_web_prints_a_link_that_logs_in_and_is_asked_again_for_another(tmp_path:
         second = re.search(r"http://\S+", again.stdout)
         assert second
         assert second[0] != link[0]
-        with httpx.Client(headers=VISIT) as browser:
+        with httpx.Client(headers=VISIT, timeout=PATIENCE) as browser:
             assert browser.get(second[0]).status_code == 200
         server.stop()
         assert server.process.stderr
@@ -229,11 +243,13 @@ def test_behind_a_proxy_it_answers_to_that_name_and_no_other(memory: Settings) -
     words = ("--behind-proxy", "--allow-host", "memory.example.org")
     with Process(memory, "serve", "--http", *words) as server:
         health = f"http://127.0.0.1:{server.port}/health"
-        assert httpx.get(health, headers={"Host": "memory.example.org"}).status_code == 200
-        assert httpx.get(health).status_code == 421
+        named = {"Host": "memory.example.org"}
+        assert httpx.get(health, headers=named, timeout=PATIENCE).status_code == 200
+        assert httpx.get(health, timeout=PATIENCE).status_code == 421
         link = {"Host": "memory.example.org", **VISIT}
         code = tokens.login_code(memory, server.port, time.time())
-        entered = httpx.get(health.replace("/health", f"/login?code={code}"), headers=link)
+        login = health.replace("/health", f"/login?code={code}")
+        entered = httpx.get(login, headers=link, timeout=PATIENCE)
         assert entered.headers["set-cookie"].startswith("__Host-quaid=")
         assert "Secure" in entered.headers["set-cookie"]
 
@@ -312,10 +328,10 @@ def test_tls_is_spoken(tmp_path: Path) -> None:
         import ssl
 
         trusted = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
-        until = time.monotonic() + 20
+        until = time.monotonic() + PATIENCE
         while True:
             try:
-                response = httpx.get(f"https://127.0.0.1:{port[1]}/health", verify=trusted)
+                response = httpx.get(f"https://127.0.0.1:{port[1]}/health", verify=trusted, timeout=PATIENCE)
                 break
             except httpx.ConnectError:
                 assert time.monotonic() < until
@@ -323,7 +339,7 @@ def test_tls_is_spoken(tmp_path: Path) -> None:
         assert response.text.startswith("quaid ")
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
 
 
 def test_a_free_port_is_found_and_a_taken_one_is_told() -> None:

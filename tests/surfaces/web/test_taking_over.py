@@ -47,7 +47,8 @@ def lonely(tmp_path: Path) -> Settings:
 
 
 def live_in(settings: Settings, patch: pytest.MonkeyPatch, **further: str) -> None:
-    """Be a shell of that person."""
+    """Be a shell of that person, who waits longer for an answer than others: the machine may be busy."""
+    patch.setattr(handing_over, "SECONDS_TO_ANSWER", 60.0)
     patch.chdir(settings.cwd)
     for name, value in {
         "HOME": os.path.dirname(settings.home),

@@ -30,6 +30,7 @@ EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 (named to be refused)
 MOST_CONNECTIONS = 256
 SECONDS_OF_A_HEAD = 15.0
 SECONDS_KEPT_ALIVE = 20
+SECONDS_TO_TELL = 3.0  # who we are; a machine may be busy
 
 
 class How(NamedTuple):
@@ -284,7 +285,7 @@ def _is_ours(port: int, settings: Settings, bind: str = LOOPBACK) -> bool:
     wanted = f"quaid {tokens.mark(settings)}\n".encode()
     where = LOOPBACK if bind in EVERYWHERE else bind
     try:
-        with socket.create_connection((where, port), timeout=1) as there:
+        with socket.create_connection((where, port), timeout=SECONDS_TO_TELL) as there:
             host = f"[{where}]" if ":" in where else where
             request = f"GET /health HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n"
             there.sendall(request.encode())
