@@ -1,6 +1,7 @@
 """What a store's git does: real repositories, two clones and a bare remote."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -189,6 +190,36 @@ def test_a_failed_change_leaves_the_tree_as_it_was(tmp_path: Path) -> None:
     assert git.state().is_clean
     assert Path(git.root, "first.org").read_text() == "first\n"
     assert journal.unfinished(git.ours) == ()
+
+
+def test_a_change_that_was_being_put_back_by_who_was_killed_is_put_back_whole(tmp_path: Path) -> None:
+    git = store(tmp_path)
+    journal.begin(git.ours, ["new.org"], {"new.org": b"new"})
+    write(git, "new.org", "new")
+    git.call("update-index", "--add", "new.org")
+    Path(git.root, "new.org").unlink()
+    assert git.recover() == ("new.org",)
+    assert git.state().is_clean
+
+
+def test_a_committed_file_that_somebody_removed_meanwhile_stays_removed(tmp_path: Path) -> None:
+    git = store(tmp_path)
+    journal.begin(git.ours, ["first.org"], {"first.org": b"ours"})
+    Path(git.root, "first.org").unlink()
+    assert git.recover() == ()
+    assert not Path(git.root, "first.org").exists()
+
+
+def test_a_difference_that_git_could_not_tell_of_is_no_commit_without_one(tmp_path: Path) -> None:
+    git = store(tmp_path)
+    write(git, "first.org", "other\n")
+    real, folder = shutil.which("git"), tmp_path / "in-front"
+    folder.mkdir()
+    (folder / "git").write_text(f'#!/bin/sh\n[ "$1" = diff-tree ] && exit 0\nexec {real} "$@"\n')
+    (folder / "git").chmod(0o700)
+    silent = Git(git.root, environ_of(tmp_path) | {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"})
+    with pytest.raises(GitFailed, match="no difference"):
+        silent.commit(["first.org"], "second")
 
 
 def test_a_change_within_a_change_leaves_the_outer_one_noted(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from quaid.annotations import Literal
 from quaid.errors import (
     FileChanged,
+    GitFailed,
     InvalidArgument,
     StoreDirty,
     StoreDiverged,
@@ -204,6 +205,7 @@ class Git(Repository):
             changed = self._differences(parent, tree)
             self._judge(changed, wanted, expected or {})
             if parent is not None and not changed:
+                self._check_same(tree, parent)
                 return parent
             line = ("-p", parent) if parent else ()
             told = self.call("commit-tree", *line, tree, data=message.encode(), also=self._who(author, when))
@@ -218,15 +220,19 @@ class Git(Repository):
         reading.sync_branch(self.folder, branch)
         return new
 
+    def _check_same(self, tree: str, commit: str) -> None:
+        """Where no difference was told there is none: git says nothing of what it could not hand to us."""
+        if tree != self.call("rev-parse", f"{commit}^{{tree}}", reads=True).decode().strip():
+            raise GitFailed(
+                verb="diff-tree", path=self.root, problem="it told of no difference where there is one"
+            )
+
     def restore(self, paths: Sequence[str]) -> None:
         """Make these files what the last commit has, on the disk and in the index; those it has not vanish."""
         wanted = [guarding.check_tracked(path) for path in paths]
         if not wanted:
             return
-        known: set[str] = set()
-        if self.head() is not None:
-            out = self.call("ls-tree", "-r", "-z", "--name-only", "HEAD", "--", *wanted, reads=True)
-            known = set(os.fsdecode(out).split("\0"))
+        known = self._committed(wanted)
         kept = [path for path in wanted if path in known]
         gone = [path for path in wanted if path not in known]
         for path in gone:  # first of all: where a disk is full, what follows needs the room
@@ -258,8 +264,10 @@ class Git(Repository):
         journal.end(self.ours, around)
 
     def _still_ours(self, note: journal.Note) -> list[str]:
-        """The files of a change that hold what it wrote into them, or what is not known beforehand."""
-        found = []
+        """The files of a change that hold what it wrote into them, or what is not known beforehand.
+
+        A new one that is gone may be one that we were putting back, and it may be left in the index."""
+        found, missing = [], []
         for path, written in note.items():
             try:
                 with open(os.path.join(self.root, path), "rb") as file:
@@ -268,7 +276,17 @@ class Git(Repository):
                 there = journal.NOTHING
             if written in (journal.WHATEVER, there):
                 found.append(path)
-        return found
+            elif there == journal.NOTHING:
+                missing.append(path)
+        known = self._committed(missing)
+        return [*found, *(path for path in missing if path not in known)]
+
+    def _committed(self, paths: Sequence[str]) -> set[str]:
+        """Which of these files the last commit has."""
+        if not paths or self.head() is None:
+            return set()
+        out = self.call("ls-tree", "-r", "-z", "--name-only", "HEAD", "--", *paths, reads=True)
+        return set(os.fsdecode(out).split("\0"))
 
     def recover(self) -> tuple[str, ...]:
         """Put back what a killed process was changing; which files. Done whenever the lock is taken."""
