@@ -44,6 +44,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     counted: Cases | None = getattr(item, "cases", None)
     if call.when == "call" and report.failed and counted is not None:
         report.sections.append(("run it again", counted.replay()))
+        counted.fell = True
     if promise := promise_of(item):
         report.user_properties.append(("promise", promise))
         if call.when == "teardown" and counted is not None:

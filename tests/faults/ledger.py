@@ -1,14 +1,15 @@
 """The promises that faults are tried against, and how often each was tried: one table at the end of a run.
 
-A test asks for `cases` and walks them; every case has a number, which is its seed. A case that fails says how to run
-it alone: `make faults CASE='test_kill.py::test_…[put]@17'`.
+A test asks for `cases` and walks them; every case has a number or a name, which is its seed. A case that fails says
+how to run it alone: `make faults CASE='test_kill.py::test_…[put]@17'`. It ends its test; how many were left is told.
 """
 
+import hashlib
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 LONG = os.environ.get("QUAID_LONG") == "1"
 """`make faults`: the long forms."""
@@ -45,6 +46,9 @@ PROMISES = (
 )
 
 
+Seed = TypeVar("Seed", int, str)
+
+
 class Cases:
     """The cases of one test: walked once, counted, and named when they fail."""
 
@@ -53,7 +57,10 @@ class Cases:
         self.promise = promise
         self.tried = 0
         self.failed = 0
-        self.current: int | None = None
+        self.planned = 0
+        self.current: int | str | None = None
+        self.fell = False
+        """Whether the test ended with a failure."""
         self.began = time.perf_counter()
         self.notes: list[str] = []
 
@@ -68,10 +75,28 @@ class Cases:
 
     def each(self, seeds: Iterable[int]) -> Iterator[int]:
         """These seeds, one after another, or the one asked for."""
-        for seed in self.wanted(seeds):
+        return self._each(self.wanted(seeds))
+
+    def walk_names(self, short: int, names: Sequence[str]) -> Iterator[str]:
+        """Cases that have names, one after another: `short` of them in `make test`, all in `make faults`, or one.
+
+        Each one's place is given by its name and the test's alone: a few of them are a fair sample, and the same one
+        next time, even if some names are no longer there."""
+        if ONLY and ONLY not in names:
+            self.refuse(f"there is no case {ONLY!r} here, but such as {', '.join(names[:3])}")
+        count = max(short, round(len(names) * SHARE)) if LONG else short
+        shuffled = sorted(
+            names, key=lambda name: hashlib.sha256(f"{self.node.name} {name}".encode()).digest()
+        )
+        return self._each([ONLY] if ONLY else shuffled[:count])
+
+    def _each(self, seeds: list[Seed]) -> Iterator[Seed]:
+        self.planned += len(seeds)
+        for seed in seeds:
             self.current = seed
             yield seed
             self.tried += 1
+            self.planned -= 1
         self.current = None
 
     def seeds(self, short: int, long: int) -> list[int]:
@@ -80,7 +105,15 @@ class Cases:
 
     def wanted(self, seeds: Iterable[int]) -> list[int]:
         """The seeds that `each` will walk over."""
+        if ONLY and not ONLY.isdecimal():
+            self.refuse(f"a case has a number here, and {ONLY!r} is none")
         return [int(ONLY)] if ONLY else list(seeds)
+
+    def refuse(self, why: str) -> NoReturn:
+        """End it all: a case is asked for that there is not."""
+        import pytest  # which workers and their nursery need not load
+
+        pytest.exit(f"{self.node.nodeid}: {why}", pytest.ExitCode.USAGE_ERROR)
 
     def count(self, more: int) -> None:
         """Cases that were tried inside one seed, beyond the one that `walk` counts."""
@@ -101,7 +134,10 @@ class Cases:
 
     def told(self) -> list[Any]:
         """What a report carries to the table: plain values, as it may come from another process."""
-        return [self.tried, self.failed, time.perf_counter() - self.began, self.notes]
+        fallen = int(self.fell and self.current is not None)
+        left = self.planned - fallen if self.fell else 0
+        notes = [f"{left:,} cases not tried after one had failed"] if left else []
+        return [self.tried + fallen, self.failed, time.perf_counter() - self.began, [*self.notes, *notes]]
 
 
 class Tried(NamedTuple):

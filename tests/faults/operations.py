@@ -18,6 +18,9 @@ NOTEBOOK = "notebook"
 ONCE = "once"
 """The kind of a worker that does one operation."""
 
+IN_FRONT = "in-front"
+"""A folder beside a memory whose programs a worker with one operation finds before all others, if it is there."""
+
 
 class Operation(NamedTuple):
     """One call, as a client makes it."""
@@ -145,6 +148,8 @@ def _remove(path: Path) -> None:
 
 def do(home: Path, name: str) -> None:
     """The operation, in a process that dies of it; said when it is acknowledged."""
+    if (home.parent / IN_FRONT).is_dir():
+        os.environ["PATH"] = f"{home.parent / IN_FRONT}{os.pathsep}{os.environ['PATH']}"
     with open_brain(home) as brain:
         BY_NAME[name].call(brain)
         say("done")

@@ -1,8 +1,17 @@
 """Power loss: every disk that could be left when the current goes off, rebuilt from what strace saw of a run.
 
-Two models of a disk. In `eager`, names are durable at once, but bytes only up to the last fsync of their file: what
-was renamed without one is empty or old. In `lazy`, names too are durable only when their folder was synced. A real
-disk is somewhere between the two; what holds in both holds there.
+A disk keeps what was synced; of the rest it may keep anything. So there are four models of it:
+
+- `eager`: names are there at once, and so is the cutting of a file; bytes only up to the last fsync of their file.
+  What was renamed without one is empty or old.
+- `lazy`: nothing is there but what was synced, names neither.
+- `torn`: as `eager`; but of the file that was written to last, all bytes had found their way to the disk, and of the
+  last write the first sectors. What is written in place is cut short.
+- `early`: as `torn`; but of that file, of all writes since its fsync, only the very last had. What has to be there
+  before it, in that file or in another, is not.
+
+The last two are about one file at a time. What holds in all four need not hold for every mixture of unsynced writes.
+A sector is written whole or not at all.
 
 Bytes that a program changes through shared memory are not seen: SQLite does so only with the index of its log (-shm),
 which is worth nothing after a crash and left out.
@@ -17,7 +26,12 @@ from typing import Literal, NamedTuple
 from tests.faults import calls, handles
 from tests.faults.killer import End, Nursery
 
-Model = Literal["eager", "lazy"]
+Model = Literal["eager", "lazy", "torn", "early"]
+MODELS: tuple[Model, ...] = ("eager", "lazy", "torn", "early")
+UNSYNCED = ("torn", "early")
+"""Models in which bytes are on the disk that nobody has asked to be there."""
+
+SECTOR = 512
 
 SEEN = (
     "write,pwrite64,writev,ftruncate,fsync,fdatasync,rename,renameat,renameat2,link,linkat,unlink,unlinkat,rmdir,"
@@ -154,8 +168,31 @@ class Node:
     def __init__(self, data: bytes = b"", *, folder: bool = False) -> None:
         self.now = bytearray(data)
         self.kept = data
+        self.cut: bytes | None = None
+        """As the disk has it where a cut needs no fsync; None: as in `kept`."""
         self.names: dict[str, Node] | None = {} if folder else None
         self.kept_names: dict[str, Node] = {}
+
+
+class Last(NamedTuple):
+    """The last change of bytes, as long as they are not synced."""
+
+    node: Node
+    step: Step
+    covered: bytes
+    """What stood where it was written."""
+
+    def left(self, model: Model) -> bytes:
+        """What the disk has of the file."""
+        if model == "early":
+            kept = bytearray(self.node.kept)
+            _change(kept, self.step)
+            return bytes(kept)
+        start, end = self.step.offset, self.step.offset + len(self.step.data)
+        sector = (start + end) // 2 // SECTOR * SECTOR
+        if self.step.call == "cut" or not start < sector < end:
+            return bytes(self.node.now)
+        return bytes(self.node.now[:sector] + self.covered[sector - start :] + self.node.now[end:])
 
 
 class Disk:
@@ -164,6 +201,7 @@ class Disk:
     def __init__(self, base: Path) -> None:
         self.base = str(base)
         self.root = self._taken_over(base)
+        self.last: Last | None = None
 
     def _taken_over(self, path: Path) -> Node:
         """What was there before is on the disk."""
@@ -183,12 +221,13 @@ class Disk:
         if step.call in ("write", "cut"):
             node = self._find(step.path)
             assert node is not None, step.path
-            _change(node, step)
-            return False
+            return self._write(node, step)
         if step.call == "sync":
             node = self._find(step.path)
             if node is not None:
-                node.kept, node.kept_names = bytes(node.now), dict(node.names or {})
+                node.kept, node.cut, node.kept_names = bytes(node.now), None, dict(node.names or {})
+                if self.last and self.last.node is node:
+                    self.last = None
             return node is not None
         return self._rename(step)
 
@@ -197,9 +236,22 @@ class Disk:
         new = name not in folder and "O_CREAT" in step.other
         if new:
             folder[name] = Node()
-        if "O_TRUNC" in step.other and name in folder:
-            folder[name].now.clear()
+        if "O_TRUNC" in step.other and folder[name].now:
+            self._write(folder[name], Step("cut", step.path))
+            return True
         return new
+
+    def _write(self, node: Node, step: Step) -> bool:
+        """Change bytes that are not on the disk, but for a cut."""
+        if step.offset < 0:
+            step = step._replace(offset=len(node.now))
+        self.last = Last(node, step, bytes(node.now[step.offset : step.offset + len(step.data)]))
+        _change(node.now, step)
+        if step.call == "cut":
+            cut = bytearray(node.kept if node.cut is None else node.cut)
+            _change(cut, step)
+            node.cut = bytes(cut)
+        return True
 
     def _rename(self, step: Step) -> bool:
         folder, name = self._place(step.path)
@@ -236,28 +288,28 @@ class Disk:
     def left(self, model: Model) -> dict[str, bytes | None]:
         """What is there after the current went off: the bytes of each file by its path; None: a folder."""
         found: dict[str, bytes | None] = {}
-        _gather(self.root, "", model, found)
+        self._gather(self.root, "", model, found)
         return found
 
+    def _gather(self, folder: Node, above: str, model: Model, found: dict[str, bytes | None]) -> None:
+        names = folder.kept_names if model == "lazy" else folder.names
+        for name, node in (names or {}).items():
+            if name.endswith("-shm"):
+                continue
+            if node.names is not None:
+                found[above + name] = None
+                self._gather(node, f"{above}{name}/", model, found)
+            elif model in UNSYNCED and self.last and self.last.node is node:
+                found[above + name] = self.last.left(model)
+            else:
+                found[above + name] = node.kept if model == "lazy" or node.cut is None else node.cut
 
-def _change(node: Node, step: Step) -> None:
+
+def _change(data: bytearray, step: Step) -> None:
+    """A write or a cut, at a place that may be beyond the end."""
+    if len(data) < step.offset:
+        data.extend(bytes(step.offset - len(data)))
     if step.call == "cut":
-        del node.now[step.offset :]
-        node.now.extend(bytes(step.offset - len(node.now)))
-        return
-    offset = step.offset if step.offset >= 0 else len(node.now)
-    if len(node.now) < offset:
-        node.now.extend(bytes(offset - len(node.now)))
-    node.now[offset : offset + len(step.data)] = step.data
-
-
-def _gather(folder: Node, above: str, model: Model, found: dict[str, bytes | None]) -> None:
-    names = folder.names if model == "eager" else folder.kept_names
-    for name, node in (names or {}).items():
-        if name.endswith("-shm"):
-            continue
-        if node.names is None:
-            found[above + name] = node.kept
-        else:
-            found[above + name] = None
-            _gather(node, f"{above}{name}/", model, found)
+        del data[step.offset :]
+    else:
+        data[step.offset : step.offset + len(step.data)] = step.data

@@ -1,6 +1,5 @@
 """An operation, set up to be tried again and again, with a fault at another call each time."""
 
-import random
 import re
 import shutil
 from pathlib import Path
@@ -15,6 +14,8 @@ from tests.faults.operations import State
 MANY_FILES = ("ingest-source", "collection sync")
 """Files have no common transaction: each of several is old or new by itself."""
 
+TRIES = 4
+"""The names of git's objects are made by chance, and a folder for one may be there already: then it makes none."""
 
 REMEDY = re.compile(
     r"try again|free some space|[Cc]heck|`quaid [a-z-]+|[Pp]ut the newest backup|[Cc]hoose|[Nn]ame a"
@@ -33,17 +34,24 @@ class Stage(NamedTuple):
     name: str
     home: Path
     template: Path
-    points: list[tuple[str, int]]
+    points: dict[str, calls.Point]
     old: State
     new: State
 
-    def point(self, seed: int) -> tuple[str, int]:
-        return self.points[seed % len(self.points)]
+    def faults(self, *kinds: str) -> list[str]:
+        """Each of these faults at every point, by name: EIO:write:7, KILL:write-tree:fsync:1."""
+        return [f"{kind}:{point}" for kind in kinds for point in self.points]
 
-    def hit(self, fault: str, seed: int) -> End:
-        """The operation on a memory as it was, with a fault at the call that the seed stands for."""
-        operations.put_back(self.home, self.template)
-        return calls.hit(self.nursery, self.home, self.name, fault, *self.point(seed))
+    def hit(self, fault: str) -> End:
+        """The operation on a memory as it was, with a fault that has come about."""
+        kind, _, name = fault.partition(":")
+        point = self.points[name]
+        for _ in range(TRIES if point.program else 1):
+            operations.put_back(self.home, self.template)
+            ended = calls.hit(self.nursery, self.home, self.name, kind, point, self.home.parent / "log")
+            if ended is not None:
+                return ended
+        raise AssertionError(f"{fault} did not come about: nothing was tried")
 
     def check(self, ended: End) -> None:
         """Old or new, at once and after a sync; and the next client can write."""
@@ -95,11 +103,11 @@ def set_stage(nursery: Nursery, name: str, folder: Path, *, traced: bool = True)
     shutil.copytree(home, template)
     old = operations.look(home)
     operations.put_back(home, template)
-    points = []
+    points: list[calls.Point] = []
     if traced:
         points = calls.count(nursery, home, name, folder / "log")
     else:
         nursery.bear(home, operations.ONCE, name)
         assert nursery.end().acknowledged
-    random.Random(name).shuffle(points)
-    return Stage(nursery, name, home, template, points, old, operations.look(home))
+    named = {str(point): point for point in points}
+    return Stage(nursery, name, home, template, named, old, operations.look(home))

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.faults.here import PROJECT
 from tests.faults.ledger import PROMISES, Tried, table
 
@@ -54,6 +55,12 @@ def test_that_allows_for_a_wrong_answer_or_two(cases):
     cases.wrong(2)
     assert cases.alone or walked == [0, 100, 200]
     cases.note(f"walked {walked}")
+
+
+@pytest.mark.promise("disk full, I/O error")
+def test_of_cases_that_have_names(cases):
+    names = [f"EIO:write:{number}" for number in range(20 if cases.alone else 19)]
+    cases.note(" ".join(cases.walk_names(1, names)))
 """
 
 
@@ -86,7 +93,7 @@ def test_every_promise_has_its_row_and_says_what_became_of_it(tmp_path: Path) ->
     found = rows(lines)
     assert status == 1
     assert list(found) == ["promise", *PROMISES]
-    assert found["convergence"] == ["2", "1", ""]
+    assert found["convergence"] == ["3", "1", "2 cases not tried after one had failed"]
     assert found["soak"] == ["0", "1", ""]
     assert found["git store"] == ["0", "–", "not run: strace is not here"]
     skipped = "1 of 2 tests not run: no small disk can be mounted here"
@@ -108,6 +115,41 @@ def test_a_case_without_a_number_is_the_whole_test(tmp_path: Path) -> None:
     status, lines = run(tmp_path, test, QUAID_CASE=test, QUAID_SHARE="0.4")
     assert status == 0
     assert rows(lines)["convergence"] == ["2", "0", ""]
+
+
+def test_a_case_that_has_a_name_is_run_alone(tmp_path: Path) -> None:
+    test = "test_faults.py::test_of_cases_that_have_names"
+    status, lines = run(tmp_path, test, QUAID_CASE=f"{test}@EIO:write:7")
+    assert status == 0
+    assert rows(lines)["disk full, I/O error"] == ["1", "0", "EIO:write:7"]
+
+
+def test_a_share_of_the_names_is_the_beginning_of_all_of_them_in_an_order_of_their_own(
+    tmp_path: Path,
+) -> None:
+    test = "test_faults.py::test_of_cases_that_have_names"
+    (*_, few), (*_, all_of_them) = (
+        rows(run(tmp_path, test, QUAID_SHARE=share)[1])["disk full, I/O error"] for share in ("0.3", "1")
+    )
+    assert len(few.split()) == 6
+    assert all_of_them.startswith(few)
+    assert all_of_them.split() != sorted(all_of_them.split(), key=lambda name: int(name.split(":")[2]))
+    assert len({*all_of_them.split()}) == 19
+
+
+@pytest.mark.parametrize(
+    ("test", "seed", "told"),
+    [
+        ("test_some_cases_of_which_the_third_fails", "x", "a case has a number here, and 'x' is none"),
+        ("test_of_cases_that_have_names", "EIO:write:99", "there is no case 'EIO:write:99' here"),
+        ("test_of_cases_that_have_names", "7", "there is no case '7' here"),
+    ],
+)
+def test_a_case_that_there_is_not_is_refused(tmp_path: Path, test: str, seed: str, told: str) -> None:
+    status, lines = run(tmp_path, f"test_faults.py::{test}", QUAID_CASE=f"test_faults.py::{test}@{seed}")
+    assert status == pytest.ExitCode.USAGE_ERROR
+    assert any(told in line for line in lines)
+    assert not any("make faults" in line for line in lines)
 
 
 def test_a_test_that_fell_and_one_that_was_skipped_are_one_row() -> None:

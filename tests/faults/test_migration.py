@@ -1,6 +1,7 @@
 """An older memory is brought forward whole or not at all, whatever happens on the way; a newer one is not touched."""
 
 import hashlib
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from quaid.errors import NewerDatabase, QuaidError
 from quaid.store.opening import SCHEMA_VERSION
 
 MIGRATIONS = [f"migrate {each}" for each in older.SCHEMAS]
-FAULTS = ("signal=KILL", "error=ENOSPC", "error=EIO")
 
 pytestmark = pytest.mark.promise("migration is all or nothing")
 
@@ -32,10 +32,9 @@ def stage(nursery: Nursery, name: str) -> Iterator[Stage]:
 @pytest.mark.parametrize("name", MIGRATIONS)
 def test_a_migration_that_is_hit_at_any_call_leaves_the_old_or_the_new(stage: Stage, cases: Cases) -> None:
     before = older.texts(stage.template / "memory.db")
-    for seed in cases.walk(3, 3 * len(stage.points)):
-        fault = FAULTS[seed % 3]
-        ended = stage.hit(fault, seed // 3)
-        assert (ended.status == 0) == fault.startswith("error") or ended.acknowledged
+    for fault in cases.walk_names(3, stage.faults(*calls.FAULTS)):
+        ended = stage.hit(fault)
+        assert (ended.status == signal.SIGKILL) == fault.startswith("KILL"), ended
         check(stage.home, operations.BY_NAME[stage.name].schema, before, ended)
         assert operations.look(stage.home).pages == stage.new.pages, "the next one brings it forward"
         operations.goes_on(stage.home)

@@ -73,6 +73,49 @@ def test_a_new_file_in_a_folder_that_was_synced_is_there_and_empty_without_a_syn
     assert left(tmp_path, program) == {FILE: b"old", OTHER: b""}
 
 
+TWO_SECTORS = f"h = opened(); os.write(h, {'a' * 1024!r}.encode()); synced(h); os.lseek(h, 0, os.SEEK_SET);"
+
+
+@pytest.mark.parametrize(
+    ("model", "there"),
+    [
+        ("eager", "a" * 1024),
+        ("lazy", "a" * 1024),
+        ("torn", "b" * 512 + "a" * 512),
+        ("early", "b" * 1024),
+    ],
+)
+def test_what_is_written_in_place_is_on_the_disk_by_halves_where_it_is_torn(
+    tmp_path: Path, model: Model, there: str
+) -> None:
+    program = f"{TWO_SECTORS} os.write(h, {'b' * 1024!r}.encode())"
+    assert left(tmp_path, program, model) == {FILE: there.encode()}
+
+
+@pytest.mark.parametrize(
+    ("model", "there"), [("eager", b""), ("lazy", b"old"), ("torn", b"new"), ("early", b"new")]
+)
+def test_a_file_that_is_opened_to_be_written_anew_is_empty_but_where_nothing_is_kept_unasked(
+    tmp_path: Path, model: Model, there: bytes
+) -> None:
+    assert left(tmp_path, "os.write(opened(os.O_WRONLY | os.O_TRUNC), b'new')", model) == {FILE: there}
+
+
+@pytest.mark.parametrize(("model", "there"), [("torn", b"one\0two"), ("early", b"old\0two")])
+def test_of_two_writes_the_second_may_be_on_the_disk_alone(
+    tmp_path: Path, model: Model, there: bytes
+) -> None:
+    assert left(tmp_path, "h = opened(); os.write(h, b'one'); os.pwrite(h, b'two', 4)", model) == {
+        FILE: there
+    }
+
+
+@pytest.mark.parametrize("model", ["torn", "early"])
+def test_one_file_is_on_the_disk_before_another_that_was_written_first(tmp_path: Path, model: Model) -> None:
+    program = f"os.write(opened(name={OTHER!r}), b'log'); os.write(opened(), b'NEW')"
+    assert left(tmp_path, program, model) == {FILE: b"NEW", OTHER: b""}
+
+
 @pytest.mark.parametrize(
     "program",
     [
