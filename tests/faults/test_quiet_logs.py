@@ -2,26 +2,45 @@
 
 import json
 import os
-import stat
+import signal
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faults.here import PROJECT, run
-from tests.faults.household import environment, settings_of, settle
+from tests.embed.conftest import Handler, Server, well
+from tests.faults import older
+from tests.faults.canaries import (
+    ASKED,
+    COPIES,
+    INBOX,
+    PAGE,
+    PASSWORD,
+    QUAID,
+    REMOTE,
+    TEMPORARY,
+    around,
+    called,
+    kept_by_us,
+    leaks,
+    open_to_others,
+    seen,
+)
+from tests.faults.here import FOLDER, PROJECT, run
+from tests.faults.household import living_in, settings_of, settle
 from tests.faults.ledger import Cases
-from tests.surfaces.mcp.pipes import HELLO, Pipes
+from tests.surfaces.mcp.pipes import HELLO, PATIENCE, Pipes
 from tests.surfaces.web.process import Process
 
-from quaid.kb import layout
 from quaid.ops import tokens
+from quaid.store import filling_turn
 from quaid.surfaces.cli.hook import HANDLERS
 
 pytestmark = pytest.mark.promise("quiet logs")
-PAGE, ASKED, PASSWORD = "pagecanary81", "askedcanary82", "passwordcanary83"
-REMOTE = f"https://ann:{PASSWORD}@127.0.0.1:1/kb.git"
 
 
 WRECKED = f"""
@@ -33,12 +52,76 @@ def broken(*given, **named):
 pages.find = broken
 if "hook" in sys.argv:
     Database.open = broken
-from quaid.surfaces.cli import main
+from quaid.surfaces.cli import hook, main
+hook.CPU_SECONDS = hook.WALL_SECONDS = 60.0  # a busy machine does not keep it from the mistake
 sys.exit(main())
 """
 """Quaid with a mistake of our own in it, whose message holds what it was about."""
 
-QUAID = ("-m", "quaid")
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """Where files are open to everybody unless somebody takes care."""
+    before = os.umask(0o022)
+    yield tmp_path / "home"
+    os.umask(before)
+
+
+@pytest.fixture
+def model() -> Iterator[Server]:
+    """A server of vectors that repeats what it was sent when something is wrong, as they do."""
+    with Server(("127.0.0.1", 0), Handler) as running:
+        running.answer, running.asked, running.over = well, [], threading.Event()
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        yield running
+        running.over.set()
+        running.shutdown()
+        thread.join()
+
+
+def repeats(path: str, body: dict[str, Any]) -> tuple[int, Any]:
+    if PAGE in str(body["input"]):
+        return 400, {"error": f"cannot embed {body['input']}"}
+    return well(path, body)
+
+
+def test_nothing_that_is_private_reaches_a_log_or_standard_error(
+    home: Path, model: Server, cases: Cases
+) -> None:
+    with settle(home) as brain:
+        run(brain, "put", slug="a/page", content=f"# Page\n\nA {PAGE} text.\n")
+    for name in (INBOX, COPIES, TEMPORARY):
+        (home / name).mkdir()
+    subprocess.run(["git", "-C", str(home / "kb"), "remote", "add", "origin", REMOTE], check=True, timeout=60)
+    token = tokens.owner_token(settings_of(home))
+    said = [done(home, "model", "add", model.place, "--kind", "ollama", "--model", "m")]
+    for seed in cases.walk(1, 20):
+        before = len(said)
+        model.answer = well
+        said += [done(home, "embed", "--model", "m")]  # so that little is missing: a question makes no more
+        model.answer = repeats
+        said += over_stdio(home, token, model, seed)
+        said += over_http(home, token, seed)
+        for verb in ("push", "status", "doctor", "sync"):
+            kb = called(home, "kb", verb)
+            said += [kb.stdout, kb.stderr]
+        said += [command(home, "get", f"no/{ASKED}"), command(home, "search", "--limit", "0", f"{ASKED}")]
+        for program in (QUAID, ("-c", WRECKED)):
+            said += [hooked(home, name, program) for name in HANDLERS]
+        said += crashed(home, token)
+        said += taken_in(home, seed)
+        said += watched(home, token, seed)
+        said += copied(home, seed)
+        cases.count(len(said) - before - 1)
+    canaries = (PAGE, PASSWORD, token)
+    assert [(word, text) for text in said for word in canaries if word in text] == []
+    assert leaks(home, *canaries, ASKED) == []
+    assert open_to_others(home) == []
+    looked = kept_by_us(home)
+    assert {"memory.db-lock", "memory.db-filling-lock", "HEAD"} <= {path.name for path in looked}
+    cases.count(len(looked))
+    cases.note(f"{len(said)} outputs, {len(looked)} files")
 
 
 def command(home: Path, *words: str, program: tuple[str, ...] = QUAID, said: str = "") -> str:
@@ -46,64 +129,31 @@ def command(home: Path, *words: str, program: tuple[str, ...] = QUAID, said: str
     return called(home, *words, program=program, said=said).stderr
 
 
-def called(
-    home: Path, *words: str, program: tuple[str, ...] = QUAID, said: str = ""
-) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-P", *program, "--db", str(home / "memory.db"), *words],
-        env={**environment(home), "PYTHONPATH": str(PROJECT / "src")},
-        capture_output=True,
-        text=True,
-        input=said,
-        timeout=120,
-    )
+def done(home: Path, *words: str) -> str:
+    """What a command that goes well says on standard error."""
+    ended = called(home, *words)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stderr
 
 
-def test_nothing_that_is_private_reaches_a_log_or_standard_error(tmp_path: Path, cases: Cases) -> None:
-    home = tmp_path / "home"
-    with settle(home) as brain:
-        run(brain, "put", slug="a/page", content=f"# Page\n\nA {PAGE} text.\n")
-    subprocess.run(["git", "-C", str(home / "kb"), "remote", "add", "origin", REMOTE], check=True, timeout=60)
-    settings = settings_of(home)
-    token = tokens.owner_token(settings)
-    said: list[str] = []
-    for seed in cases.walk(1, 20):
-        before = len(said)
-        said += over_stdio(home, seed)
-        said += over_http(home, token, seed)
-        for verb in ("push", "status", "doctor", "sync"):
-            done = called(home, "kb", verb)
-            said += [done.stdout, done.stderr]
-        said += [command(home, "get", f"no/{ASKED}"), command(home, "search", "--limit", "0", f"{ASKED}")]
-        for program in (QUAID, ("-c", WRECKED)):
-            said += [hooked(home, name, program) for name in HANDLERS]
-        said += crashed(home, token)
-        cases.count(len(said) - before - 1)
-    canaries = (PAGE, PASSWORD, token)
-    assert [(word, text) for text in said for word in canaries if word in text] == []
-    logs = [path for path in home.rglob("*") if path.is_file() and is_log(path)]
-    assert [
-        (path, word) for path in logs for word in (*canaries, ASKED) if word.encode() in path.read_bytes()
-    ] == []
-    cases.count(len(logs))
-    assert open_to_others(home / ".quaid", home / "memory.db") == []
-    cases.note(f"{len(said)} outputs, {len(logs)} logs")
+def refused(home: Path, *words: str) -> str:
+    """What a command that fails says on standard error."""
+    ended = called(home, *words)
+    assert ended.returncode, ended.stdout
+    return ended.stderr
 
 
-def is_log(path: Path) -> bool:
-    """Logs, and what a knowledge base remembers of its remote; the person's own .git/config is none."""
-    return path.suffix == ".log" or (".git" in path.parts and bool({"logs", layout.OURS} & {*path.parts}))
+def knows(home: Path, slug: str) -> bool:
+    """Whether a file of the folder has become a page."""
+    with living_in(home) as brain:
+        return bool(brain.db.rows("SELECT 1 FROM pages WHERE slug = ?", (slug,)))
 
 
-def open_to_others(*places: Path) -> list[str]:
-    """What somebody else of this machine could read."""
-    found = []
-    for place in places:
-        for path in [place, *place.rglob("*")] if place.is_dir() else [place]:
-            mode = stat.S_IMODE(os.lstat(path).st_mode)
-            if not path.is_symlink() and mode & 0o077:
-                found.append(f"{path} {mode:o}")
-    return found
+def wait_until(true: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def hooked(home: Path, name: str, program: tuple[str, ...]) -> str:
@@ -131,7 +181,12 @@ def crashed(home: Path, token: str) -> list[str]:
     assert "Internal error" in done.stdout
     assert "RuntimeError" in done.stderr
     assert PAGE not in done.stdout
-    with Process(settings_of(home), "serve", "--http", program=("-c", WRECKED)) as server:
+    with Process(
+        settings_of(home),
+        *("serve", "--http"),
+        program=("-c", WRECKED),
+        environ={"TMPDIR": str(home / TEMPORARY)},
+    ) as server:
         with server.client(token) as client:
             answers = [client.post("/api/memory/get", json={"slug": ASKED}), client.get(f"/page/{ASKED}")]
             answers.append(
@@ -146,8 +201,11 @@ def crashed(home: Path, token: str) -> list[str]:
     return [done.stderr, errors]
 
 
-def over_stdio(home: Path, seed: int) -> list[str]:
-    server = Pipes(str(home / "memory.db"), environ=environment(home))
+def over_stdio(home: Path, token: str, model: Server, seed: int) -> list[str]:
+    """A server with its two helpers: one that makes vectors, with a model that fails, and one that watches."""
+    found = os.pathsep.join((around(home)["PYTHONPATH"], str(PROJECT)))  # the one that watches is a test's
+    environ = {**around(home), "QUAID_BACKGROUND_EMBEDDING": "on", "PYTHONPATH": found}
+    server = Pipes(str(home / "memory.db"), environ=environ, hasty=True)
     try:
         server.greet()
         server.call("memory_search", query=f"{ASKED} {PAGE}")
@@ -155,6 +213,20 @@ def over_stdio(home: Path, seed: int) -> list[str]:
         server.call("memory_get", slug=5, nonsense=ASKED)
         server.call("memory_put", slug="a/page", content=PAGE, expected_version=99)
         server.write(f'{{"broken": "{ASKED} {PAGE} {seed}'.encode())
+        filling_turn.clear(str(home / "memory.db"))
+        (home / FOLDER / f"stdio{seed}.md").write_text(f"---\n[{PAGE}\n---\n# {PAGE}\n\nstdio{seed}\n")
+        wait_until(lambda: knows(home, f"stdio{seed}"))
+        wait_until(lambda: filling_turn.trouble(str(home / "memory.db")))
+        for question in (ASKED, f"{ASKED} {PAGE}"):  # the first lets it make vectors, the second is refused
+            assert seen(home, token) == []
+            filling_turn.clear(str(home / "memory.db"))  # a model that has just failed is asked nothing
+            model.asked.clear()
+            server.call("memory_query", question=question)
+            asked = [str(body["input"]) for _, body, _ in model.asked]
+            assert any(question in each for each in asked)
+            assert any(PAGE in each for each in asked)
+            assert filling_turn.trouble(str(home / "memory.db"))
+        assert seen(home, token) == []
         _, _, errors = server.end()
     finally:
         server.kill()
@@ -163,7 +235,9 @@ def over_stdio(home: Path, seed: int) -> list[str]:
 
 
 def over_http(home: Path, token: str, seed: int) -> list[str]:
-    with Process(settings_of(home), "serve", "--http", "--debug") as server:
+    with Process(
+        settings_of(home), "serve", "--http", "--debug", environ={"TMPDIR": str(home / TEMPORARY)}
+    ) as server:
         with server.client(token) as client:
             for address in (
                 f"/search?q={ASKED}",
@@ -175,8 +249,76 @@ def over_http(home: Path, token: str, seed: int) -> list[str]:
             client.post("/mcp", content=f'{{"broken": "{ASKED} {seed}'.encode())
             client.get("/api/memory/stats", headers={"Authorization": f"Bearer {token}x"})
             client.get(f"/login?code={token}")
+            client.post("/api/memory/put", json={"slug": f"http/{seed}", "content": f"# {PAGE}\n"})
+        assert seen(home, token) == []
         server.stop()
         assert server.process.stderr
         errors = server.said + server.process.stderr.read()
     assert ASKED not in errors
     return [errors]
+
+
+def taken_in(home: Path, seed: int) -> list[str]:
+    """A folder, files and a conversation, each with something that cannot be read beside what can."""
+    folder = home / INBOX / str(seed)
+    folder.mkdir()
+    (folder / "good.md").write_text(f"---\nslug: in/{seed}\n---\n# In {seed}\n\nA {PAGE} text.\n")
+    (folder / "yaml.md").write_text(f"---\nslug: [{PAGE}\n---\n# {PAGE} {seed}\n")
+    (folder / "latin.md").write_bytes(f"# {PAGE} {seed} \xe9\n".encode("latin-1"))
+    (home / "chats").mkdir(exist_ok=True)
+    chat = home / "chats" / f"{seed}.jsonl"
+    turn = {"role": "user", "content": f"{PAGE} {ASKED}", "timestamp": 1_777_000_000, "session": f"s{seed}"}
+    chat.write_text(json.dumps(turn) + f'\n{{"role": "user", "content": "{PAGE}\n{PAGE}\n')
+    said = [command(home, "import", str(folder)), command(home, "conversations", "add", str(chat))]
+    assert called(home, "get", f"in/{seed}").returncode == 0
+    assert PAGE in called(home, "conversations", "search", PAGE).stdout
+    said += [done(home, "ingest", str(folder / "good.md"), "--slug", f"sources/{seed}", "--force")]
+    (folder / "nul.md").write_bytes(f"# {PAGE} {seed} \0\n".encode())
+    said += [
+        command(home, "ingest", str(folder / name), "--force") for name in ("latin.md", "yaml.md", "nul.md")
+    ]
+    said += [
+        refused(
+            *(home, "ingest-source", str(folder / "good.md"), "--source-type", "doc"),
+            *("--source-ref", f"doc/{seed}", "--pages", json.dumps([{"slug": "a/page", "part": PAGE}])),
+        )
+    ]
+    return said
+
+
+def watched(home: Path, token: str, seed: int) -> list[str]:
+    """`quaid watch`, which a person may have write into a log: what it prints is looked at as well."""
+    watching = subprocess.Popen(
+        [sys.executable, "-P", *QUAID, "--db", str(home / "memory.db"), "watch"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=around(home),
+    )
+    try:
+        assert watching.stdout
+        lines = [watching.stdout.readline()]
+        (home / FOLDER / f"watch{seed}.md").write_text(f"# {PAGE}\n\nA {PAGE} text.\n")
+        (home / FOLDER / f"torn{seed}.md").write_bytes(f"# {PAGE} \xe9".encode("latin-1"))
+        wait_until(lambda: knows(home, f"watch{seed}"))
+        assert seen(home, token) == []
+        watching.send_signal(signal.SIGINT)
+        out, errors = watching.communicate(timeout=PATIENCE)
+    finally:
+        watching.kill()
+        watching.wait()
+    assert watching.returncode == 0, errors
+    return [*lines, out, errors]
+
+
+def copied(home: Path, seed: int) -> list[str]:
+    """Copies of the memory: one that a person asks for, and the one before an upgrade."""
+    copy, old = home / COPIES / f"{seed}.db", home / COPIES / f"old{seed}.db"
+    older.make(old, 7, pages=2)
+    old.chmod(0o600)
+    said = [done(home, "backup", str(copy))]
+    ended = called(home, "validate", db=f"{COPIES}/{old.name}")
+    assert ended.returncode == 0, ended.stderr
+    assert copy.exists()
+    assert list(old.parent.glob(f"{old.name}.backup-*"))
+    return [*said, ended.stderr]

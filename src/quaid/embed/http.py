@@ -166,14 +166,16 @@ class HttpEmbedder:
             raise self._unavailable(f"{self._description.place} cannot be reached ({said})") from None
         if status != 200:
             said = " ".join(answer[:300].decode("utf-8", "replace").split())[:200]
-            raise self._unavailable(f"{self._description.place} answers with status {status} ({said})")
+            raise self._unavailable(f"{self._description.place} answers with status {status}", said)
         try:
             return json.loads(answer)
         except ValueError:
             raise self._unavailable(f"{self._description.place} answers something else than JSON") from None
 
-    def _unavailable(self, problem: str) -> EmbedderUnavailable:
-        return EmbedderUnavailable(name=self.name, problem=problem, remedy=REMEDY)
+    def _unavailable(self, problem: str, said: str = "") -> EmbedderUnavailable:
+        """A server may repeat the text that it was sent: whoever asked may read what it said, no note keeps it."""
+        told = f"{problem} ({said})" if said else problem
+        return EmbedderUnavailable(name=self.name, problem=told, noted=problem, remedy=REMEDY)
 
 
 def pack(numbers: Sequence[float]) -> bytes:

@@ -153,7 +153,7 @@ def fill_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> st
     except QuaidError as failure:
         # Some texts are refused, and at once; a model that hangs is another matter.
         hangs = isinstance(failure, EmbedderUnavailable) and time.monotonic() - started >= SLOW_SECONDS
-        note(brain, embedder.name, embedding.told(failure), down=hangs)
+        note(brain, embedder.name, _noted(failure), down=hangs)
         return str(failure).rstrip(".") if hangs else ""
     return ""
 
@@ -180,8 +180,7 @@ class Asked:
         try:
             vector = self._embedder.embed_query(text)
         except EmbedderUnavailable as failure:
-            problem = str(failure.facts.get("problem") or failure).rstrip(".")
-            note(self._brain, self.name, problem, down=True)
+            note(self._brain, self.name, _noted(failure), down=True)
             raise
         works(self._brain, self.name)
         return vector
@@ -216,6 +215,11 @@ def note(brain: Brain, model: str, problem: str, *, down: bool = False) -> None:
         filling_turn.note(brain.db.path, model, problem, brain.now(), down=down)
     except QuaidError:
         pass  # a folder that cannot be written
+
+
+def _noted(failure: QuaidError) -> str:
+    """A failure as it may be written down: a server's own words may repeat the text that it was sent."""
+    return str(failure.facts.get("noted") or failure.facts.get("problem") or failure).rstrip(".")
 
 
 def note_end(brain: Brain, problem: str) -> None:
