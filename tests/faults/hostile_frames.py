@@ -1,8 +1,11 @@
-"""Frames that no honest client sends: torn, nested, mistyped, unknown, and honest ones in the wrong order."""
+"""Frames that no honest client sends: torn, nested, mistyped, unknown, and honest ones in the wrong order.
+
+And what a server owes for each, by JSON-RPC 2.0: read off the bytes, without asking the server's own reader.
+"""
 
 import json
 import random
-from typing import Any
+from typing import Any, NamedTuple
 
 METHODS = (
     *("initialize", "ping", "tools/list", "tools/call", "resources/read", "resources/list", "prompts/get"),
@@ -72,3 +75,66 @@ def message(chance: random.Random) -> dict[str, Any]:
     if chance.random() < 0.1:
         made[chance.choice(("result", "error"))] = chance.choice(VALUES)
     return made
+
+
+PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+
+
+class Owed(NamedTuple):
+    """An answer, as far as it can be told from the frame."""
+
+    id: str
+    """As JSON; "null" where the frame has none that could be repeated."""
+    code: int = 0
+    """Of a frame that is no message; 0 for whatever a method answers."""
+
+
+Debt = Owed | tuple[Owed, ...]
+"""One answer, or those of a batch, in one line."""
+
+
+def owed(data: bytes, *, batches: bool) -> list[Debt]:
+    """The answers that a server owes for a line: one, that of a batch, or none. A blank line is none."""
+    if not data.strip():
+        return []
+    try:
+        value = json.loads(data.decode(), parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return [Owed("null", PARSE_ERROR)]
+    if not isinstance(value, list):
+        return [*_owed(value)]
+    if not batches or not value:
+        return [Owed("null", INVALID_REQUEST)]
+    together = tuple(sorted(each for one in value for each in _owed(one)))
+    return [together] if together else []
+
+
+def _owed(value: Any) -> list[Owed]:
+    """The answer to one message; none to a notification, and to an answer that nobody asked for."""
+    if not isinstance(value, dict):
+        return [Owed("null", INVALID_REQUEST)]
+    id = value.get("id")
+    known = json.dumps(id) if type(id) in (int, str) else "null"
+    if value.get("jsonrpc") != "2.0":
+        return [Owed(known, INVALID_REQUEST)]
+    if "method" not in value and ("result" in value or "error" in value):
+        return []
+    if type(value.get("method")) is not str or ("id" in value and known == "null"):
+        return [Owed(known, INVALID_REQUEST)]
+    return [Owed(known)] if "id" in value else []
+
+
+def paid(answer: Any) -> Debt:
+    """What an answer pays."""
+    if isinstance(answer, list):
+        return tuple(sorted(_paid(each) for each in answer))
+    return _paid(answer)
+
+
+def _paid(answer: dict[str, Any]) -> Owed:
+    code = answer.get("error", {}).get("code", 0)
+    return Owed(json.dumps(answer["id"]), code if code in (PARSE_ERROR, INVALID_REQUEST) else 0)
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(word)  # NaN and Infinity are no JSON

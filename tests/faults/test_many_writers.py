@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 from tests.faults.here import AT_ONCE, EACH, FOLDER, open_brain, percentile, run, start
 from tests.faults.ledger import LONG, SHARE, Cases
+from tests.faults.updater import FIRST, TOO_LATE
 from tests.surfaces.web.process import Process
 
 from quaid.config import Settings
@@ -17,12 +18,15 @@ from quaid.ops import tokens
 
 WAYS = ("resident", "stdio", "http", "cli")
 PROCESSES = 8 if LONG else 4
-ROUNDS = max(25, round(6_580 * SHARE)) if LONG else 15
-ROUNDS_BY_COMMAND = max(5, round(260 * SHARE)) if LONG else 3
-"""Of somebody who starts a process for each update: 40,000 in all, of eight processes."""
+ROUNDS = max(25, round(6_250 * SHARE)) if LONG else 15
+ROUNDS_BY_COMMAND = max(5, round(1_250 * SHARE)) if LONG else 3
+"""Of somebody who starts two processes for each update, and more when somebody else was quicker: 40,000 in all, of
+eight clients."""
 
 SLOWEST = 1.0
-"""Seconds that 99 of 100 updates take at most, with the start of a process left out."""
+"""Seconds that 99 of 100 updates take at most, also with the start of a process for each."""
+ENOUGH = 1_000
+"""Updates of which 99 of 100 can be told: of fewer, those are most that meet the rush at the start."""
 
 
 class Updater(NamedTuple):
@@ -53,20 +57,28 @@ def test_every_versioned_update_is_there_and_none_was_refused_as_locked(tmp_path
             began = time.perf_counter()
             codes, seconds = finished(updaters)
             lasted = time.perf_counter() - began
-        assert set(codes) <= {"version_conflict"}
         check(
             tmp_path, slugs, [f"{each.name}x{number}" for each in updaters for number in range(each.rounds)]
         )
+        assert set(codes) == {TOO_LATE}
+        sure = len(FIRST) * (PROCESSES - 1)
+        assert codes[TOO_LATE] >= sure, "more than one wrote over the same version"
+        assert codes[TOO_LATE] > sure or not LONG, "they met nowhere but at the start"
         by_command = seconds.pop("cli")
         resident = [each for some in seconds.values() for each in some]
-        slowest = percentile(resident, 0.99)
-        assert slowest <= SLOWEST or not LONG or SHARE < 1, f"p99 is {slowest:.2f} s"
+        slowest, slowest_command = percentile(resident, 0.99), percentile(by_command, 0.99)
+        if LONG:
+            assert slowest <= SLOWEST or len(resident) < ENOUGH, f"p99 is {slowest:.2f} s"
+            assert slowest_command <= SLOWEST or len(by_command) < ENOUGH, (
+                f"by command {slowest_command:.2f} s"
+            )
         cases.count(len(resident) + len(by_command) - 1)
         cases.note(
             f"{PROCESSES} processes in {lasted:.0f} s: p50 {1000 * percentile(resident, 0.5):.0f} ms,"
             f" p99 {1000 * slowest:.0f} ms, longest {1000 * max(resident):.0f} ms;"
-            f" by command p99 {1000 * percentile(by_command, 0.99):.0f} ms, its process included;"
-            f" {codes['version_conflict']:,} conflicts retried, 0 locked"
+            f" by command p50 {1000 * percentile(by_command, 0.5):.0f} ms,"
+            f" p99 {1000 * slowest_command:.0f} ms, its process included;"
+            f" {codes[TOO_LATE]:,} conflicts retried, 0 locked"
         )
 
 
@@ -96,6 +108,9 @@ def started(home: Path, seed: int, address: str, token: str) -> list[Updater]:
 def finished(updaters: list[Updater]) -> tuple[Counter[str], dict[str, list[float]]]:
     """Let them write: the errors that they met, and how long each put took, by way."""
     for each in updaters:
+        assert each.process.stdout
+        assert each.process.stdout.readline() == "ready\n", each.process.communicate()[1]
+    for each in updaters:
         assert each.process.stdin
         each.process.stdin.write("\n")
         each.process.stdin.flush()
@@ -111,16 +126,18 @@ def finished(updaters: list[Updater]) -> tuple[Counter[str], dict[str, list[floa
 
 
 def check(home: Path, slugs: list[str], words: list[str]) -> None:
-    """Each update is in one page once, in the files as in the index."""
+    """Each update is in one page once, in its text as in its timeline, and in the files as in the index."""
     with open_brain(home) as brain:
         pages = [run(brain, "get", slug=slug) for slug in slugs]
         lines = [line.split(" — ")[1] for page in pages for line in page["timeline"].splitlines()]
         assert sorted(lines) == sorted(f"{word} was here." for word in words)
+        texts = [page["compiled_truth"].partition("Shared.")[2].split() for page in pages]
+        assert sorted(word for text in texts for word in text) == sorted(words)
         assert sum(page["version"] - 1 for page in pages) == len(words)
         for slug, page in zip(slugs, pages, strict=True):
             if slug.startswith(FOLDER):
                 text = (home / FOLDER / f"{page['slug']}.md").read_text()
-                assert page["timeline"] in text
+                assert f"{page['compiled_truth']}\n\n---\n\n{page['timeline']}\n" in text
         report = run(brain, "collection sync", name=FOLDER)["syncs"][0]
         assert [report[name] for name in ("new", "changed", "moved", "removed")] == [0] * 4
         assert run(brain, "validate")["violations"] == []

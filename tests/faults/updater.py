@@ -1,10 +1,13 @@
-"""A client that adds its own lines to shared pages, each against the version that it read.
+"""A client that adds its own words to the texts of shared pages, each to the version that it read.
 
 Called as `updater.py HOME SEED NAME ROUNDS STRIDE WAY ADDRESS TOKEN`. The way is "resident" (the memory open in this
 process, as in `quaid pipe`), "stdio" (a server of its own, over MCP), "http" (a server that others ask, too) or "cli"
-(a `quaid get` and a `quaid put` for each update). All walk over the same pages at about the same time, so that they
-meet; whoever is slower takes longer strides. Waits for a line on stdin, then prints what it saw: how often it was too
-late, the code of every other error, and how long each put took.
+(a `quaid get` and a `quaid put` for each update). Every update sends the whole truth of a page as it was read, with a
+word more: whoever writes over a version that it has not read takes the words of others away.
+
+All walk over the same pages at about the same time, so that they meet; whoever is slower takes longer strides. And
+they are sure to meet on the first ones, which each reads before it says "ready" and waits for a line on stdin. At the
+end it prints what it saw: how often it was too late, the code of every other error, and how long each put took.
 """
 
 import json
@@ -19,11 +22,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.faults.here import open_brain, run, slug_of
+from tests.faults.here import FOLDER, open_brain, run, slug_of
 
 from quaid.errors import QuaidError
 
 TOO_LATE = "version_conflict"
+FIRST = ("p0", f"{FOLDER}::p1")
+"""Where everybody is too late but one: a page without a file and one with it, read by all before anybody writes."""
 
 Call = Callable[[str, dict[str, Any]], Any]
 """A tool by its name; an error is raised as Refused."""
@@ -106,23 +111,32 @@ def cli(home: str, address: str, token: str) -> Iterator[Call]:
 WAYS = {"resident": resident, "stdio": stdio, "http": http, "cli": cli}
 
 
-def update(call: Call, seed: str, name: str, rounds: int, stride: int, codes: Counter[str]) -> list[float]:
+def update(
+    call: Call, seed: str, name: str, rounds: int, stride: int, codes: Counter[str], read: list[Any]
+) -> list[float]:
+    """Write one word after another, the first ones into what was read before; how long each put took."""
     chance = random.Random(f"{seed} {name}")
     seconds = []
     for number in range(rounds):
-        slug = slug_of(number * stride, chance)
-        line = f"- **2026-04-25** | {name} — {name}x{number} was here."
+        slug = FIRST[number] if number < len(FIRST) else slug_of(number * stride, chance)
+        word = f"{name}x{number}"
+        there = read[number] if number < len(read) else call("memory_get", {"slug": slug})
         while True:
-            there = call("memory_get", {"slug": slug})
-            arguments = {"slug": slug, "timeline_append": line, "expected_version": there["version"]}
+            arguments = {
+                "slug": slug,
+                "compiled_truth": f"{there['compiled_truth'].rstrip()}\n{word}\n",
+                "timeline_append": f"- **2026-04-25** | {name} — {word} was here.",
+                "expected_version": there["version"],
+            }
             began = time.perf_counter()
             try:
                 call("memory_put", arguments)
             except Refused as refusal:
                 codes[refusal.code] += 1
-                if refusal.code == TOO_LATE:
-                    continue
-                raise
+                if refusal.code != TOO_LATE:
+                    raise
+                there = call("memory_get", {"slug": slug})
+                continue
             seconds.append(time.perf_counter() - began)
             break
     return seconds
@@ -133,9 +147,11 @@ def main(
 ) -> None:
     codes: Counter[str] = Counter()
     with WAYS[way](home, address, token) as call:
-        call("memory_get", {"slug": "p0"})  # open before the start
+        read = [call("memory_get", {"slug": slug}) for slug in FIRST]
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
         sys.stdin.readline()
-        seconds = update(call, seed, name, int(rounds), int(stride), codes)
+        seconds = update(call, seed, name, int(rounds), int(stride), codes, read)
     sys.stdout.write(json.dumps({"codes": codes, "seconds": seconds}) + "\n")
 
 
