@@ -214,7 +214,7 @@ def test_no_process_outlives_its_server(
         server.process.send_signal(signal.SIGTERM if ending == "term" else signal.SIGKILL)
         server.process.wait(PATIENCE)
     wait_until(lambda: not is_running(process))
-    assert filling_turn.filling(settings.db_path) is None
+    wait_until(lambda: filling_turn.filling(settings.db_path) is None)
 
 
 @pytest.mark.parametrize("how", ["environment", "setting"])
