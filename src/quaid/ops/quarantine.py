@@ -150,7 +150,7 @@ def quarantine_restore(brain: Brain, page: Page) -> QuarantineRestoreRecord:
 
     found = _the_one(brain, page)
     back = quarantined.restore(brain.db, found, brain.new_uuid(), brain.now())
-    return QuarantineRestoreRecord(found.slug, found.collection, back.path, back.version)
+    return QuarantineRestoreRecord(back.slug, found.collection, back.path, back.version)
 
 
 def _discard(tx: Any, going: list[Waiting]) -> None:

@@ -111,6 +111,15 @@ def content_of(tx: "apsw.Connection", collection_id: int, path: str) -> str | No
     return None
 
 
+def page_at(tx: "apsw.Connection", collection_id: int, path: str) -> int | None:
+    """The page of a file, as far as it is known."""
+    for (found,) in tx.execute(
+        "SELECT page_id FROM file_state WHERE collection_id = ? AND relative_path = ?", (collection_id, path)
+    ):
+        return None if found is None else int(found)
+    return None
+
+
 def is_as(tx: "apsw.Connection", collection_id: int, known: "Known") -> bool:
     """Whether a file is still what it was when somebody looked at it: the same content, of the same page."""
     found = tx.execute(

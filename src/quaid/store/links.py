@@ -151,12 +151,13 @@ def differ(tx: "apsw.Connection", page_id: int, page: "Page") -> bool:
 
 
 def misled(tx: "apsw.Connection") -> list[int]:
-    """Links out of texts that lead elsewhere than their text says. A page that is hidden may still be led to."""
+    """Links out of texts that lead elsewhere than their text says. A page that is hidden may still be led to, and
+    where its own links lead is settled when it returns."""
     rows = tx.execute(
         "SELECT l.id, l.target, l.target_key, l.to_page_id, p.slug, c.name FROM links AS l"
         " JOIN pages AS p ON p.id = l.from_page_id JOIN collections AS c ON c.id = p.collection_id"
         " LEFT JOIN pages AS b ON b.id = l.to_page_id"
-        " WHERE l.source_kind = 'wiki_link' AND b.quarantined_at IS NULL"
+        " WHERE l.source_kind = 'wiki_link' AND b.quarantined_at IS NULL AND p.quarantined_at IS NULL"
     ).fetchall()
     return [link for _, link in _elsewhere(tx, rows)]
 

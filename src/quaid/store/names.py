@@ -5,7 +5,7 @@ Does not know what a question means, nor how a name is folded (core.names does).
 
 import json
 
-from quaid.annotations import TYPE_CHECKING
+from quaid.annotations import TYPE_CHECKING, Any
 from quaid.core.names import KINDS, fold, names_of
 from quaid.records import NamedTuple
 from quaid.store.chunks import page_conditions
@@ -27,6 +27,7 @@ __all__ = [
     "names_of",
     "whose",
     "wings_called",
+    "without_redirect",
 ]
 
 
@@ -40,12 +41,27 @@ class Named(NamedTuple):
 
 def index_page(tx: "apsw.Connection", page_id: int, page: "Page") -> set[str]:
     """Make the table hold what this page is called now. Returns the names that it gained or lost."""
+    return _hold(tx, page_id, page.title, page.slug, page.frontmatter)
+
+
+def without_redirect(tx: "apsw.Connection", page_id: int) -> set[str]:
+    """Take away what a page was called by a slug that leads to it no more. Returns the names that it lost."""
+    for title, slug, frontmatter in tx.execute(
+        "SELECT title, slug, frontmatter FROM pages WHERE id = ?", (page_id,)
+    ).fetchall():
+        return _hold(tx, page_id, str(title), str(slug), json.loads(str(frontmatter)))
+    return set()
+
+
+def _hold(
+    tx: "apsw.Connection", page_id: int, title: str, address: str, frontmatter: dict[str, Any]
+) -> set[str]:
     before = {
         (name, kind)
         for name, kind in tx.execute("SELECT name, kind FROM page_names WHERE page_id = ?", (page_id,))
     }
     former = [slug for (slug,) in tx.execute("SELECT slug FROM redirects WHERE page_id = ?", (page_id,))]
-    now = set(names_of(page.title, page.slug, page.frontmatter, former))
+    now = set(names_of(title, address, frontmatter, former))
     if now == before:
         return set()
     tx.execute("DELETE FROM page_names WHERE page_id = ?", (page_id,))

@@ -3,7 +3,7 @@
 Knows the addresses of pages and the redirects that old ones leave. Does not know what pages say.
 """
 
-from quaid.annotations import TYPE_CHECKING
+from quaid.annotations import TYPE_CHECKING, Any
 from quaid.errors import AmbiguousSlug
 from quaid.records import NamedTuple
 
@@ -115,8 +115,14 @@ def has_uuid(tx: "apsw.Connection", uuid: str) -> bool:
 
 
 def free(tx: "apsw.Connection", collection_id: int, slug: str) -> None:
-    """Let a slug lead nowhere else: a page is about to have it."""
-    tx.execute("DELETE FROM redirects WHERE collection_id = ? AND slug = ?", (collection_id, slug))
+    """Let a slug lead nowhere else, as a page is about to have it: one that had it before is no longer called so."""
+    rows: list[tuple[Any, ...]] = tx.execute(
+        "DELETE FROM redirects WHERE collection_id = ? AND slug = ? RETURNING page_id", (collection_id, slug)
+    ).fetchall()
+    for (former,) in rows:
+        from quaid.store import links, names
+
+        links.resettle(tx, names.without_redirect(tx, former))
 
 
 def move(
@@ -133,12 +139,20 @@ def move(
     free(tx, collection_id, new)
     tx.execute("UPDATE pages SET slug = ? WHERE id = ?", (new, page_id))
     tx.execute("UPDATE knowledge_gaps SET resolved_by_slug = ? WHERE resolved_by_slug = ?", (new, old))
-    if redirect:
-        from quaid.store import links
+    from quaid.store import links
 
+    if redirect and not has_stepped_aside(old, page_id):
         links.redirect(tx, collection_id, old, page_id, now)
+    # A name without a folder means the page that is nearest, whichever end of the link has moved.
+    near = "SELECT name FROM page_names WHERE page_id = ?1 UNION SELECT target_key FROM links WHERE from_page_id = ?1"
+    links.resettle(tx, [name for (name,) in tx.execute(near, (page_id,)) if name is not None])
 
 
 def step_aside(tx: "apsw.Connection", page_id: int) -> None:
     """Let a page leave its slug to another one. It gets a new one soon, or is hidden and gets it when it returns."""
     tx.execute("UPDATE pages SET slug = 'moving-' || id || '-' || version WHERE id = ?", (page_id,))
+
+
+def has_stepped_aside(slug: str, page_id: int) -> bool:
+    """Whether this is no name of a page, but what it is called while another one has its own."""
+    return slug.startswith(f"moving-{page_id}-")

@@ -70,6 +70,8 @@ def _save(
         collection=collection.name,
         cut=False,
     )
+    if not saved.changed and before != made.slug:
+        pages.derive(tx, saved.id, made, cut=False)  # it says what it said, and is called otherwise
     file_nodes.keep(tx, collection.id, saved.id, file_page, named)
     return saved.id
 

@@ -8,7 +8,7 @@ import hashlib
 import re
 
 from quaid.annotations import Any
-from quaid.core import page, page_type, slug
+from quaid.core import headline, page, page_type, prose, slug
 from quaid.core.links import IN_FILE
 from quaid.core.page import Page
 from quaid.errors import InvalidSlug
@@ -129,6 +129,12 @@ def moved(made: Page, address: str) -> Page:
     if made.slug == address:
         return made
     return page.build(address, made.frontmatter, made.truth, made.timeline, fallback_title=made.title)
+
+
+def titled(made: Page, path: str) -> Page:
+    """The same page under the title that it has as a file at this path."""
+    head = prose.head(prose.without_code(made.truth))
+    return made._replace(title=headline.title(made.slug, made.frontmatter, head, _title_of_name(path)))
 
 
 def claimed_slug(frontmatter: dict[str, Any]) -> str | None:

@@ -48,6 +48,8 @@ def save(
     if collection.root is not None and (not collection.writable or collection.state != "active"):
         why = "is read-only" if collection.state == "active" else f"is {collection.state}"
         raise CollectionReadOnly(name=collection.name, why=why)
+    if collection.root is not None:
+        new = _titled(db, old, new)
     saved = pages.save(
         tx, new, uuid=uuid, now=now, expected_version=expected_version, collection=collection.name
     )
@@ -63,6 +65,13 @@ def save(
         _write_file(db, tx, collection, collection.root, old, new, saved, now, uuid, data)
     history.trim(tx, saved.id, dates.shifted(now[:10], -history.DAYS))
     return saved
+
+
+def _titled(db: Database, old: Stored | None, new: Page) -> Page:
+    """The page under the title that its file gives it: one that stands in no file would be gone with the index."""
+    known = file_state.path_of(db, old.id) if old is not None else None
+    path = known.path if known else f"{new.slug}.md"
+    return new if index.is_org(path) else index.titled(new, path)
 
 
 def _are_other_bytes(db: Database, collection: Collection, old: Stored | None, data: bytes | None) -> bool:

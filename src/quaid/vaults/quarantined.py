@@ -10,16 +10,27 @@ from typing import Any, NamedTuple
 
 from quaid.core.sync import File, Stat
 from quaid.errors import AlreadyExists, FileChanged, NoPlaceToRestore
-from quaid.store import assertions, collections, durable, file_nodes, file_state, pages, quarantine, sidecars
+from quaid.store import (
+    assertions,
+    collections,
+    durable,
+    file_nodes,
+    file_state,
+    pages,
+    quarantine,
+    sidecars,
+    slugs,
+)
 from quaid.store.collections import Collection
 from quaid.store.db import Database
 from quaid.store.quarantine import Waiting
-from quaid.vaults import heading_pages, ignoring, index, replacing, scan, sidecar
+from quaid.vaults import heading_pages, ignoring, index, naming, replacing, scan, sidecar
 from quaid.vaults.scan import Folder, Found
 from quaid.vaults.writer import FolderWriter
 
 
 class Returned(NamedTuple):
+    slug: str
     path: str
     version: int
 
@@ -48,7 +59,7 @@ def restore(db: Database, each: Waiting, token: str, now: str) -> Returned:
         raise FileChanged(path=path)
     stat = Stat(found.size, found.mtime_ns, found.ctime_ns, found.inode)
     file = File(path, found.key.casefold(), stat)
-    return Returned(path, db.write(lambda tx: _show(tx, collection, each, file, data, now, token)))
+    return db.write(lambda tx: _show(tx, collection, each, file, data, now, token))
 
 
 def _occupied(collection: Collection, path: str) -> AlreadyExists:
@@ -68,16 +79,41 @@ def _show(
     data: bytes,
     now: str,
     token: str,
-) -> int:
+) -> Returned:
+    _make_way(tx, collection, each, file, now)
     read = index.read(file.path, data)
-    made = index.moved(read.page, each.slug)
+    made = index.moved(read.page, _address(tx, collection, each, read.page.slug, file.path))
+    if made.slug != each.slug:
+        slugs.move(tx, collection.id, each.id, each.slug, made.slug, now, redirect=False)
     saved = pages.save(
         tx, made, uuid=each.uuid, now=now, expected_version=None, collection=collection.name, cut=False
     )
     file_state.saw(tx, collection.id, file, index.digest(data), saved.id, now)
     if read.nodes:
         heading_pages.follow(tx, collection, saved.id, made.slug, file.path, read.nodes, now, token)
-    return saved.version
+    return Returned(made.slug, file.path, saved.version)
+
+
+def _make_way(tx: Any, collection: Collection, each: Waiting, file: File, now: str) -> None:
+    """A page that is known at this path has lost its file, or ours could not have been made: it is put away."""
+    other = file_state.page_at(tx, collection.id, file.path)
+    if other is not None and other != each.id:
+        file_state.forget(tx, collection.id, file.path)
+        file_nodes.put_away(tx, other, now)
+        quarantine.put_away(tx, other, now)
+
+
+def _address(tx: Any, collection: Collection, each: Waiting, asked: str, path: str) -> str:
+    """The slug of a page that comes back: its own, unless it left that to another one, which may be gone by now."""
+    if not slugs.has_stepped_aside(each.slug, each.id):
+        return each.slug
+    holder = slugs.holder(tx, collection.id, asked)
+    if holder is None:
+        return asked
+    if holder.is_hidden:
+        slugs.step_aside(tx, holder.page_id)
+        return asked
+    return naming.beside(asked, path, slugs.beginning_with(tx, collection.id, asked))
 
 
 class Written(NamedTuple):

@@ -191,6 +191,9 @@ class TakingFiles:
             collection=self.collection.name,
             cut=False,
         )
+        if not saved.changed and before != made.slug:
+            # It says what it said, and is called otherwise: other links lead to it now, and its own elsewhere.
+            pages.derive(tx, saved.id, made, cut=False)
         if not saved.changed and old is not None and old.content_hash != read.content_hash:
             # Other bytes that say the same (a comment, line ends) are a version too: they can be brought back.
             _, version = pages.touch(
