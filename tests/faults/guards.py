@@ -27,6 +27,17 @@ GUARDS = (
         "tests/faults/test_power_loss.py",
     ),
     Guard(
+        "a text is never written over another in place",
+        "vaults/replacing.py",
+        "        unfinished = _write(place, data, token, stat.S_IMODE(before.st_mode))\n",
+        "        handle = os.open(name, os.O_WRONLY | os.O_TRUNC, dir_fd=place)\n"
+        "        os.write(handle, data)\n"
+        "        os.fsync(handle)\n"
+        "        os.close(handle)\n"
+        "        return\n",
+        "tests/faults/test_power_loss.py",
+    ),
+    Guard(
         "a name is on the disk before it is acknowledged (fsync of the folder)",
         "vaults/replacing.py",
         "os.fsync(place)",
@@ -46,6 +57,13 @@ GUARDS = (
         "if expected_version is not None and expected_version not in",
         "if False and expected_version not in",
         "tests/store/test_pages.py",
+    ),
+    Guard(
+        "the version check, among many who write at once",
+        "store/pages.py",
+        "if expected_version is not None and expected_version not in",
+        "if False and expected_version not in",
+        "tests/faults/test_many_writers.py",
     ),
     Guard(
         "the removal guard",
@@ -160,6 +178,27 @@ GUARDS = (
         "tests/kb/test_git_safety.py",
     ),
     Guard(
+        "the lock of a git that was killed under us does not stick",
+        "kb/locking.py",
+        "                _sweep(git, before)\n",
+        "                pass\n",
+        "tests/kb/test_locking.py",
+    ),
+    Guard(
+        "what was being put back is put back whole",
+        "kb/git.py",
+        "                missing.append(path)\n",
+        "                pass\n",
+        "tests/kb/test_git.py",
+    ),
+    Guard(
+        "where no difference was told there is none",
+        "kb/git.py",
+        "                self._check_same(tree, parent)\n",
+        "",
+        "tests/kb/test_git.py",
+    ),
+    Guard(
         "a library that can lose commits is refused",
         "store/opening.py",
         "    if not is_safe(sqlite_version()):\n",
@@ -258,10 +297,67 @@ GUARDS = (
         "tests/faults/test_quiet_logs.py",
     ),
     Guard(
+        "a tool's arguments are not written down",
+        "ops/gate.py",
+        "    brain.leaves_marks = scope",
+        "    with open(brain.settings.db_path + '-calls', 'a') as file:\n        file.write(repr(arguments))\n"
+        "    brain.leaves_marks = scope",
+        "tests/faults/test_quiet_logs.py",
+    ),
+    Guard(
+        "what a server of vectors says is not written down: it may repeat a text",
+        "embed/http.py",
+        "noted=problem",
+        "noted=told",
+        "tests/faults/test_quiet_logs.py",
+    ),
+    Guard(
+        "a lock is its owner's alone",
+        "store/lock.py",
+        "flags | NO_LINK, 0o600",
+        "flags | NO_LINK, 0o644",
+        "tests/faults/test_quiet_logs.py",
+    ),
+    Guard(
+        "a frame that is no message is answered",
+        "surfaces/mcp/stdio.py",
+        "        send(frames.failure(None, error.code, str(error)))\n",
+        "        del error\n",
+        "tests/faults/test_abuse.py",
+    ),
+    Guard(
         "a lock is no link to somebody's file",
         "store/lock.py",
         'NO_LINK = getattr(os, "O_NOFOLLOW", 0)',
         "NO_LINK = 0",
         "tests/store/test_lock.py",
+    ),
+    Guard(
+        "all of a file's text is in the index",
+        "vaults/index.py",
+        "        document.truth,\n",
+        "        document.truth[: len(document.truth) // 2],\n",
+        "tests/faults/test_convergence.py",
+    ),
+    Guard(
+        "a page is called as its file is, wherever it goes",
+        "vaults/taking_files.py",
+        "            pages.derive(tx, saved.id, made, cut=False)\n",
+        "            pass\n",
+        "tests/ops/test_moving_files.py",
+    ),
+    Guard(
+        "a file that is too large is left out alone",
+        "vaults/syncing.py",
+        "            if data is None:\n                continue\n",
+        '            if data is None:\n                raise NotFound(what="file", name=file.path, hint="")\n',
+        "tests/faults/test_hostile_files.py::test_a_hostile_file_costs_little_and_the_rest_is_found[markdown]",
+    ),
+    Guard(
+        "a watcher brings in what it hears of",
+        "vaults/watching.py",
+        "                self._sync(folder)\n\n    def once",
+        "                pass\n\n    def once",
+        "tests/faults/test_missed_events.py",
     ),
 )

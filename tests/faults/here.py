@@ -13,6 +13,7 @@ from tests.faults.ledger import LONG as LONG
 
 from quaid.brain import Brain
 from quaid.config import Settings
+from quaid.errors import Cancelled
 from quaid.ops import gate
 from quaid.ops.plain import plain
 
@@ -42,8 +43,11 @@ def open_brain(home: Path, *, later: float = 0, models: "Models | None" = None) 
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
-    """An operation as a person calls it, its record as plain values."""
-    return plain(gate.call(brain, gate.command(command), arguments, "owner"))
+    """An operation as a person calls it, its record as plain values. Ctrl-C ends the run and is no refusal."""
+    try:
+        return plain(gate.call(brain, gate.command(command), arguments, "owner"))
+    except Cancelled:
+        raise KeyboardInterrupt from None
 
 
 def attach(brain: Brain, root: Path) -> None:

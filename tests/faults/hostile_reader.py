@@ -1,20 +1,24 @@
 """Reads hostile files, each in a process that is measured: `hostile_reader.py HOME ROOM`, then names on stdin.
 
 Answers each name with a line of JSON: CPU seconds, megabytes over those of a look without the file, how the process
-ended, and what it said if that was badly. After the file was read the rest is asked for: it must be found as ever.
+ended, and what it said if that was badly. Good files come together with the hostile one, before and behind it by
+name, and one more comes after it: all of them must be taken in and found. Only a hostile text that is handed over
+alone may be refused; a folder with it may not.
 """
 
 import json
 import os
 import resource
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.faults import hostile_files
 from tests.faults.here import FOLDER, STORE, run
 from tests.faults.household import living_in, settle
+from tests.kb import nodes
 
 from quaid.brain import Brain
 from quaid.errors import QuaidError
@@ -24,11 +28,18 @@ GOOD = 3
 
 
 class Room(NamedTuple):
-    """Where a hostile file lies, which ones there are, and how it is read."""
+    """Where a hostile file lies, which ones there are, how it is read, and with what."""
 
     place: str
     made: Callable[[], list[hostile_files.Hostile]]
     read: Callable[[Brain, Path], object]
+    good: Callable[[str, int], str] | None = None
+    """The text of a good file about a word. Where there is none, a hostile text comes alone and may be refused."""
+    ending: str = ".md"
+    found: Callable[[Brain, str], Sequence[object]] = lambda brain, word: run(brain, "search", query=word)[
+        "hits"
+    ]
+    """The good files that a word finds."""
 
 
 def _sync(brain: Brain, _: Path) -> object:
@@ -54,6 +65,7 @@ def _ingest(brain: Brain, victim: Path) -> object:
 
 
 def _notebook(brain: Brain, _: Path) -> object:
+    run(brain, "collection sync", name="notebook")
     return run(brain, "recall", query="gooseberry"), run(brain, "prompt")
 
 
@@ -62,7 +74,7 @@ def _talk(brain: Brain, victim: Path) -> object:
 
 
 def _lint(brain: Brain, _: Path) -> object:
-    return run(brain, "kb lint"), run(brain, "kb query", query="gooseberry")
+    return run(brain, "kb lint"), run(brain, "kb query", context="gooseberry")
 
 
 def _rendered(_: Brain, victim: Path) -> object:
@@ -72,16 +84,47 @@ def _rendered(_: Brain, victim: Path) -> object:
     return markdown.render(text), markdown.org(text)
 
 
+def _page(word: str, _: int) -> str:
+    return f"# Good\n\nA {word}.\n"
+
+
+def _org(word: str, _: int) -> str:
+    return f"#+title: Good\n\nA {word}.\n"
+
+
+def _node(word: str, number: int) -> str:
+    return nodes.text(number, f"All about a {word}.\n", title=f"The {word} {number}")
+
+
+def _turn(word: str, number: int) -> str:
+    turn = {
+        "role": "user",
+        "content": f"A {word}.",
+        "timestamp": 1777118400 + number,
+        "session": f"{word}{number}",
+    }
+    return json.dumps(turn) + "\n"
+
+
+def _said(brain: Brain, word: str) -> Sequence[object]:
+    return list(run(brain, "conversations search", query=word)["hits"])
+
+
+def _known(brain: Brain, word: str) -> Sequence[object]:
+    return [each for each in run(brain, "kb query", context=word)["matches"] if word in each["title"]]
+
+
+PAGES = hostile_files.pages
 ROOMS = {
-    "markdown": Room(f"{FOLDER}/hostile.md", hostile_files.pages, _sync),
-    "org": Room(f"{FOLDER}/hostile.org", hostile_files.pages, _sync),
-    "ignore": Room(f"{FOLDER}/.quaidignore", hostile_files.ignores, _leave_out),
-    "import": Room("vault/hostile.md", hostile_files.pages, _import),
-    "ingest": Room("inbox/hostile.md", hostile_files.pages, _ingest),
-    "notebook": Room(".quaid/notebook/hostile.md", hostile_files.pages, _notebook),
-    "kb": Room(f"{STORE}/hostile.org", hostile_files.pages, _lint),
-    "transcript": Room("talks/hostile.jsonl", hostile_files.transcripts, _talk),
-    "export": Room("talks/hostile.zip", hostile_files.exports, _talk),
+    "markdown": Room(f"{FOLDER}/hostile.md", PAGES, _sync, _page),
+    "org": Room(f"{FOLDER}/hostile.org", PAGES, _sync, _org, ".org"),
+    "ignore": Room(f"{FOLDER}/.quaidignore", hostile_files.ignores, _leave_out, _page),
+    "import": Room("vault/hostile.md", PAGES, _import, _page),
+    "ingest": Room("inbox/hostile.md", PAGES, _ingest),
+    "notebook": Room("notebook/hostile.md", PAGES, _notebook, _page),
+    "kb": Room(f"{STORE}/hostile.org", PAGES, _lint, _node, ".org", _known),
+    "transcript": Room("talks/hostile.jsonl", hostile_files.transcripts, _talk, _turn, ".jsonl", _said),
+    "export": Room("talks/hostile.zip", hostile_files.exports, _talk, _turn, ".jsonl", _said),
     "dashboard": Room("shown/hostile.md", hostile_files.short_pages, _rendered),
 }
 
@@ -93,7 +136,7 @@ class Cost(NamedTuple):
     said: str
 
 
-def measured(work: Callable[[], object]) -> Cost:
+def measured(work: Callable[[], object], *, may_refuse: bool = False) -> Cost:
     """CPU seconds, megabytes and exit status of some work, done in a child, and its last words."""
     ear, mouth = os.pipe()
     child = os.fork()
@@ -101,9 +144,9 @@ def measured(work: Callable[[], object]) -> Cost:
         resource.setrlimit(resource.RLIMIT_CPU, (PATIENCE, PATIENCE))
         try:
             work()
-        except QuaidError:
-            os._exit(0)  # a refusal is a fine answer
         except BaseException as error:  # the parent tells
+            if may_refuse and isinstance(error, QuaidError):
+                os._exit(0)
             os.write(mouth, f"{type(error).__name__}: {error}"[:2_000].encode("utf-8", "replace"))
             os._exit(1)
         os._exit(0)
@@ -127,23 +170,35 @@ def main(place: str, name: str) -> None:
         with living_in(home) as brain:
             room.read(brain, victim)
 
-    def ask() -> None:
+    def ask(word: str = "", count: int = 0) -> None:
         with living_in(home) as brain:
             found = run(brain, "search", query="gooseberry")["hits"]
             assert len(found) >= GOOD, found
             assert run(brain, "query", question="gooseberry")["results"]
+            beside = room.found(brain, word) if count else []
+            assert len(beside) == count, f"{count} good files are there, and found are {beside}"
 
     def tidy() -> None:
         with living_in(home) as brain:
-            run(brain, "collection sync", name=FOLDER)
+            run(brain, "collection sync")
 
     made = {each.name: each for each in room.made()}
     victim.write_bytes(b"{}\n")
-    base = max(measured(read).megabytes, measured(ask).megabytes)
-    for line in sys.stdin:
+    base = max(measured(read, may_refuse=True).megabytes, measured(ask).megabytes)
+    for number, line in enumerate(sys.stdin):
+        word = f"redcurrant{number}"
         victim.write_bytes(made[line.strip()].make())
-        costs = measured(read), measured(ask)
-        victim.unlink()
+        costs: list[Cost] = []
+        good: list[Path] = []
+        for names in (("a", "z"), ("later",)) if room.good else ((),):  # with the hostile file, and after it
+            for name in names:
+                good.append(victim.parent / f"{name}{number}{room.ending}")
+                assert room.good
+                good[-1].write_text(room.good(word, 3 * number % 1_900 + len(good)))
+            costs.append(measured(read, may_refuse=room.good is None))
+            costs.append(measured(partial(ask, word, len(good))))
+        for path in (victim, *good):
+            path.unlink()
         measured(tidy)
         worst = Cost(
             max(each.seconds for each in costs),

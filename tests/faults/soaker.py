@@ -1,8 +1,9 @@
 """Somebody who uses a memory until the file `enough` is there: `soaker.py HOME NAME ROLE TOKEN`.
 
-The role is a way of writing pages ("resident", "stdio", "http"), "kb" (nodes of a knowledge base, each pushed),
-"editor" (files of a watched folder) or "reader" (pages and searches over HTTP). What was acknowledged goes into the
-file `said/NAME`, a line each, at once. A server that is killed is waited for; nothing else may go wrong.
+The role is a way of writing pages ("resident", "stdio", "http"), "kb" (nodes of a knowledge base), "timer" (pushes it
+now and then, as the timer that `kb install-timer` sets up does), "editor" (files of a watched folder) or "reader"
+(pages and searches over HTTP). What was acknowledged goes into the file `said/NAME`, a line each, at once. A server
+that is killed is waited for; nothing else may go wrong.
 """
 
 import itertools
@@ -36,10 +37,10 @@ class Soaker:
     def say(self, *words: object) -> None:
         os.write(self._said, (" ".join(map(str, words)) + "\n").encode())
 
-    def rounds(self, pause: float) -> Iterator[int]:
+    def rounds(self, pause: float, until: str = "enough") -> Iterator[int]:
         """Numbers, one after another with pauses between them, until it is enough."""
         for number in itertools.count():
-            if (self.home / "enough").exists():
+            if (self.home / until).exists():
                 return
             yield number
             time.sleep(pause * (0.5 + self.chance.random()))
@@ -50,7 +51,7 @@ class Soaker:
     # Those who write
 
     def work(self) -> None:
-        if self.role in ("kb", "editor", "reader"):
+        if self.role in ("kb", "timer", "editor", "reader"):
             getattr(self, self.role)()
         elif self.role == "http":
             for _ in self.rounds(0.2):  # anew for every server
@@ -114,6 +115,12 @@ class Soaker:
                 self.say("kb", title.replace(" ", "_"), number)
 
     # Those who do not
+
+    def timer(self) -> None:
+        """It goes on when the others have stopped: what they said last is pushed the next time."""
+        for _ in self.rounds(2.0, "pushed"):
+            with living_in(self.home) as brain:
+                run(brain, "kb push")
 
     def editor(self) -> None:
         """New files, other texts, other names, and none at all, now and then."""

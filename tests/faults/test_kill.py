@@ -3,6 +3,7 @@
 Moments differ from run to run; the work that a seed stands for does not.
 """
 
+import random
 import re
 import shutil
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import apsw
 import pytest
-from tests.faults import older, operations
+from tests.faults import older, operations, telling
 from tests.faults.here import FOLDER, STORE, attach, everything_kept, files, is_whole, open_brain, run, saying
 from tests.faults.killer import Nursery
 from tests.faults.ledger import Cases
@@ -138,16 +139,9 @@ def check_folder(brain: Brain, root: Path) -> None:
     assert not report["halted"], report
     again = run(brain, "collection sync", name=FOLDER)["syncs"][0]
     assert [again[name] for name in ("new", "changed", "moved", "removed", "waiting")] == [0] * 5
-    rows = brain.db.rows(
-        "SELECT f.relative_path, p.compiled_truth FROM file_state f JOIN pages p ON p.id = f.page_id"
-        " JOIN collections c ON c.id = p.collection_id WHERE p.quarantined_at IS NULL AND c.name = ?",
-        (FOLDER,),
-    )
-    there = files(root)
-    assert sorted(path for path, _ in rows) == sorted(there)
-    for path, truth in rows:
-        assert truth in there[path].decode(), path
-        assert not OURS.search(path)
+    telling.check_texts(brain, root)
+    telling.check_words(brain, root, [telling.some_word(root, random.Random(len(files(root))))])
+    assert not [path for path in telling.by_index(brain) if OURS.search(path)]
 
 
 def check_store(brain: Brain, home: Path, titles: set[str]) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faults import operations
-from tests.faults.here import FOLDER, PROJECT, run
+from tests.faults import operations, telling
+from tests.faults.here import FOLDER, PROJECT, files, run
 from tests.faults.household import KB, living_in, settings_of, settle
 from tests.faults.killer import slay
 from tests.faults.ledger import LONG, SHARE, Cases
@@ -21,16 +21,20 @@ from tests.kb.stores import plain
 from tests.surfaces.web.process import Process
 
 from quaid.ops import tokens
+from quaid.store import vectors
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc"),
     pytest.mark.promise("soak"),
 ]
 
-ROLES = ("resident", "stdio", "http", "kb", "editor", "reader", "reader")
+ROLES = ("resident", "stdio", "http", "kb", "timer", "editor", "reader", "reader")
 SECONDS = max(30.0, 1800 * SHARE) if LONG else 8.0
 KILLS = 6 if LONG else 2
 """In half an hour one every five minutes; shorter runs have as many."""
+
+PATIENCE = 120.0
+"""Seconds in which all that goes on in the background comes to an end, once nobody writes any more."""
 
 LARGEST_LOG = 64 * 2**20
 STEEPEST = 1.0
@@ -138,8 +142,19 @@ class House:
         found = {path.name: path.read_text() for path in (self.home / "said").glob("*.errors")}
         return {name: said[-2000:] for name, said in found.items() if said}
 
-    def end(self) -> None:
+    def rest(self, remote: Path, environ: dict[str, str]) -> None:
+        """Nobody writes any more; the server and the timer bring everything in and out, without being asked."""
         (self.home / "enough").touch()
+        for name, user in self.users.items():
+            if not name.startswith("timer"):
+                assert user.wait(90) == 0, (name, self.complaints())
+        until = time.monotonic() + PATIENCE
+        while left := undone(self.home, remote, environ):
+            assert time.monotonic() < until, (left, self.server.said)
+            time.sleep(0.5)
+
+    def end(self) -> None:
+        (self.home / "pushed").touch()
         for name, user in self.users.items():
             assert user.wait(90) == 0, (name, self.complaints())
         status, _ = self.server.process.stop()
@@ -154,6 +169,26 @@ class House:
                 slay(user.pid, family=True)
                 user.wait()
         self.server.end()
+
+
+def undone(home: Path, remote: Path, environ: dict[str, str]) -> str:
+    """What of the work in the background is not done: files to take in, commits to push, chunks without a vector."""
+    with living_in(home) as brain:
+        told, there = telling.by_index(brain), files(home / FOLDER)
+        differing = [
+            path
+            for path in {*told, *there}
+            if path not in there or told.get(path) != telling.by_file(path, there[path])
+        ]
+        models = brain.db.rows("SELECT name FROM embedding_models WHERE active = 1")
+        covered, total = vectors.coverage(brain.db, models[0][0] if models else "") if LONG else (0, 0)
+    if differing:
+        return f"the index is not in step with {sorted(differing)[:5]}"
+    if plain(home / KB, "rev-parse", "HEAD", environ=environ) != plain(
+        remote, "rev-parse", "main", environ=environ
+    ):
+        return "the last commit is not pushed"
+    return "" if covered == total > 0 or not LONG else f"{covered} of {total} chunks have a vector"
 
 
 def size_of(path: Path) -> int:
@@ -194,6 +229,7 @@ def test_a_long_time_of_daily_use_with_kills_leaves_everything_in_order(tmp_path
                 )
             house.live(SECONDS / (KILLS + 1))
             sizes = house.server.sizes
+            house.rest(remote, environ)
             house.end()
         finally:
             house.stop()
@@ -221,10 +257,9 @@ def check(home: Path, remote: Path, environ: dict[str, str]) -> int:
             slug, word, _ = line.split()
             said[slug].append(word)
             writes += 1
-    titles = {word.replace("_", " ") for word in said.pop("kb")}
+    titles = {word.replace("_", " ") for word in said.pop("kb", [])}
     newest = {slug: max(words, key=number_of) for slug, words in said.items()}
     with living_in(home) as brain:
-        run(brain, "collection sync")
         for report in run(brain, "collection sync")["syncs"]:
             assert not report["halted"], report
             assert [report[name] for name in ("new", "changed", "moved", "removed")] == [0] * 4, report
@@ -240,7 +275,6 @@ def check(home: Path, remote: Path, environ: dict[str, str]) -> int:
             )
         }
         assert indexed == {f"theirs/{path.stem}" for path in (home / FOLDER / "theirs").glob("*.md")}
-        run(brain, "kb push")
         state = run(brain, "kb status")
         assert (state["ahead"], state["behind"], state["uncommitted"], state["push_problem"]) == (
             0,
