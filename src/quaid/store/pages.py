@@ -7,7 +7,7 @@ links, words and chunks. Does not know how a page is written as text, nor how pa
 from quaid.annotations import TYPE_CHECKING, Any, Literal
 from quaid.errors import NoSuchVersion, NotFound, PageExists, PageMoved, PageNotFound, VersionConflict
 from quaid.records import NamedTuple
-from quaid.store import json_text, slugs
+from quaid.store.json_text import as_json, from_json
 
 if TYPE_CHECKING:
     import apsw
@@ -111,8 +111,8 @@ def find(db: "Database", slug: str, collection: str = "default") -> Stored | Non
     if row is None:
         return None
     second_copy.check(db, {row[0]: (row[7], row[8])})
-    tags = tuple(json_text.from_json(row[12]))
-    return Stored._make((*row[:9], json_text.from_json(row[9]), *row[10:12], tags, *row[13:]))
+    tags = tuple(from_json(row[12]))
+    return Stored._make((*row[:9], from_json(row[9]), *row[10:12], tags, *row[13:]))
 
 
 def require(db: "Database", slug: str, collection: str = "default") -> Stored:
@@ -145,7 +145,7 @@ def save(
     if expected_version is not None and expected_version not in (visible, present.version if present else 0):
         kind = NoSuchVersion if not visible else VersionConflict if expected_version else PageExists
         raise kind(slug=page.slug, expected=expected_version, current_version=visible)
-    frontmatter = json_text.as_json(page.frontmatter)
+    frontmatter = as_json(page.frontmatter)
     if present is None:
         _refuse_moved(tx, page.slug, collection_id, expected_version)
         page_id = _insert(tx, page, frontmatter, uuid, now, collection_id)
@@ -296,20 +296,14 @@ def _refuse_moved(tx: "apsw.Connection", slug: str, collection_id: int, expected
     ).fetchall():
         if not hidden:
             raise PageMoved(slug=slug, target=target, expected=expected, current_version=version)
+        from quaid.store import slugs
+
         slugs.free(tx, collection_id, slug)
 
 
 def _same(present: _Present, page: "Page", frontmatter: str) -> bool:
-    return present[3:11] == (
-        page.type,
-        page.title,
-        page.summary,
-        page.wing,
-        page.room,
-        frontmatter,
-        page.truth,
-        page.timeline,
-    )
+    now = (page.type, page.title, page.summary, page.wing, page.room, frontmatter, page.truth, page.timeline)
+    return present[3:11] == now
 
 
 def _insert(
