@@ -1,5 +1,6 @@
 """One writer at a time, and nothing stays stuck: real processes, really killed."""
 
+import errno
 import os
 import random
 import signal
@@ -227,22 +228,31 @@ def test_where_processes_are_not_told_apart_any_git_counts(tmp_path: Path) -> No
     assert locking.git_at_work(str(tmp_path), "win32") is None
 
 
+def opened_for_writing(pipe: str) -> int:
+    """The pipe, once somebody reads from it."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            assert error.errno == errno.ENXIO
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
 def test_the_lock_lasts_as_long_as_a_git_that_its_killed_holder_had_started(tmp_path: Path) -> None:
     git = store(tmp_path)
     pipe = os.path.join(git.root, "pipe")
     os.mkfifo(pipe)
     other = start("wait_for_git", git)
     assert first_line(other) == "held"
-    deadline = time.monotonic() + 60
-    while not locking.git_at_work(git.root):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    writer = opened_for_writing(pipe)
     killed_pid = other.pid
     other.send_signal(signal.SIGKILL)
     other.wait()
     with pytest.raises(StoreLocked, match=str(killed_pid)), locking.held(git, patience=0.3):
         pass
-    os.close(os.open(pipe, os.O_WRONLY))
+    os.close(writer)  # which ends what that git reads
     os.unlink(pipe)
     with locking.held(git, patience=60):
         assert git.state().is_clean
