@@ -23,7 +23,7 @@ from quaid.ops import tokens
 
 RUNS = 200
 READERS, WRITERS = 50, 4
-SECONDS, QUICK_SECONDS = 30, 20
+SECONDS, QUICK_SECONDS = 60, 20
 SEARCH_MS, RSS_MB = 80, 350
 SESSIONS, QUICK_SESSIONS, GROWN_MB = 10_000, 1_000, 20
 SOURCE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
