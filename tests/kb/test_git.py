@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from quaid.errors import (
     StoreOccupied,
     StoreUnfinished,
 )
-from quaid.kb import guarding, journal
+from quaid.kb import guarding, journal, reading
 from quaid.kb.git import Git, Identity
 
 
@@ -494,3 +495,24 @@ def test_a_remote_whose_head_names_another_branch_is_cloned_whole(tmp_path: Path
 def test_an_address_that_names_a_program_is_refused_as_such(tmp_path: Path, url: str) -> None:
     with pytest.raises(InvalidArgument, match="names a program"):
         Git.clone(url, str(tmp_path / "x"), environ_of(tmp_path))
+
+
+def test_folders_of_objects_may_vanish_while_they_are_synced(tmp_path: Path) -> None:
+    """As they do when another git packs what is in them."""
+    place = tmp_path / "objects" / "ab"
+    place.parent.mkdir()
+    enough = threading.Event()
+
+    def tidy() -> None:
+        while not enough.is_set():
+            place.mkdir()
+            place.rmdir()
+
+    tidying = threading.Thread(target=tidy)
+    tidying.start()
+    try:
+        for _ in range(3_000):
+            reading.sync_objects(str(tmp_path), 0)
+    finally:
+        enough.set()
+        tidying.join()

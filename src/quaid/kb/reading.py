@@ -200,16 +200,25 @@ def some(paths: Sequence[str]) -> str:
 
 
 def sync_objects(folder: str, begun: int) -> None:
-    """Wait until the names of new objects are on the disk: git syncs files, not folders."""
+    """Wait until the names of new objects are on the disk: git syncs files, not folders.
+
+    Another git may be tidying up: what is in a folder goes into a pack, and the folder goes.
+    """
     objects = os.path.join(folder, "objects")
     with os.scandir(objects) as entries:
-        places = [
-            entry.path
-            for entry in entries
-            if len(entry.name) == 2 and entry.stat().st_mtime_ns >= begun - 2 * SECOND
-        ]
-    for place in (*places, objects):
-        durable.sync_folder(place)
+        places = [entry.path for entry in entries if len(entry.name) == 2 and _is_newer(entry, begun)]
+    for place in (*places, os.path.join(objects, "pack"), objects):
+        try:
+            durable.sync_folder(place)
+        except FileNotFoundError:
+            continue
+
+
+def _is_newer(entry: "os.DirEntry[str]", begun: int) -> bool:
+    try:
+        return entry.stat().st_mtime_ns >= begun - 2 * SECOND
+    except FileNotFoundError:
+        return False
 
 
 def sync_branch(folder: str, branch: str) -> None:

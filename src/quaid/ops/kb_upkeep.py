@@ -5,7 +5,7 @@ import os
 from quaid.annotations import TYPE_CHECKING, Annotated, Any, Literal
 from quaid.brain import Brain
 from quaid.core.counts import count
-from quaid.errors import FileTrouble, InvalidArgument
+from quaid.errors import FileTrouble, InvalidArgument, StoreLocked
 from quaid.kb.records import Check, Made, Timer
 from quaid.ops import kb
 from quaid.ops.register import Arg, op
@@ -236,11 +236,15 @@ def kb_curate(
 @op("owner", command="kb push", examples=("ai-kb push",))
 def kb_push(brain: Brain) -> KbPushRecord:
     """Push what the remote does not have. Never forces; what fails is noted, and nothing is lost."""
-    from quaid.kb import health, pushing
+    from quaid.kb import health, locking, pushing
 
     git = kb.store(brain)
     pushed: Pushed = pushing.push(git, brain.now())
-    git.tidy()  # packs what has piled up, if much has
+    try:
+        with locking.held(git, "push", patience=1):
+            git.tidy()  # alone: it takes away folders into which another git is about to write
+    except StoreLocked:
+        pass  # the next push will do it
     return KbPushRecord(pushed.outcome, pushed.problem, health.status(git).ahead)
 
 
