@@ -145,7 +145,8 @@ def check_like_new(brain: Brain, root: Path, home: Path) -> None:
         run(other, "collection add", name=FOLDER, path=str(root))
         new, old = (set(each.db.rows(_LED, (FOLDER,))) for each in (other, brain))
     shutil.rmtree(home)
-    former = {row[0] for row in brain.db.rows("SELECT slug FROM redirects")}
+    slugs = [slug for (slug,) in brain.db.rows("SELECT slug FROM redirects")]
+    former = {*slugs, *(slug.rpartition("/")[2] for slug in slugs)}
     differing = [row for row in old ^ new if row[2] not in former]
     assert not differing, (
         f"old {[row for row in differing if row in old]}, new {[row for row in differing if row in new]}"
