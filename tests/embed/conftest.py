@@ -4,6 +4,7 @@ import json
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -134,8 +135,9 @@ def well(path: str, body: dict[str, Any]) -> tuple[int, Any]:
     return 200, {"object": "list", "data": data[::-1]}
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
+@contextmanager
+def serving() -> Iterator[Server]:
+    """A server of vectors, in order until somebody gives it another answer."""
     with Server(("127.0.0.1", 0), Handler) as running:
         running.answer = well
         running.asked = []
@@ -145,3 +147,9 @@ def server() -> Iterator[Server]:
         running.over.set()
         running.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving() as running:
+        yield running

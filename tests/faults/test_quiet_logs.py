@@ -5,14 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.embed.conftest import Handler, Server, well
+from tests.embed.conftest import Server, serving, well
 from tests.faults import older
 from tests.faults.canaries import (
     ASKED,
@@ -70,14 +69,8 @@ def home(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def model() -> Iterator[Server]:
     """A server of vectors that repeats what it was sent when something is wrong, as they do."""
-    with Server(("127.0.0.1", 0), Handler) as running:
-        running.answer, running.asked, running.over = well, [], threading.Event()
-        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
+    with serving() as running:
         yield running
-        running.over.set()
-        running.shutdown()
-        thread.join()
 
 
 def repeats(path: str, body: dict[str, Any]) -> tuple[int, Any]:

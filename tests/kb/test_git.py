@@ -502,11 +502,13 @@ def test_folders_of_objects_may_vanish_while_they_are_synced(tmp_path: Path) -> 
     place = tmp_path / "objects" / "ab"
     place.parent.mkdir()
     enough = threading.Event()
+    rounds: list[int] = []
 
     def tidy() -> None:
         while not enough.is_set():
             place.mkdir()
             place.rmdir()
+            rounds.append(len(rounds))
 
     tidying = threading.Thread(target=tidy)
     tidying.start()
@@ -516,3 +518,4 @@ def test_folders_of_objects_may_vanish_while_they_are_synced(tmp_path: Path) -> 
     finally:
         enough.set()
         tidying.join()
+    assert len(rounds) > 100

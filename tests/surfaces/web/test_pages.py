@@ -23,20 +23,8 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture(scope="module")
 def reader(known: Settings) -> Iterator[Visitor]:
-    with visiting(known) as visitor:
-        yield visitor
-
-
-@pytest.fixture
-def mine(tmp_path: object) -> Settings:
-    """A memory that a test changes."""
-    return lifelike(str(tmp_path))
-
-
-@pytest.fixture
-def writer(mine: Settings) -> Iterator[Visitor]:
-    with visiting(mine) as visitor:
-        yield visitor
+    with visiting(known) as found:
+        yield found
 
 
 PATHS = {
@@ -136,11 +124,11 @@ def test_the_results_alone_are_the_same_as_within_the_page(reader: Visitor) -> N
     assert alone.count("data-item") == reader.get("/search?q=tidal+battery").text.count("data-item")
 
 
-def test_typing_leaves_no_gap_and_asking_does(writer: Visitor, mine: Settings) -> None:
+def test_typing_leaves_no_gap_and_asking_does(visitor: Visitor, mine: Settings) -> None:
     before = call(mine, "gaps").total
-    writer.get("/ui/search?q=zeppelin+timetab")
+    visitor.get("/ui/search?q=zeppelin+timetab")
     assert call(mine, "gaps").total == before
-    writer.get("/search?q=zeppelin+timetable")
+    visitor.get("/search?q=zeppelin+timetable")
     assert call(mine, "gaps").total == before + 1
 
 
@@ -155,9 +143,9 @@ def test_a_page_shows_links_with_their_time_facts_with_their_source_and_versions
     assert versions.count('action="/ui/revert"') == 2
 
 
-def test_an_old_address_leads_to_the_page(writer: Visitor, mine: Settings) -> None:
+def test_an_old_address_leads_to_the_page(visitor: Visitor, mine: Settings) -> None:
     call(mine, "rename", slug="concepts/patience", new_slug="concepts/waiting")
-    answer = writer.get("/page/concepts/patience")
+    answer = visitor.get("/page/concepts/patience")
     assert (answer.status_code, answer.headers["location"]) == (303, "/page/concepts/waiting")
 
 
@@ -167,54 +155,54 @@ def test_a_page_that_is_not_there_offers_to_be_written(reader: Visitor) -> None:
     assert 'href="/new?slug=people%2Fnobody-here"' in answer.text
 
 
-def test_saving_writes_and_names_the_version(writer: Visitor, mine: Settings) -> None:
+def test_saving_writes_and_names_the_version(visitor: Visitor, mine: Settings) -> None:
     page = call(mine, "get", slug="concepts/patience")
     text = "# Patience\r\n\r\n> About waiting.\r\n\r\nA fourth thought.\r\n"
-    answer = writer.post("/page/concepts/patience/edit", text=text, version=page.version)
+    answer = visitor.post("/page/concepts/patience/edit", text=text, version=page.version)
     assert (answer.status_code, answer.headers["location"]) == (303, "/page/concepts/patience")
     assert call(mine, "get", slug="concepts/patience").compiled_truth.endswith("A fourth thought.")
-    assert "Saved." in writer.get(answer.headers["location"]).text
+    assert "Saved." in visitor.get(answer.headers["location"]).text
 
 
-def test_a_conflict_shows_both_texts_and_writes_nothing(writer: Visitor, mine: Settings) -> None:
+def test_a_conflict_shows_both_texts_and_writes_nothing(visitor: Visitor, mine: Settings) -> None:
     page = call(mine, "get", slug="concepts/patience")
     call(mine, "put", slug="concepts/patience", content="# Patience\n\nTheirs <b>first</b>.\n")
-    answer = writer.post("/page/concepts/patience/edit", text="# Patience\n\nMine.\n", version=page.version)
+    answer = visitor.post("/page/concepts/patience/edit", text="# Patience\n\nMine.\n", version=page.version)
     assert answer.status_code == 409
     assert "Mine." in answer.text
     assert "Theirs &lt;b&gt;first&lt;/b&gt;." in answer.text
     assert f'name="version" value="{page.version + 1}"' in answer.text
     assert 'class="removed"' in answer.text
     assert call(mine, "get", slug="concepts/patience").compiled_truth.startswith("# Patience\n\nTheirs")
-    merged = writer.post(
+    merged = visitor.post(
         "/page/concepts/patience/edit", text="# Patience\n\nTheirs first. Mine.\n", version=page.version + 1
     )
     assert merged.status_code == 303
 
 
-def test_a_text_that_is_refused_is_not_lost(writer: Visitor) -> None:
-    answer = writer.post("/page/concepts/patience/edit", text="---\ntags: [a\n---\nText.\n", version=3)
+def test_a_text_that_is_refused_is_not_lost(visitor: Visitor) -> None:
+    answer = visitor.post("/page/concepts/patience/edit", text="---\ntags: [a\n---\nText.\n", version=3)
     assert answer.status_code in (400, 409)
     assert "tags: [a" in answer.text
 
 
-def test_a_new_page_is_made_once(writer: Visitor, mine: Settings) -> None:
-    assert writer.post("/page/people/newcomer/edit", text="# Newcomer\n", version=0).status_code == 303
-    again = writer.post("/page/people/newcomer/edit", text="# Other\n", version=0)
+def test_a_new_page_is_made_once(visitor: Visitor, mine: Settings) -> None:
+    assert visitor.post("/page/people/newcomer/edit", text="# Newcomer\n", version=0).status_code == 303
+    again = visitor.post("/page/people/newcomer/edit", text="# Other\n", version=0)
     assert again.status_code == 409
     assert call(mine, "get", slug="people/newcomer").title == "Newcomer"
 
 
-def test_a_page_whose_name_ends_in_edit_can_be_read(writer: Visitor, mine: Settings) -> None:
+def test_a_page_whose_name_ends_in_edit_can_be_read(visitor: Visitor, mine: Settings) -> None:
     call(mine, "put", slug="how-to/edit", content="# How to edit\n\nWith care.\n")
-    assert "With care." in writer.get("/page/how-to/edit").text
+    assert "With care." in visitor.get("/page/how-to/edit").text
     call(mine, "put", slug="how-to", content="# How to\n")
-    assert "<textarea" in writer.get("/page/how-to/edit").text
-    assert "With care." in writer.get("/page/how-to/edit?view=1").text
+    assert "<textarea" in visitor.get("/page/how-to/edit").text
+    assert "With care." in visitor.get("/page/how-to/edit?view=1").text
 
 
-def test_the_preview_is_the_page_to_be(writer: Visitor) -> None:
-    answer = writer.post(
+def test_the_preview_is_the_page_to_be(visitor: Visitor) -> None:
+    answer = visitor.post(
         "/ui/preview",
         slug="people/mira-dahlquist",
         text="# Mira\n\nKnows [[companies/brineloop]]. <script>x</script>\n\n---\n\n- **2026-01-01** — Began.\n",
@@ -225,46 +213,46 @@ def test_the_preview_is_the_page_to_be(writer: Visitor) -> None:
     assert active_nodes(answer.text) == []
 
 
-def test_reverting_brings_the_earlier_text_back(writer: Visitor, mine: Settings) -> None:
+def test_reverting_brings_the_earlier_text_back(visitor: Visitor, mine: Settings) -> None:
     page = call(mine, "get", slug="concepts/patience")
-    answer = writer.post("/ui/revert", slug="concepts/patience", to=1, version=page.version)
+    answer = visitor.post("/ui/revert", slug="concepts/patience", to=1, version=page.version)
     assert answer.status_code == 303
     assert "The first thought." in call(mine, "get", slug="concepts/patience").compiled_truth
-    stale = writer.post("/ui/revert", slug="concepts/patience", to=1, version=page.version)
+    stale = visitor.post("/ui/revert", slug="concepts/patience", to=1, version=page.version)
     assert stale.status_code == 409
 
 
-def test_a_file_of_the_notebook_is_edited_against_its_version(writer: Visitor, mine: Settings) -> None:
+def test_a_file_of_the_notebook_is_edited_against_its_version(visitor: Visitor, mine: Settings) -> None:
     path = "lists/shopping.md"
     read = call(mine, "notebook read", path=path)
     text = read.text + "- Lemons\n"
-    assert writer.post(f"/notebook/{path}", text=text, version=read.version).status_code == 303
+    assert visitor.post(f"/notebook/{path}", text=text, version=read.version).status_code == 303
     assert call(mine, "notebook read", path=path).text == text
-    late = writer.post(f"/notebook/{path}", text="mine\n", version=read.version)
+    late = visitor.post(f"/notebook/{path}", text="mine\n", version=read.version)
     assert late.status_code == 409
     assert "- Lemons" in late.text
     assert ">\nmine\n</textarea>" in late.text
     assert call(mine, "notebook read", path=path).text == text
 
 
-def test_a_new_file_is_made_and_a_path_that_leads_out_is_refused(writer: Visitor, mine: Settings) -> None:
-    answer = writer.post("/notebook", path="lists/books")
+def test_a_new_file_is_made_and_a_path_that_leads_out_is_refused(visitor: Visitor, mine: Settings) -> None:
+    answer = visitor.post("/notebook", path="lists/books")
     assert answer.headers["location"] == "/notebook/lists/books.md?edit=1"
     assert call(mine, "notebook read", path="lists/books.md").text == "## Books\n"
     for path in ("../outside", "/etc/passwd", "lists/../../x", ".git/config"):
-        assert writer.post("/notebook", path=path).status_code >= 400
-    assert writer.get("/notebook/..%2fmemory.db").status_code >= 400
+        assert visitor.post("/notebook", path=path).status_code >= 400
+    assert visitor.get("/notebook/..%2fmemory.db").status_code >= 400
 
 
-def test_jotting_remembers_and_logs(writer: Visitor, mine: Settings) -> None:
+def test_jotting_remembers_and_logs(visitor: Visitor, mine: Settings) -> None:
     for text, where, told in (
         ("Bo prefers tea to coffee", "", "Remembered."),
         ("Bo prefers tea to coffee", "", "The notebook says so already."),
         ("Shipped it", "log", "Added to today&#39;s log."),
     ):
-        assert writer.post("/jot", text=text, where=where).headers["location"] == "/"
-        assert f'role="status">{told}</p>' in writer.get("/").text
-        assert told not in writer.get("/").text
+        assert visitor.post("/jot", text=text, where=where).headers["location"] == "/"
+        assert f'role="status">{told}</p>' in visitor.get("/").text
+        assert told not in visitor.get("/").text
     assert "tea" in call(mine, "notebook read", path="reference/preferences.md").text
 
 
@@ -279,50 +267,50 @@ def test_the_graph_for_scripts_has_every_link_of_any_time(reader: Visitor) -> No
     assert reader.get("/ui/graph?slug=people/nobody-here").status_code == 404
 
 
-def test_the_timeline_goes_on_where_it_was_cut(writer: Visitor, mine: Settings) -> None:
+def test_the_timeline_goes_on_where_it_was_cut(visitor: Visitor, mine: Settings) -> None:
     lines = "\n".join(
         f"- **2020-{month:02}-{day:02}** — Day {day}." for month in range(1, 5) for day in range(1, 28)
     )
     call(mine, "put", slug="people/diarist", content=f"# Diarist\n\n---\n\n{lines}\n")
-    first = writer.get("/timeline?wing=people").text
+    first = visitor.get("/timeline?wing=people").text
     older = re.search(r'href="([^"]+)" rel="next"', first)
     assert older is not None
     assert "wing=people" in older[1]
-    assert "2020-01-01" in writer.get(older[1].replace("&amp;", "&")).text
+    assert "2020-01-01" in visitor.get(older[1].replace("&amp;", "&")).text
 
 
-def test_quarantined_pages_are_restored_exported_and_discarded(writer: Visitor, mine: Settings) -> None:
+def test_quarantined_pages_are_restored_exported_and_discarded(visitor: Visitor, mine: Settings) -> None:
     lost = "notes::lost"
     folder = os.path.join(mine.cwd, "rescued")
-    assert writer.post("/review/quarantine", page=lost, act="export", folder=folder).status_code == 303
+    assert visitor.post("/review/quarantine", page=lost, act="export", folder=folder).status_code == 303
     assert os.listdir(folder)
-    assert writer.post("/review/quarantine", page=lost, act="discard").status_code == 400
-    assert writer.post("/review/quarantine", page=lost, act="restore").status_code == 303
+    assert visitor.post("/review/quarantine", page=lost, act="discard").status_code == 400
+    assert visitor.post("/review/quarantine", page=lost, act="restore").status_code == 303
     assert os.path.exists(os.path.join(mine.cwd, "notes", "lost.md"))
     os.unlink(os.path.join(mine.cwd, "notes", "lost.md"))
-    assert writer.post("/settings/sync", name="notes").status_code == 303
-    assert writer.post("/review/quarantine", page=lost, act="discard", sure="yes").status_code == 303
+    assert visitor.post("/settings/sync", name="notes").status_code == 303
+    assert visitor.post("/review/quarantine", page=lost, act="discard", sure="yes").status_code == 303
     assert call(mine, "collection quarantine list").pages == ()
 
 
-def test_duplicates_are_merged_after_a_look_at_what_would_happen(writer: Visitor, mine: Settings) -> None:
+def test_duplicates_are_merged_after_a_look_at_what_would_happen(visitor: Visitor, mine: Settings) -> None:
     pair = {"slug": "concepts/salt-creep", "other": "concepts/salt-beard", "into": "concepts/salt-creep"}
-    plan = writer.post("/review/merge", **pair)
+    plan = visitor.post("/review/merge", **pair)
     assert "Merging concepts/salt-beard into concepts/salt-creep" in plan.text
     assert call(mine, "get", slug="concepts/salt-beard").slug == "concepts/salt-beard"
     fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', plan.text))
-    assert writer.post("/review/merge", **{**fields, "page_version": 99}).status_code == 409
-    assert writer.post("/review/merge", **fields).status_code == 303
+    assert visitor.post("/review/merge", **{**fields, "page_version": 99}).status_code == 409
+    assert visitor.post("/review/merge", **fields).status_code == 303
     assert call(mine, "get", slug="concepts/salt-beard").slug == "concepts/salt-creep"
 
 
-def test_the_model_is_switched_off_and_a_folder_synced(writer: Visitor, mine: Settings) -> None:
-    assert writer.post("/settings/embeddings", name="off").status_code == 303
+def test_the_model_is_switched_off_and_a_folder_synced(visitor: Visitor, mine: Settings) -> None:
+    assert visitor.post("/settings/embeddings", name="off").status_code == 303
     assert call(mine, "embeddings status").on is False
-    assert "words only" in writer.get("/settings").text
-    assert writer.post("/settings/embeddings", name="no-such-model").status_code >= 400
-    assert writer.post("/settings/rebuild").headers["location"] == "/settings"
-    assert writer.get("/search?q=tidal+battery").status_code == 200
+    assert "words only" in visitor.get("/settings").text
+    assert visitor.post("/settings/embeddings", name="no-such-model").status_code >= 400
+    assert visitor.post("/settings/rebuild").headers["location"] == "/settings"
+    assert visitor.get("/search?q=tidal+battery").status_code == 200
 
 
 def test_no_text_of_an_address_is_told_as_ours(reader: Visitor) -> None:
