@@ -50,15 +50,17 @@ def doctor(
             inside += _checked(brain, name, check)
         inside = if_damaged(brain, inside)
     around = [each for name, check in _AROUND for each in _checked(brain, name, check)]
-    found = tuple(_for_this_memory(brain, each) for each in (*before, *inside, *around))
+    found = (*before, *inside, *around)
+    if not mending.is_found(brain):
+        found = tuple(_named(brain, each) for each in found)
     steps = [
         (each.remedy, *each.further) for state in ("wrong", "advice") for each in found if each.state == state
     ]
     return DoctorRecord(found, tuple(dict.fromkeys(step for each in steps for step in each if step)))
 
 
-def _for_this_memory(brain: Brain, found: Finding) -> Finding:
-    remedy, *further = (mending.of_this_memory(brain, step) for step in (found.remedy, *found.further))
+def _named(brain: Brain, found: Finding) -> Finding:
+    remedy, *further = (mending.named(brain, step) for step in (found.remedy, *found.further))
     return found._replace(remedy=remedy, further=tuple(further))
 
 

@@ -62,17 +62,20 @@ def way(brain: Brain, *, reads: bool) -> Way:
     return Way(told, "", (*export, *_aside(brain), f"quaid init {_quoted(brain, path)}", *again))
 
 
-def of_this_memory(brain: Brain, step: str) -> str:
-    """A step for this memory, where `quaid` alone would mean another one."""
+def is_found(brain: Brain) -> bool:
+    """Whether `quaid` alone, typed here, means this memory."""
     settings = brain.settings
+    usual = config.read(None, settings.environ, settings.cwd, forgiving=True).db_path
+    return os.path.realpath(usual) == os.path.realpath(settings.db_path)
+
+
+def named(brain: Brain, step: str) -> str:
+    """A step that names this memory, for whoever would otherwise mean another one."""
     if not step.startswith("quaid ") or " --db " in step:
         return step
-    usual = config.read(None, settings.environ, settings.cwd, forgiving=True).db_path
-    if os.path.realpath(usual) == os.path.realpath(settings.db_path):
-        return step
     if step == "quaid init":
-        return line(brain, "quaid", "init", settings.db_path)
-    return f"{line(brain, 'quaid', '--db', settings.db_path)} {step.removeprefix('quaid ')}"
+        return line(brain, "quaid", "init", brain.settings.db_path)
+    return f"{line(brain, 'quaid', '--db', brain.settings.db_path)} {step.removeprefix('quaid ')}"
 
 
 def in_place_of_a_folder(brain: Brain) -> tuple[str, ...]:

@@ -12,9 +12,6 @@ from collections.abc import Iterable
 from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-LONGEST = 4_096
-"""Signs of a pattern: paths are not longer."""
-
 STAR, ONE, ANYWHERE, DEEP = "[^/]*", "[^/]", "^(?:.+/)?", "(?:/.+)?"
 """What pathspec writes for `*` and `?`, and for `**` at the beginning and in the midst."""
 
@@ -32,11 +29,8 @@ class _Bounded(GitIgnoreSpecPattern):
 
 def spec(lines: Iterable[str]) -> GitIgnoreSpec:
     """What these lines match; NotAPattern if one of them is none."""
-    known = list(lines)
-    if max(map(len, known), default=0) > LONGEST:
-        raise NotAPattern
     try:
-        return GitIgnoreSpec.from_lines(known, _Bounded, backend="simple")
+        return GitIgnoreSpec.from_lines(lines, _Bounded, backend="simple")
     except (ValueError, re.error) as error:
         raise NotAPattern from error
 

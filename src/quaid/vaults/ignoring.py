@@ -18,6 +18,7 @@ OF_KIND = {"kb": "/raw/\n/index*.org\n/AGENT_CONTRACT.org\n"}
 
 LARGEST = 64 * 1024
 MOST_PATTERNS = 1_000
+LONGEST_PATTERN = 4_096  # signs; paths are not longer
 
 
 Change = Callable[[str], str]
@@ -43,6 +44,8 @@ def problem_of(patterns: str) -> str | None:
     from quaid.vaults.ignore_patterns import NotAPattern, spec
 
     for number, line in enumerate(lines, 1):
+        if len(line) > LONGEST_PATTERN:
+            return f"line {number} is longer than any path: {line[:40]}"
         try:
             spec([line])
         except NotAPattern:
