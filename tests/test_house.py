@@ -158,16 +158,6 @@ def test_every_module_says_what_it_is() -> None:
     assert [path for _, path, tree in modules() if not ast.get_docstring(tree)] == []
 
 
-def test_no_module_is_a_city_and_no_function_a_street() -> None:
-    wrong = []
-    for _, path, _tree in modules():
-        with open(os.path.join(SRC, path), encoding="utf-8") as file:
-            lines = file.read().count("\n")
-        if lines > 400:
-            wrong.append(f"{path} has {lines} lines")
-    assert wrong == []
-
-
 def test_every_table_is_marked_kept_or_derived() -> None:
     with open(os.path.join(SRC, "store", "schema.sql"), encoding="utf-8") as file:
         sql = file.read()
