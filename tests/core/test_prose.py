@@ -93,7 +93,7 @@ def test_the_first_paragraph(text: str, expected: str) -> None:
         ('{{< glossary text="Pods" id="pod" >}} run', "Pods run"),
         ("a&nbsp;b &amp; c", "a b & c"),
         ("  many\n  spaces ", "many spaces"),
-        ("\ue000 kept `code`", "kept code"),
+        ("\U0010f000 kept `code`", "kept code"),
     ],
 )
 def test_inline_markup_is_reduced_to_its_words(markdown: str, words: str) -> None:

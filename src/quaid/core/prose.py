@@ -41,7 +41,9 @@ _STRUCTURE = pattern(
 
 _LABEL = pattern(r"(\*\*|__|`+)[^*_`]+\1[:.]?")
 _CODE = pattern(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
-_CODE_PLACE = "\ue000"
+_CODE_PLACES = 0x10F000
+"""The first of the private characters that stand for code spans, one for each: what is around them may be dropped."""
+_CODE_PLACE = pattern(r"[\U0010f000-\U0010ffff]")
 _SHORTCODE = pattern(r"\{\{[<%]([^{}]*)[%>]\}\}|\{%[^{}]*%\}")
 _SHORTCODE_TEXT = pattern(r"""\stext=["']([^"']*)""")
 _WIKI_LINK = pattern(r"(!?)\[\[([^\[\]|]*)(?:(?:\||\]\[)([^\[\]]*))?\]\]")
@@ -176,12 +178,12 @@ def _lines(text: str) -> Iterator[str]:
 
 def plain(text: str) -> str:
     """Markdown inline text with links and emphasis reduced to their words, on one line."""
-    text = text[:_LONGEST_READ].replace(_CODE_PLACE, "")
+    text = _CODE_PLACE.sub("", text[:_LONGEST_READ])
     codes: list[str] = []
 
     def set_aside(code: re.Match[str]) -> str:
         codes.append(code[2].strip())
-        return _CODE_PLACE
+        return chr(_CODE_PLACES + len(codes) - 1)
 
     text = _CODE.sub(set_aside, text)
     text = _SHORTCODE.sub(_shortcode_text, text)
@@ -190,8 +192,7 @@ def plain(text: str) -> str:
     text = _TAG.sub("", _AUTOLINK.sub(r"\1", text))
     text = _ENTITY.sub(lambda entity: _ENTITIES[entity[0]], text)
     text = _EMPHASIS.sub(lambda mark: mark[1] or "", text)
-    pieces = text.split(_CODE_PLACE)
-    text = "".join([piece + code for piece, code in zip(pieces, [*codes, ""], strict=True)])
+    text = _CODE_PLACE.sub(lambda place: codes[ord(place[0]) - _CODE_PLACES], text)
     return " ".join(text.split())
 
 
