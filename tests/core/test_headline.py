@@ -30,7 +30,9 @@ def test_the_title_is_given_or_the_heading_or_the_fallback_or_the_name(
     ("frontmatter", "text", "expected"),
     [
         ({"summary": "Given.\n"}, "> Quoted.", "Given."),
-        ({"summary": "", "description": "Described."}, "First.\n\n> Quoted.", "Quoted."),
+        ({"summary": "", "description": "Described."}, "# T\n\n> Quoted.\n\nFirst.", "Quoted."),
+        ({}, "# T\n\n> [!note] Aside\n> of the page\n\nFirst.\n\n> Quoted.", "First."),
+        ({"summary": "[[people/alice|Alice]]"}, "", "[[people/alice|Alice]]"),
         ({"description": "Described."}, "First.", "First."),
         ({"description": "Described."}, "# Only a heading", "Described."),
         ({}, "", ""),
@@ -46,3 +48,8 @@ def test_a_long_summary_ends_with_a_word_and_an_ellipsis() -> None:
     cut = headline.summary({}, "word " * 100)
     assert len(cut) <= 300
     assert cut.endswith("word…")
+
+
+def test_a_given_summary_is_not_cut_within_markup() -> None:
+    given = "word " * 55 + "[a link whose text is too long](https://example.com/" + "x" * 100 + ")"
+    assert headline.summary({"summary": given}, "") == "word " * 55 + "a link whose text is…"

@@ -41,14 +41,20 @@ def test_a_comment_that_is_never_closed_hides_the_rest() -> None:
     ("text", "expected"),
     [
         ("# A\n\n> One\n> two.\n\n> Three", "One two."),
+        ("A\n===\n> Below", "Below"),
+        ("[[Home]]\n\n# A\n> Below", "Below"),
+        ("\n\n> At the top\n\n# A\n\nText", "At the top"),
         ("> > nested\n>> again", "nested again"),
-        (">\n\n> —\n\n> Second", "Second"),
-        ("> [!NOTE]\n> Mind the gap.", "Mind the gap."),
+        ("# A\n\nText first.\n\n> Later", ""),
+        ("# A\n\n## B\n\n> Of B", ""),
+        (">\n\n> —\n\n> Second", ""),
+        ("# A\n\n> [!NOTE]\n> Mind the gap.", ""),
+        ("# A\n\n> [!tip]- Fold\n\n> Quoted", ""),
         ("a > b", ""),
     ],
 )
-def test_the_first_quotation(text: str, expected: str) -> None:
-    assert prose.first_quote(text) == expected
+def test_the_quotation_below_the_title(text: str, expected: str) -> None:
+    assert prose.top_quote(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -100,6 +106,14 @@ def test_inline_markup_is_reduced_to_its_words(markdown: str, words: str) -> Non
     assert prose.plain(markdown) == words
 
 
+@pytest.mark.parametrize(
+    "markup",
+    ["[[{}]]", "![x]({})", "[![x](a.png)]({})", "[x]({})", "<img src='{}'>", "[{}](x.md)", "![[{}]]"],
+)
+def test_a_long_text_is_not_cut_within_markup(markup: str) -> None:
+    assert prose.plain("Words. " + markup.format("y" * 9_000)) == "Words."
+
+
 MARKUP = st.text(alphabet="#>-*_=|`~[](){}<!%&; \n\tab1\\", max_size=200)
 
 
@@ -108,7 +122,7 @@ def test_no_markup_makes_the_reading_fail(text: str) -> None:
     for said in (
         prose.first_heading(text, 1),
         prose.first_heading(text, 2),
-        prose.first_quote(text),
+        prose.top_quote(text),
         prose.first_paragraph(prose.without_code(text)),
     ):
         assert "\n" not in said
@@ -144,6 +158,6 @@ def test_hostile_repetition_is_read_in_linear_time(unit: str) -> None:
     start = time.process_time()
     readable = prose.without_code(text)
     prose.first_heading(readable, 1)
-    prose.first_quote(readable)
+    prose.top_quote(readable)
     prose.first_paragraph(readable)
     assert time.process_time() - start < 2

@@ -22,11 +22,14 @@ def title(slug: str, frontmatter: dict[str, Any], text: str, fallback: str | Non
 
 
 def summary(frontmatter: dict[str, Any], text: str) -> str:
-    """The one that is given, else the first quotation, else the first paragraph, else the description."""
+    """Return the summary: as given, else the quotation below the title, the first paragraph, the description."""
+    given = prose.one_line(frontmatter.get("summary"))
+    if given and len(given) <= SUMMARY_LENGTH:
+        return given
     return prose.shorten(
-        prose.one_line(frontmatter.get("summary"))
-        or prose.first_quote(text)
+        prose.plain(given)  # a cut must not go through its markup
+        or prose.top_quote(text)
         or prose.first_paragraph(text)
-        or prose.one_line(frontmatter.get("description")),
+        or prose.plain(prose.one_line(frontmatter.get("description"))),
         SUMMARY_LENGTH,
     )

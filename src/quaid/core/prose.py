@@ -1,6 +1,6 @@
-"""What a reader sees first in markdown: its headings, first quotation, first paragraph, as plain text.
+"""What a reader sees first in markdown: its headings, the quotation below the title, the first paragraph.
 
-A light reading for titles and summaries. It renders nothing and knows no page.
+A light reading for titles and summaries, as plain text. It renders nothing and knows no page.
 """
 
 import re
@@ -18,9 +18,9 @@ LOOKED_AT = 250_000
 # These begin with \n instead of ^, and search a text with one put in front: several times as fast.
 _HEADINGS = {1: pattern(r"\n {0,3}#[ \t]+(\S[^\n]*)"), 2: pattern(r"\n {0,3}##[ \t]+(\S[^\n]*)")}
 _UNDERLINE = pattern(r"\n {0,3}=+[ \t]*(?=\n|\Z)")
-_QUOTES = pattern(r"\n {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*+")
+_TOP_QUOTE = pattern(r"\s*?(\n {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*+)")
 _QUOTE_MARKS = pattern(r"^[ \t]*(?:>[ \t]?)+[ \t]*", re.MULTILINE)
-_CALLOUT = pattern(r"\A\[![\w-]+\][-+]?")
+_CALLOUT = pattern(r"\s*\[![\w-]+")
 _HIDDEN = pattern(r"<!--|<(?:script|style)\b", re.IGNORECASE)
 _HIDDEN_END = {
     "<!--": pattern(r"-->"),
@@ -51,6 +51,7 @@ _NO_TEXT = pattern(r"!\[[^\[\]]*\](?:\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])|\[\
 _LINK = pattern(r"\[([^\[\]]*)\](?:\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])")
 _AUTOLINK = pattern(r"<([a-z][a-z0-9+.-]*:[^<>\s]*)>", re.IGNORECASE)
 _TAG = pattern(r"</?[a-z][^<>]*>", re.IGNORECASE)
+_OPEN_END = pattern(r"(?:!?\[{1,2}[^\[\]]*(?:\]\([^()]*)?|<[a-z/!][^<>]*)\Z", re.IGNORECASE)
 _ENTITY = pattern(r"&(?:nbsp|amp|lt|gt|quot|#39);")
 _ENTITIES = {"&nbsp;": " ", "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'"}
 _EMPHASIS = pattern(
@@ -103,19 +104,41 @@ def _without_closing_hashes(heading: str) -> str:
 
 def _first_underlined(text: str, before: int) -> str:
     for underline in _UNDERLINE.finditer(text, 0, before):
-        above = text[text.rfind("\n", 0, underline.start()) + 1 : underline.start()].strip()
-        if above and not _STRUCTURE.match(above[:_LONGEST_READ]):
+        if above := _underlined_text(text, underline.start()):
             return plain(above)
     return ""
 
 
-def first_quote(text: str) -> str:
-    """The first quotation that says something, as plain text, or ""."""
-    for quote in _QUOTES.finditer("\n" + text):
-        said = plain(_CALLOUT.sub("", _QUOTE_MARKS.sub("", quote[0][1:_LONGEST_READ])))
-        if any(map(str.isalnum, said)):
-            return said
+def _underlined_text(text: str, end: int) -> str:
+    """The line that ends here, if an underline makes a heading of it."""
+    above = text[text.rfind("\n", 0, end) + 1 : end].strip()
+    return "" if _STRUCTURE.match(above[:_LONGEST_READ]) else above
+
+
+def top_quote(text: str) -> str:
+    """The quotation right below the first H1, or at the very top of a text, as plain text; "" if there is none.
+
+    A callout is not a quotation.
+    """
+    text = "\n" + text
+    for start in (_first_h1_end(text), 0):
+        quote = _TOP_QUOTE.match(text, start)
+        if quote:
+            body = _QUOTE_MARKS.sub("", quote[1][: 2 * _LONGEST_READ])
+            said = "" if _CALLOUT.match(body) else plain(body)
+            if any(map(str.isalnum, said)):
+                return said
     return ""
+
+
+def _first_h1_end(text: str) -> int:
+    """Where the line of the first H1 ends in a text that begins with a line feed; 0 if it has none."""
+    heading = _HEADINGS[1].search(text)
+    before = heading.start() if heading else len(text)
+    for underline in _UNDERLINE.finditer(text, 0, before):
+        if _underlined_text(text, underline.start()):
+            return underline.end()
+    return heading.end() if heading else 0
 
 
 def first_paragraph(text: str) -> str:
@@ -178,6 +201,7 @@ def _lines(text: str) -> Iterator[str]:
 
 def plain(text: str) -> str:
     """Markdown inline text with links and emphasis reduced to their words, on one line."""
+    is_cut = len(text) > _LONGEST_READ
     text = _CODE_PLACE.sub("", text[:_LONGEST_READ])
     codes: list[str] = []
 
@@ -190,10 +214,21 @@ def plain(text: str) -> str:
     text = _WIKI_LINK.sub(lambda link: "" if link[1] else link[3] or link[2], text)
     text = _LINK.sub(r"\1", _NO_TEXT.sub("", text))
     text = _TAG.sub("", _AUTOLINK.sub(r"\1", text))
+    text = _without_open_end(text) if is_cut else text
     text = _ENTITY.sub(lambda entity: _ENTITIES[entity[0]], text)
     text = _EMPHASIS.sub(lambda mark: mark[1] or "", text)
     text = _CODE_PLACE.sub(lambda place: codes[ord(place[0]) - _CODE_PLACES], text)
     return " ".join(text.split())
+
+
+def _without_open_end(text: str) -> str:
+    """A text that was cut off, without the link, image or HTML tag that the cut went through."""
+    for _ in range(3):  # an image within a link has two ends
+        open_end = _OPEN_END.search(text)
+        if open_end is None:
+            break
+        text = text[: open_end.start()]
+    return text
 
 
 def _shortcode_text(shortcode: re.Match[str]) -> str:

@@ -245,7 +245,7 @@ def _doubted(clashes: Any) -> dict[int, int]:
 def lede(summary: str, front: dict[str, Any], truth: str) -> str:
     """What stands below the title: not the summary that is only the first paragraph, which comes next anyhow."""
     text = prose.head(prose.without_code(truth))
-    said = prose.one_line(front.get("summary")) or prose.first_quote(text)
+    said = prose.one_line(front.get("summary")) or prose.top_quote(text)
     return summary if said or not prose.first_paragraph(text) else ""
 
 
