@@ -28,6 +28,20 @@ def accuracy(chosen: list[Sentence]) -> float:
     return sum(routing.route(text).name == kind for kind, text in chosen) / len(chosen)
 
 
+def filed(chosen: str) -> list[Sentence]:
+    """Sentences of a set with the files that they belong in."""
+    with open(os.path.join(ROOT, "bench", "data", "remember_files.txt"), encoding="utf-8") as file:
+        rows = [line.rstrip("\n").split("\t") for line in file if not line.startswith("#")]
+    return [(path, text) for name, path, text in rows if name == chosen]
+
+
+def filing(chosen: list[Sentence]) -> float:
+    """The share of sentences that go into the right file."""
+    from quaid.notebook import remembering
+
+    return sum(remembering.target(text, None, None, None).path == path for path, text in chosen) / len(chosen)
+
+
 def main() -> None:
     quick = "--quick" in sys.argv
     rows = []
@@ -35,6 +49,10 @@ def main() -> None:
         chosen = sentences(held_out)
         share = accuracy(chosen)
         what = f"remember: {len(chosen)} sentences {name}, share put right"
+        rows.append((what, f"{share:.3f}", verdict(share, ACCURACY, at_least=True)))
+    for name in ("seen", "fresh"):
+        chosen, share = filed(name), filing(filed(name))
+        what = f"remember: {len(chosen)} sentences, file and list named ({name}), share put right"
         rows.append((what, f"{share:.3f}", verdict(share, ACCURACY, at_least=True)))
     rows += _resident(500 if quick else FILES, 20 if quick else 100)
     show("Notebook", rows, ("what", "figure", "target"))

@@ -35,6 +35,64 @@ def test_a_file_outside_is_refused(file: str) -> None:
         target("x", None, file, None)
 
 
+@pytest.mark.parametrize(
+    ("category", "file"),
+    [
+        ("lists", "reference/contacts"),
+        ("lists", "Reference/../reference/contacts"),
+        ("knowledge", "lists/todos.md"),
+        ("preferences", "lists/shopping"),
+        ("todos", "daily/2026-01-01"),
+        ("reference", "daily/2026-01-01.md"),
+        (None, "daily/2026-01-01"),
+        ("lists", "../reference/contacts"),
+    ],
+)
+def test_a_file_of_another_category_is_refused(category: str | None, file: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"is not in|daily log|leaves the folder"):
+        target("x", category, file, None)
+
+
+@pytest.mark.parametrize(
+    ("category", "file", "path"),
+    [
+        ("lists", "contacts", "lists/contacts.md"),
+        ("lists", "lists/contacts.md", "lists/contacts.md"),
+        ("preferences", "food", "reference/food.md"),
+        ("reference", "people/work", "reference/people/work.md"),
+        ("preferences", "shopping", "reference/shopping.md"),
+    ],
+)
+def test_a_file_of_a_category_is_in_its_folder(category: str, file: str, path: str) -> None:
+    there = ("reference/contacts.md", "knowledge/food.md", "lists/shopping.md")
+    assert target("x", category, file, None, there).path == path
+
+
+def test_a_kind_that_was_named_keeps_its_manner_in_another_file() -> None:
+    assert remembered(None, "call Ann", category="todos", file="work") == "## Work\n- [ ] Call Ann\n"
+    assert remembered(None, "Ann Lee, 555-1234", category="contacts", file="suppliers").startswith(
+        "## Ann Lee\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ("1. Emma\n2. Ulysses\n", "1. Emma\n2. Ulysses\n3. Dune\n"),
+        ("# Books\n\n* Emma\n", "# Books\n\n* Emma\n* Dune\n"),
+        ("- Emma\n\n## Done\n- Ulysses\n", "- Emma\n- Dune\n\n## Done\n- Ulysses\n"),
+        ("---\ntags:\n- a\n---\n# Books\n", "---\ntags:\n- a\n---\n# Books\n\n## Reading\n- Dune\n"),
+        ("- Emma\n\n## Reading\n- Ulysses\n", "- Emma\n\n## Reading\n- Ulysses\n- Dune\n"),
+        ("Some prose.\n", "Some prose.\n\n## Reading\n- Dune\n"),
+    ],
+)
+def test_a_list_without_a_heading_goes_on(text: str, after: str) -> None:
+    assert remembered(text, "Dune", category="lists", file="reading") == after
+    assert remembered(text, "Dune", category="lists", file="reading", section="New").endswith(
+        "\n## New\n- Dune\n"
+    )
+
+
 def test_an_item_is_not_written_twice_and_one_that_was_bought_is() -> None:
     text = "## Shopping List\n- [x] Milk\n- Eggs\n"
     written = write(text, target("buy milk and eggs", None, None, None))

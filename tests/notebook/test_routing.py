@@ -15,6 +15,13 @@ def test_nine_of_ten_sentences_find_their_place(held_out: bool) -> None:
     assert measured.accuracy(sentences) >= 0.9
 
 
+@pytest.mark.parametrize("chosen", ["seen", "fresh"])
+def test_sentences_find_their_file_and_the_list_they_name(chosen: str) -> None:
+    sentences = measured.filed(chosen)
+    assert len(sentences) >= 100
+    assert measured.filing(sentences) >= 0.95
+
+
 def test_a_shopping_sentence_becomes_its_items() -> None:
     assert routing.lines("Please remember: buy milk, eggs and 2 kg of rice", KINDS["shopping"]) == [
         "Milk",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from quaid.brain import Brain
-from quaid.errors import InvalidArgument, NoNotebook
+from quaid.errors import FileTrouble, InvalidArgument, NoNotebook
 from quaid.ops import gate
 from quaid.ops.plain import plain
 from quaid.store import chunks
@@ -194,3 +194,37 @@ def test_two_agents_who_remember_at_once_lose_nothing(brain: Brain, notebook: Pa
     assert sorted(facts) == sorted(["## Facts", *wanted])
     logged = "".join(place.read_text() for place in (notebook / "daily").iterdir())
     assert all(f"— {who} {number}\n" in logged for who in ("ann", "ben") for number in range(15))
+
+
+def test_a_list_that_a_sentence_names_is_made_and_found_again(brain: Brain, notebook: Path) -> None:
+    assert call(brain, "remember", content="Add Dune to my reading list")["path"] == "lists/reading.md"
+    assert (notebook / "lists/reading.md").read_text() == "## Reading\n- Dune\n"
+    (notebook / "lists/Film List.md").write_text("1. Heat\n")
+    assert call(brain, "remember", content="put Ran on the films list")["path"] == "lists/Film List.md"
+    assert (notebook / "lists/Film List.md").read_text() == "1. Heat\n2. Ran\n"
+    assert call(brain, "recall", query="dune")["notebook"][0]["path"] == "lists/reading.md"
+
+
+def test_a_file_made_by_hand_is_found_by_its_name(brain: Brain, notebook: Path) -> None:
+    (notebook / "lists/garden.md").write_text("- spade\n")
+    assert call(brain, "remember", content="Rake", file="garden")["path"] == "lists/garden.md"
+    assert (notebook / "lists/garden.md").read_text() == "- spade\n- Rake\n"
+
+
+def test_a_category_does_not_lead_out_of_its_folder(brain: Brain, notebook: Path, tmp_path: Path) -> None:
+    (notebook / "reference/contacts.md").write_text("## Ann\n")
+    (tmp_path / "away").mkdir()
+    (notebook / "lists/away").symlink_to(tmp_path / "away")
+    (notebook / "lists/people.md").symlink_to(notebook / "reference/contacts.md")
+    for file in (
+        "reference/contacts",
+        "../reference/contacts",
+        "away/x",
+        "people",
+        "x.org",
+        "daily/2026-01-01",
+    ):
+        with pytest.raises((InvalidArgument, FileTrouble)):
+            call(brain, "remember", content="x", category="lists", file=file)
+    assert (notebook / "reference/contacts.md").read_text() == "## Ann\n"
+    assert os.listdir(tmp_path / "away") == []

@@ -43,6 +43,24 @@ class Item(NamedTuple):
 
 def sections(text: str) -> list[Place]:
     """The sections under `##` headings, in order."""
+    return [place for level, place in _headed(text) if level == 2]
+
+
+def opening_list(text: str) -> Place | None:
+    """The part before the first `##` heading that holds a list: the whole of it, or what is under one `#` heading."""
+    front = _FRONT.match(text)
+    headed = _headed(text)
+    first = headed[0][1].start if headed else len(text)
+    parts = [Place(0, front.end() if front else 0, first, "")]
+    for level, place in headed:
+        if level == 2:
+            break
+        parts.append(place)
+    return next((each for each in parts if items(text[each.body : each.end])), None)
+
+
+def _headed(text: str) -> list[tuple[int, Place]]:
+    """What stands under each `#` or `##` heading, with the heading's level."""
     front = _FRONT.match(text)
     code = fences.find(text)
     heads: list[tuple[int, int, int, str]] = []
@@ -54,9 +72,8 @@ def sections(text: str) -> list[Place]:
         heads.append((start, found.end() - 1, level, title_of(found[2] or "")))
     ends = [start for start, *_ in heads[1:]] + [len(text)]
     return [
-        Place(start, body, end, title)
+        (level, Place(start, body, end, title))
         for (start, body, level, title), end in zip(heads, ends, strict=False)
-        if level == 2
     ]
 
 
@@ -81,12 +98,17 @@ def read(text: str, section: str) -> str | None:
 
 def append(text: str, section: str | None, block: str) -> Added:
     """The text with a block at the end of a section, which is made if it is missing, or at the end of all."""
-    block = block.strip("\n")
     place = find(text, section) if section else None
     if section and place is None:
         heading = f"## {title_of(section)}\n"
         joint = _before_heading(text)
-        return Added(f"{text}{joint}{heading}{block}\n", _line(text + joint) + 1)
+        return Added(f"{text}{joint}{heading}{block.strip(NEW_LINE)}\n", _line(text + joint) + 1)
+    return append_at(text, place, block)
+
+
+def append_at(text: str, place: Place | None, block: str) -> Added:
+    """The text with a block at the end of a place, or at the end of all."""
+    block = block.strip("\n")
     body, end = (place.body, place.end) if place else (0, len(text))
     last = body + len(text[body:end].rstrip())
     if last == body:

@@ -66,3 +66,16 @@ def lay_out(root: str) -> tuple[str, ...]:
             os.makedirs(path)
             made.append(name)
     return tuple(made)
+
+
+def present(root: str) -> list[str]:
+    """The markdown files that stand directly in lists, reference and knowledge, whether they were indexed or not."""
+    found = []
+    for folder in (LISTS, REFERENCE, KNOWLEDGE):
+        try:
+            with os.scandir(os.path.join(root, folder)) as entries:
+                names = [each.name for each in entries if each.is_file(follow_symlinks=False)]
+        except OSError:
+            continue
+        found += [f"{folder}/{name}" for name in sorted(names) if name.lower().endswith(".md")]
+    return found

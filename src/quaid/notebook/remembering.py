@@ -7,15 +7,16 @@ Does not know how a file is written (vaults.file_editing) nor how a list goes on
 from quaid.core import slug, wording
 from quaid.errors import InvalidArgument
 from quaid.formats import sections
-from quaid.notebook import routing
-from quaid.notebook.layout import FOLDERS
+from quaid.notebook import lists, routing
+from quaid.notebook.layout import DAILY, FOLDERS
 from quaid.notebook.records import Line
 from quaid.notebook.routing import KINDS, Kind
 from quaid.records import NamedTuple
 from quaid.vaults.file_editing import check_path
 
-FOLDERS_OF_KINDS = FOLDERS[:3]
 LONGEST_SECTION = 100
+OTHER_KINDS = (".markdown", ".org", ".txt", ".html", ".json", ".yaml")
+"""Endings of files that are not files of a notebook."""
 
 
 class Target(NamedTuple):
@@ -27,21 +28,37 @@ class Target(NamedTuple):
     box: bool
     within: bool
     """Only a like line of the same section counts as the same: under another heading it says something else."""
+    person: bool = False
+    """The section is the name of a person."""
 
 
 def target(
     content: str, category: str | None, file: str | None, section: str | None, there: tuple[str, ...] = ()
 ) -> Target:
-    """The place of a thing. `there` are the notebook's files, among which a bare file name is looked for."""
+    """The place of a thing. `there` are the notebook's files, among which a bare name or a list is looked for."""
     if not content.strip():
         raise InvalidArgument(name="content", problem="is empty; say what to remember")
-    kind = _kind(content, category)
+    on = lists.named(routing.bare(content))
+    listed = _listed(on, there) if on else None
+    kind = _kind(content, category, listed)
     path = kind.path if file is None else _path(file, category, kind, there)
     named = next((each for each in KINDS.values() if each.path == path), None)
-    kind = named or kind._replace(path=path, section=_title(path), box=False, name="")
+    if named:
+        kind = named
+    elif path != kind.path:
+        kept = kind if category in KINDS else Kind("", path, "")
+        kind = kept._replace(path=path, section=_title(path))
+    if on and listed and listed.path == path:
+        content = on.items
+    person = kind.name == "contacts"
     title = _checked(section) if section else _section(content, kind)
     lines = [sections.harmless(each) for each in routing.lines(content, kind)]
-    return Target(path, title, lines, kind.box, bool(section) or kind.name == "contacts")
+    return Target(path, title, lines, kind.box, bool(section) or person, person)
+
+
+def may_name_a_file(content: str, file: str | None) -> bool:
+    """Whether `target` needs to know which files there are."""
+    return "/" not in file if file else "list" in content[: lists.LONGEST].lower()
 
 
 class Written(NamedTuple):
@@ -53,7 +70,7 @@ class Written(NamedTuple):
 def write(text: str | None, goal: Target) -> Written:
     """The file's text with the lines in it that it lacks, and where each of them stands."""
     text = text or ""
-    if goal.path == KINDS["contacts"].path:
+    if goal.person:
         goal = goal._replace(section=_of_person(text, goal.section))
     new: list[str] = []
     told: dict[str, Line] = {}
@@ -65,8 +82,14 @@ def write(text: str | None, goal: Target) -> Written:
             new.append(line)
     if new:
         place = sections.find(text, goal.section)
-        body = text[place.body : place.end] if place else ""
-        added = sections.append(text, goal.section, sections.as_items(new, body, goal.box))
+        if place is None and not goal.within:
+            # A file of somebody's own: its list goes on, rather than a second one under a heading of ours.
+            place = sections.opening_list(text)
+            goal = goal._replace(section="") if place else goal
+        block = sections.as_items(new, text[place.body : place.end] if place else "", goal.box)
+        added = (
+            sections.append_at(text, place, block) if place else sections.append(text, goal.section, block)
+        )
         text, number = added
         for line in new:
             told[line] = Line(line, goal.path, number, True)
@@ -100,25 +123,49 @@ def _of_person(text: str, name: str) -> str:
     return alike[0] if len(alike) == 1 else name
 
 
-def _kind(content: str, category: str | None) -> Kind:
+def _listed(on: "lists.Named", there: tuple[str, ...]) -> Kind:
+    """The kind of the list that a sentence names: one with a place of its own, or a file in lists/."""
+    if on.kind:
+        return KINDS[on.kind]
+    if on.name:
+        path = lists.path_of(on.name, there)
+        return Kind("", path, _title(path))
+    return routing.route(on.items, ("todos", "shopping")) if routing.is_task(on.items) else KINDS["shopping"]
+
+
+def _kind(content: str, category: str | None, listed: Kind | None) -> Kind:
     if category in KINDS:
         return KINDS[category]
+    if listed and (category is None or listed.path.startswith(f"{category}/")):
+        return listed
     among = tuple(name for name, each in KINDS.items() if each.path.startswith(f"{category}/"))
     return routing.route(content, among)
 
 
 def _path(file: str, category: str | None, kind: Kind, there: tuple[str, ...]) -> str:
-    """The file that is meant by a path, or by a bare name as in reading."""
-    name = file.strip().removesuffix(".md")
-    if name in KINDS and category not in FOLDERS_OF_KINDS:
-        return KINDS[name].path
-    if "/" in name:
-        return check_path(f"{name}.md", "file")
-    folder = category if category in FOLDERS_OF_KINDS else None
-    known = [path for path in there if path.endswith(f"/{name}.md") and not path.startswith("daily/")]
-    if folder is None and len(known) == 1:
-        return known[0]
-    return check_path(f"{folder or kind.path.partition('/')[0]}/{name}.md", "file")
+    """The file that is meant by a path, or by a bare name as in reading. A category's file stays in its folder."""
+    name = file.strip()
+    name = name[:-3] if name.lower().endswith(".md") else name
+    if name.lower().endswith(OTHER_KINDS):
+        raise InvalidArgument(name="file", problem=f"{name[:100]!r} must end with .md, or have no ending")
+    folder = kind.path.partition("/")[0]
+    begins = name.partition("/")[0].casefold() if "/" in name else ""
+    if category is None:
+        if name in KINDS:
+            return KINDS[name].path
+        known = [path for path in there if path.endswith(f"/{name}.md") and not path.startswith(f"{DAILY}/")]
+        if "/" not in name and len(known) == 1:
+            return known[0]
+    path = check_path(
+        f"{name}.md" if begins and (category is None or begins in FOLDERS) else f"{folder}/{name}.md", "file"
+    )
+    if category is not None and not path.startswith(f"{folder}/"):
+        problem = f"{path!r} is not in {folder}/, where category {category} belongs; leave out one of the two"
+        raise InvalidArgument(name="file", problem=problem)
+    if begins == DAILY:
+        problem = f"{path!r} is a daily log; daily_log (`quaid log`) writes there"
+        raise InvalidArgument(name="file", problem=problem)
+    return path
 
 
 def _section(content: str, kind: Kind) -> str:

@@ -10,6 +10,8 @@ shopping sentence becomes its items. Does not know the notebook's files beyond t
 # ruff: noqa: E501 (a rule is one line)
 
 from quaid.core.patterns import pattern
+from quaid.notebook.layout import LISTS
+from quaid.notebook.lists import quoted
 from quaid.records import NamedTuple
 
 I = 2  # noqa: E741 (re.IGNORECASE, whose import would be for this alone)
@@ -44,20 +46,41 @@ _NAME = (
     r"(?:(?:Dr|Mr|Mrs|Ms|Prof|Frau|Herr|Aunt|Uncle|Grandma|Grandpa)\.? )?"
     rf"[{_BIG}](?:[\w’'-]{{0,40}}[{_SMALL}])(?: [{_BIG}][\w’'-]{{1,40}}){{0,4}}"
 )
-_KIN = r"(?:wife|husband|partner|brother|sister|son|daughter|mother|father|mum|mom|dad|aunt|uncle|cousin|boss|assistant)"
+_KIN = (
+    r"(?:(?:step|grand|god|half-)?(?:mother|father|brother|sister|son|daughter)(?:[ -]in[ -]law)?|wife|husband|partner|"
+    r"girlfriend|boyfriend|fianc[eé]e?|mum|mom|dad|gran|granny|grandma|grandpa|aunt|auntie|uncle|cousin|nephew|niece|"
+    r"boss|assistant|friend|flatmate|roommate|baby|twins|kids?|child(?:ren)?|parents|in-laws|ex)"
+)
 _JOB = (
-    r"(?:dentist|doctor|gp|plumber|electrician|landlord|landlady|accountant|lawyer|vet|hairdresser|neighbou?r|"
-    r"therapist|teacher|nurse|manager|engineer|developer|designer|cto|ceo|cfo|rep|agent|contact|colleague|founder)"
+    r"(?:dentist|doctor|gp|plumber|electrician|landlord|landlady|accountant|lawyer|solicitor|attorney|notary|vet|"
+    r"hairdresser|barber|neighbou?r|therapist|physio(?:therapist)?|teacher|tutor|professor|supervisor|nurse|midwife|"
+    r"surgeon|p(?:a?e)diatrician|optician|pharmacist|manager|boss|lead|director|head|secretary|engineer|developer|designer|"
+    r"architect|builder|joiner|carpenter|gardener|cleaner|mechanic|babysitter|nanny|coach|trainer|recruiter|consultant|"
+    r"broker|banker|editor|publisher|translator|cto|ceo|cfo|coo|rep|agent|contact|client|customer|supplier|colleague|"
+    r"co-?founder|founder|caretaker|guy|girl|friend|flatmate|roommate)"
 )
 _DO = (
-    r"(?:call|phone|ring|pay|renew|book|reserve|send|mail|email|text|message|schedule|arrange|plan|write|draft|follow up|"
-    r"return|submit|file|ask|tell|review|read|check|prepare|pick up|drop off|collect|cancel|look into|look up|find|print|"
-    r"get back|make|finish|complete|sign up|sign|register|fix|repair|clean|wash|water|feed|reply|respond|answer|update|"
-    r"upload|download|install|set up|organi[sz]e|research|visit|meet|talk to|speak to|bring|take|move|sell|invite|confirm|"
-    r"replace|back up|order|apply|contact|remove|delete|test|deploy|pack|paint|mow|transfer|apologi[sz]e|thank|archive|"
-    r"put|notify|keep|decline|use|add|sort|run|start|stop|show|give|let|open|close|save|commit|push)"
+    r"(?:call|phone|ring|pay|renew|book|reserve|send|mail|email|text|message|ping|schedule|reschedule|arrange|plan|write|"
+    r"draft|follow up|return|submit|file|ask|tell|remind|review|read|reread|check|double-check|verify|prepare|pick up|"
+    r"pick|choose|drop off|drop|collect|fetch|cancel|look into|look up|look for|look at|find|search for|print|scan|copy|"
+    r"get back|make|finish|complete|wrap up|wrap|sign up|sign|register|enrol|enroll|join|fix|mend|repair|clean|tidy|wash|"
+    r"iron|hoover|vacuum|dust|mop|water|feed|walk|reply|respond|answer|update|upgrade|upload|download|install|uninstall|"
+    r"set up|organi[sz]e|research|investigate|debug|refactor|rewrite|rename|document|describe|compare|measure|visit|meet|"
+    r"talk to|talk with|speak to|speak with|discuss|decide|bring|take|move|sell|donate|invite|confirm|replace|change|"
+    r"swap|switch|back up|order|apply|contact|chase|nudge|remove|delete|empty|fill|charge|test|try|deploy|release|"
+    r"publish|post|ship|merge|revert|migrate|pack|unpack|paint|mow|plant|prune|rake|hang|assemble|build|bake|cook|"
+    r"defrost|descale|transfer|apologi[sz]e|thank|congratulate|archive|put|notify|forward|keep|decline|accept|use|add|"
+    r"sort|run|start|stop|show|give|let|open|close|lock|save|commit|push|learn|study|practi[sc]e|report|request|claim|"
+    r"subscribe|unsubscribe|withdraw|deposit|convert|log|record|track|summari[sz]e|translate|block|buy|purchase|go to|go through|hand in|hand over|figure out|work out|find out|wish|ensure|make sure|turn off|turn on|throw|"
+    r"get rid of|take out|see about|deal with|catch up)"
 )
 _SUBJECT = rf"(?:i|i[’']m|we|we[’']re|he|she|they|you|it|the|my|our|his|her|their|{_KIN})"
+_DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
+_MONTH = r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
+_IMPERATIVE = (
+    rf"^{_DO}\b(?!(?: (?!(?:whether|if|that|what|when|who|how|the|a|an|my|our|your)\b)[\w-]+){{0,3}}"
+    r" (?:is|are|was|were|has|have|runs|takes|starts|ends|costs|needs|uses|moved|changed|expired)\b)"
+)
 
 # What a bare list of things to buy is made of: words in small letters, and none that makes a sentence.
 _GOODS = rf"[0-9{_SMALL}][\w-]*(?: [0-9{_SMALL}][\w-]*){{0,2}}"
@@ -67,59 +90,99 @@ _NO_GOODS = (
     "january|february|march|april|may|june|july|august|september|october|november|december"
 )
 
+_PACK = (
+    "pints?|litres?|liters?|kilos?|kg|grams?|g|lbs?|pounds?|packs?|packets?|bottles?|cans?|tins?|box|boxes|loaf|loaves|dozen|"
+    "bags?|jars?|bunch|bunches|rolls?|pairs?|tubs?|cartons?|bars?|slices?"
+)
+_GROCERY = (
+    "milk|bread|eggs?|butter|cheese|yog(?:h)?urt|cream|coffee|tea|sugar|salt|pepper|flour|rice|pasta|noodles|oil|vinegar|honey|"
+    "jam|cereal|oats|juice|water|beer|wine|apples?|bananas?|oranges?|lemons?|limes?|grapes|berries|tomato(?:es)?|potato(?:es)?|"
+    "onions?|garlic|carrots?|peppers|lettuce|spinach|cucumbers?|mushrooms|beans|lentils|chicken|beef|pork|ham|bacon|sausages|"
+    "fish|salmon|tuna|tofu|nuts|crisps|chocolate|biscuits|soap|shampoo|toothpaste|deodorant|detergent|bleach|sponges|"
+    "tissues|toilet paper|kitchen roll|foil|bin bags|nappies|diapers|batteries|light ?bulbs|candles|stamps|envelopes|tape"
+)
+
 RULES: tuple[tuple[str, float, str, int], ...] = (
     # People and how to reach them
     ("contacts", 3, r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[a-z]{2,}", I),
-    ("contacts", 3, r"(?<![\w-])(?:\+|\(|0)\d[\d ()/.-]{5,}\d|(?<![\w-])\d{3}-\d{3,4}(?:-\d{3,4})?(?![\w-])", I),
-    ("contacts", 2, r"\b(?:phone|mobile|cell|tel|telephone|fax)(?: number)?\b|\bext(?:ension)?\.? \d|\bhandle\b", I),
-    ("contacts", 3, rf"\b{_NAME}[’']s (?:{_KIN}|birthday|e-?mail|address|number|name|handle|mobile|phone|cell)\b", 0),
-    ("contacts", 2.5, r"\b(?:birthday|was born|home address|email address|lives (?:at|in|on|near)|moved to)\b", I),
-    ("contacts", 2, rf"^(?:[Tt]he |[Mm]y |[Oo]ur )?(?:new )?(?i:{_JOB}|{_KIN})(?: \w+){{0,3}}(?: is|:)(?: called| named)? {_NAME}", 0),
-    ("contacts", 2.5, rf"^{_NAME}(?: \w+)? (?:works (?:at|for|as|in)|is (?:the|my|our|a|an)(?: new)?(?: \w+)? ?(?i:{_JOB})|is {_NAME}[’']s)\b", 0),
-    ("contacts", 2, r"\b(?:can be reached|reach \w+ (?:on|at|by)|(?:my|our) \w+[’']s name is|is called [A-Z])", I),
+    ("contacts", 3, r"(?<![\w-])(?:\+|\(|0)\d[\d ()/.-]{5,}\d|(?<![\w-])\d{3}-\d{3,4}(?:-\d{3,4})?(?![\w-])|(?<![\w-])\d{3}[ .]\d{3,4}[ .]\d{3,4}(?![\w-])", I),
+    ("contacts", 2, r"\b(?:phone|mobile|cell|tel|telephone|fax)(?: number)?\b(?! calls?)|\bext(?:ension)?\.? ?\d|\bhandle\b|\blinkedin\b|(?<![\w@])@[\w-]{2,}", I),
+    ("contacts", 3, rf"\b(?:{_NAME}|(?i:{_KIN}|{_JOB}))[’']s (?:new |old |work |home |private )?(?:{_KIN}|birthday|e-?mail|address|number|name|handle|mobile|phone|cell)\b", 0),
+    ("contacts", 2.5, r"\b(?:birthday|home address|email address)\b", I),
+    ("contacts", 2.5, rf"^(?!(?:The|This|That|We|Our) )(?:{_NAME}|(?:[Mm]y |[Oo]ur )?(?i:{_KIN}|{_JOB})(?: {_NAME})?)(?: (?i:{_KIN}))?(?: now| just)? (?:lives (?:at|in|on|near|with)|moved to|was born|works? (?:at|for|as|in)|turns \d)", 0),
+    ("contacts", 2.5, rf"^(?:[Tt]he |[Mm]y |[Oo]ur )?(?:new )?(?:[\w’'-]+ ){{0,2}}?(?i:{_JOB}|{_KIN})(?: \w+){{0,3}}(?: is| =|:)(?: called| named)? {_NAME}", 0),
+    ("contacts", 2.5, rf"^{_NAME}(?: \w+)? (?:works (?:at|for|as|in)|is (?:the|my|our|a|an)(?: new)?(?: [\w’'-]+){{0,2}}? ?(?i:{_JOB}|{_KIN})|is {_NAME}[’']s)\b", 0),
+    ("contacts", 3.5, rf"\b(?:{_JOB}|{_KIN}) (?:is |are )?(?:called|named) [A-Z]|\b[Nn]ame of (?:my|our|the) (?:\w+ )?(?:{_JOB}|{_KIN}) is\b", 0),
+    ("contacts", 2.5, rf"^{_NAME} (?:runs|leads|heads|manages|teaches|owns|chairs) .*\b(?:team|department|class|office|school|at {_NAME})\b", 0),
+    ("contacts", 2, r"\b(?:can be reached|reach \w+(?: \w+)? (?:on|at|by)|(?:my|our) \w+[’']s name is|is called [A-Z])", I),
     ("contacts", 1, r"\b(?:Dr|Mr|Mrs|Ms|Prof|Frau|Herr)\b", 0),
+    ("contacts", 1, rf"\b{_NAME} from (?:the )?\w+ (?:team|department)\b", 0),
     ("contacts", 2, r"^(?:emergency )?contact\b", I),
     # What somebody likes
-    ("preferences", 3, r"\b(?:prefer(?:s|red|ence)?|favou?rite|allergic|intolerant|vegetarian|vegan|dislikes?|hates?|loves?|enjoys?)\b", I),
-    ("preferences", 3, r"\b(?:can[’']?t|cannot|can not) stand\b|\bnot (?:a|much of a) (?:big )?fan\b|\b(?:d|would) rather\b|\b(?:don[’']t|do not|doesn[’']t|does not) (?:eat|drink)\b", I),
+    ("preferences", 3, r"\b(?:prefer(?:s|red|ence)?|favou?rite|allergic|allergy|intolerant|coeliac|celiac|vegetarian|pescatarian|vegan|halal|kosher|dislikes?|hates?|detests?|loathes?|loves?|adores?|enjoys?)\b", I),
+    ("preferences", 3, r"\b(?:can[’']?t|cannot|can not) (?:stand|bear|eat|drink|tolerate)\b|\bnot (?:a|much of a) (?:big )?fan\b|\b(?:d|would) rather\b|\b(?:don[’']t|do not|doesn[’']t|does not) (?:really |much )?(?:eat|drink|enjoy|care for|care much)\b", I),
+    ("preferences", 3, r"\b(?:not |very |quite |really |so )?(?:keen on|fond of|crazy about|fan of|into \w+ing|sick of)\b|\b\w+ person$|\bgo-to\b|\bfavou?rs\b|\bnight owl\b|\bearly bird\b|^i find .+ (?:\w+ing|too \w+)$|\b\w+ over \w+ (?:any day|every time|anytime)\b|\bgiven the choice\b|\bsweet tooth\b", I),
     ("preferences", 3, r"^no \w+(?: \w+)?, no \w+", I),
-    ("preferences", 2.5, rf"^(?:i|we|{_KIN}|[a-z]+) (?:really |don[’']t |do not |doesn[’']t )?likes?\b", I),
-    ("preferences", 2, r"^i (?:want|drink|eat|wear|take|use)\b", I),
-    ("preferences", 2.5, r"\bplease,? when(?:ever)?\b|\bshoe size\b", I),
+    ("preferences", 2.5, rf"^(?:i|we|(?:my |our |the )?{_KIN}|[a-z]+) (?:really |quite |don[’']t |do not |doesn[’']t )?(?:really |much )?likes?\b", I),
+    ("preferences", 2, r"^i (?:wants?|drinks?|eats?|wears?|takes?|uses?)\b", I),
+    ("preferences", 3, r"^(?:i|we|he|she|my \w+|our \w+|[a-z]+) only (?:eats?|drinks?|wears?|reads?|listens?|uses?)\b", I),
+    ("preferences", 2, r"^[\w’' -]{2,40} > [\w’' -]{2,40}$|\btakes? (?:my|his|her|their) (?:tea|coffee)\b", I),
+    ("preferences", 3.5, r"\bplease,? when(?:ever)?\b|\b(?:shoe|shirt|dress|ring) size\b|\bsize (?:\d|x*[sml]\b)", I),
     # What shall be done every time
-    ("standing-orders", 4, r"^(?:please )?(?:always|never|only)\b", I),
-    ("standing-orders", 4, r"^(?:please )?(?:don[’']t|do not) (?!forget|like|eat|drink)", I),
-    ("standing-orders", 4, r"\b(?:from now on|going forward|from today|as a rule|in future|on my behalf|without asking|you must|make sure (?:you|to) (?:always|never))\b", I),
+    ("standing-orders", 4, r"^(?:always|never|only)\b", I),
+    ("standing-orders", 4, r"^(?:don[’']t|do not) (?!(?:really )?(?:forget|like|eat|drink|enjoy|let me forget)\b)", I),
+    ("standing-orders", 4, r"\b(?:from now on|going forward|from today|as a rule|by default|in future|on my behalf|without asking|you must|make sure (?:you|to) (?:always|never))\b", I),
+    ("standing-orders", 4.5, r"^you (?:should|must|shall|need to|have to|may|can)(?:n[’']t| not)? (?:always|never|only|not)\b", I),
     ("standing-orders", 4, rf"^(?:if|when|whenever|every|each|before|after)\b[^,]*, (?:please )?(?:always |never )?{_DO}\b", I),
+    ("standing-orders", 5, r"^(?:if|when|whenever|every|each|before|after)\b[^,]*, (?:please |then |you should )?(?:always|never|don[’']t|do not|only|make sure)\b", I),
     ("standing-orders", 3, rf"^(?:if|when|whenever|every|each|before|after)\b[^,]*, (?!{_SUBJECT}\b)[a-z]+ (?:me|it|them|him|her|that|the|all)\b", I),
-    ("standing-orders", 3, r"^(?:please )?ask me (?:before|first)|\bbefore you\b", I),
-    ("standing-orders", 4, r"^(?:please )?(?:answer|reply|respond|write|speak|talk)(?: to)?(?: me)? (?:only )?in\b", I),
+    ("standing-orders", 4, rf"^(?:if|when|whenever)\b.{{3,80}}(?<! i)(?<! we)(?<! to)(?<! you)(?<! he)(?<! she)(?<! they) {_DO} (?:it|them|me|him|her|that|your)\b", I),
+    ("standing-orders", 3, rf"^(?:every|each) (?:day|night|week|month|morning|evening|{_DAY})(?: (?:morning|evening|night|afternoon))?,? (?:please )?{_DO}\b", I),
+    ("standing-orders", 3, r"^(?:ask|check with|consult|confirm with|tell) me (?:before|first)|\bbefore you\b", I),
+    ("standing-orders", 4, r"^(?:text|call|tell|notify|alert|warn|wake|remind|email|message|ping|let) me (?:know )?(?:if|when|whenever|every|each|as soon as)\b", I),
+    ("standing-orders", 3, r"^all [\w -]{2,40} (?:in|with|without|as|go|must|should)\b", I),
+    ("standing-orders", 4, r"^(?:answer|reply|respond|write|speak|talk)(?: to)?(?: me)? (?:only )?in\b", I),
+    ("standing-orders", 5, r"^(?:call|address) me (?!(?:back|tomorrow|tonight|later|at|on|when|if|a|an|about|in|by|after|before|this|next)\b)\w", I),
+    ("standing-orders", 3.8, r"^(?:use (?!up)|keep|avoid|refrain|stick to|default to|limit|assume|treat|stop \w+ing|skip)\b", I),
+    ("standing-orders", 3.5, rf"{_IMPERATIVE}(?=.*\b(?:every|each|always|never|ever|any|anything|anyone|everything|everyone|all (?:my|our|the|of)|at all times|instead of|unless)\b)", I),
+    ("standing-orders", 3, r"\byour (?:answers?|replies|reply|responses?|messages?|tone|output|summar(?:y|ies)|code|commits?)\b", I),
+    ("standing-orders", 4, r"^no [\w -]{2,40}?(?:,? ever$| (?:before|after|during|without|at|on|in|from|unless)\b)", I),
     # What is to be done once
-    ("todos", 5, r"^(?:[-*+] )?\[ ?\]|^to-?do\b", I),
-    ("todos", 5.8, r"\b(?:remind me to|remember to|don[’']t forget|do not forget)\b", I),
-    ("todos", 3.5, r"\b(?:need to|have to|has to|had better|must|should|ought to|gotta|got to)\b", I),
-    ("todos", 3, rf"^(?:please )?{_DO}\b(?! is\b)", I),
+    ("todos", 5, r"^(?:[-*+] )?\[ ?\]|^to[ -]?do\b", I),
+    ("todos", 5.8, r"\b(?:remind me to|remember to|don[’']t forget|do not forget|let me forget)\b", I),
+    ("todos", 3.5, r"\b(?:needs? to|have to|has to|had better|must|should|ought to|gotta|got to|needs? (?:\w+ )?\w{2,}ing|needs? to be)\b", I),
+    ("todos", 3, _IMPERATIVE, I),
+    ("todos", 3, r"^(?!\w+(?:s|ed|ing)\b|pick )[a-z]{2,12} (?:out|up|off|down|back|over|away|through|on with) (?:the|my|our|a|an|why|how|what|whether|who|to|with|for|some|that|this)\b", I),
+    ("todos", 3.5, r"^(?:get|have) (?:the|my|our) .+(?:ed|done|cut|fixed|seen to|looked at)\b", I),
     ("todos", 1.5, r"^(?:e-?mail|call|phone|text|message|ask|tell|write)\b.{0,80}\b(?:about|whether|to)\b", I),
-    ("todos", 1, r"\b(?:by|until|before|on|this|next) (?:tomorrow|tonight|today|(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|weekend|month|winter|summer|the \d|end of)\b|\btomorrow\b", I),
+    ("todos", 1, rf"\b(?:by|until|before|on|this|next) (?:tomorrow|tonight|today|{_DAY}|week|weekend|month|winter|summer|the \d|end of|{_MONTH}|\d)\b|\b(?:tomorrow|tonight|at the weekend)\b", I),
     # What is to be bought
-    ("shopping", 6, r"\b(?:buy|purchase)\b|\bshopping list\b|\bgrocer(?:y|ies)\b", I),
-    ("shopping", 5, r"\b(?:out of|low on|no more) (?!office|town|reach|date|scope|\d)", I),
-    ("shopping", 5, r"^(?:we |i )?need(?: more| some| new)?:? (?!to\b|help)(?!.{0,80}\bfor \w+ing\b)", I),
+    ("shopping", 6, r"\b(?:buy|purchase)\b|\bshopping list\b|\bgrocer(?:y|ies)\b|^shopping\s*:", I),
+    ("shopping", 5, r"\b(?:out of|low on|no more) (?!office|town|reach|date|scope|stock|order|ten|five|\d)|\bno [\w -]{2,30} left\b|\bcould do with (?:some |more |a )", I),
+    ("shopping", 5, r"^(?:we |i )?need(?: more| some| new)?:? (?!to\b|help|\w+ing\b)(?!.{0,80}\bfor \w+ing\b)", I),
     ("shopping", 4, r"^order (?!of)", I),
+    ("shopping", 4, r"\bneed:? (?:[\w-]+ ){0,2}[\w-]+, \w+", I),
+    ("shopping", 5, rf"^(?:an?|one|two|three|four|five|six|half an?|\d+) (?:{_PACK}) (?:of )?\w+", I),
+    ("shopping", 2.5, rf"^(?!.*\b(?:{_NO_GOODS})\b)(?:[\w-]+ ){{0,3}}(?:{_GROCERY})(?: and [\w-]+(?: \w+)?)?$", I),
     ("shopping", 6, r"\b(?:get|grab)\b(?: (?:some|more|a|an|new|\d+))* (?!(?:back|the|to|it|me|up|better|headaches?|my|our|rid|used|ready)\b)\w+(?: \w+)?(?:,| and | from|$)", I),
+    ("shopping", 5, r"^(?:get|grab|fetch)(?: me| us)? (?:some|more|a few|a couple of|another|\d+) \w+", I),
+    ("shopping", 4, rf"^[Pp]ick up (?!the\b|my\b|our\b)[{_SMALL}][\w-]*(?: [{_SMALL}][\w-]*)?$", 0),
     ("shopping", 4, r"^pick up (?:(?:some|more|a|an|\d+) |\w+(?:,| and ))", I),
     ("shopping", 5, rf"^(?!.*\b(?i:{_NO_GOODS})\b){_GOOD}(?:(?:, ?|,? and ){_GOODS}){{2,}}$", 0),
     ("shopping", 5, rf"^(?!.*\b(?i:{_NO_GOODS})\b)[\w-]+, ?[{_SMALL}-]+$", 0),
     # What tends to happen
-    ("patterns", 4, r"\b(?:usually|typically|mostly|often|rarely|seldom|generally|normally|frequently|habitually|regularly|tends? to|every time|most (?:weekends|days|mornings|evenings|weeks))\b", I),
+    ("patterns", 4, r"\b(?:usually|typically|mostly|often|rarely|seldom|generally|normally|frequently|habitually|regularly|sometimes|occasionally|hardly ever|tends? to|every time|most (?:weekends|days|nights|mornings|evenings|weeks))\b", I),
     ("patterns", 4, r"^(?!please\b)[\w’']+(?: \w+){0,2} (?:always|never)\b", I),
     ("patterns", 3.5, rf"^(?:when(?:ever)?|every|each)\b[^,]*,? {_SUBJECT}\b", I),
-    ("patterns", 3, r"\b(?:\w+ times|once|twice) (?:a|per) (?:day|week|month|year)\b|\b(?:every|each) (?:spring|summer|autumn|fall|winter|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b", I),
-    ("patterns", 3, r"^(?:i|we|i[’']m|we[’']re)\b.*\bon (?:mon|tues|wednes|thurs|fri|satur|sun)days\b|^on \w+days,? (?:i|we)\b", I),
-    ("patterns", 3, rf"\b(?:when|whenever|if|after) (?:i|we|it)\b|\bwhenever\b(?=.*\b{_SUBJECT}\b)", I),
+    ("patterns", 3, rf"\b(?:\w+ times|once|twice) (?:a|per) (?:day|week|month|year)\b|\b(?:every|each) (?:other |second |single )?(?:spring|summer|autumn|fall|winter|{_DAY}|{_MONTH}|night|day|morning|evening|afternoon|week|weekend|month|year)\b|\b(?:daily|nightly|weekly)$", I),
+    ("patterns", 3, rf"^(?:i|we|i[’']m|we[’']re)\b.*\bon {_DAY}s\b|^on \w+days,? (?:i|we)\b", I),
+    ("patterns", 3, rf"\b(?:when|whenever|if|after) (?:i|we|it|he|she|they|there)\b|.\bwhen(?:ever)? (?:the|my|our|his|her|their|someone)\b|\bwhenever\b(?=.*\b{_SUBJECT}\b)", I),
+    ("patterns", 3.5, r"\b(?:gets?|becomes?|goes|feels?|turns?|am|is|are) \w+ (?:if|when|whenever)\b|\btimes out of (?:ten|\d+)\b", I),
+    ("patterns", 2, r"\b(?:sleeps?|works?|feels?|writes?|thinks?) (?:\w+ly|best|worst|better|worse)\b|^(?:i|he|she|we|they)\b.* (?:after|before|around) (?:breakfast|lunch|dinner|work|midnight|noon)$", I),
+    ("patterns", 2, r"^in (?:the )?(?:spring|summer|autumn|winter|mornings?|evenings?|afternoons?),? ", I),
     # What is so
-    ("facts", 2.2, r"^(?:the|our|my|this|that)\b(?!.*\b(?:favou?rite|prefer))[^,]*\b(?:is|are|was|were|has|have|uses|runs|takes|costs|ends|expires|starts|leaves|closes|opens|stands)\b", I),
-    ("facts", 1.5, r"\b(?:password|code|version|deadline|budget|warranty|invoice|we decided|passport expires)\b", I),
+    ("facts", 2.2, r"^(?:the|our|my|this|that)\b(?!.*\b(?:favou?rite|prefer|go-to))[^,]*\b(?:is|are|was|were|has|have|uses|runs|takes|costs|ends|expires|starts|leaves|closes|opens|stands)\b", I),
+    ("facts", 1.5, r"\b(?:password|code|version|deadline|budget|warranty|invoice|we decided|passport expires)\b|^(?:decision|decided)\b", I),
     ("facts", 1, r"", I),
 )  # fmt: skip
 
@@ -167,6 +230,32 @@ _NO_PERSON = frozenset(
 )
 
 
+_TASK = pattern(_IMPERATIVE, I)
+_SENTENCE = pattern(
+    r",\s+(?:and\s+)?(?:the|because|so|but|which|who|that|if|when)\s|\s(?:is|are|was|were)\s", I
+)
+_PLAINER = (
+    (
+        pattern(
+            r"^(?:(?:please|pls|plz|hey|hi|ok(?:ay)?|so|also|oh|and|but|btw|fyi|just|note|(?:can|could|would|will) you)\b[,:]?\s+)+",
+            I,
+        ),
+        "",
+    ),
+    (pattern(r"[,;]?\s+(?:btw|by the way|fyi|please|pls|thanks|thank you)[.!]?$", I), ""),
+    (pattern(r"^(?:the )?user[’']s\b", I), "My"),
+    (pattern(r"^(?:the )?user (?:is|was)\b", I), "I'm"),
+    (pattern(r"^(?:the )?user\b(?=.* )", I), "I"),
+    (
+        pattern(
+            r"^(?:i|we)(?:[’']d| would)? (?:asks?|asked|wants?|like|told|instructed)(?: (?:you|me|claude|the (?:agent|assistant)))? to\s+(?=\w)(?!(?:sit|be|have)\b)",
+            I,
+        ),
+        "",
+    ),
+)
+
+
 LONGEST_LIST = 2_000
 """Characters of a sentence that is taken apart into what is to be bought."""
 
@@ -176,12 +265,19 @@ TOLD_BY = 400
 
 def route(content: str, among: tuple[str, ...] = ()) -> Kind:
     """The kind of a thing, of all or of these."""
-    text = bare(content[: 2 * TOLD_BY]).split("\n", 1)[0][:TOLD_BY]
+    text = _plain(bare(content[: 2 * TOLD_BY]).split("\n", 1)[0][:TOLD_BY])
     points = dict.fromkeys(among or KINDS, 0.0)
     for kind, count, looked_for in _COMPILED:
         if kind in points and looked_for.search(text):
             points[kind] += count
     return KINDS[max(points, key=lambda kind: points[kind])]
+
+
+def _plain(text: str) -> str:
+    """A sentence as its author would say it: without courtesies, and in the first person if it is about "the user"."""
+    for looked_for, said in _PLAINER:
+        text = looked_for.sub(said, text, count=1).strip() or text
+    return text
 
 
 def bare(content: str) -> str:
@@ -201,12 +297,34 @@ def lines(content: str, kind: Kind | None) -> list[str]:
     if kind is not None and kind.name == "shopping" and len(text) <= LONGEST_LIST:
         return _goods(text)
     text = _NUMBERED.sub("", text)
+    if kind is not None and kind.path.startswith(f"{LISTS}/") and not kind.name:
+        return _entries(text)
     if kind is not None and kind.name == "todos":
         text = _TODO_TAIL.sub("", text)
         found = _TODO_LEADS.match(text)
         rest = text[found.end() :] if found else text
         return [_capital(rest.strip() or text)]
     return [_capital(text) if text != content.strip() else text]
+
+
+def is_task(text: str) -> bool:
+    """Whether a text says what to do, and not what to buy."""
+    return bool(_TASK.search(_plain(bare(text[:TOLD_BY]))))
+
+
+def _entries(text: str) -> list[str]:
+    """The entries for a list of the user's own: titles in quotation marks, or plain things between commas.
+
+    A title may hold commas and "and", so that a text with capital letters stays one entry.
+    """
+    titles = quoted(text)
+    if titles:
+        return titles
+    parts = [each.strip() for each in _BETWEEN.split(_together(text.rstrip(".!"))) if each.strip()]
+    plain = [each[0].islower() or each[0].isdigit() for each in parts]
+    if len(parts) > 1 and all(plain[1:]) and (plain[0] or len(parts) > 2) and not _SENTENCE.search(text):
+        return [_capital(each.replace(_TIE, " and ")) for each in parts]
+    return [_capital(text)]
 
 
 def _goods(text: str) -> list[str]:

@@ -72,10 +72,11 @@ def remember(
 
     notebook = layout.require(brain.db)
     there: tuple[str, ...] = ()
-    if file and "/" not in file:
+    if remembering.may_name_a_file(content, file):
         from quaid.store import file_state
 
-        there = tuple(each.path for each in file_state.known(brain.db, notebook.id))
+        indexed = [each.path for each in file_state.known(brain.db, notebook.id)]
+        there = tuple(dict.fromkeys([*layout.present(notebook.root or ""), *indexed]))
     goal = remembering.target(content, category, file, section, there)
     written = remembering.Written("", "", ())
 

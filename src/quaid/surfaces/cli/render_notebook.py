@@ -30,7 +30,8 @@ def _remember(record: Any) -> str:
     for each in record.lines:
         first = each.text.partition("\n")[0]
         said = "Wrote" if each.written else "Already there:"
-        lines.append(f"{said} {each.path}:{each.line} ({record.section}): {first}")
+        under = f" ({record.section})" if record.section else ""
+        lines.append(f"{said} {each.path}:{each.line}{under}: {first}")
     return "\n".join(lines)
 
 
