@@ -43,7 +43,7 @@ facts	@command	What is known of a subject: facts, links and dated entries, since
 assert	@command	Keep a fact on a page, with its time and source
 check	@command	Find what contradicts itself, with both quotes, or settle one finding
 gaps	@command	List the questions that the memory could not answer, the most frequent first
-ingest-source	@command	Take a source in with everything that it changes, all or nothing
+ingest-source	@command	Take a source in, with everything that it changes, all or nothing
 ingest	@command	Take one file in as a page, keep its bytes, and say what happened
 dupes	@command	Find pairs of pages that say the same, or are about the same thing, for a person to merge
 distinct	@command	Say that two pages are not the same, however alike they are: `dupes` lists them no more
@@ -173,11 +173,12 @@ daemon	@command	Say how the service is
     case 'put'
         printf '%s\n' '1	@slugs	The page, as in people/alice
 2	@files	The whole page as markdown: front matter, truth, \'---\', timeline
---compiled-truth	@any	New text above the line; the rest stays
---timeline-append	@any	Markdown to add at the end of the timeline
---frontmatter	@any	Front-matter keys to set; null removes a key; the others stay
+--compiled-truth	@any	New text above the line
+--timeline-append	@any	Markdown to add to the timeline
+--frontmatter	@any	Front-matter keys to set; null removes a key
 --expected-version	@any	The version you read; leave out for a new page
 --assertions	@any	Facts: predicate, object; subject, valid_from, valid_until, source_ref, evidence_text, supersedes_id
+--replace-timeline	-	Remove entries that content leaves out
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1390,7 +1391,7 @@ facts	@command	What is known of a subject: facts, links and dated entries, since
 assert	@command	Keep a fact on a page, with its time and source
 check	@command	Find what contradicts itself, with both quotes, or settle one finding
 gaps	@command	List the questions that the memory could not answer, the most frequent first
-ingest-source	@command	Take a source in with everything that it changes, all or nothing
+ingest-source	@command	Take a source in, with everything that it changes, all or nothing
 ingest	@command	Take one file in as a page, keep its bytes, and say what happened
 dupes	@command	Find pairs of pages that say the same, or are about the same thing, for a person to merge
 distinct	@command	Say that two pages are not the same, however alike they are: `dupes` lists them no more

@@ -1,6 +1,7 @@
 """Timelines only grow, and hold everything once."""
 
 from hypothesis import given, strategies as st
+from tests.core.test_merging import TIMELINES
 
 from quaid.core import evidence, timeline
 
@@ -34,6 +35,70 @@ def test_a_new_timeline_never_loses_what_the_old_one_had() -> None:
     assert evidence.joined(OLD, whole) == whole
     shorter = "- **2026-05-01** — Moved."
     assert evidence.keys(evidence.joined(OLD, shorter)) == evidence.keys(whole)
+
+
+def test_entries_that_were_left_out_come_back_where_their_dates_belong() -> None:
+    new = "## Timeline\n\n- **2026-04-20** — Wrote.\n- **2026-06-01** — Came back.\n\nA remark below."
+    assert evidence.joined(OLD, new) == (
+        "## Timeline\n\n- **2026-04-14** | fair — Met Bo.\n- **2026-04-20** — Wrote.\n"
+        "- **2026-06-01** — Came back.\n\nA remark below."
+    )
+
+
+def test_a_timeline_with_one_entry_takes_the_order_of_the_old_one() -> None:
+    old = "- **2026-03-01** — C.\n- **2026-01-01** — A.\n  Why."
+    assert evidence.joined(old, "- **2026-02-01** — B.") == (
+        "- **2026-03-01** — C.\n- **2026-02-01** — B.\n- **2026-01-01** — A.\n  Why."
+    )
+
+
+def test_a_heading_without_entries_gets_them_all_below_it() -> None:
+    assert evidence.joined(OLD, "## Timeline") == OLD
+
+
+def test_entries_under_headings_stay_apart() -> None:
+    old = "### 2026-01-01 — A\n\nOne.\n\n### 2026-02-01 — B\n\nTwo."
+    assert evidence.joined(old, "### 2026-03-01 — C\n\nThree.") == f"{old}\n\n### 2026-03-01 — C\n\nThree."
+
+
+def test_an_entry_whose_text_was_changed_is_kept_beside_the_new_one() -> None:
+    new = OLD.replace("Met Bo.", "Met Bo and Ann.")
+    entries = [entry.summary for entry in timeline.parse(evidence.joined(OLD, new))]
+    assert entries == ["Met Bo and Ann.", "Met Bo.", "Wrote."]
+
+
+def test_an_entry_may_say_more_but_not_less() -> None:
+    short, long = (
+        "- **2026-04-14** — Met Bo.\n  At nine.",
+        "- **2026-04-14** | fair — Met Bo.\n  At nine.\n  Left.",
+    )
+    assert evidence.joined(short, long) == long
+    both = evidence.joined(long, short)
+    assert [entry.detail for entry in timeline.parse(both)] == ["At nine.", "At nine.\nLeft."]
+    assert evidence.joined(both, both.strip()) == both
+    assert not evidence.missing(both, both + "\n")
+
+
+def test_an_entry_that_stands_twice_is_kept_once() -> None:
+    assert evidence.named(evidence.missing(f"{OLD}\n- **2026-04-20** — Wrote.", "None.")) == (
+        "2026-04-14 Met Bo.",
+        "2026-04-20 Wrote.",
+    )
+
+
+def test_of_many_entries_the_first_are_named() -> None:
+    old = "\n".join(f"- **2026-04-14** — Thing {number}." for number in range(30))
+    named = evidence.named(evidence.missing(old, "None."))
+    assert (len(named), named[0], named[-1]) == (21, "2026-04-14 Thing 0.", "and 10 more")
+
+
+@given(TIMELINES, TIMELINES)
+def test_no_entry_and_no_line_is_lost_whatever_replaces_a_timeline(old: str, new: str) -> None:
+    together = evidence.joined(old, new)
+    assert not evidence.missing(old, together)
+    assert not evidence.missing(new, together)
+    assert {line for line in new.split("\n") if line.strip()} <= set(together.split("\n"))
+    assert evidence.joined(old, together) == together
 
 
 def test_an_entry_is_there_once() -> None:

@@ -38,8 +38,7 @@ def said(text: str) -> set[tuple[str, str, str, str]]:
 def covered(entry: tuple[str, str, str, str], by: set[tuple[str, str, str, str]]) -> bool:
     date, source, summary, detail = entry
     return any(
-        (date, summary) == (each[0], each[2]) and source in ("", each[1]) and detail in ("", each[3])
-        for each in by
+        (date, summary) == (each[0], each[2]) and source in ("", each[1]) and detail in each[3] for each in by
     )
 
 

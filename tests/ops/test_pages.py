@@ -1,5 +1,6 @@
 """Operations on pages, called through the gate as every surface calls them."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -225,3 +226,86 @@ def test_search_finds_what_was_put(alice: Brain) -> None:
 def test_stats_count_what_there_is(alice: Brain) -> None:
     stats = call(alice, "stats")
     assert (stats.pages, stats.pages_by_type, stats.tags, stats.timeline_entries) == (1, {"person": 1}, 2, 2)
+
+
+TRUTH_ONLY = "---\ntitle: Alice Example\ntype: person\n---\n# Alice Example\n\nLives in Bergen.\n"
+BOTH = ("2026-04-14 Met at the harbour fair.", "2026-04-22 Replied.")
+
+
+def test_a_whole_page_without_a_timeline_keeps_the_entries_and_names_them(alice: Brain) -> None:
+    before = call(alice, "get", slug="people/alice").timeline
+    done = call(alice, "put", slug="people/alice", content=TRUTH_ONLY, expected_version=1)
+    page = call(alice, "get", slug="people/alice")
+    assert (done.timeline_kept, done.timeline_removed) == (BOTH, ())
+    assert page.timeline == before
+    assert page.compiled_truth.endswith("Lives in Bergen.")
+    assert len(call(alice, "timeline", slug="people/alice").entries) == 2
+
+
+def test_a_code_block_left_open_does_not_swallow_the_entries_that_are_kept(alice: Brain) -> None:
+    call(alice, "put", slug="people/alice", content="# Alice\n\n```\ncode", expected_version=1)
+    assert len(call(alice, "timeline", slug="people/alice").entries) == 2
+    assert call(alice, "get", slug="people/alice").compiled_truth.endswith("code\n```")
+
+
+def test_an_edited_entry_is_kept_beside_its_new_text(alice: Brain) -> None:
+    content = ALICE.replace("Met at the harbour fair.", "Met at the fish fair.")
+    done = call(alice, "put", slug="people/alice", content=content, expected_version=1)
+    assert done.timeline_kept == BOTH[:1]
+    entries = call(alice, "timeline", slug="people/alice").entries
+    assert {each.summary for each in entries} == {
+        "Met at the harbour fair.",
+        "Met at the fish fair.",
+        "Replied.",
+    }
+    again = call(alice, "put", slug="people/alice", content=content, expected_version=2)
+    assert (again.changed, again.timeline_kept) == (False, BOTH[:1])
+
+
+def test_what_was_read_can_be_put_back_in_any_order_of_entries(alice: Brain) -> None:
+    head, _, entries = ALICE.partition("## Timeline\n\n")
+    other = head + "## Timeline\n\n" + "".join(reversed(entries.splitlines(keepends=True)))
+    done = call(alice, "put", slug="people/alice", content=other, expected_version=1)
+    assert (done.changed, done.timeline_kept) == (True, ())
+    assert call(alice, "get", slug="people/alice").timeline.endswith("Met at the harbour fair.")
+
+
+def test_entries_are_removed_by_asking_for_it_and_the_version_before_has_them(alice: Brain) -> None:
+    done = call(
+        alice, "put", slug="people/alice", content=TRUTH_ONLY, expected_version=1, replace_timeline=True
+    )
+    assert (done.timeline_kept, done.timeline_removed) == ((), BOTH)
+    assert call(alice, "get", slug="people/alice").timeline == ""
+    back = call(alice, "revert", slug="people/alice", to=1, page_version=2)
+    assert back.timeline_removed == ()
+    assert len(call(alice, "timeline", slug="people/alice").entries) == 2
+    again = call(alice, "revert", slug="people/alice", to=2, page_version=3)
+    assert again.timeline_removed == BOTH
+
+
+def test_replacing_a_timeline_needs_one(alice: Brain) -> None:
+    with pytest.raises(InvalidArgument, match="replace_timeline: needs content"):
+        call(alice, "put", slug="people/alice", compiled_truth="x", expected_version=1, replace_timeline=True)
+
+
+def test_a_page_of_a_folder_keeps_entries_in_its_file_and_an_edit_of_the_file_wins(
+    brain: Brain, tmp_path: Path
+) -> None:
+    (tmp_path / "notes").mkdir()
+    file = tmp_path / "notes" / "bo.md"
+    file.write_text("# Bo\n\n---\n\n- **2026-01-02** — Came.\n- **2026-02-03** — Left.\n")
+    for command, given in (
+        ("collection add", {"name": "notes", "path": str(file.parent), "writable": True}),
+        ("put", {"slug": "notes::bo", "content": "# Bo\n\nA guest.\n", "expected_version": 1}),
+    ):
+        gate.call(brain, gate.command(command), given, "owner")
+    assert file.read_text() == (
+        "# Bo\n\nA guest.\n\n---\n\n- **2026-01-02** — Came.\n- **2026-02-03** — Left.\n"
+    )
+    file.write_text("# Bo\n\nA guest.\n\n---\n\n- **2026-02-03** — Left early.\n")
+    gate.call(brain, gate.command("collection sync"), {"name": "notes"}, "owner")
+    page = call(brain, "get", slug="notes::bo")
+    assert page.timeline == "- **2026-02-03** — Left early."
+    back = call(brain, "revert", slug="notes::bo", to=page.version - 1, page_version=page.version)
+    assert back.timeline_removed == ("2026-02-03 Left early.",)
+    assert "Came." in file.read_text()

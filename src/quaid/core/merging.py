@@ -4,10 +4,9 @@ Knows values only. Whatever one of the two says is in the result, once. Does not
 """
 
 import re
-from itertools import pairwise
 from typing import Any, NamedTuple
 
-from quaid.core import fences, names, tags, timeline
+from quaid.core import evidence, fences, names, tags
 from quaid.core.patterns import pattern
 
 MERGED = "merged"
@@ -15,7 +14,6 @@ MERGED = "merged"
 
 _HEADING = pattern(r" {0,3}(#{1,6})(?=[ \t]|\Z)")
 _BLANK = pattern(r"\n[ \t]*(?:\n[ \t]*)+")
-_ENTRY_INDENT = pattern(r"( *)[-*+][ \t]")
 _OWN = ("title", "slug", "type", "wing", "room")
 """Keys that say what a page is. They are never taken over."""
 
@@ -120,77 +118,13 @@ def lines(kept: str, other: str, title: str) -> str:
 
     A timeline that runs in one direction goes on to do so; entries of the other come last in any other.
     """
-    known = {(each.date, each.summary.strip()): each for each in timeline.parse(kept)}
-    entries, free = _pieces(other)
-    merged = kept.rstrip("\n")
-    for entry, text in entries:
-        same = known.setdefault((entry.date, entry.summary.strip()), entry)
-        if same is entry or not _says_no_more(entry, same):
-            merged = _placed(merged, entry, text)
+    merged = evidence.with_entries(kept.rstrip("\n"), evidence.missing(other, kept))
     held = set(map(_plain, merged.split("\n")))
+    _, free = evidence.pieces(other)
     free = [piece for piece in free if not held.issuperset(map(_plain, filter(str.strip, piece.split("\n"))))]
     if free:
         merged = "\n\n".join(filter(None, [merged, f"### From {title}", *free]))
     return merged
-
-
-def _says_no_more(entry: timeline.Entry, same: timeline.Entry) -> bool:
-    return entry.source in ("", same.source) and entry.detail in ("", same.detail)
-
-
-def _pieces(text: str) -> tuple[list[tuple[timeline.Entry, str]], list[str]]:
-    """Each entry with its lines, and the text between the entries."""
-    rows = text.split("\n")
-    entries = timeline.parse(text)
-    starts = [each.line - 1 for each in entries]
-    free = ["\n".join(rows[: starts[0]] if starts else rows).strip("\n")]
-    found: list[tuple[timeline.Entry, str]] = []
-    for entry, (start, end) in zip(entries, pairwise([*starts, len(rows)]), strict=True):
-        length = _length(rows[start:end])
-        found.append((entry, "\n".join(rows[start : start + length]).rstrip()))
-        free.append("\n".join(rows[start + length : end]).strip("\n"))
-    return found, free
-
-
-def _length(rows: list[str]) -> int:
-    """How many of these lines belong to the entry that begins with the first."""
-    bullet = _ENTRY_INDENT.match(rows[0])
-    for place, row in enumerate(rows[1:], 1):
-        if bullet is None:
-            if _HEADING.match(row) and not row.startswith(" "):
-                return place
-        elif row.strip(" \t"):
-            margin = row[: len(row) - len(row.lstrip(" \t"))]
-            if len(margin.expandtabs(4)) <= len(bullet[1]):
-                return place
-    return len(rows)
-
-
-def _placed(text: str, entry: timeline.Entry, block: str) -> str:
-    """A timeline with one more entry, where its date belongs."""
-    entries = timeline.parse(text)
-    days = [each.date for each in entries]
-    falling = days == sorted(days, reverse=True)
-    if not falling and days != sorted(days):
-        return _appended(text, block)
-    for each in entries:
-        if (each.date < entry.date) if falling else (each.date > entry.date):
-            return _inserted(text, each.line, block)
-    return _appended(text, block)
-
-
-def _inserted(text: str, line: int, block: str) -> str:
-    rows = text.split("\n")
-    gap = [""] if rows[line - 1].startswith("#") or block.startswith("#") else []
-    return "\n".join([*rows[: line - 1], block, *gap, *rows[line - 1 :]])
-
-
-def _appended(text: str, block: str) -> str:
-    if not text.strip():
-        return block
-    last = text[text.rfind("\n") + 1 :]
-    gap = "\n" if _ENTRY_INDENT.match(last) and not block.startswith("#") else "\n\n"
-    return f"{text}{gap}{block}"
 
 
 # Front matter

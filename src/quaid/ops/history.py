@@ -43,6 +43,8 @@ class RevertRecord(NamedTuple):
     to: int
     path: str | None
     """The file that was written, if the page has one."""
+    timeline_removed: tuple[str, ...] = ()
+    """Entries that came after that version; the version before this one has them."""
 
 
 class DiffRecord(NamedTuple):
@@ -82,22 +84,27 @@ def revert(
     page_version: PageVersion = None,
 ) -> RevertRecord:
     """Bring an earlier version of a page back, as a new version. A page with a file gets the very bytes back."""
+    from quaid.core import evidence
     from quaid.store import file_state
 
     brought: list[bytes | None] = []
+    removed: list[str] = []
 
     def change(old: Stored | None) -> Page:
         assert old is not None
         chosen = _chosen(_versions(brain, old), to)
         row = chosen.row
         brought.append(None if row is None else store.bytes_of(brain.db, row.id))
-        return (
-            editing.rebuilt(old) if row is None or brought[-1] is None else _page(old, row.path, brought[-1])
-        )
+        if row is None or brought[-1] is None:
+            return editing.rebuilt(old)
+        earlier = _page(old, row.path, brought[-1])
+        removed[:] = evidence.named(evidence.missing(old.timeline, earlier.timeline))
+        return earlier
 
     saved, new = editing.edit(brain, slug, page_version, change, exact=lambda: brought[-1])
     known = file_state.path_of(brain.db, saved.id)
-    return RevertRecord(new.slug, saved.version, saved.changed, to, known.path if known else None)
+    path = known.path if known else None
+    return RevertRecord(new.slug, saved.version, saved.changed, to, path, tuple(removed))
 
 
 @op(

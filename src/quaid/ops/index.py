@@ -35,7 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "gaps approve": ("gaps.gap_approve", "Allow a gap's question to be kept and researched outside, with who allowed it and when."),
     "gaps resolve": ("gaps.gap_resolve", "Close a gap: a page answers it, or nobody wants to know any more."),
     "gaps clear": ("gaps.gap_clear", "Close every open gap whose words nobody keeps. Asked again without an answer, a question is a new gap."),
-    "ingest-source": ("ingest.ingest", "Take a source in with everything that it changes, all or nothing."),
+    "ingest-source": ("ingest.ingest", "Take a source in, with everything that it changes, all or nothing."),
     "ingest": ("ingest.ingest_file", "Take one file in as a page, keep its bytes, and say what happened. The same file again changes nothing."),
     "dupes": ("merging.dupes", "Find pairs of pages that say the same, or are about the same thing, for a person to merge."),
     "distinct": ("merging.distinct", "Say that two pages are not the same, however alike they are: `dupes` lists them no more."),

@@ -73,10 +73,9 @@ def ingest(
     ] = None,
     force: Annotated[bool, Arg("Though the source or a truth is known.")] = False,
 ) -> IngestRecord:
-    """Take a source in with everything that it changes, all or nothing.
+    """Take a source in, with everything that it changes, all or nothing.
 
-    A stale expected_version refuses it all; the same source again changes nothing. A truth that says what the page
-    says is skipped, evidence never."""
+    The same source again changes nothing; a truth that a page says already is skipped, evidence never."""
     for name, text in (("content", content), ("source_type", source_type), ("source_ref", source_ref)):
         if not text.strip():
             raise InvalidArgument(name=name, problem="is empty")

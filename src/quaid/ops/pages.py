@@ -47,6 +47,10 @@ class PutRecord(NamedTuple):
     room: str
     assertions: tuple["Added", ...] = ()
     """What became of the facts that came with it."""
+    timeline_kept: tuple[str, ...] = ()
+    """Entries that the text left out and that the page keeps."""
+    timeline_removed: tuple[str, ...] = ()
+    """Entries that `replace_timeline` took out; the version before has them."""
 
 
 class ListRecord(NamedTuple):
@@ -97,10 +101,10 @@ def put(
         str | None,
         Arg("The whole page as markdown: front matter, truth, '---', timeline.", positional=True, file=True),
     ] = None,
-    compiled_truth: Annotated[str | None, Arg("New text above the line; the rest stays.")] = None,
-    timeline_append: Annotated[str | None, Arg("Markdown to add at the end of the timeline.")] = None,
+    compiled_truth: Annotated[str | None, Arg("New text above the line.")] = None,
+    timeline_append: Annotated[str | None, Arg("Markdown to add to the timeline.")] = None,
     frontmatter: Annotated[
-        dict[str, Any] | None, Arg("Front-matter keys to set; null removes a key; the others stay.")
+        dict[str, Any] | None, Arg("Front-matter keys to set; null removes a key.")
     ] = None,
     expected_version: Annotated[
         int | None, Arg("The version you read; leave out for a new page.", version="or new", minimum=0)
@@ -111,19 +115,24 @@ def put(
             "Facts: predicate, object; subject, valid_from, valid_until, source_ref, evidence_text, supersedes_id."
         ),
     ] = None,
+    replace_timeline: Annotated[bool, Arg("Remove entries that content leaves out.")] = False,
 ) -> PutRecord:
     """Write a page, whole (content) or in parts (compiled_truth, timeline_append, frontmatter).
 
-    A version that is no longer current is refused with the current one, and nothing is written."""
+    Timeline entries that content leaves out stay. A version that is not current is refused, with the current one."""
     parts = (compiled_truth, timeline_append, frontmatter)
     if content is None and all(part is None for part in parts) and not assertions:
         raise InvalidArgument(name="content", problem="is required, or one of the parts of a page")
     if content is not None and any(part is not None for part in parts):
         raise InvalidArgument(name="content", problem="is the whole page; send either it or parts, not both")
+    if content is None and replace_timeline:
+        raise InvalidArgument(name="replace_timeline", problem="needs content, which has the new timeline")
+    left_out: list[str] = []
 
     def change(old: Stored | None) -> "Page":
         if content is not None:
-            return _whole(slug, content, old)
+            page, left_out[:] = _whole(slug, content, old, replace_timeline)
+            return page
         return _parts(slug, old, compiled_truth, timeline_append, frontmatter)
 
     may_create = any(part is not None for part in (content, *parts))
@@ -144,6 +153,7 @@ def put(
         new.wing,
         new.room,
         tuple(keep.added),
+        *(((), tuple(left_out)) if replace_timeline else (tuple(left_out), ())),
     )
 
 
@@ -206,7 +216,10 @@ def list_(
     return ListRecord(tuple(found), total, offset)
 
 
-def _whole(address: str, content: str, old: Stored | None) -> "Page":
+def _whole(
+    address: str, content: str, old: Stored | None, replace_timeline: bool
+) -> "tuple[Page, tuple[str, ...]]":
+    """The page that a text makes, and the entries of the old timeline that the text leaves out."""
     from quaid.formats import markdown
 
     if not content.strip():
@@ -215,7 +228,16 @@ def _whole(address: str, content: str, old: Stored | None) -> "Page":
     before = old.frontmatter if old else {}
     if document.problem and document.frontmatter != before:
         raise InvalidFrontMatter(problem=document.problem)
-    return editing.checked(address, document.frontmatter, document.truth, document.timeline, old)
+    truth, lines = document.truth, document.timeline
+    left_out: tuple[str, ...] = ()
+    if old and old.timeline and old.timeline != lines:
+        from quaid.core import evidence
+
+        left_out = evidence.named(evidence.missing(old.timeline, lines))
+        if not replace_timeline:
+            lines = evidence.joined(old.timeline, lines)
+            truth = markdown.close_fence(truth)
+    return editing.checked(address, document.frontmatter, truth, lines, old), left_out
 
 
 def _parts(

@@ -166,3 +166,19 @@ def test_facts_that_contradict_each_other_lead_to_review(visitor: Visitor, mine:
     assert f'id="clash-{id}"' in visitor.get("/review").text
     visitor.post("/review/resolve", id=id, keep="left")
     assert f'href="/review#clash-{id}"' not in visitor.get(f"/page/{MIRA}").text
+
+
+def test_entries_that_an_edit_leaves_out_are_kept_unless_the_box_is_ticked(
+    visitor: Visitor, mine: Settings
+) -> None:
+    before = call(mine, "get", slug=MIRA)
+    count = len(call(mine, "timeline", slug=MIRA).entries)
+    assert count
+    text = f"---\ntitle: {before.title}\ntype: person\n---\n# {before.title}\n\nA new text.\n"
+    answer = visitor.post(f"/page/{MIRA}/edit", text=text, version=before.version)
+    assert answer.status_code == 303
+    assert "were kept" in visitor.get(answer.headers["location"]).text
+    assert len(call(mine, "timeline", slug=MIRA).entries) == count
+    assert 'name="replace_timeline"' in visitor.get(f"/page/{MIRA}/edit").text
+    visitor.post(f"/page/{MIRA}/edit", text=text, version=before.version + 1, replace_timeline="yes")
+    assert call(mine, "timeline", slug=MIRA).entries == ()

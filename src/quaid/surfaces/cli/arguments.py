@@ -241,7 +241,8 @@ def _unicode(word: str) -> str:
 def _standard_input(given: dict[str, Any], params: Sequence[Param], text_of: Callable[[str], str]) -> None:
     """A file argument that was left out is read from standard input, unless other parts were given."""
     wanted = next((param for param in params if param.arg.file and param.arg.positional), None)
-    others = [param.name for param in params if not param.arg.positional and not param.arg.version]
+    parts = [param for param in params if not param.arg.positional and not param.arg.version]
+    others = [param.name for param in parts if param.kind != "boolean"]  # a flag goes with a text
     if wanted is None or wanted.name in given:
         return
     if not wanted.required and any(name in given for name in others):

@@ -63,6 +63,13 @@ def _put(record: Any) -> str:
         from quaid.surfaces.cli.render_truth import done as fact_done
     for each in record.assertions:
         said += "\n" + fact_done(each) + "".join(f"; ended fact {old}" for old in each.superseded)
+    said += "".join(f"\nKept in the timeline: {each}" for each in record.timeline_kept)
+    if record.timeline_kept:
+        said += "\nYour text leaves them out; --replace-timeline removes them"
+    if record.timeline_removed:
+        from quaid.surfaces.cli.render_history import removed_entries
+
+        said += removed_entries(record.timeline_removed, record.slug)
     return said
 
 

@@ -25,7 +25,15 @@ def _revert(record: Any) -> str:
     if not record.changed:
         return f"{record.slug} says what version {record.to} said; nothing was written"
     place = f", and so does {record.path}" if record.path else ""
-    return f"{record.slug} says again what version {record.to} said{place} (version {record.version})"
+    said = f"{record.slug} says again what version {record.to} said{place} (version {record.version})"
+    return said + removed_entries(record.timeline_removed, record.slug)
+
+
+def removed_entries(entries: tuple[str, ...], slug: str) -> str:
+    """Lines that name the timeline entries which a page no longer has, if any."""
+    return "".join(f"\nRemoved from the timeline: {each}" for each in entries) + (
+        f"\n`quaid history {slug}` lists the version that has them" if entries else ""
+    )
 
 
 def _diff(record: Any) -> str:

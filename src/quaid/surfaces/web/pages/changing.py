@@ -21,12 +21,16 @@ from quaid.surfaces.web.pages.asking import ask, attempt, form, number, together
 from quaid.surfaces.web.pages.leading import Leading, Place, nowhere
 from quaid.surfaces.web.pages.naming import linked, named
 from quaid.surfaces.web.pages.page import Line, diff_lines, entries, known_links, lede, view
-from quaid.surfaces.web.pages.rendering import go, page, piece, plainly
+from quaid.surfaces.web.pages.rendering import go, page, piece, plainly, tell
 
 READ_FOR_NAMES = 200_000
 """Characters of a text whose links are looked up."""
 LONGEST_TITLE = 200
 REMOVED = "This page was removed while you were writing. Your text is still here: saving makes the page anew."
+KEPT = (
+    "Timeline entries that your text left out or changed were kept; to remove them, edit the page again and tick"
+    " “Remove timeline entries”. Kept:"
+)
 _PLAIN = re.compile(r"[^\W\d_](?:[\w '’.-]*[\w.])?")
 """A title that YAML takes for a text as it is."""
 
@@ -117,10 +121,22 @@ async def save(request: Request) -> Response:
     given = await form(request)
     address = request.path_params["slug"]
     text, version = given.get("text", ""), number(given.get("version", ""))
+    replace = bool(given.get("replace_timeline"))
     try:
-        record = await ask(request, "put", slug=address, content=text, expected_version=version)
+        record = await ask(
+            request,
+            "put",
+            slug=address,
+            content=text,
+            expected_version=version,
+            replace_timeline=replace,
+        )
     except QuaidError as error:
         return await _refused(request, address, text, version, error)
+    if record.timeline_kept:
+        listed = "; ".join(record.timeline_kept)
+        tell(request, f"{KEPT} {listed}.", (addresses.edit(address), "Edit again"))
+        return go(request, addresses.page(address))
     return go(request, addresses.page(address), "saved" if record.changed else "same")
 
 
