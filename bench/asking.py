@@ -77,11 +77,13 @@ def save(db: Database, batch: Sequence[Page], at: int) -> None:
 # Asking it
 
 
-def ask_all(corpus: Corpus, db: Database, embedder: Embedder) -> list[Judged]:
-    resident = vectors.Index(db)
+def ask_all(corpus: Corpus, db: Database, embedder: Embedder | None) -> list[Judged]:
+    resident = vectors.Index(db) if embedder else None
     judged = []
     for ask in corpus.asks:
-        looked = pipeline.look(db, embedder, ask.text, now=corpus.now, vectors=lambda: resident)
+        looked = pipeline.look(
+            db, embedder, ask.text, now=corpus.now, vectors=(lambda: resident) if resident else None
+        )
         found = by_chunk(db, looked) if corpus.by_chunk else by_page(db, looked)
         judged.append(Judged(ask, {way: judge(order, ask.gains) for way, order in found.items()}))
     return judged

@@ -31,11 +31,11 @@ def figures(*, quick: bool) -> Figures:
     found = dated()
     path = os.path.join(data_folder(), "kubernetes-docs-en.tar.gz")
     if os.path.exists(path):
-        pages = kubernetes(path)
-        found.update(documentation(pages[::5] if quick else pages))
+        found.update(documentation(kubernetes(path, every=5 if quick else 1)))
     else:
         print("bench.reality: kubernetes-docs-en.tar.gz is not here; QUAID_BENCH_DATA names its folder")
-    conversations_speed()
+    if not quick:
+        conversations_speed()
     return found
 
 

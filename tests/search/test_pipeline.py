@@ -11,6 +11,7 @@ from quaid.errors import InvalidArgument
 from quaid.search import pipeline, words
 from quaid.search.answer import Answer
 from quaid.search.budget import DEPTHS
+from quaid.store import chunks, settings
 from quaid.store.db import Database
 from quaid.store.words import Filters
 
@@ -170,6 +171,21 @@ def test_a_question_that_only_names_a_time_finds_what_is_of_that_time(db: Databa
     assert found.strength == "strong"
     assert ask(db, "What happened in May 2019?").strength != "strong"
     assert ask(db, "which notes happened in March 2024?").strength != "none"
+
+
+def test_the_words_of_a_day_find_every_part_of_the_page_that_is_titled_with_it(
+    db: Database, put: Put
+) -> None:
+    db.write(lambda tx: settings.set(tx, "chunk_strategy", "paragraph"))
+    for number in range(120):
+        put(f"sessions/{number}", "Anna: Hello there.", title=f"Session {number}", date="2023-06-01")
+    lines = [*["Ben: Well, that may be so."] * 9, "Anna: The harp has come.", "Ben: Fine, then."]
+    put("sessions/day", "\n\n".join(lines), title="Session of 8 May 2023", date="2023-05-08")
+    looked = pipeline.look(db, None, "What did Anna say on 8 May 2023?", now=NOW)
+    by_words = [row.text.strip() for row in chunks.load(db, list(looked.found.evidence.lanes[1]))]
+    assert "Anna: The harp has come." in by_words
+    shown = ask(db, "What did Anna say on 8 May 2023?", depth="section").results[0]
+    assert (shown.slug, shown.content) == ("sessions/day", "Anna: The harp has come.")
 
 
 def test_an_answer_of_another_time_is_not_strong(db: Database, put: Put) -> None:

@@ -49,8 +49,9 @@ class Found(NamedTuple):
     """All that was gathered."""
 
     plan: Plan
+    """The words by which results are scored and judged."""
     counts: dict[str, int]
-    """About how many chunks hold each of the plan's parts, by the part as it is quoted."""
+    """About how many chunks hold each part of that plan, by the part as it is quoted."""
     evidence: Evidence
     named: entities.Entities
     dates: dict[int, str]
@@ -72,9 +73,9 @@ def gather(
     """Ask every lane."""
     periods = when.periods(question, now)
     of_periods = _of_periods(db, periods, filters)
-    wanted = _wanted(question, periods if of_periods else ())
+    searched, wanted = plan(question), _without_time(question, periods if of_periods else ())
     counts = _counts(db, wanted)
-    expression = " OR ".join(worth_ranking(counts, chunks.highest_id(db), WORD_BUDGET))
+    expression = _any_of(db, counts if wanted == searched else _counts(db, searched))
     matched = chunks.match(db, expression, filters, CANDIDATES) if expression else []
     words = {chunk: score for chunk, _, score in matched}
     near = meaning.nearest(CANDIDATES, filters) if isinstance(meaning, Meaning) else {}
@@ -82,6 +83,9 @@ def gather(
     places = _places(db, {*words, *near, *of_periods, *openings.values()}, filters)
     if not words.keys() <= places.keys():
         raise DamagedDatabase(path=db.path, problem="its index of words leads to text that is not there")
+    if wanted != searched:
+        # A chunk of the time is favoured for its date; its date's words must not count a second time.
+        expression, words = _any_of(db, counts), {}
     others = [chunk for chunk in places if chunk not in words]
     if expression and others:
         words.update(chunks.scores_of(db, expression, others))
@@ -94,8 +98,7 @@ def gather(
     evidence = Evidence(
         places=places,
         words=words,
-        # A page is as old as its last change, and what stands on it may be older: only chunks know their day.
-        page_words=page_scores(db, wanted, filters._replace(since=None, until=None), CANDIDATES, WORD_BUDGET),
+        page_words=_page_words(db, searched, wanted, filters),
         cosines=cosines,
         baseline=meaning.baseline if isinstance(meaning, Meaning) else 0.0,
         lanes=(list(near), [chunk for chunk, _, _ in matched]),
@@ -104,8 +107,8 @@ def gather(
     return Found(wanted, counts, evidence, named, dates, periods, openings, only_time)
 
 
-def _wanted(question: str, periods: Iterable[when.Period]) -> Plan:
-    """The words to look for. Those of a time are left out where the memory has something of that time."""
+def _without_time(question: str, periods: Iterable[when.Period]) -> Plan:
+    """The words of a question without those that name one of these times."""
     rest = question
     for period in sorted(periods, key=lambda each: each.span, reverse=True):
         first, last = period.span
@@ -125,6 +128,30 @@ def _counts(db: "Database", wanted: Plan) -> dict[str, int]:
     quoted = [part.quoted for part in wanted.parts]
     counts = index.document_counts(db, chunks.INDEX, quoted, chunks.highest_id(db))
     return dict(zip(quoted, counts, strict=True))
+
+
+def _any_of(db: "Database", counts: dict[str, int]) -> str:
+    """Return the FTS5 expression for any of these words, without those that are too common to rank."""
+    return " OR ".join(worth_ranking(counts, chunks.highest_id(db), WORD_BUDGET))
+
+
+def _page_words(db: "Database", searched: Plan, wanted: Plan, filters: "Filters") -> dict[int, float]:
+    """Score pages by the words of the question.
+
+    Where the question names a time, half of the score comes from all of its words and half from the others: a page
+    may say its day in words, but a title with that day must not outweigh the page that the question is about.
+    """
+    # A page is as old as its last change, and what stands on it may be older: only chunks know their day.
+    filters = filters._replace(since=None, until=None)
+    scores = page_scores(db, searched, filters, CANDIDATES, WORD_BUDGET)
+    if wanted == searched:
+        return scores
+    both = [scores, page_scores(db, wanted, filters, CANDIDATES, WORD_BUDGET)]
+    highest = [max(each.values(), default=0.0) or 1.0 for each in both]
+    return {
+        page: sum(each.get(page, 0.0) / most / 2 for each, most in zip(both, highest, strict=True))
+        for page in {**both[0], **both[1]}
+    }
 
 
 def _of_periods(db: "Database", periods: Iterable[when.Period], filters: "Filters") -> list[int]:
