@@ -1112,6 +1112,7 @@ contest	@command	Mark a node as contested, or as settled
     case 'kb init'
         printf '%s\n' '1	@folders	The folder [where AI_KB_DIR or the system says]
 --remote	@any	Address of a private repository to push to
+--force	-	Also where other files are and no knowledge base: commit beside them
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1119,6 +1120,7 @@ contest	@command	Mark a node as contested, or as settled
     case 'kb clone'
         printf '%s\n' '1	@any	The address of the repository
 2	@folders	The folder [where AI_KB_DIR or the system says]
+--force	-	Also where other files are and no knowledge base: commit beside them
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text

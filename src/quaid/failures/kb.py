@@ -9,10 +9,21 @@ class StoreMissing(QuaidError):
     code, exit_status, http_status, rpc_code = "store_missing", 5, 404, -32010
 
 
+class StoreForeign(StoreMissing):
+    """There is no knowledge base at {path}; it holds {told}. Nothing was written. Correct AI_KB_DIR, or make a \
+knowledge base among these files with `ai-kb init --force`."""
+
+
 class StoreOccupied(QuaidError):
-    """{path} holds other files. A knowledge base needs a folder of its own: name a new one."""
+    """{path} is not empty; it holds {told}. Nothing was written. {remedy}."""
 
     code, exit_status, http_status, rpc_code = "store_occupied", 4, 409, -32009
+
+
+class RemoteOccupied(QuaidError):
+    """The remote {url} holds {told}, and no knowledge base. Nothing was written, here or there. {remedy}."""
+
+    code, exit_status, http_status, rpc_code = "remote_occupied", 4, 409, -32009
 
 
 class UnsafeStore(QuaidError):

@@ -7,7 +7,13 @@ lint. Nothing is pushed. Knows the order of the steps and nothing of nodes.
 import os
 from collections.abc import Callable, Mapping
 
-from quaid.errors import FileChanged, LintFailed, StoreDirty, StoreDiverged, StoreUnfinished
+from quaid.errors import (
+    FileChanged,
+    LintFailed,
+    StoreDirty,
+    StoreDiverged,
+    StoreUnfinished,
+)
 from quaid.kb import (
     catalog as catalogs,
     guarding,
@@ -45,12 +51,14 @@ class Done(NamedTuple):
 Plan = Callable[[Catalog], Change]
 
 
-def apply(git: Git, now: str, what: str, plan: Plan) -> Done:
-    """Carry out what `plan` makes of the present nodes, as one commit, or not at all."""
+def apply(git: Git, now: str, what: str, plan: Plan, *, foreign: bool = False) -> Done:
+    """Carry out what `plan` makes of the present nodes, as one commit, or not at all.
+
+    `foreign`: a store without a commit takes over a remote that is not a knowledge base, too."""
     with locking.held(git, what):
         tree = _settled(git)
         _refuse_others(git, tree)
-        offline = _up_to_date(git, now, tree)
+        offline = _up_to_date(git, now, tree, foreign=foreign)
         # What is committed are bytes that we write and compare. The files beside it are known by their looks, as git,
         # which has just said that they are those of the last commit, knows them.
         catalog = catalogs.look(git.root, git.ours, judge=linting.judge())
@@ -159,13 +167,15 @@ def _refuse_others(git: Git, tree: TreeState) -> None:
         raise StoreDirty(path=git.root, told=reading.some(others))
 
 
-def _up_to_date(git: Git, now: str, tree: TreeState) -> str:
+def _up_to_date(git: Git, now: str, tree: TreeState, *, foreign: bool = False) -> str:
     """Learn what the remote has, and take it over if nothing is lost by it. Why it was not reached."""
     if git.remote() is None:
         return ""
     fetched, tree = pushing.fetch(git, now, before=tree)
     if tree.has_diverged:
         raise StoreDiverged(path=git.root, ahead=tree.ahead, behind=tree.behind)
+    if tree.head is None and not foreign:
+        pushing.refuse_foreign(git)
     if tree.behind or tree.head is None:  # a store without a commit takes over what the remote has
         git.fast_forward()
     return "" if fetched.reached else fetched.problem

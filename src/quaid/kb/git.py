@@ -9,7 +9,7 @@ hook, editor or signature takes part.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from quaid.annotations import Literal
@@ -69,16 +69,20 @@ class Git(Repository):
 
     @classmethod
     def clone(
-        cls, url: str, folder: str, environ: Mapping[str, str], seconds: float = CLONE_SECONDS
+        cls,
+        url: str,
+        folder: str,
+        environ: Mapping[str, str],
+        seconds: float = CLONE_SECONDS,
+        check: "Callable[[Git], None] | None" = None,
     ) -> "Git":
-        """Fetch a store into a new folder. The folder is there when all of it is, and not before."""
+        """Fetch a store into a new folder. The folder is there when all of it is, and not before.
+
+        `check` sees the repository before any file is written, and may raise."""
         folder = os.path.abspath(folder)
-        source = guarding.on_disk(url, os.getcwd())
-        if source is not None and "://" not in url and "::" not in url and not url.startswith("-"):
-            url = source  # a path counts from where the caller stands
+        url = guarding.from_here(url)
         guarding.check_url(url, folder)
-        if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
-            raise StoreOccupied(path=folder)
+        cls._refuse_occupied(folder)
         with system_told_plainly(folder):
             durable.make_folders(os.path.dirname(folder))
         unfinished = f"{folder}.cloning-{os.getpid()}"
@@ -86,7 +90,7 @@ class Git(Repository):
         try:
             with system_told_plainly(unfinished):
                 os.mkdir(unfinished, 0o700)
-            serving = () if source is None else (f"--upload-pack={calling.served('upload-pack')}",)
+            serving = git._serving(url, "upload-pack")
             options = ("--quiet", "--no-checkout", "--no-local", "--template=", "--no-tags", *serving)
             git._plain(
                 *("-c", f"init.defaultBranch={BRANCH}", "clone", *options),
@@ -97,9 +101,12 @@ class Git(Repository):
             if git.head() is None:  # the remote's own HEAD names a branch that nobody pushed: many say master
                 git.call("symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")
                 git.set_remote(url)
-                there = reading.ref(git.folder, f"refs/remotes/{REMOTE}/{BRANCH}")
+                git.follow_the_only_branch()
+                there = reading.ref(git.folder, f"refs/remotes/{REMOTE}/{git.branch()}")
                 if there is not None:
-                    git.call("update-ref", f"refs/heads/{BRANCH}", there)
+                    git.call("update-ref", f"refs/heads/{git.branch()}", there)
+            if check is not None:
+                check(git)
             if git.head() is not None:
                 git.call("read-tree", "--reset", "-u", "HEAD")
             with system_told_plainly(folder):
@@ -111,6 +118,48 @@ class Git(Repository):
             shutil.rmtree(unfinished, ignore_errors=True)
             raise
         return cls(folder, environ)
+
+    def follow_the_only_branch(self) -> None:
+        """Let a store without a commit use the branch that the remote has, if it has one and not ours."""
+        names = [
+            name.removeprefix(f"refs/remotes/{REMOTE}/") for name in self.branches(f"refs/remotes/{REMOTE}")
+        ]
+        url = self.remote()
+        if self.head() is None and len(names) == 1 and url is not None and names[0] != self.branch():
+            self.call("symbolic-ref", "HEAD", f"refs/heads/{guarding.check_branch(names[0])}")
+            self.set_remote(url)
+
+    @staticmethod
+    def _refuse_occupied(folder: str) -> None:
+        if not os.path.lexists(folder):
+            return
+        names = sorted(os.listdir(folder)) if os.path.isdir(folder) else [os.path.basename(folder)]
+        if not names:
+            return
+        remedy = "Name a folder that does not exist yet"
+        if ".git" in names:
+            remedy = (
+                f"`ai-kb init` mends a knowledge base that is there; else {remedy[0].lower()}{remedy[1:]}"
+            )
+        raise StoreOccupied(path=folder, told=reading.some(names), remedy=remedy)
+
+    def look_into(self, url: str, seconds: float = CLONE_SECONDS) -> bool:
+        """Fetch the newest commits of a remote into this repository, which is a passing one. False: not reached.
+
+        Fetched is our branch if there is one, else all of them: a remote that another program uses may be large."""
+        self.init()
+        self.set_remote(url)
+        serving = self._serving(url, "upload-pack")
+        done = self._done("ls-remote", "--heads", "--quiet", *serving, "--", REMOTE, seconds=FETCH_SECONDS)
+        if done.status != 0:
+            return False
+        names = [line.partition("\t")[2] for line in os.fsdecode(done.out).splitlines()]
+        wanted = [f"refs/heads/{BRANCH}"] if f"refs/heads/{BRANCH}" in names else names
+        refs = [f"+{name}:refs/remotes/{REMOTE}/{name.removeprefix('refs/heads/')}" for name in wanted[:20]]
+        if refs:
+            options = ("--quiet", "--no-tags", "--depth=1", "--no-recurse-submodules", "--refmap=")
+            self.call("fetch", *options, *serving, "--", REMOTE, *refs, seconds=seconds)
+        return True
 
     def set_remote(self, url: str) -> None:
         """Say where the store is pushed to, in place of what was said before."""

@@ -181,6 +181,13 @@ def on_disk(url: str, root: str) -> str | None:
     return os.path.normpath(os.path.join(root, url))
 
 
+def from_here(url: str) -> str:
+    """An address as the store can keep it: a path counts from where the caller is."""
+    source = on_disk(url, os.getcwd())
+    is_path = source is not None and "://" not in url and "::" not in url and not url.startswith("-")
+    return source if source is not None and url and is_path else url
+
+
 def within(path: str, root: str) -> bool:
     """Whether a path is the root, or lies under it, links followed."""
     path, root = os.path.realpath(path), os.path.realpath(root)

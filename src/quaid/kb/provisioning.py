@@ -4,10 +4,10 @@ Doing it again changes nothing and mends what is missing. The contract travels w
 with our tools or without, what a node is and how one is written.
 """
 
-import os
+from collections.abc import Mapping
 
-from quaid.errors import StoreOccupied
-from quaid.kb import changing, curating, guarding, layout, node as nodes, pushing
+from quaid.errors import RemoteOccupied, StoreOccupied
+from quaid.kb import changing, curating, guarding, layout, marker, node as nodes, pushing, state
 from quaid.kb.catalog import Catalog
 from quaid.kb.changing import Change
 from quaid.kb.git import Git
@@ -20,6 +20,11 @@ RAW_TEXT = """\
 Excerpts of outside sources, each with its address and the day it was read; whole files are in files/. Nodes name them
 in :SOURCE:. Nothing here is a node, and nothing here is a secret.
 """
+
+FORCE_FOLDER = (
+    "A knowledge base needs a folder of its own: name a new one, or make one among these files with --force"
+)
+FORCE_REMOTE = "Name an empty private repository, or add --force to commit and push beside these files"
 
 FIRST = Draft(
     title="How this knowledge base is used",
@@ -40,15 +45,31 @@ The rules are in AGENT_CONTRACT.org.""",
 )
 
 
-def init(git: Git, *, remote: str, now: str, local: str, id: str) -> Made:
-    """Make a store, or mend one."""
+def clone(git: Git, url: str, environ: Mapping[str, str], *, force: bool = False) -> Git:
+    """Fetch a store from its remote; refused before a file is written when it holds something else."""
+
+    def check(fetched: Git) -> None:
+        found = marker.of_remote(fetched)
+        if found.is_foreign:
+            raise RemoteOccupied(url=guarding.masked(url), told=found.told, remedy=FORCE_REMOTE)
+
+    return Git.clone(url, git.root, environ, check=None if force else check)
+
+
+def init(git: Git, *, remote: str, now: str, local: str, id: str, force: bool = False) -> Made:
+    """Make a store, or mend one. What holds something else is refused before anything is written, unless forced."""
     created = not git.is_repository()
-    if created and os.path.isdir(git.root) and any(not name.startswith(".") for name in os.listdir(git.root)):
-        raise StoreOccupied(path=git.root)
+    if remote:
+        remote = guarding.check_url(guarding.from_here(remote), git.root)
+    if not force:
+        _refuse_foreign(git, remote)
     git.init()
     if remote and git.remote() != remote:
         git.set_remote(remote)
         pushing.fetch(git, now)
+    git.follow_the_only_branch()
+    if force and git.remote():
+        state.note(git.root, accepted=pushing.mark_of(git.remote() or ""))
 
     def plan(catalog: Catalog) -> Change:
         files: dict[str, bytes | None] = {}
@@ -62,8 +83,30 @@ def init(git: Git, *, remote: str, now: str, local: str, id: str) -> Made:
             return changing.whole_index(catalog)
         return Change(files, "ai-kb: a knowledge base")
 
-    done = changing.apply(git, now, "init", plan)
+    done = changing.apply(git, now, "init", plan, foreign=force)
     return Made(git.root, created, done.paths, guarding.masked(git.remote() or ""), done.commit)
+
+
+def _refuse_foreign(git: Git, remote: str) -> None:
+    found = marker.of_store(git)
+    if found.is_foreign:
+        raise StoreOccupied(path=git.root, told=found.told, remedy=FORCE_FOLDER)
+    is_there = git.is_repository()
+    known = git.remote() if is_there else None
+    url = remote or known or ""
+    if not url or (url == known and git.head() is not None):
+        return
+    import shutil
+    import tempfile
+
+    passing = tempfile.mkdtemp(prefix="ai-kb-")
+    try:
+        look = git.beside(passing)
+        there = marker.of_remote(look) if look.look_into(url) else marker.Contents((), False)
+    finally:
+        shutil.rmtree(passing, ignore_errors=True)
+    if there.is_foreign:
+        raise RemoteOccupied(url=guarding.masked(url), told=there.told, remedy=FORCE_REMOTE)
 
 
 def contract() -> str:

@@ -5,8 +5,10 @@ all (note that). Needs no lock: neither the tree nor the index is touched, and a
 waiting.
 """
 
-from quaid.kb import state
+from quaid.errors import RemoteOccupied
+from quaid.kb import marker, state
 from quaid.kb.git import FETCH_SECONDS, PUSH_SECONDS, Fetched, Git, Pushed
+from quaid.kb.guarding import masked
 from quaid.kb.reading import TreeState
 from quaid.kb.state import Divergence, Event, StoreState
 
@@ -23,6 +25,11 @@ def push(git: Git, now: str, seconds: float = PUSH_SECONDS) -> Pushed:
     if tree.upstream is not None and not tree.ahead:
         state.change(git.root, lambda before: _settled(before, now, tree))
         return Pushed("nothing")
+    if tree.upstream is None:  # never seen with this branch: look before our files go there
+        unsuited = _first_look(git, now, seconds)
+        if unsuited is not None:
+            state.note(git.root, push=Event(now, unsuited.outcome, unsuited.problem))
+            return unsuited
     done = git.push(seconds)
     if done.outcome == "rejected":
         fetched = git.fetch(min(seconds, FETCH_SECONDS))
@@ -33,6 +40,38 @@ def push(git: Git, now: str, seconds: float = PUSH_SECONDS) -> Pushed:
     event = Event(now, done.outcome, done.problem)
     state.change(git.root, lambda before: _seen(before, now, tree)._replace(push=event))
     return done
+
+
+def _first_look(git: Git, now: str, seconds: float) -> Pushed | None:
+    """Why nothing is pushed to a remote that has not been seen before; None: it may be."""
+    fetched, _ = fetch(git, now, min(seconds, FETCH_SECONDS))
+    if not fetched.reached:
+        return Pushed("unreachable", fetched.problem)
+    try:
+        refuse_foreign(git)
+    except RemoteOccupied as error:
+        return Pushed("rejected", str(error).rstrip("."))
+    return None
+
+
+def refuse_foreign(git: Git) -> None:
+    """RemoteOccupied when the remote, as it was last seen, holds something else than a knowledge base."""
+    url = git.remote() or ""
+    if state.read(git.root).accepted == mark_of(url):
+        return
+    found = marker.of_remote(git)
+    if found.is_foreign:
+        remedy = (
+            "Name another one with `ai-kb init --remote URL`; `ai-kb init --force` pushes beside these files"
+        )
+        raise RemoteOccupied(url=masked(url), told=found.told, remedy=remedy)
+
+
+def mark_of(url: str) -> str:
+    """What is remembered of an address: not the address, which may hold a password."""
+    from hashlib import sha256
+
+    return sha256(url.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 def fetch(

@@ -7,11 +7,18 @@ calling.py's business, what is refused guarding.py's, what git prints reading.py
 import os
 from collections.abc import Mapping, Sequence
 
+from quaid.annotations import TYPE_CHECKING
 from quaid.errors import DiskFull, GitFailed, StoreLocked, StoreMissing, UnsafeStore
 from quaid.kb import calling, guarding, reading
 from quaid.kb.reading import Commit, TreeState
 
+if TYPE_CHECKING:
+    from typing import Self
+
 REMOTE = "origin"
+UNFILTERED = frozenset({"cat-file", "for-each-ref", "ls-remote", "ls-tree"})
+"""Verbs that ask no attribute of the store. A repository is looked at by these before anything is written to it."""
+
 LEAST_ROOM = 64 * 1024
 """Bytes; with less on the disk, a failure is taken to be for want of room."""
 
@@ -29,6 +36,7 @@ class Repository:
         self._here = {"GIT_DIR": self.folder, "GIT_WORK_TREE": self.root}
         self._config = guarding.Config()
         self._judged: object = ()
+        self._settled: object = ()
 
     def is_repository(self) -> bool:
         """Whether there is a store that may be used; an unsafe one raises."""
@@ -37,6 +45,10 @@ class Repository:
         except StoreMissing:
             return False
         return True
+
+    def beside(self, root: str) -> "Self":
+        """Another store, called in the same environment."""
+        return type(self)(root, self._environ)
 
     # Looking
 
@@ -95,6 +107,18 @@ class Repository:
         done = self._done("cat-file", "blob", f"{commit}:{guarding.check_path(path)}", reads=True)
         return done.out if done.status == 0 else None
 
+    def top(self, commit: str) -> list[str]:
+        """The names at the top of a commit, folders with a slash."""
+        out = os.fsdecode(self.call("ls-tree", "-z", reading.check_id(commit), reads=True))
+        entries = [entry.partition("\t") for entry in out.split("\0") if entry]
+        return [name + ("/" if facts.split(" ")[1] == "tree" else "") for facts, _, name in entries]
+
+    def branches(self, below: str) -> dict[str, str]:
+        """The branches below refs/heads or refs/remotes/NAME with their commits."""
+        out = self.call("for-each-ref", "--format=%(objectname) %(refname)", below, reads=True)
+        pairs = [line.partition(" ") for line in os.fsdecode(out).splitlines()]
+        return {name: commit for commit, _, name in pairs if not name.endswith("/HEAD")}
+
     def fsck(self) -> tuple[str, ...]:
         """What is wrong with the repository's objects and branches; nothing when all is well."""
         done = self._done("fsck", "--full", "--no-dangling", "--no-progress", reads=True)
@@ -116,7 +140,6 @@ class Repository:
         found = guarding.look_at(self.root)
         mark = found and (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
         if mark != self._judged:
-            guarding.settle_attributes(self.root)
             command = (self._program, "config", "--list", "-z", "--show-scope")
             done = calling.run(command, self.root, self._environ | self._here, seconds=10)
             if done.status != 0:
@@ -150,6 +173,9 @@ class Repository:
         keep: tuple[int, ...] = (),
     ) -> calling.Done:
         config = self.config()
+        if arguments[0] not in UNFILTERED and self._settled != self._judged:
+            guarding.settle_attributes(self.root)
+            self._settled = self._judged
         environ = self._environ | self._here | dict(also or {})
         if reads:
             environ["GIT_OPTIONAL_LOCKS"] = "0"

@@ -46,6 +46,7 @@ class StoreState(NamedTuple):
     indexed_at: str = ""
     curated_at: str = ""
     curated_nodes: int = 0  # how many nodes there were then
+    accepted: str = ""  # hash of the address of a remote that a person wants although it holds other things
 
 
 def read(root: str) -> StoreState:
@@ -97,7 +98,7 @@ def _understood(told: dict[str, Any]) -> StoreState:
     state = StoreState(
         _event(told.get("fetch")), _event(told.get("push")), _divergence(told.get("divergence"))
     )
-    for key in ("indexed_at", "curated_at"):
+    for key in ("indexed_at", "curated_at", "accepted"):
         if isinstance(told.get(key), str):
             state = state._replace(**{key: told[key]})
     if isinstance(told.get("curated_nodes"), int):

@@ -265,21 +265,27 @@ def store(brain: Brain) -> "Git":
     """The knowledge base with its git; an error where there is none."""
     from quaid.kb.git import Git
 
-    path = root(brain)
-    layout.require(path)
-    return Git(path, brain.settings.environ)
+    folder(brain)
+    return Git(root(brain), brain.settings.environ)
 
 
 def look(brain: Brain) -> "Catalog":
     """All nodes, without a call of git."""
     from quaid.kb import catalog
 
-    return catalog.look(root(brain), _folder(brain))
+    return catalog.look(root(brain), folder(brain))
 
 
-def _folder(brain: Brain) -> str:
-    """Where the last look is remembered."""
-    return os.path.join(layout.require(root(brain)), layout.OURS)
+def folder(brain: Brain) -> str:
+    """Where the last look is remembered; an error where there is no knowledge base."""
+    path = root(brain)
+    ours = os.path.join(layout.require(path), layout.OURS)
+    if not os.path.isfile(os.path.join(path, layout.CONTRACT)):
+        from quaid.kb import marker
+        from quaid.kb.git import Git
+
+        marker.require(Git(path, brain.settings.environ))
+    return ours
 
 
 def told(node: "Node") -> NodeRecord:
@@ -302,5 +308,5 @@ def _index_problem(brain: Brain, catalog: "Catalog") -> str:
         from quaid.kb import catalog as catalogs, linting
 
         catalog.index_problem = linting.index_told(linting.index(catalog))
-        catalogs.save(catalog, _folder(brain))
+        catalogs.save(catalog, folder(brain))
     return catalog.index_problem

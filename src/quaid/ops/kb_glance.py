@@ -21,4 +21,10 @@ def nudge(settings: Settings) -> str:
         return ""
     from quaid.kb import nudging
 
+    if not os.path.isfile(os.path.join(path, layout.CONTRACT)):
+        from quaid.kb import marker
+        from quaid.kb.git import Git
+
+        if marker.of_store(Git(path, settings.environ)).is_foreign:
+            return ""
     return nudging.nudge(path, settings.environ)

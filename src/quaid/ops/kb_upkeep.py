@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from quaid.kb.git import Pushed
 
 Remote = Annotated[str | None, Arg("Address of a private repository to push to.")]
+Foreign = Annotated[bool, Arg("Also where other files are and no knowledge base: commit beside them.")]
 
 
 class KbFinding(NamedTuple):
@@ -123,15 +124,23 @@ def kb_init(
         str | None, Arg("The folder [where AI_KB_DIR or the system says].", positional=True, path=True)
     ] = None,
     remote: Remote = None,
+    force: Foreign = False,
 ) -> Made:
-    """Make a knowledge base: a git repository with a contract, a first node, an index. Doing it again mends it."""
+    """Make a knowledge base: a git repository with a contract, a first node, an index. Doing it again mends it.
+
+    A folder or a remote that holds other files is refused before anything is written, unless --force is given."""
     from quaid.kb import provisioning
     from quaid.kb.git import Git
 
     root = brain.settings.path(path) if path else kb.root(brain)
     git = Git(root, brain.settings.environ)
     return provisioning.init(
-        git, remote=remote or "", now=brain.now(), local=brain.local(), id=brain.new_uuid()
+        git,
+        remote=remote or "",
+        now=brain.now(),
+        local=brain.local(),
+        id=brain.new_uuid(),
+        force=force,
     )
 
 
@@ -142,14 +151,20 @@ def kb_clone(
     path: Annotated[
         str | None, Arg("The folder [where AI_KB_DIR or the system says].", positional=True, path=True)
     ] = None,
+    force: Foreign = False,
 ) -> Made:
-    """Fetch a knowledge base from its remote. Nothing in it can run on this machine."""
+    """Fetch a knowledge base from its remote. Nothing in it can run on this machine.
+
+    A remote that holds other files is refused before anything is written, unless --force is given."""
     from quaid.kb import provisioning
     from quaid.kb.git import Git
 
     root = brain.settings.path(path) if path else kb.root(brain)
-    git = Git.clone(url, root, brain.settings.environ)
-    made = provisioning.init(git, remote="", now=brain.now(), local=brain.local(), id=brain.new_uuid())
+    environ = brain.settings.environ
+    git = provisioning.clone(Git(root, environ), url, environ, force=force)
+    made = provisioning.init(
+        git, remote="", now=brain.now(), local=brain.local(), id=brain.new_uuid(), force=force
+    )
     return made._replace(created=True)
 
 
@@ -159,11 +174,10 @@ def kb_lint(
     index: Annotated[bool, Arg("Only whether the index is that of the nodes.")] = False,
 ) -> KbLintRecord:
     """Check every node, raw text and the index. Exits 1 when something would stop a commit."""
-    from quaid.kb import catalog as catalogs, layout, linting
+    from quaid.kb import catalog as catalogs, linting
 
-    root = kb.root(brain)
-    folder = os.path.join(layout.require(root), "ai-kb")
-    catalog = catalogs.look(root, folder, certain=True, judge=None if index else linting.judge())
+    folder = kb.folder(brain)
+    catalog = catalogs.look(kb.root(brain), folder, certain=True, judge=None if index else linting.judge())
     found = list(linting.index(catalog)) if index else linting.lint(catalog, folder)
     told = tuple(KbFinding(*each, each.fatal) for each in found)
     return KbLintRecord(told, len(catalog.files), catalog.count)
