@@ -129,6 +129,7 @@ daemon	@command	Say how the service is
 --help	-	help on a command'
     case 'hook'
         printf '%s\n' '1	session-start|user-prompt|pre-compact|stop	session-start, user-prompt, pre-compact or stop
+--client	@any	Which client runs it, and so how much it takes
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -592,6 +593,7 @@ clear	@command	Close every open gap whose words nobody keeps
     case 'prompt'
         printf '%s\n' '--budget	@any	Tokens that it may take at most
 --project	-	Add what the memory has on the project of this folder
+--characters	@any	Characters that it may take at most
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text

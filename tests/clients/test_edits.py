@@ -9,7 +9,7 @@ from quaid.clients.edits import Launch, Quote
 from quaid.clients.known import CLIENTS
 
 LAUNCH = Launch("/opt/my tools/quaid", (), "/h/memory.db")
-COMMANDS = edits.hook_commands(LAUNCH, Quote("linux"))
+COMMANDS = edits.hook_commands(LAUNCH, Quote("linux"), "claude-code")
 SETTINGS = """\
 {
   "model": "opus",
@@ -93,7 +93,7 @@ def test_hooks_stand_beside_those_of_others_and_go_alone() -> None:
     assert [len(values["hooks"][event]) for event in edits.EVENTS] == [1, 1, 1, 2]
     assert values["hooks"]["SessionStart"][0]["hooks"][0] == {
         "type": "command",
-        "command": "'/opt/my tools/quaid' hook session-start --db /h/memory.db",
+        "command": "'/opt/my tools/quaid' hook session-start --client claude-code --db /h/memory.db",
         "timeout": 5,
     }
     assert edits.hooks(new) == list(edits.EVENTS)
@@ -101,7 +101,9 @@ def test_hooks_stand_beside_those_of_others_and_go_alone() -> None:
 
 
 def test_another_memory_takes_the_place_of_the_first() -> None:
-    old = edits.with_hooks("", edits.hook_commands(LAUNCH._replace(db="/other.db"), Quote("linux")))
+    old = edits.with_hooks(
+        "", edits.hook_commands(LAUNCH._replace(db="/other.db"), Quote("linux"), "claude-code")
+    )
     assert edits.with_hooks(old, COMMANDS) == edits.with_hooks("", COMMANDS)
 
 
@@ -124,8 +126,10 @@ def test_odd_settings_are_no_reason_to_fail() -> None:
 
 
 def test_commands_are_quoted_for_the_shell_of_the_system() -> None:
-    windows = edits.hook_commands(Launch("C:\\Program Files\\quaid.exe", (), "C:\\m.db"), Quote("win32"))
-    assert windows["Stop"] == '"C:\\Program Files\\quaid.exe" hook stop --db C:\\m.db'
+    windows = edits.hook_commands(
+        Launch("C:\\Program Files\\quaid.exe", (), "C:\\m.db"), Quote("win32"), "claude-code"
+    )
+    assert windows["Stop"] == '"C:\\Program Files\\quaid.exe" hook stop --client claude-code --db C:\\m.db'
     assert edits.with_hooks("", windows)
 
 

@@ -48,6 +48,38 @@ def test_a_long_file_is_cut_at_a_line_and_says_so(root: Path) -> None:
     assert f"[… {part.left_out:,} more characters of reference/long.md were left out" in made.text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" * 20_000,
+        "word " * 4_000,
+        "# Title\n\n" + "word " * 4_000,
+        "short\n" * 3 + "é" * 9_000 + "\nlast\n",
+    ],
+)
+def test_one_long_paragraph_gives_its_first_characters(root: Path, text: str) -> None:
+    (root / "reference/long.md").write_text(text)
+    made = prompt.assemble(str(root), NOW)
+    part = next(each for each in made.parts if each.path == "reference/long.md")
+    assert (part.characters, part.left_out) == (8_000, len(text) - 8_000)
+    assert f"-->\n{text[:8_000]}\n[… " in made.text
+    short = prompt.assemble(str(root), NOW, 300)
+    assert f"-->\n{text[:200]}" in short.text
+    assert short.tokens <= 300
+
+
+@pytest.mark.parametrize("characters", [1, 100, 1_000, 9_500, 32_000, 100_000])
+def test_a_limit_of_characters_is_kept_and_used(root: Path, characters: int) -> None:
+    for number in range(6):
+        (root / f"reference/f{number}.md").write_text("several words in a line\n" * 1_000)
+    made = prompt.assemble(str(root), NOW, characters=characters)
+    assert len(made.text) <= characters
+    assert len(made.text) > 0.9 * min(characters, 32_000) or characters <= 1_000
+    both = prompt.assemble(str(root), NOW, 500, characters=characters)
+    assert len(both.text) <= characters
+    assert both.tokens <= 500
+
+
 def test_reference_has_a_limit_in_all(root: Path) -> None:
     for number in range(6):
         (root / f"reference/f{number}.md").write_text("line\n" * 1_600)

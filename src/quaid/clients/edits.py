@@ -78,11 +78,11 @@ def server(client: Client, text: str) -> Any:
 # Hooks
 
 
-def hook_commands(launch: Launch, quoted: "Quote") -> dict[str, str]:
-    """The command line for each event."""
+def hook_commands(launch: Launch, quoted: "Quote", client: str) -> dict[str, str]:
+    """The command line for each event of a client."""
     start = [launch.command, *launch.args]
     return {
-        event: " ".join(map(quoted, [*start, "hook", name, "--db", launch.db]))
+        event: " ".join(map(quoted, [*start, "hook", name, "--client", client, "--db", launch.db]))
         for event, name in EVENTS.items()
     }
 

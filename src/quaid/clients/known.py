@@ -4,10 +4,10 @@ Knows paths as patterns and fills them in. Opens nothing; edits nothing.
 """
 
 import os
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
 
+from quaid.annotations import Literal, Mapping
 from quaid.errors import NotFound
+from quaid.records import NamedTuple
 
 
 class Where(NamedTuple):
@@ -50,6 +50,10 @@ class Where(NamedTuple):
         return os.path.join(self._config(), "zed")
 
 
+CONTEXT = 32_000
+"""Characters that a session's start may put before the model, where a client has no lower limit."""
+
+
 class Client(NamedTuple):
     name: str
     title: str
@@ -65,6 +69,10 @@ class Client(NamedTuple):
     project_instructions: str = ""
     rules: str = ""  # a file of rules of its own, for the knowledge base
     project_rules: str = ""
+    context: int = (
+        CONTEXT  # characters that it takes from a hook; a longer text reaches the model as a preview only
+    )
+    hook_variable: str = ""  # an environment variable that it sets for hooks
 
 
 CLIENTS = {
@@ -83,6 +91,8 @@ CLIENTS = {
             project_instructions="PROJECT/CLAUDE.md",
             rules="CLAUDE/rules/ai-kb.md",
             project_rules="PROJECT/.claude/rules/ai-kb.md",
+            context=10_000,
+            hook_variable="CLAUDE_PROJECT_DIR",
         ),
         Client(
             "claude-desktop",
@@ -146,6 +156,14 @@ CLIENTS = {
         ),
     )
 }
+
+
+def context_of(name: str | None, environ: Mapping[str, str]) -> int:
+    """The characters that a client takes at the start of a session; without a name, of the one that runs the hook."""
+    if name is not None:
+        return client(name).context
+    running = [each for each in CLIENTS.values() if each.hook_variable and environ.get(each.hook_variable)]
+    return min((each.context for each in running), default=CONTEXT)
 
 
 def client(name: str) -> Client:

@@ -42,10 +42,41 @@ class _File(NamedTuple):
     text: str
 
 
+class _Room(NamedTuple):
+    """How much a prompt may take at most, in tokens, in characters or in both."""
+
+    tokens: int | None
+    characters: int | None
+
+    @property
+    def amount(self) -> int:
+        return self.tokens or self.characters or 0
+
+    @property
+    def reserve(self) -> int:
+        """What the note takes that says what was left out."""
+        return RESERVE if self.tokens else RESERVE * 4
+
+    def size(self, text: str) -> int:
+        """What a text takes of the amount: the larger share counts."""
+        if self.tokens is None:
+            return len(text)
+        used = count_tokens(text)
+        return used if self.characters is None else max(used, -(-len(text) * self.tokens // self.characters))
+
+    def holds(self, text: str) -> bool:
+        return not self.amount or self.size(text) <= self.amount
+
+
 def assemble(
-    root: str, local: str, budget: int | None = None, limits: Limits = LIMITS, project: str = ""
+    root: str,
+    local: str,
+    budget: int | None = None,
+    limits: Limits = LIMITS,
+    project: str = "",
+    characters: int | None = None,
 ) -> Prompt:
-    """The prompt of a notebook at a local time, in at most so many tokens; `project` goes behind it.
+    """The prompt of a notebook at a local time, in at most so many tokens or characters; `project` goes behind it.
 
     Where not everything fits, every file gets its share: the small ones whole, the large ones as much as is left.
     """
@@ -58,12 +89,13 @@ def assemble(
         files.append((_File(PROJECT, project), limits.file))
     blocks = [_block(file, limit) for file, limit in files]
     missing: list[str] = []
-    if budget is not None and count_tokens(_joined(blocks)) > budget:
-        blocks, missing = _within(files, blocks, budget)
+    room = _Room(budget, characters)
+    if not room.holds(_joined(blocks)):
+        blocks, missing = _within(files, blocks, room)
     text = _joined(blocks)
     for names in (8, 2, 0) if missing else ():  # as many of them as there is room for
         told = _joined([*blocks, _Block(_missing(missing, names), Part("", 0, 0))])
-        if budget is None or count_tokens(told) <= budget:
+        if room.holds(told):
             text = told
             break
     return Prompt(text, tuple(block.part for block in blocks), count_tokens(text))
@@ -104,19 +136,19 @@ def _contained(text: str) -> str:
 
 
 def _within(
-    files: list[tuple[_File, int]], blocks: list[_Block], budget: int
+    files: list[tuple[_File, int]], blocks: list[_Block], room: _Room
 ) -> tuple[list[_Block], list[str]]:
-    """The blocks cut to a budget of tokens, and the files that there is no room for."""
-    wants = [count_tokens(block.text) + 1 for block in blocks]
-    room = budget - min(RESERVE * 2, budget // 4)  # for the line that names what is missing
+    """The blocks cut to the room that there is, and the files that there is none for."""
+    wants = [room.size(block.text) + 1 for block in blocks]
+    usable = room.amount - min(room.reserve * 2, room.amount // 4)  # for the line that names what is missing
     kept: list[_Block] = []
     missing = []
-    for (file, limit), block, want, allowed in zip(files, blocks, wants, shares(wants, room), strict=True):
+    for (file, limit), block, want, allowed in zip(files, blocks, wants, shares(wants, usable), strict=True):
         cut = block
-        while allowed < want and cut.part.characters and count_tokens(cut.text) + 1 > allowed:
-            fewer = cut.part.characters * max(allowed - RESERVE, 0) // count_tokens(cut.text)
+        while allowed < want and cut.part.characters and room.size(cut.text) + 1 > allowed:
+            fewer = cut.part.characters * max(allowed - room.reserve, 0) // room.size(cut.text)
             cut = _block(file, min(fewer, cut.part.characters - 1, limit))
-        if count_tokens(cut.text) + 1 > allowed or not cut.part.characters:
+        if room.size(cut.text) + 1 > allowed or not cut.part.characters:
             cut = _Block("", Part(file.path, 0, len(file.text)))
             missing.append(file.path)
         kept.append(cut)
@@ -137,10 +169,11 @@ PROJECT = "project"
 
 
 def _cut(text: str, limit: int) -> str:
-    """The text up to the last line that ends within the limit."""
+    """The text up to the last line that ends shortly before the limit; a long line is cut at the limit itself."""
     if len(text) <= limit:
         return text
-    return text[: text.rfind("\n", 0, max(limit, 0)) + 1]
+    limit = max(limit, 0)
+    return text[: text.rfind("\n", limit - limit // 8, limit) + 1 or limit]
 
 
 def _reference(root: str, folder: str) -> list[_File]:

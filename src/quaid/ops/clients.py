@@ -97,7 +97,7 @@ def connect(
     ]
     hooks = chosen.project_hooks if project else chosen.hooks
     if hooks:
-        commands = edits.hook_commands(started, Quote(where.platform))
+        commands = edits.hook_commands(started, Quote(where.platform), chosen.name)
         changes.append(_change(where.path(hooks), lambda text: edits.with_hooks(text, commands)))
     if instructions:
         path = _instructions_file(chosen, where, project)

@@ -174,6 +174,9 @@ def prompt(
     brain: Brain,
     budget: Annotated[int | None, Arg("Tokens that it may take at most.", minimum=1, maximum=10**9)] = None,
     project: Annotated[bool, Arg("Add what the memory has on the project of this folder.")] = False,
+    characters: Annotated[
+        int | None, Arg("Characters that it may take at most.", minimum=1, maximum=10**9)
+    ] = None,
 ) -> Prompt:
     """What an agent should know from the start: all of reference, today's and yesterday's log. The same each time."""
     from quaid.notebook.prompt import LEGACY, assemble
@@ -183,7 +186,8 @@ def prompt(
     root = found.root or root if found else root
     if not os.path.isdir(root) and not os.path.isdir(os.path.join(os.path.dirname(root), LEGACY)):
         raise layout.gone(found) if found else NoNotebook(what="notebook", name="", hint="")
-    return assemble(root, brain.local(), budget, _limits(brain), _about_project(brain) if project else "")
+    about = _about_project(brain) if project else ""
+    return assemble(root, brain.local(), budget, _limits(brain), about, characters)
 
 
 def _limits(brain: Brain) -> "Limits":

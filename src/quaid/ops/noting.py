@@ -1,6 +1,6 @@
 """What operations on the notebook share: editing a file, and seeing what was changed by hand."""
 
-from quaid.annotations import TYPE_CHECKING, Any
+from quaid.annotations import TYPE_CHECKING, Any, Mapping
 from quaid.brain import Brain
 from quaid.errors import InvalidConfig
 from quaid.notebook import layout
@@ -37,6 +37,13 @@ def bring_in_step(brain: Brain, notebook: "Collection", only: list[str] | None =
 def take_in(brain: Brain, notebook: "Collection", path: str) -> None:
     if brain.db.writable:
         bring_in_step(brain, notebook, [path])
+
+
+def session_room(client: str | None, environ: Mapping[str, str]) -> int:
+    """The characters that a session may start with in a client, or in the one that an environment is of."""
+    from quaid.clients.known import context_of
+
+    return context_of(client, environ)
 
 
 def root(brain: Brain) -> str:

@@ -48,13 +48,14 @@ class Client:
     def __init__(self, folder: Path, transcript: Path) -> None:
         self.folder, self.transcript = folder, transcript
         self.environ = {**os.environ, "HOME": str(folder), "QUAID_DB": str(folder / "memory.db")}
+        self.environ.pop("CLAUDE_PROJECT_DIR", None)
 
     def run(self, name: str, data: bytes | None = None, **changed: Any) -> Answered:
         event = {
             **COMMON,
             "transcript_path": str(self.transcript),
             "cwd": str(self.folder),
-            **EVENTS.get(name, {}),
+            **EVENTS.get(name.partition(" ")[0], {}),
         }
         done = subprocess.run(
             [sys.executable, "-c", PATIENT.format(wall=self.wall), "hook", *name.split()],
@@ -104,7 +105,16 @@ def test_bad_input_is_answered_with_nothing(client: Client, name: str, data: byt
 
 
 @pytest.mark.parametrize(
-    "name", ["", "nonsense", "stop --db", "stop --db missing/x.db", "stop --config missing.yaml"]
+    "name",
+    [
+        "",
+        "nonsense",
+        "stop --client",
+        "session-start --client nonsense",
+        "stop --db",
+        "stop --db missing/x.db",
+        "stop --config missing.yaml",
+    ],
 )
 def test_a_wrong_call_never_stops_a_session(client: Client, name: str) -> None:
     assert client.run(name).status == 0
@@ -155,10 +165,29 @@ def test_a_session_begins_with_what_the_notebook_says(client: Client) -> None:
     said = client.run("session-start").answer["hookSpecificOutput"]
     assert said["hookEventName"] == "SessionStart"
     assert "555-1234" in said["additionalContext"]
-    (client.folder / "notebook" / "reference" / "long.md").write_text(
-        "# Long\n\n" + "many words here\n" * 5_000
-    )
-    assert len(client.run("session-start").answer["hookSpecificOutput"]["additionalContext"]) < 10_000
+
+
+def test_a_session_begins_with_as_much_as_the_client_takes(client: Client) -> None:
+    client.quaid("init")
+    client.quaid("notebook", "init", str(client.folder / "notebook"))
+    for number in range(6):
+        path = client.folder / f"notebook/reference/f{number}.md"
+        path.write_text(f"# File {number}\n\n" + "many words here\n" * 5_000)
+
+    def told(event: str, **changed: Any) -> str:
+        return str(client.run(event, **changed).answer["hookSpecificOutput"]["additionalContext"])
+
+    anywhere = told("session-start")
+    assert 30_000 < len(anywhere) <= 32_000
+    known = told("session-start --client claude-code")
+    assert 8_800 < len(known) <= 10_000
+    for text in (anywhere, known):
+        assert all(f"# File {number}\n" in text for number in range(6))
+    client.environ["CLAUDE_PROJECT_DIR"] = str(client.folder)  # a hook from before --client was written
+    assert told("session-start") == known
+    assert told("session-start --client cursor") == anywhere
+    client.run("pre-compact")
+    assert len(told("session-start", source="compact")) <= 10_000
 
 
 def test_a_session_begins_with_the_line_of_the_knowledge_base(client: Client) -> None:

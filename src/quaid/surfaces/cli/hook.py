@@ -22,8 +22,7 @@ WALL_SECONDS = 2.0
 LARGEST_EVENT = 4 * 1024 * 1024
 TAIL = 512 * 1024
 LARGEST_SCAN = 32 * 1024 * 1024
-LARGEST_CONTEXT = 9_800  # characters; of longer ones the client shows only the beginning
-CONTEXT_TOKENS = 2_400
+NUDGE_ROOM = 500  # characters that the notebook leaves for the line of the knowledge base
 SHORT_SESSION = 50_000  # bytes of a transcript that is not worth a reminder
 SESSIONS_KEPT = 200
 
@@ -44,13 +43,13 @@ STOPPING = (
 )
 
 
-def run(event: str, settings: Callable[[], Settings]) -> int:
-    """Answer one event, or get out of the way."""
+def run(event: str, settings: Callable[[], Settings], client: str | None = None) -> int:
+    """Answer one event of a client, or get out of the way."""
     said: list[dict[str, Any]] = [{}]
 
     def work() -> None:
         try:
-            for each in _answers(event, settings()):
+            for each in _answers(event, settings(), client):
                 said.append(each)
         except Exception as error:  # whatever it is, the session goes on
             _note(_told(error))
@@ -81,7 +80,7 @@ def _note(problem: str) -> None:
     print(f"quaid: hook: {problem}", file=sys.stderr, flush=True)
 
 
-def _answers(name: str, settings: Settings) -> Iterator[dict[str, Any]]:
+def _answers(name: str, settings: Settings, client: str | None) -> Iterator[dict[str, Any]]:
     """The answer, perhaps a better one after it: the last that came in time counts."""
     if name not in HANDLERS:
         raise ValueError(f"there is no event {name!r}; write one of {', '.join(HANDLERS)}")
@@ -91,24 +90,29 @@ def _answers(name: str, settings: Settings) -> Iterator[dict[str, Any]]:
     if len(data) > LARGEST_EVENT:
         raise ValueError("the event is too large")
     event = hook_events.read(data.decode("utf-8", "replace"))
-    yield from HANDLERS[name](event, settings)
+    yield from HANDLERS[name](event, settings, client)
 
 
-def _session_start(event: Event, settings: Settings) -> Iterator[dict[str, Any]]:
+def _session_start(event: Event, settings: Settings, client: str | None) -> Iterator[dict[str, Any]]:
+    from quaid.ops import noting
+
+    limit = noting.session_room(client, settings.environ)
     parts = [COMPACTED] if event.source == "compact" and _is_new(settings, event, "compacted") else []
     if event.source == "compact":
         _forget(settings, event, "flushed")
-    for tell in (_context, _nudge):
-        parts += filter(None, [tell(event, settings)])
-        yield hook_events.context("SessionStart", "\n\n".join(parts))
+    room = limit - sum(len(each) + 2 for each in parts) - NUDGE_ROOM
+    parts += filter(None, [_context(event, settings, room)])
+    yield hook_events.context("SessionStart", "\n\n".join(parts)[:limit])
+    parts += filter(None, [_nudge(settings)])
+    yield hook_events.context("SessionStart", "\n\n".join(parts)[:limit])
 
 
-def _pre_compact(event: Event, settings: Settings) -> Iterator[dict[str, Any]]:
+def _pre_compact(event: Event, settings: Settings, _: str | None) -> Iterator[dict[str, Any]]:
     _forget(settings, event, "compacted")  # the start after it may say so again
     yield hook_events.message(TOLD)
 
 
-def _user_prompt(event: Event, settings: Settings) -> Iterator[dict[str, Any]]:
+def _user_prompt(event: Event, settings: Settings, _: str | None) -> Iterator[dict[str, Any]]:
     tokens = _tokens(event.transcript)
     limit = hook_events.window(tokens, int(settings.option("hooks.context_tokens")))
     if tokens < limit * float(settings.option("hooks.flush_at")):
@@ -117,14 +121,14 @@ def _user_prompt(event: Event, settings: Settings) -> Iterator[dict[str, Any]]:
         yield hook_events.context("UserPromptSubmit", FLUSH)
 
 
-def _stop(event: Event, settings: Settings) -> Iterator[dict[str, Any]]:
+def _stop(event: Event, settings: Settings, _: str | None) -> Iterator[dict[str, Any]]:
     if not settings.option("hooks.stop_reminder") or event.stopped_before or _wrote(event.transcript):
         return
     if _is_new(settings, event, "stopped"):
         yield hook_events.go_on(STOPPING)
 
 
-HANDLERS: dict[str, Callable[[Event, Settings], Iterator[dict[str, Any]]]] = {
+HANDLERS: dict[str, Callable[[Event, Settings, str | None], Iterator[dict[str, Any]]]] = {
     "session-start": _session_start,
     "user-prompt": _user_prompt,
     "pre-compact": _pre_compact,
@@ -132,14 +136,14 @@ HANDLERS: dict[str, Callable[[Event, Settings], Iterator[dict[str, Any]]]] = {
 }
 
 
-def _context(event: Event, settings: Settings) -> str:
-    """What `quaid prompt` says, if there is a memory and a notebook."""
+def _context(event: Event, settings: Settings, room: int) -> str:
+    """What `quaid prompt` says in so many characters, if there is a memory and a notebook."""
     from quaid.brain import Brain
     from quaid.errors import QuaidError
     from quaid.ops import gate
 
     operation = gate.command("prompt")
-    given = {"budget": CONTEXT_TOKENS, "project": True}
+    given = {"characters": room, "project": True}
     here = event.cwd if os.path.isdir(event.cwd) else settings.cwd
     try:
         with Brain(settings._replace(cwd=here)) as brain:
@@ -148,14 +152,10 @@ def _context(event: Event, settings: Settings) -> str:
         if error.code != "not_found":  # there is no notebook, and that is fine
             _note(str(error))
         return ""
-    text = str(getattr(record, "text", "")).strip()
-    if len(text) <= LARGEST_CONTEXT:
-        return text
-    cut = text.rfind("\n", 0, LARGEST_CONTEXT)
-    return text[: cut if cut > 0 else LARGEST_CONTEXT] + "\n(cut here; recall finds the rest)"
+    return str(getattr(record, "text", "")).strip()
 
 
-def _nudge(_: Event, settings: Settings) -> str:
+def _nudge(settings: Settings) -> str:
     """The one line that a knowledge base has for whoever begins a session."""
     from quaid.errors import QuaidError
     from quaid.ops import kb_glance

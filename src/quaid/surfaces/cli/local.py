@@ -111,9 +111,10 @@ def _watch(line: Line) -> int:
 
 
 def _hook(line: Line) -> int:
+    given = arguments.of_line(line, COMMANDS["hook"].params)
     from quaid.surfaces.cli import hook
 
-    return hook.run(" ".join(line.rest), lambda: settings_of(line))
+    return hook.run(given["event"], lambda: settings_of(line), given.get("client"))
 
 
 def _call(line: Line) -> int:
@@ -210,7 +211,12 @@ COMMANDS: dict[str, Local] = {
     ),
     "hook": Local(
         "Answer a hook event of Claude Code: JSON in, JSON out; `quaid connect claude-code` sets it up.",
-        (_param("event", "session-start, user-prompt, pre-compact or stop.", required=True),),
+        (
+            _param("event", "session-start, user-prompt, pre-compact or stop.", required=True),
+            Param(
+                "client", "string", (), False, None, Arg("Which client runs it, and so how much it takes.")
+            ),
+        ),
         _hook,
         ("quaid hook session-start < event.json",),
     ),

@@ -11,9 +11,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from quaid.errors import InvalidArgument
-from quaid.ops import inspecting
+from quaid.ops import inspecting, noting
 from quaid.ops.plain import plain
-from quaid.surfaces.cli.hook import COMPACTED, CONTEXT_TOKENS, FLUSH
+from quaid.surfaces.cli.hook import COMPACTED, FLUSH
 from quaid.surfaces.web import openapi
 from quaid.surfaces.web.api import body_of, scope_of, sent
 
@@ -68,7 +68,7 @@ async def notebook_file(request: Request) -> Response:
 async def simulate_compaction(request: Request) -> Response:
     """What an agent is told before its context is compacted, and what it has afterwards."""
     crew = request.app.state.crew
-    context = await crew.call("prompt", {"budget": CONTEXT_TOKENS}, "owner")
+    context = await crew.call("prompt", {"characters": noting.session_room(None, {})}, "owner")
     request.app.state.bus.tell("compaction", {})
     return sent({"before": FLUSH, "after": COMPACTED, "context": context.text})
 
