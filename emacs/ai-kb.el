@@ -1001,8 +1001,9 @@ Switch to the knowledge base first if need be."
                                                (format "\n! %s" note))))
                                    (ai-kb--get record 'matches)))))
 
-(defun ai-kb--id-at-point ()
-  "The ID at point, or that of the pointer `ai-kb: Title (ID)' around it."
+(defun ai-kb--id-at-point (&optional whole)
+  "The ID at point, or that of the pointer `ai-kb: Title (ID)' around it.
+With WHOLE, a pointer as it is: its title is the fallback for its ID."
   (save-excursion
     (let ((at (point))
           (end (line-end-position))
@@ -1011,7 +1012,8 @@ Switch to the knowledge base first if need be."
       (while (and (not found)
                   (re-search-forward (concat "\\(?:ai-kb: [^\n]*?(\\)?\\(" ai-kb--uuid "\\))?") end t))
         (when (<= (match-beginning 0) at (match-end 0))
-          (setq found (match-string-no-properties 1))))
+          (setq found (match-string-no-properties (if (and whole (string-prefix-p "ai-kb: " (match-string 0)))
+                                                   0 1)))))
       found)))
 
 (defun ai-kb--id-of-buffer ()
@@ -1040,9 +1042,12 @@ empty answer."
 (defun ai-kb-show-node (node)
   "Open NODE, named by ID, pointer or title.
 That is the pointer at point, or one that is asked for."
-  (interactive (list (or (ai-kb--id-at-point) (ai-kb--read-node "Node"))))
+  (interactive (list (or (ai-kb--id-at-point t) (ai-kb--read-node "Node"))))
   (ai-kb--ask (list "show" "--" node)
-              (lambda (record) (ai-kb--visit (ai-kb--get record 'node 'path)))))
+              (lambda (record)
+                (let ((note (ai-kb--get record 'note)))
+                  (unless (string-empty-p (or note "")) (message "ai-kb: %s" note)))
+                (ai-kb--visit (ai-kb--get record 'node 'path)))))
 
 ;;;###autoload
 (defun ai-kb-backlinks (node)

@@ -31,17 +31,17 @@ def test_sections_by_type_and_the_contested_apart(store: Folder) -> None:
     store.put("f.org", text(6, title="F", filetags=":untyped:"))
     (told,) = built(store).values()
     assert told.split("\n* ")[1:] == [
-        "Principles\n\n| Title | Summary | Projects | Updated |\n|---\n"
-        f"| E new ({IDS[4]}) | What node 5 is about. | emacs general | 2026-05-24 |\n",
-        "Procedures\n\n| Title | Summary | Projects | Updated |\n|---\n"
-        f"| A way ({IDS[0]}) | What node 1 is about. | general | 2026-05-24 |\n",
-        "Other\n\n| Title | Summary | Projects | Updated |\n|---\n"
-        f"| F ({IDS[5]}) | What node 6 is about. | general | 2026-05-24 |\n",
-        "Contested / needs review\n\n| Title | Issue | Updated |\n|---\n"
-        f"| B taste ({IDS[1]}) | contradicts C taste | 2026-05-24 |\n"
-        f"| C taste ({IDS[2]}) | contradicts B taste | 2026-05-24 |\n",
-        "Superseded\n\n| Title | Superseded by | Updated |\n|---\n"
-        f"| D old ({IDS[3]}) | E new ({IDS[4]}) | 2026-05-24 |\n",
+        "Principles\n\n| Title | ID | Summary | Projects | Status | Updated |\n|---\n"
+        f"| E new | {IDS[4]} | What node 5 is about. | emacs general | current | 2026-05-24 |\n",
+        "Procedures\n\n| Title | ID | Summary | Projects | Status | Updated |\n|---\n"
+        f"| A way | {IDS[0]} | What node 1 is about. | general | current | 2026-05-24 |\n",
+        "Other\n\n| Title | ID | Summary | Projects | Status | Updated |\n|---\n"
+        f"| F | {IDS[5]} | What node 6 is about. | general | current | 2026-05-24 |\n",
+        "Contested / needs review\n\n| Title | ID | Issue | Last touched |\n|---\n"
+        f"| B taste | {IDS[1]} | contradicts C taste | 2026-05-24 |\n"
+        f"| C taste | {IDS[2]} | contradicts B taste | 2026-05-24 |\n",
+        "Superseded\n\n| Title | ID | Superseded by | Last touched |\n|---\n"
+        f"| D old | {IDS[3]} | E new ({IDS[4]}) | 2026-05-24 |\n",
         "Projects\n\n- emacs (1)\n- general (6)\n",
     ]
     assert told.startswith("#+title: Index\n# Generated")
@@ -80,7 +80,7 @@ def test_no_text_becomes_a_link_or_ends_a_cell(store: Folder) -> None:
     assert "[[" not in told
     rows = [line for line in told.split("\n") if IDS[0] in line]
     assert len(rows) == 1
-    assert rows[0].count("|") == 5
+    assert rows[0].count("|") == 7
 
 
 def test_an_empty_store_has_an_index(store: Folder) -> None:
@@ -92,4 +92,4 @@ def test_another_form_of_the_index_is_another_version_of_the_catalog(store: Fold
     for number, status in enumerate(("current", "contested", "superseded"), 1):
         store.put(f"{number}.org", text(number, title=f"Node | [[{number}]]", STATUS=status))
     told = "".join(f"{path}\n{each}" for path, each in sorted(built(store).items()))
-    assert (catalog.VERSION, catalog.digest(told.encode())) == (5, "f17e7d98b730b6264e9ce49071c9a301")
+    assert (catalog.VERSION, catalog.digest(told.encode())) == (6, "5daa3e2b99c138ea654402025f049603")

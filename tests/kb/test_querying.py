@@ -69,6 +69,14 @@ def test_of_equal_scores_the_one_with_more_of_the_words_comes_first(store: Folde
         ("the", "the", True),
         ("use it", "how should I use it", True),
         ("anything", "!!! ???", False),
+        ("carts and cats", "c", False),
+        ("written in C, mostly", "c", True),
+        ("good googling", "go", False),
+        ("in Go.", "go", True),
+        ("all open PRs", "pr", True),
+        ("Zahl 5", "5", True),
+        ("Zahl 55", "5", False),
+        ("知识库", "识", True),
     ],
 )
 def test_a_word_is_found_where_one_begins_with_it(
@@ -88,13 +96,42 @@ def test_filters_and_the_number_of_results(store: Folder) -> None:
     assert found(store, "harbour", filters=Filters(project="general")) == []
 
 
+def test_an_id_or_its_beginning_finds_its_node_first(store: Folder) -> None:
+    inner = f"* A heading\n:PROPERTIES:\n:ID: {IDS[8]}\n:END:\n"
+    store.put("a.org", text(1, inner, MERGED_IDS=IDS[5], UPDATED="2026-05-24"))
+    store.put("b.org", text(2, f"See [[id:{IDS[0]}][a]].\n", title=f"About {IDS[0]}"))
+    for asked in (IDS[0], IDS[0][:12], IDS[0][:8], f"ai-kb: Node 1 ({IDS[0]})", IDS[0].upper()):
+        assert found(store, asked)[0][0] == "a.org", asked
+        assert "id" in found(store, asked)[0][2]
+    assert found(store, IDS[5])[0] == ("a.org", 500, ("id",))
+    assert found(store, IDS[8])[0][:2] == ("a.org", 505)
+    assert not any("id" in reasons for _, _, reasons in found(store, IDS[0][:5]))  # it could mean any of them
+
+
+def test_properties_are_searched_and_weigh_least(store: Folder) -> None:
+    store.put("a.org", text(1, CREATED_BY="codex", ROAM_ALIASES='"The quay"', SOURCE="raw/2026-quay.org"))
+    store.put("b.org", text(2, "The quay.\n", CREATED="2020-01-01", UPDATED="2020-01-01"))
+    assert found(store, "quay") == [("b.org", 5, ("body",)), ("a.org", 1, ("property",))]
+    assert found(store, "codex") == [("a.org", 1, ("property",))]
+    assert found(store, "created_by codex") == [("a.org", 1, ("property",))]
+    assert found(store, "raw/2026-quay.org") == [("a.org", 1, ("property",))]
+    assert found(store, "2020-01-01") == [("b.org", 1, ("property",))]
+
+
+def test_a_property_that_many_nodes_have_is_no_match_for_another_question(store: Folder) -> None:
+    store.put("a.org", text(1, SOURCE="written 2026-05-24"))
+    store.put("b.org", text(2, "Memory is safe in rust.\n", SOURCE="written 2026-05-24"))
+    assert found(store, "what is written in rust") == [("b.org", 6, ("body", "property"))]
+    assert found(store, "is zeppelin observed") == []
+
+
 def test_raw_and_index_are_no_results(store: Folder) -> None:
     store.put("raw/harbour.org", text(1, "harbour"))
     store.put("AGENT_CONTRACT.org", "harbour")
     store.put("index.org", "harbour")
     store.put(".hidden.org", "harbour")
     store.put("a.org", text(2, SOURCE="raw/harbour.org"))
-    assert found(store, "harbour") == []
+    assert found(store, "harbour") == [("a.org", 1, ("property",))]
 
 
 def test_what_changed_is_seen_at_once(store: Folder) -> None:

@@ -390,6 +390,67 @@ def test_the_report_of_curation(call: Call, kb: Path) -> None:
     assert call("lint")["findings"] == []
 
 
+def test_curation_lists_all_superseded_nodes_and_who_still_links_to_them(call: Call, kb: Path) -> None:
+    old = remember(call, "Old way", "How it was done.")["node"]
+    other = remember(call, "Other way", "Another habit of long ago.")["node"]
+    new = remember(call, "New way", "What is done from now on.")["node"]
+    call("supersede", node=old["id"], by=new["id"], yes=True)
+    call("supersede", node=other["id"], by=new["id"], yes=True)
+    user = remember(call, "Release notes", "Built the old way.", links=[f"IMPLEMENTS {old['id']}"])["node"]
+    found = {each["node"]["id"]: each for each in call("curate", dry_run=True)["report"]["superseded"]}
+    assert set(found) == {old["id"], other["id"]}
+    assert [each["id"] for each in found[old["id"]]["by"]] == [new["id"]]
+    assert [each["id"] for each in found[old["id"]]["linked_from"]] == [user["id"]]
+    assert found[other["id"]]["linked_from"] == []
+
+
+def test_a_pointer_whose_id_is_gone_leads_on_by_its_title(call: Call, kb: Path) -> None:
+    told = remember(call, "Formatter (black) order", "black first, then ruff")["node"]
+    gone = "00000000-0000-4000-8000-000000000000"
+    for pointer in (
+        f"ai-kb: Formatter (black) order ({gone})",
+        f"formatter (BLACK) order ({gone})",
+        f"[[id:{gone}][Formatter (black) order]]",
+    ):
+        for command in ("show", "backlinks"):
+            shown = call(command, node=pointer)
+            assert shown["node"]["id"] == told["id"]
+            assert gone in shown["note"]
+    assert call("show", node=f"ai-kb: Renamed since ({told['id']})")["node"]["id"] == told["id"]
+    assert call("show", node=f"[[id:{told['id']}][x]]")["note"] == ""
+    with pytest.raises(NotFound):
+        call("show", node=f"ai-kb: No such title ({gone})")
+    before = files(kb)
+    for command, more in (("delete", {"yes": True}), ("supersede", {"by": told["id"], "yes": True})):
+        with pytest.raises(NotFound):  # whatever changes a node must name it exactly
+            call(command, node=f"ai-kb: Formatter (black) order ({gone})", **more)
+    assert files(kb) == before
+
+
+def test_a_node_added_by_hand_is_in_the_index_after_index(call: Call, kb: Path) -> None:
+    (kb / "hand.org").write_text(text(1, title="By hand"))
+    assert "By hand" not in (kb / "index.org").read_text()
+    assert call("lint", index=True)["findings"][0]["code"] == "index-stale"
+    told = call("index")
+    assert (told["taken_up"], told["files"], told["nodes"]) == (["hand.org"], ["index.org"], 2)
+    assert "| By hand |" in (kb / "index.org").read_text()
+    assert told["commit"] == head(kb)
+    assert call("status")["uncommitted"] == []
+    again = call("index")
+    assert (again["taken_up"], again["files"], again["commit"]) == ([], [], "")
+    (kb / "hand.org").unlink()
+    assert call("index")["taken_up"] == ["hand.org"]
+    assert "By hand" not in (kb / "index.org").read_text()
+
+
+def test_index_takes_up_nothing_that_lint_refuses(call: Call, kb: Path) -> None:
+    (kb / "hand.org").write_text(text(1, title="By hand", drop=("SUMMARY",)))
+    before, was = files(kb), head(kb)
+    with pytest.raises(LintFailed, match=r"hand\.org:1: :SUMMARY: is missing"):
+        call("index")
+    assert (files(kb), head(kb)) == (before, was)
+
+
 @pytest.mark.parametrize(
     ("nodes", "curated", "new", "due"),
     [(149, 0, 0, False), (150, 0, 0, True), (150, 25, 0, False), (150, 25, 49, False), (150, 25, 50, True)],

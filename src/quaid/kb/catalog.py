@@ -19,7 +19,7 @@ from quaid.records import NamedTuple, made
 if TYPE_CHECKING:
     from quaid.kb.node import Read
 
-VERSION = 5
+VERSION = 6
 """Rises with the form of what is remembered, and with that of the index: whether it is right is remembered too."""
 
 NAME = "catalog"
@@ -32,6 +32,9 @@ LARGE_RAW = 1024 * 1024
 
 RACY_NS = 2_000_000_000
 """A file that changed so shortly before it was looked at may change again without looking otherwise."""
+
+OWN_LINE = frozenset({"ID", "PROJECTS", "STATUS", "SUMMARY"})
+"""Properties that a query searches as fields of their own."""
 
 LINKS = Node._fields.index("links") - 1
 
@@ -107,6 +110,10 @@ class Catalog:
         """The body of a node, in small letters."""
         file = self.files[path]
         return self.texts[file.middle : file.end]
+
+    def properties(self, file: File) -> str:
+        """Return the properties of a node that are no fields of their own, lowercased: `NAME value NAME value`."""
+        return self.texts[file.start : file.middle - 2].rpartition("\n")[2]
 
     def text(self, path: str) -> str:
         """A file as it is on the disk."""
@@ -202,16 +209,21 @@ def _read(
     rules = judge.rules if judge and not any(each[1] in judge.passing for each in findings) else ""
     if old is not None and is_same:
         return old._replace(looks=looks, rules=rules, findings=findings)
-    head = _head(read.node) if read else ""
+    head = _head(read) if read else ""
     fresh[path] = head + read.body.lower() if read else ""
     fields = _packed(read.node) if read else ""
     return File(path, looks, name, fields, 0, len(head), len(fresh[path]), rules, findings)
 
 
-def _head(node: Node) -> str:
-    """What a query looks through besides the body: a field a line."""
-    fields = (node.title, " ".join(node.tags), " ".join(node.projects), node.status, node.summary)
-    return "\n".join(fields).lower() + "\n\n"
+def _head(read: "Read") -> str:
+    """Return what a query searches besides the body, one field per line; the last line are the other properties."""
+    node = read.node
+    others = [f"{name} {value}" for name, value in read.parsed.properties.items() if name not in OWN_LINE]
+    fields = (
+        *(node.title, " ".join(node.tags), " ".join(node.projects), node.status, node.summary),
+        *(" ".join([node.id, *node.inner]), " ".join(others)),
+    )
+    return "\n".join([" ".join(field.split("\n")) for field in fields]).lower() + "\n\n"
 
 
 def _put_together(known: Catalog, files: dict[str, File], fresh: dict[str, str]) -> Catalog:

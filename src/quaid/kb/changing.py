@@ -5,7 +5,7 @@ lint. Nothing is pushed. Knows the order of the steps and nothing of nodes.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from quaid.errors import (
     FileChanged,
@@ -46,6 +46,10 @@ class Done(NamedTuple):
     """Why the remote was not reached; nothing when it was, or when there is none."""
     style: tuple[Finding, ...] = ()
     """Findings in these files that did not stop the commit."""
+    adopted: tuple[str, ...] = ()
+    """Files of these that a person had changed."""
+    nodes: int = 0
+    """How many nodes there are now."""
 
 
 Plan = Callable[[Catalog], Change]
@@ -73,16 +77,18 @@ def apply(git: Git, now: str, what: str, plan: Plan, *, foreign: bool = False) -
             return _finish(git, catalog, now, set(change.files), change.message, offline)
 
 
-def adopt(git: Git, now: str, message: str = "") -> Done:
+def adopt(git: Git, now: str, message: str = "", what: str = "commit") -> Done:
     """Commit what a person has changed with an editor, through the same gate. Their files stay as they are."""
-    with locking.held(git, "commit"):
+    with locking.held(git, what):
         tree = _settled(git)
         _refuse_unfinished(git, tree)
         offline = _up_to_date(git, now, tree)
-        catalog = catalogs.look(git.root, git.ours, certain=True, judge=linting.judge())
         theirs = {path for path in (*tree.changed, *tree.untracked) if layout.is_ours(path)}
+        catalog = catalogs.look(git.root, git.ours, certain=bool(theirs), judge=linting.judge())
+        adopted = tuple(sorted(path for path in theirs if not layout.is_index(path)))
         with git.changing([path for path in _index_paths(catalog) if path not in theirs]):
-            return _finish(git, catalog, now, theirs, message or _told(theirs), offline)
+            done = _finish(git, catalog, now, theirs, message or _told(adopted), offline)
+        return done._replace(adopted=adopted, nodes=catalog.count)
 
 
 def whole_index(catalog: Catalog) -> Change:
@@ -239,7 +245,7 @@ def _index_changes(catalog: Catalog) -> dict[str, bytes | None]:
     return changes
 
 
-def _told(paths: set[str]) -> str:
-    if len(paths) == 1:
-        return f"edit: {min(paths)}"
-    return f"edit: {len(paths)} files"
+def _told(paths: Sequence[str]) -> str:
+    if not paths:
+        return "index: made anew"
+    return f"edit: {paths[0]}" if len(paths) == 1 else f"edit: {len(paths)} files"

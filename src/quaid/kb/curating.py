@@ -32,6 +32,14 @@ class Duplicate(NamedTuple):
     why: str
 
 
+class Superseded(NamedTuple):
+    node: Node
+    by: tuple[Node, ...]
+    """Nodes that took its place."""
+    linked_from: tuple[Node, ...]
+    """Current nodes that link to it, other than as what they superseded or contradict."""
+
+
 class Report(NamedTuple):
     """Paths, nodes and pairs, by what may be wrong with them."""
 
@@ -39,8 +47,7 @@ class Report(NamedTuple):
     orphans: tuple[Node, ...]
     """Nothing links to them, and they link to nothing."""
     contested: tuple[Node, ...]
-    superseded: tuple[Node, ...]
-    """Still linked from nodes that hold, other than by what superseded them."""
+    superseded: tuple[Superseded, ...]
     broad: tuple[Node, ...]
     untouched: tuple[Node, ...]
     raw_unused: tuple[str, ...]
@@ -83,12 +90,7 @@ def report(catalog: Catalog, today: str, days: int = UNTOUCHED_DAYS) -> Report:
         _duplicates(nodes),
         tuple(node for node in nodes if node.path not in linked and node.path not in linking),
         tuple(node for node in nodes if node.status == "contested"),
-        tuple(
-            node
-            for node in nodes
-            if node.status == "superseded"
-            and any(_leans_on(each, node) for each in linked.get(node.path, ()))
-        ),
+        tuple(_superseded(node, linked.get(node.path, ())) for node in nodes if node.status == "superseded"),
         tuple(node for node in nodes if _is_broad(catalog, node)),
         tuple(node for node in nodes if max(node.updated, node.last_curated) < horizon),
         tuple(file.path for file in raw if file.path != README and not _is_named(file.path, sources)),
@@ -101,10 +103,17 @@ def _is_named(path: str, sources: Iterable[str]) -> bool:
     return any(path in source for source in sources)
 
 
-def _leans_on(node: Node, old: Node) -> bool:
-    return node.status == "current" and any(
-        link.id == old.id and link.relation != "SUPERSEDES" for link in node.links
-    )
+def _superseded(old: Node, linking: Sequence[Node]) -> Superseded:
+    """Return an old node, what took its place, and which nodes still rely on it."""
+    ids = {old.id, *old.inner}
+    by, relying = [], []
+    for node in dict.fromkeys(linking):
+        relations = {link.relation for link in node.links if link.id in ids}
+        if "SUPERSEDES" in relations:
+            by.append(node)
+        if node.status == "current" and relations - {"SUPERSEDES", "CONTRADICTS"}:
+            relying.append(node)
+    return Superseded(old, tuple(by), tuple(relying))
 
 
 def _is_broad(catalog: Catalog, node: Node) -> bool:

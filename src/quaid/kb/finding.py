@@ -1,6 +1,6 @@
-"""The node that a person means: by its ID, the beginning of it, a pointer, a file name, or its title.
+"""Resolve how a person names a node: by ID, the beginning of an ID, pointer, link, file name or title.
 
-Knows the ways to name a node. Whoever destroys something resolves a name exactly or fails.
+Reading may fall back to the title of a pointer whose ID is gone; whatever changes a node resolves the ID or fails.
 """
 
 from quaid.core.patterns import pattern
@@ -8,18 +8,51 @@ from quaid.errors import InvalidArgument, NotFound
 from quaid.kb.catalog import Catalog
 from quaid.kb.node import Node
 
-_POINTER = pattern(r".*\(([0-9a-fA-F-]{36})\)\s*\Z", 16)
+_POINTER = pattern(r"(?:ai-kb:\s*)?(.*?)\s*\(([0-9a-fA-F-]{36})\)\s*\Z", 16)
+_LINK = pattern(r"\[\[id:([^\]]+)\](?:\[(.*)\])?\]\Z", 16)
 SHORTEST = 6
 """Characters of an ID that are enough, if no other begins with them."""
 
 
 def find(catalog: Catalog, name: str) -> Node:
-    """The one node of this name."""
-    wanted = name.strip().removeprefix("id:").strip()
+    """Return the one node of this name."""
+    wanted, _ = _parts(name)
+    nodes = list(catalog.nodes)
+    node = _resolve(nodes, wanted, name)
+    if node is None:
+        raise NotFound(what="node", name=name, hint=_hint(nodes, wanted))
+    return node
+
+
+def find_to_read(catalog: Catalog, name: str) -> tuple[Node, str]:
+    """Return the node of this name and a note; a pointer whose ID is gone is followed by its title."""
+    wanted, title = _parts(name)
+    nodes = list(catalog.nodes)
+    node = _resolve(nodes, wanted, name)
+    if node is not None:
+        return node, ""
+    node = _resolve(nodes, title, name) if title else None
+    if node is None:
+        raise NotFound(what="node", name=name, hint=_hint(nodes, title or wanted))
+    return (
+        node,
+        f"No node has the ID {wanted}; this one has the pointer's title. Its pointer is {node.pointer}",
+    )
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """Return what names the node, and the title beside it if it is a pointer or a link."""
+    wanted = name.strip()
     pointer = _POINTER.match(wanted)
     if pointer:
-        wanted = pointer[1]
-    nodes = list(catalog.nodes)
+        return pointer[2], pointer[1]
+    link = _LINK.match(wanted)
+    if link:
+        return link[1].strip(), (link[2] or "").strip()
+    return wanted.removeprefix("id:").strip(), ""
+
+
+def _resolve(nodes: list[Node], wanted: str, name: str) -> Node | None:
     folded = wanted.lower()
     for found in (
         [node for node in nodes if node.id == folded],
@@ -33,7 +66,7 @@ def find(catalog: Catalog, name: str) -> Node:
         if found:
             told = ", ".join(f"{node.pointer} in {node.path}" for node in found[:5])
             raise InvalidArgument(name="node", problem=f"{name!r} can mean {told}; name it by its ID")
-    raise NotFound(what="node", name=name, hint=_hint(nodes, wanted))
+    return None
 
 
 def _hint(nodes: list[Node], wanted: str) -> str:

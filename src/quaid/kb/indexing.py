@@ -1,6 +1,6 @@
 """The index: a file that tells what nodes there are, made from the nodes and from nothing else.
 
-It names nodes as plain text, `Title (UUID)`, never by links: a link would be a backlink, and no node would be an
+It names nodes as plain text, by title and UUID, never by links: a link would be a backlink, and no node would be an
 orphan. The same nodes give the same bytes. Knows rows and sections; does not know the disk.
 """
 
@@ -64,8 +64,11 @@ def _overview(groups: dict[str, list[Node]]) -> str:
 
 
 def _section(heading: str, nodes: Sequence[Node]) -> str:
-    lines = [f"* {heading}", "", "| Title | Summary | Projects | Updated |", "|---"]
-    lines += [_row(node.pointer, node.summary, " ".join(node.projects), node.updated) for node in nodes]
+    lines = [f"* {heading}", "", "| Title | ID | Summary | Projects | Status | Updated |", "|---"]
+    lines += [
+        _row(node.title, node.id, node.summary, " ".join(node.projects), node.status, node.updated)
+        for node in nodes
+    ]
     return "\n".join([*lines, ""])
 
 
@@ -79,12 +82,12 @@ def _contested(nodes: Sequence[Node]) -> str:
         for link in node.links:
             if link.relation == "CONTRADICTS":
                 contradicted.setdefault(link.id, []).append(node.title)
-    lines = ["* Contested / needs review", "", "| Title | Issue | Updated |", "|---"]
+    lines = ["* Contested / needs review", "", "| Title | ID | Issue | Last touched |", "|---"]
     for node in contested:
         against = [titles.get(link.id, link.id) for link in node.links if link.relation == "CONTRADICTS"]
         against += contradicted.get(node.id, [])
         issue = f"contradicts {', '.join(dict.fromkeys(against))}" if against else node.summary
-        lines.append(_row(node.pointer, issue, node.updated))
+        lines.append(_row(node.title, node.id, issue, node.updated))
     return "\n".join([*lines, ""])
 
 
@@ -93,8 +96,8 @@ def _superseded(nodes: Sequence[Node]) -> str:
     if not old:
         return ""
     by = {link.id: node.pointer for node in nodes for link in node.links if link.relation == "SUPERSEDES"}
-    lines = ["* Superseded", "", "| Title | Superseded by | Updated |", "|---"]
-    lines += [_row(node.pointer, by.get(node.id, ""), node.updated) for node in old]
+    lines = ["* Superseded", "", "| Title | ID | Superseded by | Last touched |", "|---"]
+    lines += [_row(node.title, node.id, by.get(node.id, ""), node.updated) for node in old]
     return "\n".join([*lines, ""])
 
 

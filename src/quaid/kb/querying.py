@@ -1,8 +1,9 @@
-"""Finding nodes by words: title before tag, project and status, these before the summary, that before the body.
+"""Find nodes by words: title before tag, project and status, these before the summary, that before the body.
 
-A field either holds one of the words or does not; its weight counts once. Of nodes with the same score those come
-first that hold more of the words, then those that were updated last: recency alone would bury what is old and stable.
-Knows fields and weights. Does not know the disk.
+A field matches if it holds one of the words; its weight counts once. An ID, or the beginning of one, finds its node
+first. The other properties weigh least, and count alone only if they hold every word: `observed` or `written` would
+otherwise match every node. Nodes with the same score are ordered by how many of the words they hold, then by date:
+recency alone would bury what is old and stable.
 """
 
 from quaid.core.patterns import pattern
@@ -10,8 +11,14 @@ from quaid.kb.catalog import Catalog, File
 from quaid.kb.node import Node
 from quaid.records import NamedTuple
 
-TITLE, TAG, SUMMARY, BODY = 100, 50, 20, 5
+ID, TITLE, TAG, SUMMARY, BODY, PROPERTY = 500, 100, 50, 20, 5, 1
 MOST = 10
+
+WHOLE_WORDS = 2
+"""Words of up to so many letters match whole words only; longer ones match where a word begins with them."""
+
+SHORTEST_ID = 6
+"""Characters of an ID that are enough to mean its node, as in `ai-kb show`."""
 
 _WORD = pattern(r"[^\W_]+(?:[-'][^\W_]+)*")
 COMMON = frozenset(
@@ -26,7 +33,7 @@ class Match(NamedTuple):
     node: Node
     score: int
     reasons: tuple[str, ...]
-    """Which fields matched: title, tag, project, status, summary, body."""
+    """Which fields matched: id, title, tag, project, status, summary, body, property."""
     words: int
     """How many of the words it holds."""
 
@@ -60,30 +67,42 @@ def query(
         node = catalog.node(file)
         if filters and not filters.take(node):
             continue
-        held: set[str] = set()
-        score, reasons = 0, []
-        for name, weight, text in (
-            ("title", TITLE, node.title),
-            ("tag", TAG, " ".join(node.tags)),
-            ("project", TAG, " ".join(node.projects)),
-            ("status", TAG, node.status),
-            ("summary", SUMMARY, node.summary),
-        ):
-            inside = _held(text.lower(), wanted)
-            if inside:
-                score += weight
-                reasons.append(name)
-                held |= inside
-        inside = {word for word in wanted if _begins(catalog.texts, word, file.middle, file.end) >= 0}
-        if inside:
-            score += BODY
-            reasons.append("body")
-            held |= inside
-        if score:
-            found.append(Match(node, score, tuple(reasons), len(held)))
+        match = _match(catalog, file, node, wanted)
+        if match is not None:
+            found.append(match)
     found.sort(key=lambda match: (match.node.title.casefold(), match.node.id))
     found.sort(key=lambda match: (match.score, match.words, match.node.updated), reverse=True)
     return found[:most]
+
+
+def _match(catalog: Catalog, file: File, node: Node, wanted: list[str]) -> Match | None:
+    """Return which fields of a node hold which of the words; None if none of them counts."""
+    fields = (
+        ("id", ID, {word for word in wanted if _is_id_of(word, node)}),
+        ("title", TITLE, _held(node.title.lower(), wanted)),
+        ("tag", TAG, _held(" ".join(node.tags).lower(), wanted)),
+        ("project", TAG, _held(" ".join(node.projects).lower(), wanted)),
+        ("status", TAG, _held(node.status.lower(), wanted)),
+        ("summary", SUMMARY, _held(node.summary.lower(), wanted)),
+        ("body", BODY, {word for word in wanted if _begins(catalog.texts, word, file.middle, file.end) >= 0}),
+    )
+    reasons = [name for name, _, held in fields if held]
+    score = sum(weight for _, weight, held in fields if held)
+    words: set[str] = set().union(*(held for _, _, held in fields))
+    held = _held(catalog.properties(file), wanted) - fields[0][2]
+    if held and (score or len(held) == len(wanted)):
+        reasons.append("property")
+        score += PROPERTY
+        words |= held
+    return Match(node, score, tuple(reasons), len(words)) if score else None
+
+
+def _is_id_of(word: str, node: Node) -> bool:
+    return (
+        len(word) >= SHORTEST_ID
+        and not word.strip("0123456789abcdef-")
+        and any(id.startswith(word) for id in (node.id, *node.merged, *node.inner))
+    )
 
 
 class Filters(NamedTuple):
@@ -104,13 +123,20 @@ def _held(text: str, wanted: list[str]) -> set[str]:
 
 
 def _begins(text: str, word: str, at: int = 0, end: int | None = None) -> int:
-    """Where a word of the text begins with these letters."""
+    """Return where a word of the text begins with these letters, or is these letters if they are few."""
     at = text.find(word, at, end)
     if word[0] > "\u2e7f":  # scripts without spaces between words: one begins anywhere
         return at
-    while at > 0 and text[at - 1].isalnum():
+    is_whole = len(word) <= WHOLE_WORDS
+    while (at > 0 and text[at - 1].isalnum()) or (is_whole and at >= 0 and _goes_on(text, at + len(word))):
         at = text.find(word, at + 1, end)
     return at
+
+
+def _goes_on(text: str, at: int) -> bool:
+    """Return whether a word has more letters from here on than the s of a plural."""
+    rest = text[at : at + 2]
+    return rest[:1].isalnum() and not (rest[0] == "s" and not rest[1:].isalnum())
 
 
 def _holding(catalog: Catalog, wanted: list[str]) -> list[File]:

@@ -46,7 +46,7 @@ class KbMatch(NamedTuple):
     updated: str
     path: str
     match: tuple[str, ...]
-    """Why: title, tag, project, status, summary, body, or meaning."""
+    """Why: id, title, tag, project, status, summary, body, property, or meaning."""
     score: float
     source: str
     """Where it comes from; perhaps a path below raw/."""
@@ -72,11 +72,14 @@ class KbShowRecord(NamedTuple):
     """The file as it is."""
     links: tuple[NodeRecord, ...]
     backlinks: tuple[NodeRecord, ...]
+    note: str = ""
+    """Says so when the ID of a pointer is gone and its title led here."""
 
 
 class KbBacklinksRecord(NamedTuple):
     node: NodeRecord
     backlinks: tuple[NodeRecord, ...]
+    note: str = ""
 
 
 class KbRememberRecord(NamedTuple):
@@ -140,11 +143,13 @@ def kb_query(
     examples=("ai-kb show 5b1c2d3e", "ai-kb show 'How we name branches'"),
 )
 def kb_show(brain: Brain, node: Named) -> KbShowRecord:
-    """Show a node of the knowledge base, what it links to and what links to it."""
+    """Show a node of the knowledge base, what it links to and what links to it.
+
+    A pointer `ai-kb: Title (UUID)` is resolved by its ID, and by its title when no node has that ID any more."""
     from quaid.kb import finding
 
     catalog = look(brain)
-    found = finding.find(catalog, node)
+    found, note = finding.find_to_read(catalog, node)
     by_id = {id: each for each in catalog.nodes for id in (each.id, *each.merged, *each.inner)}
     links = dict.fromkeys(by_id[link.id] for link in found.links if link.id in by_id)
     return KbShowRecord(
@@ -152,6 +157,7 @@ def kb_show(brain: Brain, node: Named) -> KbShowRecord:
         catalog.text(found.path),
         tuple(map(told, links)),
         tuple(map(told, finding.linking_to(catalog, found))),
+        note,
     )
 
 
@@ -161,8 +167,8 @@ def kb_backlinks(brain: Brain, node: Named) -> KbBacklinksRecord:
     from quaid.kb import finding
 
     catalog = look(brain)
-    found = finding.find(catalog, node)
-    return KbBacklinksRecord(told(found), tuple(map(told, finding.linking_to(catalog, found))))
+    found, note = finding.find_to_read(catalog, node)
+    return KbBacklinksRecord(told(found), tuple(map(told, finding.linking_to(catalog, found))), note)
 
 
 @op("read", command="kb status", tool="kb_status", examples=("ai-kb status", "ai-kb status --json"))

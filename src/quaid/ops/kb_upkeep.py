@@ -12,7 +12,6 @@ from quaid.ops.register import Arg, op
 from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
-    from quaid.kb.catalog import Catalog
     from quaid.kb.changing import Done
     from quaid.kb.curating import Report
     from quaid.kb.git import Pushed
@@ -47,9 +46,11 @@ class KbLintRecord(NamedTuple):
 
 class KbIndexRecord(NamedTuple):
     files: tuple[str, ...]
-    """Those that changed."""
+    """Files of the index that changed."""
     nodes: int
     commit: str
+    taken_up: tuple[str, ...]
+    """Nodes and raw texts that a person had added or changed, committed with it."""
 
 
 class KbCommitRecord(NamedTuple):
@@ -185,18 +186,14 @@ def kb_lint(
 
 @op("owner", command="kb index", examples=("ai-kb index",))
 def kb_index(brain: Brain) -> KbIndexRecord:
-    """Make the index anew from the nodes, and commit it."""
-    from quaid.kb import changing
+    """Make the index anew from the nodes, and commit it.
 
-    nodes = 0
+    Files that were added, changed or deleted by hand are taken up: linted as usual and committed with it."""
+    from quaid.kb import changing, layout
 
-    def plan(catalog: "Catalog") -> changing.Change:
-        nonlocal nodes
-        nodes = catalog.count
-        return changing.whole_index(catalog)
-
-    done = changing.apply(kb.store(brain), brain.now(), "index", plan)
-    return KbIndexRecord(done.paths, nodes, done.commit)
+    done = changing.adopt(kb.store(brain), brain.now(), what="index")
+    files = tuple(path for path in done.paths if layout.is_index(path))
+    return KbIndexRecord(files, done.nodes, done.commit, done.adopted)
 
 
 @op(

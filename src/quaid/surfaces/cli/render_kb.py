@@ -22,16 +22,18 @@ def _query(record: Any) -> str:
 
 
 def _show(record: Any) -> str:
-    lines = [f"; {record.node.path}", record.text.rstrip("\n")]
+    lines = [f"! {record.note}"] if record.note else []
+    lines += [f"; {record.node.path}", record.text.rstrip("\n")]
     if record.backlinks:
         lines += ["", "; linked from", *_nodes(record.backlinks, ";   ")]
     return "\n".join(lines)
 
 
 def _backlinks(record: Any) -> str:
+    lines = [f"! {record.note}"] if record.note else []
     if not record.backlinks:
-        return f"No node links to {record.node.title} ({record.node.id})."
-    return "\n".join(_nodes(record.backlinks))
+        return "\n".join([*lines, f"No node links to {record.node.title} ({record.node.id})."])
+    return "\n".join([*lines, *_nodes(record.backlinks)])
 
 
 def _nodes(nodes: Sequence[Any], indent: str = "") -> list[str]:
@@ -108,9 +110,12 @@ def _sentence(text: str) -> str:
 
 
 def _index(record: Any) -> str:
-    if not record.files:
-        return f"The index is that of the {count(record.nodes, 'node')} already."
-    return f"Wrote {', '.join(record.files)} for {count(record.nodes, 'node')}, commit {record.commit[:10]}"
+    lines = [f"Took up {path}, which was not committed" for path in record.taken_up]
+    if record.files:
+        lines.append(f"Wrote {', '.join(record.files)} for {count(record.nodes, 'node')}")
+    else:
+        lines.append(f"The index is that of the {count(record.nodes, 'node')} already")
+    return "\n".join(lines) + (f", commit {record.commit[:10]}" if record.commit else ".")
 
 
 def _commit(record: Any) -> str:
@@ -126,6 +131,15 @@ def _doctor(record: Any) -> str:
         told = each.told or "fine"
         rows.append(("ok" if each.well else "!!", each.name, told if each.well else f"{told}. {each.remedy}"))
     return table(rows)
+
+
+def _superseded(each: Any) -> str:
+    line = f"{each.node.title} ({each.node.id})"
+    if each.by:
+        line += f" by {', '.join(node.title for node in each.by)}"
+    if each.linked_from:
+        line += f"; still linked from {', '.join(node.title for node in each.linked_from)}"
+    return line
 
 
 def _curate(record: Any) -> str:
@@ -148,7 +162,7 @@ def _curate(record: Any) -> str:
         lambda each: f"{pointer(each.one)} / {pointer(each.other)}: {each.why}",
     )
     tell("Contested", report.contested, pointer)
-    tell("Superseded, yet still linked", report.superseded, pointer)
+    tell("Superseded", report.superseded, _superseded)
     tell("Orphans", report.orphans, pointer)
     tell("Over-broad", report.broad, pointer)
     tell("Untouched for long", report.untouched, lambda each: f"{pointer(each)} since {each.updated}")
