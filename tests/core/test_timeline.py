@@ -118,6 +118,12 @@ def test_a_timeline_from_new_to_old_stays_so() -> None:
     assert timeline.add(text, "2023-01-01", "z") == text + "\n- **2023-01-01** — z"
 
 
+def test_the_second_entry_of_a_timeline_makes_it_newest_first() -> None:
+    text = "- 2024-03-01 — a"
+    assert timeline.add(text, "2024-04-01", "b") == "- **2024-04-01** — b\n- 2024-03-01 — a"
+    assert timeline.add(text, "2024-02-01", "b") == "- 2024-03-01 — a\n- **2024-02-01** — b"
+
+
 def test_an_entry_before_a_heading_or_after_a_paragraph_stands_apart() -> None:
     headings = "## 2024-03-01\nx\n\n## 2024-01-01\ny"
     assert "\n\n- **2024-02-01** — b\n\n## 2024-01-01" in timeline.add(headings, "2024-02-01", "b")

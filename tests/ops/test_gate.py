@@ -74,8 +74,9 @@ def test_defaults_fill_what_is_left_out_or_null() -> None:
     assert check(text="a", count=None)["count"] == 5
 
 
-def test_a_whole_number_may_come_as_a_float() -> None:
+def test_a_whole_number_may_come_as_a_float_or_as_text() -> None:
     assert check(text="a", count=5.0)["count"] == 5
+    assert check(text="a", count="5")["count"] == 5
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,10 @@ def test_a_whole_number_may_come_as_a_float() -> None:
         ({"text": 5}, "text"),
         ({"text": "nul\0"}, "text"),
         ({"text": "\ud800"}, "text"),
-        ({"text": "a", "count": "5"}, "count"),
+        ({"text": "a", "count": "five"}, "count"),
+        ({"text": "a", "count": "10"}, "count"),
+        ({"text": "a", "count": "5.5"}, "count"),
+        ({"text": "a", "count": "9" * 5000}, "count"),
         ({"text": "a", "count": True}, "count"),
         ({"text": "a", "count": 0}, "count"),
         ({"text": "a", "count": 10}, "count"),

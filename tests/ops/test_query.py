@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from quaid.brain import Brain
-from quaid.errors import InvalidArgument, InvalidDate, InvalidType
+from quaid.errors import InvalidArgument, InvalidDate, InvalidType, NotFound
 from quaid.ops import gate
 from quaid.ops.plain import plain
 from quaid.surfaces.cli.render_query import RENDERERS
@@ -95,3 +95,10 @@ def test_a_person_reads_why_and_where(brain: Brain) -> None:
 
 def test_a_person_reads_that_nothing_was_found(brain: Brain) -> None:
     assert RENDERERS["Answer"](ask(brain, "quarterly tax")).startswith("Nothing found for 'quarterly tax'.")
+
+
+@pytest.mark.parametrize(("tool", "name"), [("memory_query", "question"), ("memory_search", "query")])
+def test_unknown_wing_is_an_error_that_lists_the_wings(brain: Brain, tool: str, name: str) -> None:
+    with pytest.raises(NotFound, match=r"no wing 'mira'\. The wings are concepts, people"):
+        gate.call(brain, gate.tool(tool), {name: "vanadium", "wing": "mira"}, "read")
+    assert gate.call(brain, gate.tool("memory_gaps"), {}, "read").gaps == ()

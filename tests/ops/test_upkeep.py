@@ -75,3 +75,10 @@ def test_compact_drops_vectors_of_text_that_is_gone_and_keeps_those_of_pages_not
     assert vectors.coverage(brain.db, "m") == (1, 2)
     assert run(brain, "compact").vectors_dropped == 0
     assert run(brain, "validate").violations == ()
+
+
+def test_the_model_is_known_before_the_first_vector_is_made(brain: Brain) -> None:
+    assert run(brain, "config get", key="embedding_model").value == "bge-small-en-v1.5"
+    assert run(brain, "config get", key="embedding_dimensions").value == "384"
+    with pytest.raises(InvalidArgument, match="quaid embeddings use"):
+        run(brain, "config set", key="embedding_model", value="other")

@@ -117,14 +117,15 @@ def _tidy(detail: str) -> str:
 def add(text: str, date: str, summary: str, source: str = "", detail: str = "") -> str:
     """The timeline with one more entry; every other character stays as it is.
 
-    A timeline that runs from new to old stays so; any other grows at its end.
+    A timeline is kept newest first. One that a person keeps oldest first, or in no order, grows at its end.
     """
     entry = _render(
         check_date(date, "date"), _checked(summary, "summary"), _checked(source, "source"), detail
     )
     entries = parse(text)
     dates = [known.date for known in entries]
-    if len(dates) > 1 and dates[0] > dates[-1] and dates == sorted(dates, reverse=True):
+    newest_first = dates == sorted(dates, reverse=True)
+    if newest_first and (len(dates) == 1 or dates[:1] > dates[-1:]):
         for known in entries:
             if known.date <= date:
                 return _insert(text, known.line, entry)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from quaid.embed.finding import on_path
 from quaid.embed.onnx import OnnxEmbedder
 from quaid.embed.protocol import Description, Surroundings
+from quaid.embed.registry import DEFAULT_DIMENSIONS
 from quaid.errors import QuaidError
 
 if TYPE_CHECKING:
@@ -36,7 +37,12 @@ def open_model(description: Description, surroundings: Surroundings) -> "BgeSmal
     folder = description.place or on_path(PACKAGE, *INSIDE) or ""
     return BgeSmall(
         description._replace(
-            place=folder, dimensions=384, max_tokens=512, pooling="cls", query_prefix="", passage_prefix=""
+            place=folder,
+            dimensions=DEFAULT_DIMENSIONS,
+            max_tokens=512,
+            pooling="cls",
+            query_prefix="",
+            passage_prefix="",
         ),
         os.path.join(surroundings.models_folder, description.name),
     )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 GROUP = "quaid.embedders"
 DEFAULT = "bge-small-en-v1.5"
+DEFAULT_DIMENSIONS = 384
 OTHER_NAMES = ("embeddings-local", "local")  # what config files call the default one
 SETTING = "embedders"  # the key of a memory's config that holds what was added
 

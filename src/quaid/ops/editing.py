@@ -5,7 +5,7 @@ from collections.abc import Callable
 from quaid.annotations import TYPE_CHECKING, Annotated, Any
 from quaid.brain import Brain
 from quaid.core import slug
-from quaid.errors import InvalidSlug, InvalidType, PageNotFound
+from quaid.errors import InvalidSlug, InvalidType, NotFound, PageNotFound
 from quaid.ops.register import Arg
 from quaid.store import pages, slugs
 from quaid.store.pages import Saved, Stored
@@ -13,6 +13,8 @@ from quaid.store.pages import Saved, Stored
 if TYPE_CHECKING:
     from quaid.core.page import Page
     from quaid.store.collections import Collection
+
+MOST_WINGS_SHOWN = 12
 
 Slug = Annotated[str, Arg("The page, as in people/alice.", positional=True)]
 PageVersion = Annotated[int | None, Arg("The page's version as you read it.", version="page", minimum=1)]
@@ -32,6 +34,17 @@ def locate(brain: Brain, address: str) -> "tuple[Collection, str]":
 def require(brain: Brain, address: str) -> Stored:
     named, name = _split(brain, address)
     return pages.require(brain.db, name, named or slugs.the_collection_with(brain.db, name) or "default")
+
+
+def require_wing(brain: Brain, wing: str) -> str:
+    """Return the wing, or raise NotFound with the wings there are. Any wing will do in an empty memory."""
+    from quaid.store import names, overview
+
+    if not names.wings_called(brain.db, [wing]) and (wings := overview.wings(brain.db)):
+        shown = ", ".join(each.name for each in wings[:MOST_WINGS_SHOWN])
+        more = f" and {len(wings) - MOST_WINGS_SHOWN} more" if len(wings) > MOST_WINGS_SHOWN else ""
+        raise NotFound(what="wing", name=repr(wing), hint=f" The wings are {shown}{more}.")
+    return wing
 
 
 def _split(brain: Brain, address: str) -> tuple[str | None, str]:

@@ -143,6 +143,8 @@ def _string(param: Param, value: Any) -> str:
 def _integer(param: Param, value: Any) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # JSON does not tell 5 from 5.0
+    if isinstance(value, str) and len(value) < 20 and value.isascii() and value.removeprefix("-").isdigit():
+        value = int(value)  # models often send a number as text
     if not isinstance(value, int) or isinstance(value, bool):
         raise InvalidArgument(name=param.name, problem=f"must be a whole number, not {_named(value)}")
     low = -MAX_INTEGER if param.arg.minimum is None else param.arg.minimum

@@ -4,7 +4,7 @@ from quaid.annotations import TYPE_CHECKING, Annotated, Any, Literal, cast
 from quaid.brain import Brain
 from quaid.core import dates, page, tags
 from quaid.notebook.records import Recalled
-from quaid.ops import background, gaps
+from quaid.ops import background, editing, gaps
 from quaid.ops.register import Arg, op
 from quaid.records import NamedTuple
 from quaid.search import pipeline
@@ -55,7 +55,7 @@ def query(
 
     `strength` says whether the memory knows: strong, weak or none.
     """
-    filters = _filters(type, wing, tag, collection, since, until)
+    filters = _filters(brain, type, wing, tag, collection, since, until)
     if brain.db.writable:
         embedding.cut_up(brain.db, brain.progress)  # what an import left whole; nothing to do otherwise
     budget = token_budget or int(brain.option("default_token_budget"))
@@ -92,7 +92,7 @@ def glance(
     from quaid.ops import noting
     from quaid.search import by_name
 
-    filters = _filters(type, wing, None, collection, since, until)
+    filters = _filters(brain, type, wing, None, collection, since, until)
     if brain.db.writable:
         embedding.cut_up(brain.db, brain.progress)
     embedder, problem = background.asked_model(brain) if text.strip() else (None, "")
@@ -135,6 +135,7 @@ class _Once:
 
 
 def _filters(
+    brain: Brain,
     type: str | None,
     wing: str | None,
     tag: str | None,
@@ -144,7 +145,7 @@ def _filters(
 ) -> Filters:
     return Filters(
         type=page.check_type(type) if type else None,
-        wing=wing or None,
+        wing=editing.require_wing(brain, wing) if wing else None,
         tag=tags.check(tag) if tag else None,
         collection=collection or None,
         since=dates.check_date(since, "since") if since else None,

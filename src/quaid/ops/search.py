@@ -35,6 +35,10 @@ def search(
 
         type = page_type.check_type(type) if type else None
         tag = tags.check(tag) if tag else None
+    if wing:
+        from quaid.ops import editing
+
+        editing.require_wing(brain, wing)
     hits = words.search(
         brain.db, query, type=type or None, wing=wing or None, tag=tag or None, limit=limit, raw=raw
     )

@@ -26,6 +26,10 @@ SETTINGS: dict[str, tuple[str, ...] | type[int] | type[list[str]] | type[str]] =
 DEFAULTS = {"background_embedding": "on", "embed_conversations": "recent", "log_gaps": "on"}
 
 
+# Written by `quaid embed`; until then the model that it will use.
+MODEL = ("embedding_model", "embedding_dimensions")
+
+
 class ValidateRecord(NamedTuple):
     checks: tuple[str, ...]
     violations: tuple[Violation, ...]
@@ -145,6 +149,8 @@ def config_set(
     """Change one setting."""
     allowed = SETTINGS.get(key)
     if allowed is None:
+        if key in MODEL:
+            raise InvalidArgument(name=key, problem="`quaid embeddings use NAME` chooses the model")
         if settings.get(brain.db, key) is not None:
             raise InvalidArgument(name=key, problem="is kept by Quaid itself and cannot be set")
         _of_the_file(brain, key)
@@ -186,9 +192,11 @@ def config_list(brain: Brain) -> SettingsRecord:
 
 
 def _every(brain: Brain) -> dict[str, Setting]:
+    from quaid.embed import registry
     from quaid.options import OPTIONS
 
     unset = {**dict.fromkeys(SETTINGS, ""), **DEFAULTS}
+    unset.update(zip(MODEL, (registry.DEFAULT, str(registry.DEFAULT_DIMENSIONS)), strict=True))
     found = {key: Setting(key, value, "default") for key, value in unset.items()}
     found.update({key: Setting(key, value, "memory") for key, value in settings.all(brain.db)})
     for key, option in OPTIONS.items():
