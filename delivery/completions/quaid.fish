@@ -1051,7 +1051,7 @@ commit	@command	Commit what was changed with an editor, after the same index and
 doctor	@command	Look at everything that can be wrong, and say what to do
 curate	@command	Report duplicates, orphans, contested, superseded, broad and untouched nodes, and raw files nobody needs
 push	@command	Push what the remote does not have
-capture	@command	Keep an outside source: address, day and an excerpt of at most 2,000 words, or the whole file
+capture	@command	Keep an outside source: a stub with address, day, title and an excerpt of at most 2,000 words
 install-timer	@command	Have the knowledge base pushed every 15 minutes: a systemd user timer, launchd, or a line for cron
 sync	@command	Bring org-roam\'s own index of the nodes up to date, if they have changed
 map	@command	Draw the nodes and the links between them, in the language DOT of graphviz
@@ -1166,7 +1166,8 @@ contest	@command	Mark a node as contested, or as settled
         printf '%s\n' '1	@any	The address, or the file
 --excerpt	@files	A file that holds what matters of it (- is standard input)
 --title	@any	What it is called
---full	-	Put the whole file below raw/files/
+--full	-	Keep the whole source too, below raw/files/; an address is fetched, unless --file is given
+--file	@files	The whole source of an address, which you have here
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1505,7 +1506,7 @@ commit	@command	Commit what was changed with an editor, after the same index and
 doctor	@command	Look at everything that can be wrong, and say what to do
 curate	@command	Report duplicates, orphans, contested, superseded, broad and untouched nodes, and raw files nobody needs
 push	@command	Push what the remote does not have
-capture	@command	Keep an outside source: address, day and an excerpt of at most 2,000 words, or the whole file
+capture	@command	Keep an outside source: a stub with address, day, title and an excerpt of at most 2,000 words
 install-timer	@command	Have the knowledge base pushed every 15 minutes: a systemd user timer, launchd, or a line for cron
 sync	@command	Bring org-roam\'s own index of the nodes up to date, if they have changed
 map	@command	Draw the nodes and the links between them, in the language DOT of graphviz

@@ -432,9 +432,9 @@ def test_a_large_raw_file_is_scanned_to_its_end(ann: Person) -> None:
     source = ann.home / "log.txt"
     source.write_text("A line of a long log.\n" * 300_000)
     captured = ann("capture", source=str(source), full=True)
-    assert (ann.root / captured["path"]).stat().st_size > catalogs.LARGEST_NODE
+    assert (ann.root / captured["file"]).stat().st_size > catalogs.LARGEST_NODE
     assert ann.is_sound()
-    with open(ann.root / captured["path"], "a") as file:
+    with open(ann.root / captured["file"], "a") as file:
         file.write(f"{TOKEN}\n")
     with pytest.raises(LintFailed):
         ann("commit")

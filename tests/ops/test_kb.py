@@ -360,8 +360,9 @@ def test_a_whole_file_is_captured_as_it_is(call: Call, kb: Path, tmp_path: Path)
     data = bytes(range(256)) * 20
     (tmp_path / "Man ual.PDF").write_bytes(data)
     told = call("capture", source="Man ual.PDF", full=True)
-    assert told["path"] == "raw/files/20260425140000-man-ual.pdf"
-    assert (kb / told["path"]).read_bytes() == data
+    assert told["path"] == "raw/20260425140000-man-ual-pdf.org"
+    assert told["file"] == "raw/files/20260425140000-man-ual.pdf"
+    assert (kb / told["file"]).read_bytes() == data
 
 
 def test_an_excerpt_cannot_break_out_of_its_quote(call: Call, kb: Path) -> None:

@@ -93,10 +93,22 @@ def report(catalog: Catalog, today: str, days: int = UNTOUCHED_DAYS) -> Report:
         tuple(_superseded(node, linked.get(node.path, ())) for node in nodes if node.status == "superseded"),
         tuple(node for node in nodes if _is_broad(catalog, node)),
         tuple(node for node in nodes if max(node.updated, node.last_curated) < horizon),
-        tuple(file.path for file in raw if file.path != README and not _is_named(file.path, sources)),
+        _unused(catalog, [file.path for file in raw if file.path != README], sources),
         tuple(file.path for file in raw if file.looks.size > LARGE_RAW),
         tuple(sorted(nodes, key=lambda node: (node.last_curated, node.updated, node.path))[:BATCH]),
     )
+
+
+def _unused(catalog: Catalog, raw: Sequence[str], sources: set[str]) -> tuple[str, ...]:
+    """Captures that no node names. A whole file belongs to the stub that names it, and is judged with that."""
+    unnamed = [path for path in raw if not _is_named(path, sources)]
+    if any(path.startswith(f"{layout.RAW_FILES}/") for path in unnamed):
+        from quaid.kb.capturing import named_file
+
+        stubs = (path for path in raw if path.endswith(layout.ENDING) and path.count("/") == 1)
+        kept = {named_file(catalog.text(path)) for path in stubs}
+        unnamed = [path for path in unnamed if path not in kept]
+    return tuple(unnamed)
 
 
 def _is_named(path: str, sources: Iterable[str]) -> bool:

@@ -123,7 +123,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "kb doctor": ("kb_upkeep.kb_doctor", "Look at everything that can be wrong, and say what to do. Exits 1 when something is."),
     "kb curate": ("kb_upkeep.kb_curate", "Report duplicates, orphans, contested, superseded, broad and untouched nodes, and raw files nobody needs."),
     "kb push": ("kb_upkeep.kb_push", "Push what the remote does not have. Never forces; what fails is noted, and nothing is lost."),
-    "kb capture": ("kb_upkeep.kb_capture", "Keep an outside source: address, day and an excerpt of at most 2,000 words, or the whole file."),
+    "kb capture": ("kb_upkeep.kb_capture", "Keep an outside source: a stub with address, day, title and an excerpt of at most 2,000 words."),
     "kb install-timer": ("kb_upkeep.kb_install_timer", "Have the knowledge base pushed every 15 minutes: a systemd user timer, launchd, or a line for cron."),
     "kb sync": ("kb_upkeep.kb_sync", "Bring org-roam's own index of the nodes up to date, if they have changed. Nothing else needs it."),
     "kb map": ("kb_upkeep.kb_map", "Draw the nodes and the links between them, in the language DOT of graphviz."),

@@ -12,6 +12,7 @@ from quaid.ops.register import Arg, op
 from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
+    from quaid.kb.catalog import Catalog
     from quaid.kb.changing import Done
     from quaid.kb.curating import Report
     from quaid.kb.git import Pushed
@@ -96,6 +97,8 @@ class KbPushRecord(NamedTuple):
 class KbCaptureRecord(NamedTuple):
     path: str
     """What a node names in :SOURCE:."""
+    file: str
+    """The whole source below raw/files/; nothing: only the stub was written."""
     cut: bool
     commit: str
 
@@ -265,7 +268,8 @@ def kb_push(brain: Brain) -> KbPushRecord:
     examples=(
         "ai-kb capture https://example.org/post --excerpt excerpt.txt --title 'A post on locks'",
         "pbpaste | ai-kb capture https://example.org/post --excerpt -",
-        "ai-kb capture manual.pdf --full",
+        "ai-kb capture manual.pdf --full --title 'The manual'",
+        "ai-kb capture https://example.org/manual.pdf --full --file manual.pdf",
     ),
 )
 def kb_capture(
@@ -275,32 +279,46 @@ def kb_capture(
         str | None, Arg("A file that holds what matters of it (- is standard input).", file=True)
     ] = None,
     title: Annotated[str, Arg("What it is called.")] = "",
-    full: Annotated[bool, Arg("Put the whole file below raw/files/.")] = False,
+    full: Annotated[
+        bool,
+        Arg("Keep the whole source too, below raw/files/; an address is fetched, unless --file is given."),
+    ] = False,
+    file: Annotated[
+        str | None, Arg("The whole source of an address, which you have here.", path=True)
+    ] = None,
 ) -> KbCaptureRecord:
-    """Keep an outside source: address, day and an excerpt of at most 2,000 words, or the whole file.
+    """Keep an outside source: a stub with address, day, title and an excerpt of at most 2,000 words.
 
-    Nothing is fetched. A node names the path that this prints in its source."""
+    The excerpt comes from --excerpt, or from the file itself if it is text. Only --full fetches an address. A node
+    names the path that this prints in its source."""
     from quaid.kb import capturing, changing
 
-    git, local = kb.store(brain), brain.local()
-    made: list[Any] = []
-    data = _bytes_of(brain, source) if full or (excerpt is None and "://" not in source) else b""
+    git, local, is_address = kb.store(brain), brain.local(), "://" in source
+    if file is not None and not full:
+        raise InvalidArgument(
+            name="file", problem="belongs to --full; an excerpt is handed over with --excerpt"
+        )
+    if not full and excerpt is None and is_address:
+        problem = "is needed: nothing is fetched from the network, except for the whole source with --full"
+        raise InvalidArgument(name="excerpt", problem=problem)
+    whole: capturing.Whole | None = None
+    if full and is_address and file is None:
+        whole = capturing.fetch(source)
+    elif full:
+        place = file if file is not None else source
+        data = capturing.check_size(_bytes_of(brain, place))
+        whole = capturing.Whole(os.path.basename(place), data)
+    text = excerpt or ""
+    if not full and excerpt is None:
+        text = capturing.text_of(_bytes_of(brain, source), source)
+    made: list[capturing.Captured] = []
 
-    def plan(catalog: Any) -> changing.Change:
-        if full:
-            path, change = capturing.whole(catalog, os.path.basename(source), data, local=local)
-            made[:] = [path, False]
-            return change
-        text = excerpt if excerpt is not None else data.decode("utf-8", "replace")
-        path, change, cut = capturing.stub(catalog, source, text, local=local, title=title)
-        made[:] = [path, cut]
-        return change
+    def plan(catalog: "Catalog") -> changing.Change:
+        made[:] = [capturing.capture(catalog, source, text, local=local, title=title, whole=whole)]
+        return made[0].change
 
-    if not full and excerpt is None and "://" in source:
-        raise InvalidArgument(name="excerpt", problem="is needed: nothing is fetched from the network")
     done: Done = changing.apply(git, brain.now(), "capture", plan)
-    path, cut = made
-    return KbCaptureRecord(path, cut, done.commit)
+    return KbCaptureRecord(made[0].path, made[0].file, made[0].cut, done.commit)
 
 
 def _bytes_of(brain: Brain, source: str) -> bytes:

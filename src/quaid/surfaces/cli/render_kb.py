@@ -184,7 +184,9 @@ def _push(record: Any) -> str:
 
 def _capture(record: Any) -> str:
     rest = " The excerpt was cut at 2,000 words or 16 KB." if record.cut else ""
-    return f"Captured {record.path}, commit {record.commit[:10]}.{rest}\nA node names it with --source {record.path}"
+    also = f" and {record.file}" if record.file else ""
+    head = f"Captured {record.path}{also}, commit {record.commit[:10]}.{rest}"
+    return f"{head}\nA node names it with --source {record.path}"
 
 
 def _sync(record: Any) -> str:
