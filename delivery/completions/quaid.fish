@@ -791,6 +791,7 @@ status	@command	Show which model is chosen, whether it can be used, and how many
         printf '%s\n' '--dir	@folders	The folder to make
 --raw	-	Byte for byte as one import read the files
 --import-id	@any	The import that --raw writes; `quaid imports` lists them
+--collection	@collections	Only the pages of this collection
 --force	-	Write into a folder that holds files; the same names are replaced
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML

@@ -15,6 +15,7 @@ from quaid.config import Settings
 from quaid.ops import gate, index
 from quaid.ops.doctor import DoctorRecord, doctor
 from quaid.ops.doctor_memory import Finding
+from quaid.store import pages
 from quaid.store.rebuild import rebuild
 from quaid.surfaces.cli import main, speaking
 
@@ -182,17 +183,21 @@ def test_a_damaged_memory_is_told_in_one_line_with_the_backup_that_is_whole(home
     assert not [step for step in record.next_steps if "quaid backup" in step or "quaid embed" in step]
 
 
+def run(home: Brain, steps: tuple[str, ...]) -> None:
+    for step in steps:
+        words = shlex.split(step)
+        command = [sys.executable, "-m", *words] if words[0] == "quaid" else words
+        done = subprocess.run(command, env={**os.environ, "HOME": home.settings.cwd}, capture_output=True)
+        assert done.returncode == 0 or words[3] in ("export", "doctor"), (step, done.stderr)
+
+
 def test_the_steps_out_of_damage_lead_to_a_memory_that_is_well(home: Brain) -> None:
     fill(home)
     call(home, "backup", file=os.path.join(home.settings.home, "copy.db"))
     hurt(home, 3)
     steps = doctor(home).next_steps[:5]
     home.close()
-    for step in steps:
-        words = shlex.split(step)
-        command = [sys.executable, "-m", *words] if words[0] == "quaid" else words
-        done = subprocess.run(command, env={**os.environ, "HOME": home.settings.cwd}, capture_output=True)
-        assert done.returncode == 0 or words[3] in ("export", "doctor"), (step, done.stderr)
+    run(home, steps)
     assert found(doctor(home), "rows").state == "fine"
     assert len(list(Path(home.settings.db_path + "-salvaged").rglob("note-*.md"))) >= 50
 
@@ -225,6 +230,34 @@ def test_without_a_whole_backup_what_still_reads_is_saved(home: Brain) -> None:
         f"quaid init {path}",
         f"quaid --db {path} import {path}-salvaged",
     )
+
+
+def test_the_steps_without_a_backup_bring_collections_back(home: Brain, tmp_path: Path) -> None:
+    fill(home)
+    for name in ("notes", "wiki"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "one.md").write_text(f"# One of {name}\n")
+        call(home, "collection add", name=name, path=name, read_only=name == "wiki")
+    call(home, "collection remove", name="notes", keep_pages=True)
+    hurt(home, 3)
+    steps = doctor(home).next_steps[:8]
+    path = home.settings.db_path
+    assert steps == (
+        f"quaid --db {path} export --collection default --dir {path}-salvaged",
+        f"quaid --db {path} export --collection notes --dir {path}-salvaged-notes",
+        f"mkdir {path}-damaged",
+        f"mv {path} {path}-damaged",
+        f"quaid init {path}",
+        f"quaid --db {path} import {path}-salvaged",
+        f"quaid --db {path} collection add notes {path}-salvaged-notes",
+        f"quaid --db {path} collection add wiki {tmp_path}/wiki --read-only",
+    )
+    home.close()
+    run(home, steps)
+    addresses = [f"{name}::{slug}" for name, _, slug in pages.addresses(home.db)]
+    assert {"notes::one", "wiki::one"} < {*addresses}
+    assert 52 <= len(addresses) <= 62
+    assert found(doctor(home), "rows").state == "fine"
 
 
 def test_a_memory_that_cannot_be_opened_gets_its_own_backup_and_not_another_memory(home: Brain) -> None:

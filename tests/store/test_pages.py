@@ -177,7 +177,7 @@ def test_a_quarantined_page_is_hidden_everywhere(db: Database) -> None:
     assert pages.find(db, "a") is None
     assert pages.listing(db) == []
     assert pages.count(db) == 0
-    assert pages.by_type(db) == []
+    assert pages.addresses(db) == []
     assert matches(db, "engine") == []
     with pytest.raises(PageNotFound):
         db.write(lambda tx: pages.touch(tx, "a", expected_version=None, now=T1))
@@ -299,8 +299,12 @@ def test_listings_come_in_parts(shelf: Database) -> None:
     assert pages.listing(shelf, limit=0) == []
 
 
-def test_slugs_are_grouped_by_type(shelf: Database) -> None:
-    assert pages.by_type(shelf) == [("concept", ["c"]), ("person", ["a", "b"])]
+def test_addresses_come_by_collection_and_type(shelf: Database) -> None:
+    assert pages.addresses(shelf) == [
+        ("default", "concept", "c"),
+        ("default", "person", "a"),
+        ("default", "person", "b"),
+    ]
 
 
 def test_the_newest_pages_are_listed_without_a_scan(db: Database) -> None:

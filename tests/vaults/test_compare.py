@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from quaid.brain import no_progress
+from quaid.brain import Brain, no_progress
+from quaid.config import Settings
 from quaid.errors import NotFound
-from quaid.vaults import compare
+from quaid.ops.collections import collection_add
+from quaid.ops.vaults import export
+from quaid.vaults import compare, scan
 
 PAGE = (
     "---\ntitle: Alice\ntags: [a, b]\n---\n\n# Alice\n\nTruth.\n\n---\n\n- **2026-04-14** | mail — Wrote.\n"
@@ -78,6 +81,70 @@ def test_sidecars_are_compared_too(tmp_path: Path) -> None:
         (".raw/a.json", "the sidecar differs"),
         (".raw/b.json", "the sidecar is missing in the export"),
         (".raw/c.json", "the sidecar is only in the export"),
+    ]
+
+
+def test_pages_that_ask_for_one_slug_are_matched_by_content(tmp_path: Path) -> None:
+    one, two = "---\nslug: same\n---\n# One\n", "---\nslug: same\n---\n# Two\n"
+    before = {"a.md": one, "b.md": two}
+    assert found(tmp_path / "1", before, {"b.md": one, "same.md": two}) == []
+    assert found(tmp_path / "2", before, {"same.md": two, "b.md": "---\nslug: same\n---\n# Three\n"}) == [
+        ("a.md", "front matter: title differs"),
+        ("a.md", "the truth differs"),
+    ]
+    assert found(tmp_path / "3", before, {"same.md": two}) == [("a.md", "page same is missing in the export")]
+
+
+def test_a_page_that_no_import_takes_in_is_missing(tmp_path: Path) -> None:
+    large = "x" * (scan.LARGEST_FILE + 1)
+    before = {"a.md": "x", "large.md": large, "notes.org": "#+title: Notes\n\nText.\n"}
+    assert found(tmp_path, before, {"a.md": "x"}) == [
+        (
+            "large.md",
+            "page large is missing in the export: it is left out by every import"
+            " (too large: 4,194,305 bytes, and 4,194,304 are allowed)",
+        ),
+        ("notes.org", "page notes is missing in the export"),
+    ]
+
+
+def test_large_files_are_compared_as_a_whole(tmp_path: Path) -> None:
+    large = "x" * (scan.LARGEST_FILE + 1)
+    assert found(tmp_path, {"a.md": large}, {"a.md": large}) == []
+    assert found(tmp_path, {"a.md": large}, {"a.md": large + "y"}) == [("a.md", "the truth differs")]
+    (problem,) = found(tmp_path, {"a.md": large}, {"a.md": "x"})
+    assert problem[1].startswith("cannot be compared: too large")
+
+
+def test_links_and_folders_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    original = folder(tmp_path, "before", {"a.md": "x"})
+    (tmp_path / "before" / "linked.md").symlink_to("a.md")
+    (tmp_path / "before" / "picture.png").symlink_to("a.md")
+    assert compare.folders(original, folder(tmp_path, "after", {"a.md": "x"}), no_progress) == [
+        ("linked.md", "is left out by every import: link")
+    ]
+
+
+def test_org_is_compared_with_the_markdown_that_was_made_of_it(tmp_path: Path) -> None:
+    org = (
+        "#+title: Things\n\nBody.\n"
+        "* Same\n:PROPERTIES:\n:ID: 11111111-2222-3333-4444-555555555555\n:END:\nOne.\n"
+        "* Same\n:PROPERTIES:\n:ID: 11111111-2222-3333-4444-666666666666\n:END:\nTwo.\n"
+    )
+    settings = Settings(str(tmp_path / "memory.db"), str(tmp_path / "home"), str(tmp_path))
+    original = folder(tmp_path, "notes", {"things.org": org, "README.md": "# About\n"})
+    with Brain(settings) as brain:
+        brain.create(settings.db_path)
+        collection_add(brain, "notes", original)
+        export(brain, dir="out", collection="notes")
+    assert compare.folders(original, str(tmp_path / "out"), no_progress) == []
+    (tmp_path / "out" / "readme.markdown").write_text("# Other\n")
+    two = next(each for each in (tmp_path / "out" / "things").iterdir() if "Two." in each.read_text())
+    two.write_text(two.read_text().replace("Two.", "Three."))
+    assert compare.folders(original, str(tmp_path / "out"), no_progress) == [
+        ("README.md", "front matter: title differs"),
+        ("README.md", "the truth differs"),
+        ("things.org", "the truth differs"),
     ]
 
 

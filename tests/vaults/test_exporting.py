@@ -8,7 +8,16 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.core import page, slug
-from quaid.errors import Cancelled, DamagedDatabase, FolderNotEmpty, NotFound, RawNeedsImport
+from quaid.errors import (
+    Cancelled,
+    DamagedDatabase,
+    FolderNotEmpty,
+    InvalidArgument,
+    NotFound,
+    RawNeedsImport,
+)
+from quaid.ops.collections import collection_add, collection_remove, collection_sync
+from quaid.ops.vaults import export as export_op
 from quaid.store import pages, sidecars
 from quaid.surfaces.cli.render import render
 from quaid.vaults import exporting, index, scan
@@ -124,6 +133,93 @@ def test_force_replaces_and_removes_nothing(brain: Brain, tmp_path: Path) -> Non
     }
 
 
+def folder(tmp_path: Path, name: str, files: dict[str, str]) -> str:
+    for path, text in files.items():
+        (tmp_path / name / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name / path).write_text(text)
+    return str(tmp_path / name)
+
+
+def test_each_collection_is_written_into_its_folder(brain: Brain, tmp_path: Path) -> None:
+    put(brain, "same", {}, "# Of the database")
+    collection_add(brain, "notes", folder(tmp_path, "n", {"same.md": "# Of notes", "README.md": "# About"}))
+    collection_add(brain, "old", folder(tmp_path, "o", {"Kept Page.md": "Text."}))
+    collection_remove(brain, "old", keep_pages=True)
+    report = export(brain, tmp_path / "out")
+    written = files(tmp_path / "out")
+    assert {path: text for path, text in written.items() if path != "index.md"} == {
+        "same.md": "# Of the database\n",
+        "notes/same.md": "# Of notes\n",
+        "notes/readme.markdown": "# About\n",
+        "old/kept-page.md": "---\ntitle: Kept Page\n---\n\nText.\n",
+    }
+    assert [tuple(each) for each in report.collections] == [
+        ("default", "", 1),
+        ("notes", "notes", 2),
+        ("old", "old", 1),
+    ]
+    assert (report.pages, report.files) == (4, 5) == (len(written) - 1, len(written))
+    assert written["index.md"].split("# Collection notes")[1] == (
+        "\n\n## concept (2)\n\n- [About](notes/readme.markdown)\n- [Of notes](notes/same.md)\n"
+        "\n# Collection old\n\n## concept (1)\n\n- [Kept Page](old/kept-page.md)\n"
+    )
+    assert f"notes    2 pages  {tmp_path}/out/notes" in render(report)
+
+
+def test_one_collection_is_written_into_the_folder_itself(brain: Brain, tmp_path: Path) -> None:
+    put(brain, "a", {}, "# A")
+    collection_add(brain, "notes", folder(tmp_path, "n", {"b.md": "# B"}))
+    report = export_op(brain, dir=str(tmp_path / "out"), collection="notes")
+    assert sorted(files(tmp_path / "out")) == ["b.md"]
+    assert (report.pages, report.files) == (1, 1)
+    only = export_op(brain, dir=str(tmp_path / "only"), collection="default")
+    assert sorted(files(tmp_path / "only")) == ["a.md", "index.md"]
+    assert only.pages == 1
+    with pytest.raises(NotFound, match="There is no collection nots"):
+        export_op(brain, dir=str(tmp_path / "none"), collection="nots")
+    with pytest.raises(InvalidArgument, match="does not go with --raw"):
+        export_op(brain, dir=str(tmp_path / "none"), collection="notes", raw=True)
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_collection_named_like_a_folder_of_pages_gets_another_folder(brain: Brain, tmp_path: Path) -> None:
+    put(brain, "people/alice", {}, "# Alice of the database")
+    put(brain, "notes", {}, "# A page named like a collection")
+    collection_add(brain, "people", folder(tmp_path, "p", {"alice.md": "# Alice of the folder"}))
+    collection_add(brain, "notes", folder(tmp_path, "n", {"a.md": "# A"}))
+    collection_add(brain, "node_modules", folder(tmp_path, "m", {"b.md": "# B"}))
+    assert export(brain, tmp_path / "out").pages == 5
+    assert {path for path in files(tmp_path / "out") if path != "index.md"} == {
+        "people/alice.md",
+        "people-collection/alice.md",
+        "notes.md",
+        "notes/a.md",
+        "node_modules-collection/b.md",
+    }
+
+
+def test_pages_in_quarantine_are_not_written_and_counted(brain: Brain, tmp_path: Path) -> None:
+    root = folder(tmp_path, "n", {"a.md": "# A", "b.md": "# B"})
+    collection_add(brain, "notes", root)
+    (tmp_path / "n" / "b.md").unlink()
+    collection_sync(brain)
+    report = export(brain, tmp_path / "out")
+    assert (report.pages, report.quarantined) == (1, 1)
+    assert "Not written: 1 page in quarantine; `quaid collection quarantine export` writes them" in render(
+        report
+    )
+
+
+def test_the_summary_counts_files_on_the_disk(
+    brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(brain, "a", {}, "# A")
+    put(brain, "b", {}, "# B")
+    monkeypatch.setattr(exporting, "place_for", lambda _: "one.md")
+    report = export(brain, tmp_path / "out")
+    assert (report.pages, report.files) == (1, 2)
+
+
 def test_an_empty_memory_gives_an_empty_index(brain: Brain, tmp_path: Path) -> None:
     assert export(brain, tmp_path / "out").pages == 0
     assert files(tmp_path / "out") == {"index.md": "# Index\n"}
@@ -227,7 +323,7 @@ def test_where_pages_cannot_even_be_listed_those_that_read_are_written(brain: Br
         file.seek((leaves[len(leaves) // 2][0] - 1) * size)
         file.write(b"\xff" * size)
     with pytest.raises(DamagedDatabase):
-        pages.by_type(brain.db)
+        pages.addresses(brain.db)
     report = export(brain, tmp_path / "out")
     assert report.pages >= 25
     assert report.pages + len(report.unread) == 40
@@ -235,3 +331,21 @@ def test_where_pages_cannot_even_be_listed_those_that_read_are_written(brain: Br
     assert report.exit_status == 1
     assert len(files(tmp_path / "out")) == report.pages + 1
     assert "number " in render(report)
+
+
+def test_pages_of_collections_are_saved_from_a_damaged_memory(brain: Brain, tmp_path: Path) -> None:
+    texts = {f"note-{number}.md": f"# Note {number}\n\n{'Some words. ' * 40}" for number in range(40)}
+    collection_add(brain, "notes", folder(tmp_path, "n", texts))
+    connection, path = brain.db.connection, brain.db.path
+    leaves: list[Any] = connection.execute(
+        "SELECT pageno FROM dbstat WHERE name = 'pages' AND pagetype = 'leaf' ORDER BY pageno"
+    ).fetchall()
+    size = connection.pragma("page_size")
+    brain.close()
+    with open(path, "r+b") as file:
+        file.seek((leaves[len(leaves) // 2][0] - 1) * size)
+        file.write(b"\xff" * size)
+    report = export(brain, tmp_path / "out")
+    assert report.pages >= 25
+    assert report.pages + len(report.unread) == 40
+    assert len([each for each in files(tmp_path / "out") if each.startswith("notes/note-")]) == report.pages

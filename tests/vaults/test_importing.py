@@ -74,9 +74,7 @@ def test_mended_and_broken_files_are_listed(messy: Path, bring: Bring) -> None:
 
 def test_the_pages_of_a_messy_folder_can_be_read(messy: Path, bring: Bring, brain: Brain) -> None:
     report = bring(messy)
-    titles = {
-        slug: pages.require(brain.db, slug).title for _, slugs in pages.by_type(brain.db) for slug in slugs
-    }
+    titles = {slug: pages.require(brain.db, slug).title for _, _, slug in pages.addresses(brain.db)}
     assert len(titles) == report.outcomes["new"]
     assert titles["people/alice"] == "Alice Example"
     assert titles["empty"] == "Empty"
@@ -310,6 +308,6 @@ def test_a_name_that_a_terminal_would_obey_is_escaped_in_the_report(
     root = vault({"a\x1b[2J\nb.md": b"# Caf\xe9\n"})
     report = bring(root)
     assert report.notes == (Note("a\\x1b[2J\\nb.md", "not UTF-8: read as Windows-1252"),)
-    assert [slug for _, slugs in pages.by_type(brain.db) for slug in slugs] == ["a-2j-b"]
+    assert [slug for _, _, slug in pages.addresses(brain.db)] == ["a-2j-b"]
     (root / "a\x1b[2J\nb.md").unlink()
     assert bring(root).gone == ("a\\x1b[2J\\nb.md",)

@@ -14,7 +14,8 @@ from quaid.core import dates
 from quaid.core.counts import count
 from quaid.errors import QuaidError
 from quaid.records import NamedTuple
-from quaid.store import copies
+from quaid.store import collections, copies
+from quaid.store.collections import Collection
 
 WITH_IT = ("", "-wal", "-shm", "-journal")
 """The files of a memory, by what stands behind its name. A log beside another database would ruin that one."""
@@ -38,12 +39,12 @@ def backup_folders(brain: Brain) -> tuple[str, ...]:
 
 def way(brain: Brain, *, reads: bool) -> Way:
     """The way back to a memory that is whole. `reads`: some of the damaged one can still be read."""
+    folders = _attached(brain) if reads else []
     with suppress(QuaidError):
         brain.close()  # whoever is the last tidies the log away, and only what stays is named
     path = brain.settings.db_path
     good = copies.whole(path, backup_folders(brain))
     salvaged = _free(f"{path}-salvaged")
-    export = [_quaid(brain, "export", "--dir", salvaged)] if reads else []
     if good is not None:
         pages = count(good.pages, "page")
         changed = f", last changed on {good.changed[:10]}" if good.changed else ""
@@ -54,12 +55,43 @@ def way(brain: Brain, *, reads: bool) -> Way:
         )
         told = f"{dates.timestamp(good.made)[:10]}, {good.path}: it is whole, with {pages}{changed}{doubt}"
         back = line(brain, "copy" if _windows(brain) else "cp", good.path, path)
+        export = [_quaid(brain, "export", "--dir", salvaged)] if reads else []
         return Way(told, good.path, (*export, *_aside(brain), back, _quaid(brain, "doctor")))
     told = "none that is whole lies beside the memory; one elsewhere would be the best way back"
     if reads:
         told += ". Without one, pages come back; links and facts that no text holds, and old versions, do not"
-    again = [_quaid(brain, "import", salvaged)] if reads else []
-    return Way(told, "", (*export, *_aside(brain), f"quaid init {_quoted(brain, path)}", *again))
+    saving, again = _saved(brain, folders, salvaged) if reads else ([], [])
+    return Way(told, "", (*saving, *_aside(brain), f"quaid init {_quoted(brain, path)}", *again))
+
+
+def _attached(brain: Brain) -> list[Collection]:
+    """The collections besides the default one, as far as they can be read."""
+    with suppress(QuaidError):
+        return [each for each in collections.every(brain.db) if each.name != collections.DEFAULT]
+    return []
+
+
+def _saved(brain: Brain, others: list[Collection], salvaged: str) -> tuple[list[str], list[str]]:
+    """What saves the pages of a damaged memory, and what brings them into a new one.
+
+    A folder that is still there is attached again; pages of a collection without one are exported for it.
+    """
+    if not others:
+        return [_quaid(brain, "export", "--dir", salvaged)], [_quaid(brain, "import", salvaged)]
+    saving = [_quaid(brain, "export", "--collection", collections.DEFAULT, "--dir", salvaged)]
+    again = [_quaid(brain, "import", salvaged)]
+    for each in others:
+        root = each.root or ""
+        if each.state != "active" or not os.path.isdir(root):
+            root = f"{salvaged}-{each.name}"
+            saving.append(_quaid(brain, "export", "--collection", each.name, "--dir", root))
+        if each.kind == "notebook":
+            again.append(_quaid(brain, "notebook", "init", root))
+        else:
+            kind = ("--kind", "kb") if each.kind == "kb" else ()
+            only = () if each.writable else ("--read-only",)
+            again.append(_quaid(brain, "collection", "add", each.name, root, *kind, *only))
+    return saving, again
 
 
 def is_found(brain: Brain) -> bool:

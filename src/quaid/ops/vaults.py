@@ -66,6 +66,7 @@ def _next_step(brain: Brain) -> str | None:
     "owner",
     examples=(
         "quaid export --dir ~/notes-export",
+        "quaid export --collection notes --dir ~/notes-export",
         "quaid export --raw --import-id 019dc505-9b00-7abc-8def-0123456789ab --dir ~/notes-as-imported",
     ),
 )
@@ -74,9 +75,14 @@ def export(
     dir: Annotated[str, Arg("The folder to make.", path=True)] = "./export",
     raw: Annotated[bool, Arg("Byte for byte as one import read the files.")] = False,
     import_id: Annotated[str | None, Arg("The import that --raw writes; `quaid imports` lists them.")] = None,
+    collection: Annotated[str | None, Arg("Only the pages of this collection.")] = None,
     force: Annotated[bool, Arg("Write into a folder that holds files; the same names are replaced.")] = False,
 ) -> ExportReport:
-    """Write all pages into a folder as they are now, or (--raw) the files of one import as they were."""
+    """Write all pages into a folder as they are now, or (--raw) the files of one import as they were.
+
+    Pages of the default collection are written as SLUG.md, those of every other collection into a folder named
+    after it; with --collection, the pages of that one straight into the folder. Pages in quarantine are left out:
+    `quaid collection quarantine export` writes them."""
     from quaid.vaults import exporting
 
     if import_id is not None and not raw:
@@ -85,8 +91,14 @@ def export(
         )
     target = brain.settings.path(dir)
     if raw:
+        if collection is not None:
+            raise InvalidArgument(
+                name="collection", problem="does not go with --raw, which writes one import"
+            )
         return exporting.export_raw(brain.db, import_id, target, force=force, progress=brain.progress)
-    return exporting.export_pages(brain.db, target, force=force, progress=brain.progress)
+    return exporting.export_pages(
+        brain.db, target, force=force, progress=brain.progress, collection=collection
+    )
 
 
 @op("owner", examples=("quaid imports",))

@@ -261,14 +261,12 @@ def entries(db: "Database", page_id: int, limit: int | None = None) -> "list[Ent
     return [Entry(*row) for row in found]
 
 
-def by_type(db: "Database") -> list[tuple[str, list[str]]]:
-    """All slugs, grouped by the type of page."""
-    groups: dict[str, list[str]] = {}
-    for kind, slug in db.rows(
-        "SELECT type, slug FROM pages WHERE quarantined_at IS NULL ORDER BY type, slug"
-    ):
-        groups.setdefault(kind, []).append(slug)
-    return list(groups.items())
+def addresses(db: "Database") -> list[tuple[str, str, str]]:
+    """Collection, type and slug of every visible page, the default collection first."""
+    return db.rows(
+        "SELECT c.name, p.type, p.slug FROM pages AS p JOIN collections AS c ON c.id = p.collection_id"
+        " WHERE p.quarantined_at IS NULL ORDER BY c.id, p.type, p.slug"
+    )
 
 
 def _collection_id(tx: "apsw.Connection", name: str) -> int:

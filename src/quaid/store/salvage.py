@@ -11,23 +11,24 @@ if TYPE_CHECKING:
     from quaid.store.db import Database
 
 
-class Found(NamedTuple):
-    groups: list[tuple[str, list[str]]]
-    """Slugs by the type of page."""
+class Readable(NamedTuple):
+    addresses: list[tuple[str, str, str]]
+    """Collection, type and slug of each page."""
     lost: list[int]
-    """Ids that cannot be read; some may be of pages that were gone before."""
+    """Ids that cannot be read; some may be of pages that were deleted before."""
 
 
-def slugs(db: "Database") -> Found:
-    """The slugs of the pages whose rows can be read, and where the others are."""
-    groups: dict[str, list[str]] = {}
+def addresses(db: "Database") -> Readable:
+    """Return the pages whose rows can be read, and the ids of the others."""
+    names = _collections(db)
+    found: list[tuple[int, str, str]] = []
     lost: list[int] = []
     ranges = [(1, _last(db))]
     while ranges:
         low, high = ranges.pop()
         try:
-            rows = db.rows(
-                "SELECT type, slug FROM pages WHERE id BETWEEN ? AND ? AND quarantined_at IS NULL",
+            found += db.rows(
+                "SELECT collection_id, type, slug FROM pages WHERE id BETWEEN ? AND ? AND quarantined_at IS NULL",
                 (low, high),
             )
         except DamagedDatabase:
@@ -36,10 +37,17 @@ def slugs(db: "Database") -> Found:
                 ranges += [(middle + 1, high), (low, middle)]
             else:
                 lost.append(low)
-            continue
-        for kind, slug in rows:
-            groups.setdefault(kind, []).append(slug)
-    return Found([(kind, sorted(groups[kind])) for kind in sorted(groups)], lost)
+    return Readable(
+        [(names.get(id_, f"collection-{id_}"), kind, slug) for id_, kind, slug in sorted(found)], lost
+    )
+
+
+def _collections(db: "Database") -> dict[int, str]:
+    """The names of the collections, as far as they can be read."""
+    try:
+        return dict(db.rows("SELECT id, name FROM collections"))
+    except DamagedDatabase:
+        return {1: "default"}
 
 
 def _last(db: "Database") -> int:

@@ -1,55 +1,114 @@
-"""Whether an exported folder says what its original says.
+"""Compare an exported folder with its original.
 
-Compares pages by slug, the way an import names them: front matter, truth, timeline and sidecars. Spelling
-(order of keys, blank lines, line ends) does not count. Knows no database.
+Pages are matched by slug, the way an import names them, or by the id in their front matter, and compared by front
+matter, truth, timeline and sidecars. Spelling (order of keys, blank lines, line ends) does not count. Files that an
+import leaves out although they look like pages are compared too: a missing page is named, whatever the reason.
 """
 
+import hashlib
 import json
+import os
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from quaid.core import slug
-from quaid.vaults import index, naming, sidecar
-from quaid.vaults.scan import LARGEST_FILE, Folder, Found
+from quaid.core.page import Page
+from quaid.vaults import index, naming, scan, sidecar
+from quaid.vaults.scan import FILE_FLAGS, LARGEST_FILE, PAGE_ENDINGS, Folder, Found, LeftOut
 
 Progress = Callable[[int, int, str], None]
 
+NOT_TAKEN_IN = (scan.LINK, scan.UNREADABLE, scan.BAD_NAME, scan.TOO_DEEP, scan.NOT_A_FILE, scan.GONE)
+"""Why a file that looks like a page is left out by an import."""
 
-class Said(NamedTuple):
-    """What a file says; long texts only by their hash, so that two folders of any size can be compared."""
+
+class FilePage(NamedTuple):
+    """The page of a file; long texts only by their hash, so that folders of any size can be compared."""
 
     path: str
     front: dict[str, Any]
     truth: str
     timeline: str
     entries: int
+    why: str = ""
+    """Why an import would leave it out; then the truth is the hash of the whole file."""
+
+    @property
+    def id(self) -> str:
+        return str(self.front.get("id") or self.front.get(index.ID_KEY) or "")
 
 
 class Contents(NamedTuple):
-    pages: dict[str, Said]  # by slug
-    raw: dict[str, tuple[str, str | None]]  # path and hash of a slug's sidecar; no hash: it says nothing
+    pages: dict[str, FilePage]  # by slug
+    special: dict[str, FilePage]  # index, schema and README of the root: pages only in an attached folder
+    raw: dict[str, tuple[str, str | None]]  # path and hash of a slug's sidecar; no hash: it cannot be read
+    contested: set[
+        str
+    ]  # slugs of pages that asked for the same slug as another: a sync and an import may differ
     troubles: list[tuple[str, str]]
 
 
 def folders(original: str, exported: str, progress: Progress) -> list[tuple[str, str]]:
-    """Where the two differ and how; nothing when they say the same."""
+    """Return where the two folders differ and how; nothing when every page of one is in the other."""
     before, after = _contents(original, progress), _contents(exported, progress)
+    _take_special(before, after)
+    _take_special(after, before)
+    _match_by_id(before.pages, after.pages)
+    _match_by_content(before, after.pages)
     found = before.troubles + after.troubles
-    for address, said in before.pages.items():
+    for address, one in before.pages.items():
         if address not in after.pages:
-            found.append((said.path, f"page {address} is missing in the export"))
+            why = f": it is left out by every import ({one.why})" if one.why else ""
+            found.append((one.path, f"page {address} is missing in the export{why}"))
         else:
-            found += [(said.path, problem) for problem in _differences(said, after.pages[address])]
+            found += [(one.path, problem) for problem in _differences(one, after.pages[address])]
     found += [
-        (said.path, f"page {address} is only in the export")
-        for address, said in after.pages.items()
+        (one.path, f"page {address} is only in the export")
+        for address, one in after.pages.items()
         if address not in before.pages
     ]
     return sorted(found + _sidecar_differences(before, after))
 
 
-def _differences(before: Said, after: Said) -> list[str]:
+def _take_special(here: Contents, there: Contents) -> None:
+    """Compare a README of the root as a page if the other folder has a page of this slug."""
+    for address, one in here.special.items():
+        if address in there.pages:
+            here.pages.setdefault(address, one)
+
+
+def _match_by_id(before: dict[str, FilePage], after: dict[str, FilePage]) -> None:
+    """Give pages of the export the slug of the original page with the same id."""
+    ids = {one.id: address for address, one in before.items() if one.id and address not in after}
+    for address, one in list(after.items()):
+        if address not in before and one.id in ids:
+            after[ids.pop(one.id)] = after.pop(address)
+
+
+def _match_by_content(before: Contents, after: dict[str, FilePage]) -> None:
+    """Find pages with contested slugs under whichever slug they have in the export."""
+    here = {address: before.pages[address] for address in before.contested}
+    differing = {
+        address for address, one in here.items() if address not in after or _differences(one, after[address])
+    }
+    free = {address for address in after if address in differing or address not in before.pages}
+    found: dict[str, FilePage] = {}
+    for address in sorted(differing):
+        same = next((each for each in sorted(free) if not _differences(here[address], after[each])), None)
+        if same is not None:
+            free.discard(same)
+            found[address] = after.pop(same)
+    displaced = [after.pop(address) for address in found if address in after]
+    after.update(found)
+    vacant = sorted(differing - {*after}) + [f"{one.path} in the export" for one in displaced]
+    after.update(zip(vacant, displaced, strict=False))
+
+
+def _differences(before: FilePage, after: FilePage) -> list[str]:
     problems = []
+    if bool(before.why) != bool(after.why):
+        return [f"cannot be compared: {before.why or after.why}"]
     if before.truth != after.truth:
         problems.append("the truth differs")
     if before.timeline != after.timeline:
@@ -78,24 +137,32 @@ def _sidecar_differences(before: Contents, after: Contents) -> list[tuple[str, s
 
 
 def _contents(root: str, progress: Progress) -> Contents:
-    with Folder(root) as folder:
-        files = [each for each in folder.walk() if isinstance(each, Found) and each.kind != "special"]
-        said: list[tuple[naming.Claim, Said]] = []
-        contents = Contents({}, {}, [])
-        found_raw: list[tuple[str, bytes]] = []
+    claims: list[tuple[naming.Claim, FilePage]] = []
+    contents = Contents({}, {}, {}, set(), [])
+    raw: list[tuple[str, bytes]] = []
+    with Folder(root, PAGE_ENDINGS) as folder:
+        files = list(folder.walk())
         for done, each in enumerate(files):
             progress(done, len(files), "Comparing")
-            data = _read(folder, each, contents.troubles)
-            if data is None:
+            if isinstance(each, LeftOut):
+                _left_out(each, contents)
                 continue
-            if each.kind == "page":
-                said.append(_said(each.path, data))
+            data = _read(folder, each, contents.troubles)
+            if each.kind == "sidecar":
+                raw += [(each.path, data)] if data is not None else []
+            elif data is None or len(data) > LARGEST_FILE:
+                if data is not None:
+                    claims.append(_too_large(folder, each))
+            elif each.kind == "special":
+                contents.special.update((claim.slug, one) for claim, one in _pages(each.path, data))
             else:
-                found_raw.append((each.path, data))
-    slugs = naming.assign([claim for claim, _ in said])
-    contents.pages.update({slugs[each.path]: each for _, each in said})
-    by_stem = {index.stem(each.path): slugs[each.path] for _, each in said}
-    for path, data in found_raw:
+                claims += _pages(each.path, data)
+    slugs = naming.assign([claim for claim, _ in claims])
+    asked = Counter(claim.slug for claim, _ in claims)
+    contents.contested.update(slugs[claim.path] for claim, _ in claims if asked[claim.slug] > 1)
+    contents.pages.update({slugs[claim.path]: one for claim, one in claims})
+    by_stem = {index.stem(claim.path): slugs[claim.path] for claim, _ in claims}
+    for path, data in raw:
         page_path = sidecar.page_path(path)
         address = by_stem.get(page_path) or slug.from_path(page_path + ".md")
         contents.raw[address] = (path, _sources_hash(data))
@@ -103,22 +170,47 @@ def _contents(root: str, progress: Progress) -> Contents:
     return contents
 
 
+def _left_out(entry: LeftOut, contents: Contents) -> None:
+    if entry.reason in NOT_TAKEN_IN and (
+        entry.path.lower().endswith(PAGE_ENDINGS) or entry.reason in (scan.UNREADABLE, scan.TOO_DEEP)
+    ):
+        contents.troubles.append((entry.path, f"is left out by every import: {entry.reason}"))
+
+
 def _read(folder: Folder, found: Found, troubles: list[tuple[str, str]]) -> bytes | None:
     try:
-        data = folder.read(found.path)
+        return folder.read(found.path)
     except OSError as error:
         troubles.append((found.path, f"cannot be read: {error.strerror}"))
         return None
-    return data if len(data) <= LARGEST_FILE else None
 
 
-def _said(path: str, data: bytes) -> tuple[naming.Claim, Said]:
-    made = index.read(path, data).page
-    # The slug is how the two were matched. A title that had to be written down for the export counts as said.
+def _too_large(folder: Folder, found: Found) -> tuple[naming.Claim, FilePage]:
+    parent, _, name = found.path.rpartition("/")
+    whole = hashlib.sha256()
+    with os.fdopen(os.open(name, FILE_FLAGS, dir_fd=folder.enter(parent)), "rb") as file:
+        while block := file.read(1 << 20):
+            whole.update(block)
+    why = f"too large: {found.size:,} bytes, and {LARGEST_FILE:,} are allowed"
+    claim = naming.Claim(found.path, slug.from_path(found.path))
+    return claim, FilePage(found.path, {}, whole.hexdigest(), "", 0, why)
+
+
+def _pages(path: str, data: bytes) -> list[tuple[naming.Claim, FilePage]]:
+    """The page of a file, and those of its headings that are pages of their own."""
+    read = index.read(path, data)
+    found = [(naming.Claim(path, read.page.slug), _file_page(path, read.page))]
+    for number, node in enumerate(read.nodes):
+        found.append((naming.Claim(f"{path}/{number}", node.slug), _file_page(path, node)))
+    return found
+
+
+def _file_page(path: str, made: Page) -> FilePage:
+    # The slug is how the two are matched. A title that had to be written down for the export is no difference.
     front = {key: value for key, value in made.frontmatter.items() if key != "slug"}
     front["title"] = made.title
     hashes = index.digest(made.truth.encode()), index.digest(made.timeline.encode())
-    return naming.Claim(path, made.slug), Said(path, front, *hashes, len(made.entries))
+    return FilePage(path, front, *hashes, len(made.entries))
 
 
 def _sources_hash(data: bytes) -> str | None:

@@ -1,16 +1,17 @@
-"""The memory as a folder of files: as it is now, or byte for byte as one import read it.
+"""Write the memory into a folder: all pages as they are now, or the files of one import byte for byte.
 
-Knows where a page goes and what it must say to come back as the same page. Does not know how files are
-written (writer.py) or how a page is spelled (formats).
+Pages of the default collection go into the folder itself; every other collection gets a folder named after it.
 """
 
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from quaid.core import page, slug
 from quaid.errors import DamagedDatabase, NotFound, RawNeedsImport
 from quaid.formats import markdown
-from quaid.store import imports, pages, settings, sidecars
+from quaid.store import collections, imports, pages, settings, sidecars
+from quaid.store.collections import DEFAULT
 from quaid.store.db import Database
 from quaid.store.pages import Stored
 from quaid.vaults import index, scan, sidecar
@@ -22,8 +23,20 @@ LONGEST_NAME = 240  # file systems allow 255 bytes, the ending included
 NO_TITLE = "\0"
 SHOWN_IMPORTS = 3
 
+Contents = dict[str, list[tuple[str, str]]]
+"""Titles and paths of the pages of one collection, by type."""
+
+
+class ExportedCollection(NamedTuple):
+    name: str
+    folder: str
+    """Within the export; empty: the export itself."""
+    pages: int
+
 
 class ExportReport(NamedTuple):
+    """What is on the disk after an export."""
+
     folder: str
     import_id: str | None  # of a raw export
     pages: int
@@ -31,56 +44,116 @@ class ExportReport(NamedTuple):
     files: int
     bytes: int
     unread: tuple[str, ...] = ()  # pages that cannot be read, in a damaged memory
+    collections: tuple[ExportedCollection, ...] = ()
+    quarantined: int = 0
+    """Pages in quarantine, which are not written."""
 
     @property
     def exit_status(self) -> int:
         return 1 if self.unread else 0
 
 
-def export_pages(db: Database, target: str, *, force: bool, progress: Progress) -> ExportReport:
-    """Write every page as it is now, its raw data beside it, and an index.
+def export_pages(
+    db: Database, target: str, *, force: bool, progress: Progress, collection: str | None = None
+) -> ExportReport:
+    """Write every page as it is now, or those of one collection, with their raw data and an index.
 
-    A page that is damaged is named and left out: whoever saves what still reads shall have the others.
+    A damaged page is named and left out, so that the others of a damaged memory can be saved.
     """
-    groups, unread = _listed(db)
-    total = sum(len(names) for _, names in groups)
-    contents: list[tuple[str, list[tuple[str, str]]]] = []
-    done = with_data = 0
+    if collection is not None:
+        collections.require(db, collection)
+    addresses, unread = _listed(db, collection)
+    folders = {collection: ""} if collection else _folders(addresses)
+    written: dict[str, Contents] = {name: {} for name in folders}
+    with_data: list[str] = []
     with FolderWriter(target, force=force) as writer:
-        for kind, names in groups:
-            contents.append((kind, []))
-            for name in names:
-                progress(done, total, "Exporting")
-                try:
-                    stored = pages.find(db, name)
-                    data = sidecars.read(db, stored.id) if stored else []
-                except DamagedDatabase:
-                    unread.append(name)
-                    continue
-                if stored is None:  # of another collection, or gone by now
-                    continue
-                done += 1
-                path = place_for(name)
-                writer.write(path, page_text(stored, path).encode())
-                with_data += _write_sidecar(writer, data, path)
-                contents[-1][1].append((stored.title, path))
-        writer.write("index.md", _index(contents).encode())
-        schema = settings.get(db, "original_schema")
-        if schema is not None:
-            writer.write("schema.md", schema.encode())
-    progress(total, total, "Exporting")
-    return ExportReport(target, None, done, with_data, writer.files, writer.bytes, tuple(unread))
+        for done, (name, kind, address) in enumerate(addresses):
+            progress(done, len(addresses), "Exporting")
+            try:
+                stored = pages.find(db, address, name)
+                data = sidecars.read(db, stored.id) if stored else []
+            except DamagedDatabase:
+                unread.append(slug.address(name, address))
+                continue
+            if stored is None:  # deleted meanwhile
+                continue
+            inside = place_for(address)
+            path = folders[name] + inside
+            writer.write(path, page_text(stored, inside).encode())
+            with_data += _write_sidecar(writer, data, path)
+            written[name].setdefault(kind, []).append((stored.title, path))
+        if DEFAULT in folders:  # an attached folder would take them for pages
+            writer.write("index.md", _index(written).encode())
+            schema = settings.get(db, "original_schema")
+            if schema is not None:
+                writer.write("schema.md", schema.encode())
+        report = _counted(writer, written, folders, with_data)
+    progress(len(addresses), len(addresses), "Exporting")
+    return report._replace(unread=tuple(unread), quarantined=_quarantined(db, collection))
 
 
-def _listed(db: Database) -> tuple[list[tuple[str, list[str]]], list[str]]:
-    """All slugs by type; in a memory too damaged to list them, those whose rows still read, and where others were."""
+def _listed(db: Database, collection: str | None) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """Collection, type and slug of the pages to write; in a damaged memory of those that can still be read."""
+    unread: list[str] = []
     try:
-        return pages.by_type(db), []
+        addresses = pages.addresses(db)
     except DamagedDatabase:
         from quaid.store import salvage
 
-        found = salvage.slugs(db)
-    return found.groups, [f"number {each}" for each in found.lost]
+        addresses, lost = salvage.addresses(db)
+        unread = [f"number {each}" for each in lost]
+    return [each for each in addresses if collection in (None, each[0])], unread
+
+
+def _folders(addresses: list[tuple[str, str, str]]) -> dict[str, str]:
+    """The folder of each collection, as a prefix of paths; never one that pages of the default collection use."""
+    taken = {
+        address.partition("/")[0] for name, _, address in addresses if name == DEFAULT and "/" in address
+    }
+    folders = {DEFAULT: ""}
+    for name in dict.fromkeys(each[0] for each in addresses):
+        if name != DEFAULT:
+            folder, number = name, 1
+            while folder in taken or folder in scan.SKIPPED_FOLDERS:
+                folder = f"{name}-collection" + (f"-{number}" if number > 1 else "")
+                number += 1
+            taken.add(folder)
+            folders[name] = f"{folder}/"
+    return folders
+
+
+def _counted(
+    writer: FolderWriter, written: dict[str, Contents], folders: dict[str, str], with_data: list[str]
+) -> ExportReport:
+    """Count what is on the disk. Paths that the file system takes for one file are one file."""
+    there: dict[str, tuple[int, int, int]] = {}
+    for path in writer.written:
+        facts = os.stat(os.path.join(writer.root, path), follow_symlinks=False)
+        there[path] = (facts.st_dev, facts.st_ino, facts.st_size)
+    parts = []
+    for name, contents in written.items():
+        files = {there[path] for entries in contents.values() for _, path in entries}
+        if files or name == DEFAULT or len(written) == 1:
+            parts.append(ExportedCollection(name, folders[name].rstrip("/"), len(files)))
+    distinct = set(there.values())
+    return ExportReport(
+        folder=writer.root,
+        import_id=None,
+        pages=sum(each.pages for each in parts),
+        sidecars=len({there[path] for path in with_data}),
+        files=len(distinct),
+        bytes=sum(size for _, _, size in distinct),
+        collections=tuple(parts),
+    )
+
+
+def _quarantined(db: Database, collection: str | None) -> int:
+    try:
+        hidden = collections.page_counts(db)
+        chosen = [each for each in collections.every(db) if collection in (None, each.name)]
+    except DamagedDatabase:
+        return 0
+    return sum(hidden.get(each.id, (0, 0))[1] for each in chosen)
 
 
 def export_raw(
@@ -93,14 +166,16 @@ def export_raw(
     batch = next((each for each in batches if each.import_id == import_id), None)
     if batch is None:
         raise NotFound(what="import", name=import_id, hint=_known_imports(batches))
-    with_data = 0
+    with_data: list[str] = []
     with FolderWriter(target, force=force) as writer:
         for done, (path, data) in enumerate(imports.batch_files(db, import_id)):
             progress(done, batch.file_count, "Exporting")
             writer.write(path, data)
-            with_data += f"/{scan.RAW_FOLDER}/" in f"/{path}"
+            if f"/{scan.RAW_FOLDER}/" in f"/{path}":
+                with_data.append(path)
+        report = _counted(writer, {}, {}, with_data)
     progress(batch.file_count, batch.file_count, "Exporting")
-    return ExportReport(target, import_id, batch.page_count, with_data, writer.files, writer.bytes)
+    return report._replace(import_id=import_id, pages=batch.page_count)
 
 
 def place_for(address: str) -> str:
@@ -130,17 +205,22 @@ def _names_its_title(front: dict[str, Any], truth: str) -> bool:
     return page.build("x", front, truth, "", fallback_title=NO_TITLE).title != NO_TITLE
 
 
-def _write_sidecar(writer: FolderWriter, data: list[sidecars.RawData], path: str) -> bool:
+def _write_sidecar(writer: FolderWriter, data: list[sidecars.RawData], path: str) -> list[str]:
+    """Write the raw data of a page beside it. Return the path, if there was anything to write."""
     sources = {each.source: each.data for each in data}
-    if sources:
-        writer.write(sidecar.path_for(index.stem(path)), sidecar.render(sources))
-    return bool(sources)
+    if not sources:
+        return []
+    beside = sidecar.path_for(index.stem(path))
+    writer.write(beside, sidecar.render(sources))
+    return [beside]
 
 
-def _index(contents: list[tuple[str, list[tuple[str, str]]]]) -> str:
+def _index(written: dict[str, Contents]) -> str:
     lines = ["# Index"]
-    for kind, entries in contents:
-        if entries:
+    for name, contents in written.items():
+        if name != DEFAULT and len(written) > 1:
+            lines += ["", f"# Collection {name}"]
+        for kind, entries in contents.items():
             lines += ["", f"## {kind} ({len(entries)})", ""]
             lines += [f"- [{_link_text(title)}]({path})" for title, path in entries]
     return "\n".join(lines) + "\n"

@@ -21,7 +21,7 @@ class FolderWriter:
 
     def __init__(self, root: str, *, force: bool) -> None:
         self.root = root
-        self.files = self.bytes = 0
+        self.written: list[str] = []
         with system_told_plainly(root):
             if os.path.lexists(root) and not os.path.isdir(root):
                 raise FileTrouble(path=root, problem="is a file, not a folder; name another one")
@@ -72,8 +72,7 @@ class FolderWriter:
         with system_told_plainly(os.path.join(self.root, path)):
             self._put(self._enter(parts[:-1]), parts[-1], data)
         self._made.append(path)
-        self.files += 1
-        self.bytes += len(data)
+        self.written.append(path)
 
     def _put(self, folder: int, name: str, data: bytes) -> None:
         try:

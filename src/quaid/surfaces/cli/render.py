@@ -227,6 +227,17 @@ def _imported(record: Any) -> str:
 def _exported(record: Any) -> str:
     what = f"the files of import {record.import_id}" if record.import_id else f"{count(record.pages, 'page')}"
     said = f"Wrote {what} to {record.folder}: {count(record.files, 'file')}, {size(record.bytes)}"
+    if len(record.collections) > 1:
+        rows = [
+            (f"  {each.name}", f"{count(each.pages, 'page')}", f"{record.folder}/{each.folder}".rstrip("/"))
+            for each in record.collections
+        ]
+        said += f"\n{table(rows)}"
+    if record.quarantined:
+        said += (
+            f"\nNot written: {count(record.quarantined, 'page')} in quarantine;"
+            " `quaid collection quarantine export` writes them"
+        )
     if record.unread:
         said += f"\nDamaged, and left out: {count(len(record.unread), 'page')}: {', '.join(record.unread)}"
     return said
