@@ -30,9 +30,8 @@ def test_a_whole_page_has_three_parts() -> None:
         ("+++\na = 1\n+++\nx\n---\ny", ({"a": 1}, "x", "y")),
         ("---\n---\nx", ({}, "x", "")),
         ("---\n# note\n---\nx", ({}, "x", "")),
-        ("---\nno end\n", ({}, "", "no end")),
         ("---", ({}, "", "")),
-        ("+++\nno end", ({}, "+++\nno end", "")),
+        ("\n---\n- 2026-04-25 — Met.", ({}, "", "- 2026-04-25 — Met.")),
         ("\n\n---\na: 1\n---\nx", ({"a": 1}, "x", "")),
         ("\n---\nwords\n---\nx", ({}, "", "words\n---\nx")),
         ("x\n---  \ny", ({}, "x", "y")),
@@ -64,6 +63,23 @@ def test_front_matter_that_cannot_be_read_is_kept_as_written(block: str, problem
     assert document.problem is not None
     assert problem in document.problem
     assert render(*document[:3]) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [
+        ("---\nno end\n", "no end"),
+        ("---\ntitle: x\n\n# T\n\n- 2026-04-25 — Met.\n", "title: x\n\n# T\n\n- 2026-04-25 — Met."),
+        ("\ufeff---\r\ntitle: x\r\n", "title: x"),
+        ("+++\nno end", "+++\nno end"),
+    ],
+)
+def test_front_matter_that_is_never_closed_is_text(text: str, truth: str) -> None:
+    document = parse(text)
+    assert document[:3] == ({}, truth, "")
+    assert document.problem is not None
+    assert document.problem.startswith("line 1 opens it with ")
+    assert parse(render({}, truth, "")) == ({}, truth, "", None)
 
 
 def test_toml_that_cannot_be_read_keeps_its_fences() -> None:
@@ -126,6 +142,8 @@ PAGES = (
 @example("---\n---\n---\n---\n---\n")
 def test_a_page_reads_the_same_after_it_is_rendered(text: str) -> None:
     document = parse(text)
+    if document.problem and not document.frontmatter:
+        document = document._replace(problem=None)  # it was never closed, and is text now
     assert parse(render(*document[:3])) == document
 
 

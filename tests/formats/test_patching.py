@@ -76,6 +76,9 @@ def test_only_what_differs_is_written(parts: dict[str, object], before: str, aft
     [
         ("# A", {"timeline": "- **2024-01-01** | x — y"}, "# A\n\n---\n\n- **2024-01-01** | x — y\n"),
         ("# A\n", {"timeline": "t"}, "# A\n\n---\n\nt\n"),
+        ("---\nnever closed\n", {"truth": "still not"}, "---\nstill not\n"),
+        ("---\nnever closed\n", {"timeline": "t"}, "never closed\n\n---\n\nt\n"),
+        ("---\nnever closed\n", {"front": {"a": 1}}, "---\na: 1\n---\n\nnever closed\n"),
         ("# A\n\n\n", {"timeline": "t"}, "# A\n\n\n---\n\nt\n"),
         ("# A\n\n---\n", {"timeline": "t"}, "# A\n\n---\n\nt\n"),
         ("# A", {"front": {"tags": ["x"]}}, "---\ntags: [x]\n---\n\n# A"),

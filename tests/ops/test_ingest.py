@@ -429,6 +429,7 @@ def test_a_page_that_somebody_edited_is_not_overwritten(brain: Brain, standup: P
         (b" \n", FileTrouble, "is empty"),
         (b"\x00\x01\xff\xfe" * 99, FileTrouble, "not text"),
         (b"---\na: [\n---\nx", InvalidFrontMatter, "front matter"),
+        (b"---\ntitle: x\n\n# Never closed\n", InvalidFrontMatter, "line 1 opens it"),
         (b"---\nslug: Bad Slug\n---\nx", InvalidSlug, "not a slug"),
         (b"x" * (4 * 1024 * 1024 + 1), TooLarge, "limit"),
     ],

@@ -129,6 +129,7 @@ def test_truth_is_dated_apart_from_the_timeline(alice: Brain) -> None:
         ({"slug": "a", "content": "---\ntype: spaceship\n---\nx"}, InvalidType),
         ({"slug": "a", "content": "---\ntype: [x]\n---\nx"}, InvalidType),
         ({"slug": "a", "content": "---\na: [\n---\nx"}, InvalidFrontMatter),
+        ({"slug": "a", "content": "---\ntitle: x\n\n# Never closed"}, InvalidFrontMatter),
         ({"slug": "a"}, InvalidArgument),
         ({"slug": "a", "content": ""}, InvalidArgument),
         ({"slug": "a", "content": " \n"}, InvalidArgument),

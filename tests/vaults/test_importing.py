@@ -67,6 +67,7 @@ def test_mended_and_broken_files_are_listed(messy: Path, bring: Bring) -> None:
     assert "another file has the slug 1-projects/my-name" in found["1. Projects/my-name.md"]
     assert set(found) == {
         *("nul.md", "latin.md", "broken.md", "list.md", "aliases.md", "bad-toml.md", "odd type.md"),
+        "unclosed.md",
         *("people/.raw/nobody.json", "people/.raw/broken.json"),
         *("claims/two.md", "claims/four.md", "1. Projects/my-name.md"),
     }

@@ -30,6 +30,9 @@ def test_what_had_to_be_mended_is_said() -> None:
     )
     (note,) = index.read("a.md", b"---\ntitle: [a\n---\nx").notes
     assert note.startswith("front matter kept as it is: line ")
+    made, (note,), _ = index.read("a.md", b"---\ntitle: a\n\n- 2026-04-25 - Met.\n")
+    assert note == "front matter taken for text: line 1 opens it with '---', and no later line closes it"
+    assert (made.truth, made.timeline, made.entries) == ("title: a\n\n- 2026-04-25 - Met.", "", ())
     (note,) = index.read("people/a.md", b"---\ntype: Spaceship\n---\nx").notes
     assert note == "type 'Spaceship' is not known; taken for a person"
 

@@ -89,6 +89,12 @@ def parse(text: str) -> Document:
     return Document(frontmatter, _strip_blank_lines(truth), _strip_blank_lines(timeline), problem)
 
 
+def check(document: Document, before: Mapping[str, Any]) -> None:
+    """Raise InvalidFrontMatter for a text whose front matter cannot be read, unless the page has it already."""
+    if document.problem and (not document.frontmatter or document.frontmatter != before):
+        raise InvalidFrontMatter(problem=document.problem)
+
+
 class Places(NamedTuple):
     """In which lines the parts of a text stand, counted from 0."""
 
@@ -103,7 +109,12 @@ class Places(NamedTuple):
 def places(text: str) -> Places:
     """Where `parse` finds the parts of a text whose line ends are LF."""
     text = text.removeprefix(_BOM)
-    body = _split_front_matter(text)[2]
+    frontmatter, problem, body = _split_front_matter(text)
+    if problem and not frontmatter:  # it is never closed
+        divider = _find_divider(body)
+        first = text.count("\n", 0, len(text) - len(body))
+        last = None if divider is None else first + body.count("\n", 0, divider.start())
+        return Places("", None, first, last)
     closing = text.count("\n", 0, len(text) - len(body))  # the line of the closing fence
     opening = _OPENING.match(text) if len(body) < len(text) else None
     divider = _find_divider(body)
@@ -118,12 +129,18 @@ def places(text: str) -> Places:
 def _split_front_matter(text: str) -> tuple[dict[str, Any], str | None, str]:
     """Front matter, what is wrong with it, and the body.
 
-    A block that follows blank lines counts only if it is good: it may as well be an empty truth.
+    A block that follows blank lines counts only if it is good: it may as well be an empty truth. One that is never
+    closed is text; its opening line is left out where it would divide the truth from a timeline.
     """
     opening = _OPENING.match(text)
-    closing = _CLOSING[opening[2]].search(text, opening.end()) if opening else None
-    if not opening or not closing:
+    if not opening:
         return {}, None, text
+    closing = _CLOSING[opening[2]].search(text, opening.end())
+    if not closing and (opening[1] or not text[opening.end() :].strip()):
+        return {}, None, text
+    if not closing:
+        unclosed = f"line 1 opens it with '{opening[2]}', and no later line closes it"
+        return {}, unclosed, text[opening.end() :] if opening[2] == "---" else text
     block = text[opening.end() : max(opening.end(), closing.start() - 1)]
     frontmatter, problem = _read(opening[2], block)
     if opening[1] and (problem or not frontmatter):

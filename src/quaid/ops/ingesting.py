@@ -12,7 +12,6 @@ from quaid.core.page import Page
 from quaid.errors import (
     AlreadyExists,
     InvalidArgument,
-    InvalidFrontMatter,
     LinkOverlaps,
     NoSuchVersion,
     PageExists,
@@ -275,8 +274,7 @@ def _text(change: Change, old: Stored | None) -> tuple[dict[str, Any], str, str]
     front, truth, lines = (old.frontmatter, old.truth, old.timeline) if old else ({}, "", "")
     if change.content is not None:
         document = markdown.parse(change.content)
-        if document.problem and document.frontmatter != front:
-            raise InvalidFrontMatter(problem=document.problem)
+        markdown.check(document, front)
         return document.frontmatter, document.truth, evidence.joined(lines, document.timeline)
     if change.frontmatter is not None:
         front = editing.with_keys(front, change.frontmatter)

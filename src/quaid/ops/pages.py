@@ -2,7 +2,7 @@
 
 from quaid.annotations import TYPE_CHECKING, Annotated, Any, Literal
 from quaid.brain import Brain
-from quaid.errors import InvalidArgument, InvalidFrontMatter
+from quaid.errors import InvalidArgument
 from quaid.ops import editing
 from quaid.ops.editing import Slug
 from quaid.ops.register import Arg, op
@@ -225,9 +225,7 @@ def _whole(
     if not content.strip():
         raise InvalidArgument(name="content", problem="is empty; a page needs text")
     document = markdown.parse(content)
-    before = old.frontmatter if old else {}
-    if document.problem and document.frontmatter != before:
-        raise InvalidFrontMatter(problem=document.problem)
+    markdown.check(document, old.frontmatter if old else {})
     truth, lines = document.truth, document.timeline
     left_out: tuple[str, ...] = ()
     if old and old.timeline and old.timeline != lines:
