@@ -805,7 +805,7 @@ status	@command	Show which model is chosen, whether it can be used, and how many
     case 'collection'
         printf '%s\n' 'add	@command	Attach a folder of markdown or org files: they become pages, and stay as they are, byte for byte
 list	@command	List the collections with their folders and how they are
-info	@command	Show how a collection is: files that make no page, what is ignored, what waits for you
+info	@command	Show how a collection is: files with problems, what is ignored, what waits for you
 sync	@command	Bring collections in step with their folders now
 remove	@command	Let go of a folder
 target	@command	Choose the collection that takes new pages whose address names none
@@ -1470,7 +1470,7 @@ status	@command	Show which model is chosen, whether it can be used, and how many
     case 'help collection'
         printf '%s\n' 'add	@command	Attach a folder of markdown or org files: they become pages, and stay as they are, byte for byte
 list	@command	List the collections with their folders and how they are
-info	@command	Show how a collection is: files that make no page, what is ignored, what waits for you
+info	@command	Show how a collection is: files with problems, what is ignored, what waits for you
 sync	@command	Bring collections in step with their folders now
 remove	@command	Let go of a folder
 target	@command	Choose the collection that takes new pages whose address names none

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from quaid.core import chunk
-from quaid.core.chunk import LIMITS, STRATEGIES, Chunk, count_tokens, cut, embed_text
+from quaid.core.chunk import LIMITS, STRATEGIES, Chunk, count_tokens, cut_by_structure as cut, embed_text
 
 PAGE = """# Ada
 

@@ -89,7 +89,7 @@ def _taken_in(text: str) -> page.Page:
     made = page.build("a/b", document.frontmatter, document.truth, document.timeline)
     derive(made)
     for strategy in chunk.STRATEGIES:
-        chunk.cut(made.truth, made.timeline, strategy)
+        chunk.cut_by_structure(made.truth, made.timeline, strategy)
     return made
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from quaid.core.derived import derive
 from quaid.vaults import index
 from quaid.vaults.spool import Spool, Waiting
 
@@ -10,7 +11,10 @@ def test_what_goes_in_comes_out_in_order(tmp_path: Path) -> None:
     text = "---\na: {b: [1, null, x]}\n---\nTruth\n\n---\n\n- **2026-04-14** | mail — Wrote.\n"
     page = index.read("a.md", text.encode()).page
     assert page.entries
-    items = [Waiting("a.md", "hash", b"\0\xff", page), Waiting(".raw/a.json", "other", b"", None)]
+    items = [
+        Waiting("a.md", "hash", b"\0\xff", page, derived=derive(page)),
+        Waiting(".raw/a.json", "other", b"", None),
+    ]
     with Spool(str(tmp_path)) as spool:
         for item in items:
             spool.add(item)

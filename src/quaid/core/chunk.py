@@ -25,6 +25,9 @@ LIMITS = {"section": (450, 60), "window": (400, 80), "paragraph": (450, 60), "pa
 """How many tokens a chunk may have, and about how many of them it may share with the one before. With title
 and headings a chunk then rarely has more than the 512 that the usual models read."""
 
+PLAIN_LENGTH = 1_500
+"""Characters of a chunk that is cut by length alone."""
+
 ACROSS = " across headings"
 
 _LONGEST_HEADING = 200
@@ -73,7 +76,28 @@ class _Stretch(NamedTuple):
 
 
 def cut(truth: str, timeline: str, strategy: str = "section") -> tuple[Chunk, ...]:
-    """The chunks of a page, in the order of its text."""
+    """The chunks of a page, in the order of its text.
+
+    A page whose structure this fails on is cut by its length alone, so that it stays findable and costs no other.
+    """
+    try:
+        return cut_by_structure(truth, timeline, strategy)
+    except Exception:
+        return (*_by_length(truth, TRUTH), *_by_length(timeline, ENTRY))
+
+
+def _by_length(text: str, kind: str) -> Iterator[Chunk]:
+    line = 1
+    for start in range(0, len(text), PLAIN_LENGTH):
+        piece = text[start : start + PLAIN_LENGTH]
+        end = line + piece.count("\n")
+        if piece.strip():
+            yield Chunk(kind, piece, "", line, end, count_tokens(piece))
+        line = end
+
+
+def cut_by_structure(truth: str, timeline: str, strategy: str = "section") -> tuple[Chunk, ...]:
+    """The same; fails on a page that this module does not understand."""
     strategy, limit, overlap = _understood(strategy)
     headings = _headings(truth)
     stretches = _bounded(_STRETCHES[strategy](truth, headings), len(truth))

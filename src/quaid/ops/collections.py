@@ -34,6 +34,7 @@ class CollectionRecord(NamedTuple):
     halted: str | None
     """Why syncing waits for a person."""
     ignore_problem: str | None
+    files_not_taken_in: int = 0
 
 
 class CollectionsRecord(NamedTuple):
@@ -43,7 +44,7 @@ class CollectionsRecord(NamedTuple):
 class CollectionInfoRecord(NamedTuple):
     collection: CollectionRecord
     problems: tuple[Trouble, ...]
-    """Files that make no page, and why."""
+    """Files that something is wrong with."""
     ignore_patterns: str
     waiting: tuple[str, ...]
     """Pages in quarantine that hold what no file can give back."""
@@ -142,7 +143,7 @@ def collection_list(brain: Brain) -> CollectionsRecord:
 
 @op("owner", command="collection info", examples=("quaid collection info notes",))
 def collection_info(brain: Brain, name: Name) -> CollectionInfoRecord:
-    """Show how a collection is: files that make no page, what is ignored, what waits for you."""
+    """Show how a collection is: files with problems, what is ignored, what waits for you."""
     found = store.require(brain.db, name)
     away = quarantine.waiting(brain.db, found.id)
     return CollectionInfoRecord(
@@ -220,6 +221,7 @@ def _sync(brain: Brain, collection: Collection, confirm_deletes: bool = False) -
         new_uuid=brain.new_uuid,
         progress=brain.progress,
         confirm_deletes=confirm_deletes,
+        retry=True,
     )
 
 
@@ -249,4 +251,5 @@ def _record(brain: Brain, each: Collection) -> CollectionRecord:
     return CollectionRecord(
         *(each.name, each.kind, each.root, each.state, each.writable, each.is_write_target, shown, hidden),
         *(file_state.count(brain.db, each.id), each.last_sync_at, each.halt_reason, each.ignore_problem),
+        len(file_state.not_taken_in(brain.db).get(each.name, ())),
     )

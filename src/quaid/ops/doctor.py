@@ -17,6 +17,7 @@ from quaid.ops import mending
 from quaid.ops.doctor_memory import DAMAGE, Finding, State, backups, if_damaged, memory, rows
 from quaid.ops.register import Arg, op
 from quaid.records import NamedTuple
+from quaid.store import file_state
 
 LEAST_ROOM = 200 * 1024 * 1024
 
@@ -151,6 +152,7 @@ def _folders(brain: Brain) -> Iterator[Finding]:
     from quaid.ops.collections import collection_list
 
     attached = [each for each in collection_list(brain).collections if each.root]
+    failed = file_state.not_taken_in(brain.db)
     for each in attached:
         if each.halted:
             remedy = f"quaid collection sync {each.name}"
@@ -161,6 +163,12 @@ def _folders(brain: Brain) -> Iterator[Finding]:
         elif each.ignore_problem:
             remedy = f"quaid collection ignore list {each.name}"
             yield Finding(f"folder {each.name}", "wrong", each.ignore_problem, remedy)
+        elif each.name in failed:
+            files = failed[each.name]
+            told = f"{count(len(files), 'file')} not taken in, first {files[0].path}: {files[0].problem}"
+            details = tuple(f"{file.path}: {file.problem}" for file in files)
+            remedy = f"quaid collection info {each.name}"
+            yield Finding(f"folder {each.name}", "wrong", told, remedy, details=details)
         else:
             told = f"{count(each.pages, 'page')} of {each.root}"
             waiting = f"; {each.quarantined} in quarantine" if each.quarantined else ""

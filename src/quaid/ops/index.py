@@ -82,7 +82,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "collection add": ("collections.collection_add", "Attach a folder of markdown or org files: they become pages, and stay as they are, byte for byte."),
     "collection list": ("collections.collection_list", "List the collections with their folders and how they are."),
     "collection": ("collections.collection_list", "List the collections with their folders and how they are."),
-    "collection info": ("collections.collection_info", "Show how a collection is: files that make no page, what is ignored, what waits for you."),
+    "collection info": ("collections.collection_info", "Show how a collection is: files with problems, what is ignored, what waits for you."),
     "collection sync": ("collections.collection_sync", "Bring collections in step with their folders now. Exits 1 when one waits for you."),
     "collection remove": ("collections.collection_remove", "Let go of a folder. Its files stay as they are; its pages leave the memory, or stay with --keep-pages."),
     "collection target": ("collections.collection_target", "Choose the collection that takes new pages whose address names none."),

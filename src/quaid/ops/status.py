@@ -11,7 +11,16 @@ from quaid.errors import EmbeddingsOff, QuaidError
 from quaid.ops import background, resident
 from quaid.ops.register import op
 from quaid.records import NamedTuple
-from quaid.store import chunks, conversations, filling_turn, settings, turn_vectors, vectors
+from quaid.store import (
+    chunks,
+    collections,
+    conversations,
+    file_state,
+    filling_turn,
+    settings,
+    turn_vectors,
+    vectors,
+)
 from quaid.store.filling_turn import Filling, Trouble
 from quaid.store.opening import SCHEMA_VERSION
 
@@ -63,6 +72,8 @@ class StatusRecord(NamedTuple):
     trouble: Trouble | None
     next_steps: tuple[str, ...]
     conversations: Said
+    files_not_taken_in: int  # of attached folders; `quaid doctor` names them
+    folders_halted: tuple[str, ...]  # collections whose sync waits for a person, or failed
     resident: bool  # a server of this memory runs here, and commands are handed to it
 
 
@@ -101,6 +112,10 @@ def status(brain: Brain) -> StatusRecord:
         else None,
         next_steps=(),
         conversations=said,
+        files_not_taken_in=sum(map(len, file_state.not_taken_in(db).values())),
+        folders_halted=tuple(
+            each.name for each in collections.every(db) if each.state == "active" and each.halt_reason
+        ),
         resident=resident.listens(brain.settings.home, db.path),
     )
     return record._replace(next_steps=tuple(_next_steps(record)))
@@ -144,6 +159,11 @@ def _remedy(name: str) -> str:
 
 def _next_steps(record: StatusRecord) -> list[str]:
     model, steps = record.model, []
+    for name in record.folders_halted:
+        steps.append(f"`quaid collection info {name}` tells why it is not in step with its folder")
+    if record.files_not_taken_in:
+        files = count(record.files_not_taken_in, "file")
+        steps.append(f"`quaid doctor` names {files} of attached folders that could not be taken in")
     if not record.pages:
         steps.append("`quaid put SLUG FILE` or `quaid import FOLDER` brings pages in")
     if not model.ready:

@@ -13,7 +13,10 @@ from quaid.ops.leasing import RHYTHM, Lease, Rhythm
 from quaid.records import NamedTuple
 from quaid.store import collections
 from quaid.store.sessions import Owner
-from quaid.vaults.watching import PACE, Pace, Watcher
+from quaid.vaults import watching
+from quaid.vaults.watching import PACE, Pace, Watcher, problem_of
+
+__all__ = ["WatchStandby", "folders", "look_once", "note_failure", "problem_of", "watch"]
 
 Tell = Callable[[Any], None]
 
@@ -52,6 +55,13 @@ def watch(
     lease.beat()
     with lease:
         _watcher(brain, tell, stop, pace).run(which)
+
+
+def note_failure(brain: Brain, problem: str) -> None:
+    """Keep beside every attached folder that the process which watches them failed."""
+    for each in collections.every(brain.db):
+        if each.root and each.state == "active" and not each.halt_reason:
+            watching.note_failure(brain.db, each, problem, brain.now())
 
 
 def look_once(brain: Brain, tell: Tell, name: str | None = None) -> bool:

@@ -17,11 +17,17 @@ if TYPE_CHECKING:
     from quaid.store.db import Database
 
 
+NOT_TAKEN_IN = ""
+"""Stands for the hash of a file that was read and could not be taken in."""
+
+
 class Trouble(NamedTuple):
-    """A file that makes no page, and why."""
+    """A file that something is wrong with."""
 
     path: str
     problem: str
+    taken_in: bool
+    """Whether its page says what the file says, as far as it could be understood."""
 
 
 def known(db: "Database", collection_id: int, keys: "Iterable[str] | None" = None) -> "list[Known]":
@@ -194,13 +200,24 @@ def paths_of(db: "Database", page_ids: "Iterable[int]") -> dict[int, str]:
 
 
 def troubles(db: "Database", collection_id: int) -> list[Trouble]:
-    """The files that make no page."""
+    """The files that something is wrong with."""
     rows = db.rows(
-        "SELECT relative_path, problem FROM file_state WHERE collection_id = ? AND problem IS NOT NULL"
-        " ORDER BY relative_path",
+        "SELECT relative_path, problem, content_hash <> '' FROM file_state"
+        " WHERE collection_id = ? AND problem IS NOT NULL ORDER BY relative_path",
         (collection_id,),
     )
-    return [Trouble(*row) for row in rows]
+    return [Trouble(path, problem, bool(taken_in)) for path, problem, taken_in in rows]
+
+
+def not_taken_in(db: "Database") -> dict[str, list[Trouble]]:
+    """The files that could not be taken in, by the name of their collection."""
+    found: dict[str, list[Trouble]] = {}
+    for name, path, problem in db.rows(
+        "SELECT c.name, f.relative_path, f.problem FROM file_state f JOIN collections c ON c.id = f.collection_id"
+        " WHERE f.content_hash = '' AND f.problem IS NOT NULL AND c.state = 'active' ORDER BY 1, 2"
+    ):
+        found.setdefault(name, []).append(Trouble(path, problem, False))
+    return found
 
 
 def count(db: "Database", collection_id: int) -> int:

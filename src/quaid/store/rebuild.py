@@ -92,5 +92,8 @@ def built_pages(tx: apsw.Connection) -> Iterator[tuple[int, Page, bool]]:
             values = json.loads(str(frontmatter))
         except json.JSONDecodeError:  # validate names it; nothing can be derived from it
             continue
-        page = build(str(slug), values, str(truth), str(timeline))
+        try:
+            page = build(str(slug), values, str(truth), str(timeline))
+        except Exception:  # it keeps its text, and must not cost the other pages their rows  # noqa: S112
+            continue
         yield int(page_id), page._replace(title=str(title)), bool(quarantined)

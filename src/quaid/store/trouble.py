@@ -105,6 +105,13 @@ def of_sqlite(path: str, failure: Exception) -> QuaidError | None:
     return None
 
 
+def is_of_the_row(failure: Exception) -> bool:
+    """Whether a failed write may be due to what was written, and not to the memory, the disk or the caller."""
+    if isinstance(failure, QuaidError):
+        return isinstance(failure, InvalidArgument)
+    return of_sqlite("", failure) is None and not isinstance(failure, OSError | MemoryError)
+
+
 def of_system(path: str, failure: OSError) -> QuaidError:
     """The same for a failed call of the operating system."""
     if failure.errno in (errno.ENOSPC, errno.EDQUOT):

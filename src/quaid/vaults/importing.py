@@ -8,11 +8,12 @@ here since.
 import os
 from collections.abc import Callable
 
+from quaid.errors import QuaidError
 from quaid.store import pages
 from quaid.store.db import Database
 from quaid.store.imports import KnownFile
 from quaid.vaults import index, naming, scan, sidecar
-from quaid.vaults.plan import Overtaken, Past, Plan, says_the_same
+from quaid.vaults.plan import Overtaken, Past, Plan, says_what
 from quaid.vaults.report import ImportReport, Outcome, Tally
 from quaid.vaults.scan import LARGEST_FILE, Folder, Found
 from quaid.vaults.spool import Spool, Waiting
@@ -128,6 +129,14 @@ class Reading:
             self._unchanged(path, data, known)
             return
         (self.different if known else self.fresh).add(index.stem(path))
+        try:
+            self._parse(path, data, content_hash)
+        except (OSError, QuaidError):
+            raise
+        except Exception as error:
+            self.tally.fail(path, index.failure(error))
+
+    def _parse(self, path: str, data: bytes, content_hash: str) -> None:
         if self.spool.may_leave(self.spool.count, self.left):
             self.plan.claims.append(naming.Claim(path, index.asked(path, data).slug))
             self.spool.leave(path, content_hash, data)
@@ -142,7 +151,7 @@ class Reading:
         outcome: Outcome = "unchanged"
         if known.page_version_now != known.page_version_at_import:
             stored = pages.find(self.db, known.slug or "")
-            if stored and not says_the_same(stored, index.read(path, data).page):
+            if stored and not says_what(stored, path, data):
                 outcome = "edited" if known.page_version_at_import else "conflict"
         if outcome == "conflict":
             self.tally.conflict(path, known.slug or "")

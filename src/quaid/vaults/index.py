@@ -22,6 +22,8 @@ ORG = ".org"
 MOST_PROBLEMS = 3
 """Of a file of org that are told."""
 
+LONGEST_REASON = 200
+
 _TELLING = (b"slug", ID_KEY.encode(), b"\\", b"\xff\xfe", b"\xfe\xff")
 _LIKE_A_SLUG = re.compile(r"[a-z0-9_-]+")
 _ENDING = re.compile(r"\.(?:md|markdown|org)\Z", re.IGNORECASE)
@@ -31,6 +33,15 @@ class Indexed(NamedTuple):
     page: Page
     notes: tuple[str, ...]  # what had to be mended or could not be understood
     nodes: tuple[Page, ...] = ()  # headings that are pages of their own; `id` is in their front matter
+
+
+def failure(error: Exception) -> str:
+    """Say in one line that a file could not be taken in because Quaid failed on it."""
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    return (
+        f"not taken in: Quaid fails on it ({reason[:LONGEST_REASON]}). That is a bug: please report it."
+        " The file is tried again when it changes"
+    )
 
 
 def digest(data: bytes) -> str:
@@ -55,7 +66,8 @@ def read(path: str, data: bytes) -> Indexed:
     if mended:
         notes.append(mended)
     if document.problem:
-        notes.append(f"front matter kept as it is: {document.problem}")
+        kept = "kept as it is" if document.frontmatter else "taken for text"
+        notes.append(f"front matter {kept}: {document.problem}")
     return Indexed(made, (*notes, *_note_of_type(made)))
 
 

@@ -10,7 +10,7 @@ from quaid.store import imports
 from quaid.store.db import Database
 from quaid.store.imports import KnownFile
 from quaid.store.pages import Stored
-from quaid.vaults import naming
+from quaid.vaults import index, naming
 from quaid.vaults.scan import path_key
 
 
@@ -72,6 +72,14 @@ class Plan(NamedTuple):
         """The page file as it was last read, if this folder brought it."""
         known = self.past.find(path) if self.past.same_folder else None
         return known if known and known.page_id is not None else None
+
+
+def says_what(stored: Stored, path: str, data: bytes) -> bool:
+    """Whether a page in the memory is what the bytes of a file say; not, if they cannot be understood."""
+    try:
+        return says_the_same(stored, index.read(path, data).page)
+    except Exception:  # whoever takes the file in names it
+        return False
 
 
 def says_the_same(stored: Stored, made: Page) -> bool:

@@ -20,6 +20,7 @@ Outcome = Literal[
     "edited",  # the file is as it was; the page was edited here since, and left alone
     "conflict",  # both changed, or the page was not made from this file: the page was left as it is
     "too_large",
+    "failed",  # Quaid failed on it; a page that was made from it before stays as it is
     "special",  # index.md, schema.md and README.md of the root: kept, but no page
     "sidecar",
     "left_out",
@@ -74,6 +75,10 @@ class Tally:
         self.left_out[reason] += 1
         if reason in WORTH_A_NOTE:
             self.note(path, f"left out: {reason}")
+
+    def fail(self, path: str, problem: str) -> None:
+        self.outcomes["failed"] += 1
+        self.note(path, problem)
 
     def note(self, path: str, *texts: str) -> None:
         self.notes += [Note(scan.printable(path), text) for text in texts]

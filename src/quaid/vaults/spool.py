@@ -9,7 +9,7 @@ import marshal
 import os
 from collections.abc import Iterator
 
-from quaid.annotations import IO, TYPE_CHECKING
+from quaid.annotations import IO, TYPE_CHECKING, Any
 from quaid.core.page import Page
 from quaid.records import NamedTuple
 from quaid.store.trouble import system_told_plainly
@@ -34,7 +34,9 @@ class Waiting(NamedTuple):
     notes: tuple[str, ...] = ()
     """What had to be mended in it, where nobody was told so when it was read."""
     derived: "Derived | None" = None
-    """What follows from the page, where it was worked out beside us."""
+    """What follows from the page."""
+    problem: str = ""
+    """Why a page file makes no page: Quaid failed on it."""
 
     def derived_of(self, page: Page) -> "Derived | None":
         """The same, unless the page has come to another slug: then it does not hold."""
@@ -122,10 +124,28 @@ class Spool:
         while head := self._file.read(ahead.NUMBER):
             record = self._file.read(int.from_bytes(head, "little"))
             path, content_hash, data, plain = marshal.loads(record)  # noqa: S302 (our own file)
-            if plain is None:
-                made = next(parsed)
-                page, notes = made[:2] if made else index.read(path, data)[:2]
-                yield Waiting(path, content_hash, data, page, (), notes, made.derived if made else None)
-            else:
-                pages = [ahead.page_of(each) for each in plain]
-                yield Waiting(path, content_hash, data, pages[0] if pages else None, tuple(pages[1:]))
+            item = Waiting(path, content_hash, data, None)
+            made = next(parsed) if plain is None else None
+            if made is not None:
+                yield item._replace(page=made.page, notes=made.notes, derived=made.derived)
+                continue
+            try:
+                yield _worked_out(item, plain)
+            except Exception as error:
+                yield item._replace(problem=index.failure(error))
+
+
+def _worked_out(item: Waiting, plain: list[Any] | None) -> Waiting:
+    """An item with its pages and what follows from them: all that can fail on a file, before anything is written."""
+    from quaid.core.derived import derive
+
+    notes: tuple[str, ...] = ()
+    if plain is None:
+        page, notes, _ = index.read(item.path, item.data)
+        pages = [page]
+    else:
+        pages = [ahead.page_of(each) for each in plain]
+    if not pages:
+        return item
+    derived = [derive(each) for each in pages]
+    return item._replace(page=pages[0], nodes=tuple(pages[1:]), notes=notes, derived=derived[0])

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 
 from quaid.annotations import Any
 from quaid.core import dates, sync as deciding
-from quaid.core.sync import File, Known, Opened, Read, Stat
-from quaid.errors import FileTrouble, NotFound
+from quaid.core.sync import File, Known, Opened, Read, Sorted, Stat
+from quaid.errors import FileTrouble, NotFound, QuaidError
 from quaid.records import NamedTuple
 from quaid.store import collections, file_nodes, file_state, quarantine
 from quaid.store.collections import Collection
@@ -54,6 +54,8 @@ class SyncReport(NamedTuple):
     """Files that the ignore rules leave out by now; their pages went into quarantine."""
     discarded: int = 0
     """Pages whose time in quarantine is over."""
+    failed: int = 0
+    """Files that could not be taken in now; the notes name them."""
 
     @property
     def exit_status(self) -> int:
@@ -80,11 +82,16 @@ def sync(
     progress: Progress,
     confirm_deletes: bool = False,
     confirm_ignored: bool = False,
+    retry: bool = False,
     only: Iterable[str] | None = None,
 ) -> SyncReport:
-    """Bring the index in step with the folder, or with some of its files (`only`)."""
+    """Bring the index in step with the folder, or with some of its files (`only`).
+
+    `retry` reads files again that could not be taken in and have not changed since.
+    """
     work = Syncing(db, collection, now, new_uuid, progress)
     work.may_hide_many = confirm_deletes or confirm_ignored
+    work.retry = retry
     try:
         with Folder(collection.root or "", scan.endings(collection.kind)) as folder:
             return work.run(folder, confirm_deletes, None if only is None else sorted(set(only)))
@@ -109,6 +116,7 @@ class Syncing:
         self.seen = _Seen([], True, Counter(), [], [])
         self.ignored: scan.Ignored = scan.ignore_nothing
         self.may_hide_many = False
+        self.retry = False
 
     def run(self, folder: Folder, confirmed: bool, only: list[str] | None) -> SyncReport:
         ignored = self.ignored = ignoring.matcher(self._ignore_patterns(folder), self.collection.kind)
@@ -116,6 +124,8 @@ class Syncing:
         keys = None if only is None else {scan.path_key(path).casefold() for path in only}
         known = file_state.known(self.db, self.collection.id, keys)
         found = deciding.sort_out(self.seen.files, known)
+        if self.retry:
+            found = _with_failed(found)
         self.counts["unchanged"] = len(found.unchanged)
         with Spool(os.path.dirname(self.db.path), self.db.path) as spool:
             reads = self._read(folder, found.to_read, spool)
@@ -168,19 +178,30 @@ class Syncing:
             if old and old.content_hash == content_hash and old.page_id and old.path == file.path:
                 reads.append(Read(file, old, content_hash, old.page_uuid))
                 continue
-            if not index.is_org(file.path) and spool.may_leave(spool.count, len(files) - done):
-                reads.append(Read(file, old, content_hash, index.asked(file.path, data).identity))
-                self.taking.headings[file.path] = set()
-                spool.leave(file.path, content_hash, data)
-                continue
-            made, notes, nodes = index.read(file.path, data)
-            self.taking.note(file.path, notes)
-            reads.append(Read(file, old, content_hash, index.identity(made, file.path)))
-            self.taking.headings[file.path] = {str(each.frontmatter["id"]) for each in nodes}
-            spool.add(Waiting(file.path, content_hash, data, made, nodes))
+            may_leave = not index.is_org(file.path) and spool.may_leave(spool.count, len(files) - done)
+            try:
+                reads.append(self._parse(Opened(file, old), content_hash, data, spool, may_leave))
+            except (OSError, QuaidError):
+                raise
+            except Exception as error:
+                self.taking.fail(file, old, index.failure(error))
         if files:
             self.progress(len(files), len(files), "Reading")
         return reads
+
+    def _parse(self, opened: Opened, content_hash: str, data: bytes, spool: Spool, leave: bool) -> Read:
+        """Put a file into the spool: parsed, or left to the process that parses beside us."""
+        file, old = opened
+        if leave:
+            identity = index.asked(file.path, data).identity
+            self.taking.headings[file.path] = set()
+            spool.leave(file.path, content_hash, data)
+            return Read(file, old, content_hash, identity)
+        made, notes, nodes = index.read(file.path, data)
+        spool.add(Waiting(file.path, content_hash, data, made, nodes))
+        self.taking.note(file.path, notes)
+        self.taking.headings[file.path] = {str(each.frontmatter["id"]) for each in nodes}
+        return Read(file, old, content_hash, index.identity(made, file.path))
 
     def _bytes(self, folder: Folder, file: File, old: Known | None) -> bytes | None:
         try:
@@ -193,9 +214,7 @@ class Syncing:
         if len(data) <= LARGEST_FILE:
             return data
         problem = f"too large: {file.stat.size:,} bytes, and {LARGEST_FILE:,} are allowed; split it"
-        self.notes.append(Note(file.path, problem))
-        page = old.page_id if old and old.path == file.path else None
-        self.db.write(lambda tx: file_state.saw(tx, self.collection.id, file, "", page, self.now, problem))
+        self.taking.fail(file, old, problem)
         return None
 
     # Removing
@@ -280,7 +299,16 @@ class Syncing:
             notes=(*self.notes, *self.seen.notes),
             hidden=self.counts["hidden"],
             discarded=self.counts["discarded"],
+            failed=self.counts["failed"],
         )
+
+
+def _with_failed(found: Sorted) -> Sorted:
+    """The same, with files to be read again that are unchanged and could not be taken in."""
+    failed = [each for each in found.unchanged if each.content_hash == file_state.NOT_TAKEN_IN]
+    again = [Opened(File(each.path, each.key, each.stat), each) for each in failed]
+    unchanged = [each for each in found.unchanged if each.content_hash != file_state.NOT_TAKEN_IN]
+    return Sorted(unchanged, [*found.to_read, *again], found.missing)
 
 
 def _gathered(entries: Iterable[Found | LeftOut]) -> _Seen:

@@ -6,15 +6,17 @@ Does not look at the folder.
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 from quaid.annotations import Any
 from quaid.core import dates, slug
 from quaid.core.page import Page
-from quaid.core.sync import Known, Plan, Read
+from quaid.core.sync import File, Known, Plan, Read
 from quaid.store import bulk, file_state, history, pages, slugs
 from quaid.store.bulk import NewPage
 from quaid.store.collections import Collection
 from quaid.store.db import Database
+from quaid.store.trouble import is_of_the_row
 from quaid.vaults import heading_pages, index, naming
 from quaid.vaults.index import ID_KEY
 from quaid.vaults.report import Note
@@ -27,6 +29,14 @@ __all__ = ["BATCH", "ID_KEY", "Progress", "TakingFiles", "Todo"]
 
 Progress = Callable[[int, int, str], None]
 Todo = dict[str, tuple[Known | None, Read]]
+
+
+class _Failed(Exception):
+    """A file whose page could not be written; the rest of its batch is written again without it."""
+
+    def __init__(self, item: Waiting, cause: Exception) -> None:
+        self.item = item
+        self.cause = cause
 
 
 class TakingFiles:
@@ -56,6 +66,17 @@ class TakingFiles:
         if unread:
             self.problems[path] = "; ".join(unread)
 
+    def fail(self, file: File, old: Known | None, problem: str) -> None:
+        """Name a file that cannot be taken in, and remember that. A page that it has already stays as it is."""
+        self.notes.append(Note(file.path, problem))
+        self.counts["failed"] += 1
+        page = old.page_id if old and old.path == file.path else None
+        self.db.write(
+            lambda tx: file_state.saw(
+                tx, self.collection.id, file, file_state.NOT_TAKEN_IN, page, self.now, problem
+            )
+        )
+
     def run(self, spool: Spool, plan: Plan) -> None:
         """Write what the plan says of the files that were read; the spool holds their bytes."""
         for start in range(0, len(plan.touched), 10 * BATCH):
@@ -76,7 +97,7 @@ class TakingFiles:
             for item in spool.each():
                 if (item.path in moved) is turn:
                     self.note(item.path, item.notes)
-                    waiting.append(item)
+                    waiting += self._good([item], todo)
                 if len(waiting) == BATCH:
                     done += self._write(waiting, todo)
                     waiting = []
@@ -93,15 +114,49 @@ class TakingFiles:
 
         self.db.write(work)
 
-    def _write(self, waiting: list[Waiting], todo: Todo) -> int:
-        def work(tx: Any) -> None:
-            items = [item for item in waiting if item.path in todo]
-            self._make_way(tx, items, todo)
-            self._take_all(tx, items, todo)
+    def _good(self, items: list[Waiting], todo: Todo) -> list[Waiting]:
+        """Those of the files that make pages; the others are named."""
+        for item in items:
+            if item.problem and item.path in todo:
+                old, read = todo[item.path]
+                self.fail(read.file, old, item.problem)
+        return [item for item in items if not item.problem]
 
-        if waiting:
-            self.db.write(work)
+    def _write(self, waiting: list[Waiting], todo: Todo) -> int:
+        items = [item for item in waiting if item.path in todo]
+        one_by_one = False
+        while items:
+            counts, types, notes = self.counts.copy(), self.types.copy(), len(self.notes)
+            try:
+                self.db.write(partial(self._take_batch, items, todo, one_by_one))
+                break
+            except Exception as error:
+                if not isinstance(error, _Failed) and not is_of_the_row(error):
+                    raise
+                self.counts.clear()
+                self.counts.update(counts)
+                self.types.clear()
+                self.types.update(types)
+                del self.notes[notes:]
+                if isinstance(error, _Failed):
+                    problem = index.failure(error.cause)
+                    items.remove(error.item)
+                    self._good([error.item._replace(problem=problem)], todo)
+                one_by_one = True
         return len(waiting)
+
+    def _take_batch(self, items: list[Waiting], todo: Todo, one_by_one: bool, tx: Any) -> None:
+        self._make_way(tx, items, todo)
+        if not one_by_one:
+            self._take_all(tx, items, todo)
+            return
+        for item in items:
+            try:
+                self._take_all(tx, [item], todo)
+            except Exception as error:
+                if not is_of_the_row(error):
+                    raise
+                raise _Failed(item, error) from error
 
     def _make_way(self, tx: Any, items: list[Waiting], todo: Todo) -> None:
         """Let pages that move in this round leave their slugs first: another of them may want one, as in a swap."""

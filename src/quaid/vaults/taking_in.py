@@ -5,6 +5,7 @@ belongs. Does not read the folder.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from quaid.core import slug
@@ -16,8 +17,9 @@ from quaid.store.bulk import NewPage
 from quaid.store.db import Database
 from quaid.store.imports import KnownFile
 from quaid.store.pages import Stored
+from quaid.store.trouble import is_of_the_row
 from quaid.vaults import index, naming, sidecar
-from quaid.vaults.plan import Overtaken, Plan, says_the_same
+from quaid.vaults.plan import Overtaken, Plan, says_the_same, says_what
 from quaid.vaults.report import Tally
 from quaid.vaults.spool import Spool, Waiting
 
@@ -68,6 +70,9 @@ class TakingIn:
         for done, item in enumerate(self.spool.each()):
             self.progress(done, self.spool.count, "Writing")
             self.tally.note(item.path, *item.notes)
+            if item.problem:
+                self.tally.fail(item.path, item.problem)
+                continue
             if item.page:
                 self._page(item, item.page, assigned)
                 continue
@@ -98,7 +103,7 @@ class TakingIn:
         known = self.plan.known(item.path)
         if known and known.slug:
             self._write_waiting()
-            self._again(item, index.moved(made, known.slug), known)
+            self._alone(item, lambda: self._again(item, index.moved(made, known.slug or ""), known))
             return
         self.waiting.append((item, index.moved(made, assigned[item.path])))
         self.bytes_waiting += len(item.data)
@@ -116,12 +121,32 @@ class TakingIn:
             if made.slug in taken:
                 self._write_new(free)
                 free = []
-                self._first_time(item, made)
+                self._alone(item, partial(self._first_time, item, made))
             else:
                 free.append((item, made))
         self._write_new(free)
 
+    def _alone(self, item: Waiting, write: Callable[[], None]) -> None:
+        """Write one page such that whatever is wrong with it costs no other file."""
+        try:
+            with self.tx:  # a savepoint
+                write()
+        except Exception as error:
+            if not is_of_the_row(error):
+                raise
+            self.tally.fail(item.path, index.failure(error))
+
     def _write_new(self, free: list[tuple[Waiting, Page]]) -> None:
+        try:
+            with self.tx:
+                self._add(free)
+        except Exception as error:
+            if not is_of_the_row(error):
+                raise
+            for item, made in free:
+                self._alone(item, partial(self._add, [(item, made)]))
+
+    def _add(self, free: list[tuple[Waiting, Page]]) -> None:
         new = [NewPage(made, self.new_uuid(), item.derived_of(made)) for item, made in free]
         ids = bulk.add(self.tx, new, now=self.now, collection_id=COLLECTION_ID, collection=COLLECTION)
         files = [
@@ -195,7 +220,7 @@ class TakingIn:
         if stored.version == known.page_version_at_import:
             return False
         # The version also rises with raw data: what counts is whether the text is still that of the file.
-        return not says_the_same(stored, index.read(path, imports.bytes_of(self.db, known.raw_id)).page)
+        return not says_what(stored, path, imports.bytes_of(self.db, known.raw_id))
 
     def _conflict(self, item: Waiting, stored: Stored) -> None:
         self._keep(item, stored.slug, stored.id, None)  # no version: the page never said what these bytes say

@@ -14,11 +14,12 @@ from collections.abc import Callable
 from threading import Event
 from typing import Any, NamedTuple, Protocol
 
-from quaid.errors import Cancelled, QuaidError
+from quaid.errors import Busy, Cancelled, QuaidError
 from quaid.store import collections, file_state
 from quaid.store.collections import Collection
 from quaid.store.db import Database
 from quaid.vaults import ignoring, scan, syncing
+from quaid.vaults.report import Note
 from quaid.vaults.syncing import SyncReport
 
 MOST_HINTS = 100
@@ -60,6 +61,8 @@ class WatchSynced(NamedTuple):
 
     sync: SyncReport
     whole: bool
+    notes: tuple[Note, ...] = ()
+    """What is wrong with files, as far as it is news."""
 
 
 class WatchTrouble(NamedTuple):
@@ -122,6 +125,8 @@ class _Folder:
         self.rescan_at = rescan_at
         self.rescan_seconds = 0.0
         self.halted: str | None = None
+        self.told: set[Note] = set()
+        """What was said of its files since they were last looked at as a whole."""
 
     def forget_hints(self) -> None:
         self.hints, self.is_unsure, self.first = set(), False, 0.0
@@ -167,8 +172,8 @@ class Watcher:
             while not self.stop.is_set() and (chosen := which()) is not None:
                 try:
                     self._round(chosen)
-                except QuaidError as error:
-                    self.tell(WatchTrouble("", str(error).rstrip("."), "it is tried again"))
+                except Exception as error:  # a watcher goes on, whatever happens
+                    self.tell(WatchTrouble("", problem_of(error), "it is tried again"))
                     self.stop.wait(self.pace.retry)
         finally:
             self._hints.close()
@@ -292,9 +297,9 @@ class Watcher:
             report = self._synced(folder, only)
         except Cancelled:
             return
-        except (QuaidError, OSError) as error:
+        except Exception as error:  # the other folders are looked at all the same
             folder.rescan_at = time.monotonic() + self.pace.retry
-            self.tell(WatchTrouble(folder.collection.name, str(error).rstrip("."), "it is tried again"))
+            self._fail(folder, error)
             return
         if report is None:
             return
@@ -304,6 +309,14 @@ class Watcher:
             calm = max(self.pace.poll, 20 * folder.rescan_seconds) if self._is_blind else self.pace.rescan
             folder.rescan_at = time.monotonic() + calm
         self._tell(folder, report, whole, is_first)
+
+    def _fail(self, folder: _Folder, error: Exception) -> None:
+        """Tell that a sync failed, here and where `quaid doctor` looks."""
+        problem = problem_of(error)
+        folder.halted = f"the last sync failed: {problem}"
+        if not isinstance(error, Busy):  # which is over soon
+            note_failure(self.db, folder.collection, problem, self.now())
+        self.tell(WatchTrouble(folder.collection.name, problem, "it is tried again"))
 
     def _synced(self, folder: _Folder, only: list[str] | None) -> SyncReport | None:
         collection = collections.find(self.db, folder.collection.name)
@@ -326,10 +339,28 @@ class Watcher:
     def _tell(self, folder: _Folder, report: SyncReport, whole: bool, is_first: bool) -> None:
         news = report.new or report.changed or report.moved or report.removed
         is_back = whole and folder.halted and not report.halted
-        if news or is_first or is_back or (report.halted and report.halted != folder.halted):
-            self.tell(WatchSynced(report, whole))
+        notes = tuple(each for each in report.notes if each not in folder.told)
+        folder.told = {*report.notes} if whole else {*folder.told, *report.notes}
+        if news or is_first or is_back or notes or (report.halted and report.halted != folder.halted):
+            self.tell(WatchSynced(report, whole, notes))
         if whole or report.halted:
             folder.halted = report.halted
+
+
+def problem_of(error: Exception) -> str:
+    """What went wrong, for somebody who reads one line."""
+    if isinstance(error, QuaidError | OSError):
+        return str(error).rstrip(".")
+    return f"Quaid itself failed ({type(error).__name__}: {error}). That is a bug: please report it"
+
+
+def note_failure(db: Database, collection: Collection, problem: str, now: str) -> None:
+    """Keep beside a collection that it could not be synced; the next sync that goes well clears it."""
+    reason = f"the last sync failed: {problem}"
+    try:
+        db.write(lambda tx: collections.halt(tx, collection.id, reason, now))
+    except QuaidError:
+        pass  # a memory that cannot be written says so itself
 
 
 def _identity(root: str) -> object:

@@ -50,7 +50,7 @@ PATHS = {
     "/review?tab=quarantine": "The lost note",
     "/review?tab=duplicates": "Salt beard",
     "/settings": "Rebuild index",
-    "/settings/collection/notes": "Files that make no page",
+    "/settings/collection/notes": "Files with problems",
 }
 
 

@@ -199,6 +199,7 @@ def _imported(record: Any) -> str:
         "edited": "unchanged, edited here since: left alone",
         "conflict": "in conflict: left as they are here",
         "too_large": "too large",
+        "failed": "not taken in, because Quaid failed on them",
         "special": "kept, but no pages (index, schema, README)",
         "sidecar": "sidecars of raw data",
         "left_out": "left out",

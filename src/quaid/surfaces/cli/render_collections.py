@@ -19,11 +19,15 @@ def _collections(record: Any) -> str:
             + ("" if each.writable else ", read-only")
             + (", takes new pages" if each.is_write_target else ""),
             count(each.pages, "page"),
-            f"waits for you: {each.halted}" if each.halted else each.ignore_problem or "",
+            f"waits for you: {each.halted}" if each.halted else each.ignore_problem or _failed(each),
         )
         for each in record.collections
     ]
     return table(rows)
+
+
+def _failed(each: Any) -> str:
+    return f"{count(each.files_not_taken_in, 'file')} not taken in" if each.files_not_taken_in else ""
 
 
 def _info(record: Any) -> str:
@@ -41,9 +45,9 @@ def _info(record: Any) -> str:
             "  writes them as files into a new folder.",
         ]
     if each.halted:
-        lines.append(
-            f"  Waits for you: {each.halted}. `quaid collection sync {each.name} --confirm-deletes` goes on."
-        )
+        may_confirm = any(word in each.halted for word in CONFIRMABLE)
+        step = f"`quaid collection sync {each.name}{' --confirm-deletes' if may_confirm else ''}`"
+        lines.append(f"  Waits for you: {each.halted}. {step} goes on.")
     if each.ignore_problem:
         lines.append(f"  .quaidignore is not in force: {each.ignore_problem}")
     patterns = [line for line in record.ignore_patterns.splitlines() if line.strip() and line[0] != "#"]
@@ -95,6 +99,7 @@ def _sync(sync: Any) -> list[str]:
             ("moved", sync.moved),
             ("gone", sync.removed),
             ("ignored from now on", sync.hidden),
+            ("failed", sync.failed),
             ("unchanged", sync.unchanged),
         )
         if number

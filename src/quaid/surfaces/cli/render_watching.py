@@ -5,6 +5,8 @@ from collections.abc import Callable
 from quaid.annotations import Any
 from quaid.surfaces.cli.text import count
 
+MOST_NOTES = 20
+
 
 def _began(event: Any) -> str:
     return f"{event.collection}: watching {event.root}"
@@ -19,6 +21,7 @@ def _synced(event: Any) -> str:
             ("changed", sync.changed),
             ("moved", sync.moved),
             ("gone", sync.removed),
+            ("failed", sync.failed),
         )
         if number
     ]
@@ -29,7 +32,14 @@ def _synced(event: Any) -> str:
         said = f"{said + '; ' if told else ''}nothing was removed: {sync.halted}"
     if sync.halted and sync.files:  # there is a folder: whether its files are gone for good, a person knows
         said += f". If they are gone for good: quaid collection sync {sync.collection} --confirm-deletes"
-    return f"{sync.collection}: {said}"
+    lines = [
+        f"{sync.collection}: {said}",
+        *(f"  {each.path}: {each.note}" for each in event.notes[:MOST_NOTES]),
+    ]
+    if len(event.notes) > MOST_NOTES:
+        more = count(len(event.notes) - MOST_NOTES, "more note")
+        lines.append(f"  and {more}: quaid collection info {sync.collection}")
+    return "\n".join(lines)
 
 
 def _trouble(event: Any) -> str:

@@ -64,6 +64,7 @@ class Worker:
         self._send = send
         self._deserted = deserted
         self._idle = idle or Idle()
+        self._complaints: set[str] = set()
         self._calls: deque[Call] = deque()  # the first one is running
         self._changed = Condition()
         self._ending = False
@@ -130,12 +131,17 @@ class Worker:
         return bool(self._calls) or self._ending
 
     def _look(self) -> None:
-        """Use the pause. A call that comes meanwhile ends it, and nothing that goes wrong in it is told."""
+        """Use the pause. A call that comes meanwhile ends it. What goes wrong in it costs no call."""
         self._memory.looking = self._is_wanted
         try:
             self._idle.look(self._memory)
-        except Exception:  # noqa: S110 (whoever calls next is told)
-            pass
+        except QuaidError:
+            pass  # whoever calls next is told
+        except Exception as error:
+            problem = f"quaid: work in the background failed ({type(error).__name__}); it is tried again"
+            if problem not in self._complaints:
+                self._complaints.add(problem)
+                complain(problem)
         finally:
             self._memory.looking = None
 

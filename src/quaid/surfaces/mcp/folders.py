@@ -39,7 +39,7 @@ class Folders:
     def look(self, brain: Brain) -> None:
         """Have folders watched that nobody watches."""
         self.due = time.monotonic() + BETWEEN_LOOKS
-        if self._is_at_work():
+        if self._is_at_work(brain):
             return
         wanted = leasing.wanted(brain, RHYTHM)
         # Whoever watches one folder takes a new one too: leave him the time of a look.
@@ -61,17 +61,27 @@ class Folders:
             children.end(self.watcher)
             self.watcher = None
 
-    def _is_at_work(self) -> bool:
+    def _is_at_work(self, brain: Brain) -> bool:
         if self.watcher is None:
             return False
-        if self.watcher.poll() is None:
+        status = self.watcher.poll()
+        if status is None:
             return True
         children.release(self.watcher)
+        if status:
+            self._note_end(brain, status)
         soon = time.monotonic() - self._started < 2 * BETWEEN_LOOKS
         self._tries = self._tries + 1 if soon else 0
         self._started = time.monotonic() + (AFTER_FAILURE if self._tries >= MOST_TRIES else 0.0)
         self.watcher = None
         return False
+
+    def _note_end(self, brain: Brain, status: int) -> None:
+        """Leave word that a watcher died, unless it did so itself."""
+        from quaid.ops.watching import note_failure
+
+        how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+        note_failure(brain, f"the process that watches folders {how}")
 
 
 def _listen(watcher: "Popen[bytes]", hear: Hear) -> None:

@@ -37,9 +37,19 @@ def main(path: str, *words: str, **how: Any) -> int:
     try:
         with Brain(config.read(path, os.environ, os.path.dirname(path))) as brain:
             watching.watch(brain, _told if "--tell" in words else _nothing, stop, patient=False, **how)
-    except QuaidError:
+    except Exception as error:
+        _left_in_writing(path, error)
         return 1
     return 0
+
+
+def _left_in_writing(path: str, error: Exception) -> None:
+    """Nobody reads our standard error: leave word where `quaid doctor` looks."""
+    try:
+        with Brain(config.read(path, os.environ, os.path.dirname(path))) as brain:
+            watching.note_failure(brain, watching.problem_of(error))
+    except QuaidError:
+        pass  # whoever opens the memory next is told
 
 
 def _nothing(_event: Any) -> None:

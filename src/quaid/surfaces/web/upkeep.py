@@ -10,7 +10,9 @@ from typing import Any
 
 from quaid.brain import Brain
 from quaid.config import Settings
+from quaid.errors import QuaidError
 from quaid.ops.pulse import Pulse
+from quaid.surfaces.mcp.handlers import complain
 from quaid.surfaces.mcp.idle import Idle
 from quaid.surfaces.web.crew import CACHE_KIB, Tell
 
@@ -22,6 +24,7 @@ class Upkeep:
     def __init__(self, settings: Settings, tell: Tell, *, cares: bool) -> None:
         self._settings, self._tell = settings, tell
         self._ending = Event()
+        self._complaints: set[str] = set()
         self._idle = Idle(self._heard) if cares else None
         self._thread = Thread(target=self._work, name="upkeep", daemon=True)
 
@@ -41,10 +44,20 @@ class Upkeep:
                 with Brain(self._settings, unwanted=self._ending.is_set) as brain:
                     brain.db.keep_small(CACHE_KIB // 4)
                     self._look(brain)
-            except Exception:  # a memory that is not there yet, is locked, or was moved away
+            except QuaidError:  # a memory that is not there yet, is locked, or was moved away
+                self._ending.wait(SECONDS_BETWEEN_TRIES)
+            except Exception as error:
+                self._complain(error)
                 self._ending.wait(SECONDS_BETWEEN_TRIES)
         if self._idle is not None:
             self._idle.end()
+
+    def _complain(self, error: Exception) -> None:
+        """Say once what failed, without a word of any page."""
+        problem = f"quaid: work in the background failed ({type(error).__name__}); it is tried again"
+        if problem not in self._complaints:
+            self._complaints.add(problem)
+            complain(problem)
 
     def _look(self, brain: Brain) -> None:
         pulse = Pulse()

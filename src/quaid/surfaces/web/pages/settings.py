@@ -158,6 +158,9 @@ def health_of(folder: Any) -> Health:
         return Health(
             False, "folder is gone", "Its folder cannot be found; nothing is removed while it is away."
         )
+    if folder.files_not_taken_in:
+        files = count(folder.files_not_taken_in, "file")
+        return Health(False, f"{files} not taken in", "The page of this collection names them, and says why.")
     if folder.ignore_problem:
         return Health(False, "left-out patterns", folder.ignore_problem)
     if folder.state != "active":
@@ -239,12 +242,13 @@ def _synced(each: Any) -> str:
     if each.halted:
         return f"{each.collection} waits for you: {each.halted}"
     counts = ((each.new, "new"), (each.changed, "changed"), (each.moved, "moved"), (each.removed, "gone"))
+    rest = f" {count(each.failed, 'file')} could not be taken in." if each.failed else ""
     told = ", ".join(f"{number:,} {word}" for number, word in counts if number)
-    return f"{each.collection} is in step with its folder: {told or 'nothing had changed'}."
+    return f"{each.collection} is in step with its folder: {told or 'nothing had changed'}.{rest}"
 
 
 async def health(request: Request) -> Response:
-    """Files of a collection that make no page, and why."""
+    """Files of a collection that something is wrong with."""
     record = await ask(request, "collection info", name=request.path_params["name"])
     return page(request, "collection.html", record=record, here="/settings")
 
