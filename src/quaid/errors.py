@@ -168,6 +168,10 @@ class InputTooLarge(TooLarge):
     """Standard input has more than {limit:,} bytes, which is the limit. Split it into smaller pages."""
 
 
+class LineTooLarge(TooLarge):
+    """The line has more than {limit:,} bytes of text, which is the limit. Split it into smaller pages."""
+
+
 class NotAllowed(QuaidError):
     """{name} needs the {needed} scope; this caller has {given}."""
 

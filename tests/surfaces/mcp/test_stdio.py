@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.surfaces.mcp.pipes import HELLO, PATIENCE, Pipes, command, environment
 
-from quaid.surfaces.mcp.stdio import MAX_LINE
+from quaid.surfaces.json_lines import MAX_DECODED as MAX_LINE, MAX_RAW
 
 Start = Callable[..., Pipes]
 
@@ -74,7 +74,7 @@ def test_the_last_line_needs_no_line_end(db: str) -> None:
         ([PING], -32600, None),
         (request(5, "tools/call", name="memory_get", arguments="people/alice"), -32602, 5),
         (request(5, "tools/call", name="memory_get", arguments={"slug": "\ud800"}), -32602, 5),
-        (request(5, "tools/call", name="memory_list", arguments={"limit": 1e999}), -32700, None),
+        (request(5, "tools/call", name="memory_list", arguments={"limit": 1e999}), -32700, 5),
         (request(5, "tools/call", name="memory_list", arguments={"limit": 10**30}), -32602, 5),
         (
             b'{"jsonrpc":"2.0","id":5,"method":"tools/call",'
@@ -114,10 +114,40 @@ def test_a_line_at_the_limit_is_read_and_one_beyond_it_is_skipped(start: Start, 
     assert server.next()["result"] == {}
     server.write(ping + b" " * (MAX_LINE - len(ping) + 1))
     refused = server.next()
-    assert (refused["error"]["code"], refused["id"]) == (-32600, None)
+    assert (refused["error"]["code"], refused["id"]) == (-32600, PING["id"])
     server.write(b"x" * (3 * MAX_LINE), ping)
     assert server.next()["error"]["code"] == -32600
     assert server.next()["result"] == {}
+
+
+def test_a_page_in_escapes_is_no_longer_than_its_text(start: Start, db: str) -> None:
+    server = start(db)
+    server.greet()
+    text = "# Words\n\n" + "жук и мотылёк\n" * (3 * 1024 * 1024 // 25)
+    sent = json.dumps(request(7, "tools/call", name="memory_put", arguments={"slug": "w", "content": text}))
+    assert len(sent) > MAX_LINE
+    server.write(sent.encode())
+    assert server.next()["result"]["isError"] is False
+    assert (
+        server.call("memory_get", slug="w")["result"]["structuredContent"]["compiled_truth"] == text.strip()
+    )
+
+
+@pytest.mark.parametrize("size", [MAX_LINE, MAX_RAW])
+def test_a_request_that_is_too_long_is_refused_by_its_id_wherever_that_is(
+    start: Start, db: str, size: int
+) -> None:
+    server = start(db)
+    server.greet()
+    params = {"name": "memory_put", "arguments": {"id": 1, "slug": "w", "content": "x" * size}}
+    first = {"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params}
+    last = {"jsonrpc": "2.0", "params": params, "method": "tools/call", "id": 9}
+    server.write(first, last)
+    answers = [server.next() for _ in range(2)]
+    assert [(each["id"], each["error"]["code"]) for each in answers] == [("a", -32600), (9, -32600)]
+    server.write({"jsonrpc": "2.0", "result": {"x": "x" * size}, "id": 4})
+    assert server.next()["id"] is None
+    assert server.ask("ping")["result"] == {}
 
 
 def test_a_text_of_over_four_megabytes_is_too_large_and_nothing_is_written(start: Start, db: str) -> None:

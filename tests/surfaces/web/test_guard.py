@@ -1,5 +1,6 @@
 """Who comes in: every combination of name, origin, method and route."""
 
+import json
 from itertools import product
 
 import pytest
@@ -132,6 +133,18 @@ def test_a_body_over_the_limit_is_refused(owner: TestClient) -> None:
     )
     assert response.status_code == 413
     assert response.json()["error"]["code"] == "too_large"
+
+
+def test_a_body_in_escapes_counts_as_the_text_that_it_is(owner: TestClient) -> None:
+    text = "# Words\n\n" + "жук и мотылёк\n" * (3 * 1024 * 1024 // 25)
+    body = json.dumps({"slug": "concepts/words", "content": text}).encode()
+    assert len(body) > MAX_BODY
+    response = owner.post("/api/memory/put", content=body, headers={"Content-Type": "application/json"})
+    assert (response.status_code, response.json()["created"]) == (200, True)
+    response = owner.post("/api/memory/put", content=body * 2, headers={"Content-Type": "application/json"})
+    assert response.status_code == 413
+    response = owner.post("/api/memory/put", content=body, headers={"Content-Type": "text/plain"})
+    assert response.status_code == 413
 
 
 def test_a_body_that_does_not_tell_its_size_is_counted(owner: TestClient) -> None:

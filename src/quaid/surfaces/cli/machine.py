@@ -5,15 +5,15 @@ Both speak tools exactly as MCP does, with the same scope: what needs a version 
 
 import json
 import sys
-from typing import Any, BinaryIO
+from typing import Any
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.errors import Defect, InvalidArgument, QuaidError, TooLarge
+from quaid.errors import Defect, InvalidArgument, LineTooLarge, QuaidError
 from quaid.ops import gate
 from quaid.ops.plain import plain
-
-MAX_LINE = 5 * 1024 * 1024
+from quaid.surfaces import json_lines
+from quaid.surfaces.json_lines import MAX_DECODED, TooLong
 
 
 def call(settings: Settings, tool: str, text: str) -> int:
@@ -26,27 +26,18 @@ def call(settings: Settings, tool: str, text: str) -> int:
 def pipe(settings: Settings) -> int:
     """Every line gets exactly one line back; a bad one gets an error object and the loop goes on."""
     with Brain(settings) as brain:
-        while (line := _line(sys.stdin.buffer)) != b"":
-            if line is None or line.strip():
+        for line in json_lines.lines(sys.stdin.buffer, "id"):
+            if isinstance(line, TooLong) or line.strip():
                 print(json.dumps(_answer_line(brain, line), ensure_ascii=False), flush=True)
     return 0
 
 
-def _line(source: BinaryIO) -> bytes | None:
-    """The next line, b"" at the end, None for one over the limit (which is read past, not kept)."""
-    line = source.readline(MAX_LINE + 1)
-    if len(line) <= MAX_LINE:
-        return line
-    while line and not line.endswith(b"\n"):
-        line = source.readline(MAX_LINE)
-    return None
-
-
-def _answer_line(brain: Brain, line: bytes | None) -> dict[str, Any]:
+def _answer_line(brain: Brain, line: bytes | TooLong) -> dict[str, Any]:
     request: dict[str, Any] = {}
     try:
-        if line is None:
-            raise TooLarge(what="The line", size=MAX_LINE + 1, limit=MAX_LINE)
+        if isinstance(line, TooLong):
+            request = line.messages[0] if line.messages and not line.is_list else {}
+            raise LineTooLarge(limit=MAX_DECODED)
         request = _object(line.decode("utf-8", "replace"))
         tool, arguments = request.get("tool"), request.get("arguments", request.get("input", {}))
         if not isinstance(tool, str):

@@ -16,12 +16,12 @@ from typing import Any, BinaryIO
 import quaid
 from quaid.config import Settings
 from quaid.errors import FileTrouble
+from quaid.surfaces import json_lines
+from quaid.surfaces.json_lines import MAX_DECODED, TooLong
 from quaid.surfaces.mcp import frames
 from quaid.surfaces.mcp.calls import Answer, Call, Memory, Worker
 from quaid.surfaces.mcp.frames import INVALID_REQUEST, Ignored, Request, RpcError
 from quaid.surfaces.mcp.handlers import BATCH_VERSIONS, Connection, answer, complain, is_quick
-
-MAX_LINE = 5 * 1024 * 1024
 
 Send = Callable[[Any], None]
 Reply = Callable[[Answer | None], None]
@@ -40,7 +40,7 @@ def serve(settings: Settings, tools: str) -> int:
         memory = Memory(settings)
         worker = Worker(connection, memory, send, deserted=lambda: os._exit(0))
         try:
-            for line in _lines(source):
+            for line in json_lines.lines(source, "id", "method"):
                 _take(line, connection, memory, worker, send)
             worker.finish()
         except (Stopped, OSError):  # OSError: nobody reads our answers any more
@@ -54,10 +54,19 @@ def _announce(settings: Settings, tools: str) -> None:
     complain(f"quaid {quaid.__version__}: MCP on stdio, tools: {tools}, memory: {settings.db_path}{missing}")
 
 
-def _take(line: bytes | None, connection: Connection, memory: Memory, worker: Worker, send: Send) -> None:
+def _take(line: bytes | TooLong, connection: Connection, memory: Memory, worker: Worker, send: Send) -> None:
     """Handle one line: a message, a batch of them, or nonsense."""
+    if isinstance(line, TooLong):
+        send(_refusal(line))
+        return
+    if not line.strip():
+        return
     try:
-        value = _value(line)
+        value = frames.decode(line)
+    except RpcError as error:
+        send(frames.failure(_id_of(line), error.code, str(error)))
+        return
+    try:
         if not isinstance(value, list):
             _message(value, connection, memory, worker, lambda given: send(given) if given else None)
             return
@@ -74,12 +83,27 @@ def _take(line: bytes | None, connection: Connection, memory: Memory, worker: Wo
         send(frames.failure(None, error.code, str(error)))
 
 
-def _value(line: bytes | None) -> Any:
-    if line is None:
-        raise RpcError(
-            INVALID_REQUEST, f"Invalid request: a line has at most {MAX_LINE:,} bytes; this one was skipped"
-        )
-    return frames.decode(line)
+def _refusal(line: TooLong) -> Any:
+    """The answer to each request of a line over the limit. Without an id the client would wait for it for ever."""
+    text = f"Invalid request: a line has at most {MAX_DECODED:,} bytes of text; this one was skipped"
+    ids = [id for message in line.messages if (id := _request_id(message)) is not None]
+    answers = [frames.failure(id, INVALID_REQUEST, text) for id in ids]
+    if not answers:
+        return frames.failure(None, INVALID_REQUEST, text)
+    return answers if line.is_list else answers[0]
+
+
+def _id_of(line: bytes) -> frames.Id | None:
+    """The id of a request that cannot be read, as one with a number that JSON does not have."""
+    seen = TooLong(("id", "method"))
+    seen.feed(line)
+    return _request_id(seen.messages[0]) if len(seen.messages) == 1 and not seen.is_list else None
+
+
+def _request_id(message: dict[str, Any]) -> frames.Id | None:
+    id = message.get("id")
+    is_id = isinstance(id, int | str) and not isinstance(id, bool)
+    return id if is_id and isinstance(message.get("method"), str) else None
 
 
 def _message(value: Any, connection: Connection, memory: Memory, worker: Worker, reply: Reply) -> None:
@@ -120,17 +144,6 @@ def _collector(count: int, send: Send) -> Reply:
                 send(answers)
 
     return reply
-
-
-def _lines(source: BinaryIO) -> Iterator[bytes | None]:
-    """Lines that hold something; None for one over the limit, which is read past and not kept."""
-    while line := source.readline(MAX_LINE + 1):
-        if len(line) > MAX_LINE and not line.endswith(b"\n"):
-            while line and not line.endswith(b"\n"):
-                line = source.readline(MAX_LINE)
-            yield None
-        elif line.strip():
-            yield line
 
 
 def _sender(sink: int) -> Send:

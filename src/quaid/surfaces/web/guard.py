@@ -24,9 +24,10 @@ from quaid.config import Settings
 from quaid.errors import ForeignRequest, NotAllowed, NotLoggedIn, TooLarge, TooSlow, WrongHost
 from quaid.ops import tokens
 from quaid.ops.register import SCOPES
+from quaid.surfaces.json_lines import MAX_DECODED, MAX_RAW, decoded_size
 from quaid.surfaces.web.sessions import Sessions
 
-MAX_BODY = 5 * 1024 * 1024
+MAX_BODY = MAX_DECODED
 MAX_HEAD = 32 * 1024
 SECONDS_OF_A_BODY = 30.0
 SAFE = ("GET", "HEAD")
@@ -156,7 +157,9 @@ class Guard:
         needed = self._needed(request.scope)
         if needed != "public":
             self._check_scope(request, caller, needed)
-        body = b"" if request.method in SAFE else await _body(request.headers, receive)
+        # Who may come in may send JSON in escapes, which are not counted as text.
+        most = MAX_RAW if needed != "public" and _kind(request.headers) == "application/json" else MAX_BODY
+        body = b"" if request.method in SAFE else await _body(request.headers, receive, most)
         if needed != "public" and caller and caller.session and request.method not in SAFE:
             _check_csrf(request, caller.csrf, body)
         return body
@@ -227,10 +230,10 @@ def is_visit(request: Request) -> bool:
     )
 
 
-async def _body(headers: Headers, receive: Receive) -> bytes:
-    """The whole body, if it is small enough and comes soon enough."""
+async def _body(headers: Headers, receive: Receive, most: int) -> bytes:
+    """The whole body, if it is small enough and comes soon enough. `most` counts bytes as they are sent."""
     told = headers.get("content-length", "0")
-    if told.isascii() and told.isdigit() and int(told[:18]) > MAX_BODY:
+    if told.isascii() and told.isdigit() and int(told[:18]) > most:
         raise TooLarge(what="The body", size=int(told[:18]), limit=MAX_BODY)
     parts: list[bytes] = []
     size = 0
@@ -242,18 +245,25 @@ async def _body(headers: Headers, receive: Receive) -> bytes:
                     raise Gone
                 parts.append(message.get("body", b""))
                 size += len(parts[-1])
-                if size > MAX_BODY:
+                if size > most:
                     raise TooLarge(what="The body", size=size, limit=MAX_BODY)
                 if not message.get("more_body", False):
-                    return b"".join(parts)
+                    break
     except TimeoutError:
         raise TooSlow(seconds=round(SECONDS_OF_A_BODY)) from None
+    body = b"".join(parts)
+    if size > MAX_BODY and (text := decoded_size(body)) > MAX_BODY:
+        raise TooLarge(what="The body", size=text, limit=MAX_BODY)
+    return body
+
+
+def _kind(headers: Headers) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _check_csrf(request: Request, expected: str, body: bytes) -> None:
     given = request.headers.get("x-csrf-token", "")
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if not given and kind == "application/x-www-form-urlencoded":
+    if not given and _kind(request.headers) == "application/x-www-form-urlencoded":
         given = field(body, "csrf_token")
     if not hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode()):
         raise ForeignRequest(problem="the form was not opened in this session; load the page again")

@@ -1,0 +1,83 @@
+"""Lines of JSON: what counts as their length, and what is known of one that is too long."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from quaid.surfaces import json_lines
+from quaid.surfaces.json_lines import MAX_DECODED, TooLong, decoded_size, lines
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4) | st.just("id"), inner),
+    max_leaves=8,
+)
+MESSAGES = st.dictionaries(st.sampled_from(["id", "method", "params", "x"]), VALUES)
+
+
+def seen(data: bytes, size: int) -> TooLong:
+    found = TooLong(("id", "method"))
+    for start in range(0, len(data), size):
+        found.feed(data[start : start + size])
+    return found
+
+
+def scalars(message: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: value
+        for key, value in message.items()
+        if key in ("id", "method") and not isinstance(value, dict | list)
+    }
+
+
+@given(MESSAGES, st.integers(1, 9), st.booleans())
+def test_the_id_is_found_wherever_it_is_and_however_the_line_is_cut(
+    message: dict[str, Any], size: int, spaces: bool
+) -> None:
+    data = json.dumps(message, indent=1 if spaces else None, ensure_ascii=spaces).encode()
+    found = seen(data, size)
+    assert (found.messages, found.is_list) == ([scalars(message)], False)
+
+
+@given(st.lists(MESSAGES, max_size=4), st.integers(1, 9))
+def test_so_are_those_of_a_list(messages: list[dict[str, Any]], size: int) -> None:
+    found = seen(json.dumps(messages).encode(), size)
+    assert (found.messages, found.is_list) == ([scalars(each) for each in messages], True)
+
+
+@given(st.binary(max_size=60) | st.text('{}[]",:\\aid10 ', max_size=60).map(str.encode), st.integers(1, 9))
+def test_any_bytes_can_be_looked_through(data: bytes, size: int) -> None:
+    seen(data, size)
+
+
+@pytest.mark.parametrize("text", ["plain", 'naïve — жук 𝄞 \x00\n\t"\\/', "\\u0041", "\ud800", "漢字" * 9])
+def test_escapes_do_not_count(text: str) -> None:
+    short = len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    for escaped in (json.dumps(text), "".join(['"', *(f"\\u{ord(each):04X}" for each in "abc"), '"'])):
+        assert decoded_size(escaped.encode()) <= short
+    assert decoded_size(json.dumps("жук𝄞a").encode()) == len('"жук𝄞a"'.encode()) - 6
+    text = "жук𝄞a" * 100_000
+    size = len(text.encode())
+    assert size * 0.999 < decoded_size(json.dumps(text).encode()) < size
+
+
+def test_a_line_in_escapes_may_be_six_times_as_long() -> None:
+    letters = MAX_DECODED - 2
+    at_the_limit = b'"' + b"\\u0041" * letters + b'"\n'
+    assert list(lines(io.BytesIO(at_the_limit + b"1\n"))) == [at_the_limit, b"1\n"]
+    beyond, after = lines(io.BytesIO(b'"' + b"\\u0041" * (letters + 10_000) + b'"\n1'))
+    assert isinstance(beyond, TooLong)
+    assert after == b"1"
+
+
+def test_of_a_line_without_end_no_more_than_the_limit_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_lines, "MAX_RAW", 1000)
+    monkeypatch.setattr(json_lines, "MAX_DECODED", 100)
+    line = b'{"params": {"id": 3, "text": "' + b'x\\"' * 100_000 + b'"}, "id": "seven", "method": "ping"}\n'
+    found, after = lines(io.BytesIO(line + b"{}\n"), "id", "method")
+    assert isinstance(found, TooLong)
+    assert found.messages == [{"id": "seven", "method": "ping"}]
+    assert after == b"{}\n"
