@@ -61,3 +61,16 @@ def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
     for name in ("latin.json", "folder.json", "pipe.json", "null.json"):
         with pytest.raises(ClientFile):
             files.read(str(tmp_path / name))
+
+
+def test_backups_of_one_second_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    for text in ("one", "two", "three"):
+        before = files.read(str(path))
+        files.write(files.Change(str(path), before, text), "2026-04-25T12:00:00Z")
+    newest = files.newest_backup(str(path))
+    assert newest
+    assert Path(newest).read_text() == "two"
+    assert [Path(each).read_text() for each in files.backups(str(path))] == ["two", "one"]
+    assert files.text_before(str(path), lambda text: text == "two") == "one"
+    assert files.text_before(str(tmp_path / "missing"), bool) == ""

@@ -157,3 +157,52 @@ def test_the_instructions_name_only_tools_that_there_are(there: Brain) -> None:
     assert {"remember", "recall", "daily_log", "conversation_search"} <= named
     assert named <= set(index.TOOLS)
     assert len(text.split()) < 300
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"mcpServers": {}}',
+        '{\n  "mcpServers": {},\n  "theme": "dark"\n}\n',
+        '{"theme": "dark"}',
+        '{"mcpServers": {"a": {"command": "b"}}}',
+        "{}",
+    ],
+)
+def test_a_client_that_is_disconnected_has_its_file_as_before(there: Brain, home: Path, text: str) -> None:
+    path = home / ".cursor/mcp.json"
+    path.parent.mkdir()
+    path.write_text(text)
+    for _ in range(3):  # several changes within one second: the backups are told apart
+        call(there, "connect", client="cursor")
+        assert path.read_text() != text
+        call(there, "disconnect", client="cursor")
+        assert path.read_text() == text
+
+
+@pytest.mark.parametrize(
+    "text", ['{"hooks": {}, "model": "x"}', '{"hooks": {"Stop": []}}', '{"model": "x"}', '{"hooks": {}}']
+)
+def test_empty_hooks_that_were_there_stay(there: Brain, home: Path, text: str) -> None:
+    path = home / ".claude/settings.json"
+    path.parent.mkdir()
+    path.write_text(text)
+    call(there, "connect", client="claude-code")
+    call(there, "disconnect", client="claude-code")
+    assert json.loads(path.read_text()) == json.loads(text)
+
+
+def test_whoever_connects_learns_that_a_notebook_is_missing(there: Brain, home: Path) -> None:
+    (home / ".cursor").mkdir()
+    there.create(there.settings.db_path)
+    assert "quaid notebook init" in call(there, "connect", client="cursor").next_step
+    call(there, "disconnect", client="cursor")
+    call(there, "notebook init")
+    assert "notebook" not in call(there, "connect", client="cursor").next_step
+
+
+def test_a_memory_that_cannot_be_opened_is_connected_all_the_same(there: Brain, home: Path) -> None:
+    (home / ".cursor").mkdir()
+    (home / ".quaid").mkdir()
+    (home / ".quaid/memory.db").write_bytes(b"not a database at all" * 500)
+    assert call(there, "connect", client="cursor").connected

@@ -122,6 +122,13 @@ def test_a_misspelt_argument_gets_the_nearest_name() -> None:
         check(text="a", cuont=5)
 
 
+def test_names_in_camel_case_are_understood() -> None:
+    assert check(text="x", pageVersion=3)["page_version"] == 3
+    for wrong in ({"pageVersion": 3, "page_version": 3}, {"pagesVersion": 3}, {"Text": "x"}):
+        with pytest.raises(InvalidArgument, match="no such argument"):
+            check(**{"text": "x", **wrong})
+
+
 def test_text_over_the_limit_is_too_large() -> None:
     with pytest.raises(TooLarge):
         check(text="é" * (gate.MAX_TEXT // 2 + 1))

@@ -50,13 +50,14 @@ def with_server(client: Client, text: str, launch: Launch) -> str:
         raise Unreadable(str(error)) from None
 
 
-def without_server(client: Client, text: str) -> str:
-    """The text without our server."""
+def without_server(client: Client, text: str, before: str = "") -> str:
+    """The text without our server. An object that it leaves empty stays if it was there `before` ours came."""
     path = (*client.keys, NAME)
     try:
         if client.format == "toml":
             return toml_tables.remove(text, path)
-        return jsonc.remove(text, path) if text.strip() else text
+        keep = _there(before, [path[:-1]])
+        return jsonc.remove(text, path, keep) if text.strip() else text
     except (jsonc.NotJson, toml_tables.NotToml) as error:
         raise Unreadable(str(error)) from None
 
@@ -115,11 +116,12 @@ def with_hooks(text: str, commands: Mapping[str, str]) -> str:
     return text
 
 
-def without_hooks(text: str) -> str:
-    """The same text without our hooks."""
+def without_hooks(text: str, before: str = "") -> str:
+    """The text without our hooks. What they leave empty stays if it was there `before` ours came."""
     try:
+        keep = _there(before, [("hooks",), *(("hooks", event) for event in EVENTS)])
         for event in EVENTS if text.strip() else ():
-            text = _without(text, event)
+            text = _without(text, event, keep)
     except jsonc.NotJson as error:
         raise Unreadable(str(error)) from None
     return text
@@ -133,9 +135,17 @@ def hooks(text: str) -> list[str]:
         raise Unreadable(str(error)) from None
 
 
-def _without(text: str, event: str) -> str:
+def _there(before: str, paths: Sequence[tuple[str | int, ...]]) -> list[tuple[str | int, ...]]:
+    """Those of the paths that a text has; one that cannot be read has none."""
+    try:
+        return [path for path in paths if before.strip() and jsonc.has(before, path)]
+    except jsonc.NotJson:
+        return []
+
+
+def _without(text: str, event: str, keep: jsonc.Paths = ()) -> str:
     path = ("hooks", event)
-    text = jsonc.remove_items(text, path, lambda group: _all_ours(group, event))
+    text = jsonc.remove_items(text, path, lambda group: _all_ours(group, event), keep)
     for at in range(len(_groups(text, event))):  # a group that somebody put other hooks into
         text = jsonc.remove_items(text, (*path, at, "hooks"), lambda each: _is_ours(_command(each), event))
     return text

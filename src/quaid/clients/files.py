@@ -6,9 +6,10 @@ repository); a file that changed while we looked is left alone. Does not know wh
 
 import os
 import stat
+from collections.abc import Callable
 from typing import NamedTuple
 
-from quaid.errors import ClientFile
+from quaid.errors import ClientFile, QuaidError
 from quaid.store import durable
 from quaid.store.trouble import system_told_plainly
 
@@ -72,12 +73,34 @@ def write(change: Change, moment: str) -> str | None:
 
 def newest_backup(path: str) -> str | None:
     """The last copy of a file that was made before a change of ours, if there is one."""
+    return next(iter(backups(path)), None)
+
+
+def backups(path: str) -> list[str]:
+    """The copies of a file that were made before changes of ours, newest first."""
     folder, name = os.path.split(os.path.realpath(path))
     try:
         found = [each for each in os.listdir(folder) if each.startswith(f"{name}.") and each.endswith(BACKUP)]
     except OSError:
-        return None
-    return os.path.join(folder, max(found)) if found else None
+        return []
+
+    def made(each: str) -> tuple[str, int]:
+        stamp, _, number = each[len(name) + 1 : -len(BACKUP)].partition("-")
+        return stamp, int(number) if number.isdecimal() else 0
+
+    return [os.path.join(folder, each) for each in sorted(found, key=made, reverse=True)]
+
+
+def text_before(path: str, ours: Callable[[str], bool]) -> str:
+    """The text of the newest backup that had nothing of ours in it; "" when there is none."""
+    for each in backups(path):
+        try:
+            text = read(each) or ""
+            if not ours(text):
+                return text
+        except (QuaidError, ValueError):
+            continue  # a backup that cannot be read says nothing
+    return ""
 
 
 def _backed_up(path: str, text: str, moment: str) -> str:

@@ -4,7 +4,7 @@ Knows where each value stands in its text. Plain JSON is a case of it. Does not 
 the text holds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 DEEPEST = 100
@@ -66,19 +66,29 @@ def append(text: str, path: tuple[str, ...], value: Any) -> str:
     return _insert(text, node, None, value)
 
 
-def remove(text: str, path: tuple[str | int, ...]) -> str:
-    """The text without the member at a path; objects that this leaves empty go too, the outermost stays."""
+Paths = Collection[tuple[str | int, ...]]
+
+
+def has(text: str, path: tuple[str | int, ...]) -> bool:
+    """Whether there is anything at a path."""
+    return _find(text, path) is not None
+
+
+def remove(text: str, path: tuple[str | int, ...], keep: Paths = ()) -> str:
+    """The text without the member at a path; objects that this leaves empty go too, but the outermost and `keep`."""
     parent = _find(text, path[:-1])
     if parent is None or not isinstance(parent.value, dict) or path[-1] not in parent.value:
         return text
-    if len(parent.items) == 1 and len(path) > 1 and _bare(text, parent):
-        return remove(text, path[:-1])
+    if len(parent.items) == 1 and len(path) > 1 and path[:-1] not in keep and _bare(text, parent):
+        return remove(text, path[:-1], keep)
     at = next(number for number, each in enumerate(parent.items) if each.key == path[-1])
     return _cut(text, path[:-1], parent, at)
 
 
-def remove_items(text: str, path: tuple[str | int, ...], unwanted: Callable[[Any], bool]) -> str:
-    """The text without those items of the list at a path; a list that this leaves empty goes too.
+def remove_items(
+    text: str, path: tuple[str | int, ...], unwanted: Callable[[Any], bool], keep: Paths = ()
+) -> str:
+    """The text without those items of the list at a path; a list that this leaves empty goes too, unless in `keep`.
 
     A number in the path is the place of an item in a list.
     """
@@ -89,8 +99,8 @@ def remove_items(text: str, path: tuple[str | int, ...], unwanted: Callable[[Any
         at = next((number for number, each in enumerate(node.items) if unwanted(each.node.value)), None)
         if at is None:
             return text
-        if len(node.items) == 1 and _bare(text, node):
-            return remove(text, path)
+        if len(node.items) == 1 and path not in keep and _bare(text, node):
+            return remove(text, path, keep)
         text = _cut(text, path, node, at)
 
 

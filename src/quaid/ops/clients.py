@@ -16,6 +16,7 @@ from quaid.clients.files import Change
 from quaid.clients.instructions import KNOWLEDGE_BASE, TEXT
 from quaid.clients.known import Client, Where
 from quaid.errors import ClientFile, ClientMissing, InvalidArgument, QuaidError
+from quaid.notebook import layout
 from quaid.ops.register import Arg, op
 from quaid.records import NamedTuple
 
@@ -114,9 +115,13 @@ def disconnect(
 ) -> ConnectRecord:
     """Take this memory out of a client's settings: our server, our hooks, our instructions, and nothing else."""
     chosen, where = known.client(client), _where(brain)
-    changes = [_change(_server_file(chosen, where, project), lambda text: edits.without_server(chosen, text))]
+    servers = _server_file(chosen, where, project)
+    before = files.text_before(servers, lambda text: edits.server(chosen, text) is not None)
+    changes = [_change(servers, lambda text: edits.without_server(chosen, text, before))]
+    hooks = chosen.project_hooks if project else chosen.hooks
+    without = files.text_before(where.path(hooks), lambda text: bool(edits.hooks(text))) if hooks else ""
     for pattern, edit in (
-        (chosen.project_hooks if project else chosen.hooks, edits.without_hooks),
+        (hooks, lambda text: edits.without_hooks(text, without)),
         (chosen.project_instructions if project else chosen.instructions, edits.without_instructions),
         (chosen.project_rules if project else chosen.rules, edits.without_instructions),
     ):
@@ -186,7 +191,17 @@ def _carried_out(
         step = f"Start {client.title} anew, and it has the memory"
         if not os.path.exists(brain.settings.db_path):
             step = f"`quaid init {brain.settings.db_path}` makes the memory; then start {client.title} anew"
+        elif _lacks_notebook(brain):
+            step += ". `quaid notebook init` adds a notebook, which remember and daily_log write into"
     return ConnectRecord(client.name, client.title, connected, dry_run, tuple(done), step)
+
+
+def _lacks_notebook(brain: Brain) -> bool:
+    """Return True if the memory has no notebook. One that cannot be opened does not make `connect` fail."""
+    try:
+        return layout.find(brain.db) is None
+    except QuaidError:
+        return False
 
 
 def _written(brain: Brain, change: Change, dry_run: bool) -> FileRecord:

@@ -67,9 +67,20 @@ def call(brain: Brain, operation: Op, arguments: Mapping[str, Any], scope: Scope
         raise of_system(where, error) from error
 
 
+def _spelled(arguments: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with names in camel case, as in maxResults, spelled as ours are, as in max_results."""
+    spelled = dict(arguments)
+    for name in arguments:
+        ours = "".join(f"_{each.lower()}" if "A" <= each <= "Z" else each for each in name)
+        if name not in params and ours in params and ours not in arguments:
+            spelled[ours] = spelled.pop(name)
+    return spelled
+
+
 def check(operation: Op, arguments: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
     """Arguments as the operation's signature wants them, or one error that names the argument."""
     params = {param.name: param for param in operation.params}
+    arguments = _spelled(arguments, params)
     for name in arguments:
         if name not in params:
             raise InvalidArgument(

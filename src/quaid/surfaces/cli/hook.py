@@ -71,9 +71,10 @@ def _told(error: Exception) -> str:
     """What is said about a failure. A client logs it: of one that nobody foresaw, nothing of what it says."""
     from quaid.errors import QuaidError
 
-    name = type(error).__name__
+    if isinstance(error, json.JSONDecodeError):
+        return f"what came on standard input is not JSON (line {error.lineno}, column {error.colno})"
     words = " ".join(str(error).split())
-    return f"{name}: {words}" if isinstance(error, QuaidError | ValueError | OSError) else name
+    return words if isinstance(error, QuaidError | ValueError | OSError) and words else type(error).__name__
 
 
 def _note(problem: str) -> None:

@@ -88,7 +88,7 @@ def _said(said: Any) -> str:
     which = f" of the last {count(said.recent_days, 'day')}" if said.embedding == "recent" else ""
     if said.missing:
         return f"{turns}, {said.missing:,}{which} not embedded yet"
-    return f"{turns}, {'those' if which else 'all'}{which} embedded"
+    return f"{turns}, no vector missing{which and f' among those{which}'}"  # very short turns get none
 
 
 def _background(record: Any) -> str:
