@@ -5,7 +5,7 @@ import time
 import pytest
 from bench.opposing import PRECISION, RECALL, crossed, judge, made_up, pairs, part
 
-from quaid.core.opposing import Alike, Statement, alike, opposed
+from quaid.core.opposing import Alike, Statement, alike, corrects, opposed
 
 OPPOSING = pairs("opposing") + pairs("opposing-fresh")
 
@@ -162,3 +162,17 @@ def test_a_strange_text_takes_no_time(text: str) -> None:
     opposed(node(text, key="new", body=text), [node(text, body=text), node("Never x.")])
     alike(node(text, key="new"), [node(text)])
     assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("She is the owner of the crane.", "The crane's owner: she.", False),
+        ("It costs 10 crowns.", "It costs 12 crowns.", True),
+        ("Due in March.", "Due in April.", True),
+        ("He is in charge.", "He is not in charge.", True),
+        ("He can come.", "He can't come.", True),
+    ],
+)
+def test_another_number_date_or_denial_is_a_correction(old: str, new: str, found: bool) -> None:
+    assert corrects(old, new) is found

@@ -220,7 +220,7 @@ def test_a_reader_cannot_ingest(brain: Brain) -> None:
 def test_a_truth_that_says_the_same_is_skipped_and_evidence_is_not(alice: Brain) -> None:
     truth = "# Alice\n\nFounder of River, which builds tidal batteries in the Fjord."
     (page,) = ingest(alice, {**moved(), "compiled_truth": truth, "links": []}).pages
-    assert page.truth == "duplicate (1.00)"
+    assert page.truth == "same words"
     assert (page.timeline_entries, page.assertions, page.version) == (1, 1, 2)
     assert "in the fjord." in call(alice, "get", slug="people/alice").compiled_truth
     (forced,) = ingest(alice, {**moved(2), "compiled_truth": truth, "links": []}, force=True).pages
@@ -253,7 +253,7 @@ def test_a_duplicate_whole_page_still_brings_its_evidence(alice: Brain) -> None:
     )
     (page,) = ingest(alice, {"slug": "people/alice", "expected_version": 1, "content": content}).pages
     after = call(alice, "get", slug="people/alice")
-    assert page.truth.startswith("duplicate")
+    assert page.truth == "same words"
     assert (page.timeline_entries, after.tags, after.frontmatter) == (1, ("new",), {"tags": ["new"]})
     assert after.compiled_truth.startswith("# Alice")
 
@@ -398,16 +398,33 @@ def test_a_file_that_changed_replaces_the_text_that_it_made(brain: Brain, standu
     assert "Ordered paint." in stored.timeline
 
 
-def test_a_small_change_is_a_duplicate_unless_it_is_forced(brain: Brain, tmp_path: Path) -> None:
+def test_one_changed_word_of_a_long_file_is_written(brain: Brain, tmp_path: Path) -> None:
     file = tmp_path / "a.md"
     words = " ".join(f"word{number}" for number in range(40))
-    file.write_text(words)
+    file.write_text(f"{words} in Malmo")
     ingest_file(brain, file)
-    file.write_text(words + " more")
+    file.write_text(f"{words} in Oslo")
     (page,) = ingest_file(brain, file).pages
-    assert (page.truth, page.outcome) == ("duplicate (0.98)", "unchanged")
-    assert not ingest_file(brain, file).written
-    assert ingest_file(brain, file, force=True).pages[0].truth == "written"
+    assert (page.truth, page.outcome) == ("written", "updated")
+    assert "Oslo" in call(brain, "get", slug="sources/a").compiled_truth
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("lives in Malmo", "lives in Oslo"),
+        ("the deal is open", "the deal is open. And Kim left"),
+        ("Kim owes Ada", "Ada owes Kim"),
+        ("she likes tea. He likes tea", "she likes tea"),
+    ],
+)
+def test_a_small_correction_of_a_long_page_is_written(brain: Brain, old: str, new: str) -> None:
+    rest = " ".join(f"Sentence {number} stays as it is." for number in range(30))
+    call(brain, "put", slug="people/kim", content=f"# Kim\n\nKim: {old}. {rest}")
+    truth = f"# Kim\n\nKim: {new}. {rest}"
+    (page,) = ingest(brain, {"slug": "people/kim", "expected_version": 1, "compiled_truth": truth}).pages
+    assert (page.truth, page.outcome) == ("written", "updated")
+    assert call(brain, "get", slug="people/kim").compiled_truth == truth
 
 
 def test_a_page_that_somebody_edited_is_not_overwritten(brain: Brain, standup: Path) -> None:

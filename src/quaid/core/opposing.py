@@ -4,10 +4,10 @@ Knows statements with a title, a summary and a body, and compares one with many.
 is asked about it: the rules rather miss one than raise a false alarm. Knows no file, and no meaning beyond words.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain, product
 
-from quaid.core import novelty
 from quaid.core.opposing_words import ALTERNATIVES, COMPLEMENTS, NARROWING, PLACES, SYNONYMS, WEAK
 from quaid.core.patterns import pattern
 from quaid.core.stating import Claim, Number, claims, fold, sentences, stems
@@ -33,6 +33,11 @@ STEPS = "procedure"
 """The type whose sentences are steps."""
 
 _WORD = pattern(r"[^\W_]+(?:[.'’][^\W_]+)*")
+_TELLING = pattern(
+    r"\d+(?:[.,:/-]\d+)*%?|\b(?:not|no|never|none|nor|neither|without|cannot)\b|n['’]t\b"
+    r"|\b(?:january|february|march|april|may|june|july|august|september|october|november|december"
+    r"|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b"
+)
 
 
 class Statement(NamedTuple):
@@ -303,7 +308,12 @@ def _alike(
     share = max(_dice(summary, second), _dice(title | summary, theirs | second))
     if share < (SURELY if summary - second and second - summary else ALIKE):
         return 0.0
-    return 0.0 if _turned(summary ^ second) or novelty.corrects(new.summary, other.summary) else share
+    return 0.0 if _turned(summary ^ second) or corrects(new.summary, other.summary) else share
+
+
+def corrects(old: str, new: str) -> bool:
+    """Return whether numbers, dates or negations differ: a small change that says something else."""
+    return Counter(_TELLING.findall(old.lower())) != Counter(_TELLING.findall(new.lower()))
 
 
 def _turned(apart: frozenset[str]) -> bool:

@@ -149,8 +149,6 @@ def _kind(front: dict[str, Any]) -> str:
 
 
 def _taken_in(brain: Brain, work: Ingesting) -> IngestRecord:
-    if work.force or work.known() is None:
-        work.look()
     done = brain.db.write(work.run)
     source = work.source
     if isinstance(done, Earlier):

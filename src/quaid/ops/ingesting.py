@@ -6,7 +6,7 @@ page that is there is left alone when the new one says the same, unless it is fo
 
 from quaid.annotations import Any, Literal
 from quaid.brain import Brain
-from quaid.core import evidence, novelty, slug, tags
+from quaid.core import evidence, slug, tags
 from quaid.core.changes import Change, LinkGiven
 from quaid.core.page import Page
 from quaid.errors import (
@@ -35,7 +35,7 @@ class PageOutcome(NamedTuple):
     version: int
     outcome: Literal["created", "updated", "unchanged"]
     truth: str
-    """written, same, duplicate with how alike they are, or nothing when none was sent."""
+    """written, same, same words (only case or white space differ: not written), or nothing when none was sent."""
     timeline_entries: int
     tags: int
     links: int
@@ -63,24 +63,6 @@ class Ingesting:
         self.import_id = brain.new_uuid()
         self.now = brain.now()
         self.uuids = [brain.new_uuid() for _ in changes]
-        self.near: dict[
-            str, tuple[int, float | None]
-        ] = {}  # by page: its version then, and how near the new truth is
-
-    def look(self) -> None:
-        """Ask the model how near new truths are to those that are there. Not within the transaction."""
-        from quaid.vaults.novelty import nearness
-
-        for change in self.changes:
-            old = pages.find(self.brain.db, change.slug, _of(change))
-            truth = _truth_of(change)
-            if old is None or self.force or truth is None or truth == old.truth:
-                continue
-            if novelty.jaccard(old.truth, truth) <= novelty.WORDS_ALIKE:
-                near = nearness(
-                    self.brain.db, old.id, truth, lambda: self.brain.embedder, lambda: self.brain.vectors
-                )
-                self.near[change.address] = old.version, near
 
     def run(self, tx: Any) -> tuple[PageOutcome, ...] | Earlier:
         """Write everything, or say when these bytes were taken in before."""
@@ -138,8 +120,8 @@ class Ingesting:
         front, truth, lines = _text(change, old)
         told = "" if _truth_of(change) is None else "written"
         if old is not None and told:
-            told = self._judged(change, old, truth)
-            if told.startswith("duplicate"):
+            told = self._judged(old, truth)
+            if told == "same words":
                 truth, front = old.truth, _same_front(change, old, front)
             elif told == "written" and self.becomes_page and not self.force:
                 self._refuse_foreign(old, change)
@@ -167,15 +149,10 @@ class Ingesting:
                 " timeline, --slug NAME makes another page.",
             )
 
-    def _judged(self, change: Change, old: Stored, truth: str) -> str:
+    def _judged(self, old: Stored, truth: str) -> str:
         if truth == old.truth:
             return "same"
-        if self.force or novelty.corrects(old.truth, truth):
-            return "written"
-        version, near = self.near.get(change.address, (0, None))
-        words = novelty.jaccard(old.truth, truth)
-        alike = novelty.likeness(words, near if version == old.version else None)
-        return "written" if alike is None else f"duplicate ({alike:.2f})"
+        return "same words" if _words(truth) == _words(old.truth) and not self.force else "written"
 
     def _save(self, change: Change, old: Stored | None, draft: _Draft, uuid: str) -> Saved:
         return keeping.save(
@@ -316,3 +293,7 @@ def _located(brain: Brain, change: Change) -> Change:
 
 def _of(change: Change) -> str:
     return change.collection or "default"
+
+
+def _words(text: str) -> list[str]:
+    return text.casefold().split()

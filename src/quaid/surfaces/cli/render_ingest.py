@@ -38,7 +38,7 @@ def _page(outcome: Any) -> str:
     told = [count(number, *nouns) for nouns, number in counts.items() if number]
     if outcome.truth and outcome.outcome != "created":
         told.insert(0, f"truth: {outcome.truth}")
-    if outcome.truth.startswith("duplicate"):
+    if outcome.truth == "same words":
         told.append("--force writes the truth, too")
     aside = f" ({'; '.join(told)})" if told else ""
     return f"{verb} {outcome.slug}, version {outcome.version}{aside}"
