@@ -43,6 +43,49 @@ def link(brain: Brain, start: str, end: str, **more: Any) -> Any:
 # Facts
 
 
+def test_a_fact_without_evidence_quotes_the_text_of_its_own_time(nora: Brain) -> None:
+    call(
+        nora, "assert", slug="meetings/kickoff", subject="Nora Vale", predicate="lives_in", object="Bergen",
+        source="meeting/7",
+    )  # fmt: skip
+    (fact,) = call(nora, "facts", subject="Nora Vale").facts
+    assert (fact.quote, fact.part, fact.line) == ("Nora lives in Bergen, she says.", "truth", 3)
+    version = call(nora, "get", slug="meetings/kickoff").version
+    content = "# Kickoff\n\nNora left Bergen for good."
+    call(nora, "put", slug="meetings/kickoff", content=content, expected_version=version)
+    (fact,) = call(nora, "facts", subject="Nora Vale").facts
+    assert (fact.quote, fact.source) == ("Nora lives in Bergen, she says.", "meeting/7")
+    assert (fact.part, fact.line, fact.version) == ("truth", None, 2)
+    nora.db.connection.execute("DELETE FROM raw_imports")  # as time does
+    (fact,) = call(nora, "facts", subject="Nora Vale").facts
+    assert (fact.quote, fact.part, fact.line, fact.version) == ("", "", None, None)
+
+
+def test_a_text_that_changes_within_the_second_of_a_fact_is_not_quoted_for_it(
+    nora: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nora, "_clock", lambda: 1_780_000_000.0)
+    call(nora, "assert", slug="meetings/kickoff", subject="Nora Vale", predicate="lives_in", object="Bergen")
+    version = call(nora, "get", slug="meetings/kickoff").version
+    content = "# Kickoff\n\nNora left Bergen for good."
+    call(nora, "put", slug="meetings/kickoff", content=content, expected_version=version)
+    (fact,) = call(nora, "facts", subject="Nora Vale").facts
+    assert fact.quote == ""
+
+
+def test_a_contradiction_does_not_quote_a_later_text_for_a_fact(nora: Brain) -> None:
+    for page, place in (("meetings/kickoff", "Bergen"), ("people/nora-vale", "Oslo")):
+        call(nora, "assert", slug=page, subject="Nora Vale", predicate="lives_in", object=place)
+    version = call(nora, "get", slug="meetings/kickoff").version
+    content = "# Kickoff\n\nNora never lived in Bergen."
+    call(nora, "put", slug="meetings/kickoff", content=content, expected_version=version)
+    (found,) = call(nora, "check", type="cross_page").contradictions
+    assert [(each.part, each.quote) for each in found.quotes] == [
+        ("facts", "Nora Vale lives_in Bergen"),
+        ("facts", "Nora Vale lives_in Oslo"),
+    ]
+
+
 def test_facts_come_from_assertions_links_and_the_timeline_together(nora: Brain) -> None:
     call(
         nora,

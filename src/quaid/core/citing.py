@@ -15,8 +15,8 @@ class Place(NamedTuple):
 
     part: str
     """truth or timeline."""
-    line: int
-    """From 1."""
+    line: int | None
+    """From 1; none: of an earlier text."""
     quote: str
 
 

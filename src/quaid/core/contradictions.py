@@ -40,6 +40,10 @@ class Cite(NamedTuple):
     """What the row says, as in lives_in Oslo."""
     since: str | None = None
     until: str | None = None
+    object: str = ""
+    """Of what a fact says something: a text that mentions it may still say the same."""
+    recorded_at: str = ""
+    """When a fact without evidence was written down: a text that changed later is not what it was taken from."""
 
 
 class Finding(NamedTuple):
@@ -93,6 +97,8 @@ def cite_fact(claim: Claim) -> Cite:
     return Cite(
         *(fact.page_id, fact.evidence or own + time, "", None, source, words),
         *(fact.id, None, f"{claim.predicate} {claim.says}", fact.since, fact.until),
+        object=fact.object,
+        recorded_at="" if fact.evidence else fact.recorded_at,
     )
 
 

@@ -238,8 +238,8 @@ def join_evidence(one: str, other: str) -> str:
 
 
 def needles(evidence: str, value: str) -> tuple[str, ...]:
-    """By which words a fact may be found in a text: those of its witnesses, together or each, then its object."""
-    return tuple(dict.fromkeys(filter(None, (evidence, *evidence.split(" / "), value))))
+    """By which words a fact is found in a text: those of its witnesses, together or each; without any, its object."""
+    return tuple(dict.fromkeys(filter(None, (evidence, *evidence.split(" / "))))) or (value,)
 
 
 def holds(since: str | None, until: str | None, day: str) -> bool:

@@ -41,6 +41,7 @@ class Fact(NamedTuple):
     until: str | None
     source: str
     evidence: str
+    recorded_at: str
     superseded: bool
 
 

@@ -239,6 +239,38 @@ def _on(found: list[_Text], day: str) -> tuple[_Text, str | None]:
     return oldest, f"what is kept begins on {oldest.told.since[:10]}"
 
 
+def at(brain: Brain, stored: Stored, time: str) -> list[tuple[int | None, Page | Stored]]:
+    """Return what a page said at a time, each text with its version, None for the present one.
+
+    Times are seconds: where the text changed within that second, what it said before comes, too. Nothing comes for
+    a time of which no version is kept.
+    """
+    found: list[tuple[int | None, Page | Stored]] = []
+    for each in _versions(brain, stored):
+        since = _begun(each, stored)
+        if since is None or since > time:
+            continue
+        if each.row is None or each.told.is_present:
+            found.append((None, stored))
+        else:
+            data = store.bytes_of(brain.db, each.row.id)
+            found.append((each.told.version, _page(stored, each.row.path, data)))
+        if since < time:
+            break
+    return found
+
+
+def _begun(each: _Text, stored: Stored) -> str | None:
+    """Return when a version began, or None where that is not known, since those before it are not kept any more."""
+    if each.told.is_present:
+        return max(each.told.since, stored.truth_updated_at, stored.timeline_updated_at)
+    is_first = each.told.since == stored.created_at and each.told.by == "made"
+    if not is_first or each.told.version == 1:
+        return each.told.since
+    forgotten = dates.shifted(stored.updated_at[:10], -store.DAYS) > stored.created_at[:10]
+    return None if forgotten or stored.version > store.MOST_VERSIONS else each.told.since
+
+
 def _page(old: Stored, path: str, data: bytes) -> Page:
     """The page that the bytes of an earlier version make, where the page is now."""
     from quaid.vaults import index

@@ -55,7 +55,8 @@ def keep(brain: Brain, id: int, side: Keep, note: str) -> Settled:
             kept = 0 if side == "left" else 1
             given = giving_way(world, found, kept)
             cites = [found.cites[1 - kept], *in_texts(world, found, kept)]
-            written = list(dict.fromkeys(each for each in quoting.quotes(brain.db, cites) if each.is_written))
+            quotes = quoting.quotes(brain.db, cites, today=True)
+            written = list(dict.fromkeys(each for each in quotes if each.is_written))
         facts = assertions.by_id(brain.db, [each.id for each in given if each.kind == "fact"])
         ties = {each.id: links.require_added(brain.db, each.id) for each in given if each.kind == "link"}
         about = heads(brain.db, sorted({each.page_id for each in given}))

@@ -1,6 +1,6 @@
 """Facts with their time and source, and where they contradict each other."""
 
-from quaid.annotations import Annotated, Any, Literal
+from quaid.annotations import TYPE_CHECKING, Annotated, Any, Literal
 from quaid.brain import Brain
 from quaid.core import dates
 from quaid.core.facts import Given
@@ -14,6 +14,11 @@ from quaid.store import assertions, contradictions, pages
 from quaid.store.contradictions import Contradiction
 from quaid.store.facts import Entry, FactLine
 from quaid.store.quoting import Quote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quaid.store.facts import PageText, PastTexts
 
 
 class FactsRecord(NamedTuple):
@@ -95,7 +100,7 @@ def facts(
     day = dates.check_date(as_of, "as_of") if as_of else today
     with brain.db.reading():
         whom = store.subject(brain.db, subject)
-        lines = store.lines(brain.db, whom, None if history else day)
+        lines = store.lines(brain.db, whom, None if history else day, _past_texts(brain))
         # What is written down for a day to come belongs to today's answer; a look back ends at its day.
         last = day if as_of else "9999-12-31"
         entries = store.entries(brain.db, whom, last, limit)
@@ -109,6 +114,19 @@ def facts(
         tuple(entries.rows),
         entries.total,
     )
+
+
+def _past_texts(brain: Brain) -> "PastTexts":
+    """Return what finds the texts that a page had at a time."""
+
+    def texts(slug: str, collection: str, time: str) -> "Iterator[PageText]":
+        from quaid.ops.history import at
+        from quaid.store.facts import PageText
+
+        for version, page in at(brain, pages.require(brain.db, slug, collection), time):
+            yield PageText(version, page.truth, page.timeline)
+
+    return texts
 
 
 @op(

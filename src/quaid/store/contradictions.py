@@ -265,7 +265,7 @@ def _contradictions(db: "Database", where: str, values: tuple[Any, ...], limit: 
 def _facts(db: "Database", where: str, values: tuple[Any, ...]) -> list[Fact]:
     rows = db.rows(
         "SELECT a.id, a.page_id, a.subject, a.subject_key, a.predicate, a.object, a.valid_from, a.valid_until,"  # noqa: S608
-        " a.source_ref, a.evidence_text"
+        " a.source_ref, a.evidence_text, a.created_at"
         " FROM assertions AS a JOIN pages AS p ON p.id = a.page_id AND p.quarantined_at IS NULL"
         f" WHERE {where} ORDER BY a.id",
         values,

@@ -4,6 +4,7 @@ Knows how a subject is found by any of its names. Reads the tables assertions, l
 """
 
 import json
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.core import citing, slug
@@ -48,6 +49,9 @@ class FactLine(NamedTuple):
     part: str
     line: int | None
     quote: str
+    """The words that were given as evidence, or the line of the page as it was when the fact was written down."""
+    version: int | None
+    """The version of the page that the quote is from; none: the present one, or no page."""
     confidence: float
     supersedes: int | None
     superseded_by: int | None
@@ -131,9 +135,22 @@ def _near(db: "Database", key: str) -> str:
     return f" Did you mean {' or '.join(near)}?" if near else " `quaid search` looks into the texts."
 
 
-def lines(db: "Database", whom: Subject, day: str | None) -> list[FactLine]:
+class PageText(NamedTuple):
+    """What a page said in one of its versions."""
+
+    version: int | None
+    """None: the present one."""
+    truth: str
+    timeline: str
+
+
+PastTexts = Callable[[str, str, str], Iterable[PageText]]
+"""The texts that a page (slug, collection) had at a time: all of that second, where there are several."""
+
+
+def lines(db: "Database", whom: Subject, day: str | None, past: PastTexts) -> list[FactLine]:
     """What holds on a day; or, with none, everything that was ever held, in order of time."""
-    found = _facts(db, whom) + _links(db, whom)
+    found = _facts(db, whom, past) + _links(db, whom)
     replaced = {each.supersedes: each.id for each in found if each.kind == "fact" and each.supersedes}
     found = [
         each._replace(superseded_by=replaced.get(each.id)) if each.kind == "fact" else each for each in found
@@ -147,7 +164,7 @@ def lines(db: "Database", whom: Subject, day: str | None) -> list[FactLine]:
     return sorted(found, key=lambda each: (each.kind, each.predicate, each.since or "", each.id))
 
 
-def _facts(db: "Database", whom: Subject) -> list[FactLine]:
+def _facts(db: "Database", whom: Subject, past: PastTexts) -> list[FactLine]:
     rows = {row.id: row for row in assertions.about(db, whom.keys)}
     if whom.page_id is not None:
         own = assertions.of_page(db, whom.page_id)
@@ -159,7 +176,7 @@ def _facts(db: "Database", whom: Subject) -> list[FactLine]:
         turned = assertions.naming(db, [whom.name, whom.slug or "", *_spoken(db, whom.page_id)])
         rows |= {row.id: row for row in turned}
     texts = _texts(db, {row.page_id for row in rows.values()})
-    return [_fact(row, *texts[row.page_id]) for row in rows.values() if row.page_id in texts]
+    return [_fact(row, texts[row.page_id], past) for row in rows.values() if row.page_id in texts]
 
 
 def _all_names(db: "Database", page_id: int) -> list[str]:
@@ -174,17 +191,46 @@ def _spoken(db: "Database", page_id: int) -> list[str]:
     return [*(aliases(json.loads(row[0])) if row else ()), *_all_names(db, page_id)]
 
 
-def _texts(db: "Database", page_ids: set[int]) -> dict[int, tuple[str, str, str]]:
+class _Written(NamedTuple):
+    slug: str
+    collection: str
+    truth: str
+    timeline: str
+    changed_at: str
+
+
+def _texts(db: "Database", page_ids: set[int]) -> dict[int, _Written]:
     rows = db.rows(
-        "SELECT p.id, p.slug, p.compiled_truth, p.timeline FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value"
-        " WHERE p.quarantined_at IS NULL",
+        "SELECT p.id, p.slug, c.name, p.compiled_truth, p.timeline,"
+        " max(p.truth_updated_at, p.timeline_updated_at) FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value"
+        " JOIN collections AS c ON c.id = p.collection_id WHERE p.quarantined_at IS NULL",
         (str(sorted(page_ids)),),
     )
-    return {row[0]: (row[1], row[2], row[3]) for row in rows}
+    return {row[0]: _Written(*row[1:]) for row in rows}
 
 
-def _fact(row: "Asserted", page_slug: str, truth: str, timeline: str) -> FactLine:
-    place = citing.place(truth, timeline, needles(row.evidence_text, row.object))
+def _cited(row: "Asserted", page: _Written, past: PastTexts) -> "tuple[citing.Place | None, int | None]":
+    """Where a fact stands, and in which earlier version.
+
+    Words that were given as evidence are looked for in the present text. Without any, the fact's object is looked
+    for in the text as it was when the fact was written down: what came later says nothing about its source.
+    """
+    words = needles(row.evidence_text, row.object)
+    if row.evidence_text or page.changed_at < row.created_at:
+        return citing.place(page.truth, page.timeline, words), None
+    found: dict[str, tuple[citing.Place, int | None]] = {}
+    for text in past(page.slug, page.collection, row.created_at):
+        place = citing.place(text.truth, text.timeline, words)
+        if place:
+            found.setdefault(place.quote, (place, text.version))
+    if len(found) != 1:  # nothing is known of it, or several texts of one second say something else
+        return None, None
+    place, version = next(iter(found.values()))
+    return place if version is None else place._replace(line=None), version
+
+
+def _fact(row: "Asserted", page: _Written, past: PastTexts) -> FactLine:
+    place, version = _cited(row, page, past)
     return FactLine(
         kind="fact",
         id=row.id,
@@ -195,10 +241,11 @@ def _fact(row: "Asserted", page_slug: str, truth: str, timeline: str) -> FactLin
         until=row.valid_until,
         by=row.asserted_by,
         source=row.source_ref,
-        slug=page_slug,
+        slug=page.slug,
         part=place.part if place else "",
         line=place.line if place else None,
         quote=row.evidence_text or (place.quote if place else ""),
+        version=version,
         confidence=row.confidence,
         supersedes=row.supersedes_id,
         superseded_by=None,
@@ -228,6 +275,7 @@ def _link(link: "Link") -> FactLine:
         part=link.part or "",
         line=link.line,
         quote=link.context,
+        version=None,
         confidence=1.0,
         supersedes=None,
         superseded_by=None,

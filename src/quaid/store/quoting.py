@@ -40,15 +40,36 @@ class _Written(NamedTuple):
     title: str
     truth: str
     timeline: str
+    changed_at: tuple[str, str]
+    """When the truth and the timeline last changed."""
+
+    def as_of(self, time: str) -> tuple[str, str]:
+        """The halves that have not changed since a time; "" in the place of one that has."""
+        truth_changed, timeline_changed = (bool(time) and changed > time for changed in self.changed_at)
+        return "" if truth_changed else self.truth, "" if timeline_changed else self.timeline
 
 
-def quotes(db: "Database", cites: "Sequence[Cite]") -> list[Quote]:
-    """Where each of these stands, with its words."""
+def quotes(db: "Database", cites: "Sequence[Cite]", *, today: bool = False) -> list[Quote]:
+    """Where each of these stands, with its words.
+
+    A fact without evidence is quoted from a text that is as it was when the fact was written down, or, with `today`,
+    from whatever mentions its object now.
+    """
     pages = sorted({each.page_id for each in cites})
     texts = {
-        row[0]: _Written(slugs.address(row[1], row[2]), *row[3:]) for row in db.rows(_TEXTS, (str(pages),))
+        page_id: _Written(slugs.address(collection, slug), title, truth, timeline, (truth_at, timeline_at))
+        for page_id, collection, slug, title, truth, timeline, truth_at, timeline_at in db.rows(
+            _TEXTS, (str(pages),)
+        )
     }
-    return [_quote(cite, texts.get(cite.page_id, _Written("?", "", "", ""))) for cite in cites]
+    nowhere = _Written("?", "", "", "", ("", ""))
+    return [_quote(_of_today(cite) if today else cite, texts.get(cite.page_id, nowhere)) for cite in cites]
+
+
+def _of_today(cite: "Cite") -> "Cite":
+    return cite._replace(
+        recorded_at="", needles=(*cite.needles, cite.object) if cite.object else cite.needles
+    )
 
 
 def _quote(cite: "Cite", page: _Written) -> Quote:
@@ -60,7 +81,7 @@ def _quote(cite: "Cite", page: _Written) -> Quote:
         return Quote(page.address, cite.part, line, quote, cite.source, *more)
     if cite.part:
         return Quote(page.address, cite.part, cite.line, citing.quoted(cite.quote), cite.source, *more)
-    place = citing.place(page.truth, page.timeline, cite.needles)
+    place = citing.place(*page.as_of(cite.recorded_at), cite.needles)
     if place:
         return Quote(page.address, place.part, place.line, place.quote, cite.source, *more)
     return Quote(page.address, "facts", None, cite.quote, cite.source, *more)
@@ -82,6 +103,7 @@ def _shown(lines: list[str], part: str) -> tuple[int | None, str]:
 
 
 _TEXTS = (
-    "SELECT p.id, c.name, p.slug, p.title, p.compiled_truth, p.timeline FROM json_each(?) AS w"
+    "SELECT p.id, c.name, p.slug, p.title, p.compiled_truth, p.timeline, p.truth_updated_at, p.timeline_updated_at"
+    " FROM json_each(?) AS w"
     " JOIN pages AS p ON p.id = w.value JOIN collections AS c ON c.id = p.collection_id"
 )

@@ -31,6 +31,7 @@ def _line(fact: Any, history: bool) -> list[str]:
     lines = [f"  {fact.subject} {fact.predicate} {fact.object}: {since}{until}"]
     said = [f"{fact.kind} {fact.id}", fact.by if fact.by != fact.kind else "", fact.source]
     place = f"{fact.part} {fact.line}" if fact.line else fact.part
+    place += f" of version {fact.version}" if fact.version else ""
     said.append(f"{fact.slug}, {place}" if place else fact.slug)
     if fact.confidence < 1:
         said.append(f"confidence {fact.confidence:g}")
