@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         GitMissing as GitMissing,
         LintFailed as LintFailed,
         NearDuplicate as NearDuplicate,
+        OppositeAdded as OppositeAdded,
         RemoteOccupied as RemoteOccupied,
         StoreDirty as StoreDirty,
         StoreDiverged as StoreDiverged,

@@ -15,6 +15,7 @@ from quaid.errors import (
     LintFailed,
     NearDuplicate,
     NotFound,
+    OppositeAdded,
     StoreDirty,
     StoreMissing,
     StoreOccupied,
@@ -493,6 +494,73 @@ def test_what_stands_in_a_body_is_contradicted_too(call: Call, kb: Path) -> None
     )["node"]
     told = remember(call, "Indent Go code", "Never use tabs for indentation in Go code.")
     assert [each["id"] for each in told["contradicts"]] == [old["id"]]
+
+
+@pytest.mark.parametrize(
+    ("summary", "body", "added", "sentences"),
+    [
+        (
+            "How Go code is written here.",
+            "Gofmt decides.\nAlways use tabs for indentation.",
+            "By the way: never use tabs for indentation.",
+            ("never use tabs", "Always use tabs"),
+        ),
+        ("The line length is 88.", "", "The line length is 100.", ("100", "88")),
+        (
+            "Our style.",
+            "We prefer spaces over tabs.",
+            "We prefer tabs over spaces.",
+            ("tabs over", "spaces over"),
+        ),
+    ],
+)
+def test_an_addition_does_not_contradict_its_own_node_silently(
+    call: Call, kb: Path, summary: str, body: str, added: str, sentences: tuple[str, str]
+) -> None:
+    node = remember(call, "Go style", summary, body or "As it says.")["node"]
+    before = files(kb)
+    with pytest.raises(OppositeAdded) as told:
+        call("remember", text=added, add_to=node["id"])
+    for part in (*sentences, node["id"], "without --add-to", "--force"):
+        assert part in str(told.value)
+    assert files(kb) == before
+    forced = call("remember", text=added, add_to=node["id"], force=True)
+    assert [each["id"] for each in forced["contradicts"]] == [node["id"]]
+    assert call("show", node=node["id"])["node"]["status"] == "contested"
+    assert call("lint")["findings"] == []
+
+
+def test_a_new_summary_that_says_the_opposite_is_refused_too(call: Call, kb: Path) -> None:
+    node = remember(call, "Squashing", "Always squash commits before merging.", "As we agreed.")["node"]
+    with pytest.raises(OppositeAdded):
+        call("remember", text="We talked.", add_to=node["id"], summary="Never squash commits before merging.")
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "In Makefiles, always use tabs.",
+        "Until 2019 we never used spaces for indentation.",
+        "Should we ever use tabs?",
+        "Always use spaces for indentation.",
+        "It also holds for tests.",
+    ],
+)
+def test_an_addition_that_only_narrows_or_repeats_is_written(call: Call, kb: Path, added: str) -> None:
+    node = remember(call, "Indentation", "How we indent.", "Always use spaces for indentation.")["node"]
+    assert call("remember", text=added, add_to=node["id"])["contradicts"] == []
+
+
+def test_an_addition_takes_links_and_refuses_what_belongs_to_a_new_node(call: Call, kb: Path) -> None:
+    one = remember(call, "One", "The first thing.")["node"]
+    two = remember(call, "Two", "Another matter.")["node"]
+    call("remember", text="More.", add_to=two["id"], links=[f"IMPLEMENTS {one['id']}"])
+    assert [each["id"] for each in call("show", node=two["id"])["links"]] == [one["id"]]
+    for name, value in (("title", "New"), ("tags", ["a"]), ("projects", ["emacs"]), ("source", "chat")):
+        with pytest.raises(InvalidArgument, match=name):
+            call("remember", text="More.", add_to=two["id"], **{name: value})
+    with pytest.raises(InvalidArgument, match="summary"):
+        call("remember", text="More.", add_to=two["id"], summary="long " * 100)
 
 
 def test_an_agent_does_not_sign_as_a_person(call: Call, brain: Brain, kb: Path) -> None:

@@ -100,6 +100,22 @@ def opposed(new: Statement, others: Iterable[Statement], most: int = 5) -> list[
     return found
 
 
+def opposed_within(added: Statement, there: Statement, most: int = 5) -> list[Opposed]:
+    """What is added to a statement against what it says already, sentence by sentence, the bodies too.
+
+    Two bodies can be compared here: they share the context of one node."""
+    new = _summary_claims(added) + _body_claims(added)
+    old = _claims(there) + _body_claims(there, _probes(new))
+    found: dict[str, Opposed] = {}
+    for one, two in product(new, old):
+        why = clash(one, two) if one.quote != two.quote else ""
+        if why and _one_place(added, one, there, two):
+            found.setdefault(one.quote, Opposed(there.key, why, one.quote, two.quote))
+            if len(found) == most:
+                break
+    return list(found.values())
+
+
 def _against(new: Read, other: Statement, is_near: bool) -> Opposed | None:
     """The first pair of sentences that oppose each other. Two bodies are not compared: they need their context."""
     for one, two in _pairs(new, other, is_near):
@@ -219,10 +235,12 @@ def _one_place(new: Statement, one: Claim, other: Statement, two: Claim) -> bool
 
 def _claims(statement: Statement) -> list[Claim]:
     is_step = statement.type == STEPS
-    found = claims(statement.title, is_title=True, is_step=is_step)
-    for sentence in sentences(statement.summary):
-        found += claims(sentence, is_step=is_step)
-    return found
+    return claims(statement.title, is_title=True, is_step=is_step) + _summary_claims(statement)
+
+
+def _summary_claims(statement: Statement) -> list[Claim]:
+    is_step = statement.type == STEPS
+    return [claim for each in sentences(statement.summary) for claim in claims(each, is_step=is_step)]
 
 
 def _body_claims(statement: Statement, probes: list[Probe] | None = None) -> list[Claim]:

@@ -70,6 +70,13 @@ new one all the same with --force."""
     code, exit_status, http_status, rpc_code = "near_duplicate", 4, 409, -32013
 
 
+class OppositeAdded(QuaidError):
+    """{node} says the opposite: {told}. Nothing was written. Write it as a node of its own, without --add-to: both \
+are contested then, and a person decides. Or add it with --force: this node is contested then."""
+
+    code, exit_status, http_status, rpc_code = "opposite_added", 4, 409, -32013
+
+
 class GitMissing(QuaidError):
     """The program git was not found. Install git 2.36 or newer; a knowledge base is a git repository."""
 

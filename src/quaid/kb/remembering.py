@@ -7,7 +7,7 @@ so is the other: a person decides which holds. Knows nodes; how a change is carr
 from collections.abc import Sequence
 
 from quaid.core import opposing
-from quaid.errors import InvalidArgument, NearDuplicate
+from quaid.errors import InvalidArgument, NearDuplicate, OppositeAdded
 from quaid.formats import org_edit
 from quaid.kb import finding, node as nodes
 from quaid.kb.catalog import Catalog
@@ -17,6 +17,9 @@ from quaid.records import NamedTuple
 
 LONGEST_SAID = 4_000
 """Characters of a body that are compared."""
+
+LONGEST_OWN = 100_000
+"""Characters of a body that what is added to it is compared with."""
 
 OTHER_RELATION = nodes.RELATIONS[2]
 """What a link says that names no relation."""
@@ -45,9 +48,7 @@ def check(draft: Draft) -> Draft:
     for name, text in (("title", draft.title), ("summary", draft.summary)):
         if not text.strip():
             raise InvalidArgument(name=name, problem="is needed; one line, written to be found")
-    if len(" ".join(draft.summary.split())) > nodes.LONGEST_SUMMARY:
-        problem = f"is longer than {nodes.LONGEST_SUMMARY} characters; one sentence is enough"
-        raise InvalidArgument(name="summary", problem=problem)
+    check_summary(draft.summary)
     bad = [each for each in draft.projects if not nodes.PROJECT.match(each)]
     if bad:
         hint = nodes.project_slug(bad[0])
@@ -57,6 +58,12 @@ def check(draft: Draft) -> Draft:
             raise InvalidArgument(name="tags", problem=f"{tag!r} is no tag; use letters, digits, _ and @")
     tags = tuple(tag.replace("-", "_") for tag in draft.tags if tag != draft.type)
     return draft._replace(body=harmless(draft.body), tags=tags, projects=draft.projects or (nodes.GENERAL,))
+
+
+def check_summary(summary: str) -> None:
+    if len(" ".join(summary.split())) > nodes.LONGEST_SUMMARY:
+        problem = f"is longer than {nodes.LONGEST_SUMMARY} characters; one sentence is enough"
+        raise InvalidArgument(name="summary", problem=problem)
 
 
 def harmless(body: str) -> str:
@@ -86,18 +93,43 @@ def plan(
     return Planned(change, nodes.read(path, text).node, opposites)
 
 
-def added(catalog: Catalog, node: Node, text: str, *, local: str, summary: str = "") -> Planned:
-    """The file of a node that something is added to, and those of the nodes that this contradicts."""
+def added(
+    catalog: Catalog,
+    node: Node,
+    text: str,
+    links: Sequence[str] = (),
+    *,
+    local: str,
+    summary: str = "",
+    force: bool = False,
+) -> Planned:
+    """The file of a node that something is added to, and those of the nodes that this contradicts.
+
+    OppositeAdded when it contradicts the node itself; forced, the node is contested."""
     said = Draft(node.title, summary or text[:LONGEST_SAID], text, node.type, projects=node.projects)
-    opposites = opposed(catalog, said, but=node.id)
     old = catalog.text(node.path)
-    lines = [*harmless(text).split("\n"), *_against(opposites)]
+    turned = _opposed_within(said._replace(summary=summary), node, old)
+    if turned and not force:
+        told = "; ".join(f"new: {each.one} / old: {each.other} ({each.why})" for each in turned)
+        raise OppositeAdded(node=node.pointer, told=told, opposites=[each._asdict() for each in turned])
+    opposites = opposed(catalog, said, but=node.id)
+    lines = [*(_link_line(catalog, each) for each in links), *_against(opposites)]
+    lines = [*harmless(text).split("\n"), *dict.fromkeys(lines)]
     new = org_edit.append(old, lines)
     values = {"UPDATED": local[:10]} | ({"SUMMARY": " ".join(summary.split())} if summary.strip() else {})
-    new = nodes.stamped(new, values | ({"STATUS": "contested"} if opposites else {}))
+    new = nodes.stamped(new, values | ({"STATUS": "contested"} if opposites or turned else {}))
     files = {node.path: new.encode("utf-8", "replace"), **_contested(catalog, opposites, local[:10])}
     change = Change(files, f"add to: {node.title[:100]}")
-    return Planned(change, nodes.read(node.path, new).node, opposites)
+    return Planned(change, nodes.read(node.path, new).node, (*turned, *opposites))
+
+
+def _opposed_within(draft: Draft, node: Node, old: str) -> tuple[Opposite, ...]:
+    """What an addition says against the node that it goes into."""
+    lines = nodes.read(node.path, old).body.split("\n")
+    body = "\n".join(line for line in lines if not line.lstrip("-+* ").startswith(nodes.RELATIONS))
+    there = _said(node)._replace(body=body[:LONGEST_OWN])
+    found = opposing.opposed_within(_statement(draft), there)
+    return tuple(Opposite(node.id, node.title, node.path, each.why, each.one, each.other) for each in found)
 
 
 def _against(opposites: Sequence[Opposite]) -> list[str]:

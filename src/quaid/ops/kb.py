@@ -214,12 +214,15 @@ def kb_remember(
     ] = None,
     created_by: Annotated[str | None, Arg("Who writes it, as in claude-code [human, or the agent].")] = None,
     add_to: Annotated[str | None, Arg("Add the text to this node, and write no new one.")] = None,
-    force: Annotated[bool, Arg("Write it although a node says much the same.")] = False,
+    force: Annotated[
+        bool, Arg("Write it although a node says much the same, or the node of --add-to the opposite.")
+    ] = False,
 ) -> KbRememberRecord:
     """Write a node and commit it: what is lasting and general, not what belongs to one project.
 
     Fetches first, makes the index, lints everything; a failure changes nothing. A node that contradicts another one
-    is written, and both are contested until a person decides."""
+    is written, and both are contested until a person decides. An addition that says the opposite of its own node is
+    refused with both sentences."""
     from quaid.kb import changing, finding, remembering
     from quaid.kb.node import CREATORS, Draft
 
@@ -237,7 +240,9 @@ def kb_remember(
 
     def add(catalog: "Catalog") -> changing.Change:
         node = finding.find(catalog, str(add_to))
-        planned = remembering.added(catalog, node, said, local=local, summary=summary)
+        planned = remembering.added(
+            catalog, node, said, links or (), local=local, summary=summary, force=force
+        )
         made[:] = [planned.node, planned.opposites]
         return planned.change
 
@@ -246,7 +251,13 @@ def kb_remember(
         made[:] = [planned.node, planned.opposites]
         return planned.change
 
-    if add_to is None:
+    if add_to is not None:
+        given = {"title": title, "tags": tags, "projects": projects, "source": source}
+        for name in (name for name, value in given.items() if value):
+            problem = "belongs to a new node; --add-to takes the text, --summary and --links"
+            raise InvalidArgument(name=name, problem=problem)
+        remembering.check_summary(summary)
+    else:
         origin = source or f"{'chat' if writer != 'human' else 'written'} {local[:10]}"
         draft = remembering.check(
             Draft(
