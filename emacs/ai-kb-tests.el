@@ -346,6 +346,17 @@
         (should (<= (1+ commits) (ai-kb-tests-commits) (+ 2 commits)))
         (should (equal (ai-kb--standing) "clean"))))))
 
+(ert-deftest ai-kb-a-save-sets-the-day-and-the-file-is-that-of-the-buffer ()
+  (ai-kb-tests-with
+    (let ((today (format-time-string "%Y-%m-%d"))
+          (buffer (ai-kb-tests-add "alpha.org" "One.\n")))
+      (ai-kb-tests-settle)
+      (with-current-buffer buffer
+        (should (string-match-p (concat "^:UPDATED:[ \t]+" today "$") (buffer-string)))
+        (should (verify-visited-file-modtime buffer))
+        (should-not (buffer-modified-p)))
+      (should (equal (ai-kb-tests-git "status" "--porcelain") "")))))
+
 (ert-deftest ai-kb-a-bad-save-is-shown-and-a-good-one-commits ()
   (ai-kb-tests-with
     (let* ((commits (ai-kb-tests-commits))

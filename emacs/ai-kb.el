@@ -356,6 +356,23 @@ One of running, synced and fresh, or a problem as a string.")
 (defvar ai-kb--in-pipeline nil
   "Bound while this file itself touches buffers: saves then start nothing.")
 
+(defun ai-kb--stamp ()
+  "Set the day in the node's :UPDATED: before it is saved.
+The commit would do it as well, but behind the buffer's back."
+  (unless ai-kb--in-pipeline
+    (save-excursion
+      (save-restriction
+        (widen)
+        (goto-char (point-min))
+        (let ((case-fold-search t)
+              (today (format-time-string "%Y-%m-%d"))
+              (end (and (looking-at-p "[ \t]*:PROPERTIES:[ \t]*$")
+                        (save-excursion (re-search-forward "^[ \t]*:END:[ \t]*$" nil t)))))
+          (when (and end
+                     (re-search-forward "^[ \t]*:UPDATED:[ \t]+\\([0-9]\\{4\\}-[0-9][0-9]-[0-9][0-9]\\)[ \t]*$" end t)
+                     (string-lessp (match-string 1) today))
+            (replace-match today t t nil 1)))))))
+
 (defun ai-kb--after-save ()
   "Have what was saved indexed, linted and committed."
   (unless ai-kb--in-pipeline
@@ -588,6 +605,7 @@ A save has it indexed, linted and committed in the background."
   :lighter (:eval (ai-kb--lighter))
   (if ai-kb-mode
       (progn
+        (add-hook 'before-save-hook #'ai-kb--stamp nil t)
         (add-hook 'after-save-hook #'ai-kb--after-save nil t)
         ;; Whatever org-roam's index is at the moment, a save here puts nothing into it.
         (setq-local org-roam-db-update-on-save nil)
@@ -601,6 +619,7 @@ A save has it indexed, linted and committed in the background."
           (ai-kb--call '("status") (lambda (record _)
                                      (setq ai-kb--status record)
                                      (ai-kb--show-state)))))
+    (remove-hook 'before-save-hook #'ai-kb--stamp t)
     (remove-hook 'after-save-hook #'ai-kb--after-save t)
     (mapc #'kill-local-variable
           (append '(org-roam-db-update-on-save org-confirm-babel-evaluate

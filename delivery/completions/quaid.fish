@@ -1107,7 +1107,7 @@ contest	@command	Mark a node as contested, or as settled
 --links	@any	Nodes it belongs to: IDs or titles, perhaps behind RELATES_TO, IMPLEMENTS or DERIVED_FROM
 --created-by	@any	Who writes it, as in claude-code [human, or the agent]
 --add-to	@nodes	Add the text to this node, and write no new one
---force	-	Write it although a node says much the same
+--force	-	Write it although a node says much the same, or the node of --add-to the opposite
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text

@@ -368,6 +368,69 @@ def test_a_good_edit_is_committed_with_its_index(ann: Person) -> None:
     assert ann("commit")["paths"] == []
 
 
+def updated(ann: Person, path: str) -> str:
+    found = [line for line in (ann.root / path).read_text().split("\n") if line.startswith(":UPDATED:")]
+    return found[0].split()[1]
+
+
+def test_an_edit_moves_the_day_of_the_edited_nodes(ann: Person) -> None:
+    """The clock of the test is at 2026-04-25."""
+    for name, number in (
+        ("edited.org", 3),
+        ("left.org", 4),
+        ("moved.org", 5),
+        ("both.org", 6),
+        ("set.org", 7),
+    ):
+        ann.put(name, text(number, CREATED="2026-01-01", UPDATED="2026-01-02", title=name))
+    ann("commit")
+    assert updated(ann, "edited.org") == "2026-01-02"  # as it came
+    ann.put("edited.org", (ann.root / "edited.org").read_text().replace("Some words.", "Others."))
+    (ann.root / "moved.org").rename(ann.root / "elsewhere.org")
+    (ann.root / "both.org").unlink()
+    ann.put("renamed.org", text(6, "Others.\n", CREATED="2026-01-01", UPDATED="2026-01-02", title="both.org"))
+    ann.put("set.org", text(7, "Others.\n", CREATED="2026-01-01", UPDATED="2026-02-03", title="set.org"))
+    ann("commit")
+    days = {
+        name: updated(ann, name)
+        for name in ("edited.org", "left.org", "elsewhere.org", "renamed.org", "set.org")
+    }
+    assert days == {
+        "edited.org": "2026-04-25",
+        "left.org": "2026-01-02",
+        "elsewhere.org": "2026-01-02",
+        "renamed.org": "2026-04-25",
+        "set.org": "2026-02-03",
+    }
+    assert "2026-04-25" in ann("query", context="edited.org")["matches"][0]["updated"]
+    assert ann.is_sound()
+    assert ann("commit")["paths"] == []
+
+
+def test_a_commit_that_fails_leaves_the_day_as_it_was(ann: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    ann.put("edited.org", text(3, CREATED="2026-01-01", UPDATED="2026-01-02"))
+    ann("commit")
+    ann.put("edited.org", (ann.root / "edited.org").read_text().replace("Some words.", "Others."))
+    ann.put("bad.org", "no drawer\n")
+    before = ann.everything()
+    with pytest.raises(LintFailed):
+        ann("commit")
+    assert ann.everything() == before
+    (ann.root / "bad.org").unlink()
+    before = ann.everything()
+    with monkeypatch.context() as patch:
+
+        def full(*_: object, **__: object) -> str:
+            raise DiskFull(path="there")
+
+        patch.setattr("quaid.kb.git.Git.commit", full)
+        with pytest.raises(DiskFull):
+            ann("commit")
+    assert ann.everything() == before
+    ann("commit")
+    assert updated(ann, "edited.org") == "2026-04-25"
+
+
 @pytest.mark.parametrize(
     ("name", "what", "code"),
     [

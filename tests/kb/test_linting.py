@@ -41,6 +41,7 @@ BAD = {
     "no source": (text(drop=("SOURCE",)), 1, "property-missing"),
     "an empty summary": (text(SUMMARY=""), 11, "property-missing"),
     "no projects": (text(PROJECTS=""), 3, "property-missing"),
+    "a second id": (text().replace(":END:", f":ID: {IDS[30]}\n:END:"), 12, "second-id"),
     "another status": (text(STATUS="maybe"), 10, "property-invalid"),
     "another confidence": (text(CONFIDENCE="sure"), 7, "property-invalid"),
     "another visibility": (text(VISIBILITY="secret"), 8, "property-invalid"),

@@ -236,8 +236,8 @@ class Reading:
             elif name not in found:
                 found[name] = value
             else:
-                message = f":{name}: stands here twice; the first one counts"
-                problems.append(Problem(number, "duplicate-property", message))
+                code = "second-id" if name == "ID" else "duplicate-property"
+                problems.append(Problem(number, code, f":{name}: stands here twice; the first one counts"))
         self._no_drawer(start, number + 1, "")
 
     def _no_drawer(self, start: int, line: int, misplaced: str) -> None:

@@ -5,7 +5,8 @@ lint. Nothing is pushed. Knows the order of the steps and nothing of nodes.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from quaid.errors import (
     FileChanged,
@@ -21,6 +22,7 @@ from quaid.kb import (
     layout,
     linting,
     locking,
+    node as nodes,
     pushing,
     reading,
     state,
@@ -77,8 +79,10 @@ def apply(git: Git, now: str, what: str, plan: Plan, *, foreign: bool = False) -
             return _finish(git, catalog, now, set(change.files), change.message, offline)
 
 
-def adopt(git: Git, now: str, message: str = "", what: str = "commit") -> Done:
-    """Commit what a person has changed with an editor, through the same gate. Their files stay as they are."""
+def adopt(git: Git, now: str, message: str = "", what: str = "commit", *, today: str) -> Done:
+    """Commit what a person has changed with an editor, through the same gate.
+
+    Their files stay as they are, but for :UPDATED: of the nodes that they edited; a failure puts that back too."""
     with locking.held(git, what):
         tree = _settled(git)
         _refuse_unfinished(git, tree)
@@ -86,9 +90,57 @@ def adopt(git: Git, now: str, message: str = "", what: str = "commit") -> Done:
         theirs = {path for path in (*tree.changed, *tree.untracked) if layout.is_ours(path)}
         catalog = catalogs.look(git.root, git.ours, certain=bool(theirs), judge=linting.judge())
         adopted = tuple(sorted(path for path in theirs if not layout.is_index(path)))
-        with git.changing([path for path in _index_paths(catalog) if path not in theirs]):
+        index = [path for path in _index_paths(catalog) if path not in theirs]
+        with git.changing(index), _restamped(git, catalog, theirs, today) as catalog:
             done = _finish(git, catalog, now, theirs, message or _told(adopted), offline)
         return done._replace(adopted=adopted, nodes=catalog.count)
+
+
+@contextmanager
+def _restamped(git: Git, catalog: Catalog, theirs: set[str], today: str) -> Iterator[Catalog]:
+    """The catalog with :UPDATED: moved to today in nodes that were edited; a failure puts their bytes back."""
+    _refuse(linting.of_files(catalog))  # before a file of theirs is touched
+    before = {path: layout.read(catalog.root, path) for path in _edited(git, catalog, theirs, today)}
+    stamped = {
+        path: nodes.stamped(data.decode("utf-8"), {"UPDATED": today}).encode()
+        for path, data in before.items()
+    }
+    try:
+        for path, data in stamped.items():
+            put(catalog, path, data)
+        catalog = catalogs.look_again(catalog, stamped, linting.judge()) if stamped else catalog
+        yield catalog
+    except BaseException:
+        after = catalogs.look_again(catalog, stamped)
+        for path, data in before.items():
+            if path in after.files and after.files[path].digest == catalogs.digest(stamped[path]):
+                put(after, path, data)
+        raise
+
+
+def _edited(git: Git, catalog: Catalog, theirs: set[str], today: str) -> list[str]:
+    """The nodes whose text differs from the last commit's, while their :UPDATED: is the same as there.
+
+    A node in another file than before is known by its ID; one that only moved was not edited."""
+    gone = [path for path in theirs - catalog.files.keys() if layout.is_node(path)]
+    moved: dict[str, str] | None = None
+    found = []
+    for path in sorted(theirs & catalog.files.keys()):
+        if not layout.is_node(path) or catalog.node(catalog.files[path]).updated >= today:
+            continue
+        old = git.content(path)
+        if old is None and gone:
+            if moved is None:
+                texts = [(git.content(each) or b"").decode("utf-8", "replace") for each in gone]
+                moved = {nodes.read("", text).node.id: text for text in texts}
+            known = moved.get(catalog.node(catalog.files[path]).id)
+        else:
+            known = None if old is None else old.decode("utf-8", "replace")
+        if known is None or known == catalog.text(path):
+            continue
+        if nodes.read(path, known).node.updated == catalog.node(catalog.files[path]).updated:
+            found.append(path)
+    return found
 
 
 def whole_index(catalog: Catalog) -> Change:

@@ -12,7 +12,7 @@ from quaid.kb.catalog import Catalog, Judge
 from quaid.kb.node import Node
 from quaid.records import NamedTuple
 
-RULES = "2"
+RULES = "3"
 """Rises with every change of a rule: what was judged by other rules is judged again."""
 
 # Codes that do not stop a commit.
@@ -28,6 +28,7 @@ REMEDIES = {
     "unclosed-block": "close it with its #+end_ line; put a comma before stars at the beginning of a line in it",
     "duplicate-id": "give one of them a new ID",
     "duplicate-property": "remove one of them",
+    "second-id": "keep the one that others link to (`ai-kb backlinks`), and remove this line",
     "no-heading": "put a space after the stars",
     "line-ends": "save it with line feeds only",
     "torn-link": "close it with ]]",

@@ -194,7 +194,7 @@ def kb_index(brain: Brain) -> KbIndexRecord:
     Files that were added, changed or deleted by hand are taken up: linted as usual and committed with it."""
     from quaid.kb import changing, layout
 
-    done = changing.adopt(kb.store(brain), brain.now(), what="index")
+    done = changing.adopt(kb.store(brain), brain.now(), what="index", today=brain.local()[:10])
     files = tuple(path for path in done.paths if layout.is_index(path))
     return KbIndexRecord(files, done.nodes, done.commit, done.adopted)
 
@@ -208,7 +208,7 @@ def kb_commit(brain: Brain, message: Annotated[str, Arg("What was done.")] = "")
     """Commit what was changed with an editor, after the same index and lint as everything else."""
     from quaid.kb import changing
 
-    done = changing.adopt(kb.store(brain), brain.now(), message)
+    done = changing.adopt(kb.store(brain), brain.now(), message, today=brain.local()[:10])
     return KbCommitRecord(done.commit, done.paths, done.offline)
 
 
