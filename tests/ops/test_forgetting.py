@@ -182,6 +182,60 @@ def test_nothing_of_a_forgotten_page_is_left_in_any_layer_nor_in_the_bytes(known
     assert left_in(path) == set()
 
 
+def put(brain: Brain, slug: str, content: str) -> None:
+    run(brain, "put", slug=slug, content=content)
+
+
+@pytest.mark.parametrize(
+    ("slug", "text", "other"),
+    [
+        ("kwyjibo", "# Kwyjibo Quixotl\n\nPlain words.", "# Other\n\nKWYJIBO was here."),
+        ("notes/a", "# A\n\nA watercolourist came.", "# Other\n\nMany Watercolourists."),
+        ("notes/a", "# tokyo\n\nA word of tokyo.", "# Other\n\n東京tokyoです。"),
+        ("timeline", "# evidence\n\ncontradictions and conversation_turns", "# Other"),
+    ],
+    ids=["capitals", "another ending", "without spaces", "names of tables"],
+)
+def test_a_word_of_another_page_is_no_remnant(brain: Brain, slug: str, text: str, other: str) -> None:
+    put(brain, slug, text)
+    put(brain, "other", other)
+    record = run(brain, "forget", slug=slug, yes=True)
+    assert [(each.where, each.found) for each in record.proof if each.found] == []
+    assert record.clean
+    assert "other" in [each.slug for each in run(brain, "list").pages]
+
+
+def test_what_another_page_has_too_is_listed_as_its_mention(brain: Brain) -> None:
+    put(brain, "kwyjibo", "# Kwyjibo Quixotl\n\nPlain words.")
+    put(brain, "other", "# Other\n\nKWYJIBO was here.")
+    record = run(brain, "forget", slug="kwyjibo", yes=True)
+    assert [tuple(each) for each in record.mentions] == [("kwyjibo", ("other",))]
+
+
+LEAVING = {
+    "bytes in free space": {"securely": lambda db: None, "_vacuum": lambda connection: False},
+    "words in the index": {"words_stay": True, "_vacuum": lambda connection: False},
+}
+
+
+@pytest.mark.parametrize("how", LEAVING)
+def test_remnants_are_found_although_another_page_has_the_same_words(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    text = "Only here is the flugelhorn of chrysanthemum growers, quite extraordinarily."
+    put(brain, "kwyjibo", f"# Kwyjibo Quixotl\n\n{text}")
+    put(brain, "other", "# Other\n\nKWYJIBO was here, with flugelhorn and chrysanthemum growers.")
+    for name, value in LEAVING[how].items():
+        if name == "words_stay":
+            brain.db.write(lambda tx: tx.execute("DROP TRIGGER chunks_ad"))
+        else:
+            monkeypatch.setattr(f"quaid.store.forgetting.{name}", value)
+    record = run(brain, "forget", slug="kwyjibo", yes=True)
+    assert not record.clean
+    assert record.exit_status == 1
+    assert [each.found for each in record.proof if each.found]
+
+
 def test_vectors_of_text_that_another_page_has_too_stay(known: Brain) -> None:
     run(known, "put", slug="people/twin", content=BOB)
     done = run(known, "forget", slug="people/bob", yes=True)

@@ -187,11 +187,14 @@ def _pieces(brain: Brain, target: Target) -> list[str]:
     front: Any = json.loads(target.frontmatter)
     data = [text for each in sidecars.read(brain.db, target.id) for text in traces.strings(each.data)]
     texts = [target.truth, target.timeline, *traces.strings(front), *data]
-    return traces.of_page(target.slug, target.title, target.uuid, list(target.former), texts)
+    pieces = traces.of_page(target.slug, target.title, target.uuid, list(target.former), texts)
+    return [each for each in pieces if not forgetting.is_in_schema(brain.db, each)]
 
 
 def _left(brain: Brain, pieces: list[str]) -> tuple[list[Proof], tuple[Mention, ...]]:
-    """Where pieces of the page are in the files, byte by byte; what others say as well is told apart."""
+    """Where pieces of the page are in the files, byte by byte.
+
+    Only a piece that the page alone had proves anything: what others have too is listed as their mention."""
     from quaid.store.rawscan import scan_apart
 
     files = [brain.db.path + ending for ending in ("", "-wal", "-shm")]

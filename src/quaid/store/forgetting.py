@@ -236,27 +236,74 @@ def own_words(db: "Database", target: Target) -> list[str]:
     aside.execute("CREATE VIRTUAL TABLE words USING fts5vocab (page_fts, row)")
     every = [str(word) for (word,) in aside.execute("SELECT term FROM words")]
     aside.close()
-    own = 0 if target.quarantined else 1
-    return [word for word in every if _documents(db, "page_fts", word) == own]
+    chunks = [each for (each,) in db.rows("SELECT id FROM chunks WHERE page_id = ?", (target.id,))]
+    rows = {index: json.dumps(chunks if index == "chunk_fts" else [target.id]) for index in INDEXES}
+    return [word for word in every if not any(_holds(db, index, word, rows[index]) for index in INDEXES)]
 
 
 def words_left(db: "Database", words: list[str]) -> int:
     """How many of these words an index still holds."""
-    return sum(any(_documents(db, index, word) for index in INDEXES) for word in words)
+    return sum(any(_holds(db, index, word, "[]") for index in INDEXES) for word in words)
 
 
-def _documents(db: "Database", index: str, word: str) -> int:
-    table = f"words_of_{index}"
+def _holds(db: "Database", index: str, word: str, but: str) -> bool:
+    """Return whether a row of an index holds a word; `but` is a JSON list of rows that do not count."""
+    sql = "SELECT 1 FROM {} WHERE term = ? AND doc NOT IN (SELECT value FROM json_each(?)) LIMIT 1"
+    return bool(_vocabulary(db, index, "instance", sql, (word, but)))
+
+
+def _vocabulary(
+    db: "Database", index: str, shape: str, sql: str, values: tuple[str, ...]
+) -> list[tuple[Any, ...]]:
+    """Ask the terms of an index; `{}` in the statement stands for them."""
+    table = f"temp.{shape}s_of_{index}"
     with db.lock.turn, sqlite_told_plainly(db.path):
         db.connection.execute(
-            f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{table} USING fts5vocab (main, {index}, row)"
+            f"CREATE VIRTUAL TABLE IF NOT EXISTS {table} USING fts5vocab (main, {index}, {shape})"
         )
-        row = db.connection.execute(f"SELECT doc FROM temp.{table} WHERE term = ?", (word,)).fetchone()  # noqa: S608
-    return int(row[0]) if row else 0
+        return db.connection.execute(sql.format(table), values).fetchall()
 
 
 def places(db: "Database", piece: str) -> list[str]:
-    """Which rows of any table hold a text, named as a person would: pages by their slugs."""
+    """Which rows of any table or terms of any index hold a text, named as a person would: pages by their slugs."""
+    return _rows_with(db, piece) or _pages_with_term(db, piece)
+
+
+def _pages_with_term(db: "Database", piece: str) -> list[str]:
+    """The pages whose words an index spells so, in lower case and without endings: it is theirs in the index."""
+    found: dict[str, None] = {}
+    for index, named in _INDEXED.items():
+        # A term that no row has any more is a remnant: only rows count.
+        rows = _vocabulary(
+            db,
+            index,
+            "row",
+            "SELECT term FROM {} WHERE instr(CAST(term AS BLOB), CAST(? AS BLOB)) AND doc > 0",
+            (piece,),
+        )
+        for (term,) in rows:
+            sql = f"SELECT DISTINCT {named} FROM {{}} AS t WHERE term = ? LIMIT {MOST_PLACES}"  # noqa: S608
+            names = _vocabulary(db, index, "instance", sql, (term,))
+            found.update((str(name), None) for (name,) in names if name is not None)
+    return list(found)[:MOST_PLACES]
+
+
+_INDEXED = {
+    "page_fts": "(SELECT slug FROM pages WHERE id = t.doc)",
+    "page_fts_unspaced": "(SELECT slug FROM pages WHERE id = t.doc)",
+    "chunk_fts": "(SELECT p.slug FROM chunks AS c JOIN pages AS p ON p.id = c.page_id WHERE c.id = t.doc)",
+    "turn_fts": "(SELECT 'the conversation ' || c.session FROM conversation_turns AS o"
+    " JOIN conversations AS c ON c.id = o.conversation_id WHERE o.id = t.doc)",
+}
+
+
+def is_in_schema(db: "Database", piece: str) -> bool:
+    """Return whether the definitions of the tables, which are in every memory, hold a text."""
+    row = db.one("SELECT 1 FROM sqlite_schema WHERE instr(name, ?1) OR instr(sql, ?1) LIMIT 1", (piece,))
+    return row is not None
+
+
+def _rows_with(db: "Database", piece: str) -> list[str]:
     found: dict[str, None] = {}
     for table, columns in _tables(db).items():
         holds = " OR ".join([f'instr(CAST("{column}" AS BLOB), CAST(?1 AS BLOB))' for column in columns])
