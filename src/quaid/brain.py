@@ -181,7 +181,7 @@ class Brain:
         """Make a new memory at `path` and keep it open as this brain's store."""
         from quaid.store.db import Database
 
-        self._db = Database.create(path, self.now())
+        self._db = Database.create(path, self.now(), self.new_uuid())
         return self._db
 
     def now(self, shift: float = 0) -> str:

@@ -142,6 +142,15 @@ def test_a_backup_counts_until_it_is_old(home: Brain) -> None:
     assert (old.state, old.remedy[:13]) == ("advice", "quaid backup ")
 
 
+def test_another_memory_in_the_folder_is_no_backup(home: Brain) -> None:
+    with Brain(home.settings._replace(db_path=os.path.join(home.settings.home, "work.db"))) as other:
+        other.create(other.settings.db_path)
+        call(other, "put", slug="a", content="# A")
+    assert found(doctor(home, quick=True), "backup").state == "advice"
+    call(home, "backup", file=os.path.join(home.settings.home, "copy.db"))
+    assert "copy.db" in found(doctor(home, quick=True), "backup").detail
+
+
 def test_a_client_is_told_until_it_is_connected(home: Brain) -> None:
     (Path(home.settings.user_home) / ".claude").mkdir()
     before = next(each for each in doctor(home, quick=True).checks if "Claude Code" in each.detail)

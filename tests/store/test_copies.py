@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from quaid.core.page import build
-from quaid.store import copies, pages, upkeep
+from quaid.store import copies, pages, settings, upkeep
 from quaid.store.db import Database
 
 NOW = "2026-04-25T12:00:00Z"
@@ -76,3 +76,51 @@ def test_of_an_empty_file_one_may_be_a_copy_but_nobody_knows(damaged: Path) -> N
     found = copies.whole(str(damaged), (str(damaged.parent),))
     assert found is not None
     assert (os.path.basename(found.path), found.is_same) == ("work.db", False)
+
+
+def newest(path: Path) -> str | None:
+    found = copies.newest(str(path), (str(path.parent),))
+    return os.path.basename(found[0]) if found else None
+
+
+def test_only_a_copy_of_the_same_memory_is_its_backup(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with Database.create(str(path), NOW, "id-of-one") as db:
+        put(db, "a", "uuid of a")
+        with Database.create(str(tmp_path / "work.db"), NOW, "id-of-another") as other:
+            put(other, "a", "uuid of a")  # taken in from the same folder
+        assert newest(path) is None
+        upkeep.backup(db, str(tmp_path / "copy.db"))
+        os.utime(tmp_path / "copy.db", (1_000, 1_000))
+        put(db, "b", "uuid of b")
+    assert newest(path) == "copy.db"
+    assert newest(tmp_path / "work.db") is None
+
+
+def test_a_memory_without_an_id_gets_one_with_its_first_backup(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with memory(path, "a") as db:
+        assert settings.memory_id(db) is None
+        upkeep.backup(db, str(tmp_path / "old.db"))  # as before there were ids
+        upkeep.backup(db, str(tmp_path / "young.db"), "the-id")
+        assert settings.memory_id(db) == "the-id"
+        upkeep.backup(db, str(tmp_path / "younger.db"), "another-id")
+        assert settings.memory_id(db) == "the-id"
+    memory(tmp_path / "work.db", "a").close()  # made in the same second, with other pages
+    for name in ("work.db", "younger.db", "young.db", "old.db"):
+        assert newest(path) == ("younger.db" if name == "work.db" else name)
+        (tmp_path / name).unlink()
+    assert newest(path) is None
+
+
+def test_a_damaged_memory_is_compared_by_id(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with Database.create(str(path), NOW, "0199-the-id-of-one") as db:
+        put(db, "a", "uuid of a")
+        upkeep.backup(db, str(tmp_path / "copy.db"))
+        with db.connection as tx:
+            tx.execute("UPDATE pages SET uuid = 'another uuid'")
+    hurt(path)
+    found = copies.whole(str(path), (str(tmp_path),))
+    assert found is not None
+    assert (os.path.basename(found.path), found.is_same) == ("copy.db", True)

@@ -125,7 +125,7 @@ def backup(
     file: Annotated[str, Arg("The file to make; it must not exist.", positional=True, path=True)],
 ) -> BackedUp:
     """Copy the memory into a new file while others read and write."""
-    return upkeep.backup(brain.db, brain.settings.path(file))
+    return upkeep.backup(brain.db, brain.settings.path(file), brain.new_uuid())
 
 
 @op("owner", command="config get", examples=("quaid config get default_token_budget",))

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import apsw
 
 from quaid.errors import QuaidError
-from quaid.store import durable, opening, rawscan
+from quaid.store import durable, opening, rawscan, settings
 from quaid.store.trouble import sqlite_told_plainly, system_told_plainly
 from quaid.store.upkeep import UNFINISHED
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 BACKUP = ".backup-v"
 """What stands between a memory's name and the schema version in the name of a backup that a migration made."""
+
+FIRST = 20
+"""Pages by which memories without ids are compared."""
 
 FEW = 4
 """Pages of a copy at either end that are looked for in a memory: each is a look through the whole file."""
@@ -75,9 +78,54 @@ def beside(path: str, target: "Target") -> list[Copy]:
 
 
 def newest(path: str, folders: "Iterable[str]") -> tuple[str, float] | None:
-    """The youngest copy in these folders that somebody made (not a migration), with the time of its file."""
-    found = [each for each in _in(path, folders) if BACKUP not in os.path.basename(each[1])]
-    return (found[0][1], found[0][0]) if found else None
+    """The youngest copy of this memory in these folders that no migration made, with the time of its file."""
+    mine = _identity(path)
+    for made, other in _in(path, folders):
+        if BACKUP not in os.path.basename(other) and mine is not None and _is_same(mine, _identity(other)):
+            return other, made
+    return None
+
+
+class Identity(NamedTuple):
+    """What a memory and its copies have in common and other memories have not."""
+
+    id: str
+    made: str
+    """When the memory was made; with its pages, the mark of one without an id. Empty: not known."""
+    pages: frozenset[tuple[int, str, str]]
+    """Some of its first pages."""
+
+
+def _identity(path: str) -> Identity | None:
+    """Return None if the file cannot be read."""
+    try:
+        with sqlite_told_plainly(path):
+            connection = opening.connect(os.path.realpath(path), False)
+            try:
+                ((id, made),) = connection.execute(
+                    "SELECT (SELECT value FROM quaid_config WHERE key = ?),"
+                    " (SELECT created_at FROM collections WHERE id = 1)",
+                    (settings.MEMORY_ID,),
+                ).fetchall()
+                rows = connection.execute(
+                    "SELECT id, uuid, created_at FROM pages ORDER BY id LIMIT ?", (FIRST,)
+                )
+                pages = frozenset((int(number), str(uuid), str(at)) for number, uuid, at in rows)
+                return Identity(str(id or ""), str(made or ""), pages)
+            finally:
+                connection.close()
+    except (QuaidError, apsw.Error):
+        return None
+
+
+def _is_same(one: Identity, other: Identity | None) -> bool:
+    """By their ids. One that was made before memories had ids is known by when it was made and its first pages."""
+    if other is None:
+        return False
+    if one.id and other.id:
+        return one.id == other.id
+    shared = one.pages & other.pages or not (one.pages and other.pages)
+    return bool(one.made and one.made == other.made and shared)
 
 
 def whole(path: str, folders: "Iterable[str]") -> Whole | None:
@@ -95,7 +143,7 @@ def whole(path: str, folders: "Iterable[str]") -> Whole | None:
         found = _looked_through(other, made)
         if found is None or found.version > opening.SCHEMA_VERSION:
             continue
-        if other.startswith(path + BACKUP) or _shares_pages(path, other):
+        if other.startswith(path + BACKUP) or _is_copy_of_damaged(path, other):
             return found
         is_beside = os.path.dirname(other) == os.path.dirname(path)
         if is_empty and is_beside and found.pages and perhaps is None:
@@ -135,6 +183,15 @@ def _looked_through(path: str, made: float) -> Whole | None:
                 connection.close()
     except (QuaidError, apsw.Error):
         return None
+
+
+def _is_copy_of_damaged(path: str, other: str) -> bool:
+    mine, copied = _identity(path), _identity(other)
+    if mine and copied and mine.id and copied.id:
+        return mine.id == copied.id
+    if copied and copied.id and rawscan.scan_apart([path, path + "-wal"], [copied.id]):
+        return True
+    return _shares_pages(path, other)
 
 
 def _shares_pages(path: str, other: str) -> bool:

@@ -8,7 +8,7 @@ import os
 import apsw
 
 from quaid.errors import AlreadyExists
-from quaid.store import durable
+from quaid.store import durable, settings
 from quaid.store.lock import WriterLock
 from quaid.store.trouble import sqlite_told_plainly, system_told_plainly
 
@@ -33,7 +33,7 @@ def shapes(name: str = "schema.sql") -> dict[str, str]:
     return {str(name): str(sql) for name, sql in found}
 
 
-def make(path: str, now: str) -> None:
+def make(path: str, now: str, memory_id: str = "") -> None:
     """Make a memory at a path where nothing is. It is built beside it and then given its name."""
     _check_free(path)
     with system_told_plainly(path):
@@ -46,7 +46,7 @@ def make(path: str, now: str) -> None:
             try:
                 durable.discard(unfinished)
                 durable.make_private_file(unfinished)
-                _fill(unfinished, now)
+                _fill(unfinished, now, memory_id)
                 durable.put_in_place(unfinished, path)
             except BaseException:
                 durable.discard(unfinished)
@@ -71,7 +71,7 @@ def _check_free(path: str) -> None:
         raise AlreadyExists(path=path + "-wal", hint="Its database is gone: bring that back, or move this.")
 
 
-def _fill(path: str, now: str) -> None:
+def _fill(path: str, now: str, memory_id: str) -> None:
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.pragma("journal_mode", "MEMORY")
@@ -79,6 +79,8 @@ def _fill(path: str, now: str) -> None:
         connection.execute("BEGIN")
         connection.execute(schema())
         add_default_collection(connection, now)
+        if memory_id:
+            settings.set_memory_id(connection, memory_id)
         connection.execute("COMMIT")
         connection.pragma("journal_mode", "WAL")
     finally:

@@ -42,13 +42,13 @@ class Database:
         self._known: dict[str, tuple[int, Any]] = {}
 
     @classmethod
-    def create(cls, path: str, now: str) -> Self:
-        """Make a new memory with its folders, and open it."""
+    def create(cls, path: str, now: str, memory_id: str = "") -> Self:
+        """Make a new memory with its folders, and open it. The id is what its copies are known by."""
         from quaid.store.creating import make
 
         opening.check_sqlite()
         path = os.path.realpath(path)
-        make(path, now)
+        make(path, now, memory_id)
         return cls.open(path, now)
 
     @classmethod

@@ -29,3 +29,18 @@ def set(tx: "apsw.Connection", key: str, value: str) -> None:
 def all(db: "Database") -> list[tuple[str, str]]:
     """Every setting with its value, by key."""
     return [(key, value) for key, value in db.rows("SELECT key, value FROM config ORDER BY key")]
+
+
+MEMORY_ID = "memory_id"
+"""The key in quaid_config of the id by which a memory and its copies are known as one."""
+
+
+def memory_id(db: "Database") -> str | None:
+    """The id of a memory; None if it was made before memories had one and was never backed up."""
+    row = db.one("SELECT value FROM quaid_config WHERE key = ?", (MEMORY_ID,))
+    return None if row is None else str(row[0])
+
+
+def set_memory_id(tx: "apsw.Connection", id: str) -> None:
+    """Give a memory its id, unless it has one."""
+    tx.execute("INSERT OR IGNORE INTO quaid_config (key, value) VALUES (?, ?)", (MEMORY_ID, id))

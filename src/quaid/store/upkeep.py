@@ -11,6 +11,7 @@ import apsw
 from quaid.annotations import TYPE_CHECKING
 from quaid.errors import AlreadyExists, DamagedDatabase, DiskFull, FileTrouble, ReadOnly
 from quaid.records import NamedTuple
+from quaid.store import settings
 from quaid.store.opening import SCHEMA_VERSION
 from quaid.store.trouble import BUSY_SECONDS, sqlite_told_plainly, system_told_plainly
 
@@ -124,12 +125,17 @@ def validate(db: "Database", which: Iterable[str] = CHECKS) -> list[Violation]:
         return checks.run(db, tuple(which))
 
 
-def backup(db: "Database", target: str) -> BackedUp:
-    """Copy the present state to a new file, checked and durable, while others go on writing."""
+def backup(db: "Database", target: str, new_id: str = "") -> BackedUp:
+    """Copy the present state to a new file, checked and durable, while others go on writing.
+
+    A memory without an id gets the new one first, so that the copy is known as a copy of it.
+    """
     from quaid.store import durable
 
     target = os.path.realpath(target)
     _check_free(target)
+    if new_id and db.writable and settings.memory_id(db) is None:
+        db.write(lambda tx: settings.set_memory_id(tx, new_id))
     unfinished = os.path.join(os.path.dirname(target), f"{UNFINISHED}{os.getpid()}")
     with system_told_plainly(target):
         durable.discard(unfinished)
