@@ -47,7 +47,7 @@ CODE = r"""
 
 
 class Synced(NamedTuple):
-    state: Literal["fresh", "synced", "no emacs"]
+    state: Literal["fresh", "synced", "no emacs", "no org-roam", "failed"]
     database: str
     problem: str = ""
 
@@ -94,10 +94,22 @@ def sync(
     done = calling.run(command, root, known, seconds=SECONDS)
     lines = [line for line in done.err.splitlines() if line.strip()]
     if done.status != 0 or not os.path.exists(database):
-        return Synced("no emacs", database, lines[-1] if lines else f"Emacs ended with {done.status}")
+        told = _complaint(lines) or f"Emacs ended with {done.status}"
+        if "load file" in told and "org-roam" in told:
+            return Synced(
+                "no org-roam", database, "org-roam is not installed in Emacs; only browsing needs it"
+            )
+        return Synced("failed", database, told)
     with open(database + STAMP, "w", encoding="ascii") as file:
         file.write(before)
     return Synced("synced", database, next((line for line in lines if "(org-roam):" in line), ""))
+
+
+def _complaint(lines: list[str]) -> str:
+    """Return the line of Emacs' messages that says what is wrong; newer ones print a backtrace behind it."""
+    marked = [line.partition("Lisp error: ")[2] for line in lines if "Lisp error: " in line]
+    plain = [line for line in lines if not line[0].isspace()]
+    return (marked or plain[-1:] or lines[-1:] or [""])[0].strip()
 
 
 def _stamp(database: str) -> str:

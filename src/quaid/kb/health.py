@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from quaid.core.counts import count
 from quaid.errors import QuaidError
-from quaid.kb import catalog as catalogs, curating, layout, linting, state
+from quaid.kb import catalog as catalogs, curating, layout, linting, reading, state
 from quaid.kb.git import Git
 from quaid.kb.nudging import Facts, worded
 from quaid.kb.reading import TreeState
@@ -41,7 +41,11 @@ def look(git: Git) -> tuple[Status, Facts]:
     failed = noted.push is not None and noted.push.outcome in ("rejected", "unreachable") and bool(ahead)
     problem = noted.push.problem or noted.push.outcome if failed and noted.push else ""
     diverged = tree.has_diverged or noted.divergence is not None
-    facts = Facts(secrets, diverged, bool(problem), ahead, len(uncommitted), due.new if due.is_due else 0)
+    unfinished = tree.in_progress or ("merge" if tree.conflicted else "")
+    facts = Facts(
+        *(secrets, diverged, bool(problem), ahead, len(uncommitted)),
+        *(due.new if due.is_due else 0, bool(unfinished)),
+    )
     found = Status(
         git.root,
         len(nodes),
@@ -58,6 +62,8 @@ def look(git: Git) -> tuple[Status, Facts]:
         secrets,
         due.is_due,
         worded(facts),
+        unfinished,
+        tree.conflicted,
     )
     return found, facts
 
@@ -69,13 +75,15 @@ def _ahead(git: Git, tree: TreeState) -> int:
     return tree.ahead if tree.upstream is not None else len(git.log(1000))
 
 
-def doctor(git: Git, environ: Mapping[str, str], seconds: float = 5.0) -> list[Check]:
+def doctor(
+    git: Git, environ: Mapping[str, str], home: str, platform: str, seconds: float = 5.0
+) -> list[Check]:
     """Everything that can be wrong with the store and with this machine's part in it."""
     checks = [Check("repository", True, git.root)]
     found = status(git)
     noted = state.read(git.root)
     checks.append(_tree(found))
-    checks.append(_remote(git, found, seconds))
+    checks += _remote(git, found, environ, seconds)
     checks.append(_pushed(found, noted))
     findings = linting.lint(catalogs.look(git.root, git.ours, certain=True, judge=linting.judge()), git.ours)
     fatal = [each for each in findings if each.fatal]
@@ -106,7 +114,8 @@ def doctor(git: Git, environ: Mapping[str, str], seconds: float = 5.0) -> list[C
     checks.append(
         Check("raw", found.raw_bytes <= LARGE_RAW, raw, "`ai-kb curate --dry-run` names large files")
     )
-    checks += _wiring(environ)
+    checks.append(_timer(git, found, environ, home, platform))
+    checks.append(_org_roam(git, environ))
     checks += [_program(name, why, environ) for name, why in PROGRAMS]
     return checks
 
@@ -118,23 +127,38 @@ PROGRAMS = (
 )
 
 
-def _wiring(environ: Mapping[str, str]) -> list[Check]:
-    """What this machine has for the store beside it: the timer that pushes, the rule that Claude reads."""
-    home = environ.get("HOME", "")
-    settings = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-    timers = (
-        os.path.join(settings, "systemd", "user", "ai-kb-push.timer"),
-        os.path.join(home, "Library", "LaunchAgents", "quaid.ai-kb-push.plist"),
-    )
-    timer = next((path for path in timers if os.path.exists(path)), "")
-    rule = os.path.join(
-        environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), "rules", "ai-kb.md"
-    )
-    linked = rule if os.path.exists(rule) else "none; `quaid connect claude-code --kb` writes it"
-    return [
-        Check("timer", True, timer or "none; `ai-kb install-timer` has the store pushed by itself"),
-        Check("adapter", True, linked),
-    ]
+def _timer(git: Git, found: Status, environ: Mapping[str, str], home: str, platform: str) -> Check:
+    """Whether something pushes the store by itself, and this one."""
+    if not found.remote:
+        return Check("timer", True, "not needed without a remote")
+    from quaid.kb import timers
+
+    timer = timers.installed(git.root, environ, home, platform)
+    if timer is None:
+        return Check("timer", True, "none; `ai-kb install-timer` has the store pushed by itself")
+    if timer.state in ("active", "unknown"):
+        rest = f"; whether it runs cannot be known: {timer.problem}" if timer.problem else ", active"
+        return Check("timer", True, f"{timer.place}{rest}")
+    return Check("timer", False, f"{timer.place}: {timer.problem}", timer.remedy)
+
+
+def _org_roam(git: Git, environ: Mapping[str, str]) -> Check:
+    """Whether Emacs can build its index of the nodes; built where nobody looks, unless it is there already."""
+    import tempfile
+
+    from quaid.kb import emacs
+
+    kept = os.path.join(git.ours, emacs.NAME)
+    if emacs.is_fresh(git.root, kept):
+        return Check("org-roam", True, f"{kept} is that of the nodes")
+    with tempfile.TemporaryDirectory(prefix="ai-kb-") as folder:
+        done = emacs.sync(git.root, git.ours, environ, database=os.path.join(folder, emacs.NAME))
+    if done.state in ("no emacs", "no org-roam"):
+        return Check("org-roam", True, done.problem)
+    if done.state == "failed" or done.problem:
+        remedy = "Mend the node that it names" if done.state == "synced" else "`ai-kb sync` tries again"
+        return Check("org-roam", False, f"its index cannot be built: {done.problem}", remedy)
+    return Check("org-roam", True, "its index can be built")
 
 
 def _program(name: str, why: str, environ: Mapping[str, str]) -> Check:
@@ -145,6 +169,19 @@ def _program(name: str, why: str, environ: Mapping[str, str]) -> Check:
 
 
 def _tree(found: Status) -> Check:
+    if found.unfinished:
+        verb = f"git -C {found.root} {found.unfinished}"
+        told = f"a {found.unfinished} was begun and not finished; nothing can be written until then"
+        if found.conflicted:
+            files = f"resolve {reading.some(found.conflicted)}, `git -C {found.root} add` them, then "
+            told = f"{told}; {count(len(found.conflicted), 'file')} in conflict"
+        else:
+            files = ""
+        if found.unfinished == "bisect":
+            return Check("tree", False, told, f"`{verb} reset`")
+        return Check(
+            "tree", False, told, f"{files[:1].upper()}{files[1:]}`{verb} --continue`, or `{verb} --abort`"
+        )
     if found.uncommitted:
         told = f"{count(len(found.uncommitted), 'file')} not committed, first {found.uncommitted[0]}"
         return Check("tree", False, told, "`ai-kb commit` lints and commits them")
@@ -157,19 +194,27 @@ def _tree(found: Status) -> Check:
     return Check("tree", True, f"clean, on {found.branch}")
 
 
-def _remote(git: Git, found: Status, seconds: float) -> Check:
+def _remote(git: Git, found: Status, environ: Mapping[str, str], seconds: float) -> list[Check]:
+    """Whether the remote answers, and whether others can read it."""
     if not found.remote:
         remedy = "`ai-kb init --remote URL` names a private one; without it this disk is the only copy"
-        return Check("remote", True, f"none. {remedy}")
+        return [Check("remote", True, f"none. {remedy}")]
     try:
         fetched = git.fetch(seconds)
     except QuaidError as error:
-        return Check("remote", False, str(error), "Mend its address with `ai-kb init --remote URL`")
-    if fetched.reached:
-        return Check("remote", True, f"{found.remote} answers")
-    return Check(
-        "remote", False, f"{found.remote}: {fetched.problem}", "Offline is fine; else check address and key"
-    )
+        return [Check("remote", False, str(error), "Mend its address with `ai-kb init --remote URL`")]
+    if not fetched.reached:
+        remedy = "Offline is fine; else check address and key"
+        unknown = Check("private", True, "cannot be known of a remote that does not answer")
+        return [Check("remote", False, f"{found.remote}: {fetched.problem}", remedy), unknown]
+    from quaid.kb import privacy
+
+    judged = privacy.judge(git.remote() or "", git.root, environ, seconds)
+    told = f"{judged.told}. {judged.remedy}" if judged.state == "unknown" and judged.remedy else judged.told
+    return [
+        Check("remote", True, f"{found.remote} answers"),
+        Check("private", judged.state != "public", told, judged.remedy),
+    ]
 
 
 def _pushed(found: Status, noted: StoreState) -> Check:

@@ -16,7 +16,7 @@ from quaid.records import NamedTuple
 
 NAME = "nudge.json"
 LARGEST = 4096
-VERSION = 1
+VERSION = 2
 RACY_NS = 2_000_000_000
 """What changed so shortly ago may change again without looking otherwise."""
 
@@ -35,6 +35,8 @@ class Facts(NamedTuple):
     uncommitted: int
     new_nodes: int
     """Nodes to look through; none unless it is time."""
+    unfinished: bool = False
+    """Whether a merge or a rebase was begun and not finished."""
 
 
 class _Mark(NamedTuple):
@@ -48,6 +50,8 @@ def worded(facts: Facts) -> str:
     told = []
     if facts.secrets:
         told.append(f"{count(facts.secrets, 'secret')} in it: `ai-kb lint`")
+    if facts.unfinished:
+        told.append("a merge or rebase is not finished: `ai-kb doctor`")
     if facts.diverged:
         told.append("it and its remote have diverged: `ai-kb doctor`")
     elif facts.push_failed:
@@ -91,7 +95,7 @@ def _mark(root: str) -> _Mark:
     remote = branch and reading.ref(folder, f"refs/remotes/origin/{branch}")
     all_looks = [*(found.looks for found in files), *filter(None, (*ignoring, *ours))]
     newest = max((max(looks.mtime_ns, looks.ctime_ns) for looks in all_looks), default=0)
-    tree = repr((VERSION, ignoring, ours, branch, reading.head(folder), remote))
+    tree = repr((VERSION, ignoring, ours, branch, reading.in_progress(folder), reading.head(folder), remote))
     # Thousands of files: a line for each, as plainly as can be.
     tree += "\n".join([f"{path} {m} {c} {size} {inode}" for path, (m, c, size, inode) in files])
     catalog = repr(_looks(os.path.join(folder, layout.OURS, "catalog")))

@@ -24,6 +24,9 @@ class Status(NamedTuple):
     curation_due: bool
     nudge: str
     """One line for whoever begins a session; nothing when all is well."""
+    unfinished: str = ""
+    """A merge, rebase, cherry-pick, revert or bisect that was begun; nothing: none."""
+    conflicted: tuple[str, ...] = ()
 
 
 class Check(NamedTuple):

@@ -7,10 +7,12 @@ session's: where a timer cannot reach it, the push fails and the state says so.
 import os
 from collections.abc import Mapping, Sequence
 
+from quaid.annotations import Literal
 from quaid.formats import units
 from quaid.kb import calling
 from quaid.kb.guarding import write_private
 from quaid.kb.records import Timer
+from quaid.records import NamedTuple
 from quaid.store import durable
 from quaid.store.trouble import system_told_plainly
 
@@ -119,6 +121,68 @@ def _launchd(command: Sequence[str], home: str) -> Timer:
         f"launchctl bootstrap gui/$(id -u) {path}",
     )
     return Timer("launchd", written, unchanged, False, to_run)
+
+
+class Installed(NamedTuple):
+    """A timer that is there, and whether it does what it should."""
+
+    place: str
+    state: Literal["active", "stopped", "another store", "unknown"]
+    problem: str = ""
+    remedy: str = ""
+
+
+def installed(root: str, environ: Mapping[str, str], home: str, platform: str) -> Installed | None:
+    """Return the timer that pushes a store on this machine; None: there is none."""
+    if platform == "darwin":
+        place = os.path.join(home, "Library", "LaunchAgents", f"{LABEL}.plist")
+        asked: tuple[str, ...] = (
+            "launchctl",
+            "print",
+            f"gui/{os.getuid() if hasattr(os, 'getuid') else 0}/{LABEL}",
+        )
+        remedy = f"`launchctl bootstrap gui/$(id -u) {place}`"
+        return _judged(root, place, place, asked, remedy, environ)
+    settings = environ.get("XDG_CONFIG_HOME", "")
+    folder = os.path.join(
+        settings if os.path.isabs(settings) else os.path.join(home, ".config"), "systemd/user"
+    )
+    place, service = os.path.join(folder, f"{NAME}.timer"), os.path.join(folder, f"{NAME}.service")
+    if os.path.exists(place):
+        asked = ("systemctl", "--user", "is-active", f"{NAME}.timer")
+        remedy = f"`systemctl --user enable --now {NAME}.timer`"
+        return _judged(root, place, service, asked, remedy, environ)
+    program = _found("crontab", environ)
+    if program is None:
+        return None
+    lines = calling.run((program, "-l"), home, environ, seconds=10).out.decode(errors="replace").splitlines()
+    if any("kb push" in line and root in line for line in lines if not line.lstrip().startswith("#")):
+        return Installed("your crontab", "active")
+    return None
+
+
+def _judged(
+    root: str, place: str, named_in: str, asked: Sequence[str], remedy: str, environ: Mapping[str, str]
+) -> Installed | None:
+    """Return a timer whose unit is a file; None where that is missing."""
+    if not os.path.exists(place):
+        return None
+    text = _read(named_in) or ""
+    if units.word(f"AI_KB_DIR={root}") not in text and f"AI_KB_DIR={root}<" not in text:
+        return Installed(
+            place, "another store", f"it does not push {root}", "`ai-kb install-timer` writes it anew"
+        )
+    program = _found(asked[0], environ)
+    if program is None:
+        return Installed(place, "unknown", f"{asked[0]} is not there")
+    done = calling.run((program, *asked[1:]), os.sep, environ, seconds=10)
+    if done.status == 0:
+        return Installed(place, "active")
+    told = done.out.decode(errors="replace").strip()
+    if told in ("inactive", "failed", "unknown", "deactivating") or asked[0] == "launchctl":
+        return Installed(place, "stopped", f"it is {told or 'not loaded'}", remedy)
+    problem = done.err.strip().partition("\n")[0] or f"{asked[0]} ended with {done.status}"
+    return Installed(place, "unknown", problem)
 
 
 def _put(folder: str, texts: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

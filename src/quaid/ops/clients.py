@@ -130,6 +130,57 @@ def disconnect(
     return _carried_out(brain, chosen, changes, dry_run, connected=False)
 
 
+class Adapter(NamedTuple):
+    """What a client has of the knowledge base."""
+
+    client: str
+    title: str
+    path: str
+    problem: str  # nothing: all is well
+
+
+def adapters(brain: Brain) -> list[Adapter]:
+    """Return the clients that were connected to the knowledge base, and what is wrong with each."""
+    where, found = _where(brain), []
+    for client in known.CLIENTS.values():
+        rule = where.path(client.rules) if client.rules else ""
+        text = files.read(rule) if rule else None
+        path = where.path(client.servers)
+        try:
+            entry = edits.server(client, files.read(path) or "")
+        except (QuaidError, edits.Unreadable):
+            entry = None  # `quaid connect` tells of it
+        has_tools = isinstance(entry, dict) and "kb" in _tools(entry.get("args")).split(",")
+        if text is None and not has_tools:
+            continue
+        problem = ""
+        if rule and text is None:
+            problem = f"it has the tools, and not the rule {rule}"
+        elif text is not None and _is_outdated(text):
+            problem = "it is not the present rule"
+        elif isinstance(entry, dict) and not _is_there(str(entry.get("command", "")), brain):
+            problem = f"the program {entry.get('command')} in {path} is not there"
+        found.append(Adapter(client.name, client.title, rule if text is not None else path, problem))
+    return found
+
+
+def _tools(args: object) -> str:
+    """Return the value of --tools in the arguments of a server."""
+    words = args if isinstance(args, list) else []
+    return str(words[words.index("--tools") + 1]) if "--tools" in words[:-1] else ""
+
+
+def _is_outdated(text: str) -> bool:
+    try:
+        return edits.with_instructions(text, KNOWLEDGE_BASE) != text
+    except edits.Unreadable:
+        return True
+
+
+def _is_there(command: str, brain: Brain) -> bool:
+    return shutil.which(command, path=brain.settings.environ.get("PATH", "")) is not None
+
+
 def _rules(client: Client, project: bool) -> str:
     """The file of rules for the knowledge base."""
     pattern = client.project_rules if project else client.rules

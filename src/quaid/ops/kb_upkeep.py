@@ -106,9 +106,13 @@ class KbCaptureRecord(NamedTuple):
 class KbSyncRecord(NamedTuple):
     """Emacs' own index of the nodes."""
 
-    state: Literal["fresh", "synced", "no emacs"]
+    state: Literal["fresh", "synced", "no emacs", "no org-roam", "failed"]
     database: str
     problem: str
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.state == "failed" else 0
 
 
 class KbMapRecord(NamedTuple):
@@ -217,7 +221,23 @@ def kb_doctor(brain: Brain) -> KbDoctorRecord:
     """Look at everything that can be wrong, and say what to do. Exits 1 when something is."""
     from quaid.kb import health
 
-    return KbDoctorRecord(tuple(health.doctor(kb.store(brain), brain.settings.environ)))
+    settings = brain.settings
+    checks = health.doctor(kb.store(brain), settings.environ, settings.user_home, settings.platform)
+    return KbDoctorRecord((*checks, *_adapters(brain)))
+
+
+def _adapters(brain: Brain) -> list[Check]:
+    """Whether the clients that have this memory are told of the knowledge base, and can start it."""
+    from quaid.ops import clients
+
+    checks = []
+    for each in clients.adapters(brain):
+        place = f"{each.title}: {each.path}"
+        remedy = f"`quaid connect {each.client} --kb` writes it"
+        checks.append(
+            Check("adapter", not each.problem, f"{place}{each.problem and ': '}{each.problem}", remedy)
+        )
+    return checks or [Check("adapter", True, "none; `quaid connect claude-code --kb` writes it")]
 
 
 @op("owner", command="kb curate", examples=("ai-kb curate --dry-run", "ai-kb curate"))

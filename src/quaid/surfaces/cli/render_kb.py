@@ -72,6 +72,8 @@ def _status(record: Any) -> str:
         rows.append(
             ("changed", ", ".join(record.uncommitted[:3]) + (" …" if len(record.uncommitted) > 3 else ""))
         )
+    if record.unfinished:
+        rows.append(("git", f"a {record.unfinished} was begun and not finished"))
     if record.push_problem:
         rows.append(("push", f"failed: {record.push_problem}"))
     return "\n".join([table(rows), *([record.nudge] if record.nudge else [])])
@@ -190,8 +192,10 @@ def _capture(record: Any) -> str:
 
 
 def _sync(record: Any) -> str:
-    if record.state == "no emacs":
+    if record.state in ("no emacs", "no org-roam"):
         return str(record.problem)
+    if record.state == "failed":
+        return f"Emacs could not build {record.database}: {record.problem}"
     if record.problem:
         return f"{record.database} is up to date now, but for a node: {record.problem}"
     return f"{record.database} is {'up to date' if record.state == 'fresh' else 'up to date now'}."
