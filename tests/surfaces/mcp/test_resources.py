@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import pytest
 
 from quaid.brain import Brain
@@ -41,6 +44,28 @@ def test_the_index_groups_the_slugs_by_type(brain: Brain) -> None:
     assert "## company (1)\n\n- companies/river\n" in index
     assert "## person (1)\n\n- people/alice\n" in index
     assert text(brain, "memory://index/") == index
+
+
+def test_everything_that_is_listed_can_be_read_whichever_collections_share_its_slug(
+    brain: Brain, tmp_path: Path
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name / "people").mkdir(parents=True)
+        (tmp_path / name / "people" / "alice.md").write_text(f"# Alice of {name}\n")
+        (tmp_path / name / "Ünï cödé 100%.md").write_text(f"# Letters of {name}\n")
+        given = {"name": name, "path": str(tmp_path / name)}
+        gate.call(brain, gate.command("collection add"), given, "owner")
+    listed = resources.listed(brain, None)["resources"]
+    titles = {each["uri"]: each["title"] for each in listed if each["title"] != "Index"}
+    assert len(titles) == 6
+    for uri, title in titles.items():
+        assert title in text(brain, uri)
+    assert titles["memory://pages/people/alice"] == "Alice Berg"
+    index = text(brain, "memory://index")
+    names = re.findall("^- (.*)$", index, re.MULTILINE)
+    assert len(names) == 6
+    for name in names:
+        assert gate.call(brain, gate.tool("memory_get"), {"slug": name}, "read").title in titles.values()
 
 
 def test_the_index_of_nothing_is_empty(brain: Brain) -> None:

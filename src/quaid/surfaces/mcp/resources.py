@@ -4,10 +4,11 @@ Everything is read through the call gate, so a resource shows what the tools sho
 """
 
 import re
+from collections import Counter
 from typing import Any
 
 from quaid.brain import Brain
-from quaid.errors import InvalidArgument, NoNotebook, NotFound
+from quaid.errors import InvalidArgument, NoNotebook, NotFound, PageNotFound
 from quaid.ops import gate
 from quaid.surfaces.mcp import labels
 
@@ -62,10 +63,17 @@ def address(collection: str, slug: str) -> str:
     return slug if collection == "default" else f"{collection}::{slug}"
 
 
-def _page(brain: Brain, slug: str) -> str:
+def _page(brain: Brain, name: str) -> str:
+    """A page as text. An address without a collection is that of the default one, as it is listed."""
     from quaid.formats import markdown
 
-    page = gate.call(brain, gate.tool("memory_get"), {"slug": slug}, "read")
+    def get(slug: str) -> Any:
+        return gate.call(brain, gate.tool("memory_get"), {"slug": slug}, "read")
+
+    try:
+        page = get(name if "::" in name else f"default::{name}")
+    except PageNotFound:
+        page = get(name)  # perhaps only one other collection has it, and else this is the error to show
     return markdown.render(page.frontmatter, page.compiled_truth, page.timeline)
 
 
@@ -75,15 +83,21 @@ def _index(brain: Brain) -> str:
     while done < total:
         found = _pages(brain, done, READ_AT_ONCE, "created")
         for each in found.pages:
-            groups.setdefault(each.type, set()).add(address(each.collection, each.slug))
+            groups.setdefault(each.type, set()).add(f"{each.collection}::{each.slug}")
         done, total = done + len(found.pages), found.total if found.pages else 0
         brain.progress(done, max(done, total), "Listing pages")
-    count = sum(len(slugs) for slugs in groups.values())
-    parts = [f"# Index of the memory\n\nPages: {count}\n"]
+    slugs = Counter(name.partition("::")[2] for names in groups.values() for name in names)
+    parts = [f"# Index of the memory\n\nPages: {slugs.total()}\n"]
     for type in sorted(groups):
         parts.append(f"\n## {type} ({len(groups[type])})\n\n")
-        parts += [f"- {slug}\n" for slug in sorted(groups[type])]
+        parts += [f"- {name}\n" for name in sorted(_short(each, slugs) for each in groups[type])]
     return "".join(parts)
+
+
+def _short(name: str, slugs: "Counter[str]") -> str:
+    """The shortest name by which every tool finds a page."""
+    slug = name.removeprefix("default::")
+    return name if slugs[slug] > 1 else slug
 
 
 def _context(brain: Brain) -> str:
