@@ -147,6 +147,14 @@ class InvalidDate(QuaidError):
     code, exit_status, http_status, rpc_code = "invalid_date", 2, 400, -32602
 
 
+class InvalidPageDate(InvalidDate):
+    """{slug}: {name}: {value!r} is not a date. Write YYYY-MM-DD, as in 2026-04-25."""
+
+
+class MissingDate(InvalidDate):
+    """{slug}: a journal needs a day. Add `{name}: 2026-04-25` to its front matter, or end the slug with the day."""
+
+
 class InvalidFrontMatter(QuaidError):
     """The front matter cannot be read: {problem}. Mend it, or remove the block between the '---' lines."""
 

@@ -1,5 +1,7 @@
 """Page types: their names, and the folders that stand for them."""
 
+from typing import Any
+
 import pytest
 
 from quaid.core import page_type
@@ -69,3 +71,31 @@ def test_every_type_and_every_wing_is_a_telling_folder() -> None:
 )
 def test_only_a_number_that_orders_a_name_is_stripped(folder: str, bare: str) -> None:
     assert page_type.without_number(folder) == bare
+
+
+@pytest.mark.parametrize(
+    ("slug", "kind", "front", "wrong"),
+    [
+        ("journal/a", "journal", {"date": "2026-04-25"}, {}),
+        ("journal/a", "journal", {"date": "2026-04-25T10:00:00Z"}, {}),
+        ("journal/a", "journal", {"date": "2026-02-30"}, {"date": "2026-02-30"}),
+        ("journal/a", "journal", {"date": 20260425}, {"date": 20260425}),
+        ("journal/a", "journal", {}, {}),
+        ("journal/a", "journal", {"type": "Journal"}, {"date": None}),
+        ("journal/2026-04-25", "journal", {"type": "journal"}, {}),
+        ("journal/2026-04-25", "journal", {"type": "journal", "date": "yesterday"}, {"date": "yesterday"}),
+        ("actions/a", "action_item", {"due": "soon", "date": "x"}, {"due": "soon"}),
+        ("actions/a", "action_item", {"due": ""}, {}),
+        (
+            "decisions/a",
+            "decision",
+            {"made_at": "x", "revisit_at": ["2026-01-01"]},
+            {"made_at": "x", "revisit_at": ["2026-01-01"]},
+        ),
+        ("people/a", "person", {"date": "x", "due": "y"}, {}),
+    ],
+)
+def test_days_are_expected_where_a_type_has_them(
+    slug: str, kind: str, front: dict[str, Any], wrong: dict[str, Any]
+) -> None:
+    assert page_type.wrong_dates(slug, kind, front) == wrong

@@ -9,6 +9,7 @@ import pytest
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import InvalidArgument
+from quaid.formats import markdown
 from quaid.ops import gate
 from quaid.ops.briefing import PARTS, Item
 from quaid.ops.plain import plain
@@ -41,6 +42,16 @@ def brain(settings: Settings, clock: Clock) -> Iterator[Brain]:
 def put(brain: Brain, slug: str, truth: str = "", **front: Any) -> None:
     arguments = {"slug": slug, "compiled_truth": truth or f"# {slug}\n", "frontmatter": front}
     gate.call(brain, gate.command("put"), arguments, "owner")
+
+
+def bring(brain: Brain, slug: str, **front: Any) -> None:
+    """A page from a folder, whose front matter may say anything."""
+    path = os.path.join(brain.settings.cwd, "brought", f"{slug}.md")
+    os.makedirs(os.path.dirname(path))
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(markdown.render(front, f"# {slug}", ""))
+    folder = os.path.join(brain.settings.cwd, "brought")
+    gate.call(brain, gate.command("import"), {"folder": folder}, "owner")
 
 
 def brief(brain: Brain, **arguments: Any) -> Any:
@@ -187,7 +198,7 @@ def test_commitments_are_due_by_the_horizon_overdue_first(brain: Brain) -> None:
     put(brain, "commitments/late", due="2026-04-01", status="shifted")
     put(brain, "commitments/kept", due="2026-04-01", status="Completed")
     put(brain, "commitments/by-date", date="2026-04-30T09:00:00")
-    put(brain, "commitments/some-day", due="soon")
+    bring(brain, "commitments/some-day", due="soon")
     assert told(brain, "commitments") == [
         ("commitments/late", "2026-04-01", "shifted, overdue by 24 days"),
         ("commitments/today", "2026-04-25", "open, today"),
@@ -348,7 +359,7 @@ def test_a_hidden_page_is_in_no_part(brain: Brain, clock: Clock) -> None:
 
 def test_every_text_is_one_short_line(brain: Brain) -> None:
     put(brain, "actions/x", title="one\ntwo\u2028three " + "long " * 100, owner=["people/a", "people/b"])
-    put(brain, "actions/y", status={"odd": 1}, due=20260425, priority=[1], owner=None)
+    bring(brain, "actions/y", status={"odd": 1}, due=20260425, priority=[1], owner=None)
     for item in brief(brain).actions.items:
         for text in item[:5]:
             assert len(text.splitlines()) <= 1

@@ -310,3 +310,45 @@ def test_a_page_of_a_folder_keeps_entries_in_its_file_and_an_edit_of_the_file_wi
     back = call(brain, "revert", slug="notes::bo", to=page.version - 1, page_version=page.version)
     assert back.timeline_removed == ("2026-02-03 Left early.",)
     assert "Came." in file.read_text()
+
+
+def test_a_date_of_a_page_must_be_one(brain: Brain, tmp_path: Path) -> None:
+    wrong = "---\ntype: journal\ndate: last Tuesday\n---\n# Rain\n"
+    for tool, given in (
+        ("put", {"slug": "journal/rain", "content": wrong}),
+        (
+            "put",
+            {"slug": "journal/rain", "compiled_truth": "# Rain", "frontmatter": {"date": "last Tuesday"}},
+        ),
+        (
+            "ingest",
+            {
+                "content": "It rained.",
+                "source_type": "doc",
+                "source_ref": "rain",
+                "pages": [{"slug": "journal/rain", "content": wrong}],
+            },
+        ),
+    ):
+        with pytest.raises(InvalidDate, match=r"^journal/rain: date: 'last Tuesday' is not a date"):
+            call(brain, tool, **given)
+    with pytest.raises(InvalidDate, match=r"^journal/rain: a journal needs a day"):
+        call(brain, "put", slug="journal/rain", content="---\ntype: journal\n---\n# Rain\n")
+    with pytest.raises(PageNotFound):
+        call(brain, "get", slug="journal/rain")
+
+
+def test_a_wrong_date_of_a_file_is_told_and_does_not_lock_its_page(brain: Brain, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "rain.md").write_text("---\ntype: journal\ndate: last Tuesday\n---\n# Rain\n")
+    told = "date: 'last Tuesday' is not a date; write YYYY-MM-DD, as in 2026-04-25"
+    added = gate.call(
+        brain, gate.command("collection add"), {"name": "notes", "path": str(tmp_path / "notes")}, "owner"
+    )
+    assert told in repr(added)
+    imported = gate.call(brain, gate.command("import"), {"folder": str(tmp_path / "notes")}, "owner")
+    assert told in repr(imported)
+    call(brain, "put", slug="notes::rain", frontmatter={"mood": "wet"}, expected_version=1)
+    with pytest.raises(InvalidDate):
+        call(brain, "put", slug="notes::rain", frontmatter={"date": "never"}, expected_version=2)
+    call(brain, "put", slug="notes::rain", frontmatter={"date": "2026-04-21"}, expected_version=2)

@@ -1,6 +1,7 @@
 """The types that a page can have, and how one is inferred from folders."""
 
 from quaid.annotations import Any
+from quaid.core.dates import is_date
 from quaid.core.patterns import pattern
 from quaid.errors import InvalidType
 
@@ -24,6 +25,15 @@ TYPES: dict[str, str] = {
     "journal": "journal",
 }
 """Each page type with the wing that it falls into by default."""
+
+DATE_FIELDS: dict[str, tuple[str, ...]] = {
+    "deal": ("expected_close",),
+    "decision": ("date", "made_at", "revisit_at"),
+    "commitment": ("made_at", "revisit_at", "due"),
+    "action_item": ("due",),
+    "journal": ("date",),
+}
+"""Front-matter keys whose value is a day, by page type."""
 
 _FOLDERS: dict[str, str] = {
     **{name: name for name in TYPES},
@@ -74,3 +84,24 @@ def from_folders(slug: str) -> str:
 def without_number(folder: str) -> str:
     """A folder without the number that only keeps it in order: 1-projects is projects, 2024-03 stays."""
     return _NUMBER.sub("", folder, count=1) if folder[:1].isdigit() else folder
+
+
+def wrong_dates(slug: str, kind: str, frontmatter: dict[str, Any]) -> dict[str, Any]:
+    """Keys that ought to hold a day and do not, with what they hold.
+
+    A page that says it is a journal needs a day: in `date`, or at the end of its slug.
+    """
+    wrong = {
+        key: value
+        for key in DATE_FIELDS.get(kind, ())
+        if (value := frontmatter.get(key)) not in (None, "") and not _begins_with_day(value)
+    }
+    is_journal = kind == "journal" and known(frontmatter.get("type")) == kind
+    if is_journal and not frontmatter.get("date") and not is_date(slug[-10:]):
+        wrong["date"] = frontmatter.get("date")
+    return wrong
+
+
+def _begins_with_day(value: Any) -> bool:
+    """Whether a value is a day, or a day with a time."""
+    return isinstance(value, str) and is_date(value[:10]) and value[10:11] in ("", "T", " ")

@@ -132,7 +132,7 @@ def rebuilt(old: Stored, *, frontmatter: dict[str, Any] | None = None, lines: st
 def checked(
     address: str, front: dict[str, Any], truth: str, lines: str, old: Stored | None, title: str | None = None
 ) -> "Page":
-    """A page whose type, if it names a new one, is a known type."""
+    """A page whose type, if it names a new one, is a known type, and whose new dates are dates."""
     from quaid.core import page
 
     named = front.get("type")
@@ -141,7 +141,23 @@ def checked(
             raise InvalidType(type=named, hint="", known=", ".join(page.TYPES))
         page.check_type(named)
     name = slug.split_address(address)[1]
-    return page.build(slug.check(name), front, truth, lines, fallback_title=old.title if old else title)
+    made = page.build(slug.check(name), front, truth, lines, fallback_title=old.title if old else title)
+    _check_dates(made, old)
+    return made
+
+
+def _check_dates(made: "Page", old: Stored | None) -> None:
+    """Refuse a value that is no day in a key that holds one, unless the page had it before."""
+    from quaid.core import page_type
+    from quaid.errors import InvalidPageDate, MissingDate
+
+    before = page_type.wrong_dates(old.slug, old.type, old.frontmatter) if old else {}
+    for name, value in page_type.wrong_dates(made.slug, made.type, made.frontmatter).items():
+        if name in before and before[name] == value:
+            continue
+        if value in (None, ""):
+            raise MissingDate(slug=made.slug, name=name)
+        raise InvalidPageDate(slug=made.slug, name=name, value=value)
 
 
 def with_keys(front: dict[str, Any], keys: dict[str, Any]) -> dict[str, Any]:

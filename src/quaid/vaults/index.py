@@ -68,7 +68,7 @@ def read(path: str, data: bytes) -> Indexed:
     if document.problem:
         kept = "kept as it is" if document.frontmatter else "taken for text"
         notes.append(f"front matter {kept}: {document.problem}")
-    return Indexed(made, (*notes, *_note_of_type(made)))
+    return Indexed(made, (*notes, *_note_of_type(made), *_notes_of_dates(made)))
 
 
 class Asked(NamedTuple):
@@ -117,6 +117,16 @@ def _note_of_type(made: Page) -> tuple[str, ...]:
     if named is None or page_type.known(named) is not None:
         return ()
     return (f"type {named!r} is not known; taken for a {made.type}",)
+
+
+def _notes_of_dates(made: Page) -> list[str]:
+    wrong = page_type.wrong_dates(made.slug, made.type, made.frontmatter)
+    return [
+        f"{name}: {value!r} is not a date; write YYYY-MM-DD, as in 2026-04-25"
+        if value
+        else f"a journal without a day; add `{name}: 2026-04-25` to its front matter"
+        for name, value in wrong.items()
+    ]
 
 
 def is_org(path: str) -> bool:
