@@ -32,6 +32,8 @@ def targets(
         ("[Acme](<../companies/Acme Ltd.md>)", "/companies/acme-ltd"),
         ('[Acme](../companies/acme.md "The firm")', "/companies/acme"),
         ("[Root](/companies/acme.md)", "/companies/acme"),
+        ("[Root](companies/acme.md)", "/people//companies/acme"),
+        ("[Below](./companies/acme.md)", "/people/companies/acme"),
         ("[Org](../notes/x.org)", "/notes/x"),
         ("[![logo](l.png)](../companies/acme.md)", "/companies/acme"),
         ("[[日本]]", "日本"),

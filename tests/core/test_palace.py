@@ -18,6 +18,9 @@ from quaid.core import palace
         ("people/alice", "person", {"wing": 2024}, "2024"),
         ("people/alice", "person", {"wing": "  "}, "people"),
         ("people/alice", "person", {"wing": ["a"]}, "people"),
+        ("project/x", "project", {}, "projects"),
+        ("02_area/x", "area", {}, "areas"),
+        ("action-item/x", "action_item", {}, "actions"),
     ],
 )
 def test_the_wing_is_named_or_is_the_first_folder_or_that_of_the_type(

@@ -165,3 +165,19 @@ def test_links_to_a_quarantined_page_are_not_shown(town: Brain) -> None:
     town.db.write(lambda tx: tx.execute("UPDATE pages SET quarantined_at = 'x' WHERE slug = 'people/bob'"))
     assert call(town, "graph", slug="people/alice")["links"] == []
     assert call(town, "links", slug="people/alice")["links"][0]["resolved"] is False
+
+
+def test_a_path_is_looked_up_from_the_page_and_then_from_the_root(brain: Brain) -> None:
+    for slug, text in (
+        ("companies/c", "# C"),
+        ("people/teams/t", "# Team below people"),
+        ("teams/t", "# Team at the root"),
+        ("people/a", "# A\n\n[C](companies/c.md) and [T](teams/t.md) and [later](deals/d.md)"),
+    ):
+        call(brain, "put", slug=slug, content=text)
+    found = {each["to_slug"]: each["resolved"] for each in call(brain, "links", slug="people/a")["links"]}
+    assert found == {"companies/c": True, "people/teams/t": True, "people/deals/d": False}
+    call(brain, "put", slug="deals/d", content="# D")
+    found = {each["to_slug"]: each["resolved"] for each in call(brain, "links", slug="people/a")["links"]}
+    assert found == {"companies/c": True, "people/teams/t": True, "deals/d": True}
+    assert gate.call(brain, gate.command("validate"), {"links": True}, "owner").violations == ()

@@ -62,6 +62,11 @@ _BACKTICKS = pattern(r"`+|\n[ \t]*\n")
 _BULLET = pattern(r"\A\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
 
 
+OR_FROM_ROOT = "//"
+"""Stands before a path without a leading "./" or "/": it may start at the page's folder or, as Obsidian also writes
+it, at the root of the collection."""
+
+
 class Reference(NamedTuple):
     """A link as a page's text makes it."""
 
@@ -189,6 +194,9 @@ def _page_behind(page_slug: str, written: str) -> str:
         from urllib.parse import unquote
 
         path = unquote(path)
+    folder = page_slug.rpartition("/")[0]
+    if folder and "/" in path and not path.startswith((".", "/")) and "/../" not in path:
+        return f"/{folder}{OR_FROM_ROOT}{slug.from_path(path)}"
     return _path(page_slug, path)
 
 
@@ -267,7 +275,8 @@ def _listed(links: Any) -> list[Reference]:
 
 def key_of(target: str) -> str:
     """The name by which a target is looked up."""
-    return fold(target.rpartition("::")[2])
+    name = target.rpartition("::")[2]
+    return fold(name.rpartition("/")[2] if OR_FROM_ROOT in name else name)
 
 
 def relationship_of(text: str) -> str:
@@ -307,9 +316,13 @@ def choose(target: str, page_slug: str, collection: str, candidates: "Iterable[C
     if name.startswith(BY_ID):
         ids = {each.page_id for each in near if each.kind == "alias"}
         return ids.pop() if len(ids) == 1 else None
+    nested, _, rooted = name.partition(OR_FROM_ROOT)
     path = slug.from_path(name.lstrip("/"))
     fits = [[each for each in near if each.slug == path], [each for each in near if path in each.former]]
-    if not name.startswith("/"):
+    if rooted:
+        beside = f"{nested.lstrip('/')}/{rooted}"
+        fits = [[each for each in near if each.slug == path] for path in (beside, rooted)]
+    elif not name.startswith("/"):
         folder = page_slug.rpartition("/")[0]
         key = fold(name)
         by_file = [each for each in near if fold(each.slug.rpartition("/")[2]) == key]

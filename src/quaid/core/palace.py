@@ -11,7 +11,10 @@ def wing(address: str, page_type: str, frontmatter: dict[str, Any]) -> str:
     if named:
         return slug.segment(named)
     folder, mark, _ = address.partition("/")
-    return without_number(folder) if mark else TYPES[page_type]
+    if not mark:
+        return TYPES[page_type]
+    folder = without_number(folder)
+    return TYPES.get(folder.replace("-", "_"), folder)  # project/x and projects/x are of one wing
 
 
 def room(address: str, frontmatter: dict[str, Any], text: str) -> str:

@@ -330,8 +330,8 @@ def edges_among(db: "Database", page_ids: list[int], temporal: Temporal, day: st
 def _links(db: "Database", where: str, values: tuple[Any, ...], temporal: Temporal, day: str) -> list[Link]:
     condition, days = _time(temporal, day)
     rows = db.rows(
-        "SELECT l.id, a.slug, coalesce(b.slug, ltrim(l.target, '/')), l.relationship, l.valid_from,"  # noqa: S608
-        " l.valid_until, l.context, l.source_kind, b.id IS NOT NULL, ca.name, coalesce(cb.name, ca.name),"
+        "SELECT l.id, a.slug, coalesce(b.slug, replace(ltrim(l.target, '/'), '//', '/')), l.relationship,"  # noqa: S608
+        " l.valid_from, l.valid_until, l.context, l.source_kind, b.id IS NOT NULL, ca.name, coalesce(cb.name, ca.name),"
         " l.part, l.line, l.created_at"
         " FROM links AS l JOIN pages AS a ON a.id = l.from_page_id AND a.quarantined_at IS NULL"
         " JOIN collections AS ca ON ca.id = a.collection_id"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from quaid.core import page as pages, slug as slugs
-from quaid.core.links import BY_ID, Reference, key_of, references
+from quaid.core.links import BY_ID, OR_FROM_ROOT, Reference, key_of, references
 from quaid.surfaces.web.pages import addresses
 
 if TYPE_CHECKING:
@@ -79,17 +79,24 @@ def _known(record: "PageRecord", found: list[Any], titles: Mapping[str, str]) ->
             continue
         here.remove(told)
         if told.resolved:
-            known[reference.key] = _place(told, titles)
+            known[_key(reference)] = _place(told, titles)
     for at, named in unsure.items():
         left = places.get(at, [])
         if len(named) == len(left) == 1 and left[0].resolved:
-            known.setdefault(named[0].key, _place(left[0], titles))
+            known.setdefault(_key(named[0]), _place(left[0], titles))
     return known
+
+
+def _key(reference: Reference) -> str:
+    return key_of(reference.target.replace(OR_FROM_ROOT, "/"))
 
 
 def _says(reference: Reference, link: Any) -> bool:
     """Whether a link is written as what it leads to: its slug, or the last part of it."""
-    target = reference.target.lstrip("/").rpartition("::")[2]
+    _, _, rooted = reference.target.partition(OR_FROM_ROOT)
+    if rooted and link.to_slug == rooted:
+        return True
+    target = reference.target.lstrip("/").replace(OR_FROM_ROOT, "/").rpartition("::")[2]
     last = link.to_slug.rpartition("/")[2]
     return bool(link.to_slug == target or (link.resolved and slugs.segment(target) == last))
 
