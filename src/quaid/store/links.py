@@ -331,8 +331,8 @@ def _links(db: "Database", where: str, values: tuple[Any, ...], temporal: Tempor
     condition, days = _time(temporal, day)
     rows = db.rows(
         "SELECT l.id, a.slug, coalesce(b.slug, replace(ltrim(l.target, '/'), '//', '/')), l.relationship,"  # noqa: S608
-        " l.valid_from, l.valid_until, l.context, l.source_kind, b.id IS NOT NULL, ca.name, coalesce(cb.name, ca.name),"
-        " l.part, l.line, l.created_at"
+        " l.valid_from, l.valid_until, l.context, l.source_kind, b.id IS NOT NULL, ca.name,"
+        " coalesce(cb.name, ca.name), l.part, l.line, l.created_at"
         " FROM links AS l JOIN pages AS a ON a.id = l.from_page_id AND a.quarantined_at IS NULL"
         " JOIN collections AS ca ON ca.id = a.collection_id"
         " LEFT JOIN pages AS b ON b.id = l.to_page_id AND b.quarantined_at IS NULL"
