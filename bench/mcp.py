@@ -184,7 +184,7 @@ def visit(command: list[str], lines: list[bytes]) -> Cost:
         process.stdin.write(line)
         process.stdin.flush()
         answers.append(process.stdout.readline())
-        if b'"error"' in answers[-1][:40]:
+        if b'"error"' in answers[-1][:40] or b'"isError":true' in answers[-1]:
             raise SystemExit(answers[-1].decode())
     memory = resident(process.pid)
     process.stdin.close()

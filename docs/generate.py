@@ -77,6 +77,14 @@ def tools() -> str:
 
 def error_page() -> str:
     rows = [NOTE + "# Errors\n\nEvery failure says what is wrong and what to do, with a stable code.\n"]
+    rows.append(
+        "\nOn the command line `--json` gives `error.code` and `error.message`, and the process exits with the "
+        "status under *exit*; the HTTP API answers the same object with the status under *HTTP*. Over MCP a tool "
+        "that fails answers with a result: `isError` is true, the text is the message with its code, and "
+        "`structuredContent.error` holds `code`, `message`, `rpc_code` (the column *JSON-RPC*) and facts such as "
+        "`current_version`. What is no failure of a tool is an error of JSON-RPC, with the code of that column: "
+        "a tool that does not exist, a cancelled call, a resource or prompt that cannot be read.\n"
+    )
     rows.append("\n| code | exit | HTTP | JSON-RPC | message |\n|---|---|---|---|---|\n")
     for each in errors.everything():
         message = _message(" ".join((each.__doc__ or "").split()))

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from tests.faults.hostile_frames import INVALID_REQUEST, Debt, Owed, frame, owed, paid
 from tests.faults.ledger import Cases
-from tests.surfaces.mcp.pipes import HELLO, Pipes
+from tests.surfaces.mcp.pipes import HELLO, Pipes, failure_of
 from tests.surfaces.web.conftest import filled, settings_in
 from tests.surfaces.web.process import Process
 
@@ -105,9 +105,11 @@ def settled(server: Pipes, id: str) -> Counter[Debt]:
             assert each["jsonrpc"] == "2.0"
             assert len({"result", "error"} & set(each)) == 1, each
             assert each.get("error", {}).get("code") != -32603, each
+            if each.get("result", {}).get("isError"):
+                assert failure_of(each)["code"] != "defect", each
         if isinstance(answer, dict) and answer["id"] in good:
             waiting.remove(answer["id"])
-            assert "result" in answer, answer
+            assert "isError" not in answer["result"] or answer["result"]["isError"] is False, answer
         else:
             counted[paid(answer)] += 1
     return counted

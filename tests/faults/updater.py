@@ -55,15 +55,15 @@ def resident(home: str, address: str, token: str) -> Iterator[Call]:
 
 @contextmanager
 def stdio(home: str, address: str, token: str) -> Iterator[Call]:
-    from tests.surfaces.mcp.pipes import Pipes
+    from tests.surfaces.mcp.pipes import Pipes, failure_of
 
     server = Pipes(str(Path(home) / "memory.db"), environ={"HOME": home})
     server.greet()
 
     def call(tool: str, arguments: dict[str, Any]) -> Any:
         answer = server.call(tool, **arguments)
-        if "error" in answer:
-            raise Refused(answer["error"]["data"]["code"])
+        if answer["result"]["isError"]:
+            raise Refused(failure_of(answer)["code"])
         return answer["result"]["structuredContent"]
 
     try:

@@ -49,6 +49,16 @@ def hasty_command(db: str, *more: str) -> list[str]:
     return [sys.executable, "-c", HASTY, "serve", "--db", db, *more]
 
 
+def failure_of(answer: dict[str, Any]) -> dict[str, Any]:
+    """The error of a tool that failed: its result is marked as one, and a model reads the message and the code."""
+    assert "error" not in answer, answer
+    result = answer["result"]
+    assert result["isError"] is True, answer
+    error: dict[str, Any] = result["structuredContent"]["error"]
+    assert result["content"] == [{"type": "text", "text": f"{error['message']} ({error['code']})"}]
+    return error
+
+
 class Pipes:
     """`quaid serve` with raw frames going in and out. Everything it printed is kept."""
 
@@ -98,6 +108,16 @@ class Pipes:
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         return self.ask("tools/call", {"name": tool, "arguments": arguments})
+
+    def record(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """Call a tool that must succeed; its record."""
+        answer = self.call(tool, **arguments)
+        assert answer["result"]["isError"] is False, answer
+        return dict(answer["result"]["structuredContent"])
+
+    def fail(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """Call a tool that must fail; its error."""
+        return failure_of(self.call(tool, **arguments))
 
     def end(self) -> tuple[int, list[Any], str]:
         """Close the pipe; the exit status, the messages nobody took, and what went to standard error."""

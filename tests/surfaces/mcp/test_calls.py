@@ -172,8 +172,11 @@ def test_whoever_wants_debug_messages_gets_the_time_and_no_content(memory: Memor
     sent: list[Any] = []
     worker = working(memory, sent, "debug")
     worker.add(get(1, []))
+    missing = {"name": "memory_get", "arguments": {"slug": "people/zoe"}}
+    worker.add(Call(Request(2, "tools/call", missing), lambda _: None))
     worker.finish()
-    (message,) = sent
+    message, failed = sent
+    assert (message["params"]["data"]["succeeded"], failed["params"]["data"]["succeeded"]) == (True, False)
     assert message["method"] == "notifications/message"
     assert message["params"]["level"] == "debug"
     assert set(message["params"]["data"]) == {"method", "succeeded", "ms"}

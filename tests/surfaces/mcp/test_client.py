@@ -9,7 +9,7 @@ import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
-from tests.surfaces.mcp.pipes import command, environment
+from tests.surfaces.mcp.pipes import command, environment, failure_of
 
 from quaid import config
 from quaid.brain import Brain
@@ -36,6 +36,12 @@ async def record(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     assert not result.is_error
     assert isinstance(result.structured_content, dict)
     return result.structured_content
+
+
+async def failure(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """Call a tool that must fail; its error."""
+    result = await client.call_tool(tool, arguments)
+    return failure_of({"result": result.model_dump(by_alias=True, exclude_none=True)})
 
 
 @pytest.mark.parametrize(("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28")])
@@ -133,18 +139,13 @@ async def link_and_ingest(client: Client, version: int) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_errors_carry_their_code_and_facts(db: str, mode: str) -> None:
     async def fail(client: Client) -> None:
-        with pytest.raises(MCPError) as conflict:
-            await client.call_tool(
-                "memory_put", {"slug": "people/alice", "content": "# A", "expected_version": 9}
-            )
-        assert conflict.value.error.code == -32009
-        assert conflict.value.error.data["current_version"] == 1
-        with pytest.raises(MCPError) as missing:
-            await client.call_tool("memory_get", {"slug": "people/nobody"})
-        assert missing.value.error.code == -32001
-        with pytest.raises(MCPError) as invalid:
-            await client.call_tool("memory_timeline_add", {"slug": "people/alice", "date": "tomorrow"})
-        assert invalid.value.error.code == -32602
+        conflict = await failure(client, "memory_put", slug="people/alice", content="# A", expected_version=9)
+        assert (conflict["code"], conflict["rpc_code"]) == ("version_conflict", -32009)
+        assert conflict["current_version"] == 1
+        missing = await failure(client, "memory_get", slug="people/nobody")
+        assert (missing["code"], missing["rpc_code"]) == ("page_not_found", -32001)
+        invalid = await failure(client, "memory_timeline_add", slug="people/alice", date="tomorrow")
+        assert (invalid["code"], invalid["rpc_code"]) == ("invalid_argument", -32602)
         with pytest.raises(MCPError) as unknown:
             await client.call_tool("memory_forget", {})
         assert unknown.value.error.code == -32602
@@ -199,14 +200,13 @@ def test_an_agent_keeps_a_notebook(db: str, mode: str) -> None:
             "section": "Shopping List",
             "replace": True,
         }
-        with pytest.raises(MCPError):
-            await client.call_tool("notebook_write", {**change, "expected_version": file["version"] + 1})
+        stale = await failure(client, "notebook_write", **change, expected_version=file["version"] + 1)
+        assert stale["code"] == "version_conflict"
         await record(client, "notebook_write", **change, expected_version=file["version"])
         assert (await record(client, "notebook_read", path="lists/shopping.md"))[
             "text"
         ] == "## Shopping List\n- Tea\n"
-        with pytest.raises(MCPError):
-            await client.call_tool("notebook_read", {"path": "../memory.db"})
+        assert (await failure(client, "notebook_read", path="../memory.db"))["code"] == "invalid_argument"
         assert "memory://context" in [each.uri for each in (await client.list_resources()).resources]
         (content,) = (await client.read_resource("memory://context")).contents
         assert "555-1234" in content.text  # type: ignore[union-attr]

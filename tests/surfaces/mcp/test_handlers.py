@@ -2,9 +2,11 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings as limits, strategies as st
+from tests.surfaces.mcp.pipes import failure_of
 
 from quaid.brain import Brain
 from quaid.config import Settings
+from quaid.errors import Cancelled
 from quaid.surfaces.mcp import frames, handlers
 from quaid.surfaces.mcp.frames import Request
 from quaid.surfaces.mcp.handlers import CAPABILITIES_KEY, LEVEL_KEY, VERSION_KEY, Connection
@@ -42,6 +44,11 @@ def result(connection: Connection, brain: Brain, method: str, **params: Any) -> 
 
 def error(connection: Connection, brain: Brain, method: str, **params: Any) -> Any:
     return ask(connection, brain, method, params)["error"]
+
+
+def failed(connection: Connection, brain: Brain, tool: str, **arguments: Any) -> Any:
+    """The error of a tool that must fail."""
+    return failure_of(ask(connection, brain, "tools/call", {"name": tool, "arguments": arguments}))
 
 
 @pytest.mark.parametrize(
@@ -95,11 +102,6 @@ def test_a_method_that_is_not_served_is_not_found(connection: Connection, brain:
         ("tools/call", {}),
         ("tools/call", {"name": 5}),
         ("tools/call", {"name": "memory_get", "arguments": []}),
-        ("tools/call", {"name": "memory_get", "arguments": {"slug": 5}}),
-        ("tools/call", {"name": "memory_get", "arguments": {"slug": "people/alice", "more": 1}}),
-        ("tools/call", {"name": "memory_get", "arguments": {"slug": "People/Alice"}}),
-        ("tools/call", {"name": "memory_list", "arguments": {"type": "persn"}}),
-        ("tools/call", {"name": "memory_tag", "arguments": {"slug": "people/alice", "tag": "x"}}),
         ("tools/call", {"name": "memory_nothing"}),
         ("prompts/get", {"name": "nothing"}),
         ("prompts/get", {"name": "memory_briefing", "arguments": {"more": "x"}}),
@@ -115,22 +117,61 @@ def test_wrong_parameters_are_invalid(
     assert failure["message"]
 
 
-def test_a_missing_page_is_minus_32001_with_a_stable_code(connection: Connection, brain: Brain) -> None:
-    failure = error(connection, brain, "tools/call", name="memory_get", arguments={"slug": "people/alise"})
-    assert failure["code"] == -32001
-    assert failure["data"]["code"] == "page_not_found"
-    assert failure["data"]["slug"] == "people/alise"
+@pytest.mark.parametrize(
+    ("tool", "arguments", "code"),
+    [
+        ("memory_get", {"slug": 5}, "invalid_argument"),
+        ("memory_get", {"slug": "people/alice", "more": 1}, "invalid_argument"),
+        ("memory_get", {"slug": "People/Alice"}, "invalid_slug"),
+        ("memory_list", {"type": "persn"}, "invalid_type"),
+        ("memory_tag", {"slug": "people/alice", "tag": "x"}, "invalid_argument"),
+    ],
+)
+def test_a_model_is_told_which_argument_of_a_tool_is_wrong(
+    connection: Connection, brain: Brain, tool: str, arguments: dict[str, Any], code: str
+) -> None:
+    failure = failed(connection, brain, tool, **arguments)
+    assert (failure["code"], failure["rpc_code"]) == (code, -32602)
+    assert failure["message"]
+
+
+def test_a_missing_page_is_an_error_of_the_tool_with_a_stable_code(
+    connection: Connection, brain: Brain
+) -> None:
+    failure = failed(connection, brain, "memory_get", slug="people/alise")
+    assert (failure["code"], failure["rpc_code"]) == ("page_not_found", -32001)
+    assert failure["slug"] == "people/alise"
     assert "people/alice" in failure["message"]
 
 
-def test_a_stale_version_is_minus_32009_and_names_the_current_one(
+def test_a_stale_version_is_a_conflict_and_names_the_current_one(
     connection: Connection, brain: Brain
 ) -> None:
-    arguments = {"slug": "people/alice", "content": "# New", "expected_version": 7}
-    failure = error(connection, brain, "tools/call", name="memory_put", arguments=arguments)
-    assert failure["code"] == -32009
-    assert failure["data"]["code"] == "version_conflict"
-    assert failure["data"]["current_version"] == 1
+    failure = failed(
+        connection, brain, "memory_put", slug="people/alice", content="# New", expected_version=7
+    )
+    assert (failure["code"], failure["rpc_code"]) == ("version_conflict", -32009)
+    assert failure["current_version"] == 1
+
+
+def test_an_error_of_a_tool_is_a_complete_result_in_2026(brain: Brain) -> None:
+    params = {"name": "memory_get", "arguments": {"slug": "people/alise"}, "_meta": ENVELOPE}
+    answered = ask(Connection("core"), brain, "tools/call", params)
+    assert failure_of(answered)["code"] == "page_not_found"
+    assert answered["result"]["resultType"] == "complete"
+    assert answered["result"]["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "quaid"
+
+
+def test_a_cancelled_call_is_an_error_of_the_protocol(connection: Connection, brain: Brain) -> None:
+    request = Request(1, "tools/call", {"name": "memory_stats"})
+    answered = handlers.failed(request, Cancelled())
+    assert answered["error"]["code"] == -32800
+    assert answered["error"]["data"] == {"code": "cancelled"}
+
+
+def test_the_server_names_the_error_that_a_conflict_gives(connection: Connection, brain: Brain) -> None:
+    told = result(connection, brain, "initialize", protocolVersion="2025-11-25", capabilities={})
+    assert "on version_conflict read again" in told["instructions"]
 
 
 def test_without_a_memory_tools_say_how_to_make_one_and_work_once_it_is_there(
@@ -138,8 +179,8 @@ def test_without_a_memory_tools_say_how_to_make_one_and_work_once_it_is_there(
 ) -> None:
     with Brain(settings) as late, Brain(settings) as maker:
         assert result(connection, late, "tools/list")["tools"]
-        failure = error(connection, late, "tools/call", name="memory_stats")
-        assert failure["data"]["code"] == "missing_database"
+        failure = failed(connection, late, "memory_stats")
+        assert failure["code"] == "missing_database"
         assert "quaid init" in failure["message"]
         maker.create(settings.db_path)
         assert result(connection, late, "tools/call", name="memory_stats")["structuredContent"]["pages"] == 0
@@ -225,4 +266,6 @@ def test_any_message_gets_an_answer_that_can_be_sent_or_none(
         assert answered["id"] == known
         assert ("result" in answered) is not ("error" in answered)
         assert answered.get("error", {}).get("code") != -32603
+        if answered.get("result", {}).get("isError"):
+            assert failure_of(answered)["code"] != "defect"
         assert frames.encode(answered).count(b"\n") == 1

@@ -133,9 +133,7 @@ def test_what_was_there_and_what_is_put_gets_vectors_from_the_real_model(
 ) -> None:
     server = start(db, environ={**ON, "HOME": str(tmp_path)}, hasty=True)
     server.greet()
-    assert server.call("memory_put", slug="concepts/tide", content="# Tide\n\nIt comes twice a day.")[
-        "result"
-    ]
+    assert server.record("memory_put", slug="concepts/tide", content="# Tide\n\nIt comes twice a day.")
     wait_until(lambda: is_whole(settings))
     with Brain(settings) as brain:
         slugs = {
@@ -157,10 +155,7 @@ def test_two_servers_on_one_memory_do_not_do_the_work_twice(
         each.greet()
     for number in range(6):
         for place, each in enumerate(servers):
-            answer = each.call(
-                "memory_put", slug=f"p/{place}-{number}", content=f"# P\n\nPage {place} {number}."
-            )
-            assert "result" in answer
+            each.record("memory_put", slug=f"p/{place}-{number}", content=f"# P\n\nPage {place} {number}.")
     wait_until(lambda: is_whole(settings))
     assert coverage(settings)[1] == 12 + 3
     assert sorted(model.asked) == sorted(set(model.asked))
@@ -175,9 +170,7 @@ def test_a_model_that_fails_is_told_of_left_alone_and_caught_up_with(
     model.mood = "ill"
     server = start(served, "--tools", "all", environ=ON, hasty=True)
     server.greet()
-    assert server.call("memory_put", slug="concepts/tide", content="# Tide\n\nIt comes twice a day.")[
-        "result"
-    ]
+    assert server.record("memory_put", slug="concepts/tide", content="# Tide\n\nIt comes twice a day.")
     wait_until(lambda: filling_turn.trouble(settings.db_path))
     tries = len(model.asked)
     time.sleep(1.2)  # two looks, and as many pauses
@@ -189,7 +182,7 @@ def test_a_model_that_fails_is_told_of_left_alone_and_caught_up_with(
     assert found["results"][0]["slug"] == "concepts/tide"
     assert found["notes"][0].startswith("by words only: the model m failed at")
     model.mood = "well"
-    assert server.call("memory_put", slug="concepts/ebb", content="# Ebb\n\nIt goes as often.")["result"]
+    assert server.record("memory_put", slug="concepts/ebb", content="# Ebb\n\nIt goes as often.")
     wait_until(lambda: is_whole(settings))
     told = server.call("memory_status")["result"]["structuredContent"]
     assert (told["trouble"], told["model"]["missing"], told["next_steps"]) == (None, 0, [])
@@ -205,7 +198,7 @@ def test_no_process_outlives_its_server(
     server = start(served, environ=ON, hasty=True)
     server.greet()
     process = filler(settings)
-    assert server.call("memory_get", slug="people/alice")["result"]  # nobody waits for it
+    assert server.record("memory_get", slug="people/alice")  # nobody waits for it
     assert process != server.process.pid
     assert is_running(process)
     if ending == "pipe":
@@ -226,7 +219,7 @@ def test_who_turned_it_off_is_obeyed(
     environ = {"QUAID_BACKGROUND_EMBEDDING": "off" if how == "environment" else ""}
     server = start(served, environ=environ, hasty=True)
     server.greet()
-    assert server.call("memory_put", slug="concepts/tide", content="# Tide\n\nIt comes.")["result"]
+    assert server.record("memory_put", slug="concepts/tide", content="# Tide\n\nIt comes.")
     time.sleep(1)
     assert model.asked == []
     assert coverage(settings) == (3, 4)
@@ -236,7 +229,7 @@ def test_a_server_without_a_memory_waits_for_one(start: Start, settings: Setting
     server = start(str(tmp_path / "none.db"), environ=ON, hasty=True)
     server.greet()
     time.sleep(0.8)
-    assert server.call("memory_get", slug="a")["error"]["code"] == -32010
+    assert server.fail("memory_get", slug="a")["code"] == "missing_database"
     status, _, errors = server.end()
     assert (status, len(errors.splitlines())) == (0, 1)
     assert os.listdir(tmp_path) == []

@@ -31,12 +31,12 @@ def river(version: int) -> dict[str, Any]:
 def test_an_agent_takes_a_source_in_once(start: Start, db: str, settings: Settings) -> None:
     server = start(db)
     server.greet()
-    stale = server.call("memory_ingest", **SOURCE, pages=[BO, river(9)])["error"]
-    assert (stale["code"], stale["data"]["current_version"]) == (-32009, 1)
+    stale = server.fail("memory_ingest", **SOURCE, pages=[BO, river(9)])
+    assert (stale["code"], stale["rpc_code"], stale["current_version"]) == ("version_conflict", -32009, 1)
     assert "companies/river is at version 1, not 9" in stale["message"]
-    assert server.call("memory_get", slug="people/bo")["error"]["code"] == -32001  # nothing was written
-    both = server.call("memory_ingest", **SOURCE, pages=[{**BO, "expected_version": 4}, river(9)])["error"]
-    assert [each["current_version"] for each in both["data"]["conflicts"]] == [0, 1]
+    assert server.fail("memory_get", slug="people/bo")["code"] == "page_not_found"  # nothing was written
+    both = server.fail("memory_ingest", **SOURCE, pages=[{**BO, "expected_version": 4}, river(9)])
+    assert [each["current_version"] for each in both["conflicts"]] == [0, 1]
     done = server.call("memory_ingest", **SOURCE, pages=[BO, river(1)])["result"]["structuredContent"]
     assert [each["outcome"] for each in done["pages"]] == ["created", "updated"]
     again = server.call("memory_ingest", **SOURCE, pages=[BO, river(2)])["result"]["structuredContent"]
@@ -54,7 +54,8 @@ def test_a_weak_answer_leaves_a_gap_that_tells_nothing(start: Start, db: str) ->
     (gap,) = listed["result"]["structuredContent"]["gaps"]
     assert (gap["query_text"], gap["times_seen"], gap["sensitivity"]) == (None, 1, "internal")
     wrong = {"gap_id": gap["id"], "query_text": "Who?", "sensitivity": "external", "approver": "Mira"}
-    refused = server.call("memory_gap_approve", **wrong)
+    refused = server.fail("memory_gap_approve", **wrong)
+    assert refused["code"] == "wrong_question"
     assert "zyxwvut" not in f"{listed}{refused}"
     _, _, errors = server.end()
     assert "zyxwvut" not in errors

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.surfaces.mcp.pipes import HELLO, PATIENCE, Pipes, command, environment
+from tests.surfaces.mcp.pipes import HELLO, PATIENCE, Pipes, command, environment, failure_of
 
 from quaid.surfaces.json_lines import MAX_DECODED as MAX_LINE, MAX_RAW
 
@@ -73,15 +73,7 @@ def test_the_last_line_needs_no_line_end(db: str) -> None:
         ([], -32600, None),
         ([PING], -32600, None),
         (request(5, "tools/call", name="memory_get", arguments="people/alice"), -32602, 5),
-        (request(5, "tools/call", name="memory_get", arguments={"slug": "\ud800"}), -32602, 5),
         (request(5, "tools/call", name="memory_list", arguments={"limit": 1e999}), -32700, 5),
-        (request(5, "tools/call", name="memory_list", arguments={"limit": 10**30}), -32602, 5),
-        (
-            b'{"jsonrpc":"2.0","id":5,"method":"tools/call",'
-            b'"params":{"name":"memory_list","arguments":{"limit":1e999}}}',
-            -32602,
-            5,
-        ),
     ],
     ids=lambda value: str(value)[:60] if not isinstance(value, int) else "",
 )
@@ -93,6 +85,30 @@ def test_nonsense_gets_an_error_and_the_loop_goes_on(
     server.write(frame)
     answer = server.next()
     assert (answer["error"]["code"], answer["id"]) == (code, id)
+    assert server.ask("ping")["result"] == {}
+
+
+@pytest.mark.parametrize(
+    ("frame", "code"),
+    [
+        (request(5, "tools/call", name="memory_get", arguments={"slug": "\ud800"}), "invalid_argument"),
+        (request(5, "tools/call", name="memory_list", arguments={"limit": 10**30}), "invalid_argument"),
+        (
+            b'{"jsonrpc":"2.0","id":5,"method":"tools/call",'
+            b'"params":{"name":"memory_list","arguments":{"limit":1e999}}}',
+            "invalid_argument",
+        ),
+    ],
+)
+def test_nonsense_in_the_arguments_of_a_tool_is_its_error(
+    start: Start, db: str, frame: Any, code: str
+) -> None:
+    server = start(db)
+    server.greet()
+    server.write(frame)
+    answer = server.next()
+    error = failure_of(answer)
+    assert (answer["id"], error["code"], error["rpc_code"]) == (5, code, -32602)
     assert server.ask("ping")["result"] == {}
 
 
@@ -153,9 +169,9 @@ def test_a_request_that_is_too_long_is_refused_by_its_id_wherever_that_is(
 def test_a_text_of_over_four_megabytes_is_too_large_and_nothing_is_written(start: Start, db: str) -> None:
     server = start(db)
     server.greet()
-    refused = server.call("memory_put", slug="concepts/big", content="x" * (4 * 1024 * 1024 + 1))
-    assert refused["error"]["code"] == -32013
-    assert server.call("memory_get", slug="concepts/big")["error"]["code"] == -32001
+    refused = server.fail("memory_put", slug="concepts/big", content="x" * (4 * 1024 * 1024 + 1))
+    assert (refused["code"], refused["rpc_code"]) == ("too_large", -32013)
+    assert server.fail("memory_get", slug="concepts/big")["code"] == "page_not_found"
 
 
 def test_notifications_and_stray_answers_get_no_answer(start: Start, db: str) -> None:
@@ -223,7 +239,7 @@ def test_a_ping_is_answered_and_a_waiting_call_cancelled_while_a_long_one_runs(s
     cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
     server.write(long, waiting, cancel, PING)
     assert [server.next()["id"], server.next()["id"]] == ["ping", 1]
-    assert server.call("memory_get", slug="concepts/no")["error"]["code"] == -32001
+    assert server.fail("memory_get", slug="concepts/no")["code"] == "page_not_found"
     assert server.end()[1] == []
 
 
@@ -286,7 +302,7 @@ def test_no_word_of_a_page_or_a_query_is_logged(start: Start, db: str) -> None:
 def test_a_signal_ends_it_in_good_order(start: Start, db: str, number: signal.Signals) -> None:
     server = start(db)
     server.greet()
-    assert server.call("memory_put", slug="people/zoe", content="# Zoe")["result"]
+    assert server.record("memory_put", slug="people/zoe", content="# Zoe")
     server.process.send_signal(number)
     assert server.process.wait(PATIENCE) == 0
     assert "Traceback" not in server.end()[2]
@@ -339,10 +355,9 @@ def test_without_a_memory_it_starts_and_says_how_to_make_one(start: Start, tmp_p
     server.greet()
     assert server.ask("tools/list")["result"]["tools"]
     assert server.ask("prompts/list")["result"]["prompts"]
-    refused = server.call("memory_search", query="oslo")
-    assert refused["error"]["code"] == -32010
-    assert refused["error"]["data"]["code"] == "missing_database"
-    assert f"quaid init {missing}" in refused["error"]["message"]
+    refused = server.fail("memory_search", query="oslo")
+    assert (refused["code"], refused["rpc_code"]) == ("missing_database", -32010)
+    assert f"quaid init {missing}" in refused["message"]
     made = subprocess.run(
         [*command("")[:3], "init", missing], env=environment(), capture_output=True, check=True
     )
@@ -355,7 +370,7 @@ def test_what_is_no_memory_is_refused_call_by_call(start: Start, tmp_path: Any) 
     (tmp_path / "notes.db").write_text("these are just some notes of mine\n" * 100)
     server = start(str(tmp_path / "notes.db"))
     server.greet()
-    assert server.call("memory_stats")["error"]["data"]["code"] == "not_a_database"
+    assert server.fail("memory_stats")["code"] == "not_a_database"
     assert server.ask("ping")["result"] == {}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from mcp.shared.exceptions import MCPError
+from tests.surfaces.mcp import test_client
 from tests.surfaces.mcp.test_client import record, visit
 
 from quaid import config
@@ -34,9 +34,7 @@ def tell(agent: Path, story: Story) -> None:
 
 
 async def failure(client: Client, tool: str, **arguments: Any) -> str:
-    with pytest.raises(MCPError) as said:
-        await client.call_tool(tool, arguments)
-    return str(said.value)
+    return str((await test_client.failure(client, tool, **arguments))["message"])
 
 
 def test_what_one_session_learns_the_next_one_knows_from_its_start(agent: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+from tests.surfaces.mcp.pipes import failure_of
 from tests.surfaces.web.test_mcp import STATELESS, begun, rpc, stateless
 
 from quaid.config import Settings
@@ -135,8 +136,8 @@ def test_a_longer_one_is_refused_alike_everywhere(
     assert "4,096 are allowed; ask in fewer words" in error["message"]
     assert len(response.content) < 1_000
     call = rpc("tools/call", name=tool, arguments={name: text})
-    answer = writer.post("/mcp", json=call, headers=begun(writer)).json()["error"]
-    assert answer["code"] == -32602
+    answer = failure_of(writer.post("/mcp", json=call, headers=begun(writer)).json())
+    assert (answer["code"], answer["rpc_code"]) == ("invalid_argument", -32602)
     assert answer["message"] == error["message"]
 
 

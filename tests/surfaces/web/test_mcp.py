@@ -11,11 +11,11 @@ import httpx
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.exceptions import MCPError
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from tests.surfaces.mcp import test_inspector as inspector
-from tests.surfaces.mcp.pipes import HELLO
+from tests.surfaces.mcp.pipes import HELLO, failure_of
+from tests.surfaces.mcp.test_client import failure
 from tests.surfaces.web.conftest import token
 from tests.surfaces.web.process import Process
 
@@ -23,7 +23,7 @@ from quaid.config import Settings
 from quaid.errors import TooMany
 from quaid.ops import gate, index, tokens
 from quaid.surfaces.mcp.handlers import Connection
-from quaid.surfaces.web import mcp as room
+from quaid.surfaces.web import crew, mcp as room
 
 Visit = Callable[[Client], Awaitable[None]]
 MODES = ["legacy", "auto", "2026-07-28"]
@@ -64,13 +64,11 @@ def test_the_official_client_reads_and_writes(server: Process, memory: Settings,
         assert listed == [name for name in index.TOOLS if gate.tool(name).core]
         made = await record(client, "memory_put", slug=slug, content="# Zoe\n\nA pilot.")
         assert made["version"] == 1
-        with pytest.raises(MCPError) as conflict:
-            await client.call_tool("memory_put", {"slug": slug, "content": "# Z", "expected_version": 9})
-        assert conflict.value.error.code == -32009
-        assert conflict.value.error.data["current_version"] == 1
-        with pytest.raises(MCPError) as missing:
-            await client.call_tool("memory_get", {"slug": "people/nobody"})
-        assert missing.value.error.code == -32001
+        conflict = await failure(client, "memory_put", slug=slug, content="# Z", expected_version=9)
+        assert (conflict["code"], conflict["rpc_code"]) == ("version_conflict", -32009)
+        assert conflict["current_version"] == 1
+        missing = await failure(client, "memory_get", slug="people/nobody")
+        assert (missing["code"], missing["rpc_code"]) == ("page_not_found", -32001)
         resources = (await client.list_resources()).resources
         assert "memory://index" in [each.uri for each in resources]
         (content,) = (await client.read_resource(f"memory://pages/{slug}")).contents
@@ -89,8 +87,9 @@ def test_a_token_for_reading_lists_and_calls_what_reads(server: Process, memory:
         listed = [each.name for each in (await client.list_tools()).tools]
         assert listed == [n for n in index.TOOLS if gate.tool(n).core and gate.tool(n).scope == "read"]
         assert (await record(client, "memory_get", slug="people/alice"))["title"] == "Alice Berg"
-        with pytest.raises(MCPError, match="scope"):
-            await client.call_tool("memory_put", {"slug": "people/eve", "content": "# Eve"})
+        refused = await failure(client, "memory_put", slug="people/eve", content="# Eve")
+        assert refused["code"] == "not_allowed"
+        assert "scope" in refused["message"]
 
     visit(server, shown, mode, look)
 
@@ -262,6 +261,24 @@ def test_a_name_in_base64_is_read(reader: TestClient) -> None:
 def test_errors_of_the_new_revision_have_their_status(reader: TestClient, method: str, status: int) -> None:
     headers = {"Mcp-Protocol-Version": STATELESS, "Mcp-Method": method}
     assert reader.post("/mcp", json=stateless(method), headers=headers).status_code == status
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", STATELESS])
+def test_a_call_that_finds_every_worker_busy_is_told_so_as_a_result(
+    reader: TestClient, monkeypatch: pytest.MonkeyPatch, revision: str
+) -> None:
+    call = {"name": "memory_get", "arguments": {"slug": "people/alice"}}
+    if revision == STATELESS:
+        headers = {"Mcp-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": "memory_get"}
+        asked = stateless("tools/call", **call)
+    else:
+        headers, asked = begun(reader, revision), rpc("tools/call", **call)
+    monkeypatch.setattr(crew, "MOST_WAITING", 0)
+    response = reader.post("/mcp", json=asked, headers=headers)
+    assert response.status_code == 200
+    error = failure_of(response.json())
+    assert (error["code"], error["rpc_code"]) == ("too_many", -32014)
+    assert ("resultType" in response.json()["result"]) == (revision == STATELESS)
 
 
 def pings(asked: TestClient, session: dict[str, str]) -> bool:

@@ -6,6 +6,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.testclient import TestClient
+from tests.surfaces.mcp.pipes import failure_of
 from tests.surfaces.web.conftest import client
 from tests.surfaces.web.test_mcp import STATELESS, stateless
 
@@ -91,19 +92,21 @@ def test_every_route_refuses_foreign_names_and_origins_even_from_the_owner(
     assert tried >= 500
 
 
-def called(who: TestClient, tool: str) -> tuple[int, int | None]:
-    """Status and code of a tool that is called over MCP without arguments."""
+def called(who: TestClient, tool: str) -> tuple[int, int | str | None]:
+    """Status and code of a tool that is called over MCP without arguments: of the protocol, or the tool's own."""
     headers = {"Mcp-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": tool}
     response = who.post("/mcp", json=stateless("tools/call", name=tool), headers=headers)
-    told = response.json().get("error", {})
-    return response.status_code, told.get("code") if isinstance(told.get("code"), int) else None
+    answer = response.json()
+    if answer.get("result", {}).get("isError"):
+        return response.status_code, str(failure_of(answer)["code"])
+    return response.status_code, answer.get("error", {}).get("code")
 
 
 def test_every_tool_over_mcp_with_no_wrong_read_and_write_token(
     app: Starlette, reader: TestClient, writer: TestClient
 ) -> None:
     nobody, stranger = client(app), client(app, "qd_" + "A" * 43)
-    refused = NotAllowed.rpc_code
+    refused = NotAllowed.code
     for each in everything():
         assert called(nobody, each.tool)[0] == 401
         assert called(stranger, each.tool)[0] == 401

@@ -155,7 +155,7 @@ class Worker:
         self._memory.progress = reporter(call, self._send)
         result = answer(self._connection, self._memory, call.request)
         if self._connection.hears(call.request, "debug"):
-            self._log(call.request, "error" not in result, time.perf_counter() - started)
+            self._log(call.request, _succeeded(result), time.perf_counter() - started)
         self._idle.put_off()
         return result
 
@@ -167,6 +167,10 @@ class Worker:
         }
         params = {"level": "debug", "logger": "quaid", "data": data}
         self._send(frames.notification("notifications/message", params))
+
+
+def _succeeded(answer: Answer) -> bool:
+    return "error" not in answer and not answer["result"].get("isError")
 
 
 def reporter(call: Call, send: Callable[[Any], None]) -> Progress:

@@ -49,8 +49,8 @@ and what still holds kept;
    - a page for every decision, every promise with an owner and a day, every action that somebody has.
 4. Relationships that began get a memory_link with their day.
 
-Where two sources disagree, keep both and say so; do not choose silently. On error -32009 somebody else wrote \
-in between and nothing was written: read the page again with memory_get, work your change into what is there, \
+Where two sources disagree, keep both and say so; do not choose silently. On version_conflict somebody else \
+wrote in between and nothing was written: read the page again with memory_get, work your change into what is there, \
 and send the version that it shows. Write only what was said. Mark what is unsure as unsure. At the end, list \
 the pages that you changed and what you left out.\
 """

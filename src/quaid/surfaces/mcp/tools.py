@@ -7,7 +7,7 @@ A server started with names answers those alone.
 from typing import Any
 
 from quaid.brain import Brain
-from quaid.errors import UnknownTool
+from quaid.errors import QuaidError, UnknownTool
 from quaid.ops import gate, index
 from quaid.ops.plain import plain
 from quaid.ops.register import SCOPES, Op, Scope, schema
@@ -71,6 +71,21 @@ def call(
         "structuredContent": record,
         "isError": False,
     }
+
+
+def failure(error: QuaidError) -> dict[str, Any]:
+    """Return the result of a tool that failed: message and code for the model, and all of it as an object."""
+    told = {**facts(error), "code": error.code, "message": str(error), "rpc_code": error.rpc_code}
+    return {
+        "content": [{"type": "text", "text": f"{error} ({error.code})"}],
+        "structuredContent": {"error": told},
+        "isError": True,
+    }
+
+
+def facts(error: QuaidError) -> dict[str, Any]:
+    """Return those facts of an error that JSON can carry, such as the current version of a page."""
+    return {key: value for key, value in error.facts.items() if isinstance(value, str | int | float | list)}
 
 
 def _described(operation: Op) -> dict[str, Any]:

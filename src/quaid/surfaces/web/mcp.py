@@ -42,6 +42,7 @@ from quaid.surfaces.mcp.handlers import (
     VERSION_KEY,
     Connection,
     answer,
+    failed,
     is_quick,
 )
 from quaid.surfaces.web import api
@@ -364,7 +365,7 @@ async def _result(
     try:
         return await task
     except QuaidError as error:
-        return frames.failure(frame.id, error.rpc_code, str(error), {"code": error.code})
+        return failed(frame, error)
     except asyncio.CancelledError:
         task.cancel()
         if asyncio.current_task() is not None and asyncio.current_task().cancelling():  # type: ignore[union-attr]
