@@ -66,6 +66,31 @@ def keep(
     )
 
 
+def keep_beside(
+    tx: "apsw.Connection", collection_id: int, path: str, data: bytes, now: str, batch: str
+) -> None:
+    """Keep the bytes of a file that makes no page and hangs on one: only the last ones."""
+    tx.execute(
+        "DELETE FROM raw_imports WHERE collection_id = ? AND file_path = ? AND page_id IS NULL",
+        (collection_id, path),
+    )
+    tx.execute(
+        "INSERT INTO raw_imports (collection_id, import_id, content_hash, file_path, created_at, raw_bytes)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (collection_id, batch, hashlib.sha256(data).hexdigest(), path, now, data),
+    )
+
+
+def kept_beside(db: "Database", collection_id: int, path: str) -> bytes | None:
+    """The bytes that `keep_beside` kept."""
+    row = db.one(
+        "SELECT raw_bytes FROM raw_imports WHERE collection_id = ? AND file_path = ? AND is_active = 1"
+        " AND page_id IS NULL",
+        (collection_id, path),
+    )
+    return None if row is None else bytes(row[0])
+
+
 def keep_new(
     tx: "apsw.Connection",
     collection_id: int,

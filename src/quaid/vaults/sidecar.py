@@ -1,13 +1,65 @@
 """Sidecars: `people/.raw/alice.json` holds what other services said about the page people/alice.
 
-Knows how their JSON becomes one value for each source, and back. Does not know files or rows.
+Knows how their JSON becomes one value for each source, and back, and how a page takes it. Does not know files.
 """
 
 import json
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from quaid.store import sidecars
+from quaid.vaults.scan import PAGE_ENDINGS, RAW_FOLDER
+
+if TYPE_CHECKING:
+    from quaid.store.db import Database
+
+EMPTY = b'{"sources": {}}'
 WHOLE = "sidecar"  # the source of what stands in a sidecar outside of "sources"
+
+
+class Applied(NamedTuple):
+    written: int
+    """Answers that were new or changed."""
+    changed: bool
+    notes: tuple[str, ...]
+
+
+def is_sidecar(path: str) -> bool:
+    """Whether a walk would take the file at this path for a sidecar."""
+    folders, _, name = path.rpartition("/")
+    shown = all(not each.startswith(".") for each in folders.split("/")[:-1])
+    in_raw = folders.rpartition("/")[2] == RAW_FOLDER
+    return shown and in_raw and name.lower().endswith(".json") and not name.startswith(".")
+
+
+def page_files(path: str) -> list[str]:
+    """The paths that the file of the page of a sidecar may have."""
+    return [page_path(path) + ending for ending in PAGE_ENDINGS]
+
+
+def apply(
+    tx: Any, db: "Database", page_id: int, before: bytes, wanted: Mapping[str, Any], now: str
+) -> Applied:
+    """Give a page the sources of its sidecar, in place of those of the last one; what was changed here stays."""
+    try:
+        last = read(before)
+    except ValueError:
+        last = {}
+    present = {each.source: each.data for each in sidecars.read(db, page_id)}
+    written, changed, notes = 0, False, []
+    for source in sorted({*wanted, *last}):
+        if (source in wanted) == (source in present) and wanted.get(source) == present.get(source):
+            continue
+        if source in present and (source not in last or last[source] != present[source]):
+            notes.append(f"what {source} says was changed here; left as it is")
+            continue
+        if source in wanted:
+            sidecars.write(tx, page_id, source, wanted[source], now)
+            written += 1
+        else:
+            sidecars.remove(tx, page_id, source)
+        changed = True
+    return Applied(written, changed, tuple(notes))
 
 
 def page_path(path: str) -> str:

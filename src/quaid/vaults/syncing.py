@@ -15,10 +15,10 @@ from quaid.core import dates, sync as deciding
 from quaid.core.sync import File, Known, Opened, Read, Sorted, Stat
 from quaid.errors import FileTrouble, NotFound, QuaidError
 from quaid.records import NamedTuple
-from quaid.store import collections, file_nodes, file_state, quarantine
+from quaid.store import collections, file_nodes, file_state, history, pages, quarantine, slugs
 from quaid.store.collections import Collection
 from quaid.store.db import Database
-from quaid.vaults import ignoring, index, leftovers, scan
+from quaid.vaults import ignoring, index, leftovers, scan, sidecar
 from quaid.vaults.report import Note
 from quaid.vaults.scan import LARGEST_FILE, Folder, Found, LeftOut
 from quaid.vaults.spool import Spool, Waiting
@@ -56,6 +56,8 @@ class SyncReport(NamedTuple):
     """Pages whose time in quarantine is over."""
     failed: int = 0
     """Files that could not be taken in now; the notes name them."""
+    raw_data: int = 0
+    """What other services said of pages, new or changed in sidecars."""
 
     @property
     def exit_status(self) -> int:
@@ -71,6 +73,7 @@ class _Seen(NamedTuple):
     notes: list[Note]
     leftovers: list[str]
     """Files of our own that a killed process may have left."""
+    sidecars: list[str]
 
 
 def sync(
@@ -113,7 +116,7 @@ class Syncing:
         self.taking = TakingFiles(db, collection, now, new_uuid, progress)
         self.counts = self.taking.counts
         self.notes = self.taking.notes
-        self.seen = _Seen([], True, Counter(), [], [])
+        self.seen = _Seen([], True, Counter(), [], [], [])
         self.ignored: scan.Ignored = scan.ignore_nothing
         self.may_hide_many = False
         self.retry = False
@@ -132,6 +135,7 @@ class Syncing:
             away = file_state.quarantined(self.db, self.collection.id) if reads else []
             plan = deciding.plan(reads, [*known, *away], [*found.missing, *away])
             self.taking.run(spool, plan)
+        self._take_sidecars(folder, only)
         self._clear_leftovers(folder)
         gone = [each for each in plan.gone if each.stat.size >= 0]
         return self._remove(folder, gone, len(known), confirmed, whole=only is None)
@@ -217,6 +221,51 @@ class Syncing:
         self.taking.fail(file, old, problem)
         return None
 
+    # Sidecars
+
+    def _take_sidecars(self, folder: Folder, only: list[str] | None) -> None:
+        """Give pages what changed in their sidecars, and new pages what theirs say."""
+        fresh = {sidecar.path_for(index.stem(path)) for path in self.taking.made}
+        named = [*filter(sidecar.is_sidecar, only), *fresh] if only is not None else self.seen.sidecars
+        for path in sorted(set(named)):
+            if not ignoring.hides(self.ignored, path):
+                self._take_sidecar(folder, path, path in fresh)
+
+    def _take_sidecar(self, folder: Folder, path: str, is_fresh: bool) -> None:
+        try:
+            data = folder.read(path)
+            before = history.kept_beside(self.db, self.collection.id, path)
+            if data == before and not is_fresh:
+                return
+            if len(data) > LARGEST_FILE:
+                raise ValueError(f"it has more than {LARGEST_FILE:,} bytes")
+            wanted = sidecar.read(data)
+        except FileNotFoundError:
+            return  # what it said stays
+        except OSError:
+            self.notes.append(Note(path, scan.UNREADABLE))
+            return
+        except ValueError as error:
+            self.notes.append(Note(path, f"its raw data was left out: {error}"))
+            return
+        self.db.write(
+            lambda tx: self._apply(tx, path, data, sidecar.EMPTY if before is None else before, wanted)
+        )
+
+    def _apply(self, tx: Any, path: str, data: bytes, before: bytes, wanted: dict[str, Any]) -> None:
+        ids = [file_state.page_at(tx, self.collection.id, each) for each in sidecar.page_files(path)]
+        page_id = next((each for each in ids if each is not None), None)
+        address = None if page_id is None else slugs.slug_of(tx, page_id)
+        if page_id is None or address is None:
+            self.notes.append(Note(path, f"there is no page {sidecar.page_path(path)} for it"))
+            return
+        applied = sidecar.apply(tx, self.db, page_id, before, wanted, self.now)
+        self.notes += [Note(path, each) for each in applied.notes]
+        self.counts["raw_data"] += applied.written
+        if applied.changed:
+            pages.touch(tx, address, expected_version=None, now=self.now, collection=self.collection.name)
+        history.keep_beside(tx, self.collection.id, path, data, self.now, self.taking.batch)
+
     # Removing
 
     def _clear_leftovers(self, folder: Folder) -> None:
@@ -300,6 +349,7 @@ class Syncing:
             hidden=self.counts["hidden"],
             discarded=self.counts["discarded"],
             failed=self.counts["failed"],
+            raw_data=self.counts["raw_data"],
         )
 
 
@@ -316,14 +366,17 @@ def _gathered(entries: Iterable[Found | LeftOut]) -> _Seen:
     left_out: Counter[str] = Counter()
     notes: list[Note] = []
     left: list[str] = []
+    sidecars: list[str] = []
     for entry in entries:
         if isinstance(entry, Found) and entry.kind != "sidecar":
             stat = Stat(entry.size, entry.mtime_ns, entry.ctime_ns, entry.inode)
             files.append(File(entry.path, entry.key.casefold(), stat))
-        elif isinstance(entry, LeftOut):
+        elif isinstance(entry, Found):
+            sidecars.append(entry.path)
+        else:
             left_out[entry.reason] += 1
             if entry.reason == scan.HIDDEN_FILE and leftovers.is_ours(entry.path):
                 left.append(entry.path)
             if entry.reason in (*INCOMPLETE, scan.LINK, scan.BAD_NAME):
                 notes.append(Note(entry.path, entry.reason))
-    return _Seen(files, not any(left_out[reason] for reason in INCOMPLETE), left_out, notes, left)
+    return _Seen(files, not any(left_out[reason] for reason in INCOMPLETE), left_out, notes, left, sidecars)

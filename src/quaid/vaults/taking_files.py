@@ -56,6 +56,8 @@ class TakingFiles:
         """What is wrong with files that make a page all the same, by path."""
         self.left: dict[int, str] = {}
         """The slugs that pages of this round had before they made way."""
+        self.made: set[str] = set()
+        """The paths of files that got a page now, or another one."""
         self.headings: dict[str, set[str]] = {}
         """The ids of the headings in each file that was read now, by path; none in a file that is gone."""
 
@@ -221,6 +223,7 @@ class TakingFiles:
         file_state.saw_all(tx, self.collection.id, seen, self.now)
         self.types.update(page.type for _, page, _ in made)
         self.counts["new"] += len(made)
+        self.made.update(item.path for item, _, _ in made)
 
     def _take_in(self, tx: Any, item: Waiting, old: Known | None, read: Read) -> None:
         """One file into its page."""
@@ -277,6 +280,8 @@ class TakingFiles:
         self.types[made.type] += 1
         what = "new" if old is None else "moved" if old.path != item.path else "changed"
         self.counts[what] += 1
+        if what != "changed":
+            self.made.add(item.path)
 
     def _has_left(self, path: str, heading: str) -> bool:
         return heading not in self.headings.get(path, {heading})

@@ -12,7 +12,7 @@ from quaid.core import slug
 from quaid.core.page import Page
 from quaid.errors import VersionConflict
 from quaid.formats import markdown
-from quaid.store import bulk, imports, pages, settings, sidecars
+from quaid.store import bulk, imports, pages, settings
 from quaid.store.bulk import NewPage
 from quaid.store.db import Database
 from quaid.store.imports import KnownFile
@@ -249,7 +249,7 @@ class TakingIn:
     def _sidecar(self, item: Waiting) -> None:
         self.tally.outcomes["sidecar"] += 1
         known = self.plan.past.find(item.path) if self.plan.past.same_folder else None
-        before = imports.bytes_of(self.db, known.raw_id) if known else b'{"sources": {}}'
+        before = imports.bytes_of(self.db, known.raw_id) if known else sidecar.EMPTY
         self._keep_bytes(item)
         try:
             wanted = sidecar.read(item.data)
@@ -262,27 +262,9 @@ class TakingIn:
         if stored is None:
             self.tally.note(item.path, f"there is no page {address} for it; kept as it is")
             return
-        if self._write_sources(item.path, stored.id, before, wanted) and stored.slug not in self.written:
+        applied = sidecar.apply(self.tx, self.db, stored.id, before, wanted, self.now)
+        self.tally.note(item.path, *applied.notes)
+        self.tally.raw_data += applied.written
+        if applied.changed and stored.slug not in self.written:
             pages.touch(self.tx, stored.slug, expected_version=None, now=self.now)
             self.written.add(stored.slug)
-
-    def _write_sources(self, path: str, page_id: int, before: bytes, wanted: dict[str, object]) -> bool:
-        try:
-            last = sidecar.read(before)
-        except ValueError:
-            last = {}
-        present = {each.source: each.data for each in sidecars.read(self.db, page_id)}
-        changed = False
-        for source in sorted({*wanted, *last}):
-            if (source in wanted) == (source in present) and wanted.get(source) == present.get(source):
-                continue
-            if source in present and (source not in last or last[source] != present[source]):
-                self.tally.note(path, f"what {source} says was changed here; left as it is")
-                continue
-            if source in wanted:
-                sidecars.write(self.tx, page_id, source, wanted[source], self.now)
-                self.tally.raw_data += 1
-            else:
-                sidecars.remove(self.tx, page_id, source)
-            changed = True
-        return changed

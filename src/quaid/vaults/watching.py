@@ -18,7 +18,7 @@ from quaid.errors import Busy, Cancelled, QuaidError
 from quaid.store import collections, file_state
 from quaid.store.collections import Collection
 from quaid.store.db import Database
-from quaid.vaults import ignoring, scan, syncing
+from quaid.vaults import ignoring, scan, sidecar, syncing
 from quaid.vaults.report import Note
 from quaid.vaults.syncing import SyncReport
 
@@ -269,10 +269,11 @@ class Watcher:
     def _hear(self, folder: _Folder, kind: int, path: str) -> None:
         """Understand one hint."""
         relative = path[len(folder.root) :].strip(os.sep).replace(os.sep, "/")
-        if relative and relative != ignoring.FILE and _is_passed_over(relative):
+        is_sidecar = sidecar.is_sidecar(relative)
+        if relative and relative != ignoring.FILE and not is_sidecar and _is_passed_over(relative):
             return
         if not folder.is_unsure and self._is_plain(folder, kind, path, relative):
-            if not relative.lower().endswith(scan.endings(folder.collection.kind)):
+            if not is_sidecar and not relative.lower().endswith(scan.endings(folder.collection.kind)):
                 return  # a temporary file, a picture
             folder.hints.add(relative)
             folder.is_unsure = len(folder.hints) > MOST_HINTS
@@ -337,7 +338,7 @@ class Watcher:
             raise Cancelled
 
     def _tell(self, folder: _Folder, report: SyncReport, whole: bool, is_first: bool) -> None:
-        news = report.new or report.changed or report.moved or report.removed
+        news = report.raw_data or report.new or report.changed or report.moved or report.removed
         is_back = whole and folder.halted and not report.halted
         notes = tuple(each for each in report.notes if each not in folder.told)
         folder.told = {*report.notes} if whole else {*folder.told, *report.notes}

@@ -107,6 +107,8 @@ def _sync(sync: Any) -> list[str]:
     lines = [f"{sync.collection}: {count(sync.files, 'file')}: {', '.join(told) or 'nothing to do'}"]
     if len(sync.types) > 1 or sync.new:
         lines.append("  " + ", ".join(f"{name} {number:,}" for name, number in sorted(sync.types.items())))
+    if sync.raw_data:
+        lines.append(f"  raw data: {count(sync.raw_data, 'answer')} of other services, from sidecars")
     left = {reason: number for reason, number in sync.left_out.items() if number}
     if left:
         lines.append(

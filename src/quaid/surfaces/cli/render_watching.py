@@ -22,6 +22,7 @@ def _synced(event: Any) -> str:
             ("moved", sync.moved),
             ("gone", sync.removed),
             ("failed", sync.failed),
+            ("new in sidecars", sync.raw_data),
         )
         if number
     ]
