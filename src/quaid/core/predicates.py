@@ -13,7 +13,7 @@ SINGLE = frozenset(
     {
         # people
         *("works_at", "reports_to", "role", "lives_in", "born_on", "born_in", "died_on", "married_to"),
-        *("nationality", "phone", "email", "birthday"),
+        *("nationality", "phone", "email", "birthday", "linkedin", "twitter", "score", "location"),
         # who leads what: one at a time, both ways round
         *("is_ceo_of", "ceo"),
         # companies, projects, deals
@@ -26,11 +26,17 @@ SINGLE = frozenset(
             "owned_by",
             "valuation",
             "employee_count",
+            "domain",
+            "value",
+            "expected_close",
         ),
         *("due_on", "decided_by", "priority", "price", "deadline"),
+        # decisions, commitments, journals, one's own ideas
+        *("made_at", "revisit_at", "date", "origin", "confidence"),
     }
 )
-"""One value at a time. Age is left out on purpose: it grows by itself; write born_on."""
+"""One value at a time. Age is left out on purpose: it grows by itself; write born_on. The fields of page types that
+hold a single value are all here; those that hold lists (roles, affiliations, funding, parties, stakeholders) are not."""
 
 SAME: dict[str, str] = {
     **dict.fromkeys(
@@ -48,6 +54,12 @@ SAME: dict[str, str] = {
     **dict.fromkeys(("died", "date_of_death"), "died_on"),
     **dict.fromkeys(("spouse", "spouse_of", "husband", "wife", "husband_of", "wife_of"), "married_to"),
     **dict.fromkeys(("hq", "headquarters", "hq_in", "based_in", "headquarters_in"), "headquartered_in"),
+    **dict.fromkeys(("headcount", "number_of_employees", "team_size", "staff_count"), "employee_count"),
+    **dict.fromkeys(("located_in", "located_at"), "location"),
+    **dict.fromkeys(("close_date", "closes_on", "expected_close_date"), "expected_close"),
+    **dict.fromkeys(("deal_value",), "value"),
+    **dict.fromkeys(("made_on", "decided_on", "decided_at"), "made_at"),
+    **dict.fromkeys(("revisit_on", "review_on", "review_at"), "revisit_at"),
     **dict.fromkeys(("founded_in", "founding_date", "founding_year"), "founded_on"),
     **dict.fromkeys(("manager", "managed_by", "boss", "line_manager"), "reports_to"),
     **dict.fromkeys(("parent_company", "subsidiary_of", "parent"), "owned_by"),
@@ -91,6 +103,7 @@ _FAMILIES = {
     "board_member": "board",
     "advises": "advice",
     "lives_in": "home",
+    "location": "home",
     "headquartered_in": "home",
     "married_to": "marriage",
     "owns": "property",
