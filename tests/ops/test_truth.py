@@ -8,6 +8,7 @@ from quaid.brain import Brain
 from quaid.errors import InvalidArgument, InvalidDate, NotFound, PageNotFound, VersionConflict
 from quaid.ops import gate
 from quaid.ops.register import Scope
+from quaid.surfaces.cli.render import render
 
 NORA = """---
 aliases: [N. Vale]
@@ -441,3 +442,15 @@ def test_a_person_can_say_which_predicates_have_one_value(nora: Brain) -> None:
     assert call(nora, "check").total == 0
     with pytest.raises(InvalidArgument):
         gate.call(nora, setting, {"key": "single_valued_predicates", "value": "works_at:few"}, "owner")
+
+
+def test_a_check_for_one_type_counts_what_is_open_of_the_others(nora: Brain) -> None:
+    for place in ("Bergen", "Oslo"):
+        call(nora, "assert", slug="people/nora-vale", predicate="lives_in", object=place)
+    assert call(nora, "check").total == 1
+    stale = call(nora, "check", type="stale")
+    assert (stale.total, stale.open_of_other_types, stale.exit_status) == (0, 1, 0)
+    assert "Nothing contradicts itself" not in render(stale)
+    assert "1 of other types is open" in render(stale)
+    cross_page = call(nora, "check", type="cross_page")
+    assert (cross_page.total, cross_page.open_of_other_types) == (1, 0)

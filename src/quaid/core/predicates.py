@@ -36,7 +36,7 @@ SINGLE = frozenset(
     }
 )
 """One value at a time. Age is left out on purpose: it grows by itself; write born_on. The fields of page types that
-hold a single value are all here; those that hold lists (roles, affiliations, funding, parties, stakeholders) are not."""
+hold a single value are all here; lists (roles, affiliations, funding, parties, stakeholders) are not."""
 
 SAME: dict[str, str] = {
     **dict.fromkeys(

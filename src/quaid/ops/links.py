@@ -25,6 +25,8 @@ class LinkRecord(NamedTuple):
     slug: str
     version: int
     link: Link
+    closed: bool = False
+    """A link that was there ended; otherwise it is new."""
 
 
 class LinksRecord(NamedTuple):
@@ -118,7 +120,7 @@ def link_close(
         return version, found._replace(valid_until=until)
 
     version, closed = brain.db.write(work)
-    return LinkRecord(closed.from_slug, version, closed)
+    return LinkRecord(closed.from_slug, version, closed, closed=True)
 
 
 @op("read", examples=("quaid links people/alice", "quaid links people/alice --temporal current"))

@@ -61,6 +61,10 @@ class CheckRecord(NamedTuple):
     """The facts and links that gave way."""
     written: tuple[Quote, ...] = ()
     """Where a text still says what was not kept."""
+    type: str | None = None
+    """The only type that was looked for."""
+    open_of_other_types: int = 0
+    """Findings of the other types that are open since they were last looked for."""
 
     @property
     def exit_status(self) -> int:
@@ -234,7 +238,9 @@ def check(
     with brain.db.reading():
         found = contradictions.listing(brain.db, page_id, type, limit)
         total = contradictions.count(brain.db, page_id, type)
-    return CheckRecord(stored.slug if stored else None, tuple(found), total)
+        others = contradictions.count(brain.db, page_id, None) - total
+    slug = stored.slug if stored else None
+    return CheckRecord(slug, tuple(found), total, type=type, open_of_other_types=others)
 
 
 def _look(brain: Brain, page_id: int | None, type: str | None) -> None:

@@ -25,7 +25,7 @@ def _far_end(link: Any, outward: bool) -> str:
 def _link(record: Any) -> str:
     link = record.link
     time = f" ({span(link)})" if span(link) else ""
-    verb = "Closed" if link.valid_until else "Linked"
+    verb = "Closed" if record.closed else "Linked"
     return (
         f"{verb} {address(link.from_collection, link.from_slug)} {link.relationship}"
         f" {address(link.to_collection, link.to_slug)}{time}: link {link.id}"

@@ -81,8 +81,14 @@ def _check(record: Any) -> str:
         else:
             told = f"Settled {record.resolved.id}{note}"
         return "\n".join([told, *map(_changed, record.changed), *map(_written, record.written)])
+    others = record.open_of_other_types
+    beside = f"; {others:,} of other types {'is' if others == 1 else 'are'} open" if others else ""
     if not record.contradictions:
-        return f"Nothing contradicts itself{where}"
+        return (
+            f"No {record.type} contradiction{where}{beside or '; the other types were not looked for'}"
+            if record.type
+            else f"Nothing contradicts itself{where}"
+        )
     lines = []
     for each in record.contradictions:
         lines.append(f"{each.id}. {each.type}: {each.description}")
@@ -91,7 +97,10 @@ def _check(record: Any) -> str:
     more = f"; more: --limit {total}" if shown < total else ""
     count = f"{shown:,} of {total:,}" if shown < total else f"{total:,}"
     return "\n".join(
-        [*lines, f"{count} open{where}{more}; `quaid check --resolve ID --keep left|right|both` settles one"]
+        [
+            *lines,
+            f"{count} open{where}{more}{beside}; `quaid check --resolve ID --keep left|right|both` settles one",
+        ]
     )
 
 
