@@ -783,6 +783,7 @@ status	@command	Show which model is chosen, whether it can be used, and how many
 --help	-	help on a command'
     case 'import'
         printf '%s\n' '1	@folders	The folder of markdown files
+--force	-	Take every file in again, also over pages that were edited here
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text

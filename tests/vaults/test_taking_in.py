@@ -4,6 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.faults.here import run
+
 from quaid.brain import Brain
 from quaid.core import page
 from quaid.formats import markdown
@@ -186,3 +188,37 @@ def test_a_sidecar_follows_its_file_to_another_slug(vault: Fill, bring: Bring, b
     )
     bring(root)
     assert raw(brain, "people/alice") == {"crm": 1}
+
+
+def test_a_forced_import_takes_the_text_of_the_files_and_history_keeps_the_edits(
+    vault: Fill, brain: Brain
+) -> None:
+    folder = vault(
+        {
+            "a.md": "# A\n\nFrom the file.\n",
+            "b.md": "# B\n\nAs it was.\n",
+            "c.md": "# C\n\nThe file's.\n",
+            ".raw/a.json": '{"sources": {"crm": {"id": 1}}}',
+        }
+    )
+    run(brain, "put", slug="c", content="# C\n\nMade here.\n")
+    run(brain, "import", folder=str(folder))
+    run(brain, "put", slug="a", compiled_truth="# A\n\nEdited here.")
+    run(brain, "raw", slug="a", source="crm", data={"id": 2})
+    report = run(brain, "import", folder=str(folder))["report"]
+    assert (report["outcomes"]["edited"], report["outcomes"]["conflict"]) == (1, 1)
+    report = run(brain, "import", folder=str(folder), force=True)["report"]
+    assert (report["outcomes"]["changed"], report["outcomes"]["unchanged"]) == (2, 1)
+    assert report["conflicts"] == []
+    assert "From the file." in run(brain, "get", slug="a")["compiled_truth"]
+    assert "The file's." in run(brain, "get", slug="c")["compiled_truth"]
+    assert run(brain, "raw", slug="a")["data"][0]["data"] == {"id": 1}
+    for slug, words in (("a", "Edited here."), ("c", "Made here.")):
+        kept = brain.db.rows(
+            "SELECT CAST(raw_bytes AS TEXT) FROM raw_imports r JOIN pages p ON p.id = r.page_id WHERE p.slug = ?",
+            (slug,),
+        )
+        assert any(words in text for (text,) in kept)
+    # Once more changes nothing.
+    report = run(brain, "import", folder=str(folder), force=True)["report"]
+    assert (report["outcomes"]["changed"], report["outcomes"]["unchanged"]) == (0, 3)

@@ -24,14 +24,16 @@ class ImportsRecord(NamedTuple):
     imports: tuple[Batch, ...]
 
 
-@op("owner", command="import", examples=("quaid import ~/notes", "quaid import ~/notes --json"))
+@op("owner", command="import", examples=("quaid import ~/notes", "quaid import ~/notes --force"))
 def import_(
-    brain: Brain, folder: Annotated[str, Arg("The folder of markdown files.", positional=True, path=True)]
+    brain: Brain,
+    folder: Annotated[str, Arg("The folder of markdown files.", positional=True, path=True)],
+    force: Annotated[bool, Arg("Take every file in again, also over pages that were edited here.")] = False,
 ) -> ImportRecord:
     """Bring a folder of markdown in, in one transaction, with an account of every file.
 
-    The folder stays as it is. A second run takes in only what changed, and never overwrites a page that was
-    edited here since."""
+    The folder stays as it is. A second run takes in only what changed, and does not overwrite a page that was
+    edited here since. With --force the files win; `quaid history SLUG` keeps what a page said before."""
     from quaid.vaults import importing
 
     started = _spent()
@@ -42,6 +44,7 @@ def import_(
         now=brain.now(),
         new_uuid=brain.new_uuid,
         progress=brain.progress,
+        force=force,
     )
     spent = round(_spent() - started, 3)
     return ImportRecord(report, spent, _next_step(brain) if report.import_id else None)

@@ -28,17 +28,21 @@ def import_folder(
     now: str,
     new_uuid: Callable[[], str],
     progress: Progress,
+    force: bool = False,
 ) -> ImportReport:
-    """Take a folder in. Whatever stops it leaves the memory as it was."""
+    """Take a folder in. Whatever stops it leaves the memory as it was.
+
+    `force` takes files in again whose bytes are known, and writes over pages that were edited here.
+    """
     root = os.path.realpath(root)
     with Folder(root) as folder:
         while True:
             with Spool(os.path.dirname(db.path), db.path) as spool:
-                reading = Reading(db, folder, spool, progress)
+                reading = Reading(db, folder, spool, progress, force=force)
                 plan, tally = reading.run()
                 if not spool.count:
                     return tally.report(None)
-                taking_in = TakingIn(db, plan, spool, tally, import_id, now, new_uuid, progress)
+                taking_in = TakingIn(db, plan, spool, tally, import_id, now, new_uuid, progress, force=force)
                 try:
                     db.write(taking_in.run)
                 except Overtaken:
@@ -49,8 +53,11 @@ def import_folder(
 class Reading:
     """Every file once: known bytes are passed by, the others parsed and spooled."""
 
-    def __init__(self, db: Database, folder: Folder, spool: Spool, progress: Progress) -> None:
+    def __init__(
+        self, db: Database, folder: Folder, spool: Spool, progress: Progress, *, force: bool = False
+    ) -> None:
         self.db = db
+        self.force = force
         self.folder = folder
         self.spool = spool
         self.progress = progress
@@ -99,7 +106,7 @@ class Reading:
         same = known is not None and known.content_hash == content_hash
         if found.kind == "page":
             self._page(found.path, data, content_hash, known, same)
-        elif same and not self._has_new_page(found):
+        elif same and not self.force and not self._has_new_page(found):
             assert known is not None
             self.plan.carried[found.path] = known
             self.tally.outcomes[found.kind] += 1
@@ -125,9 +132,10 @@ class Reading:
     def _page(self, path: str, data: bytes, content_hash: str, known: KnownFile | None, same: bool) -> None:
         if known and known.page_id is not None and same:
             self.same += 1
-            self.plan.carried[path] = known
-            self._unchanged(path, data, known)
-            return
+            if not self.force:
+                self.plan.carried[path] = known
+                self._unchanged(path, data, known)
+                return
         (self.different if known else self.fresh).add(index.stem(path))
         try:
             self._parse(path, data, content_hash)

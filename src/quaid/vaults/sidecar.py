@@ -38,9 +38,19 @@ def page_files(path: str) -> list[str]:
 
 
 def apply(
-    tx: Any, db: "Database", page_id: int, before: bytes, wanted: Mapping[str, Any], now: str
+    tx: Any,
+    db: "Database",
+    page_id: int,
+    before: bytes,
+    wanted: Mapping[str, Any],
+    now: str,
+    *,
+    force: bool = False,
 ) -> Applied:
-    """Give a page the sources of its sidecar, in place of those of the last one; what was changed here stays."""
+    """Give a page the sources of its sidecar, in place of those of the last one.
+
+    What was changed here stays, unless `force` is given and the sidecar names it.
+    """
     try:
         last = read(before)
     except ValueError:
@@ -50,7 +60,8 @@ def apply(
     for source in sorted({*wanted, *last}):
         if (source in wanted) == (source in present) and wanted.get(source) == present.get(source):
             continue
-        if source in present and (source not in last or last[source] != present[source]):
+        changed_here = source in present and (source not in last or last[source] != present[source])
+        if changed_here and not (force and source in wanted):
             notes.append(f"what {source} says was changed here; left as it is")
             continue
         if source in wanted:

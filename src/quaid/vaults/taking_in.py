@@ -12,7 +12,7 @@ from quaid.core import slug
 from quaid.core.page import Page
 from quaid.errors import VersionConflict
 from quaid.formats import markdown
-from quaid.store import bulk, imports, pages, settings
+from quaid.store import bulk, history, imports, pages, settings
 from quaid.store.bulk import NewPage
 from quaid.store.db import Database
 from quaid.store.imports import KnownFile
@@ -42,7 +42,10 @@ class TakingIn:
         now: str,
         new_uuid: Callable[[], str],
         progress: Progress,
+        *,
+        force: bool = False,
     ) -> None:
+        self.force = force
         self.db = db
         self.plan = plan
         self.spool = spool
@@ -186,6 +189,8 @@ class TakingIn:
             text = f"a page of {origin[0]} has the slug {made.slug}; this one is {address}"
             self.tally.note(item.path, text)
             self._first_time(item, index.moved(made, address))
+        elif self.force:
+            self._overwrite(item, made, stored)
         else:
             self._conflict(item, stored)
 
@@ -201,13 +206,23 @@ class TakingIn:
 
     def _again(self, item: Waiting, made: Page, known: KnownFile) -> None:
         stored = pages.find(self.db, made.slug)
-        if stored and says_the_same(stored, made):
+        if stored and says_the_same(stored, made) and not self._is_derived_anew(stored, made):
             self._keep(item, made.slug, stored.id, stored.version)
             self.tally.outcomes["unchanged"] += 1
             return
-        if stored and self._edited_here(stored, item.path, known):
+        if stored and not self.force and self._edited_here(stored, item.path, known):
             self._conflict(item, stored)
             return
+        self._overwrite(item, made, stored)
+
+    def _overwrite(self, item: Waiting, made: Page, stored: Stored | None) -> None:
+        if self.force and stored and not says_the_same(stored, made):
+            text = markdown.render(stored.frontmatter, stored.truth, stored.timeline).encode()
+            path, batch = f"{stored.slug}.md", f"edit-{self.new_uuid()}"
+            history.keep(
+                *(self.tx, COLLECTION_ID, stored.id, stored.version, path, text, self.now, batch),
+                present=False,
+            )
         expected = stored.version if stored else None
         saved = pages.save(
             self.tx, made, uuid=self.new_uuid(), now=self.now, expected_version=expected, cut=False
@@ -215,6 +230,11 @@ class TakingIn:
         self._keep(item, made.slug, saved.id, saved.version)
         self.written.add(made.slug)
         self.tally.wrote("changed", made)
+
+    def _is_derived_anew(self, stored: Stored, made: Page) -> bool:
+        """Whether the same text gives another title, summary or place than before: a forced import takes that too."""
+        old = (stored.type, stored.title, stored.summary, stored.wing, stored.room)
+        return self.force and old != (made.type, made.title, made.summary, made.wing, made.room)
 
     def _edited_here(self, stored: Stored, path: str, known: KnownFile) -> bool:
         if stored.version == known.page_version_at_import:
@@ -262,7 +282,7 @@ class TakingIn:
         if stored is None:
             self.tally.note(item.path, f"there is no page {address} for it; kept as it is")
             return
-        applied = sidecar.apply(self.tx, self.db, stored.id, before, wanted, self.now)
+        applied = sidecar.apply(self.tx, self.db, stored.id, before, wanted, self.now, force=self.force)
         self.tally.note(item.path, *applied.notes)
         self.tally.raw_data += applied.written
         if applied.changed and stored.slug not in self.written:
