@@ -851,6 +851,8 @@ quarantine	@command	List the pages whose file is gone or ignored: since when, un
     case 'collection remove'
         printf '%s\n' '1	@collections	The collection, as in notes
 --keep-pages	-	Leave its pages in the memory, as they are now
+--yes	-	Do it without asking
+--dry-run	-	Only show what would happen
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text

@@ -220,7 +220,11 @@ def test_removing_a_collection_leaves_the_folder_and_what_is_only_here(attached:
     knows: dict[str, Any] = {"from": "people/bob", "to": "people/alice", "relationship": "knows"}
     run(attached, "link", **knows)
     before = tree(notes)
-    gone = run(attached, "collection remove", name="notes")
+    asked = run(attached, "collection remove", name="notes")
+    assert (asked["removed"], asked["kept"], asked["done"], asked["ask"]) == (1, 2, False, True)
+    assert len(slugs(attached)) == 3  # nothing has happened yet
+    assert run(attached, "collection remove", name="notes", dry_run=True)["ask"] is False
+    gone = run(attached, "collection remove", name="notes", yes=True)
     assert (gone["removed"], gone["kept"]) == (1, 2)  # both ends of the link
     assert (tree(notes), slugs(attached)) == (before, [])
     run(attached, "collection add", name="notes", path=str(notes))

@@ -58,7 +58,7 @@ def test_a_second_notebook_and_a_file_in_the_way_are_refused(brain: Brain, tmp_p
 
 def test_a_notebook_that_was_let_go_can_be_attached_again(brain: Brain, notebook: Path) -> None:
     (notebook / "lists/a.md").write_text("- a\n")
-    run(brain, "collection remove", name="notebook")
+    run(brain, "collection remove", name="notebook", yes=True)
     assert run(brain, "notebook init")["files"] == 1
 
 
@@ -108,7 +108,7 @@ def test_of_a_notebook_that_was_moved_away_recall_tells_what_is_in_the_index(
 
 def test_both_ways_out_of_a_missing_notebook_work(brain: Brain, notebook: Path) -> None:
     notebook.rename(notebook.parent / "elsewhere")
-    run(brain, "collection remove", name="notebook")
+    run(brain, "collection remove", name="notebook", yes=True)
     made = run(brain, "notebook init", path="elsewhere")
     assert (made["created"], made["root"]) == (True, str(notebook.parent / "elsewhere"))
 

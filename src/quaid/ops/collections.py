@@ -63,9 +63,21 @@ class CollectionAddRecord(NamedTuple):
 
 class CollectionRemoveRecord(NamedTuple):
     name: str
+    root: str
     removed: int
+    """Pages that leave the memory."""
     kept: int
     """Pages with knowledge that no file has: they wait in quarantine."""
+    done: bool = True
+    ask: bool = False
+
+    @property
+    def if_agreed(self) -> dict[str, Any]:
+        return {"yes": True} if self.ask else {}
+
+    @property
+    def act(self) -> str:
+        return f"Letting go of the collection {self.name} with its pages"
 
 
 class SyncsRecord(NamedTuple):
@@ -173,31 +185,42 @@ def collection_sync(
     return SyncsRecord(tuple(_sync(brain, each, confirm_deletes) for each in folders))
 
 
-@op("owner", command="collection remove", examples=("quaid collection remove notes",))
+@op(
+    "owner",
+    command="collection remove",
+    examples=("quaid collection remove notes", "quaid collection remove notes --keep-pages"),
+)
 def collection_remove(
     brain: Brain,
     name: Name,
     keep_pages: Annotated[bool, Arg("Leave its pages in the memory, as they are now.")] = False,
+    yes: Annotated[bool, Arg("Do it without asking.")] = False,
+    dry_run: Annotated[bool, Arg("Only show what would happen.")] = False,
 ) -> CollectionRemoveRecord:
     """Let go of a folder. Its files stay as they are; its pages leave the memory, or stay with --keep-pages.
 
-    Pages with links, facts or data that no file has wait in quarantine for 30 days."""
+    Says first how many pages would go, and asks. Pages with links, facts or data that no file has wait in quarantine
+    for 30 days."""
     found = store.require(brain.db, name)
     if found.root is None:
         raise InvalidArgument(name="name", problem=f"{name} lives in the database and cannot be removed")
-    now = brain.now()
+    now, root = brain.now(), found.root
 
     def work(tx: Any) -> CollectionRemoveRecord:
         store.set_state(tx, found.id, "detached", now)
         if found.is_write_target:
             store.set_write_target(tx, store.require(brain.db, store.DEFAULT).id)
         if keep_pages:
-            return CollectionRemoveRecord(name, 0, 0)
+            return CollectionRemoveRecord(name, root, 0, 0)
         removed, kept = quarantine.clear_out(tx, brain.db, found.id, now)
         if not kept:
             store.remove(tx, found.id)
-        return CollectionRemoveRecord(name, removed, kept)
+        return CollectionRemoveRecord(name, root, removed, kept)
 
+    if dry_run or not (yes or keep_pages):
+        would = brain.db.try_out(work)
+        if dry_run or would.removed or would.kept:
+            return would._replace(done=False, ask=not dry_run)
     return brain.db.write(work)
 
 

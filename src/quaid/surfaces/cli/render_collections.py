@@ -6,6 +6,9 @@ from quaid.annotations import Any
 from quaid.surfaces.cli.text import count, table
 
 MOST_NOTES = 20
+DAYS = 30
+"""That a page stays in quarantine."""
+
 CONFIRMABLE = ("missing at once", "is empty", "another one", "would hide", "is a link")
 """Words of the reasons that a person can overrule; an unreadable folder is none."""
 
@@ -114,6 +117,9 @@ def _sync(sync: Any) -> list[str]:
         lines.append(
             "  left out: " + ", ".join(f"{reason} {number:,}" for reason, number in sorted(left.items()))
         )
+    if away := sync.removed + sync.hidden:
+        lines.append(f"  {in_quarantine(away)}")
+        lines.append(f"  quaid collection quarantine list {sync.collection} shows what is there")
     if sync.discarded:
         lines.append(
             f"  {count(sync.discarded, 'page')} left the quarantine for good, 30 days after the file was gone"
@@ -132,17 +138,30 @@ def _sync(sync: Any) -> list[str]:
     return lines
 
 
+def in_quarantine(pages: int) -> str:
+    """Say what happened to pages whose files are gone, or left out from now on."""
+    went = f"{count(pages, 'page')} went into quarantine"
+    return f"{went}: hidden, and kept for {DAYS} days in case the file comes back"
+
+
 def _removed(record: Any) -> str:
-    what = (
-        f"{count(record.removed, 'page')} left the memory" if record.removed else "its pages stay as they are"
+    going = count(record.removed, "page")
+    waiting = (
+        f"{count(record.kept, 'page')} with knowledge that no file has"
+        f" {'waits' if record.kept == 1 else 'wait'} in quarantine for {DAYS} days"
     )
+    if not record.done:
+        lines = [f"Letting go of {record.name} ({record.root}). The folder is not touched."]
+        if record.removed:
+            lines.append(f"  {going} would leave the memory, history included; the files stay as they are")
+        lines += [f"  {waiting}"] if record.kept else []
+        if record.removed or record.kept:
+            lines.append("  --keep-pages leaves all pages in the memory")
+        return "\n".join(lines)
+    what = f"{going} left the memory" if record.removed else "its pages stay as they are"
     lines = [f"Detached {record.name}: {what}; the folder was not touched"]
     if record.kept:
-        wait = "waits" if record.kept == 1 else "wait"
-        lines.append(
-            f"{count(record.kept, 'page')} with knowledge that no file has {wait} in quarantine for 30 days:"
-            f" quaid collection quarantine list"
-        )
+        lines.append(f"{waiting}: quaid collection quarantine list")
     return "\n".join(lines)
 
 

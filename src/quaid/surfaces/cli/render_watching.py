@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from quaid.annotations import Any
+from quaid.surfaces.cli.render_collections import in_quarantine
 from quaid.surfaces.cli.text import count
 
 MOST_NOTES = 20
@@ -37,6 +38,8 @@ def _synced(event: Any) -> str:
         f"{sync.collection}: {said}",
         *(f"  {each.path}: {each.note}" for each in event.notes[:MOST_NOTES]),
     ]
+    if away := sync.removed + sync.hidden:
+        lines.insert(1, f"  {in_quarantine(away)}")
     if len(event.notes) > MOST_NOTES:
         more = count(len(event.notes) - MOST_NOTES, "more note")
         lines.append(f"  and {more}: quaid collection info {sync.collection}")
