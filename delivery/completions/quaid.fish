@@ -1102,8 +1102,8 @@ contest	@command	Mark a node as contested, or as settled
 --title	@any	A short title
 --summary	@any	One sentence, written to be found
 --type	principle|preference|procedure|observation|reference	What kind of knowledge it is
---tags	@any	Further tags
---projects	@any	Slugs of projects [general]
+--tags	@any	Further tags, as in build,ci
+--projects	@any	Slugs of projects, as in emacs,python [general]
 --confidence	user-stated|observed|inferred|external	How it is known
 --source	@any	Where it comes from, as in chat 2026-05-24, or a path below raw/
 --visibility	personal|work-private	Whom it concerns

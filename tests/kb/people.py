@@ -40,6 +40,11 @@ class Person:
         with Brain(settings, clock=lambda: NOON + next(_moments), offset=lambda _: 0) as brain:
             return as_plain(gate.call(brain, gate.command(f"kb {command}"), arguments, "owner"))
 
+    def later(self, minutes: int) -> None:
+        """Let time pass."""
+        for _ in range(minutes * 60):
+            next(_moments)
+
     def remember(self, title: str, text: str = "", **arguments: Any) -> Any:
         said = {
             "text": text or f"About {title}.",

@@ -20,7 +20,7 @@ from quaid.errors import (
     StoreUnfinished,
 )
 from quaid.kb import guarding, journal, reading
-from quaid.kb.git import Git, Identity
+from quaid.kb.git import Fetched, Git, Identity
 
 
 def pair(tmp_path: Path) -> tuple[Git, Git]:
@@ -357,7 +357,7 @@ def test_a_remote_that_is_away_is_no_error(tmp_path: Path) -> None:
 
 def test_a_store_without_a_remote_pushes_nothing(tmp_path: Path) -> None:
     git = store(tmp_path)
-    assert git.fetch() == (False, "there is no remote")
+    assert git.fetch() == Fetched(False, "there is no remote")
     assert git.push().outcome == "nothing"
 
 

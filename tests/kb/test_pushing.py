@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.kb.people import Person
 from tests.kb.stores import add, bare, environ_of, plain, store, wait_for_orphans, write
 from tests.kb.test_locking import start
 
@@ -144,6 +145,49 @@ def test_a_remote_that_hangs_is_given_up(one: Git, silence: int) -> None:
     assert pushing.push(one, NOON, seconds=0.5) == ("unreachable", "no answer within 0.5 s")
     assert not one.fetch(0.5).reached
     assert time.monotonic() - began < 30
+
+
+def test_a_silent_remote_costs_one_wait_and_not_one_for_each_write(
+    tmp_path: Path, silence: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The waits are counted at git's own time-out, shortened for the test."""
+    monkeypatch.setattr(pushing.fetch, "__defaults__", (0.5, None))
+    ann = Person(tmp_path)
+    ann("init")
+    ann.by_git("remote", "add", "origin", f"http://127.0.0.1:{silence}/kb.git")
+    waits = []
+    ask = Git.fetch
+
+    def counted(git: Git, seconds: float) -> object:
+        waits.append(seconds)
+        return ask(git, seconds)
+
+    monkeypatch.setattr(Git, "fetch", counted)
+    for title in ("Ports", "Doors", "Keys"):
+        assert "answer" in ann.remember(title)["offline"]
+    assert len(waits) == 1
+    assert "no answer within 0.5 s" in ann("status")["remote_problem"]
+    assert ann("push")["outcome"] == "unreachable"  # a push asks all the same
+    assert len(waits) == 2
+    remote = {each["name"]: each for each in ann("doctor")["checks"]}["remote"]
+    assert "10 minutes" in remote["remedy"]
+    assert len(waits) == 3
+    ann.later(minutes=11)
+    ann.remember("Locks")
+    assert len(waits) == 4
+    ann.by_git("remote", "set-url", "origin", bare(tmp_path, ann.environ))
+    assert ann("push")["outcome"] == "pushed"
+    assert ann("status")["remote_problem"] == ""
+    ann.remember("Windows")
+    assert len(waits) == 6
+
+
+def test_a_remote_that_refuses_at_once_is_asked_every_time(tmp_path: Path, nobody: int) -> None:
+    ann = Person(tmp_path)
+    ann("init")
+    ann.by_git("remote", "add", "origin", f"http://127.0.0.1:{nobody}/kb.git")
+    for title in ("Ports", "Doors"):
+        assert "did not answer before" not in ann.remember(title)["offline"]
 
 
 def test_ssh_that_cannot_connect_asks_nobody_and_is_noted(one: Git, nobody: int) -> None:

@@ -232,6 +232,37 @@ def test_what_is_there_already_is_told_before_it_is_written(call: Call, kb: Path
     ]
 
 
+@pytest.mark.parametrize(
+    ("projects", "tags"),
+    [
+        (["emacs", "python"], ["ci", "build"]),
+        (["emacs,python"], ["ci,build"]),
+        (["emacs, python,"], ["ci", " build"]),
+        ([":emacs: :python:"], [":ci:build:"]),
+    ],
+)
+def test_lists_are_given_one_by_one_or_with_commas(
+    call: Call, kb: Path, projects: list[str], tags: list[str]
+) -> None:
+    node = remember(call, "Ports", "Which ports are open.", projects=projects, tags=tags)["node"]
+    assert node["projects"] == ["emacs", "python"]
+    assert "#+filetags: :observation:ci:build:\n" in (kb / node["path"]).read_text()
+
+
+def test_links_by_id_are_given_with_commas_and_titles_may_hold_them(call: Call, kb: Path) -> None:
+    one = remember(call, "Ports, and doors", "Which ports are open.")["node"]
+    two = remember(call, "Keys", "Where the keys are.")["node"]
+    made = remember(call, "House", "All of it.", links=[f"IMPLEMENTS {one['id']},{two['id']}"])["node"]
+    assert [each["id"] for each in call("show", node=made["id"])["links"]] == [one["id"], two["id"]]
+    made = remember(call, "Garden", "What grows.", links=["ports, and doors"])["node"]
+    assert [each["id"] for each in call("show", node=made["id"])["links"]] == [one["id"]]
+
+
+def test_a_wrong_project_in_a_list_is_named(call: Call, kb: Path) -> None:
+    with pytest.raises(InvalidArgument, match="'My App' is no slug; my-app would be one"):
+        remember(call, "Ports", "Which ports are open.", projects=["emacs,My App"])
+
+
 def test_something_can_be_added_to_a_node(call: Call, kb: Path) -> None:
     told = remember(call, "Sign commits", "Every commit is signed.")
     place = kb / told["node"]["path"]

@@ -229,7 +229,7 @@ def _up_to_date(git: Git, now: str, tree: TreeState, *, foreign: bool = False) -
     """Learn what the remote has, and take it over if nothing is lost by it. Why it was not reached."""
     if git.remote() is None:
         return ""
-    fetched, tree = pushing.fetch(git, now, before=tree)
+    fetched, tree = pushing.fetch(git, now, before=tree, sparing=True)
     if tree.has_diverged:
         raise StoreDiverged(path=git.root, ahead=tree.ahead, behind=tree.behind)
     if tree.head is None and not foreign:

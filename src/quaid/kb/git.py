@@ -45,6 +45,7 @@ class Identity(NamedTuple):
 class Fetched(NamedTuple):
     reached: bool
     problem: str = ""
+    is_silent: bool = False  # it took long to fail
 
 
 class Pushed(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from quaid.core.counts import count
 from quaid.errors import QuaidError
-from quaid.kb import catalog as catalogs, curating, layout, linting, reading, state
+from quaid.kb import catalog as catalogs, curating, layout, linting, pushing, reading, state
 from quaid.kb.git import Git
 from quaid.kb.nudging import Facts, worded
 from quaid.kb.reading import TreeState
@@ -64,8 +64,19 @@ def look(git: Git) -> tuple[Status, Facts]:
         worded(facts),
         unfinished,
         tree.conflicted,
+        _unreached(git, noted),
     )
     return found, facts
+
+
+def _unreached(git: Git, noted: StoreState) -> str:
+    """Why the last fetch failed, and when; a remote that was silent is not waited for by every writer."""
+    if git.remote() is None or noted.fetch is None or noted.fetch.outcome == "reached":
+        return ""
+    told = f"{noted.fetch.problem or 'not reached'} ({noted.fetch.at})"
+    if noted.fetch.outcome == "silent":
+        told += f"; writers do without it for {pushing.SILENT_MINUTES} minutes, `ai-kb push` asks it at once"
+    return told
 
 
 def _ahead(git: Git, tree: TreeState) -> int:
@@ -76,14 +87,14 @@ def _ahead(git: Git, tree: TreeState) -> int:
 
 
 def doctor(
-    git: Git, environ: Mapping[str, str], home: str, platform: str, seconds: float = 5.0
+    git: Git, environ: Mapping[str, str], home: str, platform: str, *, now: str, seconds: float = 5.0
 ) -> list[Check]:
     """Everything that can be wrong with the store and with this machine's part in it."""
     checks = [Check("repository", True, git.root)]
     found = status(git)
     noted = state.read(git.root)
     checks.append(_tree(found))
-    checks += _remote(git, found, environ, seconds)
+    checks += _remote(git, found, environ, now, seconds)
     checks.append(_pushed(found, noted))
     findings = linting.lint(catalogs.look(git.root, git.ours, certain=True, judge=linting.judge()), git.ours)
     fatal = [each for each in findings if each.fatal]
@@ -194,17 +205,21 @@ def _tree(found: Status) -> Check:
     return Check("tree", True, f"clean, on {found.branch}")
 
 
-def _remote(git: Git, found: Status, environ: Mapping[str, str], seconds: float) -> list[Check]:
+def _remote(git: Git, found: Status, environ: Mapping[str, str], now: str, seconds: float) -> list[Check]:
     """Whether the remote answers, and whether others can read it."""
     if not found.remote:
         remedy = "`ai-kb init --remote URL` names a private one; without it this disk is the only copy"
         return [Check("remote", True, f"none. {remedy}")]
     try:
-        fetched = git.fetch(seconds)
+        fetched, _ = pushing.fetch(git, now, seconds)
     except QuaidError as error:
         return [Check("remote", False, str(error), "Mend its address with `ai-kb init --remote URL`")]
     if not fetched.reached:
         remedy = "Offline is fine; else check address and key"
+        if fetched.is_silent:
+            remedy += (
+                f". Writers do without it for {pushing.SILENT_MINUTES} minutes; `ai-kb push` asks it at once"
+            )
         unknown = Check("private", True, "cannot be known of a remote that does not answer")
         return [Check("remote", False, f"{found.remote}: {fetched.problem}", remedy), unknown]
     from quaid.kb import privacy

@@ -5,12 +5,20 @@ all (note that). Needs no lock: neither the tree nor the index is touched, and a
 waiting.
 """
 
+import time
+
 from quaid.errors import RemoteOccupied
 from quaid.kb import marker, state
 from quaid.kb.git import FETCH_SECONDS, PUSH_SECONDS, Fetched, Git, Pushed
 from quaid.kb.guarding import masked
 from quaid.kb.reading import TreeState
 from quaid.kb.state import Divergence, Event, StoreState
+
+SLOW = 3.0
+"""Seconds: a remote that fails only after so long costs every writer that time."""
+
+SILENT_MINUTES = 10
+"""How long writers do without such a remote."""
 
 
 def push(git: Git, now: str, seconds: float = PUSH_SECONDS) -> Pushed:
@@ -38,7 +46,13 @@ def push(git: Git, now: str, seconds: float = PUSH_SECONDS) -> Pushed:
     elif done.outcome in ("pushed", "nothing"):
         tree = tree._replace(ahead=0, behind=0)
     event = Event(now, done.outcome, done.problem)
-    state.change(git.root, lambda before: _seen(before, now, tree)._replace(push=event))
+    heard = done.outcome != "unreachable"
+
+    def noted(before: StoreState) -> StoreState:
+        after = _seen(before, now, tree)._replace(push=event)
+        return _heard(after, now) if heard else after
+
+    state.change(git.root, noted)
     return done
 
 
@@ -75,12 +89,27 @@ def mark_of(url: str) -> str:
 
 
 def fetch(
-    git: Git, now: str, seconds: float = FETCH_SECONDS, before: TreeState | None = None
+    git: Git,
+    now: str,
+    seconds: float = FETCH_SECONDS,
+    before: TreeState | None = None,
+    *,
+    sparing: bool = False,
 ) -> tuple[Fetched, TreeState]:
     """Fetch, note whether the remote was reached and whether the two have diverged; how they stand then.
 
-    `before`: how the tree stood a moment ago. It is looked at again only when a branch has moved since."""
+    `before`: how the tree stood a moment ago. It is looked at again only when a branch has moved since.
+    `sparing`: do not ask a remote that kept a caller waiting without an answer a few minutes ago."""
+    until = silent_until(state.read(git.root), now) if sparing else ""
+    if until:
+        tree = before if before is not None and git.stands_as(before) else git.state()
+        return Fetched(
+            False, f"it did not answer before; it is asked again after {until}, or by `ai-kb push`"
+        ), tree
+    began = time.monotonic()
     fetched = git.fetch(seconds)
+    if not fetched.reached and time.monotonic() - began >= min(SLOW, seconds):
+        fetched = fetched._replace(is_silent=True)
     tree = before if before is not None and git.stands_as(before) else git.state()
     if git.remote() is not None:
         event = _fetch_event(fetched, now)
@@ -89,7 +118,22 @@ def fetch(
 
 
 def _fetch_event(fetched: Fetched, now: str) -> Event:
-    return Event(now, "reached" if fetched.reached else "unreachable", fetched.problem)
+    outcome = "reached" if fetched.reached else "silent" if fetched.is_silent else "unreachable"
+    return Event(now, outcome, fetched.problem)
+
+
+def silent_until(noted: StoreState, now: str) -> str:
+    """Until when a remote that gave no answer is not waited for again by writers; nothing: it may be asked."""
+    if noted.fetch is None or noted.fetch.outcome != "silent":
+        return ""
+    from datetime import datetime, timedelta
+
+    try:
+        since, moment = datetime.fromisoformat(noted.fetch.at), datetime.fromisoformat(now)
+        until = since + timedelta(minutes=SILENT_MINUTES)
+        return f"{until:%H:%M} UTC" if since <= moment < until else ""
+    except (ValueError, TypeError):
+        return ""
 
 
 def _seen(before: StoreState, now: str, tree: TreeState) -> StoreState:
@@ -98,6 +142,12 @@ def _seen(before: StoreState, now: str, tree: TreeState) -> StoreState:
         return before._replace(divergence=None)
     since = before.divergence.at if before.divergence else now
     return before._replace(divergence=Divergence(since, tree.ahead, tree.behind))
+
+
+def _heard(before: StoreState, now: str) -> StoreState:
+    """The remote has answered: a failure to reach it is over."""
+    is_over = before.fetch is not None and before.fetch.outcome != "reached"
+    return before._replace(fetch=Event(now, "reached")) if is_over else before
 
 
 def _settled(before: StoreState, now: str, tree: TreeState) -> StoreState:

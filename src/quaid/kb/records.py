@@ -27,6 +27,8 @@ class Status(NamedTuple):
     unfinished: str = ""
     """A merge, rebase, cherry-pick, revert or bisect that was begun; nothing: none."""
     conflicted: tuple[str, ...] = ()
+    remote_problem: str = ""
+    """Why the remote was not reached when it was last asked; nothing: it was."""
 
 
 class Check(NamedTuple):

@@ -7,6 +7,7 @@ so is the other: a person decides which holds. Knows nodes; how a change is carr
 from collections.abc import Sequence
 
 from quaid.core import opposing
+from quaid.core.patterns import pattern
 from quaid.errors import InvalidArgument, NearDuplicate, OppositeAdded
 from quaid.formats import org_edit
 from quaid.kb import finding, node as nodes
@@ -20,6 +21,8 @@ LONGEST_SAID = 4_000
 
 LONGEST_OWN = 100_000
 """Characters of a body that what is added to it is compared with."""
+
+_IDS = pattern(r"(?:[A-Za-z_]+:? )?[0-9a-fA-F]{6}[0-9a-fA-F-]*\Z")
 
 OTHER_RELATION = nodes.RELATIONS[2]
 """What a link says that names no relation."""
@@ -49,6 +52,7 @@ def check(draft: Draft) -> Draft:
         if not text.strip():
             raise InvalidArgument(name=name, problem="is needed; one line, written to be found")
     check_summary(draft.summary)
+    draft = draft._replace(projects=_listed(draft.projects), tags=_listed(draft.tags))
     bad = [each for each in draft.projects if not nodes.PROJECT.match(each)]
     if bad:
         hint = nodes.project_slug(bad[0])
@@ -58,6 +62,14 @@ def check(draft: Draft) -> Draft:
             raise InvalidArgument(name="tags", problem=f"{tag!r} is no tag; use letters, digits, _ and @")
     tags = tuple(tag.replace("-", "_") for tag in draft.tags if tag != draft.type)
     return draft._replace(body=harmless(draft.body), tags=tags, projects=draft.projects or (nodes.GENERAL,))
+
+
+def _listed(values: Sequence[str]) -> tuple[str, ...]:
+    """Slugs or tags that are given one by one, with commas between them, or as org writes them, `:a: :b:`."""
+    parts = (
+        part for value in values for part in value.replace("," if ":" not in value else ":", "\n").split("\n")
+    )
+    return tuple(dict.fromkeys(part.strip(" ,\t") for part in parts if part.strip(" ,\t")))
 
 
 def check_summary(summary: str) -> None:
@@ -82,7 +94,7 @@ def plan(
     opposites = opposed(catalog, draft)
     if not force:
         _refuse_duplicates(catalog, draft, {each.id for each in opposites})
-    lines = [_link_line(catalog, each) for each in links]
+    lines = [_link_line(catalog, each) for each in _separate(links)]
     lines += _against(opposites)
     body = "\n\n".join(part for part in (draft.body.strip("\n"), "\n".join(dict.fromkeys(lines))) if part)
     made = draft._replace(body=body, status="contested" if opposites else draft.status)
@@ -113,7 +125,7 @@ def added(
         told = "; ".join(f"new: {each.one} / old: {each.other} ({each.why})" for each in turned)
         raise OppositeAdded(node=node.pointer, told=told, opposites=[each._asdict() for each in turned])
     opposites = opposed(catalog, said, but=node.id)
-    lines = [*(_link_line(catalog, each) for each in links), *_against(opposites)]
+    lines = [*(_link_line(catalog, each) for each in _separate(links)), *_against(opposites)]
     lines = [*harmless(text).split("\n"), *dict.fromkeys(lines)]
     new = org_edit.append(old, lines)
     values = {"UPDATED": local[:10]} | ({"SUMMARY": " ".join(summary.split())} if summary.strip() else {})
@@ -172,6 +184,15 @@ def _statement(draft: Draft) -> opposing.Statement:
 
 def _said(node: Node) -> opposing.Statement:
     return opposing.Statement(node.id, node.title, node.summary, "", node.type, node.projects)
+
+
+def _separate(links: Sequence[str]) -> list[str]:
+    """Links one by one; commas separate IDs, while a title may hold them."""
+    found = []
+    for link in links:
+        parts = [part.strip() for part in link.split(",") if part.strip()]
+        found += parts if all(_IDS.match(part) for part in parts) else [link]
+    return found
 
 
 def _link_line(catalog: Catalog, link: str) -> str:

@@ -24,7 +24,7 @@ PATIENCE = 5.0
 
 
 class Event(NamedTuple):
-    """A fetch ("reached" or "unreachable") or a push (as git.Pushed has it)."""
+    """A fetch ("reached", "unreachable", or "silent" after a long wait) or a push (as git.Pushed has it)."""
 
     at: str
     outcome: str

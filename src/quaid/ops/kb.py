@@ -201,8 +201,8 @@ def kb_remember(
     title: Annotated[str, Arg("A short title.")] = "",
     summary: Annotated[str, Arg("One sentence, written to be found.")] = "",
     type: Annotated[Type, Arg("What kind of knowledge it is.")] = "observation",
-    tags: Annotated[list[str] | None, Arg("Further tags.")] = None,
-    projects: Annotated[list[str] | None, Arg("Slugs of projects [general].")] = None,
+    tags: Annotated[list[str] | None, Arg("Further tags, as in build,ci.")] = None,
+    projects: Annotated[list[str] | None, Arg("Slugs of projects, as in emacs,python [general].")] = None,
     confidence: Annotated[
         Literal["user-stated", "observed", "inferred", "external"], Arg("How it is known.")
     ] = "observed",

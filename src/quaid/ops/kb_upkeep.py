@@ -222,7 +222,9 @@ def kb_doctor(brain: Brain) -> KbDoctorRecord:
     from quaid.kb import health
 
     settings = brain.settings
-    checks = health.doctor(kb.store(brain), settings.environ, settings.user_home, settings.platform)
+    checks = health.doctor(
+        kb.store(brain), settings.environ, settings.user_home, settings.platform, now=brain.now()
+    )
     return KbDoctorRecord((*checks, *_adapters(brain)))
 
 

@@ -74,6 +74,8 @@ def _status(record: Any) -> str:
         )
     if record.unfinished:
         rows.append(("git", f"a {record.unfinished} was begun and not finished"))
+    if record.remote_problem:
+        rows.append(("fetch", f"failed: {record.remote_problem}"))
     if record.push_problem:
         rows.append(("push", f"failed: {record.push_problem}"))
     return "\n".join([table(rows), *([record.nudge] if record.nudge else [])])
