@@ -102,3 +102,19 @@ def test_unknown_wing_is_an_error_that_lists_the_wings(brain: Brain, tool: str, 
     with pytest.raises(NotFound, match=r"no wing 'mira'\. The wings are concepts, people"):
         gate.call(brain, gate.tool(tool), {name: "vanadium", "wing": "mira"}, "read")
     assert gate.call(brain, gate.tool("memory_gaps"), {}, "read").gaps == ()
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "kind"),
+    [
+        ("memory_query", {"question": "lantern"}, "results"),
+        ("memory_search", {"query": "lantern"}, "hits"),
+        ("memory_glance", {"text": "Beacon"}, "answer"),
+    ],
+)
+def test_results_name_wing_and_room(brain: Brain, tool: str, arguments: dict[str, Any], kind: str) -> None:
+    text = "---\nroom: harbours\n---\n# Beacon\n\nA lantern by the sea."
+    gate.call(brain, gate.tool("memory_put"), {"slug": "concepts/beacon", "content": text}, "write")
+    found = plain(gate.call(brain, gate.tool(tool), arguments, "read"))[kind]
+    (result,) = found["results"] if kind == "answer" else found
+    assert (result["wing"], result["room"]) == ("concepts", "harbours")

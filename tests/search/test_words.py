@@ -407,6 +407,7 @@ def test_a_hit_says_which_page_it_is(db: Database, put: Put) -> None:
         title="Ada",
         type="person",
         wing=hit.wing,
+        room="",
         summary="Wrote the first program.",
         snippet="…Wrote the first **program**.",
         score=hit.score,

@@ -36,6 +36,7 @@ class Result(NamedTuple):
     title: str
     type: str
     wing: str
+    room: str
     depth: str
     """What `content` is: the best chunk (section), the compiled truth (full), or nothing (summary)."""
     summary: str
@@ -169,7 +170,7 @@ class _Teller:
         head, chunk = shown.head, shown.chunk
         exact = head.id in self._looked.found.named.exact
         return Result(
-            *(head.slug, head.collection, serving.title, head.type, head.wing),
+            *(head.slug, head.collection, serving.title, head.type, head.wing, head.room),
             *(serving.depth, serving.summary, serving.content),
             score=1.0 if exact else round(self._looked.ranking.pages.get(head.id, 0.0), 4),
             tokens_used=serving.tokens,

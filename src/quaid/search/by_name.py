@@ -71,7 +71,8 @@ def _told(head: "PageHead", how: int, known: Result | None) -> Result:
     reason = REASONS.get(how, "its name has these words")
     is_whole = how != BEGUN
     return Result(
-        *(head.slug, head.collection, head.title, head.type, head.wing, "summary", head.summary, ""),
+        *(head.slug, head.collection, head.title, head.type, head.wing, head.room),
+        *("summary", head.summary, ""),
         score=1.0 if is_whole else known.score if known else 0.0,
         tokens_used=0,
         lane="exact" if how == EXACT else "name",

@@ -40,6 +40,7 @@ class Hit(NamedTuple):
     title: str
     type: str
     wing: str
+    room: str
     summary: str
     snippet: str
     """A few words around those that were asked for, which stand between ** and **."""

@@ -62,6 +62,7 @@ class PageHead(NamedTuple):
     title: str
     type: str
     wing: str
+    room: str
     summary: str
 
 
@@ -230,7 +231,7 @@ def _allowed(index: str, filters: Filters) -> tuple[str, tuple[str, ...]]:
 def heads(db: "Database", page_ids: list[int]) -> dict[int, PageHead]:
     """What a search shows of these pages."""
     rows = db.rows(
-        "SELECT p.id, p.slug, c.name, p.title, p.type, p.wing, p.summary"
+        "SELECT p.id, p.slug, c.name, p.title, p.type, p.wing, p.room, p.summary"
         " FROM pages AS p JOIN collections AS c ON c.id = p.collection_id"
         " WHERE p.id IN (SELECT value FROM json_each(?)) AND p.quarantined_at IS NULL",
         (str(page_ids),),
