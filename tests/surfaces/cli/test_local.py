@@ -2,7 +2,7 @@
 
 import pytest
 
-from quaid.ops import index
+from quaid.ops import gate, index
 from quaid.surfaces.cli import main, manual
 from quaid.surfaces.cli.local import COMMANDS
 
@@ -26,11 +26,24 @@ def test_the_overview_names_every_command() -> None:
 @pytest.mark.parametrize("name", manual.page_names())
 def test_every_command_has_a_page(name: str) -> None:
     shown = manual.page(name)
-    assert shown.startswith(("Usage: quaid " + name, f"quaid {name}\n"))
+    assert shown.startswith(f"Usage: quaid {name}")
     assert (
         max(len(line) for line in shown.splitlines() if not line.startswith(("  quaid", "  ai-kb")))
         <= manual.WIDTH
     )
+
+
+@pytest.mark.parametrize(
+    "name", [each for each in index.COMMANDS if any(one.startswith(each + " ") for one in index.COMMANDS)]
+)
+def test_help_of_a_group_begins_with_its_own_command(name: str) -> None:
+    own, _, members = manual.page(name).partition("\nCommands\n")
+    operation = gate.command(name)
+    assert operation.summary.rstrip(".") in " ".join(own.split())
+    for param in operation.params:
+        assert (manual.slot if param.arg.positional else manual.flag)(param) in own
+    listed = [each for each in index.COMMANDS if each.startswith(name + " ")]
+    assert [each for each in listed if f"  {each} " in members] == listed
 
 
 def test_help_of_an_unknown_command_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

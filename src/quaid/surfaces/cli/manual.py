@@ -129,12 +129,14 @@ def page(name: str, program: str = "quaid") -> str:
         local = COMMANDS[name]
         return _page(name, local.summary, local.params, local.examples)
     group = [each for each in index.COMMANDS if each.startswith(name + " ")]
-    if group:
-        return f"quaid {name}\n\n" + "".join(_rows([(each, index.COMMANDS[each][1]) for each in group]))
+    members = "".join(_rows([(each, index.COMMANDS[each][1]) for each in group]))
+    if group and name not in index.COMMANDS:
+        return f"Usage: quaid {name} COMMAND ...\n\n{members}"
     operation = gate.command(name)
     set_already = index.ALIASES.get(name, {})
     params = [param for param in operation.params if param.name not in set_already]
-    return _page(name, operation.description, params, operation.examples)
+    own = _page(name, operation.description, params, operation.examples)
+    return f"{own}\nCommands\n{members}" if group else own
 
 
 def knowledge_base() -> list[tuple[str, str]]:
