@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from quaid.store.vectors import Index
     from quaid.vaults.staleness import Seen
 
-__all__ = ["SCHEMA_VERSION", "Brain", "Progress", "no_progress", "shared_models", "sqlite_version"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "Brain",
+    "Progress",
+    "no_progress",
+    "schema_of",
+    "shared_models",
+    "sqlite_version",
+]
 
 Progress = Callable[[int, int, str], None]
 
@@ -31,6 +39,13 @@ def sqlite_version() -> str:
     from quaid.store import opening
 
     return opening.sqlite_version()
+
+
+def schema_of(path: str) -> int:
+    """Return the schema version in the header of a memory. Nothing is opened for writing or brought forward."""
+    from quaid.store import opening
+
+    return opening.header_of(path).version
 
 
 def shared_models() -> "Models":

@@ -1,7 +1,12 @@
 """What is not an operation, and the help that walks the register."""
 
+import json
+from pathlib import Path
+
+import apsw
 import pytest
 
+from quaid.brain import SCHEMA_VERSION
 from quaid.ops import gate, index
 from quaid.surfaces.cli import main, manual
 from quaid.surfaces.cli.local import COMMANDS
@@ -60,3 +65,45 @@ def test_a_newcomer_finds_the_first_steps_first() -> None:
         "doctor",
         "demo",
     ]
+
+
+def memory_of(path: Path, schema: int) -> None:
+    """A memory of an older or a newer schema; of the oldest, one with pages."""
+    connection = apsw.Connection(str(path))
+    if schema == 5:
+        script = Path(__file__).parents[2] / "store" / "fixtures" / "v5.sql"
+        connection.execute(script.read_text(encoding="utf-8"))
+    else:
+        connection.execute(
+            f"PRAGMA application_id = 0x51414944; PRAGMA user_version = {schema}; CREATE TABLE t(a)"
+        )
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        (5, f"schema 5, {SCHEMA_VERSION} after the next command that opens it"),
+        (SCHEMA_VERSION, f"schema {SCHEMA_VERSION}"),
+        (99, "schema 99: a newer Quaid made it"),
+    ],
+)
+def test_the_version_of_a_memory_is_its_own_and_looking_changes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], schema: int, told: str
+) -> None:
+    path = tmp_path / "memory.db"
+    memory_of(path, schema)
+    before = path.read_bytes()
+    assert main(["--db", str(path), "version"]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == f"memory: {path} ({told})"
+    assert main(["--db", str(path), "--json", "version"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["schema"], facts["memory_schema"]) == (SCHEMA_VERSION, schema)
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["memory.db"]
+
+
+def test_the_version_of_what_is_no_memory_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "notes.db").write_text("just notes")
+    assert main(["--db", str(tmp_path / "notes.db"), "version"]) == 0
+    assert "notes.db (cannot be used: it is not a SQLite file)" in capsys.readouterr().out

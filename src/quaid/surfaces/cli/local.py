@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import quaid
 from quaid.annotations import Any
-from quaid.brain import SCHEMA_VERSION, Brain, sqlite_version
-from quaid.errors import AlreadyExists, InvalidArgument
+from quaid.brain import SCHEMA_VERSION, Brain, schema_of, sqlite_version
+from quaid.errors import AlreadyExists, InvalidArgument, MissingDatabase, QuaidError
 from quaid.ops.register import Arg, Param
 from quaid.records import NamedTuple
 from quaid.surfaces.cli import arguments
@@ -67,20 +67,37 @@ def _init(line: Line) -> int:
 
 def _version(line: Line) -> int:
     arguments.of_line(line, ())
+    path = settings_of(line).db_path
+    schema, state = _state_of(path)
     facts = {
         "quaid": quaid.__version__,
         "sqlite": sqlite_version(),
         "schema": SCHEMA_VERSION,
         "python": sys.version.split()[0],
-        "memory": settings_of(line).db_path,
+        "memory": path,
+        "memory_schema": schema,
     }
     if line.as_json:
         return _print_json(facts)
     print(
         f"quaid {facts['quaid']} (SQLite {facts['sqlite']}, schema {facts['schema']}, Python {facts['python']})"
     )
-    print(f"memory: {facts['memory']}{'' if os.path.exists(str(facts['memory'])) else ' (not made yet)'}")
+    print(f"memory: {path} ({state})")
     return 0
+
+
+def _state_of(path: str) -> tuple[int | None, str]:
+    """Return the schema of the file of a memory, if it is one, and what to know about it."""
+    try:
+        schema = schema_of(path)
+    except MissingDatabase:
+        return None, "not made yet"
+    except QuaidError as error:
+        return None, f"cannot be used: {error.facts.get('problem') or error.code}"
+    if schema > SCHEMA_VERSION:
+        return schema, f"schema {schema}: a newer Quaid made it"
+    later = "" if schema == SCHEMA_VERSION else f", {SCHEMA_VERSION} after the next command that opens it"
+    return schema, f"schema {schema}{later}"
 
 
 def _serve(line: Line) -> int:
