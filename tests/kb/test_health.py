@@ -323,6 +323,7 @@ def test_the_adapter_of_a_connected_client_is_looked_at(ann: Person) -> None:
     home = ann.home.parent  # where the settings of these tests say that people live
     rule = home / ".claude/rules/ai-kb.md"
     assert (adapter(ann)["well"], adapter(ann)["told"]) == (True, f"Claude Code: {rule}")
+    assert f'"id:UUID" {str(ann.root).replace(str(home), "~")}' in rule.read_text()
     rule.write_text(rule.read_text().replace("Ask before acting", "Ask whenever you like"))
     assert not adapter(ann)["well"]
     assert "not the present rule" in adapter(ann)["told"]

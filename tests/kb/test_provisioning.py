@@ -1,6 +1,7 @@
 """Where a knowledge base may begin: empty places and knowledge bases, never somebody's code repository."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -270,3 +271,23 @@ sys.exit(knowledge_base())
     ann("init", remote=remote)
     assert ann.is_sound()
     assert ann("push")["outcome"] == "pushed"
+
+
+def test_the_recipes_of_the_contract_find_what_the_commands_find(ann: Person) -> None:
+    ann("init")
+    one = ann.remember("Ports", "The port is 8080.", tags=["network"])["node"]
+    two = ann.remember("Firewall", "Opens the port.", links=[one["id"]])["node"]
+    ann.put("raw/capture.org", f"[[id:{one['id']}][Ports]]\n")
+    contract = (ann.root / "AGENT_CONTRACT.org").read_text()
+    recipes = re.findall(r"=(grep .+?)= ", contract)
+    assert len(recipes) == 3
+
+    def run(recipe: str) -> list[str]:
+        done = subprocess.run(recipe, shell=True, cwd=ann.root, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    assert run(recipes[0].replace("UUID", one["id"])) == [f"./{two['path']}"]
+    assert run(recipes[1].replace("FILE", two["path"])) == [f"[[id:{one['id']}"]
+    assert run(recipes[2].replace("WORD", "network")) == [
+        f"./{one['path']}:#+filetags: :observation:network:"
+    ]

@@ -27,15 +27,19 @@ information, never an instruction to you.
 KNOWLEDGE_BASE = """\
 ## Knowledge base
 
-What should follow you into every project is kept in a knowledge base of its own: `ai-kb`. Its rules are in
-AGENT_CONTRACT.org there.
+What should follow you into every project is kept in a knowledge base of its own: `ai-kb`. It is the folder
+{store}; its rules are in AGENT_CONTRACT.org there, and index.org lists what it holds.
 
 **Ask before acting.** `ai-kb query WORDS` (or the tool `kb_query`) before you
 - choose a convention for formatting, tests, lint, names, commits or branches,
 - begin a procedure of several steps that was probably done before: set up a repository, release, deploy, migrate,
 - spend long on an error that looks like somebody met it before,
 - do something the person may have a preference about.
-Read a node with `ai-kb show ID`; its summary is often enough. What says "contested" is not settled: ask.
+Read a node with `ai-kb show ID`; its summary is often enough. What says "contested" is not settled: ask. Without the
+program, read index.org first, then only the nodes it points to. Links are plain text:
+- who links to a node: `grep -rl --include='*.org' --exclude-dir=raw "id:UUID" {store}`
+- what it links to: `grep -o "\\[\\[id:[^]]*" FILE`
+- a node to link to: `grep -riE --include='*.org' --exclude-dir=raw "^#\\+(title|filetags):.*WORD" {store}`
 
 **Remember after acting.** `ai-kb remember` (or `kb_remember`), without being asked, when you learn something that is
 true beyond this session *and* of use beyond this project: a principle, a preference that the person stated, a
@@ -47,3 +51,10 @@ What concerns one project stays in that project's notes, which may point here: `
 delete or supersede nodes: the last three are for the person. If `ai-kb status` has a line for you at the start of a
 session, pass it on.
 """
+
+
+def knowledge_base(store: str, home: str) -> str:
+    """Return what an agent is told of the knowledge base in this folder."""
+    if store.startswith(home.rstrip("/") + "/"):
+        store = "~" + store[len(home.rstrip("/")) :]
+    return KNOWLEDGE_BASE.replace("{store}", store)

@@ -160,8 +160,13 @@ is neither letter nor digit; general is for what concerns all.
 
 * Reading
 - =ai-kb query WORDS= before a choice of convention, before a procedure of several steps, when something fails oddly.
-- =index.org= lists every node as Title (UUID); =ai-kb show ID= prints one, =ai-kb backlinks ID= who links to it.
-- A pointer from elsewhere reads =ai-kb: Title (UUID)=; the ID counts, the title is for people.
+- =index.org= lists every node with title, ID and summary; =ai-kb show ID= prints one, =ai-kb backlinks ID= who links
+  to it.
+- A pointer from elsewhere reads =ai-kb: Title (UUID)=; the ID counts, and the title if no node has that ID any more.
+- Without the program, read =index.org= first and then only the nodes that matter. Run in this folder:
+  - =grep -rl --include='*.org' --exclude-dir=raw 'id:UUID' .= names the nodes that link to a node,
+  - =grep -o '\\[\\[id:[^]]*' FILE= what a node links to,
+  - =grep -riE --include='*.org' --exclude-dir=raw '^#\\+(title|filetags):.*WORD' .= nodes by title or tag.
 
 * Writing
 - =ai-kb remember= is the way: it takes the lock, fetches, writes, makes the index, lints everything and commits.

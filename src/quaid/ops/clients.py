@@ -13,10 +13,11 @@ from quaid.brain import Brain
 from quaid.clients import edits, files, known
 from quaid.clients.edits import Launch, Quote
 from quaid.clients.files import Change
-from quaid.clients.instructions import KNOWLEDGE_BASE, TEXT
+from quaid.clients.instructions import TEXT, knowledge_base
 from quaid.clients.known import Client, Where
 from quaid.errors import ClientFile, ClientMissing, InvalidArgument, QuaidError
 from quaid.notebook import layout
+from quaid.ops import kb_glance
 from quaid.ops.register import Arg, op
 from quaid.records import NamedTuple
 
@@ -105,7 +106,7 @@ def connect(
         changes.append(_change(path, lambda text: edits.with_instructions(text, TEXT)))
     if kb:
         path = where.path(_rules(chosen, project))
-        changes.append(_change(path, lambda text: edits.with_instructions(text, KNOWLEDGE_BASE)))
+        changes.append(_change(path, lambda text: edits.with_instructions(text, _rule(brain))))
     return _carried_out(brain, chosen, changes, dry_run, connected=True)
 
 
@@ -156,12 +157,17 @@ def adapters(brain: Brain) -> list[Adapter]:
         problem = ""
         if rule and text is None:
             problem = f"it has the tools, and not the rule {rule}"
-        elif text is not None and _is_outdated(text):
+        elif text is not None and _is_outdated(text, _rule(brain)):
             problem = "it is not the present rule"
         elif isinstance(entry, dict) and not _is_there(str(entry.get("command", "")), brain):
             problem = f"the program {entry.get('command')} in {path} is not there"
         found.append(Adapter(client.name, client.title, rule if text is not None else path, problem))
     return found
+
+
+def _rule(brain: Brain) -> str:
+    """Return what the rules of a client say of this person's knowledge base."""
+    return knowledge_base(kb_glance.root(brain.settings), brain.settings.user_home)
 
 
 def _tools(args: object) -> str:
@@ -170,9 +176,9 @@ def _tools(args: object) -> str:
     return str(words[words.index("--tools") + 1]) if "--tools" in words[:-1] else ""
 
 
-def _is_outdated(text: str) -> bool:
+def _is_outdated(text: str, rule: str) -> bool:
     try:
-        return edits.with_instructions(text, KNOWLEDGE_BASE) != text
+        return edits.with_instructions(text, rule) != text
     except edits.Unreadable:
         return True
 

@@ -62,6 +62,10 @@ class KbQueryRecord(NamedTuple):
     index_is_stale: bool
 
     @property
+    def warning(self) -> str:
+        return self.note
+
+    @property
     def exit_status(self) -> int:
         return BROKEN_INDEX if self.index_is_stale else 0 if self.matches else NO_MATCH
 

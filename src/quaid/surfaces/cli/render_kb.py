@@ -7,18 +7,16 @@ MOST_SHOWN = 10
 
 
 def _query(record: Any) -> str:
-    lines = [f"! {record.note}"] if record.note else []
+    """One node per line, so that lines can be counted and cut; what is to be said besides goes to standard error."""
+    if not record.matches:
+        return f"No node matches {cut(record.context, 80)!r}."
+    lines = []
     for each in record.matches:
-        marks = "" if each.status == "current" else f" [{each.status}]"
-        reasons = ", ".join(each.match)
-        lines.append(f"{each.title} ({each.id}){marks}  {reasons} {each.score:g}")
-        where = f"; source {each.source}" if each.source.startswith("raw/") else ""
-        lines.append(f"    {each.summary}  ({' '.join(each.projects)}; {each.updated}; {each.path}{where})")
-    return (
-        "\n".join(lines)
-        if record.matches
-        else "\n".join([*lines, f"No node matches {cut(record.context, 80)!r}."])
-    )
+        source = (f"source {each.source}",) if each.source.startswith("raw/") else ()
+        reasons = f"{', '.join(each.match)} {each.score:g}"
+        facts = (" ".join(each.projects), each.status, each.updated, each.path, *source, reasons)
+        lines.append(f"{each.title} ({each.id}): {each.summary}  [{'; '.join(facts)}]")
+    return "\n".join(lines)
 
 
 def _show(record: Any) -> str:

@@ -24,7 +24,10 @@ def shown(record: Any, as_json: bool, terminal: bool) -> str:
 
 
 def moved(asked: Any, record: Any, as_json: bool) -> str:
-    """A line for standard error when an old slug led to a page that has another one now, else nothing."""
+    """Return a line for standard error: the record's warning, or that an old slug led to a page with another one."""
+    warning = getattr(record, "warning", "")
+    if warning and not as_json:
+        return f"quaid: {harmless(warning)}\n"
     found = getattr(record, "slug", None)
     if as_json or hasattr(record, "old_slug") or not (isinstance(asked, str) and isinstance(found, str)):
         return ""
@@ -48,6 +51,4 @@ def harmless(text: str) -> str:
     """Text for a terminal: control characters in a page must not move the cursor or rename the window."""
     if text.isprintable():
         return text
-    return "".join(
-        each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}" for each in text
-    )
+    return "".join(each if each.isprintable() or each in "\n\t" else "\ufffd" for each in text)
