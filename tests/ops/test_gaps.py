@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from quaid.brain import Brain
+from quaid.core.gaps import question_hash
 from quaid.errors import GapResolved, InvalidArgument, NotAllowed, NotFound, PageNotFound, WrongQuestion
 from quaid.ops import gaps, gate
+from quaid.ops.gaps import GapRecord
 from quaid.ops.plain import plain
 from quaid.ops.register import Scope
+from quaid.surfaces.cli.render import render
 
 QUESTION = "Who maintains the harbour crane?"
 ANSWER = "# Harbour crane\n\nIngrid maintains the harbour crane since 2024."
@@ -64,6 +67,51 @@ def test_the_words_of_a_gap_are_nowhere_in_the_file(boats: Brain) -> None:
                 assert b"zyxwvut" not in opened.read(), name
 
 
+def test_a_redacted_approval_keeps_no_raw_question(boats: Brain) -> None:
+    question = "What does Zyxwvut pay for the crane?"
+    gap_id = call(boats, "gap", query_text=question).gap.id
+    redacted = {"sensitivity": "redacted", "redacted_query": "What do cranes cost?", "approver": "Mira"}
+    gap = call(boats, "gap_approve", gap_id=gap_id, query_text=question, **redacted).gap
+    assert (gap.query_text, gap.redacted_query, gap.approved_by) == (None, "What do cranes cost?", "Mira")
+    assert "approved by Mira (redacted): What do cranes cost?" in render(GapRecord(gap, "approved"))
+    assert gate.call(boats, gate.command("gaps clear"), {}, "owner").closed == 0
+    assert question_hash(question) == call(boats, "gaps").gaps[0].query_hash
+    boats.close()
+    with open(boats.settings.db_path, "rb") as file:
+        assert b"yxwvut" not in file.read()
+
+
+def test_an_external_approval_that_becomes_a_redacted_one_loses_the_question(boats: Brain) -> None:
+    gap_id = approved(boats)
+    redacted = {"sensitivity": "redacted", "redacted_query": "Who looks after cranes?", "approver": "Bo"}
+    gap = call(boats, "gap_approve", gap_id=gap_id, query_text=QUESTION, **redacted).gap
+    assert (gap.query_text, gap.sensitivity) == (None, "redacted")
+    assert "external, approved by Mira" in gap.context
+
+
+def test_a_page_that_answers_a_redacted_gap_resolves_it(boats: Brain) -> None:
+    gap_id = call(boats, "gap", query_text="What does Zyxwvut pay for the harbour crane?").gap.id
+    redacted = {"sensitivity": "redacted", "redacted_query": "What do harbour cranes cost?"}
+    question = "What does Zyxwvut pay for the harbour crane?"
+    call(boats, "gap_approve", gap_id=gap_id, query_text=question, approver="Mira", **redacted)
+    call(boats, "put", slug="concepts/cranes", content="# Harbour cranes\n\nHarbour cranes cost a fortune.")
+    assert call(boats, "gaps", include_resolved=True).gaps[0].resolved_by_slug == "concepts/cranes"
+
+
+def test_the_threshold_says_which_answers_leave_a_gap(boats: Brain) -> None:
+    weak = "Which spring paint do wooden ships of Denmark carry?"
+    assert call(boats, "query", question=weak).strength == "weak"
+    assert call(boats, "gaps").total == 1
+    gate.call(boats, gate.command("config set"), {"key": "gap_threshold", "value": "weak"}, "owner")
+    assert call(boats, "query", question=weak).strength == "weak"
+    assert call(boats, "gaps").total == 0  # closed: it is answered well enough now
+    assert call(boats, "query", question=QUESTION).strength == "none"
+    assert call(boats, "gaps").total == 1
+    assert call(boats, "gaps", include_resolved=True).total == 2
+    with pytest.raises(InvalidArgument, match="must be one of strong, weak"):
+        gate.call(boats, gate.command("config set"), {"key": "gap_threshold", "value": "0.3"}, "owner")
+
+
 def test_no_gap_is_noted_where_it_would_mean_nothing(brain: Brain) -> None:
     call(brain, "query", question=QUESTION)  # an empty memory
     call(brain, "put", slug="people/bo", content="# Bo\n\nSails on Sundays.")
@@ -98,7 +146,7 @@ def test_a_strong_answer_to_the_same_question_resolves_its_gap(boats: Brain) -> 
     call(boats, "put", slug="concepts/crane", content=ANSWER)
     assert call(boats, "gaps").total == 1  # its words are not known: nobody can tell yet
     assert call(boats, "query", question=QUESTION).strength == "strong"
-    gap = call(boats, "gaps", resolved=True).gaps[0]
+    gap = call(boats, "gaps", include_resolved=True).gaps[0]
     assert (gap.resolved_by_slug, call(boats, "gaps").total) == ("concepts/crane", 0)
 
 
@@ -107,7 +155,7 @@ def test_a_page_that_answers_an_approved_gap_resolves_it(boats: Brain) -> None:
     call(boats, "put", slug="concepts/paint", content="# Paint\n\nRed lead is poisonous.")
     assert call(boats, "gaps").total == 1
     call(boats, "put", slug="concepts/crane", content=ANSWER)
-    gap = call(boats, "gaps", resolved=True).gaps[0]
+    gap = call(boats, "gaps", include_resolved=True).gaps[0]
     assert (gap.id, gap.resolved_by_slug) == (gap_id, "concepts/crane")
 
 

@@ -305,7 +305,7 @@ def test_an_approved_gap_that_is_answered_is_closed(alice: Brain) -> None:
     call(alice, "gap_approve", gap_id=gap.id, query_text=question, sensitivity="external", approver="Mira")
     done = ingest(alice, {"slug": "people/ida", "content": "# Ida\n\nIda sails with Bo on Sundays."})
     assert done.gaps_resolved == (gap.id,)
-    assert call(alice, "gaps", resolved=True).gaps[0].resolved_by_slug == "people/ida"
+    assert call(alice, "gaps", include_resolved=True).gaps[0].resolved_by_slug == "people/ida"
 
 
 def test_the_source_is_listed_and_given_back_byte_for_byte(alice: Brain, tmp_path: Path) -> None:

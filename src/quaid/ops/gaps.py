@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from quaid.search.answer import Answer
 
 SETTING = "log_gaps"
+THRESHOLD = "gap_threshold"
+"""The least strength of an answer that leaves no gap."""
 
 MOST_TRIED = 20
 """Gaps that a new page is tried against: each costs a small search."""
@@ -45,14 +47,14 @@ class GapsClearRecord(NamedTuple):
 def gaps_(
     brain: Brain,
     limit: Annotated[int, Arg("How many.", minimum=1, maximum=10_000)] = 20,
-    resolved: Annotated[bool, Arg("Those that are resolved, too.")] = False,
+    include_resolved: Annotated[bool, Arg("Those that are resolved, too.", flag="--resolved")] = False,
 ) -> GapsRecord:
     """List the questions that the memory could not answer, the most frequent first.
 
     A question shows as a hash until somebody approves that its words are kept."""
     with brain.db.reading():
-        found = store.listing(brain.db, resolved=resolved, limit=limit)
-        return GapsRecord(tuple(found), store.count(brain.db, resolved=resolved))
+        found = store.listing(brain.db, resolved=include_resolved, limit=limit)
+        return GapsRecord(tuple(found), store.count(brain.db, resolved=include_resolved))
 
 
 @op(
@@ -101,7 +103,9 @@ def gap(
 def gap_approve(
     brain: Brain,
     gap_id: GapId,
-    query_text: Annotated[str, Arg("The question again: only its hash is known.", question=True)],
+    query_text: Annotated[
+        str, Arg("The question again: only its hash is known. Kept for external only.", question=True)
+    ],
     sensitivity: Annotated[
         Literal["redacted", "external"],
         Arg("What may leave the memory: the redacted query, or the question."),
@@ -111,7 +115,7 @@ def gap_approve(
         str | None, Arg("The question without names and figures; needed for redacted.")
     ] = None,
 ) -> GapRecord:
-    """Allow a gap's question to be kept and researched outside, with who allowed it and when."""
+    """Allow a gap's question, or a redacted form of it, to be kept and researched outside, with who allowed it."""
     found = store.require(brain.db, gap_id)
     if found.resolved_at is not None:
         raise GapResolved(id=gap_id, date=found.resolved_at[:10])
@@ -125,7 +129,7 @@ def gap_approve(
         lambda tx: store.approve(
             tx,
             store.require(brain.db, gap_id),
-            query_text=query_text.strip(),
+            query_text=query_text.strip() if sensitivity == "external" else None,
             sensitivity=sensitivity,
             approver=approver.strip(),
             redacted_query=redacted_query.strip() if redacted_query else None,
@@ -159,15 +163,16 @@ def gap_clear(brain: Brain) -> GapsClearRecord:
 
 
 def note(brain: Brain, question: str, answer: "Answer") -> None:
-    """After an answer: a weak one leaves a gap, a strong one closes the gap of the same question.
+    """After an answer: one below the threshold leaves a gap, another closes the gap of the same question.
 
-    An answer never fails by this, nor waits for somebody who writes.
+    An answer never fails by this, nor waits for another process that writes.
     """
     try:
         if not brain.leaves_marks or not brain.db.writable or brain.option(SETTING) == "off":
             return
         digest = question_hash(question)
-        if answer.strength != "strong":
+        well = ("strong",) if brain.option(THRESHOLD) == "strong" else ("strong", "weak")
+        if answer.strength not in well:
             if is_question(question) and (answer.results or _has_pages(brain)):
                 _log(brain, digest)
         elif (gap_id := store.open_with(brain.db, digest)) and _may_write(brain):

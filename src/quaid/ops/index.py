@@ -32,7 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("truth.check", "Find what contradicts itself, with both quotes, or settle one finding. Exits 1 while any is open."),
     "gaps": ("gaps.gaps", "List the questions that the memory could not answer, the most frequent first."),
     "gaps add": ("gaps.gap", "Note a question that the memory cannot answer; always internal. Asked again, it counts up."),
-    "gaps approve": ("gaps.gap_approve", "Allow a gap's question to be kept and researched outside, with who allowed it and when."),
+    "gaps approve": ("gaps.gap_approve", "Allow a gap's question, or a redacted form of it, to be kept and researched outside, with who allowed it."),
     "gaps resolve": ("gaps.gap_resolve", "Close a gap: a page answers it, or nobody wants to know any more."),
     "gaps clear": ("gaps.gap_clear", "Close every open gap whose words nobody keeps. Asked again without an answer, a question is a new gap."),
     "ingest-source": ("ingest.ingest", "Take a source in, with everything that it changes, all or nothing."),

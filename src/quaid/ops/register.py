@@ -70,6 +70,7 @@ class Arg(NamedTuple):
     question: bool = False  # something to look for: any text as well, but a short one
     minimum: int | None = None
     maximum: int | None = None
+    flag: str = ""  # on the command line, if it is not the name of the parameter
 
 
 class Param(NamedTuple):
@@ -84,7 +85,7 @@ class Param(NamedTuple):
 
     @property
     def flag(self) -> str:
-        return "--" + self.name.replace("_", "-")
+        return self.arg.flag or "--" + self.name.replace("_", "-")
 
 
 class Op(NamedTuple):

@@ -18,12 +18,18 @@ SETTINGS: dict[str, tuple[str, ...] | type[int] | type[list[str]] | type[str]] =
     "default_token_budget": int,
     "background_embedding": ("on", "off"),
     "log_gaps": ("on", "off"),
+    "gap_threshold": ("strong", "weak"),
     "single_valued_predicates": list,
     "conversation_folders": str,
     "embed_conversations": ("recent", "on", "off"),
 }
 # What holds while nobody has said anything; the others stand in the memory from its first day.
-DEFAULTS = {"background_embedding": "on", "embed_conversations": "recent", "log_gaps": "on"}
+DEFAULTS = {
+    "background_embedding": "on",
+    "embed_conversations": "recent",
+    "gap_threshold": "strong",
+    "log_gaps": "on",
+}
 
 
 # Written by `quaid embed`; until then the model that it will use.

@@ -25,7 +25,7 @@ class Gap(NamedTuple):
     id: int
     query_hash: str
     query_text: str | None
-    """None: nobody has approved that the words are kept."""
+    """None: nobody has approved that the words are kept, or only a redacted form of them."""
     context: str
     confidence_score: float | None
     sensitivity: str
@@ -91,9 +91,10 @@ def open_with(db: "Database", query_hash: str) -> int | None:
 
 
 def with_words(db: "Database", limit: int) -> list[tuple[int, str]]:
-    """Open gaps whose words may be used, with their words; what was asked most comes first."""
+    """Open gaps whose words are kept, with their words or the redacted ones; what was asked most comes first."""
     rows = db.rows(
-        "SELECT id, query_text FROM knowledge_gaps WHERE query_text IS NOT NULL AND resolved_at IS NULL"
+        "SELECT id, coalesce(query_text, redacted_query) AS words FROM knowledge_gaps"
+        " WHERE words IS NOT NULL AND resolved_at IS NULL"
         " ORDER BY times_seen DESC, id LIMIT ?",
         (limit,),
     )
@@ -104,13 +105,15 @@ def approve(
     tx: "apsw.Connection",
     gap: Gap,
     *,
-    query_text: str,
+    query_text: str | None,
     sensitivity: str,
     approver: str,
     redacted_query: str | None,
     now: str,
 ) -> None:
-    """Keep the words of a gap, with who allowed it. An earlier approval stays readable in the context."""
+    """Keep the words of a gap, or only its redacted query, with who allowed it.
+
+    An earlier approval stays readable in the context."""
     context = gap.context
     if gap.approved_by is not None:
         before = f"(before: {gap.sensitivity}, approved by {gap.approved_by} at {gap.approved_at})"
@@ -132,9 +135,11 @@ def resolve(tx: "apsw.Connection", gap_id: int, slug: str | None, now: str) -> b
 
 
 def clear(tx: "apsw.Connection", now: str) -> int:
-    """Close every open gap of which nobody has the words. How many they were."""
+    """Close every open gap that nobody has approved. Return how many they were."""
     tx.execute(
-        "UPDATE knowledge_gaps SET resolved_at = ? WHERE resolved_at IS NULL AND query_text IS NULL", (now,)
+        "UPDATE knowledge_gaps SET resolved_at = ? WHERE resolved_at IS NULL AND query_text IS NULL"
+        " AND redacted_query IS NULL",
+        (now,),
     )
     return tx.changes()
 

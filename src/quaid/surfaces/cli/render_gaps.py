@@ -17,7 +17,7 @@ def _gaps(record: Any) -> str:
         lines.append(f"{shown:,} of {record.total:,} gaps; more: --limit {record.total}")
     else:
         lines.append(count(shown, "gap"))
-    if any(gap.query_text is None and gap.resolved_at is None for gap in record.gaps):
+    if any(gap.approved_by is None and gap.resolved_at is None for gap in record.gaps):
         lines.append("Words are kept only after an approval: quaid gaps approve ID --help")
     return "\n".join(lines)
 
@@ -37,7 +37,7 @@ def _lines(gap: Any) -> list[str]:
     times = "once" if gap.times_seen == 1 else f"{gap.times_seen} times"
     since = f"{times}, last on {gap.last_seen_at[:10]}"
     lines = [f"{gap.id:>4}  {_question(gap)}  ({gap.sensitivity}, asked {since})"]
-    if gap.redacted_query:
+    if gap.redacted_query and gap.query_text:
         lines.append(f"      may be asked outside as: {gap.redacted_query}")
     if gap.context:
         lines.append(f"      {gap.context}")
@@ -48,7 +48,8 @@ def _lines(gap: Any) -> list[str]:
 
 
 def _question(gap: Any) -> str:
-    return f"#{gap.query_hash[:HASH_SHOWN]}" if gap.query_text is None else " ".join(gap.query_text.split())
+    words = gap.query_text or gap.redacted_query
+    return " ".join(words.split()) if words else f"#{gap.query_hash[:HASH_SHOWN]}"
 
 
 def _cleared(record: Any) -> str:

@@ -174,7 +174,7 @@ async def _tab(request: Request, tab: str, tried: Tried = NOTHING_TRIED, http: i
         clashes=clashes(found) if found and tab == "contradictions" else [],
         tried=tried,
         approver=_approver(found.gaps) if found and tab == "gaps" else "",
-        wordless=sum(each.query_text is None for each in found.gaps) if found and tab == "gaps" else 0,
+        wordless=sum(each.approved_by is None for each in found.gaps) if found and tab == "gaps" else 0,
     )
 
 
@@ -292,7 +292,8 @@ async def _gap(request: Request, act: str, id: int, given: dict[str, str]) -> st
         approver=given.get("approver", ""),
         redacted_query=given.get("redacted_query", "").strip() or None,
     )
-    return f"Question {id} is approved: its words are kept from now on."
+    kept = "its words are" if given.get("sensitivity") == "external" else "the redacted question is"
+    return f"Question {id} is approved: {kept} kept from now on."
 
 
 async def _asked(request: Request, given: dict[str, str]) -> Tried:
