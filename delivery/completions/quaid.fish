@@ -418,7 +418,7 @@ daemon	@command	Say how the service is
         printf '%s\n' '--limit	@any	How many
 --resolved	-	Those that are resolved, too
 add	@command	Note a question that the memory cannot answer; always internal
-approve	@command	Allow a gap\'s question to be kept and researched outside, with who allowed it and when
+approve	@command	Allow a gap\'s question, or a redacted form of it, to be kept and researched outside, with who allowed it
 resolve	@command	Close a gap: a page answers it, or nobody wants to know any more
 clear	@command	Close every open gap whose words nobody keeps
 --db	@files:db	the memory
@@ -1001,7 +1001,7 @@ list	@command	List all settings, and where each value comes from
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'config get'
-        printf '%s\n' '1	background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|conversation_folders|default_token_budget|embed_conversations|embedding.models_dir|embedding.plugin|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|log_gaps|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms	The setting
+        printf '%s\n' '1	background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|conversation_folders|default_token_budget|embed_conversations|embedding.models_dir|embedding.plugin|gap_threshold|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|log_gaps|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms	The setting
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1013,6 +1013,7 @@ chunk_strategy	@command	section, window, paragraph, page
 search_merge_strategy	@command	sum, set-union, rrf
 background_embedding	@command	on, off
 log_gaps	@command	on, off
+gap_threshold	@command	strong, weak
 embed_conversations	@command	recent, on, off
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -1444,7 +1445,7 @@ token	@command	List the tokens that were given away: what each may do, since whe
 daemon	@command	Say how the service is'
     case 'help gaps'
         printf '%s\n' 'add	@command	Note a question that the memory cannot answer; always internal
-approve	@command	Allow a gap\'s question to be kept and researched outside, with who allowed it and when
+approve	@command	Allow a gap\'s question, or a redacted form of it, to be kept and researched outside, with who allowed it
 resolve	@command	Close a gap: a page answers it, or nobody wants to know any more
 clear	@command	Close every open gap whose words nobody keeps'
     case 'help notebook'
@@ -1555,6 +1556,12 @@ logs	@command	Show what the service wrote: starts, stops and failures, never a t
 --help	-	help on a command'
     case 'config set log_gaps'
         printf '%s\n' '1	on|off	Its new value
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'config set gap_threshold'
+        printf '%s\n' '1	strong|weak	Its new value
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text

@@ -70,7 +70,11 @@ def test_the_words_of_a_gap_are_nowhere_in_the_file(boats: Brain) -> None:
 def test_a_redacted_approval_keeps_no_raw_question(boats: Brain) -> None:
     question = "What does Zyxwvut pay for the crane?"
     gap_id = call(boats, "gap", query_text=question).gap.id
-    redacted = {"sensitivity": "redacted", "redacted_query": "What do cranes cost?", "approver": "Mira"}
+    redacted: dict[str, Any] = {
+        "sensitivity": "redacted",
+        "redacted_query": "What do cranes cost?",
+        "approver": "Mira",
+    }
     gap = call(boats, "gap_approve", gap_id=gap_id, query_text=question, **redacted).gap
     assert (gap.query_text, gap.redacted_query, gap.approved_by) == (None, "What do cranes cost?", "Mira")
     assert "approved by Mira (redacted): What do cranes cost?" in render(GapRecord(gap, "approved"))
@@ -83,7 +87,11 @@ def test_a_redacted_approval_keeps_no_raw_question(boats: Brain) -> None:
 
 def test_an_external_approval_that_becomes_a_redacted_one_loses_the_question(boats: Brain) -> None:
     gap_id = approved(boats)
-    redacted = {"sensitivity": "redacted", "redacted_query": "Who looks after cranes?", "approver": "Bo"}
+    redacted: dict[str, Any] = {
+        "sensitivity": "redacted",
+        "redacted_query": "Who looks after cranes?",
+        "approver": "Bo",
+    }
     gap = call(boats, "gap_approve", gap_id=gap_id, query_text=QUESTION, **redacted).gap
     assert (gap.query_text, gap.sensitivity) == (None, "redacted")
     assert "external, approved by Mira" in gap.context
@@ -91,7 +99,7 @@ def test_an_external_approval_that_becomes_a_redacted_one_loses_the_question(boa
 
 def test_a_page_that_answers_a_redacted_gap_resolves_it(boats: Brain) -> None:
     gap_id = call(boats, "gap", query_text="What does Zyxwvut pay for the harbour crane?").gap.id
-    redacted = {"sensitivity": "redacted", "redacted_query": "What do harbour cranes cost?"}
+    redacted: dict[str, Any] = {"sensitivity": "redacted", "redacted_query": "What do harbour cranes cost?"}
     question = "What does Zyxwvut pay for the harbour crane?"
     call(boats, "gap_approve", gap_id=gap_id, query_text=question, approver="Mira", **redacted)
     call(boats, "put", slug="concepts/cranes", content="# Harbour cranes\n\nHarbour cranes cost a fortune.")

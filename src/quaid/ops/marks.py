@@ -18,6 +18,8 @@ class TagsRecord(NamedTuple):
     version: int
     changed: bool
     tags: tuple[str, ...]
+    removed: str | None = None
+    """The tag that was to be taken away; `changed` says whether it was there."""
 
 
 class EntryRecord(NamedTuple):
@@ -84,7 +86,7 @@ def tag(
         return new
 
     saved, new = editing.edit(brain, slug, page_version, change)
-    return TagsRecord(new.slug, saved.version, saved.changed, new.tags)
+    return TagsRecord(new.slug, saved.version, saved.changed, new.tags, label if remove else None)
 
 
 @op("read", command="timeline", examples=("quaid timeline people/alice --limit 5",))

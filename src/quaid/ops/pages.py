@@ -61,7 +61,10 @@ class ListRecord(NamedTuple):
 
 @op("read", core=True, examples=("quaid get people/alice", "quaid get people/alice --json"))
 def get(brain: Brain, slug: Slug) -> PageRecord:
-    """Read a page: current truth, timeline, front matter, and the version to send with a change."""
+    """Read a page: current truth, timeline, front matter, and the version to send with a change.
+
+    As text, the page alone goes to standard output, so that `quaid put` takes it back as it is; a terminal shows the
+    version beside it, --json within."""
     stored = editing.require(brain, slug)
     return PageRecord(
         slug=stored.slug,

@@ -23,6 +23,9 @@ READERS_WAIT_MS = 100
 """How long compact waits for readers of an older state before it leaves the rest of the log for later."""
 
 
+FRAME_HEADER = 24
+"""Bytes before each page in the log."""
+
 UNFINISHED = ".quaid-backup-"
 """How the name of a copy begins that is being made; the number of its process comes behind."""
 
@@ -73,6 +76,8 @@ class Compacted(NamedTuple):
     wal_before: int
     wal_after: int
     busy: bool
+    folded: int
+    """Bytes of the log that are in the database now."""
     vectors_dropped: int = 0
     """Of text that is gone."""
 
@@ -176,16 +181,21 @@ def compact(db: "Database") -> Compacted:
     """Move the log into the database, so that one file is all; readers read on meanwhile."""
     if not db.writable:
         raise ReadOnly(path=db.path, problem="it was opened for reading only")
-    wal_before = size_of(db.path + "-wal")
     with db.lock.held(), sqlite_told_plainly(db.path):
-        db.connection.pragma("optimize")
+        db.connection.pragma("optimize")  # which may write
+        wal_before = size_of(db.path + "-wal")
         db.connection.set_busy_timeout(READERS_WAIT_MS)
         try:
-            busy, _, _ = db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
+            busy, _, moved = db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
         finally:
             db.connection.set_busy_timeout(BUSY_SECONDS * 1000)
+        frame = int(db.connection.pragma("page_size")) + FRAME_HEADER
     return Compacted(
-        size=size_of(db.path), wal_before=wal_before, wal_after=size_of(db.path + "-wal"), busy=bool(busy)
+        size=size_of(db.path),
+        wal_before=wal_before,
+        wal_after=size_of(db.path + "-wal"),
+        busy=bool(busy),
+        folded=min(wal_before, max(0, int(str(moved))) * frame) if busy else wal_before,
     )
 
 

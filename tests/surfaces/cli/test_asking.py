@@ -57,6 +57,21 @@ def pages(folder: Path) -> int:
     return len(quaid(folder, "list").stdout.splitlines()) - 1
 
 
+def test_a_terminal_shows_the_version_beside_the_page(folder: Path) -> None:
+    status, shown = at_a_terminal(folder, "", "get", "people/bob")
+    assert (status, shown.replace("\r", "")) == (0, "# Bob\n\nTea.\nquaid: people/bob is at version 1\n")
+    plain = quaid(folder, "get", "people/bob")
+    assert (plain.stdout, plain.stderr) == ("# Bob\n\nTea.\n", "")
+
+
+def test_what_get_prints_is_what_put_takes(folder: Path) -> None:
+    text = "---\nb: 1\na: [x, z]\n---\n\n# Bob\n\nTea.\n\n---\n\n- 2026-04-22 — Called.\n"
+    quaid(folder, "put", "people/bob", text=text)
+    got = quaid(folder, "get", "people/bob").stdout
+    assert got == text
+    assert "says this already (version 2)" in quaid(folder, "put", "people/bob", text=got).stdout
+
+
 @pytest.mark.parametrize("answer", ["\n", "n\n", "maybe\n", "\x04"])
 def test_anything_but_yes_means_no(folder: Path, answer: str) -> None:
     status, shown = at_a_terminal(folder, answer, "forget", "people/bob")

@@ -193,6 +193,6 @@ def _operation(line: "Line") -> int:
             more = asking.agreed(record, lambda each: show(each, False), line.as_json)
             record = gate.call(brain, operation, {**given, **more}, "owner") if more else record
     show(record, line.as_json)
-    said = speaking.moved(given.get("slug"), record, line.as_json)
+    said = speaking.aside(given.get("slug"), record, line.as_json, sys.stderr.isatty())
     sys.stderr.write(_as_ai_kb(said) if _called == "ai-kb" else said)
     return int(getattr(record, "exit_status", 0))

@@ -89,6 +89,11 @@ def _list(record: Any) -> str:
 
 
 def _tags(record: Any) -> str:
+    if record.removed is not None:
+        left = f"; left: {', '.join(record.tags)}" if record.tags else ""
+        if record.changed:
+            return f"Removed the tag {record.removed} from {record.slug}{left}"
+        return f"{record.slug} has no tag {record.removed}; nothing was removed{left}"
     return "\n".join(record.tags) if record.tags else f"{record.slug} has no tags"
 
 
@@ -166,10 +171,10 @@ def _compacted(record: Any) -> str:
     dropped = f" Dropped {count(vectors, 'vector')} of text that is gone." if vectors else ""
     if record.busy:
         return (
-            f"{size(record.wal_before - record.wal_after)} of the log went into the file; a reader still needs "
-            f"the rest ({size(record.wal_after)}). Run it again later.{dropped}"
+            f"{size(record.folded)} of the log went into the file; a reader still needs the log"
+            f" ({size(record.wal_after)}). Run it again later.{dropped}"
         )
-    folded = f"One file of {size(record.size)}; {size(record.wal_before)} of log folded in."
+    folded = f"One file of {size(record.size)}; {size(record.folded)} of log folded in."
     return f"{folded} It can be copied now.{dropped}"
 
 

@@ -23,11 +23,22 @@ def shown(record: Any, as_json: bool, terminal: bool) -> str:
     return text if text.endswith("\n") or not text else text + "\n"
 
 
-def moved(asked: Any, record: Any, as_json: bool) -> str:
-    """Return a line for standard error: the record's warning, or that an old slug led to a page with another one."""
+def aside(asked: Any, record: Any, as_json: bool, terminal: bool) -> str:
+    """Lines for standard error beside a record: its warning, the slug and version of the page that is read.
+
+    The version is for a person at a terminal; programs read it with --json. Standard output is the page alone, and
+    can be put back as it is.
+    """
     warning = getattr(record, "warning", "")
     if warning and not as_json:
         return f"quaid: {harmless(warning)}\n"
+    said = _moved(asked, record, as_json)
+    if terminal and not as_json and type(record).__name__ == "PageRecord":
+        said += f"quaid: {record.slug} is at version {record.version}\n"
+    return said
+
+
+def _moved(asked: Any, record: Any, as_json: bool) -> str:
     found = getattr(record, "slug", None)
     if as_json or hasattr(record, "old_slug") or not (isinstance(asked, str) and isinstance(found, str)):
         return ""

@@ -264,8 +264,8 @@ def _doing(ready: Ready) -> Any:
                     return None
                 raise NeedsYes(act=record.act)
             text = speaking.shown(record, line.as_json, out)
-            moved = speaking.moved(given.get("slug"), record, line.as_json)
-            return Said(int(getattr(record, "exit_status", 0)), before, text, moved)
+            aside = speaking.aside(given.get("slug"), record, line.as_json, err)
+            return Said(int(getattr(record, "exit_status", 0)), before, text, aside)
         except Cancelled:
             raise
         except QuaidError as error:
