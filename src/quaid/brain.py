@@ -75,12 +75,14 @@ class Brain:
         unwanted: Callable[[], bool] | None = None,
         offset: Callable[[float], int] = local_offset,
         models: "Models | None" = None,
+        notice: Callable[[str], None] | None = None,
     ) -> None:
         self.settings = settings
         self.progress = progress
         self._clock = clock
         self._random = random
         self._offset = offset
+        self._notice = notice  # told what was done to the memory when it was opened
         self._unwanted = unwanted  # asked during long statements; true stops them
         self._db: Database | None = None
         self._embedder: Embedder | None = None
@@ -100,6 +102,8 @@ class Brain:
             self._db = Database.open(self.settings.db_path, self.now(), accept_torn_log=accept)
             if self._unwanted is not None:
                 self._db.give_up_when(self._unwanted)
+            if self._notice is not None and self._db.migrated:
+                self._notice(self._db.migrated)
         return self._db
 
     @property

@@ -1,8 +1,11 @@
 """An older memory is brought forward whole, or stays as it was."""
 
 import hashlib
+import json
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import Popen
@@ -344,3 +347,45 @@ def test_turns_of_schema_7_are_cut_so_that_they_can_be_embedded(tmp_path: Path) 
     with Database.open(path, NOW) as old:
         assert old.rows("SELECT turn_id, part, start_at, end_at FROM turn_parts") == [(1, 0, 0, len(said))]
         assert upkeep.validate(old) == []
+
+
+@pytest.mark.parametrize("words", [["list", "--json"], ["call", "memory_list", "{}"], ["list"]])
+def test_the_command_line_says_what_was_done_and_where_the_backup_is(
+    v5: str, words: list[str], tmp_path: Path
+) -> None:
+    environ = {**os.environ, "HOME": str(tmp_path), "QUAID_DB": v5, "QUAID_HANDOVER": "off"}
+    command = [sys.executable, "-m", "quaid", *words]
+    first = subprocess.run(command, capture_output=True, text=True, env=environ, check=True)
+    assert first.stderr.startswith(f"quaid: {v5} was brought from schema 5 to {SCHEMA_VERSION}: ")
+    assert first.stderr.endswith(f" is kept in {v5}.backup-v5.\n")
+    assert os.path.exists(v5 + ".backup-v5")
+    assert "schema" not in first.stdout
+    assert subprocess.run(command, capture_output=True, text=True, env=environ, check=True).stderr == ""
+
+
+def test_the_mcp_server_says_so_on_standard_error_only(v5: str, tmp_path: Path) -> None:
+    hello = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    }
+    asked = [
+        {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": "memory_list", "arguments": {}},
+        },
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "quaid", "--db", v5, "serve"],
+        input="".join(json.dumps(each) + "\n" for each in asked),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HOME": str(tmp_path)},
+        check=True,
+    )
+    assert f"is kept in {v5}.backup-v5" in done.stderr
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [0, 1]

@@ -36,6 +36,7 @@ class Database:
         self.writable = writable
         self.lock = WriterLock(path)
         self.full = False  # opened for reading because the disk has no room for a log
+        self.migrated = ""  # what was done to bring an older memory forward, in words
         self._open = True
         self._seen = opening.looks(path)
         self._undo: list[Callable[[], None]] = []

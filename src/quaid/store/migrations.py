@@ -45,6 +45,10 @@ def bring_forward(db: "Database", now: str) -> None:
             ) from failure
         finally:
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 1)
+        db.migrated = (
+            f"{db.path} was brought from schema {found} to {SCHEMA_VERSION}: its tables were changed, its index was"
+            f" made again, and the result was checked. The memory as it was is kept in {backup}"
+        )
 
 
 def _run(connection: apsw.Connection, found: int, now: str) -> None:

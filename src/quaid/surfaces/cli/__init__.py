@@ -185,7 +185,8 @@ def _operation(line: "Line") -> int:
         sys.stdout.write(speaking.shown(record, as_json, sys.stdout.isatty()))
         sys.stdout.flush()
 
-    with Brain(arguments.settings_of(line), progress=progress.reporter(line.as_json)) as brain:
+    reporter = progress.reporter(line.as_json)
+    with Brain(arguments.settings_of(line), progress=reporter, notice=speaking.notice) as brain:
         record = gate.call(brain, operation, given, "owner")
         if hasattr(record, "if_agreed"):
             from quaid.surfaces.cli import asking

@@ -13,11 +13,12 @@ from quaid.errors import Defect, InvalidArgument, LineTooLarge, QuaidError
 from quaid.ops import gate
 from quaid.ops.plain import plain
 from quaid.surfaces import json_lines
+from quaid.surfaces.cli.speaking import notice
 from quaid.surfaces.json_lines import MAX_DECODED, TooLong
 
 
 def call(settings: Settings, tool: str, text: str) -> int:
-    with Brain(settings) as brain:
+    with Brain(settings, notice=notice) as brain:
         result = _answer(brain, tool, _object(text))
     print(json.dumps(result, ensure_ascii=False, indent=2))
     return 0
@@ -25,7 +26,7 @@ def call(settings: Settings, tool: str, text: str) -> int:
 
 def pipe(settings: Settings) -> int:
     """Every line gets exactly one line back; a bad one gets an error object and the loop goes on."""
-    with Brain(settings) as brain:
+    with Brain(settings, notice=notice) as brain:
         for line in json_lines.lines(sys.stdin.buffer, "id"):
             if isinstance(line, TooLong) or line.strip():
                 print(json.dumps(_answer_line(brain, line), ensure_ascii=False), flush=True)

@@ -1,7 +1,10 @@
 """What a command says, as text: its record, its complaint, and that a page has another slug now.
 
-Knows whether a terminal or a program reads it. Writes to no stream, so that a resident process can say the same.
+Knows whether a terminal or a program reads it. Only `notice` writes to a stream, so that a resident process can say
+the same.
 """
+
+import sys
 
 from quaid.annotations import Any
 from quaid.errors import QuaidError
@@ -45,6 +48,12 @@ def _moved(asked: Any, record: Any, as_json: bool) -> str:
     if asked.rpartition("::")[2] == found.rpartition("::")[2]:
         return ""
     return f"quaid: {asked} is {found} now\n"
+
+
+def notice(text: str) -> None:
+    """Tell on standard error what happened beside the command itself."""
+    sys.stderr.write(f"quaid: {harmless(text)}.\n")
+    sys.stderr.flush()
 
 
 def complaint(error: QuaidError, as_json: bool, terminal: bool) -> str:

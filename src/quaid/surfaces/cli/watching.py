@@ -12,6 +12,7 @@ from typing import Any
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.ops import watching
+from quaid.surfaces.cli.speaking import notice
 
 
 def watch(settings: Settings, name: str | None, once: bool, as_json: bool) -> int:
@@ -20,7 +21,7 @@ def watch(settings: Settings, name: str | None, once: bool, as_json: bool) -> in
     def tell(event: Any) -> None:
         print(_line(event, as_json), flush=True)
 
-    with Brain(settings) as brain:
+    with Brain(settings, notice=notice) as brain:
         if once:
             return 0 if watching.look_once(brain, tell, name) else 1
         stop = Event()

@@ -38,7 +38,7 @@ class Memory(Brain):
     """A brain that gives up when the call it works for is cancelled."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(settings, unwanted=self.is_unwanted)
+        super().__init__(settings, unwanted=self.is_unwanted, notice=lambda text: complain(f"quaid: {text}."))
         self.call: Call | None = None
         self.looking: Callable[[], bool] | None = None  # set in a pause: whether that is over
 
