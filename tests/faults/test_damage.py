@@ -87,7 +87,7 @@ def served(command: str, record: Any) -> Any:
     """What of an answer must be right: all but scores, their order, and times of now."""
     if command in ("search", "query"):
         hits = record["hits"] if command == "search" else record["results"]
-        hidden = ("score", "strength", "lane", "lanes")
+        hidden = ("score", "rank_score", "strength", "lane", "lanes")
         return sorted(
             sorted((key, repr(value)) for key, value in hit.items() if key not in hidden) for hit in hits
         )

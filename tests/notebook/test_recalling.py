@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from quaid.brain import Brain
-from quaid.notebook.recalling import LEAST_SCORE, score
+from quaid.notebook.recalling import LEAST_SCORE
 from quaid.notebook.records import Hit
 from quaid.ops import gate
 from quaid.search import strength
@@ -16,15 +16,15 @@ from quaid.search import strength
     [(1.0, None, 1.0), (0.4, None, 0.4), (0.0, 0.0, 0.0), (1.0, 0.0, 0.5), (1.0, 1.0, 1.0), (0.0, 0.4, 0.3)],
 )
 def test_half_is_words_and_half_is_meaning(share: float, near: float | None, wanted: float) -> None:
-    assert score(share, near) == wanted
+    assert strength.score(share, near) == wanted
 
 
 def test_the_scale_is_that_by_which_answers_are_judged() -> None:
     for share in (0.0, 0.3, 0.7):
         for near in (0.1, 0.3, 0.5):
             judged = strength.judge(share, near)
-            assert (score(share, near) >= strength.STRONG / 2 - 0.005) >= (judged == "strong")
-            assert score(share, near) >= LEAST_SCORE or judged == "none"
+            assert (strength.score(share, near) >= strength.STRONG / 2 - 0.005) >= (judged == "strong")
+            assert strength.score(share, near) >= LEAST_SCORE or judged == "none"
 
 
 # Real notebooks

@@ -44,9 +44,10 @@ def test_a_weak_answer_leaves_a_gap_without_words(boats: Brain) -> None:
     assert "crane" not in json.dumps(plain(listed))
 
 
-def test_a_gap_claims_no_confidence_that_nobody_measured(boats: Brain) -> None:
-    call(boats, "query", question=QUESTION)
-    assert [each.confidence_score for each in call(boats, "gaps").gaps] == [None]
+def test_a_gap_keeps_the_score_of_the_best_result(boats: Brain) -> None:
+    found = call(boats, "query", question="Who paints the harbour crane?")
+    (gap,) = call(boats, "gaps").gaps
+    assert gap.confidence_score == max(each.score for each in found.results) < 0.5
 
 
 def test_the_same_question_counts_up_whatever_its_spelling(boats: Brain) -> None:

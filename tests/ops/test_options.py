@@ -152,7 +152,7 @@ def test_the_constant_of_reciprocal_ranks_is_an_option(configured: Configured) -
             if k == 1:
                 call(brain, "memory_put", slug="people/ada", content="# Ada\n\nShe lived by the harbour.\n")
             answer = call(brain, "memory_query", question="harbour", explain=True)
-            scores.append(answer["results"][0]["score"])
+            scores.append(answer["results"][0]["rank_score"])
     assert scores[0] == pytest.approx(1 / 2)
     assert scores[1] == pytest.approx(1 / 61, abs=1e-4)
 

@@ -53,7 +53,7 @@ def test_the_budget_comes_from_the_settings(brain: Brain) -> None:
 
 def test_the_merge_strategy_comes_from_the_settings(brain: Brain) -> None:
     gate.call(brain, gate.command("config set"), {"key": "search_merge_strategy", "value": "rrf"}, "owner")
-    assert ask(brain, "which metal grows dendrites?").results[0].score < 0.05
+    assert ask(brain, "which metal grows dendrites?").results[0].rank_score < 0.05
 
 
 @pytest.mark.parametrize("depth", ["auto", "summary", "section", "full"])

@@ -145,7 +145,7 @@ def found_by_words(brain: Brain, query: str) -> list[int]:
 def test_words_and_meaning_together_come_first(talks: Brain) -> None:
     hits = looked(talks, "the ferry").hits
     assert (hits[0].turn, hits[0].lanes, hits[0].all_words) == (61, ("words", "meaning"), True)
-    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert [hit.rank_score for hit in hits] == sorted((hit.rank_score for hit in hits), reverse=True)
 
 
 def test_what_nobody_spoke_of_is_not_found(talks: Brain) -> None:

@@ -141,6 +141,15 @@ def test_every_merge_strategy_answers(db: Database, merge: str) -> None:
     assert slugs(ask(db, "dendrites in sea water", merge=merge))[0] == "concepts/zinc"
 
 
+@pytest.mark.usefixtures("vault")
+def test_scores_are_evidence_and_comparable_between_questions(db: Database) -> None:
+    good, poor = (ask(db, each) for each in ("zinc grows dendrites", "which zinc unicorn parachute won"))
+    assert (good.strength, poor.strength) == ("strong", "none")
+    assert good.results[0].score >= 0.6
+    assert poor.results[0].score < 0.3 < 0.9 < poor.results[0].rank_score
+    assert all(each.score < 0.6 or each.strength == "strong" for each in (*good.results, *poor.results))
+
+
 # Dates
 
 

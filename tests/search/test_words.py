@@ -111,7 +111,7 @@ ANY_TEXT = settings(
 @pytest.mark.usefixtures("mixed")
 def test_any_text_is_a_valid_search(db: Database, query: str) -> None:
     for hit in search(db, query):
-        assert hit.score > 0
+        assert hit.rank_score > 0
 
 
 LETTERS = (
@@ -410,11 +410,11 @@ def test_a_hit_says_which_page_it_is(db: Database, put: Put) -> None:
         room="",
         summary="Wrote the first program.",
         snippet="…Wrote the first **program**.",
-        score=hit.score,
+        rank_score=hit.rank_score,
         all_words=True,
         id=page_id,
     )
-    assert hit.score > 0
+    assert hit.rank_score > 0
 
 
 def test_better_pages_have_higher_scores(db: Database, put: Put) -> None:
@@ -424,7 +424,7 @@ def test_better_pages_have_higher_scores(db: Database, put: Put) -> None:
         put(f"b/{number}", "filling")
     first, second = search(db, "river")
     assert (first.slug, second.slug) == ("a/two", "a/one")
-    assert first.score > second.score
+    assert first.rank_score > second.rank_score
 
 
 # FTS5 syntax

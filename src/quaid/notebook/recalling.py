@@ -105,7 +105,7 @@ def _worth(db: "Database", looked: "Looked", judged: int) -> dict[int, _Worth]:
         if isinstance(meaning, Meaning) and chunk in evidence.cosines:
             near = strength.standing_out(evidence.cosines[chunk], evidence.baseline, meaning.embedded)
         lane = "meaning" if not held[chunk] else "both" if chunk in found_near else "words"
-        worth[chunk] = _Worth(score(share, near), cast('Literal["words", "meaning", "both"]', lane))
+        worth[chunk] = _Worth(strength.score(share, near), cast('Literal["words", "meaning", "both"]', lane))
     return worth
 
 
@@ -120,13 +120,6 @@ def _really(db: "Database", part: str, matched: list[int]) -> list[int]:
         for row in chunks.load(db, matched)
         if holding.stems(stemmer, f"{row.heading_path}\n{row.text}").hold(wanted)
     ]
-
-
-def score(share: float, near: float | None) -> float:
-    """One number of both kinds of evidence, on the scale by which answers are judged."""
-    if near is None:
-        return round(share, 2)
-    return round(min(1.0, (share + min(1.0, strength.MEANING * near)) / 2), 2)
 
 
 def _apart(rows: "list[ChunkRow]") -> "list[ChunkRow]":

@@ -174,7 +174,7 @@ def note(brain: Brain, question: str, answer: "Answer") -> None:
         well = ("strong",) if brain.option(THRESHOLD) == "strong" else ("strong", "weak")
         if answer.strength not in well:
             if is_question(question) and (answer.results or _has_pages(brain)):
-                _log(brain, digest)
+                _log(brain, digest, max((each.score for each in answer.results), default=0.0))
         elif (gap_id := store.open_with(brain.db, digest)) and _may_write(brain):
             slug, now = answer.results[0].slug if answer.results else None, brain.now()
             brain.db.write(lambda tx: store.resolve(tx, gap_id, slug, now))
@@ -206,11 +206,11 @@ def _answering(brain: Brain, question: str, slugs: list[str]) -> str | None:
     return first if found.strength == "strong" and first in slugs else None
 
 
-def _log(brain: Brain, digest: str) -> None:
-    """Without a confidence: the score of a result is scaled to its own question, and 1.0 for the best of nothing."""
+def _log(brain: Brain, digest: str, best: float) -> None:
+    """Keep a gap with the score of the best result, which is evidence and comparable between questions."""
     if _may_write(brain):
         now = brain.now()
-        brain.db.write(lambda tx: store.log(tx, digest, "", None, now))
+        brain.db.write(lambda tx: store.log(tx, digest, "", best, now))
 
 
 def _may_write(brain: Brain) -> bool:

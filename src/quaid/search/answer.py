@@ -42,7 +42,7 @@ class Result(NamedTuple):
     summary: str
     content: str
     score: float
-    """From 0 to 1; scores of two questions cannot be compared."""
+    """How well it is founded by itself, from 0 to 1 (search.strength); comparable between questions."""
     tokens_used: int
     lane: str
     """What found it: exact, words, meaning, both or date; in a glance its name, too (search.by_name)."""
@@ -54,6 +54,8 @@ class Result(NamedTuple):
     end_line: int
     strength: Strength
     """How well this result is founded by itself, whatever stands beside it."""
+    rank_score: float
+    """By what the results are ordered; it means nothing beside that of another question."""
 
 
 class Trace(NamedTuple):
@@ -149,6 +151,11 @@ def _texts(shown: _Shown) -> budget.Texts:
     return budget.Texts(shown.head.title, shown.head.summary, section, full)
 
 
+class _Judged(NamedTuple):
+    strength: Strength
+    score: float
+
+
 class _Teller:
     """Says why something was found."""
 
@@ -169,10 +176,11 @@ class _Teller:
     def result(self, shown: _Shown, serving: budget.Serving) -> Result:
         head, chunk = shown.head, shown.chunk
         exact = head.id in self._looked.found.named.exact
+        judged = self._own(shown)
         return Result(
             *(head.slug, head.collection, serving.title, head.type, head.wing, head.room),
             *(serving.depth, serving.summary, serving.content),
-            score=1.0 if exact else round(self._looked.ranking.pages.get(head.id, 0.0), 4),
+            score=judged.score,
             tokens_used=serving.tokens,
             lane="exact" if exact else self._lane(head.id),
             reason=self._reason(shown),
@@ -180,23 +188,25 @@ class _Teller:
             part="timeline" if chunk and chunk.kind != TRUTH else "truth",
             start_line=chunk.start_line if chunk else 1,
             end_line=chunk.end_line if chunk else 1,
-            strength=self._own(shown),
+            strength=judged.strength,
+            rank_score=1.0 if exact else round(self._looked.ranking.pages.get(head.id, 0.0), 4),
         )
 
-    def _own(self, shown: _Shown) -> Strength:
+    def _own(self, shown: _Shown) -> _Judged:
         """How well one result is founded, by what it holds and how near it is itself."""
         found, meaning = self._looked.found, None
-        if found.only_time and self._is_of_time(shown):
-            return "strong"
+        exact = shown.head.id in found.named.exact
+        if exact or (found.only_time and self._is_of_time(shown)):
+            return _Judged("strong", 1.0)
         if isinstance(self._looked.meaning, Meaning) and self._evidence.cosines:
             cosine = self._evidence.cosines.get(shown.chunk.id) if shown.chunk else None
             near = self._evidence.baseline if cosine is None else cosine
             meaning = strength.standing_out(near, self._evidence.baseline, self._looked.meaning.embedded)
-        judged = strength.judge(self._share(shown), meaning, exact=shown.head.id in found.named.exact)
-        outside = (
-            bool(found.periods) and not self._is_of_time(shown) and shown.head.id not in found.named.exact
-        )
-        return "weak" if judged == "strong" and outside else judged
+        share = self._share(shown)
+        judged, score = strength.judge(share, meaning), strength.score(share, meaning)
+        if judged == "strong" and found.periods and not self._is_of_time(shown):
+            return _Judged("weak", strength.below_strong(score, meaning))
+        return _Judged(judged, score)
 
     def _share(self, shown: _Shown) -> float:
         """How much of the question's words a result holds; words that every text holds say nothing."""

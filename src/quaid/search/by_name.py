@@ -82,4 +82,5 @@ def _told(head: "PageHead", how: int, known: Result | None) -> Result:
         start_line=1,
         end_line=1,
         strength="strong" if is_whole or (known and known.strength == "strong") else "weak",
+        rank_score=1.0 if is_whole else known.rank_score if known else 0.0,
     )

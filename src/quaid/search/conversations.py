@@ -51,8 +51,8 @@ class TurnHit(NamedTuple):
     turn: int
     snippet: str
     """A few words around those that were asked for, which stand between ** and **."""
-    score: float
-    """Above 0, and higher is better; scores of two searches cannot be compared."""
+    rank_score: float
+    """By what the hits are ordered: above 0, and it means nothing beside that of another search."""
     all_words: bool
     lanes: tuple[str, ...] = (WORDS,)
     """What found it: words, meaning, or both."""

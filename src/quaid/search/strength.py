@@ -38,6 +38,22 @@ def judge(words: float, meaning: float | None, *, exact: bool = False) -> Streng
     return "strong" if evidence >= STRONG else "weak" if evidence >= WEAK else "none"
 
 
+def score(words: float, meaning: float | None) -> float:
+    """Return the evidence as one number from 0 to 1 that can be compared between questions.
+
+    Half is the share of words, half how far the meaning stands out; without a meaning the share alone. It is the
+    scale of `judge`: 0.5 is strong and 0.33 weak, by words alone 0.6 and 0.3.
+    """
+    if meaning is None:
+        return round(words, 2)
+    return round(min(1.0, (words + min(1.0, MEANING * meaning)) / 2), 2)
+
+
+def below_strong(value: float, meaning: float | None) -> float:
+    """Return a score that is not called strong, for a result that lacks what the question asks for."""
+    return min(value, (STRONG_WORDS if meaning is None else STRONG / 2) - 0.01)
+
+
 def standing_out(cosine: float, baseline: float, chunks: int) -> float | None:
     """The way of the nearest chunk from an unrelated one (0) to the question itself (1).
 

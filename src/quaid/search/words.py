@@ -44,8 +44,8 @@ class Hit(NamedTuple):
     summary: str
     snippet: str
     """A few words around those that were asked for, which stand between ** and **."""
-    score: float
-    """Above 0, and higher is better; scores of two searches cannot be compared."""
+    rank_score: float
+    """By what the hits are ordered, BM25: above 0, and it means nothing beside that of another search."""
     all_words: bool
     id: int
 

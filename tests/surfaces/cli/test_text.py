@@ -3,29 +3,9 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from quaid.surfaces.cli import text
 
 CLI = Path(text.__file__).parent
-
-
-@pytest.mark.parametrize(
-    ("score", "told"),
-    [
-        (12.34, "12"),
-        (1.25e02, "120"),
-        (1.349, "1.3"),
-        (0.25, "0.25"),
-        (0.0999, "0.1"),
-        (0.00123, "0.0012"),
-        (1.4e-06, "0.000001"),
-        (1e-9, "0"),
-        (0.0, "0"),
-    ],
-)
-def test_a_score_is_a_plain_number(score: float, told: str) -> None:
-    assert text.score(score) == told
 
 
 def test_the_renderers_leave_counting_to_the_one_who_knows_the_singular() -> None:

@@ -4,7 +4,7 @@ A function gets a record and returns what to print; it never asks the store for 
 """
 
 from quaid.annotations import Any, Callable, Sequence
-from quaid.surfaces.cli.text import address, count, cut, score, size, table, wrap
+from quaid.surfaces.cli.text import address, count, cut, size, table, wrap
 
 ROOMS = (
     "notebook",
@@ -137,7 +137,8 @@ def _search(record: Any) -> str:
         return f"Nothing found for {record.query!r}."
     lines = []
     for hit in record.hits:
-        lines.append(f"{address(hit)}  {hit.title} ({hit.type}, score {score(hit.score)})")
+        words = "" if hit.all_words else ", some of the words"
+        lines.append(f"{address(hit)}  {hit.title} ({hit.type}{words})")
         excerpt = " ".join((hit.snippet or hit.summary).split())
         lines += ["    " + line for line in wrap(excerpt)]
     return "\n".join(lines)

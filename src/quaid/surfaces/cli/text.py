@@ -7,11 +7,6 @@ from quaid.core.counts import count as count
 WIDTH = 78
 
 
-def score(value: float) -> str:
-    """A score by its first two figures, written out as far as six places: 12, 1.3, 0.25, 0.000001."""
-    return f"{float(f'{value:.2g}'):,.6f}".rstrip("0").rstrip(".")
-
-
 def table(rows: Sequence[Sequence[str]]) -> str:
     """Columns as wide as their widest cell; the last one runs free."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]

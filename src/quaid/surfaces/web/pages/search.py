@@ -88,11 +88,6 @@ class Group(NamedTuple):
         best = max((STRENGTHS.index(each.strength) for each in self.findings), default=-1)
         return fit, bool(fit) and self.name == "Pages", best
 
-    def shows_score(self, finding: Finding) -> bool:
-        """Scores only put findings in order: beside a weaker or fainter one they would seem to say how good it is."""
-        is_among_the_first = finding.is_good or not any(each.is_good for each in self.findings)
-        return is_among_the_first and finding.strength != "none" and finding.fit == 0
-
 
 class Found(NamedTuple):
     groups: list[Group]
