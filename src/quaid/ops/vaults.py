@@ -33,7 +33,8 @@ def import_(
     """Bring a folder of markdown in, in one transaction, with an account of every file.
 
     The folder stays as it is. A second run takes in only what changed, and does not overwrite a page that was
-    edited here since. With --force the files win; `quaid history SLUG` keeps what a page said before."""
+    edited here since. With --force the files win; `quaid history SLUG` keeps what a page said before. The folder
+    of an export also brings its links and facts back."""
     from quaid.vaults import importing
 
     started = _spent()
@@ -84,7 +85,8 @@ def export(
     """Write all pages into a folder as they are now, or (--raw) the files of one import as they were.
 
     Pages of the default collection are written as SLUG.md, those of every other collection into a folder named
-    after it; with --collection, the pages of that one straight into the folder. Pages in quarantine are left out:
+    after it; with --collection, the pages of that one straight into the folder. Links and facts that no text holds
+    are written to .quaid/links-and-facts.json, which `quaid import` reads. Pages in quarantine are left out:
     `quaid collection quarantine export` writes them."""
     from quaid.vaults import exporting
 

@@ -28,10 +28,14 @@ __all__ = [
     "Given",
     "about",
     "add",
+    "bring_back",
     "by_id",
     "check",
+    "everywhere",
+    "follow",
     "naming",
     "of_page",
+    "said",
     "shorten",
     "single",
 ]
@@ -100,24 +104,59 @@ def add(tx: "apsw.Connection", page_id: int, given: Given, now: str) -> Added:
         others = [row for row in there if object_key(row.object) != object_key(given.object)]
         earlier, later = _neighbours(others, given.valid_from)
     before = named or (earlier[-1] if earlier else None)
-    tx.execute(
-        "INSERT INTO assertions (page_id, subject, subject_key, predicate, object, valid_from, valid_until,"
-        " supersedes_id, confidence, asserted_by, source_ref, evidence_text, created_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            *(page_id, given.subject, key, given.predicate, given.object, given.valid_from),
-            later.valid_from if later else given.valid_until,
-            *(before.id if before else None, given.confidence, given.asserted_by),
-            *(given.source_ref, given.evidence_text, now),
-        ),
+    until = later.valid_from if later else given.valid_until
+    new = _insert(
+        tx,
+        page_id,
+        given._replace(valid_until=until, supersedes_id=before.id if before else None),
+        now,
     )
-    new = tx.last_insert_rowid()
     if later and (later.supersedes_id is None or later.supersedes_id in {row.id for row in earlier}):
         tx.execute("UPDATE assertions SET supersedes_id = ? WHERE id = ?", (new, later.id))
     ended = {row.id: row for row in [*earlier, *([named] if named else [])]}
     for row in ended.values():
         _end(tx, row, given.valid_from or now[:10])
     return Added(new, True, tuple(ended), True)
+
+
+def _insert(tx: "apsw.Connection", page_id: int, given: Given, created_at: str) -> int:
+    tx.execute(
+        "INSERT INTO assertions (page_id, subject, subject_key, predicate, object, valid_from, valid_until,"
+        " supersedes_id, confidence, asserted_by, source_ref, evidence_text, created_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(page_id, given.subject, fold(given.subject), given.predicate, given.object),
+            *(given.valid_from, given.valid_until, given.supersedes_id, given.confidence),
+            *(given.asserted_by, given.source_ref, given.evidence_text, created_at),
+        ),
+    )
+    return tx.last_insert_rowid()
+
+
+def said(tx: "apsw.Connection", page_id: int, given: Given) -> list[Asserted]:
+    """What a page says about the same subject with the same predicate."""
+    wanted = canonical(given.predicate)
+    return [row for row in _rows(tx, page_id, fold(given.subject)) if canonical(row.predicate) == wanted]
+
+
+def bring_back(tx: "apsw.Connection", page_id: int, given: Given, created_at: str) -> Added:
+    """Keep a fact just as it was once kept: nothing is concluded from it, and no other fact ends."""
+    time = (given.valid_from, given.valid_until)
+    for row in said(tx, page_id, given):
+        if (row.valid_from, row.valid_until) == time and object_key(row.object) == object_key(given.object):
+            return Added(row.id, False, (), False)
+    return Added(_insert(tx, page_id, given, created_at), True, (), True)
+
+
+def follow(tx: "apsw.Connection", new_id: int, old_id: int) -> bool:
+    """Say that a fact superseded another. False: it did another one, the other has no end, or it is a circle."""
+    new, old = _require(tx, new_id), _require(tx, old_id)
+    if new.supersedes_id == old.id:
+        return True
+    if new.supersedes_id is not None or old.valid_until is None or _is_circle(tx, new, old):
+        return False
+    tx.execute("UPDATE assertions SET supersedes_id = ? WHERE id = ?", (old.id, new.id))
+    return True
 
 
 def _named(tx: "apsw.Connection", page_id: int, given: Given) -> Asserted:
@@ -292,6 +331,17 @@ def by_id(db: "Database", ids: "Iterable[int]") -> dict[int, Asserted]:
 def of_page(db: "Database", page_id: int) -> list[Asserted]:
     """What a page says, in the order in which it was written down."""
     return _select(db, "FROM assertions AS a WHERE a.page_id = ? ORDER BY a.id", (page_id,))
+
+
+def everywhere(db: "Database", first: int, last: int) -> list[tuple[str, str, Asserted]]:
+    """The facts of shown pages with ids in a range, in their order, each with its page's collection and slug."""
+    rows = db.rows(
+        f"SELECT c.name, p.slug, {_COLUMNS} FROM assertions AS a CROSS JOIN pages AS p ON p.id = a.page_id"  # noqa: S608
+        " JOIN collections AS c ON c.id = p.collection_id"
+        " WHERE a.id BETWEEN ? AND ? AND p.quarantined_at IS NULL ORDER BY a.id",
+        (first, last),
+    )
+    return [(collection, slug, Asserted(*row)) for collection, slug, *row in rows]
 
 
 def about(db: "Database", keys: "Iterable[str]") -> list[Asserted]:

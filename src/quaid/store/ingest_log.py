@@ -93,10 +93,22 @@ def keep(
         "INSERT INTO import_files (import_id, file_path, raw_id) VALUES (?, ?, ?)",
         (import_id, source.file_path, raw_id),
     )
+    note(tx, import_id, source.ref, source.content_hash, page_ids, now)
+
+
+def note(
+    tx: "apsw.Connection",
+    import_id: str,
+    source_ref: str,
+    content_hash: str,
+    page_ids: list[int],
+    now: str,
+) -> None:
+    """Remember that bytes were taken in, and which pages they changed, without keeping them."""
     tx.execute(
         "INSERT INTO ingest_log (import_id, source_ref, content_hash, pages_updated, created_at)"
         " VALUES (?, ?, ?, ?, ?)",
-        (import_id, source.ref, source.content_hash, json.dumps(page_ids), now),
+        (import_id, source_ref, content_hash, json.dumps(page_ids), now),
     )
 
 

@@ -1,14 +1,18 @@
-"""Which pages a damaged memory still knows, where it can no longer list them all at once.
+"""What a damaged memory still knows, where it can no longer list it all at once.
 
-Reads the rows of pages by ranges of ids, ever smaller ones around what is hurt. Changes nothing.
+Reads rows by ranges of ids, ever smaller ones around what is hurt. Changes nothing.
 """
 
-from quaid.annotations import TYPE_CHECKING
+from quaid.annotations import TYPE_CHECKING, TypeVar
 from quaid.errors import DamagedDatabase
 from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from quaid.store.db import Database
+
+T = TypeVar("T")
 
 
 class Readable(NamedTuple):
@@ -21,25 +25,39 @@ class Readable(NamedTuple):
 def addresses(db: "Database") -> Readable:
     """Return the pages whose rows can be read, and the ids of the others."""
     names = _collections(db)
-    found: list[tuple[int, str, str]] = []
+    if not _last(db, "pages"):
+        raise DamagedDatabase(path=db.path, problem="not even the number of its pages can be read")
+    found: list[tuple[int, str, str]]
+    found, lost = by_ids(
+        db,
+        "pages",
+        lambda low, high: db.rows(
+            "SELECT collection_id, type, slug FROM pages WHERE id BETWEEN ? AND ? AND quarantined_at IS NULL",
+            (low, high),
+        ),
+    )
+    return Readable(
+        [(names.get(id_, f"collection-{id_}"), kind, slug) for id_, kind, slug in sorted(found)], lost
+    )
+
+
+def by_ids(db: "Database", table: str, read: "Callable[[int, int], list[T]]") -> "tuple[list[T], list[int]]":
+    """What `read` gives for the ids of a table, by their order, and the ids for which it cannot be read."""
+    found: list[T] = []
     lost: list[int] = []
-    ranges = [(1, _last(db))]
+    last = _last(db, table)
+    ranges = [(1, last)] if last else []
     while ranges:
         low, high = ranges.pop()
         try:
-            found += db.rows(
-                "SELECT collection_id, type, slug FROM pages WHERE id BETWEEN ? AND ? AND quarantined_at IS NULL",
-                (low, high),
-            )
+            found += read(low, high)
         except DamagedDatabase:
             if low < high:
                 middle = (low + high) // 2
                 ranges += [(middle + 1, high), (low, middle)]
             else:
                 lost.append(low)
-    return Readable(
-        [(names.get(id_, f"collection-{id_}"), kind, slug) for id_, kind, slug in sorted(found)], lost
-    )
+    return found, lost
 
 
 def _collections(db: "Database") -> dict[int, str]:
@@ -50,12 +68,20 @@ def _collections(db: "Database") -> dict[int, str]:
         return {1: "default"}
 
 
-def _last(db: "Database") -> int:
-    for sql in ("SELECT seq FROM sqlite_sequence WHERE name = 'pages'", "SELECT max(id) FROM pages"):
+def _last(db: "Database", table: str) -> int:
+    """The last id of a table; 0: it never had a row."""
+    read = False
+    for sql in (
+        f"SELECT seq FROM sqlite_sequence WHERE name = '{table}'",  # noqa: S608 (fixed)
+        f"SELECT max(id) FROM {table}",  # noqa: S608
+    ):
         try:
             row = db.one(sql)
         except DamagedDatabase:
             continue
+        read = True
         if row and row[0]:
             return int(row[0])
-    raise DamagedDatabase(path=db.path, problem="not even the number of its pages can be read")
+    if not read:
+        raise DamagedDatabase(path=db.path, problem=f"not even the number of its {table} can be read")
+    return 0

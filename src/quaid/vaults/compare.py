@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from quaid.core import slug
 from quaid.core.page import Page
-from quaid.vaults import index, naming, scan, sidecar
+from quaid.vaults import index, links_and_facts, naming, scan, sidecar
 from quaid.vaults.scan import FILE_FLAGS, LARGEST_FILE, PAGE_ENDINGS, Folder, Found, LeftOut
 
 Progress = Callable[[int, int, str], None]
@@ -68,7 +68,33 @@ def folders(original: str, exported: str, progress: Progress) -> list[tuple[str,
         for address, one in after.pages.items()
         if address not in before.pages
     ]
-    return sorted(found + _sidecar_differences(before, after))
+    found += _sidecar_differences(before, after)
+    return sorted(found + _missing_beside(original, exported))
+
+
+def _missing_beside(original: str, exported: str) -> list[tuple[str, str]]:
+    """Links and facts that no text holds, where the original is an export and the other folder lacks some of them."""
+    path = links_and_facts.PATH
+    try:
+        before, after = _beside(original), _beside(exported)
+    except ValueError as error:
+        return [(path, f"cannot be compared: {error}")]
+    found = []
+    for what, one, other in (("link", before.links, after.links), ("fact", before.facts, after.facts)):
+        missing = (Counter(filter(None, one)) - Counter(filter(None, other))).total()
+        if missing:
+            found.append((path, f"{missing} {what}{'s' * (missing > 1)} missing in the export"))
+    return found
+
+
+def _beside(root: str) -> links_and_facts.Contents:
+    """What a folder has of them; a place in a list says nothing in another list, so it is left out."""
+    with Folder(os.path.realpath(root)) as folder:
+        try:
+            contents = links_and_facts.read(folder.read(links_and_facts.PATH, links_and_facts.LARGEST))
+        except OSError:
+            return links_and_facts.Contents([], [], {}, [])
+    return contents._replace(facts=[each and each._replace(supersedes=None) for each in contents.facts])
 
 
 def _take_special(here: Contents, there: Contents) -> None:

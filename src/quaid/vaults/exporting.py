@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from quaid.core import page, slug
-from quaid.errors import DamagedDatabase, NotFound, RawNeedsImport
+from quaid.errors import DamagedDatabase, FileTrouble, NotFound, RawNeedsImport
 from quaid.formats import markdown
 from quaid.store import collections, imports, pages, settings, sidecars
 from quaid.store.collections import DEFAULT
 from quaid.store.db import Database
 from quaid.store.pages import Stored
-from quaid.vaults import index, scan, sidecar
+from quaid.vaults import index, links_and_facts, scan, sidecar
 from quaid.vaults.writer import FolderWriter
 
 Progress = Callable[[int, int, str], None]
@@ -47,10 +47,15 @@ class ExportReport(NamedTuple):
     collections: tuple[ExportedCollection, ...] = ()
     quarantined: int = 0
     """Pages in quarantine, which are not written."""
+    links: int = 0
+    """Links that no text holds, in a file of their own with the facts."""
+    facts: int = 0
+    trouble: str = ""
+    """Why links and facts are missing in it."""
 
     @property
     def exit_status(self) -> int:
-        return 1 if self.unread else 0
+        return 1 if self.unread or self.trouble else 0
 
 
 def export_pages(
@@ -66,6 +71,7 @@ def export_pages(
     folders = {collection: ""} if collection else _folders(addresses)
     written: dict[str, Contents] = {name: {} for name in folders}
     with_data: list[str] = []
+    places: dict[str, str] = {}
     with FolderWriter(target, force=force) as writer:
         for done, (name, kind, address) in enumerate(addresses):
             progress(done, len(addresses), "Exporting")
@@ -82,14 +88,40 @@ def export_pages(
             writer.write(path, page_text(stored, inside).encode())
             with_data += _write_sidecar(writer, data, path)
             written[name].setdefault(kind, []).append((stored.title, path))
+            places[slug.address(name, address)] = path
         if DEFAULT in folders:  # an attached folder would take them for pages
             writer.write("index.md", _index(written).encode())
             schema = settings.get(db, "original_schema")
             if schema is not None:
                 writer.write("schema.md", schema.encode())
+        links, facts, trouble = _write_links_and_facts(db, writer, collection, places)
         report = _counted(writer, written, folders, with_data)
+    report = report._replace(links=links, facts=facts, trouble=trouble)
     progress(len(addresses), len(addresses), "Exporting")
     return report._replace(unread=tuple(unread), quarantined=_quarantined(db, collection))
+
+
+def _write_links_and_facts(
+    db: Database, writer: FolderWriter, collection: str | None, places: dict[str, str]
+) -> tuple[int, int, str]:
+    """Write what no text holds into a file of its own. How many links and facts, and what is wrong, if anything."""
+    path = links_and_facts.PATH
+    try:
+        found = links_and_facts.gather(db, collection)
+        if not (found.links or found.facts or os.path.lexists(os.path.join(writer.root, path))):
+            return 0, 0, _lost(found.lost)
+        data = links_and_facts.render(found, places)
+        writer.write(path, data)
+    except (DamagedDatabase, FileTrouble) as error:
+        return 0, 0, str(error)
+    trouble = _lost(found.lost)
+    if len(data) > links_and_facts.LARGEST:
+        trouble = f"{path} has {len(data):,} bytes, and an import reads {links_and_facts.LARGEST:,}"
+    return len(found.links), len(found.facts), trouble
+
+
+def _lost(rows: int) -> str:
+    return f"the memory is damaged, and {rows:,} of them cannot be read" if rows else ""
 
 
 def _listed(db: Database, collection: str | None) -> tuple[list[tuple[str, str, str]], list[str]]:

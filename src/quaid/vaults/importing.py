@@ -5,15 +5,16 @@ business, what becomes of a page taking_in.py's. It changes nothing in the folde
 here since.
 """
 
+import errno
 import os
 from collections.abc import Callable
 
 from quaid.errors import QuaidError
-from quaid.store import pages
+from quaid.store import ingest_log, pages
 from quaid.store.db import Database
 from quaid.store.imports import KnownFile
-from quaid.vaults import index, naming, scan, sidecar
-from quaid.vaults.plan import Overtaken, Past, Plan, says_what
+from quaid.vaults import index, links_and_facts, naming, scan, sidecar
+from quaid.vaults.plan import Beside, Overtaken, Past, Plan, says_what
 from quaid.vaults.report import ImportReport, Outcome, Tally
 from quaid.vaults.scan import LARGEST_FILE, Folder, Found
 from quaid.vaults.spool import Spool, Waiting
@@ -40,7 +41,7 @@ def import_folder(
             with Spool(os.path.dirname(db.path), db.path) as spool:
                 reading = Reading(db, folder, spool, progress, force=force)
                 plan, tally = reading.run()
-                if not spool.count:
+                if not spool.count and plan.beside is None:
                     return tally.report(None)
                 taking_in = TakingIn(db, plan, spool, tally, import_id, now, new_uuid, progress, force=force)
                 try:
@@ -78,6 +79,7 @@ class Reading:
             if each.kind == "sidecar":
                 self._file(each, len(found))
         self.progress(len(found), len(found), "Reading")
+        self._look_beside()
         past = self.plan.past
         if past.same_folder:
             self.tally.gone = [path for path in past.files if path not in past.seen]
@@ -89,9 +91,37 @@ class Reading:
             self.tally.files_seen += 1
             if isinstance(entry, Found):
                 found.append(entry)
-            else:
+            elif entry.path != f"{links_and_facts.FOLDER}/" or not self._beside():
                 self.tally.leave_out(entry.path, entry.reason)
         return found
+
+    def _beside(self) -> bool:
+        """Read the links and facts of an export. False: there are none."""
+        path, largest = links_and_facts.PATH, links_and_facts.LARGEST
+        try:
+            data = self.folder.read(path, largest)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            self.tally.leave_out(path, scan.LINK if error.errno == errno.ELOOP else scan.UNREADABLE)
+            return True
+        if len(data) > largest:
+            self.tally.outcomes["too_large"] += 1
+            self.tally.note(
+                path, f"too large: {largest:,} bytes are allowed; its links and facts are left out"
+            )
+            return True
+        self.tally.outcomes["links_and_facts"] += 1
+        content_hash = index.digest(data)
+        known = not self.force and ingest_log.earlier(self.db, content_hash, path) is not None
+        self.plan = self.plan._replace(beside=Beside(data, content_hash, known))
+        return True
+
+    def _look_beside(self) -> None:
+        """Pass by links and facts that were taken in before, unless pages of theirs come only now."""
+        beside = self.plan.beside
+        if beside and beside.known and not self.fresh:
+            self.plan = self.plan._replace(beside=None)
 
     def _file(self, found: Found, total: int) -> None:
         self.progress(self.done, total, "Reading")

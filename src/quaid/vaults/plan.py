@@ -60,6 +60,15 @@ class Past:
         return None if path is None else (path, self.files[path])
 
 
+class Beside(NamedTuple):
+    """The file with links and facts that no text holds, if there is anything to do with it."""
+
+    data: bytes
+    content_hash: str
+    known: bool
+    """It was taken in before: only what hangs on new pages is looked at."""
+
+
 class Plan(NamedTuple):
     """What reading found. Only names: the bytes wait in the spool."""
 
@@ -67,6 +76,7 @@ class Plan(NamedTuple):
     claims: list[naming.Claim]  # the pages that wait, in the order of their paths
     carried: dict[str, KnownFile]  # files whose bytes are known
     paths: set[str]  # of everything that an import takes in
+    beside: "Beside | None" = None
 
     def known(self, path: str) -> KnownFile | None:
         """The page file as it was last read, if this folder brought it."""

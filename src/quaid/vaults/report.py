@@ -23,6 +23,7 @@ Outcome = Literal[
     "failed",  # Quaid failed on it; a page that was made from it before stays as it is
     "special",  # index.md, schema.md and README.md of the root: kept, but no page
     "sidecar",
+    "links_and_facts",  # the file of an export with what no text holds
     "left_out",
 ]
 WORTH_A_NOTE = (scan.LINK, scan.NOT_A_FILE, scan.UNREADABLE, scan.BAD_NAME, scan.TOO_DEEP, scan.GONE)
@@ -54,6 +55,8 @@ class ImportReport(NamedTuple):
     notes: tuple[Note, ...]
     conflicts: tuple[Conflict, ...]
     gone: tuple[str, ...]  # files of this folder's last import that are not there now; their pages stay
+    links: int = 0  # that no text holds
+    facts: int = 0
 
 
 class Tally:
@@ -65,7 +68,7 @@ class Tally:
         self.outcomes: Counter[Outcome] = Counter()
         self.left_out: Counter[str] = Counter()
         self.types: Counter[str] = Counter()
-        self.tags = self.timeline_entries = self.raw_data = 0
+        self.tags = self.timeline_entries = self.raw_data = self.links = self.facts = 0
         self.notes: list[Note] = []
         self.conflicts: list[Conflict] = []
         self.gone: list[str] = []
@@ -110,4 +113,6 @@ class Tally:
             notes=tuple(sorted(self.notes)),
             conflicts=tuple(sorted(self.conflicts)),
             gone=tuple(sorted(map(scan.printable, self.gone))),
+            links=self.links,
+            facts=self.facts,
         )

@@ -143,14 +143,14 @@ class Folder:
                 return ""
         return ""
 
-    def read(self, path: str) -> bytes:
-        """The bytes of a file, or one more than LARGEST_FILE of them. OSError when it cannot be read."""
+    def read(self, path: str, largest: int = LARGEST_FILE) -> bytes:
+        """The bytes of a file, or one more than `largest` of them. OSError when it cannot be read."""
         parent, _, name = path.rpartition("/")
         handle = os.open(name, FILE_FLAGS, dir_fd=self.enter(parent))
         try:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise OSError(errno.EINVAL, NOT_A_FILE, path)
-            return _read(handle, LARGEST_FILE + 1)
+            return _read(handle, largest + 1)
         finally:
             os.close(handle)
 

@@ -86,8 +86,8 @@ def path_for(page: str) -> str:
     return f"{folder}{mark}.raw/{name}.json"
 
 
-def read(data: bytes) -> dict[str, Any]:
-    """Each source with what it said. ValueError, with the reason, when it is not JSON that can be kept."""
+def parsed(data: bytes) -> Any:
+    """A value that JSON gives. ValueError, with the reason, when it is not JSON that can be kept."""
     try:
         value = json.loads(data.decode("utf-8-sig"), parse_constant=_no_constant)
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
@@ -97,6 +97,12 @@ def read(data: bytes) -> dict[str, Any]:
         raise ValueError("it is not UTF-8") from None
     except RecursionError:
         raise ValueError("it nests too deeply") from None
+    return value
+
+
+def read(data: bytes) -> dict[str, Any]:
+    """Each source with what it said. ValueError, with the reason, when it is not JSON that can be kept."""
+    value = parsed(data)
     sources = value.get("sources") if isinstance(value, dict) else None
     if not isinstance(sources, dict):
         return {WHOLE: value}

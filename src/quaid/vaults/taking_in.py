@@ -12,14 +12,14 @@ from quaid.core import slug
 from quaid.core.page import Page
 from quaid.errors import VersionConflict
 from quaid.formats import markdown
-from quaid.store import bulk, history, imports, pages, settings
+from quaid.store import bulk, history, imports, ingest_log, pages, settings
 from quaid.store.bulk import NewPage
 from quaid.store.db import Database
 from quaid.store.imports import KnownFile
 from quaid.store.pages import Stored
 from quaid.store.trouble import is_of_the_row
-from quaid.vaults import index, naming, sidecar
-from quaid.vaults.plan import Overtaken, Plan, says_the_same, says_what
+from quaid.vaults import index, links_and_facts, naming, sidecar
+from quaid.vaults.plan import Beside, Overtaken, Plan, says_the_same, says_what
 from quaid.vaults.report import Tally
 from quaid.vaults.spool import Spool, Waiting
 
@@ -59,6 +59,7 @@ class TakingIn:
         self.waiting: list[tuple[Waiting, Page]] = []  # pages that may be new, to be written together
         self.bytes_waiting = 0
         self.written: set[str] = set()  # slugs whose version has risen already
+        self.new: set[str] = set()  # slugs of pages that were not there
 
     def run(self, tx: Any) -> None:
         if imports.newest(self.db) != self.plan.past.newest:
@@ -85,6 +86,8 @@ class TakingIn:
             else:
                 self._special(item)
         self._write_waiting()
+        if self.plan.beside:
+            self._links_and_facts(self.plan.beside)
         imports.finish(tx, self.import_id, self.page_files)
         self.progress(self.spool.count, self.spool.count, "Writing")
 
@@ -159,6 +162,7 @@ class TakingIn:
         for item, made in free:
             self._has_page(item.path, made.slug)
             self.written.add(made.slug)
+            self.new.add(made.slug)
             self.tally.wrote("new", made)
 
     def _first_time(self, item: Waiting, made: Page) -> None:
@@ -172,6 +176,7 @@ class TakingIn:
             return
         self._keep(item, made.slug, saved.id, saved.version)
         self.written.add(made.slug)
+        self.new.add(made.slug)
         self.tally.wrote("new", made)
 
     def _meets(self, item: Waiting, made: Page, stored: Stored) -> None:
@@ -288,3 +293,36 @@ class TakingIn:
         if applied.changed and stored.slug not in self.written:
             pages.touch(self.tx, stored.slug, expected_version=None, now=self.now)
             self.written.add(stored.slug)
+
+    def _links_and_facts(self, beside: Beside) -> None:
+        """Bring back what no text holds. The bytes are not kept: a page that is forgotten must not stay in them."""
+        path = links_and_facts.PATH
+        try:
+            contents = links_and_facts.read(beside.data)
+        except ValueError as error:
+            self.tally.note(path, f"not taken in: {error}")
+            ingest_log.note(self.tx, self.import_id, path, beside.content_hash, [], self.now)
+            return
+        find = partial(self._place, files=contents.files)
+        returning = links_and_facts.Returning(self.db, self.tx, find, self.now)
+        returning.run(contents, self.new if beside.known else None)
+        self.tally.links, self.tally.facts = returning.links, returning.facts
+        self.tally.note(path, *links_and_facts.shown(returning.problems))
+        for place in returning.changed.values():
+            if place.collection != COLLECTION or place.slug not in self.written:
+                pages.touch(
+                    self.tx, place.slug, expected_version=None, now=self.now, collection=place.collection
+                )
+        page_ids = sorted(returning.changed)
+        ingest_log.note(self.tx, self.import_id, path, beside.content_hash, page_ids, self.now)
+
+    def _place(self, address: str, files: dict[str, str]) -> links_and_facts.Place | None:
+        """The page of an address in the exported memory: the one that its file became, else one of that name."""
+        collection, name = slug.split_address(address)
+        own = self.slugs.get(index.stem(files.get(address, address.replace("::", "/", 1))))
+        inside = name if collection is None else slug.from_path(f"{collection}/{name}.md")
+        for there, each in ((COLLECTION, own), (COLLECTION, inside), (collection, name)):
+            stored = pages.find(self.db, each, there) if each and there else None
+            if stored:
+                return links_and_facts.Place(stored.id, stored.collection, stored.slug)
+        return None

@@ -208,6 +208,7 @@ def _imported(record: Any) -> str:
         "failed": "not taken in, because Quaid failed on them",
         "special": "kept, but no pages (index, schema, README)",
         "sidecar": "sidecars of raw data",
+        "links_and_facts": "with links and facts that no text holds",
         "left_out": "left out",
     }
     lines += [
@@ -227,6 +228,8 @@ def _imported(record: Any) -> str:
     lines.append(
         f"tags: {report.tags:,}, timeline entries: {report.timeline_entries:,}, raw data: {report.raw_data:,}"
     )
+    if report.outcomes["links_and_facts"]:
+        lines.append(f"links brought back: {report.links:,}, facts brought back: {report.facts:,}")
     lines.append(f"Import {report.import_id} done ({record.cpu_seconds:.2f} s CPU)")
     return "\n".join([*lines, f"Next: {record.next_step}"] if record.next_step else lines)
 
@@ -240,6 +243,11 @@ def _exported(record: Any) -> str:
             for each in record.collections
         ]
         said += f"\n{table(rows)}"
+    if record.links or record.facts:
+        said += f"\nBeside the texts: {count(record.links, 'link')} and {count(record.facts, 'fact')}"
+        said += f" in {record.folder}/.quaid/links-and-facts.json"
+    if record.trouble:
+        said += f"\nLinks and facts are missing: {record.trouble.rstrip('.')}"
     if record.quarantined:
         said += (
             f"\nNot written: {count(record.quarantined, 'page')} in quarantine;"
