@@ -9,6 +9,7 @@ from quaid.brain import Brain
 from quaid.errors import InvalidArgument, PageNotFound, UnknownModel
 from quaid.ops import gate
 from quaid.store import chunks, vectors
+from quaid.surfaces.cli.render import RENDERERS
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
@@ -53,6 +54,26 @@ def test_embedding_fills_every_chunk_once(imported: Brain) -> None:
     assert (first.embedded, first.total, first.active) == (2, 2, True)
     assert (again.embedded, again.cached) == (0, 2)
     assert vectors.coverage(imported.db, first.model) == (2, 2)
+
+
+def test_validate_counts_chunks_without_a_vector_and_finds_nothing_wrong(imported: Brain) -> None:
+    def checked(**which: bool) -> tuple[int | None, int | None, int, str]:
+        record = run(imported, "validate", **which)
+        told = RENDERERS["ValidateRecord"](record).partition("\n")[2]
+        return record.chunks_without_vector, record.pages_not_cut, record.exit_status, told
+
+    not_cut = "No vectors yet: 2 pages not cut into chunks; `quaid embed` makes them"
+    assert checked(embeddings=True) == (0, 2, 0, not_cut)
+    run(imported, "embed", slug="ferry")
+    without = "No vectors yet: 1 chunk; `quaid embed` makes them"
+    assert checked(embeddings=True) == checked() == (1, 0, 0, without)
+    assert checked(links=True) == (None, None, 0, "")
+    run(imported, "embed")
+    assert checked(embeddings=True) == (0, 0, 0, "")
+    run(imported, "put", slug="later", content="# Later\n\nNot embedded.")
+    assert checked(embeddings=True)[0] == 1
+    run(imported, "embeddings off")
+    assert checked(embeddings=True) == (None, None, 0, "")
 
 
 def test_a_question_is_answered_by_meaning_after_that(imported: Brain) -> None:

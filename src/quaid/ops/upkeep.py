@@ -39,6 +39,10 @@ MODEL = ("embedding_model", "embedding_dimensions")
 class ValidateRecord(NamedTuple):
     checks: tuple[str, ...]
     violations: tuple[Violation, ...]
+    chunks_without_vector: int | None = None
+    """Of the active model; not a violation, since vectors are made later. None: not counted."""
+    pages_not_cut: int | None = None
+    """Pages whose chunks are not made yet, as after an import."""
 
     @property
     def exit_status(self) -> int:
@@ -109,7 +113,23 @@ def validate(
         found = upkeep.validate(brain.db, names)
     except DamagedDatabase as error:  # so damaged that it cannot even be opened
         found = [Violation("integrity", error.facts["path"], error.facts["problem"])]
-    return ValidateRecord(names, tuple(found))
+    can_count = "embeddings" in names and not {"embeddings", "integrity"} & {each.check for each in found}
+    wanting = _vectors_to_make(brain) if can_count else (None, None)
+    return ValidateRecord(names, tuple(found), *wanting)
+
+
+def _vectors_to_make(brain: Brain) -> tuple[int | None, int | None]:
+    """Count chunks without a vector of the active model, and pages that have no chunks yet."""
+    from quaid.store import chunks, vectors
+
+    if not brain.model_name:  # semantic search is off
+        return None, None
+    with brain.db.reading():
+        uncut = len(chunks.uncut(brain.db))
+        if vectors.find(brain.db, brain.model_name) is None:
+            return chunks.count(brain.db), uncut
+        made, total = vectors.coverage(brain.db, brain.model_name)
+    return total - made, uncut
 
 
 @op("owner", examples=("quaid compact",))

@@ -162,9 +162,17 @@ def _stats(record: Any) -> str:
 def _validate(record: Any) -> str:
     checked = ", ".join(record.checks)
     if not record.violations:
-        return f"All is well: {checked}"
+        return f"All is well: {checked}{_vectors_to_make(record)}"
     lines = [f"{each.check}: {each.where}: {each.problem}" for each in record.violations]
-    return "\n".join([*lines, f"{count(len(record.violations), 'problem')} in: {checked}"])
+    problems = f"{count(len(record.violations), 'problem')} in: {checked}"
+    return "\n".join([*lines, problems + _vectors_to_make(record)])
+
+
+def _vectors_to_make(record: Any) -> str:
+    chunks, pages = record.chunks_without_vector, record.pages_not_cut
+    parts = [count(chunks, "chunk")] if chunks else []
+    parts += [f"{count(pages, 'page')} not cut into chunks"] if pages else []
+    return f"\nNo vectors yet: {', '.join(parts)}; `quaid embed` makes them" if parts else ""
 
 
 def _compacted(record: Any) -> str:
