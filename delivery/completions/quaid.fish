@@ -43,8 +43,9 @@ facts	@command	What is known of a subject: facts, links and dated entries, since
 assert	@command	Keep a fact on a page, with its time and source
 check	@command	Find what contradicts itself, with both quotes, or settle one finding
 gaps	@command	List the questions that the memory could not answer, the most frequent first
-ingest-source	@command	Take a source in, with everything that it changes, all or nothing
+ingest-source	@command	Keep a source as a page, with everything that it changes, all or nothing
 ingest	@command	Take one file in as a page, keep its bytes, and say what happened
+adopt-sources	@command	Make pages of sources that an earlier Quaid kept without one, so that they are found, shown and forgotten
 dupes	@command	Find pairs of pages that say the same, or are about the same thing, for a person to merge
 distinct	@command	Say that two pages are not the same, however alike they are: `dupes` lists them no more
 merge	@command	Make one page of two: both timelines, links, facts and tags stay; the old slug leads to the kept page
@@ -472,6 +473,11 @@ clear	@command	Close every open gap whose words nobody keeps
 --date	@any	The day that it is of: an entry in the page\'s timeline
 --force	-	Also if it is known, says the same, or the page was edited here
 --db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'adopt-sources'
+        printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
@@ -1401,8 +1407,9 @@ facts	@command	What is known of a subject: facts, links and dated entries, since
 assert	@command	Keep a fact on a page, with its time and source
 check	@command	Find what contradicts itself, with both quotes, or settle one finding
 gaps	@command	List the questions that the memory could not answer, the most frequent first
-ingest-source	@command	Take a source in, with everything that it changes, all or nothing
+ingest-source	@command	Keep a source as a page, with everything that it changes, all or nothing
 ingest	@command	Take one file in as a page, keep its bytes, and say what happened
+adopt-sources	@command	Make pages of sources that an earlier Quaid kept without one, so that they are found, shown and forgotten
 dupes	@command	Find pairs of pages that say the same, or are about the same thing, for a person to merge
 distinct	@command	Say that two pages are not the same, however alike they are: `dupes` lists them no more
 merge	@command	Make one page of two: both timelines, links, facts and tags stay; the old slug leads to the kept page

@@ -1,6 +1,7 @@
 """Ingest: one transaction for a source and everything that it changes; evidence once, truth when it is new."""
 
 import os
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ from quaid.errors import (
 )
 from quaid.ops import gate
 from quaid.ops.register import Scope
-from quaid.store import upkeep
+from quaid.store import ingest_log, upkeep
+from quaid.store.ingest_log import Source
 
 ALICE = """# Alice
 
@@ -126,6 +128,18 @@ def test_the_same_source_again_changes_nothing_and_says_so(alice: Brain) -> None
     assert rows(alice) == before
 
 
+def test_one_raw_import_is_active_for_each_ingested_page(brain: Brain, tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "notes.md").write_text(f"# Notes of {folder}")
+        ingest_file(brain, tmp_path / folder / "notes.md", slug=f"sources/{folder}")
+    (tmp_path / "a" / "notes.md").write_text("# Notes of a\n\nMore.")
+    ingest_file(brain, tmp_path / "a" / "notes.md", slug="sources/a")
+    assert active(brain, "sources/a") == [b"# Notes of a\n\nMore."]
+    assert active(brain, "sources/b") == [b"# Notes of b"]
+    assert [each.version for each in call(brain, "history", slug="sources/a").versions] == [2, 1]
+
+
 def test_another_source_with_the_same_words_is_another_source(alice: Brain) -> None:
     ingest(alice, BO)
     assert ingest(alice, ref="meeting/18").written
@@ -206,10 +220,142 @@ def test_a_source_needs_a_name_and_words(brain: Brain, arguments: dict[str, Any]
         call(brain, "ingest", **{"content": CALL, "source_type": "meeting", "source_ref": "m/1", **arguments})
 
 
-def test_a_source_without_pages_is_kept(brain: Brain) -> None:
+def test_a_source_without_pages_is_a_page_that_is_found_shown_and_listed(brain: Brain) -> None:
     done = ingest(brain)
-    assert (done.written, done.pages) == (True, ())
-    assert not ingest(brain).written
+    assert (done.written, done.pages, done.source_page) == (True, (), "sources/meeting/17")
+    page = call(brain, "get", slug=done.source_page)
+    assert (page.compiled_truth, page.type, page.title) == (CALL, "source", "meeting/17")
+    assert (page.frontmatter["source_type"], page.frontmatter["source_ref"]) == ("meeting", "meeting/17")
+    assert [each.slug for each in call(brain, "search", query="Bo joined River").hits] == [done.source_page]
+    assert [each.slug for each in call(brain, "query", question="Who joined River?").results] == [
+        done.source_page
+    ]
+    assert [each.slug for each in call(brain, "list", type="source").pages] == [done.source_page]
+    again = ingest(brain)
+    assert (again.written, again.source_page, again.known_pages) == (False, done.source_page, ())
+    assert upkeep.validate(brain.db) == []
+
+
+def test_pages_that_come_with_a_source_that_is_known_are_written(alice: Brain) -> None:
+    first = ingest(alice)
+    done = ingest(alice, moved(), BO)
+    assert (done.written, done.source_page) == (True, first.source_page)
+    assert [each.outcome for each in done.pages] == ["updated", "created"]
+    kept = alice.db.rows("SELECT is_active FROM raw_imports WHERE raw_bytes = ?", (CALL.encode(),))
+    assert kept == [(1,)]
+    again = ingest(alice, moved(), BO)
+    assert (again.written, again.known_pages) == (False, ("people/alice", "people/bo"))
+
+
+def test_a_page_that_the_same_source_changed_is_changed_again_by_who_has_read_it_since(alice: Brain) -> None:
+    ingest(alice, {**moved(), "links": []})
+    more = {"slug": "people/alice", "timeline_entries": [{"date": "2026-04-26", "summary": "Unpacked"}]}
+    stale = ingest(alice, {**more, "expected_version": 1}, BO)
+    assert (stale.written, stale.known_pages) == (True, ("people/alice",))
+    assert [each.slug for each in stale.pages] == ["people/bo"]
+    fresh = ingest(alice, {**more, "expected_version": 2})
+    assert [(each.slug, each.timeline_entries) for each in fresh.pages] == [("people/alice", 1)]
+
+
+def test_the_page_of_a_source_is_forgotten_like_any_other(alice: Brain) -> None:
+    alone = {**moved(), "links": []}
+    done = ingest(alice, alone, content=f"{CALL} There was a flugelhorn.")
+    assert gate.call(alice, gate.command("forget"), {"slug": done.source_page, "yes": True}, "owner").clean
+    assert alice.db.rows("SELECT 1 FROM raw_imports WHERE raw_bytes LIKE '%flugelhorn%'") == []
+    assert call(alice, "search", query="flugelhorn").hits == ()
+    again = ingest(alice, alone, content=f"{CALL} There was a flugelhorn.")
+    assert (again.written, again.source_page, again.known_pages) == (
+        True,
+        done.source_page,
+        ("people/alice",),
+    )
+
+
+def active(brain: Brain, slug: str) -> list[bytes]:
+    rows = brain.db.rows(
+        "SELECT raw_bytes FROM raw_imports JOIN pages AS p ON p.id = page_id WHERE is_active AND p.slug = ?",
+        (slug,),
+    )
+    return [data for (data,) in rows]
+
+
+def test_a_new_edition_of_a_source_replaces_its_text_and_another_text_gets_a_page_beside_it(
+    brain: Brain,
+) -> None:
+    first = ingest(brain).source_page
+    edition = f"{CALL} Later more."
+    assert ingest(brain, content=edition).source_page == first
+    assert call(brain, "get", slug=first).compiled_truth == edition
+    assert active(brain, first) == [edition.encode()]
+    assert not ingest(brain).written  # the first edition again
+    other = ingest(brain, content="Something else entirely, about cranes.").source_page
+    assert other == "sources/meeting/17-2"
+    call(brain, "put", slug=first, compiled_truth="Edited by hand.", expected_version=2)
+    third = ingest(brain, content=f"{edition} And more.").source_page
+    assert third == "sources/meeting/17-3"
+    assert call(brain, "get", slug=first).compiled_truth == "Edited by hand."
+    for slug in (first, other, third):
+        assert len(active(brain, slug)) == 1
+    assert upkeep.validate(brain.db) == []
+
+
+@pytest.mark.parametrize(
+    ("ref", "slug"),
+    [
+        ("https://example.org/a b?c=1", "sources/example-org/a-b-c-1"),
+        ("sources/paper", "sources/paper"),
+        ("/home/ann/../x.md", "sources/home/ann/x/x"),
+        ("Ärger", "sources/arger"),
+        ("://", "sources/x"),
+        ("x" * 900, None),
+    ],
+)
+def test_every_reference_makes_a_slug(brain: Brain, ref: str, slug: str | None) -> None:
+    made = ingest(brain, ref=ref).source_page
+    assert made.startswith("sources/")
+    assert slug in (made, None)
+
+
+@pytest.mark.parametrize(
+    ("content", "truth", "timeline"),
+    [
+        ("---\ntitle: [\n---\nText.", "Text.", ""),
+        ("---\ntype: person\nslug: people/alice\naliases: [Alice]\n---\nText.", "Text.", ""),
+        ("One.\n\n---\n\nTwo.", "One.", "Two."),
+        ("---\na: 1\n---\n", "```\n---\na: 1\n---\n```", ""),
+        ("\ufeffText.\r\nMore.", "Text.\nMore.", ""),
+    ],
+)
+def test_any_text_can_be_a_source(alice: Brain, content: str, truth: str, timeline: str) -> None:
+    page = call(alice, "get", slug=ingest(alice, content=content).source_page)
+    assert (page.slug, page.type, page.compiled_truth, page.timeline) == (
+        "sources/meeting/17",
+        "source",
+        truth,
+        timeline,
+    )
+    assert "aliases" not in page.frontmatter
+    assert not ingest(alice, content=content).written
+
+
+def test_sources_of_an_earlier_quaid_get_their_pages(brain: Brain) -> None:
+    def as_before(tx: Any) -> None:
+        for number, words in enumerate(("Ann sold the crane.", "Bo bought a boat.")):
+            data = words.encode()
+            source = Source("meeting", f"m/{number}", f"m/{number}.md", data, sha256(data).hexdigest())
+            ingest_log.keep(tx, source, import_id=f"i{number}", now="2026-01-01T00:00:00Z", page_ids=[])
+
+    brain.db.write(as_before)
+    findings = {each.name: each for each in gate.call(brain, gate.command("doctor"), {}, "owner").checks}
+    assert findings["sources"].remedy == "quaid adopt-sources"
+    done = ingest(brain, content="Ann sold the crane.", ref="m/0")
+    assert (done.written, done.source_page) == (True, "sources/m/0")
+    assert gate.call(brain, gate.command("adopt-sources"), {}, "owner").pages == ("sources/m/1",)
+    assert gate.call(brain, gate.command("adopt-sources"), {}, "owner").pages == ()
+    assert [each.slug for each in call(brain, "search", query="boat").hits] == ["sources/m/1"]
+    assert gate.call(brain, gate.command("forget"), {"slug": "sources/m/0", "yes": True}, "owner").clean
+    assert brain.db.rows("SELECT 1 FROM raw_imports WHERE raw_bytes LIKE '%crane%'") == []
+    assert upkeep.validate(brain.db) == []
 
 
 def test_a_reader_cannot_ingest(brain: Brain) -> None:
@@ -312,7 +458,7 @@ def test_the_source_is_listed_and_given_back_byte_for_byte(alice: Brain, tmp_pat
     done = ingest(alice, BO, content="Übung\r\nmacht\n", ref="https://example.org/a b")
     listed = gate.call(alice, gate.command("imports"), {}, "owner").imports
     assert [(each.import_id, each.source_dir, each.page_count) for each in listed] == [
-        (done.import_id, "meeting: https://example.org/a b", 1)
+        (done.import_id, "meeting: https://example.org/a b", 2)
     ]
     target = tmp_path / "raw"
     arguments = {"raw": True, "import_id": done.import_id, "dir": str(target)}

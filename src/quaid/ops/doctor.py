@@ -14,7 +14,7 @@ from quaid.brain import Brain, sqlite_version
 from quaid.core.counts import count
 from quaid.errors import DamagedDatabase, QuaidError
 from quaid.ops import mending
-from quaid.ops.doctor_memory import DAMAGE, Finding, State, backups, if_damaged, memory, rows
+from quaid.ops.doctor_memory import DAMAGE, Finding, State, backups, if_damaged, memory, rows, sources
 from quaid.ops.register import Arg, op
 from quaid.records import NamedTuple
 from quaid.store import file_state
@@ -281,6 +281,7 @@ _OF_THE_MEMORY: tuple[tuple[str, Callable[[Brain], Iterator[Finding]]], ...] = (
     ("folders", _folders),
     ("permissions", _permissions),
     ("disk", _room),
+    ("sources", sources),
     ("backup", backups),
     ("web", _tokens),
 )

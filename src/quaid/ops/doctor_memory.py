@@ -122,6 +122,14 @@ def rows(brain: Brain) -> Iterator[Finding]:
     yield Finding("rows", "wrong", told, steps[0], steps[1:], details)
 
 
+def sources(brain: Brain) -> Iterator[Finding]:
+    from quaid.store import ingest_log
+
+    if found := len(ingest_log.without_page(brain.db)):
+        told = f"{count(found, 'source')} that an earlier Quaid kept without a page; no search finds them"
+        yield Finding("sources", "advice", told, "quaid adopt-sources")
+
+
 def _is_damage(found: Violation) -> bool:
     """Whether the file itself is hurt. An index of words can be made again, and the check of it is no judge of it."""
     return found.where == "database" and found.check != "fts" and not is_of_an_index(found.problem)

@@ -13,7 +13,7 @@ from quaid.ops.gate import MAX_TEXT
 from quaid.ops.ingesting import Ingesting, PageOutcome
 from quaid.ops.register import Arg, op
 from quaid.records import NamedTuple
-from quaid.store import pages as store
+from quaid.store import ingest_log, pages as store
 from quaid.store.ingest_log import Earlier, Source
 from quaid.store.pages import Stored
 
@@ -31,11 +31,19 @@ class IngestRecord(NamedTuple):
     """`quaid export --raw --import-id` gives the bytes back."""
     pages: tuple[PageOutcome, ...]
     known_pages: tuple[str, ...]
+    """Pages that the same source had changed before."""
     gaps_resolved: tuple[int, ...]
+    source_page: str = ""
+    """The page that the source is."""
 
 
 class FileIngestRecord(IngestRecord):
     """The same, of a file that became a page."""
+
+
+class AdoptRecord(NamedTuple):
+    pages: tuple[str, ...]
+    """The pages that were made."""
 
 
 class _Read(NamedTuple):
@@ -73,7 +81,7 @@ def ingest(
     ] = None,
     force: Annotated[bool, Arg("Though the source or a truth is known.")] = False,
 ) -> IngestRecord:
-    """Take a source in, with everything that it changes, all or nothing.
+    """Keep a source as a page, with everything that it changes, all or nothing.
 
     The same source again changes nothing; a truth that a page says already is skipped, evidence never."""
     for name, text in (("content", content), ("source_type", source_type), ("source_ref", source_ref)):
@@ -84,9 +92,7 @@ def ingest(
         if len(text) > LONGEST_REF:
             raise InvalidArgument(name=name, problem=f"has more than {LONGEST_REF:,} characters")
     source = _source(kind, ref, slugs.from_path(ref) + ".md", content.encode())
-    return _taken_in(
-        brain, Ingesting(brain, source, changes.read(pages or []), force=force, becomes_page=False)
-    )
+    return _taken_in(brain, Ingesting(brain, source, changes.read(pages or []), force=force, is_file=False))
 
 
 @op(
@@ -117,8 +123,21 @@ def ingest_file(
     change = _change(read, flags, there.slug if there else name, collection or "default", there)
     kind = _kind(markdown.parse(change.content or "").frontmatter)
     source = _source(kind, _printable(path), _printable(os.path.basename(path)), data)
-    done = _taken_in(brain, Ingesting(brain, source, [change], force=force, becomes_page=True))
+    done = _taken_in(brain, Ingesting(brain, source, [change], force=force, is_file=True))
     return FileIngestRecord(*done)
+
+
+@op("owner", command="adopt-sources", examples=("quaid adopt-sources",))
+def adopt_sources(brain: Brain) -> AdoptRecord:
+    """Make pages of sources that an earlier Quaid kept without one, so that they are found, shown and forgotten."""
+    made: list[str] = []
+    sources = ingest_log.without_page(brain.db)
+    for done, source in enumerate(sources):
+        brain.progress(done, len(sources), "Making pages")
+        outcome = brain.db.write(Ingesting(brain, source, [], force=False, is_file=False).run)
+        if not isinstance(outcome, Earlier):
+            made.append(outcome.source)
+    return AdoptRecord(tuple(made))
 
 
 def _change(
@@ -152,12 +171,16 @@ def _taken_in(brain: Brain, work: Ingesting) -> IngestRecord:
     done = brain.db.write(work.run)
     source = work.source
     if isinstance(done, Earlier):
+        own = ingest_log.page_with(brain.db, source.content_hash, done.source_ref) or ""
+        others = tuple(each for each in done.slugs if work.is_file or each != own)
         return IngestRecord(
-            source.kind, source.ref, False, done.created_at, done.import_id, (), done.slugs, ()
+            *(source.kind, source.ref, False, done.created_at, done.import_id, (), others, ()), own
         )
-    changed = [each.slug for each in done if each.outcome != "unchanged"]
-    closed = gaps.answered_by(brain, changed) if changed else []
-    return IngestRecord(source.kind, source.ref, True, None, work.import_id, done, (), tuple(closed))
+    closed = gaps.answered_by(brain, list(done.changed)) if done.changed else []
+    return IngestRecord(
+        *(source.kind, source.ref, True, None, work.import_id, done.pages, done.known, tuple(closed)),
+        done.source,
+    )
 
 
 def _source(kind: str, ref: str, file_path: str, data: bytes) -> Source:

@@ -4,11 +4,14 @@ Not operations. Evidence (timeline entries, links, facts, tags) is always writte
 page that is there is left alone when the new one says the same, unless it is forced. A timeline only grows.
 """
 
+from collections.abc import Iterator
+
 from quaid.annotations import Any, Literal
 from quaid.brain import Brain
 from quaid.core import evidence, slug, tags
 from quaid.core.changes import Change, LinkGiven
 from quaid.core.page import Page
+from quaid.core.patterns import pattern
 from quaid.errors import (
     AlreadyExists,
     InvalidArgument,
@@ -27,6 +30,16 @@ from quaid.store.ingest_log import Earlier, Source
 from quaid.store.pages import Saved, Stored
 from quaid.vaults import keeping
 
+_SCHEME = pattern(r"\A[A-Za-z][A-Za-z0-9+.-]*:(?=//)")
+NOT_TAKEN_OVER = ("type", "slug", "alias", "aliases", "links", "wing", "room", "quaid_id", "id")
+"""Keys of a source's own front matter that would say how its page is found."""
+
+ALIKE = 0.5
+"""Share of words that two editions of a text have in common."""
+
+MOST_TEXTS = 1_000
+"""Different texts with the same source_ref."""
+
 
 class PageOutcome(NamedTuple):
     """What an ingest did to one page."""
@@ -42,6 +55,19 @@ class PageOutcome(NamedTuple):
     assertions: int
 
 
+class Done(NamedTuple):
+    """What an ingest did."""
+
+    pages: tuple[PageOutcome, ...]
+    """The pages that were asked for."""
+    source: str
+    """The page that the source is."""
+    changed: tuple[str, ...]
+    """All pages that are different now."""
+    known: tuple[str, ...]
+    """Pages that the same source had changed before; they were left alone."""
+
+
 class _Draft(NamedTuple):
     page: Page
     truth: str
@@ -50,48 +76,120 @@ class _Draft(NamedTuple):
 
 
 class Ingesting:
-    """One source with everything that it changes."""
+    """One source with everything that it changes. The source is a page itself.
+
+    A file's page is the first of the changes. Any other source gets a page in sources/ with its words, beside the
+    changes.
+    """
 
     def __init__(
-        self, brain: Brain, source: Source, changes: list[Change], *, force: bool, becomes_page: bool
+        self, brain: Brain, source: Source, changes: list[Change], *, force: bool, is_file: bool
     ) -> None:
         self.brain = brain
         self.source = source
-        self.changes = [_located(brain, change) for change in changes]
+        self.given = [_located(brain, change) for change in changes]
+        self.changes: list[Change] = []  # those that are to be made
         self.force = force
-        self.becomes_page = becomes_page  # the first of the pages is the source itself
+        self.is_file = is_file
         self.import_id = brain.new_uuid()
         self.now = brain.now()
-        self.uuids = [brain.new_uuid() for _ in changes]
+        self.uuids = [brain.new_uuid() for _ in range(len(changes) + 1)]
+        self.own: Change | None = None  # the page of a source that is no file, if it is to be written
 
-    def run(self, tx: Any) -> tuple[PageOutcome, ...] | Earlier:
+    def run(self, tx: Any) -> Done | Earlier:
         """Write everything, or say when these bytes were taken in before."""
-        known = None if self.force else self.known()
-        if known is not None:
-            return known
-        there = [pages.find(self.brain.db, change.slug, _of(change)) for change in self.changes]
-        self._check_versions(there)
         self.tx = tx
-        drafts = [self._draft(change, old) for change, old in zip(self.changes, there, strict=True)]
-        saved = [self._save(*each) for each in zip(self.changes, there, drafts, self.uuids, strict=True)]
-        self.ids = {change.address: each.id for change, each in zip(self.changes, saved, strict=True)}
-        told = [self._hang_on(*each) for each in zip(self.changes, drafts, saved, strict=True)]
+        earlier = None if self.force else self.known()
+        if earlier is not None and self.is_file:
+            return earlier
+        left = self._known_changes() if earlier else []
+        self.changes = [each for each in self.given if each not in left]
+        own_page, self.own = ("", None) if self.is_file else self._own_page()
+        if earlier is not None and not self.changes and not self.own:
+            return earlier
+        if self.own:
+            self.changes.append(self.own)
+        told, saved = self._write()
+        page = saved[0] if self.is_file else saved[-1] if self.own else None
+        if page is not None:
+            own_page = told[saved.index(page)].slug
         touched = [
             each.id for each, outcome in zip(saved, told, strict=True) if outcome.outcome != "unchanged"
         ]
+        if earlier is not None and not touched:
+            return earlier
         ingest_log.keep(
             tx,
             self.source,
             import_id=self.import_id,
             now=self.now,
             page_ids=touched or [each.id for each in saved],
-            page=(saved[0].id, told[0].version) if self.becomes_page else None,
+            page=None if page is None else (page.id, told[saved.index(page)].version),
         )
-        return tuple(told)
+        changed = tuple(each.slug for each in told if each.outcome != "unchanged")
+        asked = told[:-1] if self.own else told
+        return Done(tuple(asked), own_page, changed, tuple(each.address for each in left))
+
+    def _write(self) -> tuple[list[PageOutcome], list[Saved]]:
+        there = [pages.find(self.brain.db, change.slug, _of(change)) for change in self.changes]
+        self._check_versions(there)
+        drafts = [self._draft(change, old) for change, old in zip(self.changes, there, strict=True)]
+        saved = [self._save(*each) for each in zip(self.changes, there, drafts, self.uuids, strict=False)]
+        self.ids = {change.address: each.id for change, each in zip(self.changes, saved, strict=True)}
+        told = [self._hang_on(*each) for each in zip(self.changes, drafts, saved, strict=True)]
+        return told, saved
+
+    def _known_changes(self) -> list[Change]:
+        """Changes that the same source made before: to a page that has moved on since its author read it.
+
+        Somebody who names the present version of a page has read it since, and means what they send."""
+        touched = ingest_log.touched(self.brain.db, self.source.content_hash, self.source.ref)
+        known: list[Change] = []
+        for change in self.given:
+            old = pages.find(self.brain.db, change.slug, _of(change))
+            if old and old.id in touched and old.version != change.expected_version:
+                known.append(change)
+        return known
+
+    def _own_page(self) -> tuple[str, Change | None]:
+        """The page that these very words are, and how to write it unless they are already.
+
+        Another text by the same name is a new edition of its page if most of its words are the same and nobody has
+        edited the page, else a page beside it: what was taken in stays findable."""
+        db = self.brain.db
+        known = ingest_log.page_with(db, self.source.content_hash, self.source.ref)
+        if known is not None and not self.force:
+            return known, None
+        front, truth, lines = source_text(self.source)
+        taken = {change.slug for change in self.changes if _of(change) == "default"}
+        for address in _addresses(self.source.ref):
+            old = None if address in taken else pages.find(db, address, "default")
+            if address in taken or (old and old.slug != address):
+                continue
+            if old is not None and address != known and not self._is_edition(old, truth):
+                continue
+            if old is not None:
+                front = {**old.frontmatter, **front}
+            return address, Change(
+                *("source", address, "default"),
+                expected_version=old.version if old else 0,
+                content=markdown.render(front, truth, lines),
+                title=self.source.ref,
+            )
+        raise InvalidArgument(name="source_ref", problem="has too many different texts; choose another name")
+
+    def _is_edition(self, old: Stored, truth: str) -> bool:
+        """Whether a page is an earlier text of this source that nobody has edited, with mostly the same words."""
+        before = ingest_log.newest_of(self.brain.db, old.id)
+        if before is None or before[0] != self.source.ref:
+            return False
+        words, others = set(truth.casefold().split()), set(old.truth.casefold().split())
+        alike = len(words & others) >= ALIKE * len(words | others)
+        return alike and source_text(self.source._replace(data=before[1]))[1] == old.truth
 
     def known(self) -> Earlier | None:
         """The earlier ingest of the same bytes: from the same source, or of the same file wherever it lies."""
-        ref = None if self.becomes_page else self.source.ref
+        ref = None if self.is_file else self.source.ref
         return ingest_log.earlier(self.brain.db, self.source.content_hash, ref)
 
     def _check_versions(self, there: list[Stored | None]) -> None:
@@ -120,10 +218,10 @@ class Ingesting:
         front, truth, lines = _text(change, old)
         told = "" if _truth_of(change) is None else "written"
         if old is not None and told:
-            told = self._judged(old, truth)
+            told = "written" if change is self.own and truth != old.truth else self._judged(old, truth)
             if told == "same words":
                 truth, front = old.truth, _same_front(change, old, front)
-            elif told == "written" and self.becomes_page and not self.force:
+            elif told == "written" and self.is_file and not self.force:
                 self._refuse_foreign(old, change)
         for entry in change.entries:
             source = entry.source or self.source.ref.replace("—", "-")
@@ -237,6 +335,28 @@ class Ingesting:
         collection, name = slug.split_address(given.to)
         address = name if collection in (None, "default") else given.to
         return self.ids.get(address) or editing.require(self.brain, given.to).id
+
+
+def source_text(source: Source) -> tuple[dict[str, Any], str, str]:
+    """Front matter, truth and timeline of the page that a source becomes: its words, and what it is.
+
+    Its own front matter does not decide how the page is called, typed or linked: it may come from anywhere."""
+    content = markdown.decode(source.data).text
+    document = markdown.parse(content)
+    front = {key: value for key, value in document.frontmatter.items() if key not in NOT_TAKEN_OVER}
+    front = {"type": "source", **front, "source_type": source.kind, "source_ref": source.ref}
+    if document.truth or document.timeline:
+        return front, document.truth, document.timeline
+    return front, f"```\n{content.strip()}\n```", ""  # nothing but front matter
+
+
+def _addresses(ref: str) -> Iterator[str]:
+    """The slugs that a source may have, the best first."""
+    steps = [each for each in _SCHEME.sub("", ref).removeprefix("sources/").split("/") if each]
+    base = slug.from_path("/".join(["sources", *steps]) if steps else f"sources/{ref}")
+    yield base
+    for number in range(2, MOST_TEXTS + 1):
+        yield slug.from_path(f"{base}-{number}")
 
 
 def _truth_of(change: Change) -> str | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import apsw
 
 from quaid.errors import QuaidError
-from quaid.store import links, vectors
+from quaid.store import ingest_log, links, vectors
 from quaid.store.trouble import BUSY_SECONDS, sqlite_told_plainly
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def find(db: "Database", slug: str, collection: str) -> Target | None:
     if row is None:
         return None
     former, files = (tuple(json.loads(each)) for each in row[10:])
+    files = tuple(each for each in files if not each.startswith(ingest_log.INGESTED))
     return Target._make((*row[:6], bool(row[6]), *row[7:10], former, files))
 
 

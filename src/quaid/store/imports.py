@@ -11,6 +11,8 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from quaid.store.ingest_log import INGESTED
+
 if TYPE_CHECKING:
     import apsw
 
@@ -43,8 +45,9 @@ def known_files(db: "Database", collection: str = "default") -> dict[str, KnownF
     found = db.rows(
         "SELECT r.file_path, r.id, r.content_hash, r.page_id, p.slug, r.page_version, p.version"
         " FROM raw_imports r LEFT JOIN pages p ON p.id = r.page_id"
-        " WHERE r.is_active = 1 AND r.collection_id = (SELECT id FROM collections WHERE name = ?)",
-        (collection,),
+        " WHERE r.is_active = 1 AND r.collection_id = (SELECT id FROM collections WHERE name = ?)"
+        " AND r.file_path NOT LIKE ? || '%'",
+        (collection, INGESTED),
     )
     return {path: KnownFile(*rest) for path, *rest in found}
 
@@ -65,8 +68,8 @@ def origin_of(db: "Database", page_id: int) -> tuple[str, str, KnownFile] | None
     row = db.one(
         "SELECT m.source_dir, r.file_path, r.id, r.content_hash, r.page_id, p.slug, r.page_version, p.version"
         " FROM raw_imports r JOIN pages p ON p.id = r.page_id JOIN import_manifest m USING (import_id)"
-        " WHERE r.page_id = ? AND r.is_active = 1",
-        (page_id,),
+        " WHERE r.page_id = ? AND r.is_active = 1 AND r.file_path NOT LIKE ? || '%'",
+        (page_id, INGESTED),
     )
     return None if row is None else (row[0], row[1], KnownFile(*row[2:]))
 
@@ -187,4 +190,4 @@ def batch_files(db: "Database", import_id: str) -> Iterator[tuple[str, bytes]]:
     ):
         row = db.one("SELECT raw_bytes FROM raw_imports WHERE id = ?", (raw_id,))
         if row is not None:
-            yield path, row[0]
+            yield path.removeprefix(INGESTED), row[0]

@@ -12,13 +12,16 @@ NEXT = (
 
 def _ingest(record: Any) -> str:
     if not record.written:
-        pages = f" ({', '.join(record.known_pages)})" if record.known_pages else ""
+        known = [record.source_page, *(each for each in record.known_pages if each != record.source_page)]
+        pages = f" ({', '.join(filter(None, known))})" if any(known) else ""
         return (
             f"{record.source_ref} was taken in on {record.known_since[:10]}{pages}; nothing was written."
             " --force does it again"
         )
-    lines = [_page(each) for each in record.pages] or ["No page was changed"]
-    lines.append(f"Source kept: {record.source_type} {record.source_ref} (import {record.import_id})")
+    lines = [_page(each) for each in record.pages]
+    lines += [f"Left alone, as the same source changed it before: {each}" for each in record.known_pages]
+    kept = f"{record.source_type} {record.source_ref} as {record.source_page}"
+    lines.append(f"Source kept: {kept} (import {record.import_id})")
     lines += [f"Gap {each} is answered" for each in record.gaps_resolved]
     return "\n".join(lines)
 
@@ -44,4 +47,13 @@ def _page(outcome: Any) -> str:
     return f"{verb} {outcome.slug}, version {outcome.version}{aside}"
 
 
-RENDERERS: dict[str, Callable[[Any], str]] = {"IngestRecord": _ingest, "FileIngestRecord": _file}
+def _adopted(record: Any) -> str:
+    made = [f"Made {each}" for each in record.pages]
+    return "\n".join(made or ["Every source that was taken in has its page"])
+
+
+RENDERERS: dict[str, Callable[[Any], str]] = {
+    "IngestRecord": _ingest,
+    "FileIngestRecord": _file,
+    "AdoptRecord": _adopted,
+}
