@@ -11,6 +11,7 @@ import re
 
 from quaid.annotations import Any
 from quaid.brain import Brain
+from quaid.core import dates
 from quaid.errors import Cancelled, EmbeddingsOff, InvalidArgument, NotFound, QuaidError
 from quaid.notebook import layout
 from quaid.ops import gate, noting
@@ -29,7 +30,9 @@ class IndexedFile(NamedTuple):
     hash: str
     """SHA-256 of its bytes when it was last read."""
     size: int
-    indexed_at: str | None
+    mtime: str
+    indexed_at: str
+    """When it was last read into the index; a sync that finds it unchanged does not read it."""
 
 
 class FilesRecord(NamedTuple):
@@ -63,7 +66,10 @@ def files(brain: Brain) -> FilesRecord:
     found: list[IndexedFile] = []
     for each in collections.every(brain.db):
         found += [
-            IndexedFile(each.name, known.path, known.content_hash, known.stat.size, each.last_sync_at)
+            IndexedFile(
+                *(each.name, known.path, known.content_hash, known.stat.size),
+                *(dates.timestamp(known.stat.mtime_ns // 10**9), dates.timestamp(known.seen_ns // 10**9)),
+            )
             for known in file_state.known(brain.db, each.id)
         ]
     return FilesRecord(tuple(sorted(found)))

@@ -38,6 +38,7 @@ PAGES = {
     "edit": "/page/people/mira-dahlquist/edit",
     "new": "/new",
     "notebook": "/notebook/reference/contacts.md",
+    "note": "/notebook/reference/contacts.md?edit=1",
     "graph": "/graph?slug=companies/brineloop",
     "wing": "/graph?wing=people",
     "timeline": "/timeline",
@@ -220,6 +221,71 @@ def test_an_edit_with_a_conflict_is_merged(visit: Visit, memory: Settings) -> No
     page.click("button:has-text('Save')")
     page.wait_for_selector("text=Theirs. Mine, with Teo Varland.")
     assert call(memory, "get", slug="concepts/shared").version == 3
+    visit.problems[:] = [each for each in visit.problems if "409" not in each]
+
+
+def test_a_file_of_the_notebook_is_previewed_saved_by_key_and_not_lost(
+    visit: Visit, memory: Settings
+) -> None:
+    path = "lists/boats.md"
+    call(memory, "notebook write", path=path, content="## Boats\n\n- Orca\n", replace=True)
+    page = visit.go(f"/notebook/{path}?edit=1")
+    assert page.locator("#preview h2").inner_text() == "Boats"
+    assert not page.locator("[data-unsaved-mark]").is_visible()
+    page.fill("#text", "## Boats\n\n- Orca\n- **Tern**, of [[people/teo-varland]]\n")
+    page.wait_for_selector("#preview strong:has-text('Tern')")
+    assert page.locator("#preview a").inner_text() == "Teo Varland"
+    assert page.locator("[data-unsaved-mark]").is_visible()
+    asked: list[str] = []
+
+    def stay(dialog: Any) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    page.once("dialog", stay)
+    page.click("text=Cancel")  # asked whether to leave, we stay
+    page.wait_for_function("true")
+    assert asked == ["beforeunload"]
+    assert "Tern" in page.input_value("#text")
+    with page.expect_response(f"**/{path}") as answer:
+        page.keyboard.press("Control+s")
+    assert answer.value.status == 303
+    page.wait_for_selector(".note-text strong:has-text('Tern')")
+    assert "Tern" in call(memory, "notebook read", path=path).text
+    page.click(".tree a:has-text('todos.md')")  # nothing is unsaved, nothing is asked
+    page.wait_for_url("**/todos.md")
+    assert asked == ["beforeunload"]
+
+
+def test_what_could_not_be_saved_is_not_left_unasked(visit: Visit, memory: Settings) -> None:
+    path = "lists/ships.md"
+    call(memory, "notebook write", path=path, content="## Ships\n\n- One\n", replace=True)
+    page = visit.go(f"/notebook/{path}?edit=1")
+    page.fill("#text", "## Ships\n\n- Mine\n")
+    version = call(memory, "notebook read", path=path).version
+    call(
+        *(memory, "notebook write"),
+        path=path,
+        content="## Ships\n\n- Theirs\n",
+        replace=True,
+        expected_version=version,
+    )
+    with page.expect_response(f"**/{path}") as answer:
+        page.keyboard.press("Control+s")
+    assert answer.value.status == 409
+    assert "Theirs" in page.input_value("#theirs")
+    assert page.locator(".diff").count() == 1
+    page.locator("#text").click()  # a browser asks only somebody who has touched the page
+    asked: list[str] = []
+
+    def leave(dialog: Any) -> None:
+        asked.append(dialog.type)
+        dialog.accept()
+
+    page.once("dialog", leave)
+    page.click("text=Cancel")
+    page.wait_for_selector(".note-text >> text=Theirs")
+    assert asked == ["beforeunload"]
     visit.problems[:] = [each for each in visit.problems if "409" not in each]
 
 

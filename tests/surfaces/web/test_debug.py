@@ -1,14 +1,16 @@
 """The debug endpoints, as the notebook's design lists them."""
 
 import os
+import time
 
 import pytest
 from starlette.testclient import TestClient
 from tests.surfaces.web.conftest import client
 from tests.surfaces.web.test_api import failed, ok
 
+from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.ops import tokens
+from quaid.ops import gate, tokens
 from quaid.surfaces.web import app as web, debug
 
 
@@ -27,6 +29,27 @@ def test_status_and_files(reader: TestClient) -> None:
     assert notebook["last_sync_at"]
     files = ok(reader.get("/api/debug/memory/files"))["files"]
     assert any(each["path"] == "reference/contacts.md" and len(each["hash"]) == 64 for each in files)
+
+
+def test_each_file_says_when_it_was_indexed(reader: TestClient, writer: TestClient, memory: Settings) -> None:
+    def files() -> dict[str, dict[str, str]]:
+        return {each["path"]: each for each in ok(reader.get("/api/debug/memory/files"))["files"]}
+
+    def sync() -> None:
+        with Brain(memory) as brain:
+            gate.call(brain, gate.command("collection sync"), {}, "owner")
+
+    time.sleep(2.1)  # a file that changed just now is read once more
+    sync()
+    before = files()["reference/contacts.md"]
+    assert before["indexed_at"] >= before["mtime"]
+    time.sleep(1.1)  # times are told to the second
+    ok(writer.post("/api/debug/notebook/lists/times.md", json={"content": "## Times\n"}))
+    sync()
+    after = files()
+    assert after["reference/contacts.md"]["indexed_at"] == before["indexed_at"]
+    assert after["lists/times.md"]["indexed_at"] > before["indexed_at"]
+    ok(writer.delete("/api/debug/notebook/lists/times.md"))
 
 
 def test_search_shows_scores(reader: TestClient) -> None:

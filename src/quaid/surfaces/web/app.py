@@ -59,6 +59,7 @@ ROUTES: dict[str, dict[str, str]] = {
     "/page/{slug:path}": {"GET": "read"},
     "/page/{slug:path}/edit": {"GET": "write", "POST": "write"},
     "/ui/preview": {"POST": "read"},
+    "/ui/preview/notebook": {"POST": "read"},
     "/ui/revert": {"POST": "write"},
     "/review": {"GET": "read"},
     "/review/check": {"POST": "write"},

@@ -83,7 +83,7 @@ async def _form(
     if theirs:
         told = unified_diff(theirs.splitlines(), text.splitlines(), "theirs", "yours", lineterm="", n=2)
         lines = diff_lines("\n".join(told))
-    preview = preview_of(address, text, await _lead(request, record, text), record.title if record else "")
+    preview = preview_of(address, text, await links_of(request, record, text), record.title if record else "")
     if version is None:
         version = record.version if record else 0
     return page(
@@ -102,7 +102,7 @@ async def _form(
     )
 
 
-async def _lead(request: Request, record: Any, text: str) -> Leading:
+async def links_of(request: Request, record: Any, text: str) -> Leading:
     """Where the links of a text lead: those that the page had by what the memory found, new ones by their names."""
     known, names = await together(_known(request, record), named(request, [text[:READ_FOR_NAMES]]))
 
@@ -210,7 +210,7 @@ async def preview(request: Request) -> Response:
     given = await form(request)
     address, text = given.get("slug", ""), given.get("text", "")
     record = await attempt(request, "get", slug=address) or None
-    lead = await _lead(request, record, text)
+    lead = await links_of(request, record, text)
     return piece("preview.html", preview=preview_of(address, text, lead, record.title if record else ""))
 
 

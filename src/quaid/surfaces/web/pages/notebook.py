@@ -1,5 +1,6 @@
 """The notebook browser: folders, files, one file open beside them; editing it against the version that was read."""
 
+from difflib import unified_diff
 from typing import Any
 
 from starlette.requests import Request
@@ -8,12 +9,14 @@ from starlette.routing import Route
 
 from quaid.core import slug as slugs
 from quaid.errors import NoNotebook, NotFound, QuaidError, VersionConflict
+from quaid.surfaces.web.guard import MAX_BODY
 from quaid.surfaces.web.pages import addresses, markdown
 from quaid.surfaces.web.pages.asking import Trouble, ask, attempt, form, number, together
+from quaid.surfaces.web.pages.changing import links_of
 from quaid.surfaces.web.pages.home import FOLDERS
 from quaid.surfaces.web.pages.leading import nowhere
-from quaid.surfaces.web.pages.page import known_links, place_of
-from quaid.surfaces.web.pages.rendering import go, page
+from quaid.surfaces.web.pages.page import Line, diff_lines, known_links, place_of
+from quaid.surfaces.web.pages.rendering import go, page, piece
 
 COLLECTION = "notebook"
 
@@ -41,7 +44,7 @@ async def show(request: Request) -> Response:
 async def open_file(request: Request) -> Response:
     path = request.path_params["path"]
     book, record = await together(attempt(request, "notebook list"), ask(request, "notebook read", path=path))
-    stored = await attempt(request, "get", slug=f"{COLLECTION}::{slugs.from_path(path)}")
+    stored = await _stored(request, path)
     lead = (await known_links(request, stored)).lead if stored else nowhere
     file = {
         "path": path,
@@ -51,8 +54,24 @@ async def open_file(request: Request) -> Response:
         "problem": "",
         "theirs": "",
         "text": record.text,
+        "lines": [],
     }
-    return page(request, "notebook.html", book=book, tree=tree(book.files) if book else [], file=file)
+    return page(
+        request, "notebook.html", book=book, tree=tree(book.files) if book else [], file=file, limit=MAX_BODY
+    )
+
+
+async def _stored(request: Request, path: str) -> Any:
+    """Return the page of a file, if the memory has it."""
+    return await attempt(request, "get", slug=f"{COLLECTION}::{slugs.from_path(path)}") or None
+
+
+async def preview(request: Request) -> Response:
+    """What a file will look like, while it is written."""
+    given = await form(request)
+    text = given.get("text", "")
+    lead = await links_of(request, await _stored(request, given.get("path", "")), text)
+    return piece("note_preview.html", html=markdown.render(_body(text), lead))
 
 
 def _body(text: str) -> str:
@@ -78,8 +97,11 @@ async def save(request: Request) -> Response:
         conflict = isinstance(error, VersionConflict) or status == 409
     book = await attempt(request, "notebook list")
     now = await attempt(request, "notebook read", path=path)
+    lines: list[Line] = []
     if conflict and now:
         theirs, version = now.text, now.version
+        told = unified_diff(theirs.splitlines(), text.splitlines(), "theirs", "yours", lineterm="", n=2)
+        lines = diff_lines("\n".join(told))
     file = {
         "path": path,
         "record": now or None,
@@ -89,9 +111,15 @@ async def save(request: Request) -> Response:
         "theirs": theirs,
         "text": text,
         "version": version,
+        "lines": lines,
     }
     return page(
-        request, "notebook.html", http=status, book=book, tree=tree(book.files) if book else [], file=file
+        *(request, "notebook.html"),
+        http=status,
+        book=book,
+        tree=tree(book.files) if book else [],
+        file=file,
+        limit=MAX_BODY,
     )
 
 
@@ -112,4 +140,5 @@ def routes() -> list[Route]:
         Route("/notebook", make, methods=["POST"]),
         Route("/notebook/{path:path}", open_file),
         Route("/notebook/{path:path}", save, methods=["POST"]),
+        Route("/ui/preview/notebook", preview, methods=["POST"]),
     ]

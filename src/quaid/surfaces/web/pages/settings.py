@@ -74,6 +74,8 @@ async def show(request: Request, problem: QuaidError | None = None) -> Response:
         latest=latest.pages[0].updated_at if latest and latest.pages else None,
         models=models,
         folders=folders,
+        files=sum(each.files for each in folders.collections) if folders else None,
+        synced=max((each.last_sync_at or "" for each in folders.collections), default="") if folders else "",
         clients=clients,
         kb=kb,
         imports=imports,

@@ -11,7 +11,7 @@ const LONGEST_SIGN = 9; // bytes that one sign may take in a form
 const token = document.querySelector("meta[name=csrf]").content;
 let timer = 0;
 let asking = null;
-let changed = false;
+let changed = "unsaved" in form.dataset; // what could not be saved is all there is of it
 
 function fits() {
   // Counted only where it could be too much: a long text takes a while.
@@ -30,7 +30,7 @@ async function show() {
   asking?.abort();
   if (!fits()) return;
   const mine = (asking = new AbortController());
-  const body = new URLSearchParams({ text: text.value, slug: form.elements.slug.value });
+  const body = new URLSearchParams(new FormData(form));
   try {
     const answer = await fetch(form.dataset.preview, {
       method: "POST",
@@ -48,8 +48,12 @@ async function show() {
   }
 }
 
+const unsaved = form.querySelector("[data-unsaved-mark]");
+const mark = () => unsaved && (unsaved.hidden = !changed);
+mark();
 text.addEventListener("input", () => {
   changed = true;
+  mark();
   clearTimeout(timer);
   if (preview) timer = setTimeout(show, WAIT);
 });
