@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         NearDuplicate as NearDuplicate,
         OppositeAdded as OppositeAdded,
         RemoteOccupied as RemoteOccupied,
+        StagedBeside as StagedBeside,
         StoreDirty as StoreDirty,
         StoreDiverged as StoreDiverged,
         StoreForeign as StoreForeign,

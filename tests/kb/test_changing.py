@@ -323,6 +323,70 @@ def test_what_editors_leave_behind_is_nobody_s(ann: Person) -> None:
     assert "a.org~" not in ann.by_git("ls-files")
 
 
+STAGED = {
+    "a file beside the nodes": ("notes.txt", "Words.\n"),
+    "a hidden file": (".gitignore", "*.tmp\n"),
+    "a node": ("mine.org", text(5)),
+    "a raw text": ("raw/mine.txt", "Words.\n"),
+}
+
+
+@pytest.mark.parametrize("what", STAGED)
+@pytest.mark.parametrize("then", ["nothing", "edited", "deleted"])
+def test_a_file_that_was_staged_by_hand_is_committed_by_commit(ann: Person, what: str, then: str) -> None:
+    path, data = STAGED[what]
+    ann.put(path, data)
+    ann.by_git("add", "--force", path)
+    if then == "edited":
+        ann.put(path, data + "more\n")
+    elif then == "deleted":
+        (ann.root / path).unlink()
+    assert path in ann("status")["uncommitted"]
+    assert not {each["name"]: each for each in ann("doctor")["checks"]}["tree"]["well"]
+    before = ann.everything()
+    with pytest.raises(StoreDirty) as told:
+        ann.remember("Other", "thing")
+    assert path in str(told.value)
+    assert ann.everything() == before
+    done = ann("commit")  # as the message says
+    assert (path in done["paths"]) is (then != "deleted")
+    assert ann.is_sound()
+    ann.remember("Other", "thing")
+    assert ann.is_sound()
+
+
+def test_a_staged_file_that_nobody_may_commit_is_told_with_the_way_out(ann: Person) -> None:
+    ann.put("notes.txt", f"The token is {TOKEN}\n")
+    ann.by_git("add", "notes.txt")
+    with pytest.raises(LintFailed) as told:
+        ann("commit")
+    assert "notes.txt:1" in str(told.value)
+    ann.by_git("rm", "-q", "--cached", "notes.txt")
+    ann.remember("Other", "thing")
+    (ann.root / "inner").mkdir()
+    ann.by_git("-C", "inner", "init", "-q")
+    ann.by_git("-C", "inner", "commit", "-q", "--allow-empty", "-m", "x")
+    ann.by_git("-c", "advice.addEmbeddedRepo=false", "add", "inner")
+    with pytest.raises(StoreDirty) as refused:
+        ann.remember("Another", "matter")
+    command = str(refused.value).partition("`")[2].partition("`")[0].split()
+    assert command[:3] == ["git", "-C", str(ann.root)]
+    ann.by_git(*command[1:])  # as the message says
+    ann.remember("Another", "matter")
+    assert TOKEN not in ann.by_git("log", "--all", "-p")
+
+
+def test_a_tracked_file_beside_the_nodes_can_be_edited(ann: Person) -> None:
+    ann.put("README.md", "# Mine\n")
+    ann.by_git("add", "README.md")
+    ann.by_git("commit", "-q", "-m", "readme")
+    ann.put("README.md", "# Ours\n")
+    node = ann.root / "new.org"
+    node.write_text(text(5))
+    assert set(ann("commit")["paths"]) == {"README.md", "new.org", "index.org"}
+    assert ann.is_sound()
+
+
 def test_an_unfinished_merge_is_told_and_left(ann: Person) -> None:
     path = ann.remember("Ports", "The port is 8080.")["node"]["path"]
     whole = (ann.root / path).read_text()

@@ -39,6 +39,11 @@ them back, and try again."""
     code, exit_status, http_status, rpc_code = "store_dirty", 4, 409, -32009
 
 
+class StagedBeside(StoreDirty):
+    """{told} is staged in {path}, and is not committed with the knowledge base. Nothing was written; take it back \
+with `git -C {path} reset -q -- {first}`, and try again."""
+
+
 class StoreUnfinished(StoreDirty):
     """A {act} is under way in {path}. Nothing was written; finish it, or give it up with `git {act} --abort`, and \
 try again."""

@@ -87,12 +87,14 @@ def adopt(git: Git, now: str, message: str = "", what: str = "commit", *, today:
         tree = _settled(git)
         _refuse_unfinished(git, tree)
         offline = _up_to_date(git, now, tree)
-        theirs = {path for path in (*tree.changed, *tree.untracked) if layout.is_ours(path)}
+        theirs = {*tree.changed, *(path for path in tree.untracked if layout.is_ours(path))}
         catalog = catalogs.look(git.root, git.ours, certain=bool(theirs), judge=linting.judge())
         adopted = tuple(sorted(path for path in theirs if not layout.is_index(path)))
-        index = [path for path in _index_paths(catalog) if path not in theirs]
+        index, before = [path for path in _index_paths(catalog) if path not in theirs], git.head()
         with git.changing(index), _restamped(git, catalog, theirs, today) as catalog:
             done = _finish(git, catalog, now, theirs, message or _told(adopted), offline)
+        if done.commit == before:  # what was staged or touched is what the last commit has
+            done, adopted = done._replace(commit="", paths=tuple(filter(layout.is_index, done.paths))), ()
         return done._replace(adopted=adopted, nodes=catalog.count)
 
 
@@ -116,6 +118,27 @@ def _restamped(git: Git, catalog: Catalog, theirs: set[str], today: str) -> Iter
             if path in after.files and after.files[path].digest == catalogs.digest(stamped[path]):
                 put(after, path, data)
         raise
+
+
+def _beside(expected: Mapping[str, bytes | None]) -> Iterator[Finding]:
+    """What is wrong with files that git knows and the knowledge base does not, as a README that was staged."""
+    for path, data in sorted(expected.items()):
+        if data is None or layout.is_ours(path):
+            continue
+        if len(data) > catalogs.LARGEST_RAW:
+            yield Finding(
+                path, 1, "too-large", "it is too large", f"`git rm --cached -- {path}` lets go of it"
+            )
+        else:
+            yield from linting.secrets_in(path, data)
+
+
+def _bytes(root: str, path: str) -> bytes | None:
+    """A file as it is on the disk; None where there is no plain file."""
+    full = os.path.join(root, path)
+    if os.path.islink(full) or not os.path.isfile(full):
+        return None
+    return layout.read(root, path)
 
 
 def _edited(git: Git, catalog: Catalog, theirs: set[str], today: str) -> list[str]:
@@ -158,6 +181,7 @@ def _finish(git: Git, catalog: Catalog, now: str, changed: set[str], message: st
     findings = linting.lint(catalog, git.ours)
     _refuse(findings)
     expected = _judged(catalog, changed)
+    _refuse(list(_beside(expected)))
     commit = git.commit(sorted(changed), message, expected=expected) if changed else ""
     state.note(git.root, indexed_at=now)
     return Done(
@@ -179,6 +203,9 @@ def _judged(catalog: Catalog, changed: set[str]) -> dict[str, bytes | None]:
         if catalogs.digest(data) != catalog.files[path].digest:
             raise FileChanged(path=path)
         found[path] = data
+    for path in changed - catalog.files.keys():
+        if not layout.is_ours(path):
+            found[path] = _bytes(catalog.root, path)
     return found
 
 

@@ -17,6 +17,7 @@ from quaid.errors import (
     FileChanged,
     GitFailed,
     InvalidArgument,
+    StagedBeside,
     StoreDirty,
     StoreDiverged,
     StoreOccupied,
@@ -360,7 +361,7 @@ class Git(Repository):
     ) -> None:
         others = sorted(set(changed) - set(wanted))
         if others:
-            raise StoreDirty(path=self.root, told=reading.some(others))
+            raise StagedBeside(path=self.root, told=reading.some(others), first=others[0])
         for path, data in expected.items():
             blob = changed.get(path)
             if blob is None:
@@ -385,7 +386,9 @@ class Git(Repository):
     def _plain_file(self, path: str) -> str:
         full = os.path.join(self.root, guarding.check_tracked(path))
         if os.path.lexists(full) and (os.path.islink(full) or not os.path.isfile(full)):
-            raise InvalidArgument(name="path", problem=f"{path} is not a plain file")
+            raise InvalidArgument(
+                name="path", problem=f"{path} is not a plain file; `git reset -- {path}` takes it back"
+            )
         return path
 
     def _remove(self, path: str) -> None:

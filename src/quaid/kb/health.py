@@ -35,7 +35,7 @@ def look(git: Git) -> tuple[Status, Facts]:
     files = catalog.files.values()
     raw = sum(file.looks.size for file in files if layout.is_raw(file.path))
     secrets = sum(code == "secret" for file in files for _, code, _, _ in file.findings)
-    uncommitted = tuple(path for path in (*tree.changed, *tree.untracked) if layout.is_ours(path))
+    uncommitted = (*tree.changed, *(path for path in tree.untracked if layout.is_ours(path)))
     due = curating.due(nodes)
     ahead = _ahead(git, tree)
     failed = noted.push is not None and noted.push.outcome in ("rejected", "unreachable") and bool(ahead)

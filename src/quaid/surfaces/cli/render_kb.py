@@ -121,7 +121,7 @@ def _index(record: Any) -> str:
 
 
 def _commit(record: Any) -> str:
-    if not record.paths:
+    if not record.commit:
         return "Nothing has changed."
     lines = [f"Committed {record.commit[:10]}:", *[f"  {path}" for path in record.paths]]
     return "\n".join(lines)
