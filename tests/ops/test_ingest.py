@@ -544,6 +544,17 @@ def test_a_file_that_changed_replaces_the_text_that_it_made(brain: Brain, standu
     assert "Ordered paint." in stored.timeline
 
 
+def test_a_file_that_was_moved_is_known_by_its_new_path(brain: Brain, standup: Path, tmp_path: Path) -> None:
+    made = ingest_file(brain, standup, slug="sources/standup")
+    moved_to = tmp_path / "minutes.md"
+    standup.rename(moved_to)
+    assert not ingest_file(brain, moved_to, slug="sources/standup").written
+    moved_to.write_text("# Standup\n\nWe spoke of cranes, paint and boats.\n")
+    again = ingest_file(brain, moved_to, slug="sources/standup")
+    assert [each.outcome for each in again.pages] == ["updated"]
+    assert again.source_page == made.source_page
+
+
 def test_one_changed_word_of_a_long_file_is_written(brain: Brain, tmp_path: Path) -> None:
     file = tmp_path / "a.md"
     words = " ".join(f"word{number}" for number in range(40))

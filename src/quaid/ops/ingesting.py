@@ -4,6 +4,7 @@ Not operations. Evidence (timeline entries, links, facts, tags) is always writte
 page that is there is left alone when the new one says the same, unless it is forced. A timeline only grows.
 """
 
+import os
 from collections.abc import Iterator
 
 from quaid.annotations import Any, Literal
@@ -101,6 +102,8 @@ class Ingesting:
         self.tx = tx
         earlier = None if self.force else self.known()
         if earlier is not None and self.is_file:
+            if earlier.source_ref != self.source.ref and not os.path.exists(earlier.source_ref):
+                ingest_log.move(tx, earlier, self.source)  # the file was moved or renamed
             return earlier
         left = self._known_changes() if earlier else []
         self.changes = [each for each in self.given if each not in left]

@@ -153,6 +153,19 @@ def keep(
         _adopt(tx, source, page[0])
 
 
+def move(tx: "apsw.Connection", earlier: Earlier, source: Source) -> None:
+    """Say that a source which was taken in lies elsewhere now."""
+    tx.execute(
+        "UPDATE ingest_log SET source_ref = ? WHERE source_ref = ? AND EXISTS (SELECT 1 FROM import_manifest AS m"
+        " WHERE m.import_id = ingest_log.import_id AND m.source_dir LIKE '%: ' || ingest_log.source_ref)",
+        (source.ref, earlier.source_ref),
+    )
+    tx.execute(
+        "UPDATE import_manifest SET source_dir = ? WHERE import_id = ?",
+        (f"{source.kind}: {source.ref}", earlier.import_id),
+    )
+
+
 def note(
     tx: "apsw.Connection",
     import_id: str,
