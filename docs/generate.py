@@ -53,7 +53,12 @@ def cli() -> str:
 
     parts = [NOTE, "# Command line\n", "```text", manual.overview().rstrip(), "```\n"]
     for name in manual.page_names():
-        parts += [f"## quaid {name}\n", "```text", manual.page(name).rstrip(), "```\n"]
+        parts += [
+            f"## quaid {name}\n",
+            "```text",
+            manual.page(name).replace(manual.EVERYWHERE + "\n", "").rstrip(),
+            "```\n",
+        ]
     return "\n".join(parts).replace(NOTE + "\n", NOTE)
 
 

@@ -1235,7 +1235,9 @@ answer means all."
                     (special-mode)
                     (erase-buffer)
                     (dolist (check (ai-kb--get record 'checks))
-                      (insert (format "%s %-12s %s%s\n" (if (ai-kb--get check 'well) "ok" "!!")
+                      (insert (format "%s %-12s %s%s\n" (cond ((not (ai-kb--get check 'well)) "!!")
+                                            ((ai-kb--get check 'missing) "--")
+                                            (t "ok"))
                                       (ai-kb--get check 'name)
                                       (ai-kb--one-line (ai-kb--get check 'told))
                                       (if (ai-kb--get check 'well) ""

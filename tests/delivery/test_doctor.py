@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -42,6 +44,30 @@ def test_a_new_memory_is_well_and_the_next_steps_are_commands(home: Brain) -> No
     for step in record.next_steps:
         words = step.removeprefix("quaid ").replace("ai-kb", "kb").split()
         assert any(" ".join(words[:count]) in index.COMMANDS for count in (1, 2, 3)), step
+
+
+ABSENT = re.compile(r"\bnot (?:installed|used|needed)\b|\bnone\b|^0 |cannot be known")
+
+
+def test_what_is_not_there_is_not_called_fine(home: Brain) -> None:
+    checks = doctor(home, quick=True).checks
+    assert [each for each in checks if each.state == "fine" and ABSENT.search(each.detail)] == []
+    assert found(doctor(home, quick=True), "service").state == "missing"
+    lines = speaking.shown(doctor(home, quick=True), False, False).splitlines()
+    assert [line for line in lines if "not installed" in line] == ["--  service         not installed"]
+
+
+def test_what_a_knowledge_base_can_do_without_is_not_called_fine(home: Brain) -> None:
+    call(home, "kb init")
+    record = call(home, "kb doctor")
+    states = {each.name: (each.well, each.missing) for each in record.checks}
+    assert states["remote"] == states["timer"] == states["adapter"] == (True, True)
+    assert states["tree"] == (True, False)
+    lines = speaking.shown(record, False, False).splitlines()
+    assert [
+        line for line in lines if line.startswith("ok") and re.search("not installed|none[;.]", line)
+    ] == []
+    assert record.exit_status == 0
 
 
 def test_without_a_memory_the_first_step_is_to_make_one(settings: Settings) -> None:
@@ -373,9 +399,9 @@ def test_damage_to_what_is_derived_throws_no_memory_away(home: Brain, damage: st
     home.db.write(rebuild)
     assert found(doctor(home), "rows").state == "fine"
     assert home.db.rows("SELECT * FROM pages") == kept
-    assert len(call(home, "search", query="words").hits) == 4  # type: ignore[attr-defined]
+    assert len(call(home, "search", query="words").hits) == 4
     call(home, "put", slug="notes/new", content="# New\n\nSome words.")
-    assert len(call(home, "search", query="words").hits) == 5  # type: ignore[attr-defined]
+    assert len(call(home, "search", query="words").hits) == 5
 
 
 def test_a_broken_file_of_a_client_is_told_with_its_line(home: Brain) -> None:
@@ -439,10 +465,14 @@ def test_the_exit_status_and_the_text_say_the_same(
     assert main(["init"]) == 0
     capsys.readouterr()
     assert main(["doctor", "--quick", "--json"]) == 0
-    assert {each["state"] for each in json.loads(capsys.readouterr().out)["checks"]} == {"fine", "advice"}
+    assert {each["state"] for each in json.loads(capsys.readouterr().out)["checks"]} == {
+        "fine",
+        "missing",
+        "advice",
+    }
 
 
-def call(brain: Brain, command: str, **given: object) -> object:
+def call(brain: Brain, command: str, **given: object) -> Any:
     return gate.call(brain, gate.command(command), given, "owner")
 
 

@@ -141,12 +141,14 @@ PROGRAMS = (
 def _timer(git: Git, found: Status, environ: Mapping[str, str], home: str, platform: str) -> Check:
     """Whether something pushes the store by itself, and this one."""
     if not found.remote:
-        return Check("timer", True, "not needed without a remote")
+        return Check("timer", True, "not needed without a remote", missing=True)
     from quaid.kb import timers
 
     timer = timers.installed(git.root, environ, home, platform)
     if timer is None:
-        return Check("timer", True, "none; `ai-kb install-timer` has the store pushed by itself")
+        return Check(
+            "timer", True, "none; `ai-kb install-timer` has the store pushed by itself", missing=True
+        )
     if timer.state in ("active", "unknown"):
         rest = f"; whether it runs cannot be known: {timer.problem}" if timer.problem else ", active"
         return Check("timer", True, f"{timer.place}{rest}")
@@ -165,7 +167,7 @@ def _org_roam(git: Git, environ: Mapping[str, str]) -> Check:
     with tempfile.TemporaryDirectory(prefix="ai-kb-") as folder:
         done = emacs.sync(git.root, git.ours, environ, database=os.path.join(folder, emacs.NAME))
     if done.state in ("no emacs", "no org-roam"):
-        return Check("org-roam", True, done.problem)
+        return Check("org-roam", True, done.problem, missing=True)
     if done.state == "failed" or done.problem:
         remedy = "Mend the node that it names" if done.state == "synced" else "`ai-kb sync` tries again"
         return Check("org-roam", False, f"its index cannot be built: {done.problem}", remedy)
@@ -176,7 +178,7 @@ def _program(name: str, why: str, environ: Mapping[str, str]) -> Check:
     import shutil
 
     found = shutil.which(name, path=environ.get("PATH", ""))
-    return Check(name, True, found or f"not installed ({why})")
+    return Check(name, True, found or f"not installed ({why})", missing=not found)
 
 
 def _tree(found: Status) -> Check:
@@ -209,7 +211,7 @@ def _remote(git: Git, found: Status, environ: Mapping[str, str], now: str, secon
     """Whether the remote answers, and whether others can read it."""
     if not found.remote:
         remedy = "`ai-kb init --remote URL` names a private one; without it this disk is the only copy"
-        return [Check("remote", True, f"none. {remedy}")]
+        return [Check("remote", True, f"none. {remedy}", missing=True)]
     try:
         fetched, _ = pushing.fetch(git, now, seconds)
     except QuaidError as error:
@@ -220,7 +222,7 @@ def _remote(git: Git, found: Status, environ: Mapping[str, str], now: str, secon
             remedy += (
                 f". Writers do without it for {pushing.SILENT_MINUTES} minutes; `ai-kb push` asks it at once"
             )
-        unknown = Check("private", True, "cannot be known of a remote that does not answer")
+        unknown = Check("private", True, "cannot be known of a remote that does not answer", missing=True)
         return [Check("remote", False, f"{found.remote}: {fetched.problem}", remedy), unknown]
     from quaid.kb import privacy
 
@@ -228,7 +230,7 @@ def _remote(git: Git, found: Status, environ: Mapping[str, str], now: str, secon
     told = f"{judged.told}. {judged.remedy}" if judged.state == "unknown" and judged.remedy else judged.told
     return [
         Check("remote", True, f"{found.remote} answers"),
-        Check("private", judged.state != "public", told, judged.remedy),
+        Check("private", judged.state != "public", told, judged.remedy, judged.state == "unknown"),
     ]
 
 

@@ -36,6 +36,8 @@ class Check(NamedTuple):
     well: bool
     told: str
     remedy: str = ""
+    missing: bool = False
+    """Something optional that is not there, or that cannot be known: neither fine nor wrong."""
 
 
 class Made(NamedTuple):

@@ -131,7 +131,8 @@ def _pages(brain: Brain) -> Iterator[Finding]:
         told = count(missing, "chunk or page has", "chunks or pages have")
         yield Finding("vectors", "advice", f"{told} none yet", "quaid embed")
     else:
-        yield Finding("vectors", "fine", f"{found.model.vectors:,} of {found.model.name}")
+        state: State = "fine" if found.model.vectors else "missing"
+        yield Finding("vectors", state, f"{found.model.vectors:,} of {found.model.name}")
     if found.trouble:
         yield Finding("embedding", "wrong", found.trouble.problem, "quaid embed")
 
@@ -213,9 +214,10 @@ def _tokens(brain: Brain) -> Iterator[Finding]:
     from quaid.ops.tokens import token_list
 
     found = token_list(brain)
-    made = "the owner's token is made" if os.path.exists(found.owner_file) else "not used yet"
+    used = os.path.exists(found.owner_file)
+    made = "the owner's token is made" if used else "not used yet"
     given = f"; given away: {', '.join(each.name for each in found.tokens)}" if found.tokens else ""
-    yield Finding("web", "fine", made + given)
+    yield Finding("web", "fine" if used or given else "missing", made + given)
 
 
 def _clients(brain: Brain) -> Iterator[Finding]:
@@ -272,7 +274,7 @@ def _daemon(brain: Brain) -> Iterator[Finding]:
     if found.state == "stopped":
         yield Finding("service", "wrong", f"stopped: {found.path}", "quaid daemon start")
     else:
-        yield Finding("service", "fine", found.state)
+        yield Finding("service", "fine" if found.state == "running" else "missing", found.state)
 
 
 _BEFORE = (("program", _program), ("config", _config), ("memory", memory))

@@ -36,7 +36,7 @@ MADE_AGAIN = (
 )
 """How problems of derived rows begin, which `quaid rebuild` mends."""
 
-State = Literal["fine", "advice", "wrong"]
+State = Literal["fine", "missing", "advice", "wrong"]
 
 
 class Finding(NamedTuple):
@@ -44,7 +44,7 @@ class Finding(NamedTuple):
 
     name: str
     state: State
-    """advice: it works without, and would be better with."""
+    """missing: something optional that is not there or cannot be known. advice: it would be better with it."""
     detail: str
     remedy: str = ""
     """What to type, or to do."""

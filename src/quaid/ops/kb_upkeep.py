@@ -239,7 +239,9 @@ def _adapters(brain: Brain) -> list[Check]:
         checks.append(
             Check("adapter", not each.problem, f"{place}{each.problem and ': '}{each.problem}", remedy)
         )
-    return checks or [Check("adapter", True, "none; `quaid connect claude-code --kb` writes it")]
+    return checks or [
+        Check("adapter", True, "none; `quaid connect claude-code --kb` writes it", missing=True)
+    ]
 
 
 @op("owner", command="kb curate", examples=("ai-kb curate --dry-run", "ai-kb curate"))

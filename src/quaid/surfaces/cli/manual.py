@@ -63,6 +63,7 @@ Options for every command
   --version        the version of quaid, SQLite and the memory
   --tools-json     the tools that agents see, as MCP lists them
 """
+EVERYWHERE = "Every command takes --db PATH, --config FILE, --json and --help.\n"
 KB_HEAD = """\
 ai-kb: a knowledge base in a git repository, for you and your AI agents. The same as quaid kb.
 
@@ -161,6 +162,7 @@ def _page(name: str, description: str, params: Sequence[Param], examples: Sequen
     rows = [(slot(param), param.arg.help) for param in positional]
     rows += [(flag(param), param.arg.help + more(param)) for param in optional]
     parts += [*_rows(rows), "\n"] if rows else []
+    parts += [EVERYWHERE, "\n"]
     if examples:
         parts += ["Examples\n", *(f"  {each}\n" for each in examples)]
     return "".join(parts).rstrip() + "\n"

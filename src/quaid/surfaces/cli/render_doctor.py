@@ -5,7 +5,7 @@ from collections.abc import Callable
 from quaid.annotations import Any
 from quaid.surfaces.cli.text import table
 
-MARKS = {"fine": "ok", "advice": "-", "wrong": "!"}
+MARKS = {"fine": "ok", "missing": "--", "advice": "-", "wrong": "!"}
 
 
 def _doctor(record: Any) -> str:

@@ -131,7 +131,8 @@ def _doctor(record: Any) -> str:
     rows = []
     for each in record.checks:
         told = each.told or "fine"
-        rows.append(("ok" if each.well else "!!", each.name, told if each.well else f"{told}. {each.remedy}"))
+        mark = "!!" if not each.well else "--" if each.missing else "ok"
+        rows.append((mark, each.name, told if each.well else f"{told}. {each.remedy}"))
     return table(rows)
 
 
