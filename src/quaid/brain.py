@@ -217,6 +217,12 @@ class Brain:
 
         return ids.uuid7(int(self._clock() * 1000), self._random(10))
 
+    def random_uuid(self) -> str:
+        """For what people name by the first digits: those of new_uuid() are the same for a minute."""
+        from quaid.core import ids
+
+        return ids.uuid4(self._random(16))
+
     def close(self) -> None:
         if self._db is not None:
             self._db.close()

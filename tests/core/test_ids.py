@@ -1,11 +1,11 @@
-"""UUIDv7: layout and order."""
+"""UUIDs: layout and order."""
 
 import uuid
 
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.core.ids import uuid7
+from quaid.core.ids import uuid4, uuid7
 
 MOMENTS = st.integers(0, 2**48 - 1)
 DICE = st.binary(min_size=10, max_size=10)
@@ -35,3 +35,10 @@ def test_the_random_bits_are_used() -> None:
 def test_too_few_random_bytes_are_a_mistake_of_the_caller() -> None:
     with pytest.raises(ValueError, match="10 random bytes"):
         uuid7(1, b"123")
+
+
+def test_a_random_uuid_is_of_version_4() -> None:
+    dice = bytes(range(16))
+    assert uuid.UUID(uuid4(dice)) == uuid.UUID(bytes=dice, version=4)
+    with pytest.raises(ValueError, match="16"):
+        uuid4(b"few")

@@ -263,6 +263,27 @@ def test_a_wrong_project_in_a_list_is_named(call: Call, kb: Path) -> None:
         remember(call, "Ports", "Which ports are open.", projects=["emacs,My App"])
 
 
+def test_nodes_of_one_batch_are_named_by_eight_digits(call: Call, kb: Path) -> None:
+    """The clock of the test stands still."""
+    ids = [
+        remember(call, f"Title {word}", f"All about {word}.")["node"]["id"]
+        for word in ("ports", "doors", "keys")
+    ]
+    assert len({id[:8] for id in ids}) == 3
+    for id in ids:
+        assert call("show", node=id[:8])["node"]["id"] == id
+        assert id[14] == "4"
+
+
+def test_an_id_does_not_begin_like_another_one(call: Call, kb: Path) -> None:
+    from quaid.kb import catalog as catalogs, remembering
+
+    taken = remember(call, "Ports", "Which ports are open.")["node"]["id"]
+    offered = iter([taken[:8] + "-0000-4000-8000-000000000000", "12345678-0000-4000-8000-000000000000"])
+    looked = catalogs.look(str(kb), str(kb / ".git/ai-kb"))
+    assert remembering.free_id(looked, lambda: next(offered)).startswith("12345678")
+
+
 def test_something_can_be_added_to_a_node(call: Call, kb: Path) -> None:
     told = remember(call, "Sign commits", "Every commit is signed.")
     place = kb / told["node"]["path"]

@@ -4,7 +4,7 @@ Near-duplicates are told before anything is written. A node that contradicts ano
 so is the other: a person decides which holds. Knows nodes; how a change is carried out is changing.py's business.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from quaid.core import opposing
 from quaid.core.patterns import pattern
@@ -21,6 +21,11 @@ LONGEST_SAID = 4_000
 
 LONGEST_OWN = 100_000
 """Characters of a body that what is added to it is compared with."""
+
+SHORT = 8
+"""Digits of an ID that people write."""
+
+MOST_TRIES = 100
 
 _IDS = pattern(r"(?:[A-Za-z_]+:? )?[0-9a-fA-F]{6}[0-9a-fA-F-]*\Z")
 
@@ -205,6 +210,17 @@ def _link_line(catalog: Catalog, link: str) -> str:
         relation = OTHER_RELATION
     node = finding.find(catalog, link)
     return f"{relation} [[id:{node.id}][{nodes.described(node.title)}]]"
+
+
+def free_id(catalog: Catalog, new: Callable[[], str]) -> str:
+    """An ID whose first eight digits no other node has: by these a person names a node."""
+    taken = {id[:SHORT] for node in catalog.nodes for id in (node.id, *node.merged, *node.inner)}
+    id = new()
+    for _ in range(MOST_TRIES):
+        if id[:SHORT] not in taken:
+            break
+        id = new()
+    return id
 
 
 def _free(catalog: Catalog, name: str) -> str:

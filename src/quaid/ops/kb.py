@@ -251,7 +251,8 @@ def kb_remember(
         return planned.change
 
     def write(catalog: "Catalog") -> changing.Change:
-        planned = remembering.plan(catalog, draft, links or (), id=brain.new_uuid(), local=local, force=force)
+        id = remembering.free_id(catalog, brain.random_uuid)
+        planned = remembering.plan(catalog, draft, links or (), id=id, local=local, force=force)
         made[:] = [planned.node, planned.opposites]
         return planned.change
 

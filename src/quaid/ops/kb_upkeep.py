@@ -147,7 +147,7 @@ def kb_init(
         remote=remote or "",
         now=brain.now(),
         local=brain.local(),
-        id=brain.new_uuid(),
+        id=brain.random_uuid(),
         force=force,
     )
 
@@ -171,7 +171,7 @@ def kb_clone(
     environ = brain.settings.environ
     git = provisioning.clone(Git(root, environ), url, environ, force=force)
     made = provisioning.init(
-        git, remote="", now=brain.now(), local=brain.local(), id=brain.new_uuid(), force=force
+        git, remote="", now=brain.now(), local=brain.local(), id=brain.random_uuid(), force=force
     )
     return made._replace(created=True)
 
