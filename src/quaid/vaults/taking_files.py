@@ -70,7 +70,7 @@ class TakingFiles:
 
     def fail(self, file: File, old: Known | None, problem: str) -> None:
         """Name a file that cannot be taken in, and remember that. A page that it has already stays as it is."""
-        self.notes.append(Note(file.path, problem))
+        self.notes.insert(self.counts["failed"], Note(file.path, problem))  # before what was merely mended
         self.counts["failed"] += 1
         page = old.page_id if old and old.path == file.path else None
         self.db.write(

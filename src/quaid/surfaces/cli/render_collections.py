@@ -124,9 +124,10 @@ def _sync(sync: Any) -> list[str]:
         lines.append(
             f"  {count(sync.discarded, 'page')} left the quarantine for good, 30 days after the file was gone"
         )
-    lines += [f"  {note.path}: {note.note}" for note in sync.notes[:MOST_NOTES]]
-    if len(sync.notes) > MOST_NOTES:
-        lines.append(f"  and {count(len(sync.notes) - MOST_NOTES, 'more note')}; --json has them all")
+    shown = max(MOST_NOTES, sync.failed)  # files that failed come first, and are all named
+    lines += [f"  {note.path}: {note.note}" for note in sync.notes[:shown]]
+    if len(sync.notes) > shown:
+        lines.append(f"  and {count(len(sync.notes) - shown, 'more note')}; --json has them all")
     if sync.halted:
         pages = f" {count(sync.waiting, 'page stays', 'pages stay')}." if sync.waiting else ""
         lines.append(f"  Nothing was removed: {sync.halted}.{pages}")
