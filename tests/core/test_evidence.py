@@ -52,6 +52,12 @@ def test_a_timeline_with_one_entry_takes_the_order_of_the_old_one() -> None:
     )
 
 
+def test_the_newest_comes_first_where_nothing_tells_the_order() -> None:
+    old, new = "- **2026-03-01** — C.", "- **2026-02-01** — B."
+    assert evidence.joined(old, new) == f"{old}\n{new}"
+    assert evidence.joined(new, old) == f"{old}\n{new}"
+
+
 def test_a_heading_without_entries_gets_them_all_below_it() -> None:
     assert evidence.joined(OLD, "## Timeline") == OLD
 

@@ -158,7 +158,7 @@ def test_an_edit_changes_only_its_bytes_in_the_file(attached: Brain, notes: Path
     assert place.read_bytes() == before.replace(b"- founder\n", b"- founder\n- oslo\n")
     run(attached, "timeline-add", slug="people/bob", date="2024-02-01", summary="Second.", source="call")
     assert (notes / "people/Bob.md").read_text() == (
-        "# Bob\n\nLives in Oslo.\n\n---\n\n- **2024-01-01** | call — First.\n- **2024-02-01** | call — Second.\n"
+        "# Bob\n\nLives in Oslo.\n\n---\n\n- **2024-02-01** | call — Second.\n- **2024-01-01** | call — First.\n"
     )
     again = run(attached, "collection sync", name="notes")["syncs"][0]
     assert (again["unchanged"], again["changed"]) == (3, 0)  # our own writes are known by their content

@@ -83,7 +83,8 @@ def with_entry(text: str, date: str, summary: str, source: str = "", detail: str
 def with_entries(text: str, more: list[Piece], like: str = "") -> str:
     """A timeline with more entries, each where its date belongs.
 
-    Where the text has no order of its own, it takes that of `like`; without any, new entries come last.
+    Where the text has too few entries to tell their order, it takes that of `like`, else the newest comes first. In
+    a text without order they come last.
     """
     if not more:
         return text
@@ -91,7 +92,10 @@ def with_entries(text: str, more: list[Piece], like: str = "") -> str:
     days = [each.entry.date for each in there]
     order = _order(days)
     if order is None and len(set(days)) < 2:
-        order = _order([each.date for each in timeline.parse(like)])
+        others = [each.date for each in timeline.parse(like)]
+        order = _order(others)
+        if order is None and len(set(others)) < 2:
+            order = True
     rows = text.split("\n")
     places: dict[int, list[str]] = {}  # before which line
     last = _end_of(there[-1]) if there else len(rows)
