@@ -207,7 +207,7 @@ daemon	@command	Say how the service is
         printf '%s\n' '1	@slugs	The page, as in people/alice
 2	@tags	The tag, as in founder
 --remove	-	Take the tag away instead
---page-version	@any	The page\'s version as you read it
+--expected-version	@any	The version you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -215,7 +215,7 @@ daemon	@command	Say how the service is
     case 'untag'
         printf '%s\n' '1	@slugs	The page, as in people/alice
 2	@tags	The tag, as in founder
---page-version	@any	The page\'s version as you read it
+--expected-version	@any	The version you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -233,7 +233,7 @@ daemon	@command	Say how the service is
 --summary	@any	What happened, in one line
 --source	@any	Where it is known from, as in meeting/123
 --detail	@any	More, as markdown
---page-version	@any	The page\'s version as you read it
+--expected-version	@any	The version you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -242,7 +242,7 @@ daemon	@command	Say how the service is
         printf '%s\n' '1	@slugs	The page, as in people/alice
 --source	@any	Where the data is from, as in crm
 --data	@any	What to keep; replaces what this source gave before
---page-version	@any	The page\'s version as you read it; needed with data
+--expected-version	@any	The page\'s version as you read it; needed with data
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -256,7 +256,7 @@ daemon	@command	Say how the service is
     case 'revert'
         printf '%s\n' '1	@slugs	The page, as in people/alice
 --to	@any	The version to bring back, as `history` lists it
---page-version	@any	The page\'s version as you read it
+--expected-version	@any	The version you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -315,8 +315,8 @@ daemon	@command	Say how the service is
 --relationship	@any	What the one is to the other, as in works_at
 --context	@any	The sentence that says so
 --valid-from	@any	The day on which it began, if known
---valid-until	@any	The day on which it ended; leave out while it holds
---page-version	@any	The page\'s version as you read it
+--valid-until	@any	The day on which it ended, if it has
+--expected-version	@any	The version you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -324,7 +324,7 @@ daemon	@command	Say how the service is
     case 'link-close'
         printf '%s\n' '1	@any	The link\'s id, as `quaid links` shows it
 --valid-until	@any	The first day on which it does not hold any more
---page-version	@any	The version of the page that it leads from
+--expected-version	@any	The version of the page that it leads from
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -351,7 +351,7 @@ daemon	@command	Say how the service is
         printf '%s\n' '1	@slugs	The page that the link leads from
 2	@slugs	The page that it leads to
 --relationship	@any	Only this relationship, as in works_at
---page-version	@any	The page\'s version as you read it
+--expected-version	@any	The version you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -393,12 +393,12 @@ daemon	@command	Say how the service is
 --subject	@slugs	About whom, if not the page itself
 --valid-from	@any	The day on which it began to hold, if known
 --valid-until	@any	The first day on which it does not hold; alone, it ends what holds
---supersedes	@any	The id of the fact that this one replaces
---source	@any	Where it is known from, as in meeting/123
---evidence	@any	The words that say so
+--supersedes-id	@any	The id of the fact that this one replaces
+--source-ref	@any	Where it is known from, as in meeting/123
+--evidence-text	@any	The words that say so
 --confidence	@any	How sure it is, from 0 to 1
---by	agent|manual|import|enrichment	Who says so
---page-version	@any	The page\'s version as you read it
+--asserted-by	agent|manual|import|enrichment	Who says so
+--expected-version	@any	The version you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -446,7 +446,7 @@ clear	@command	Close every open gap whose words nobody keeps
 --help	-	help on a command'
     case 'gaps resolve'
         printf '%s\n' '1	@any	The gap\'s number, as `quaid gaps` shows it
---by	@slugs	The page that answers it
+--resolved-by-slug	@slugs	The page that answers it
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -458,7 +458,7 @@ clear	@command	Close every open gap whose words nobody keeps
 --help	-	help on a command'
     case 'ingest-source'
         printf '%s\n' '1	@files	The source, word for word
---source-type	@any	meeting, article, doc or conversation
+--source-type	meeting|article|doc|conversation	What it is
 --source-ref	@any	Its name, as in meeting/17
 --pages	@any	Each {slug, expected_version if it exists, content | compiled_truth, timeline_append, frontmatter; links [{to, relationship, context, valid_from, valid_until}], timeline_entries [{date, summary, source, detail}], assertions [{subject, predicate, object, valid_from, valid_until, evidence_text}], tags []}
 --force	-	Though the source or a truth is known
@@ -468,7 +468,7 @@ clear	@command	Close every open gap whose words nobody keeps
 --help	-	help on a command'
     case 'ingest'
         printf '%s\n' '1	@files	A text file, as markdown or plain
---type	meeting|article|doc|conversation	What it is; a new page\'s front matter keeps it as source_type
+--type	meeting|article|doc|conversation	What it is; a new page\'s front matter keeps it
 --slug	@slugs	The page to make; else the file\'s own slug, else sources/NAME
 --date	@any	The day that it is of: an entry in the page\'s timeline
 --force	-	Also if it is known, says the same, or the page was edited here
@@ -501,7 +501,7 @@ clear	@command	Close every open gap whose words nobody keeps
 --into	@slugs	Which of the two stays
 --yes	-	Do it without asking
 --dry-run	-	Only show what would happen
---page-version	@any	Only if the page that stays has this version
+--expected-version	@any	Only if the page that stays has this version
 --other-version	@any	Only if the page that goes has this version
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -511,7 +511,7 @@ clear	@command	Close every open gap whose words nobody keeps
         printf '%s\n' '1	@slugs	The page, as in people/alice
 2	@slugs	Its new slug
 --free-old-slug	-	Leave no redirect, so that a new page can have the old slug
---page-version	@any	The page\'s version as you read it
+--expected-version	@any	The version you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -597,7 +597,7 @@ clear	@command	Close every open gap whose words nobody keeps
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'prompt'
-        printf '%s\n' '--budget	@any	Tokens that it may take at most
+        printf '%s\n' '--token-budget	@any	Tokens that it may take at most
 --project	-	Add what the memory has on the project of this folder
 --characters	@any	Characters that it may take at most
 --db	@files:db	the memory

@@ -216,8 +216,11 @@ def test_a_wrong_gap_is_not_kept(boats: Brain, arguments: dict[str, Any]) -> Non
 def test_a_resolved_gap_stays_as_it_is(boats: Brain) -> None:
     gap_id = approved(boats)
     with pytest.raises(PageNotFound):
-        call(boats, "gap_resolve", gap_id=gap_id, by="concepts/none")
-    assert call(boats, "gap_resolve", gap_id=gap_id, by="people/bo").gap.resolved_by_slug == "people/bo"
+        call(boats, "gap_resolve", gap_id=gap_id, resolved_by_slug="concepts/none")
+    assert (
+        call(boats, "gap_resolve", gap_id=gap_id, resolved_by_slug="people/bo").gap.resolved_by_slug
+        == "people/bo"
+    )
     with pytest.raises(GapResolved):
         call(boats, "gap_resolve", gap_id=gap_id)
     with pytest.raises(GapResolved):

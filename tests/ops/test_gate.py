@@ -17,6 +17,7 @@ from quaid.errors import (
 )
 from quaid.ops import gate, index, register
 from quaid.ops.register import Arg, Op
+from quaid.surfaces.cli import arguments
 
 
 def every_kind(
@@ -124,9 +125,43 @@ def test_a_misspelt_argument_gets_the_nearest_name() -> None:
 
 def test_names_in_camel_case_are_understood() -> None:
     assert check(text="x", pageVersion=3)["page_version"] == 3
-    for wrong in ({"pageVersion": 3, "page_version": 3}, {"pagesVersion": 3}, {"Text": "x"}):
+    for wrong in ({"pagesVersion": 3}, {"Text": "x"}):
         with pytest.raises(InvalidArgument, match="no such argument"):
             check(**{"text": "x", **wrong})
+    with pytest.raises(InvalidArgument, match="pageVersion: is another name of page_version"):
+        check(text="x", pageVersion=3, page_version=3)
+
+
+@pytest.mark.parametrize(
+    ("tool", "former", "now"),
+    [
+        ("memory_tag", "page_version", "expected_version"),
+        ("memory_tag", "pageVersion", "expected_version"),
+        ("memory_assert", "by", "asserted_by"),
+        ("memory_assert", "source", "source_ref"),
+        ("memory_assert", "evidence", "evidence_text"),
+        ("memory_assert", "supersedes", "supersedes_id"),
+        ("memory_gap_resolve", "by", "resolved_by_slug"),
+        ("memory_context", "budget", "token_budget"),
+    ],
+)
+def test_former_names_of_arguments_are_accepted_and_not_listed(tool: str, former: str, now: str) -> None:
+    operation = gate.tool(tool)
+    param = {each.name: each for each in operation.params}[now]
+    value: Any = 3 if param.kind == "integer" else "manual"
+    needed = {each.name: 1 if each.kind == "integer" else "x" for each in operation.params if each.required}
+    assert gate.check(operation, {**needed, former: value}, "owner")[param.variable] == value
+    assert former not in register.schema(operation)["properties"]
+    with pytest.raises(InvalidArgument, match=f"{former}: is another name of {now}"):
+        gate.check(operation, {**needed, former: value, now: value}, "owner")
+    flag = "--" + former.replace("_", "-")
+    if former.islower():
+        assert arguments.parse([flag, str(value), *map(str, needed.values())], operation.params)[now] == value
+
+
+def test_an_argument_that_has_a_former_name_of_its_own_keeps_it() -> None:
+    given = {"slug": "a", "date": "2026-01-01", "summary": "x", "source": "call"}
+    assert gate.check(gate.tool("memory_timeline_add"), given, "owner")["source"] == "call"
 
 
 def test_text_over_the_limit_is_too_large() -> None:

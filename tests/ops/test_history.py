@@ -91,11 +91,11 @@ def test_a_page_without_a_file_has_a_history_too(brain: Brain) -> None:
 def test_an_agent_has_to_name_the_version_that_it_read(brain: Brain) -> None:
     run(brain, "put", slug="bob", content="One.")
     run(brain, "put", slug="bob", content="Two.")
-    with pytest.raises(InvalidArgument, match="page_version"):
+    with pytest.raises(InvalidArgument, match="expected_version"):
         run(brain, "revert", "write", slug="bob", to=1)
     with pytest.raises(VersionConflict, match="is at version 2, not 1"):
-        run(brain, "revert", "write", slug="bob", to=1, page_version=1)
-    assert run(brain, "revert", "write", slug="bob", to=1, page_version=2)["version"] == 3
+        run(brain, "revert", "write", slug="bob", to=1, expected_version=1)
+    assert run(brain, "revert", "write", slug="bob", to=1, expected_version=2)["version"] == 3
 
 
 def test_a_read_only_folder_is_not_written(brain: Brain, alice: Path) -> None:

@@ -213,7 +213,14 @@ def test_any_error_leaves_nothing(alice: Brain, page: dict[str, Any], error: typ
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"content": " "}, {"source_type": ""}, {"source_ref": "\n"}, {"source_ref": "x" * 1001}, {"pages": [5]}],
+    [
+        {"content": " "},
+        {"source_type": ""},
+        {"source_type": "podcast"},
+        {"source_ref": "\n"},
+        {"source_ref": "x" * 1001},
+        {"pages": [5]},
+    ],
 )
 def test_a_source_needs_a_name_and_words(brain: Brain, arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument):
@@ -420,7 +427,7 @@ def test_a_link_that_was_closed_since_stays_closed_in_a_replay(alice: Brain) -> 
     link = next(
         each for each in call(alice, "links", slug="people/alice").links if each.from_slug == "people/alice"
     )
-    call(alice, "link_close", link_id=link.id, valid_until="2026-06-01", page_version=2)
+    call(alice, "link_close", link_id=link.id, valid_until="2026-06-01", expected_version=2)
     (page,) = ingest(alice, moved(3), force=True).pages
     assert (page.links, page.outcome) == (0, "unchanged")
 
@@ -497,7 +504,7 @@ def standup(tmp_path: Path) -> Path:
 
 
 def test_a_file_becomes_a_page_and_is_kept(brain: Brain, standup: Path) -> None:
-    done = ingest_file(brain, standup, type="meeting", date="2026-04-25")
+    done = ingest_file(brain, standup, source_type="meeting", date="2026-04-25")
     (page,) = done.pages
     assert (page.slug, page.outcome, page.timeline_entries) == ("sources/weekly-standup", "created", 2)
     stored = call(brain, "get", slug="sources/weekly-standup")
@@ -534,8 +541,23 @@ def test_slug_and_type_of_the_page(
     assert call(brain, "get", slug=slug).type == kind
 
 
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [("# Crane", {"source_type": "podcast"}), ("---\nsource_type: podcast\n---\n# Crane", {})],
+)
+def test_a_file_has_the_types_of_any_source(
+    brain: Brain, tmp_path: Path, text: str, given: dict[str, str]
+) -> None:
+    (tmp_path / "note.md").write_text(text)
+    with pytest.raises(
+        InvalidArgument, match="source_type: must be one of meeting, article, doc, conversation"
+    ):
+        ingest_file(brain, tmp_path / "note.md", **given)
+    assert ingest_file(brain, tmp_path / "note.md", source_type="article").source_type == "article"
+
+
 def test_a_file_that_changed_replaces_the_text_that_it_made(brain: Brain, standup: Path) -> None:
-    ingest_file(brain, standup, type="meeting")
+    ingest_file(brain, standup, source_type="meeting")
     standup.write_text("# Standup\n\nNow it is all about boats, sails and the summer in Oslo.\n")
     (page,) = ingest_file(brain, standup).pages
     assert (page.outcome, page.truth, page.version) == ("updated", "written", 2)

@@ -81,15 +81,15 @@ def test_a_link_is_made_closed_and_removed_with_the_version_rising(town: Brain) 
 
 def test_an_agent_must_name_the_version_that_it_read(town: Brain) -> None:
     given: dict[str, Any] = {"from": "people/bob", "to": "people/carol"}
-    with pytest.raises(InvalidArgument, match="page_version: is required"):
+    with pytest.raises(InvalidArgument, match="expected_version: is required"):
         call(town, "link", "write", **given)
     with pytest.raises(VersionConflict, match="at version 1, not 7"):
-        call(town, "link", "write", **given, page_version=7)
-    assert call(town, "link", "write", **given, page_version=1)["version"] == 2
+        call(town, "link", "write", **given, expected_version=7)
+    assert call(town, "link", "write", **given, expected_version=1)["version"] == 2
     with pytest.raises(VersionConflict):
-        call(town, "link_close", "write", link_id=2, valid_until="2026-01-01", page_version=1)
+        call(town, "link_close", "write", link_id=2, valid_until="2026-01-01", expected_version=1)
     with pytest.raises(VersionConflict):
-        call(town, "unlink", "write", **given, page_version=1)
+        call(town, "unlink", "write", **given, expected_version=1)
 
 
 @pytest.mark.parametrize(

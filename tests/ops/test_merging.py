@@ -125,7 +125,7 @@ def test_a_merge_shows_what_it_would_do_and_does_nothing_until_somebody_agrees(p
     assert (shown.done, shown.version, shown.other_version) == (False, 1, 1)
     assert (shown.entries, shown.tags, shown.aliases) == (1, ("b",), ("Bob", "Bobby"))
     assert shown.truth == "## From Bob\n\nLikes tea, as [Mia](mia.md) does."
-    assert shown.if_agreed == {"yes": True, "page_version": 1, "other_version": 1}
+    assert shown.if_agreed == {"yes": True, "expected_version": 1, "other_version": 1}
     assert pair.db.rows("SELECT slug, version FROM pages ORDER BY id") == before
     assert merge(pair, yes=False, dry_run=True).if_agreed == {}
     assert merge(pair, dry_run=True).done is False
@@ -249,7 +249,7 @@ def test_an_import_does_not_undo_a_merge(brain: Brain, tmp_path: Any) -> None:
         ({"into": "people/mia"}, InvalidArgument),
         ({"other": "people/robert"}, InvalidArgument),
         ({"other": "people/nobody"}, PageNotFound),
-        ({"page_version": 7}, VersionConflict),
+        ({"expected_version": 7}, VersionConflict),
         ({"other_version": 7}, VersionConflict),
     ],
 )
@@ -426,11 +426,11 @@ def test_a_page_of_a_folder_is_moved_and_removed_as_a_file(pair: Brain) -> None:
 
 def test_an_agent_renames_only_what_it_has_read(pair: Brain) -> None:
     wanted = {"slug": "people/bob", "new_slug": "people/zed"}
-    with pytest.raises(InvalidArgument, match="page_version"):
+    with pytest.raises(InvalidArgument, match="expected_version"):
         gate.call(pair, gate.tool("memory_rename"), wanted, "write")
     with pytest.raises(VersionConflict):
-        gate.call(pair, gate.tool("memory_rename"), wanted | {"page_version": 9}, "write")
-    assert gate.call(pair, gate.tool("memory_rename"), wanted | {"page_version": 1}, "write").version == 2
+        gate.call(pair, gate.tool("memory_rename"), wanted | {"expected_version": 9}, "write")
+    assert gate.call(pair, gate.tool("memory_rename"), wanted | {"expected_version": 1}, "write").version == 2
 
 
 def test_marks_may_be_put_on_a_page_by_its_old_slug(pair: Brain) -> None:

@@ -265,7 +265,7 @@ def test_a_version_of_an_org_file_comes_back_byte_for_byte(brain: Brain, roam: P
     write(roam, "watcher.org", "#+title: The watcher\nOnly this.\n")
     run(brain, "collection sync", name="roam")
     assert "watcher/leases" not in slugs(brain)
-    run(brain, "revert", slug="watcher", to=1, page_version=2)
+    run(brain, "revert", slug="watcher", to=1, expected_version=2)
     assert tree(roam)["watcher.org"] == FILES["watcher.org"].encode()
     assert run(brain, "get", slug="watcher/leases")["uuid"] == LEASE
 

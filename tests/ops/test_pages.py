@@ -155,15 +155,15 @@ def test_an_unknown_page_gets_the_nearest_name(alice: Brain) -> None:
 
 
 def test_tags_live_in_the_front_matter(alice: Brain) -> None:
-    added = call(alice, "tag", slug="people/alice", tag="#Founder", page_version=1)
+    added = call(alice, "tag", slug="people/alice", tag="#Founder", expected_version=1)
     assert (added.tags, added.version) == (("infra", "ops", "founder"), 2)
     assert call(alice, "get", slug="people/alice").frontmatter["tags"] == ["infra", "ops", "founder"]
-    removed = call(alice, "tag", slug="people/alice", tag="infra", remove=True, page_version=2)
+    removed = call(alice, "tag", slug="people/alice", tag="infra", remove=True, expected_version=2)
     assert call(alice, "tags", slug="people/alice").tags == removed.tags == ("ops", "founder")
 
 
 def test_a_tag_that_is_there_already_changes_nothing(alice: Brain) -> None:
-    again = call(alice, "tag", slug="people/alice", tag="ops", page_version=1)
+    again = call(alice, "tag", slug="people/alice", tag="ops", expected_version=1)
     assert (again.changed, again.version) == (False, 1)
 
 
@@ -184,10 +184,10 @@ def test_listing_by_an_unknown_type_names_the_known_ones(brain: Brain) -> None:
 
 def test_the_timeline_is_newest_first_and_takes_an_entry_once(alice: Brain) -> None:
     first = call(
-        alice, "timeline_add", slug="people/alice", date="2026-05-01", summary="Moved", page_version=1
+        alice, "timeline_add", slug="people/alice", date="2026-05-01", summary="Moved", expected_version=1
     )
     again = call(
-        alice, "timeline_add", slug="people/alice", date="2026-05-01", summary="Moved", page_version=2
+        alice, "timeline_add", slug="people/alice", date="2026-05-01", summary="Moved", expected_version=2
     )
     assert (first.added, again.added, again.version) == (True, False, 2)
     shown = call(alice, "timeline", slug="people/alice")
@@ -198,18 +198,18 @@ def test_the_timeline_is_newest_first_and_takes_an_entry_once(alice: Brain) -> N
 
 def test_a_bad_date_is_refused(alice: Brain) -> None:
     with pytest.raises(InvalidDate):
-        call(alice, "timeline_add", slug="people/alice", date="2026-02-30", summary="x", page_version=1)
+        call(alice, "timeline_add", slug="people/alice", date="2026-02-30", summary="x", expected_version=1)
 
 
 def test_raw_data_is_kept_beside_the_page(alice: Brain) -> None:
-    written = call(alice, "raw", slug="people/alice", source="crm", data={"id": 7}, page_version=1)
+    written = call(alice, "raw", slug="people/alice", source="crm", data={"id": 7}, expected_version=1)
     assert (written.written, written.version) == (True, 2)
     assert call(alice, "raw", slug="people/alice").data[0].data == {"id": 7}
     assert call(alice, "raw", slug="people/alice", source="other").data == ()
     with pytest.raises(VersionConflict):
-        call(alice, "raw", slug="people/alice", source="crm", data={"id": 8}, page_version=1)
+        call(alice, "raw", slug="people/alice", source="crm", data={"id": 8}, expected_version=1)
     with pytest.raises(InvalidArgument):
-        call(alice, "raw", slug="people/alice", data={"id": 8}, page_version=2)
+        call(alice, "raw", slug="people/alice", data={"id": 8}, expected_version=2)
 
 
 def test_a_reader_cannot_write(alice: Brain) -> None:
@@ -277,10 +277,10 @@ def test_entries_are_removed_by_asking_for_it_and_the_version_before_has_them(al
     )
     assert (done.timeline_kept, done.timeline_removed) == ((), BOTH)
     assert call(alice, "get", slug="people/alice").timeline == ""
-    back = call(alice, "revert", slug="people/alice", to=1, page_version=2)
+    back = call(alice, "revert", slug="people/alice", to=1, expected_version=2)
     assert back.timeline_removed == ()
     assert len(call(alice, "timeline", slug="people/alice").entries) == 2
-    again = call(alice, "revert", slug="people/alice", to=2, page_version=3)
+    again = call(alice, "revert", slug="people/alice", to=2, expected_version=3)
     assert again.timeline_removed == BOTH
 
 
@@ -307,7 +307,7 @@ def test_a_page_of_a_folder_keeps_entries_in_its_file_and_an_edit_of_the_file_wi
     gate.call(brain, gate.command("collection sync"), {"name": "notes"}, "owner")
     page = call(brain, "get", slug="notes::bo")
     assert page.timeline == "- **2026-02-03** — Left early."
-    back = call(brain, "revert", slug="notes::bo", to=page.version - 1, page_version=page.version)
+    back = call(brain, "revert", slug="notes::bo", to=page.version - 1, expected_version=page.version)
     assert back.timeline_removed == ("2026-02-03 Left early.",)
     assert "Came." in file.read_text()
 

@@ -82,6 +82,13 @@ def test_the_tools_of_the_first_part_exist() -> None:
     assert {f"memory_{name}" for name in names} <= set(index.TOOLS)
 
 
+def test_no_operation_uses_a_former_name_beside_the_present_one() -> None:
+    for operation in register.everything():
+        names = {each.name for each in operation.params}
+        for former, present in register.FORMER.items():
+            assert former not in names or names.isdisjoint(present), (operation.command, former)
+
+
 def test_schemas_are_closed_and_typed() -> None:
     for operation in register.everything():
         schema: dict[str, Any] = register.schema(operation)
@@ -93,6 +100,6 @@ def test_schemas_are_closed_and_typed() -> None:
         )
 
 
-def test_a_mutator_requires_its_page_version_of_tools() -> None:
-    assert register.schema(gate.tool("memory_tag"))["required"] == ["slug", "tag", "page_version"]
+def test_a_mutator_requires_its_expected_version_of_tools() -> None:
+    assert register.schema(gate.tool("memory_tag"))["required"] == ["slug", "tag", "expected_version"]
     assert register.schema(gate.tool("memory_put"))["required"] == ["slug"]

@@ -43,8 +43,8 @@ def keep(brain: Brain, side: str, **more: Any) -> Any:
 
 
 def two_homes(brain: Brain) -> None:
-    lives(brain, NORA, "Oslo", valid_from="2024-01-01", source="call")
-    lives(brain, "meetings/kickoff", "Bergen", valid_from="2025-06-01", source="kickoff")
+    lives(brain, NORA, "Oslo", valid_from="2024-01-01", source_ref="call")
+    lives(brain, "meetings/kickoff", "Bergen", valid_from="2025-06-01", source_ref="kickoff")
 
 
 def test_the_earlier_one_ends_when_the_later_one_is_kept(nora: Brain) -> None:
@@ -119,7 +119,7 @@ def test_a_decision_outlives_writing_saying_it_again_and_a_rebuild(nora: Brain, 
         assertions=[fact],
         expected_version=page.version,
     )
-    lives(nora, NORA, "Oslo", valid_from="2024-01-01", source="call")
+    lives(nora, NORA, "Oslo", valid_from="2024-01-01", source_ref="call")
     inspecting.rebuild(nora)
     assert held(nora) == decided
     assert call(nora, "check").total == 0

@@ -47,7 +47,7 @@ def link(brain: Brain, start: str, end: str, **more: Any) -> Any:
 def test_a_fact_without_evidence_quotes_the_text_of_its_own_time(nora: Brain) -> None:
     call(
         nora, "assert", slug="meetings/kickoff", subject="Nora Vale", predicate="lives_in", object="Bergen",
-        source="meeting/7",
+        source_ref="meeting/7",
     )  # fmt: skip
     (fact,) = call(nora, "facts", subject="Nora Vale").facts
     assert (fact.quote, fact.part, fact.line) == ("Nora lives in Bergen, she says.", "truth", 3)
@@ -124,10 +124,10 @@ def test_a_fact_says_who_said_so_and_in_which_line(nora: Brain) -> None:
         subject="Nora Vale",
         predicate="lives_in",
         object="Bergen",
-        source="meeting/7",
-        evidence="Nora lives in Bergen",
+        source_ref="meeting/7",
+        evidence_text="Nora lives in Bergen",
         confidence=0.8,
-        by="manual",
+        asserted_by="manual",
     )
     (fact,) = call(nora, "facts", subject="Nora Vale").facts
     assert (fact.by, fact.source, fact.slug, fact.part, fact.line) == (
@@ -189,11 +189,11 @@ def test_a_name_of_two_pages_must_be_said_more_exactly(nora: Brain) -> None:
 
 def test_an_assertion_raises_the_version_and_needs_the_current_one(nora: Brain) -> None:
     made = call(
-        nora, "assert", "write", slug="people/nora-vale", predicate="likes", object="rain", page_version=1
+        nora, "assert", "write", slug="people/nora-vale", predicate="likes", object="rain", expected_version=1
     )
     assert (made.version, made.added) == (2, True)
     again = call(
-        nora, "assert", "write", slug="people/nora-vale", predicate="likes", object="Rain", page_version=2
+        nora, "assert", "write", slug="people/nora-vale", predicate="likes", object="Rain", expected_version=2
     )
     assert (again.version, again.changed) == (2, False)
     for value in ("snow", "rain"):
@@ -205,7 +205,7 @@ def test_an_assertion_raises_the_version_and_needs_the_current_one(nora: Brain) 
                 slug="people/nora-vale",
                 predicate="likes",
                 object=value,
-                page_version=1,
+                expected_version=1,
             )
     with pytest.raises(InvalidArgument):
         call(nora, "assert", "write", slug="people/nora-vale", predicate="likes", object="snow")
@@ -245,8 +245,8 @@ def conflict(brain: Brain) -> Any:
         subject="Nora Vale",
         predicate="lives_in",
         object="Bergen",
-        evidence="Nora lives in Bergen",
-        source="meeting/7",
+        evidence_text="Nora lives in Bergen",
+        source_ref="meeting/7",
     )
     (found,) = call(brain, "check").contradictions
     return found
@@ -274,7 +274,7 @@ def test_a_fact_of_which_the_page_says_nothing_is_quoted_in_its_own_words(nora: 
             slug="people/nora-vale",
             predicate="email",
             object=address,
-            source=f"card {address}",
+            source_ref=f"card {address}",
         )
     (found,) = call(nora, "check").contradictions
     assert [(each.part, each.line, each.quote, each.source) for each in found.quotes] == [
@@ -292,8 +292,8 @@ def test_a_fact_is_quoted_by_whole_words_and_by_each_of_its_witnesses(nora: Brai
             slug="projects/lynx",
             predicate="status",
             object="active",
-            source=source,
-            evidence=words,
+            source_ref=source,
+            evidence_text=words,
         )
     (fact,) = call(nora, "facts", subject="projects/lynx").facts
     assert (fact.source, fact.part, fact.line) == ("mail/1; mail/2", "truth", 5)

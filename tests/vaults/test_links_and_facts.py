@@ -51,7 +51,7 @@ def filled(brain: Brain, bring: Bring, vault: Fill) -> Brain:
     link(brain, "people/alice", "companies/acme", "works_at", "She said so.", "2020-01-01", "2023-06-01")
     link(brain, "people/alice", "companies/river", "works_at", valid_from="2023-06-01")
     link(brain, "people/bob", "people/alice", "knows")
-    assert_(brain, "people/alice", "works_at", "Acme", valid_from="2020-01-01", source="a talk")
+    assert_(brain, "people/alice", "works_at", "Acme", valid_from="2020-01-01", source_ref="a talk")
     assert_(
         brain,
         "people/alice",
@@ -59,11 +59,11 @@ def filled(brain: Brain, bring: Bring, vault: Fill) -> Brain:
         "River",
         valid_from="2023-06-01",
         confidence=0.8,
-        by="manual",
-        evidence="I am at River now.",
+        asserted_by="manual",
+        evidence_text="I am at River now.",
     )
     assert_(brain, "people/alice", "likes", "tea")
-    assert_(brain, "people/alice", "likes", "coffee", supersedes=3, valid_from="2025-01-01")
+    assert_(brain, "people/alice", "likes", "coffee", supersedes_id=3, valid_from="2025-01-01")
     return brain
 
 

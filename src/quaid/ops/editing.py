@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MOST_WINGS_SHOWN = 12
 
 Slug = Annotated[str, Arg("The page, as in people/alice.", positional=True)]
-PageVersion = Annotated[int | None, Arg("The page's version as you read it.", version="page", minimum=1)]
+PageVersion = Annotated[int | None, Arg("The version you read.", version="page", minimum=1)]
 
 
 def locate(brain: Brain, address: str) -> "tuple[Collection, str]":

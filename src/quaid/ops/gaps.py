@@ -139,15 +139,15 @@ def gap_approve(
     return GapRecord(store.require(brain.db, gap_id), "approved")
 
 
-@op("write", command="gaps resolve", examples=("quaid gaps resolve 3 --by concepts/vanadium",))
+@op("write", command="gaps resolve", examples=("quaid gaps resolve 3 --resolved-by-slug concepts/vanadium",))
 def gap_resolve(
     brain: Brain,
     gap_id: GapId,
-    by: Annotated[str | None, Arg("The page that answers it.")] = None,
+    resolved_by_slug: Annotated[str | None, Arg("The page that answers it.")] = None,
 ) -> GapRecord:
     """Close a gap: a page answers it, or nobody wants to know any more."""
     found = store.require(brain.db, gap_id)
-    slug = editing.require(brain, by).slug if by else None
+    slug = editing.require(brain, resolved_by_slug).slug if resolved_by_slug else None
     now = brain.now()
     if not brain.db.write(lambda tx: store.resolve(tx, gap_id, slug, now)):
         raise GapResolved(id=gap_id, date=(found.resolved_at or now)[:10])

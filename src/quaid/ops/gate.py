@@ -15,7 +15,7 @@ from quaid.errors import (
     UnknownTool,
 )
 from quaid.ops import index
-from quaid.ops.register import REGISTER, SCOPES, Op, Param, Scope, load
+from quaid.ops.register import REGISTER, SCOPES, Op, Param, Scope, load, present_name
 from quaid.store.trouble import of_system
 
 MAX_TEXT = 4 * 1024 * 1024  # bytes of one argument: no page of a person's knowledge is this long
@@ -68,12 +68,18 @@ def call(brain: Brain, operation: Op, arguments: Mapping[str, Any], scope: Scope
 
 
 def _spelled(arguments: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments with names in camel case, as in maxResults, spelled as ours are, as in max_results."""
+    """Return the arguments by their present names: from camel case, as in maxResults, and from former names."""
     spelled = dict(arguments)
     for name in arguments:
-        ours = "".join(f"_{each.lower()}" if "A" <= each <= "Z" else each for each in name)
-        if name not in params and ours in params and ours not in arguments:
-            spelled[ours] = spelled.pop(name)
+        snake = "".join(f"_{each.lower()}" if "A" <= each <= "Z" else each for each in name)
+        ours = present_name(snake, params)
+        if name == ours or ours not in params:
+            continue
+        if ours in spelled:
+            raise InvalidArgument(
+                name=name, problem=f"is another name of {ours}, which is given too; use one"
+            )
+        spelled[ours] = spelled.pop(name)
     return spelled
 
 
@@ -161,7 +167,8 @@ def _integer(param: Param, value: Any) -> int:
     low = -MAX_INTEGER if param.arg.minimum is None else param.arg.minimum
     high = MAX_INTEGER if param.arg.maximum is None else param.arg.maximum
     if not low <= value <= high:
-        raise InvalidArgument(name=param.name, problem=f"must be from {low} to {high}, not {value}")
+        allowed = f"{low} or more" if high == MAX_INTEGER and value < low else f"from {low} to {high}"
+        raise InvalidArgument(name=param.name, problem=f"must be {allowed}, not {value}")
     return value
 
 

@@ -81,7 +81,7 @@ def revert(
     brain: Brain,
     slug: Slug,
     to: Annotated[int, Arg("The version to bring back, as `history` lists it.", minimum=1)],
-    page_version: PageVersion = None,
+    expected_version: PageVersion = None,
 ) -> RevertRecord:
     """Bring an earlier version of a page back, as a new version. A page with a file gets the very bytes back."""
     from quaid.core import evidence
@@ -101,7 +101,7 @@ def revert(
         removed[:] = evidence.named(evidence.missing(old.timeline, earlier.timeline))
         return earlier
 
-    saved, new = editing.edit(brain, slug, page_version, change, exact=lambda: brought[-1])
+    saved, new = editing.edit(brain, slug, expected_version, change, exact=lambda: brought[-1])
     known = file_state.path_of(brain.db, saved.id)
     path = known.path if known else None
     return RevertRecord(new.slug, saved.version, saved.changed, to, path, tuple(removed))

@@ -18,7 +18,8 @@ from quaid.store.ingest_log import Earlier, Source
 from quaid.store.pages import Stored
 
 LONGEST_REF = 1_000
-Kind = Literal["meeting", "article", "doc", "conversation"]
+SourceType = Literal["meeting", "article", "doc", "conversation"]
+SOURCE_TYPES = ("meeting", "article", "doc", "conversation")
 
 
 class IngestRecord(NamedTuple):
@@ -68,7 +69,7 @@ class _Read(NamedTuple):
 def ingest(
     brain: Brain,
     content: Annotated[str, Arg("The source, word for word.", positional=True, file=True)],
-    source_type: Annotated[str, Arg("meeting, article, doc or conversation.")],
+    source_type: Annotated[SourceType, Arg("What it is.")],
     source_ref: Annotated[str, Arg("Its name, as in meeting/17.")],
     pages: Annotated[
         list[dict[str, Any]] | None,
@@ -84,14 +85,13 @@ def ingest(
     """Keep a source as a page, with everything that it changes, all or nothing.
 
     The same source again changes nothing; a truth that a page says already is skipped, evidence never."""
-    for name, text in (("content", content), ("source_type", source_type), ("source_ref", source_ref)):
+    for name, text in (("content", content), ("source_ref", source_ref)):
         if not text.strip():
             raise InvalidArgument(name=name, problem="is empty")
-    kind, ref = " ".join(source_type.split()), " ".join(source_ref.split())
-    for name, text in (("source_type", kind), ("source_ref", ref)):
-        if len(text) > LONGEST_REF:
-            raise InvalidArgument(name=name, problem=f"has more than {LONGEST_REF:,} characters")
-    source = _source(kind, ref, slugs.from_path(ref) + ".md", content.encode())
+    ref = " ".join(source_ref.split())
+    if len(ref) > LONGEST_REF:
+        raise InvalidArgument(name="source_ref", problem=f"has more than {LONGEST_REF:,} characters")
+    source = _source(source_type, ref, slugs.from_path(ref) + ".md", content.encode())
     return _taken_in(brain, Ingesting(brain, source, changes.read(pages or []), force=force, is_file=False))
 
 
@@ -106,8 +106,8 @@ def ingest(
 def ingest_file(
     brain: Brain,
     file: Annotated[str, Arg("A text file, as markdown or plain.", positional=True, path=True)],
-    type: Annotated[
-        Kind | None, Arg("What it is; a new page's front matter keeps it as source_type.")
+    source_type: Annotated[
+        SourceType | None, Arg("What it is; a new page's front matter keeps it.", flag="--type")
     ] = None,
     slug: Annotated[str | None, Arg("The page to make; else the file's own slug, else sources/NAME.")] = None,
     date: Annotated[str | None, Arg("The day that it is of: an entry in the page's timeline.")] = None,
@@ -117,7 +117,7 @@ def ingest_file(
     path = brain.settings.path(file)
     data = _bytes_of(path)
     read = _read(path, data)
-    flags = {"source_type": type, "date": dates.check_date(date, "date") if date else None}
+    flags = {"source_type": source_type, "date": dates.check_date(date, "date") if date else None}
     collection, name = slugs.split_address(slug or read.slug)
     there = store.find(brain.db, slugs.check(name), collection or "default")
     change = _change(read, flags, there.slug if there else name, collection or "default", there)
@@ -160,11 +160,16 @@ def _change(
 
 
 def _kind(front: dict[str, Any]) -> str:
-    """What kind of source a page says that it is, as it can stand in a timeline."""
+    """Return what kind of source a page says that it is; doc if it says nothing."""
     named = front.get("source_type")
-    return (
-        " ".join(named.replace("—", "-").split())[:100] if isinstance(named, str) and named.strip() else "doc"
-    )
+    if named in (None, ""):
+        return "doc"
+    if named not in SOURCE_TYPES:
+        problem = (
+            f"must be one of {', '.join(SOURCE_TYPES)}, not {named!r}; change the front matter or add --type"
+        )
+        raise InvalidArgument(name="source_type", problem=problem)
+    return str(named)
 
 
 def _taken_in(brain: Brain, work: Ingesting) -> IngestRecord:
@@ -212,7 +217,7 @@ def _read(path: str, data: bytes) -> _Read:
     if document.problem:
         raise InvalidFrontMatter(problem=document.problem)
     front = dict(document.frontmatter)
-    if "type" in front and page_type.known(front["type"]) is None:
+    if front.get("type") in SOURCE_TYPES and page_type.known(front["type"]) is None:
         front.setdefault("source_type", front.pop("type"))  # a kind of source that is no type of page
     stem = _printable(os.path.splitext(os.path.basename(path))[0])
     name = slugs.segment(stem)

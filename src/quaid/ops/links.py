@@ -64,8 +64,8 @@ def link(
     relationship: Annotated[str, Arg("What the one is to the other, as in works_at.")] = RELATED,
     context: Annotated[str, Arg("The sentence that says so.")] = "",
     valid_from: Annotated[str | None, Arg("The day on which it began, if known.")] = None,
-    valid_until: Annotated[str | None, Arg("The day on which it ended; leave out while it holds.")] = None,
-    page_version: PageVersion = None,
+    valid_until: Annotated[str | None, Arg("The day on which it ended, if it has.")] = None,
+    expected_version: PageVersion = None,
 ) -> LinkRecord:
     """Link a page to another, with a relationship and its time. Answers with the id that closes it."""
     start, end = editing.require(brain, from_), editing.require(brain, to)
@@ -76,7 +76,7 @@ def link(
 
     def work(tx: Any) -> tuple[int, int]:
         _, version = pages.touch(
-            tx, start.slug, expected_version=page_version, now=now, collection=start.collection
+            tx, start.slug, expected_version=expected_version, now=now, collection=start.collection
         )
         link_id = store.add(
             tx,
@@ -99,7 +99,7 @@ def link_close(
     brain: Brain,
     link_id: Annotated[int, Arg("The link's id, as `quaid links` shows it.", positional=True, minimum=1)],
     valid_until: Annotated[str, Arg("The first day on which it does not hold any more.")],
-    page_version: Annotated[
+    expected_version: Annotated[
         int | None, Arg("The version of the page that it leads from.", version="page", minimum=1)
     ] = None,
 ) -> LinkRecord:
@@ -114,7 +114,7 @@ def link_close(
                 name="valid_until", problem=f"is before the link began, on {found.valid_from}"
             )
         _, version = pages.touch(
-            tx, found.from_slug, expected_version=page_version, now=now, collection=found.from_collection
+            tx, found.from_slug, expected_version=expected_version, now=now, collection=found.from_collection
         )
         store.close(tx, found, until)
         return version, found._replace(valid_until=until)
@@ -153,7 +153,7 @@ def unlink(
     from_: Annotated[str, Arg("The page that the link leads from.", positional=True)],
     to: Annotated[str, Arg("The page that it leads to.", positional=True)],
     relationship: Relationship = None,
-    page_version: PageVersion = None,
+    expected_version: PageVersion = None,
 ) -> UnlinkRecord:
     """Remove links that were wrong from the start; `quaid link-close` is for those that ended."""
     start, end = editing.require(brain, from_), editing.require(brain, to)
@@ -174,7 +174,7 @@ def unlink(
                 hint=f" `quaid links {start.slug}` shows them.",
             )
         _, version = pages.touch(
-            tx, start.slug, expected_version=page_version, now=now, collection=start.collection
+            tx, start.slug, expected_version=expected_version, now=now, collection=start.collection
         )
         store.remove(tx, list(added))
         return UnlinkRecord(start.slug, end.slug, version, added, from_text)

@@ -67,7 +67,7 @@ def tag(
     slug: Slug,
     tag: Annotated[str, Arg("The tag, as in founder.", positional=True)],
     remove: Annotated[bool, Arg("Take the tag away instead.")] = False,
-    page_version: PageVersion = None,
+    expected_version: PageVersion = None,
 ) -> TagsRecord:
     """Add a tag to a page, or take one away."""
     label = tags.check(tag)
@@ -85,7 +85,7 @@ def tag(
             raise TagInText(tag=label, slug=old.slug)
         return new
 
-    saved, new = editing.edit(brain, slug, page_version, change)
+    saved, new = editing.edit(brain, slug, expected_version, change)
     return TagsRecord(new.slug, saved.version, saved.changed, new.tags, label if remove else None)
 
 
@@ -115,7 +115,7 @@ def timeline_add(
     summary: Annotated[str, Arg("What happened, in one line.")],
     source: Annotated[str, Arg("Where it is known from, as in meeting/123.")] = "",
     detail: Annotated[str, Arg("More, as markdown.")] = "",
-    page_version: PageVersion = None,
+    expected_version: PageVersion = None,
 ) -> TimelineAddRecord:
     """Add a dated entry to a page's timeline. The same day and summary again changes nothing."""
     day = dates.check_date(date, "date")
@@ -128,7 +128,7 @@ def timeline_add(
             return editing.rebuilt(old)
         return editing.rebuilt(old, lines=timeline.add(old.timeline, day, summary, source, detail))
 
-    saved, new = editing.edit(brain, slug, page_version, change)
+    saved, new = editing.edit(brain, slug, expected_version, change)
     return TimelineAddRecord(
         new.slug, saved.version, saved.changed, EntryRecord(day, source, summary, detail)
     )
@@ -148,7 +148,7 @@ def raw(
     data: Annotated[
         dict[str, Any] | None, Arg("What to keep; replaces what this source gave before.")
     ] = None,
-    page_version: Annotated[
+    expected_version: Annotated[
         int | None, Arg("The page's version as you read it; needed with data.", version="or new", minimum=0)
     ] = None,
 ) -> RawRecord:
@@ -160,13 +160,13 @@ def raw(
         )
     if not source or not source.strip():
         raise InvalidArgument(name="source", problem="is required with data")
-    if page_version == 0:  # left out by a caller that must not
-        raise InvalidArgument(name="page_version", problem="is required with data")
+    if expected_version == 0:  # left out by a caller that must not
+        raise InvalidArgument(name="expected_version", problem="is required with data")
     now = brain.now()
 
     def work(tx: Any) -> int:
         page_id, version = pages.touch(
-            tx, stored.slug, expected_version=page_version, now=now, collection=stored.collection
+            tx, stored.slug, expected_version=expected_version, now=now, collection=stored.collection
         )
         sidecars.write(tx, page_id, source, data, now)
         return version

@@ -71,7 +71,7 @@ class MergeRecord(NamedTuple):
     @property
     def if_agreed(self) -> dict[str, Any]:
         """With what the call is to be made again once a person has agreed; nothing when there is no question."""
-        versions = {"page_version": self.version, "other_version": self.other_version}
+        versions = {"expected_version": self.version, "other_version": self.other_version}
         return {"yes": True, **versions} if self.ask else {}
 
     @property
@@ -191,7 +191,7 @@ def merge(
     into: Annotated[str, Arg("Which of the two stays.")],
     yes: Annotated[bool, Arg("Do it without asking.")] = False,
     dry_run: Annotated[bool, Arg("Only show what would happen.")] = False,
-    page_version: Annotated[
+    expected_version: Annotated[
         int | None, Arg("Only if the page that stays has this version.", minimum=1)
     ] = None,
     other_version: Annotated[
@@ -210,7 +210,7 @@ def merge(
         from quaid.store import merging
 
         kept, gone = exactly(brain, into), exactly(brain, gone_slug)
-        _check(kept, gone, page_version, other_version)
+        _check(kept, gone, expected_version, other_version)
         editing.refuse_folder(brain, kept.slug, kept.collection, "Change")
         made = _merged(kept, gone)
         version, moved = merging.merge(tx, kept, gone, made, now)
@@ -230,10 +230,10 @@ def exactly(brain: Brain, address: str) -> Stored:
     return stored
 
 
-def _check(kept: Stored, gone: Stored, page_version: int | None, other_version: int | None) -> None:
+def _check(kept: Stored, gone: Stored, expected_version: int | None, other_version: int | None) -> None:
     if kept.collection != gone.collection:
         raise InvalidArgument(name="other", problem=f"is in {gone.collection}, not in {kept.collection}")
-    for each, expected in ((kept, page_version), (gone, other_version)):
+    for each, expected in ((kept, expected_version), (gone, other_version)):
         if expected not in (None, each.version):
             raise VersionConflict(slug=each.slug, expected=expected, current_version=each.version)
 
@@ -287,7 +287,7 @@ def rename(
     free_old_slug: Annotated[
         bool, Arg("Leave no redirect, so that a new page can have the old slug.")
     ] = False,
-    page_version: PageVersion = None,
+    expected_version: PageVersion = None,
 ) -> RenameRecord:
     """Give a page another slug. Links follow, and the old slug leads to the page."""
     from quaid.store import merging
@@ -296,8 +296,8 @@ def rename(
 
     def work(tx: Any) -> RenameRecord:
         old = exactly(brain, old_slug)
-        if page_version not in (None, old.version):
-            raise VersionConflict(slug=old.slug, expected=page_version, current_version=old.version)
+        if expected_version not in (None, old.version):
+            raise VersionConflict(slug=old.slug, expected=expected_version, current_version=old.version)
         editing.refuse_folder(brain, old.slug, old.collection, "Rename")
         new = _renamed(old, new_slug)
         version = merging.rename(tx, old, new, now, redirect=not free_old_slug)

@@ -168,11 +168,13 @@ def daily_log(
     "read",
     command="prompt",
     tool="memory_context",
-    examples=("quaid prompt", "quaid prompt --budget 2000", "quaid prompt --project"),
+    examples=("quaid prompt", "quaid prompt --token-budget 2000", "quaid prompt --project"),
 )
 def prompt(
     brain: Brain,
-    budget: Annotated[int | None, Arg("Tokens that it may take at most.", minimum=1, maximum=10**9)] = None,
+    token_budget: Annotated[
+        int | None, Arg("Tokens that it may take at most.", minimum=1, maximum=10**9)
+    ] = None,
     project: Annotated[bool, Arg("Add what the memory has on the project of this folder.")] = False,
     characters: Annotated[
         int | None, Arg("Characters that it may take at most.", minimum=1, maximum=10**9)
@@ -187,7 +189,7 @@ def prompt(
     if not os.path.isdir(root) and not os.path.isdir(os.path.join(os.path.dirname(root), LEGACY)):
         raise layout.gone(found) if found else NoNotebook(what="notebook", name="", hint="")
     about = _about_project(brain) if project else ""
-    return assemble(root, brain.local(), budget, _limits(brain), about, characters)
+    return assemble(root, brain.local(), token_budget, _limits(brain), about, characters)
 
 
 def _limits(brain: Brain) -> "Limits":

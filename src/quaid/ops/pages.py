@@ -59,12 +59,15 @@ class ListRecord(NamedTuple):
     offset: int
 
 
-@op("read", core=True, examples=("quaid get people/alice", "quaid get people/alice --json"))
+@op(
+    "read",
+    core=True,
+    examples=("quaid get people/alice", "quaid get people/alice --json"),
+    cli_note="As text, the page alone goes to standard output, so that `quaid put` takes it back as it is; a "
+    "terminal shows the version beside it, --json within.",
+)
 def get(brain: Brain, slug: Slug) -> PageRecord:
-    """Read a page: current truth, timeline, front matter, and the version to send with a change.
-
-    As text, the page alone goes to standard output, so that `quaid put` takes it back as it is; a terminal shows the
-    version beside it, --json within."""
+    """Read a page: current truth, timeline, front matter, and the version to send with a change."""
     stored = editing.require(brain, slug)
     return PageRecord(
         slug=stored.slug,

@@ -40,7 +40,7 @@ def query(
     ] = "auto",
     token_budget: Annotated[
         int | None,
-        Arg("Tokens that the answer may take; config default_token_budget.", minimum=1, maximum=10**9),
+        Arg("Tokens that the answer may take; config default_token_budget.", minimum=1),
     ] = None,
     wing: Annotated[str | None, Arg("Only pages of this wing, as in people.")] = None,
     type: Annotated[str | None, Arg("Only pages of this type, as in person.")] = None,

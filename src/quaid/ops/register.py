@@ -5,7 +5,7 @@ milliseconds. Surfaces find an operation through the generated index (`ops/index
 module of each command and tool, so that `quaid get` does not import the module of `quaid import`.
 """
 
-from quaid.annotations import Any, Callable, Literal, TypeVar, cast
+from quaid.annotations import Any, Callable, Literal, Mapping, TypeVar, cast
 from quaid.records import NamedTuple
 
 Scope = Literal["read", "write", "owner"]
@@ -56,6 +56,18 @@ ROOMS = (
 )
 
 
+FORMER: dict[str, tuple[str, ...]] = {
+    "page_version": ("expected_version",),
+    "by": ("asserted_by", "resolved_by_slug"),
+    "source": ("source_ref",),
+    "evidence": ("evidence_text",),
+    "supersedes": ("supersedes_id",),
+    "budget": ("token_budget",),
+}
+"""Deprecated names of arguments and what they are called now. Each is still accepted by operations that have the new
+name and no argument of the old one, and is listed in no schema or help; remove this table with the next version."""
+
+
 class Arg(NamedTuple):
     """What a parameter's type cannot say."""
 
@@ -98,6 +110,7 @@ class Op(NamedTuple):
     core: bool  # in the tool list that clients get by default
     adds_only: bool  # a write that never replaces what was there
     examples: tuple[str, ...]
+    cli_note: str = ""  # what only the help of the command line says; agents pay for every word
 
     @property
     def summary(self) -> str:
@@ -133,6 +146,7 @@ def op(
     core: bool = False,
     adds_only: bool = False,
     examples: tuple[str, ...] = (),
+    cli_note: str = "",
 ) -> Callable[[Function], Function]:
     """Register the decorated function as an operation."""
 
@@ -149,6 +163,7 @@ def op(
             core=core,
             adds_only=adds_only,
             examples=examples,
+            cli_note=cli_note,
         )
         return function
 
@@ -196,6 +211,13 @@ def _json_type(hint: Any) -> tuple[str, tuple[str, ...]]:
         return "string", parts
     plain = getattr(hint, "__origin__", hint)
     return _JSON_TYPES[plain], ()
+
+
+def present_name(name: str, known: Mapping[str, Any]) -> str:
+    """Return what an argument is called now among those that an operation has, or the name as it is."""
+    if name in known:
+        return name
+    return next((each for each in FORMER.get(name, ()) if each in known), name)
 
 
 def schema(operation: Op) -> dict[str, Any]:

@@ -138,8 +138,8 @@ def _past_texts(brain: Brain) -> "PastTexts":
     command="assert",
     adds_only=True,
     examples=(
-        "quaid assert people/alice works_at 'River AI' --valid-from 2024-01-15 --source meeting/123",
-        "quaid assert people/alice lives_in Oslo --supersedes 12",
+        "quaid assert people/alice works_at 'River AI' --valid-from 2024-01-15 --source-ref meeting/123",
+        "quaid assert people/alice lives_in Oslo --supersedes-id 12",
         "quaid assert people/alice works_at 'River AI' --valid-until 2026-03-01",
     ),
 )
@@ -153,12 +153,12 @@ def assert_(
     valid_until: Annotated[
         str | None, Arg("The first day on which it does not hold; alone, it ends what holds.")
     ] = None,
-    supersedes: Annotated[int | None, Arg("The id of the fact that this one replaces.", minimum=1)] = None,
-    source: Annotated[str, Arg("Where it is known from, as in meeting/123.")] = "",
-    evidence: Annotated[str, Arg("The words that say so.")] = "",
+    supersedes_id: Annotated[int | None, Arg("The id of the fact that this one replaces.", minimum=1)] = None,
+    source_ref: Annotated[str, Arg("Where it is known from, as in meeting/123.")] = "",
+    evidence_text: Annotated[str, Arg("The words that say so.")] = "",
     confidence: Annotated[float, Arg("How sure it is, from 0 to 1.")] = 1.0,
-    by: Annotated[Literal["agent", "manual", "import", "enrichment"], Arg("Who says so.")] = "agent",
-    page_version: PageVersion = None,
+    asserted_by: Annotated[Literal["agent", "manual", "import", "enrichment"], Arg("Who says so.")] = "agent",
+    expected_version: PageVersion = None,
 ) -> AssertRecord:
     """Keep a fact on a page, with its time and source. The same from the same source again changes nothing."""
     stored = editing.require(brain, slug)
@@ -169,10 +169,10 @@ def assert_(
         "valid_from": valid_from,
         "valid_until": valid_until,
         "confidence": confidence,
-        "asserted_by": by,
-        "source_ref": source,
-        "evidence_text": evidence,
-        "supersedes_id": supersedes,
+        "asserted_by": asserted_by,
+        "source_ref": source_ref,
+        "evidence_text": evidence_text,
+        "supersedes_id": supersedes_id,
     }
     given = assertions.check(values, "", stored.title)
     now = brain.now()
@@ -181,12 +181,12 @@ def assert_(
         added = assertions.add(tx, stored.id, given, now)
         if added.changed:
             _, version = pages.touch(
-                tx, stored.slug, expected_version=page_version, now=now, collection=stored.collection
+                tx, stored.slug, expected_version=expected_version, now=now, collection=stored.collection
             )
             return added, version
         version = pages.require(brain.db, stored.slug, stored.collection).version
-        if page_version not in (None, version):
-            raise VersionConflict(slug=stored.slug, expected=page_version, current_version=version)
+        if expected_version not in (None, version):
+            raise VersionConflict(slug=stored.slug, expected=expected_version, current_version=version)
         return added, version
 
     added, version = brain.db.write(work)

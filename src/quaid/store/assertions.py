@@ -165,7 +165,7 @@ def _named(tx: "apsw.Connection", page_id: int, given: Given) -> Asserted:
     same = canonical(named.predicate) == canonical(given.predicate)
     if not same or _whom(tx, named.page_id, named.subject_key) != _whom(tx, page_id, fold(given.subject)):
         raise InvalidArgument(
-            name="supersedes",
+            name="supersedes_id",
             problem=f"fact {named.id} says {named.subject} {named.predicate} {named.object}, and this one"
             f" {given.subject} {given.predicate} {given.object}; subject and predicate must be the same",
         )
@@ -270,7 +270,7 @@ def _is_circle(tx: "apsw.Connection", known: Asserted, named: Asserted) -> bool:
 def _refuse_circle(tx: "apsw.Connection", known: Asserted, named: Asserted) -> None:
     if _is_circle(tx, known, named):
         what = "the same fact" if named.id == known.id else f"what fact {known.id} was superseded by"
-        raise InvalidArgument(name="supersedes", problem=f"fact {named.id} is {what}")
+        raise InvalidArgument(name="supersedes_id", problem=f"fact {named.id} is {what}")
 
 
 def _neighbours(others: list[Asserted], day: str) -> tuple[list[Asserted], Asserted | None]:

@@ -91,7 +91,7 @@ def test_every_core_tool_can_be_listed_and_called(db: str, mode: str) -> None:
             slug="people/alice",
             date="2026-05-01",
             summary="Bought a boat",
-            page_version=put["version"],
+            expected_version=put["version"],
         )
         assert added["added"] is True
         found = await record(client, "memory_search", query="boat")
@@ -121,7 +121,7 @@ async def use_the_notebook(client: Client) -> None:
 
 async def link_and_ingest(client: Client, version: int) -> None:
     ends = {"from": "people/alice", "to": "companies/river"}
-    linked = await record(client, "memory_link", **ends, relationship="founded", page_version=version)
+    linked = await record(client, "memory_link", **ends, relationship="founded", expected_version=version)
     assert linked["link"]["relationship"] == "founded"
     page = {
         "slug": "people/alice",

@@ -86,8 +86,8 @@ def lifelike(folder: str) -> Settings:
                 slug="people/mira-dahlquist",
                 predicate="lives_in",
                 object=city,
-                source=source,
-                evidence=f"She says that she lives in {city} now.",
+                source_ref=source,
+                evidence_text=f"She says that she lives in {city} now.",
                 valid_from="2026-04-25",
             )
         called(brain, "check")

@@ -299,7 +299,7 @@ def test_duplicates_are_merged_after_a_look_at_what_would_happen(visitor: Visito
     assert "Merging concepts/salt-beard into concepts/salt-creep" in plan.text
     assert call(mine, "get", slug="concepts/salt-beard").slug == "concepts/salt-beard"
     fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', plan.text))
-    assert visitor.post("/review/merge", **{**fields, "page_version": 99}).status_code == 409
+    assert visitor.post("/review/merge", **{**fields, "expected_version": 99}).status_code == 409
     assert visitor.post("/review/merge", **fields).status_code == 303
     assert call(mine, "get", slug="concepts/salt-beard").slug == "concepts/salt-creep"
 

@@ -59,8 +59,8 @@ def poisoned(brain: Brain, number: int, given: list[str], folder: str) -> None:
             predicate=f"says {place}",
             object=line(each),
             subject=line(each),
-            source=line(each),
-            evidence=each,
+            source_ref=line(each),
+            evidence_text=each,
             valid_from="2026-04-01",
         )
     called(brain, "gaps add", query_text=f"question {number}", context=line(given[5])[:200])

@@ -7,10 +7,10 @@ import os
 import sys
 
 from quaid import config
-from quaid.annotations import Any, Callable, Sequence
+from quaid.annotations import Any, Callable, Mapping, Sequence
 from quaid.errors import FileTrouble, InputTooLarge, InvalidArgument, TooLarge, WrongOption, WrongUsage
 from quaid.ops.gate import MAX_TEXT, aside
-from quaid.ops.register import Op, Param
+from quaid.ops.register import Op, Param, present_name
 from quaid.records import NamedTuple
 
 
@@ -150,6 +150,7 @@ def parse(
             plain.append(word)
             continue
         name, equals, value = word.partition("=")
+        name = _present_flag(name, flags)
         if name not in flags:
             unknown = f"there is no such option{aside(name, {**flags, **COMMON})}"
             raise InvalidArgument(name=name, problem="takes no value" if name in COMMON else unknown)
@@ -166,6 +167,15 @@ def parse(
     _positionals(given, plain, params, text_of)
     _standard_input(given, params, text_of)
     return given
+
+
+def _present_flag(name: str, flags: Mapping[str, Param]) -> str:
+    """Return the option that is meant by the name of its argument, also by a former name."""
+    if name in flags:
+        return name
+    known = {param.name: flag for flag, param in flags.items()}
+    given = name.removeprefix("--").replace("-", "_")
+    return known.get(present_name(given, known), name)
 
 
 def _is_short_option(word: str) -> bool:

@@ -51,7 +51,7 @@ KINDS = {
     ("diff", "from"): "@any",
     ("diff", "to"): "@any",
     ("upgrade", "from"): "@files",
-    ("gaps resolve", "by"): "@slugs",
+    ("gaps resolve", "resolved_by_slug"): "@slugs",
     ("skills show", "name"): "@skills",
     ("token revoke", "name"): "@tokens",
     ("backup", "file"): MEMORY,

@@ -23,16 +23,32 @@ class Question(NamedTuple):
 # What no page says: facts with their days and sources, one after the other or against each other.
 FACTS = (
     (
-        *("people/ines-karvonen", "lives_in", "Turku", "--valid-from", "2019-08-01", "--source", "dinner"),
-        *("--evidence", "She lives in Turku"),
+        *(
+            "people/ines-karvonen",
+            "lives_in",
+            "Turku",
+            "--valid-from",
+            "2019-08-01",
+            "--source-ref",
+            "dinner",
+        ),
+        *("--evidence-text", "She lives in Turku"),
     ),
-    ("people/ines-karvonen", "lives_in", "Galway", "--valid-from", "2026-02-01", "--source", "letter"),
+    ("people/ines-karvonen", "lives_in", "Galway", "--valid-from", "2026-02-01", "--source-ref", "letter"),
     (
-        *("meetings/2026-09-24-trial", "lives_in", "Cork", "--subject", "Ines Karvonen", "--source", "call"),
-        *("--evidence", "Ines joined from her home in Cork", "--valid-from", "2026-09-24"),
+        *(
+            "meetings/2026-09-24-trial",
+            "lives_in",
+            "Cork",
+            "--subject",
+            "Ines Karvonen",
+            "--source-ref",
+            "call",
+        ),
+        *("--evidence-text", "Ines joined from her home in Cork", "--valid-from", "2026-09-24"),
     ),
-    ("companies/saltmarsh", "employee_count", "3", "--valid-from", "2024-09-01", "--source", "letter"),
-    ("companies/saltmarsh", "employee_count", "7", "--valid-from", "2026-09-01", "--source", "visit"),
+    ("companies/saltmarsh", "employee_count", "3", "--valid-from", "2024-09-01", "--source-ref", "letter"),
+    ("companies/saltmarsh", "employee_count", "7", "--valid-from", "2026-09-01", "--source-ref", "visit"),
 )
 REMEMBERED = (
     "Ines prefers letters to calls, and answers at night",
@@ -93,7 +109,7 @@ QUESTIONS = (
     Question(
         "What would an agent be told at the start of a session?",
         ("prompt",),
-        "What it should always know (contacts, preferences) and the last days of the log; --budget sets how much.",
+        "What it should always know (contacts, preferences) and the last days of the log; --token-budget limits it.",
     ),
 )
 

@@ -136,7 +136,8 @@ def page(name: str, program: str = "quaid") -> str:
     operation = gate.command(name)
     set_already = index.ALIASES.get(name, {})
     params = [param for param in operation.params if param.name not in set_already]
-    own = _page(name, operation.description, params, operation.examples)
+    description = "\n\n".join(filter(None, (operation.description, operation.cli_note)))
+    own = _page(name, description, params, operation.examples)
     return f"{own}\nCommands\n{members}" if group else own
 
 

@@ -283,7 +283,7 @@ async def revert(request: Request) -> Response:
             *(request, "revert"),
             slug=address,
             to=number(given.get("to", "")),
-            page_version=number(given.get("version", "")),
+            expected_version=number(given.get("version", "")),
         )
     except (VersionConflict, FileChanged) as error:
         why = "The page was changed meanwhile, so nothing was reverted. This is what it says now."

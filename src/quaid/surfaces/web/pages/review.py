@@ -281,7 +281,9 @@ async def _gap(request: Request, act: str, id: int, given: dict[str, str]) -> st
         record = await ask(request, "gaps clear")
         return f"Closed {count(record.closed, 'question')} whose words nobody keeps."
     if act == "close":
-        record = await ask(request, "gaps resolve", gap_id=id, by=given.get("by", "").strip() or None)
+        record = await ask(
+            request, "gaps resolve", gap_id=id, resolved_by_slug=given.get("by", "").strip() or None
+        )
         answered = record.gap.resolved_by_slug
         return f"Question {id} is closed" + (f": {told(answered)} answers it." if answered else ".")
     await ask(
@@ -370,7 +372,7 @@ async def merge(request: Request) -> Response:
             other=other,
             into=into,
             yes=True,
-            page_version=number(given.get("page_version", "")),
+            expected_version=number(given.get("expected_version", "")),
             other_version=number(given.get("other_version", "")),
         )
     except QuaidError as error:
