@@ -1068,7 +1068,7 @@ sync	@command	Bring org-roam\'s own index of the nodes up to date, if they have 
 map	@command	Draw the nodes and the links between them, in the language DOT of graphviz
 emacs-file	@command	Say where ai-kb.el is, which Emacs loads
 merge	@command	Make one node of two
-delete	@command	Delete a node
+delete	@command	Delete a node or a capture
 supersede	@command	Say that one node has taken the place of another
 contest	@command	Mark a node as contested, or as settled
 --db	@files:db	the memory
@@ -1114,7 +1114,7 @@ contest	@command	Mark a node as contested, or as settled
 --confidence	user-stated|observed|inferred|external	How it is known
 --source	@any	Where it comes from, as in chat 2026-05-24, or a path below raw/
 --visibility	personal|work-private	Whom it concerns
---links	@any	Nodes it belongs to: IDs or titles, perhaps behind RELATES_TO, IMPLEMENTS or DERIVED_FROM
+--links	@any	Nodes it belongs to: IDs or titles, perhaps behind RELATES_TO, IMPLEMENTS, DERIVED_FROM or CONTRADICTS, which makes both contested
 --created-by	@any	Who writes it, as in claude-code [human, or the agent]
 --add-to	@nodes	Add the text to this node, and write no new one
 --force	-	Write it although a node says much the same, or the node of --add-to the opposite
@@ -1218,7 +1218,7 @@ contest	@command	Mark a node as contested, or as settled
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'kb delete'
-        printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
+        printf '%s\n' '1	@nodes	The node, or the path of a capture below raw/ with its whole file
 --force	-	Also if others link to it; their links become plain words
 --yes	-	Do it without asking
 --dry-run	-	Only show what would change
@@ -1524,7 +1524,7 @@ sync	@command	Bring org-roam\'s own index of the nodes up to date, if they have 
 map	@command	Draw the nodes and the links between them, in the language DOT of graphviz
 emacs-file	@command	Say where ai-kb.el is, which Emacs loads
 merge	@command	Make one node of two
-delete	@command	Delete a node
+delete	@command	Delete a node or a capture
 supersede	@command	Say that one node has taken the place of another
 contest	@command	Mark a node as contested, or as settled'
     case 'help skills'

@@ -356,6 +356,96 @@ def test_a_node_that_others_need_is_not_deleted_by_accident(call: Call, kb: Path
     assert call("lint")["findings"] == []
 
 
+def test_a_merge_keeps_projects_tags_and_sources_and_no_link_to_itself(call: Call, kb: Path) -> None:
+    source = call("capture", source="https://example.org/a", excerpt="Words.")["path"]
+    one = remember(call, "Indent A", "Always indent with tabs.", projects=["emacs"], tags=["lisp"])["node"]
+    two = remember(
+        *(call, "Indent B", "Never indent with tabs."),
+        projects=["emacs", "python"],
+        tags=["style"],
+        source=source,
+        type="preference",
+    )
+    assert [each["id"] for each in two["contradicts"]] == [one["id"]]
+    call("merge", node=one["id"], other=two["node"]["id"], yes=True)
+    shown = call("show", node=two["node"]["id"])
+    assert shown["node"]["id"] == one["id"]
+    assert shown["node"]["projects"] == ["emacs", "python"]
+    assert shown["links"] == []
+    assert "CONTRADICTS" not in shown["text"]
+    assert "#+filetags: :observation:lisp:style:\n" in shown["text"]
+    assert source in shown["text"]
+    assert source not in call("curate", dry_run=True)["report"]["raw_unused"]
+    assert call("lint")["findings"] == []
+
+
+def test_a_capture_is_deleted_with_its_whole_file(call: Call, kb: Path, tmp_path: Path) -> None:
+    (tmp_path / "manual.pdf").write_bytes(bytes(range(256)))
+    made = call("capture", source="manual.pdf", full=True)
+    node = remember(call, "Manual", "What the manual says.", source=made["path"])["node"]
+    with pytest.raises(InvalidArgument, match="source of Manual"):
+        call("delete", node=made["path"], yes=True)
+    with pytest.raises(InvalidArgument, match=f"belongs to {made['path']}"):
+        call("delete", node=made["file"], yes=True)
+    for wrong in ("raw/nothing.org", "raw/README.org"):
+        with pytest.raises(NotFound, match="capture"):
+            call("delete", node=wrong, yes=True)
+    call("delete", node=node["id"], yes=True)
+    assert call("delete", node=made["path"], dry_run=True)["files"] == [made["path"], made["file"]]
+    assert (kb / made["file"]).exists()
+    assert set(call("delete", node=made["path"], yes=True)["files"]) == {made["path"], made["file"]}
+    assert not (kb / made["file"]).exists()
+    assert call("lint")["findings"] == []
+
+
+def test_notes_of_projects_that_name_a_node_are_told_before_it_goes(
+    call: Call, brain: Brain, kb: Path
+) -> None:
+    node = remember(call, "Ports", "Which ports are open.")["node"]
+    kept = remember(call, "Doors", "Which doors are open.", force=True)["node"]
+    memory = Path(brain.settings.user_home, ".claude/projects/-home-ann-code/memory/MEMORY.md")
+    memory.parent.mkdir(parents=True)
+    memory.write_text(f"- ai-kb: Ports ({node['id']})\n")
+    assert call("delete", node=node["id"], dry_run=True)["pointers"] == [str(memory)]
+    assert call("delete", node=kept["id"], dry_run=True)["pointers"] == []
+    assert call("merge", node=kept["id"], other=node["id"], dry_run=True)["pointers"] == [str(memory)]
+    assert call("supersede", node=node["id"], by=kept["id"], dry_run=True)["pointers"] == []
+
+
+def test_what_is_so_already_is_told_and_not_done_again(call: Call, kb: Path) -> None:
+    one = remember(call, "One", "The first thing.")["node"]["id"]
+    two = remember(call, "Two", "Another matter.")["node"]["id"]
+    call("supersede", node=one, by=two, yes=True)
+    for command, arguments in (
+        ("supersede", {"node": one, "by": two}),
+        ("contest", {"node": two, "settle": True}),
+    ):
+        with pytest.raises(InvalidArgument, match="already"):
+            call(command, **arguments, yes=True)
+
+
+def test_a_link_that_names_a_contradiction_makes_both_contested(call: Call, kb: Path) -> None:
+    one = remember(call, "One", "The first thing.")["node"]
+    made = remember(call, "Two", "Another matter.", links=[f"CONTRADICTS {one['id']}"])
+    assert [each["id"] for each in made["contradicts"]] == [one["id"]]
+    text = call("show", node=made["node"]["id"])["text"]
+    assert text.count("CONTRADICTS") == 1
+    for node in (one["id"], made["node"]["id"]):
+        assert call("show", node=node)["node"]["status"] == "contested"
+
+
+def test_only_a_person_supersedes_and_other_relations_are_named(call: Call, kb: Path) -> None:
+    one = remember(call, "One", "The first thing.")["node"]
+    before = files(kb)
+    with pytest.raises(InvalidArgument, match="ai-kb supersede"):
+        remember(call, "Two", "Another matter.", links=[f"SUPERSEDES {one['id']}"])
+    with pytest.raises(InvalidArgument, match="'BLOCKS' is no relation"):
+        remember(call, "Two", "Another matter.", links=["BLOCKS One"])
+    with pytest.raises(InvalidArgument, match="ai-kb capture"):
+        remember(call, "Two", "Another matter.", source="raw/nothing.org")
+    assert files(kb) == before
+
+
 def test_names_are_resolved_exactly_or_not_at_all(call: Call, kb: Path) -> None:
     one = remember(call, "Alpha", "The first thing.")["node"]
     remember(call, "alpha", "Something quite different.", force=True)

@@ -4,25 +4,28 @@ A pointer to a node that was merged goes on leading somewhere: the node that is 
 how a change is carried out is changing.py's business.
 """
 
+import re
 from collections.abc import Iterable
 
 from quaid.core.counts import count
-from quaid.errors import InvalidArgument
+from quaid.errors import InvalidArgument, NotFound
 from quaid.formats import org_edit
-from quaid.kb import finding
+from quaid.kb import capturing, finding, layout
 from quaid.kb.catalog import Catalog
 from quaid.kb.changing import Change
-from quaid.kb.node import MERGED, Node, described, stamped
+from quaid.kb.curating import README
+from quaid.kb.node import MERGED, RELATIONS, TYPES, Node, described, stamped
 
 
 def merge(catalog: Catalog, kept: Node, gone: Node, today: str) -> Change:
     """One node of two: the second's text goes below the first's, links to it lead to the first, its file goes."""
     _refuse_same(kept, gone)
-    text = catalog.text(kept.path)
-    text = org_edit.replace_id(text, gone.id, kept.id)
     body = _body(catalog, gone).strip("\n")
     lines = [f"* {gone.title}", gone.summary, *(["", _deeper(body)] if body else [])]
-    text = org_edit.append(text, ["", *"\n".join(lines).split("\n")])
+    text = org_edit.append(catalog.text(kept.path), ["", *"\n".join(lines).split("\n")])
+    for old in (gone.id, *gone.merged):
+        text = org_edit.replace_id(text, old, kept.id)
+    text = _without_self(_joined(text, kept, gone), kept.id)
     ids = dict.fromkeys((*kept.merged, gone.id, *gone.merged))
     text = org_edit.set_property(text, MERGED, " ".join(ids))
     text = org_edit.set_property(text, "UPDATED", today)
@@ -34,6 +37,48 @@ def merge(catalog: Catalog, kept: Node, gone: Node, today: str) -> Change:
                 changed = org_edit.replace_id(changed, old, kept.id)
             files[node.path] = _bytes(changed)
     return Change(files, f"merge: {gone.title[:60]} into {kept.title[:60]}")
+
+
+def _joined(text: str, kept: Node, gone: Node) -> str:
+    """The text with projects, tags and sources of both nodes; the type stays that of the one that is kept."""
+    projects = dict.fromkeys((*kept.projects, *gone.projects))
+    if len(projects) > len(kept.projects):
+        text = org_edit.set_property(text, "PROJECTS", " ".join(f":{each}:" for each in projects))
+    tags = dict.fromkeys((*kept.tags, *(tag for tag in gone.tags if tag not in TYPES)))
+    if len(tags) > len(kept.tags):
+        text = org_edit.set_filetags(text, tags)
+    if gone.source and gone.source not in kept.source:
+        text = org_edit.set_property(text, "SOURCE", "; ".join(filter(None, (kept.source, gone.source))))
+    return text
+
+
+def _without_self(text: str, id: str) -> str:
+    """The text without lines that only say how the node stands to itself, as CONTRADICTS does after a merge."""
+    link = rf"\[\[id:{re.escape(id)}\](?:\[[^\]\n]*\])?\]"
+    line = rf"(?mi)^[ \t]*(?:[-+] )?(?:{'|'.join(RELATIONS)}):?[ \t]+{link}[ \t.]*(?:\n|\Z)"
+    return re.sub(line, "", text)
+
+
+def delete_raw(catalog: Catalog, path: str, *, force: bool) -> Change:
+    """A capture taken away, with the whole file that its stub names; refused while a node names it as its source."""
+    if path not in catalog.files or path == README:
+        hint = " `ai-kb curate --dry-run` lists captures that no node names."
+        raise NotFound(what="capture", name=path, hint=hint)
+    stubs = [each for each in catalog.files if layout.is_raw(each) and each.endswith(layout.ENDING)]
+    named = {stub: capturing.named_file(catalog.text(stub)) for stub in stubs}
+    owner = next((stub for stub, file in named.items() if file == path), "")
+    if owner:
+        raise InvalidArgument(name="node", problem=f"{path} belongs to {owner}; delete that")
+    users = [node for node in catalog.nodes if path in node.source]
+    if users and not force:
+        told = ", ".join(node.pointer for node in users[:5])
+        raise InvalidArgument(
+            name="node", problem=f"it is the source of {told}; --force deletes it all the same"
+        )
+    files: dict[str, bytes | None] = {path: None}
+    if named.get(path) in catalog.files:
+        files[named[path]] = None
+    return Change(files, f"delete: {path[:100]}")
 
 
 def delete(catalog: Catalog, node: Node, *, force: bool) -> Change:

@@ -69,6 +69,7 @@ def apply(git: Git, now: str, what: str, plan: Plan, *, foreign: bool = False) -
         # which has just said that they are those of the last commit, knows them.
         catalog = catalogs.look(git.root, git.ours, judge=linting.judge())
         change = plan(catalog)
+        change = change._replace(files=_different(catalog, change.files))
         if not change.files:
             return Done("", (), offline)
         paths = [*change.files, *_index_paths(catalog)]
@@ -164,6 +165,17 @@ def _edited(git: Git, catalog: Catalog, theirs: set[str], today: str) -> list[st
         if nodes.read(path, known).node.updated == catalog.node(catalog.files[path]).updated:
             found.append(path)
     return found
+
+
+def _different(catalog: Catalog, files: Mapping[str, bytes | None]) -> dict[str, bytes | None]:
+    """Those files of a change that are not so already."""
+    there = catalog.files
+    return {
+        path: data
+        for path, data in files.items()
+        if (path in there) is (data is None)
+        or (data is not None and catalogs.digest(data) != there[path].digest)
+    }
 
 
 def whole_index(catalog: Catalog) -> Change:

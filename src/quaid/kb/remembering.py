@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 
 from quaid.core import opposing
 from quaid.core.patterns import pattern
-from quaid.errors import InvalidArgument, NearDuplicate, OppositeAdded
+from quaid.errors import InvalidArgument, NearDuplicate, NotFound, OppositeAdded
 from quaid.formats import org_edit
-from quaid.kb import finding, node as nodes
+from quaid.kb import finding, layout, node as nodes
 from quaid.kb.catalog import Catalog
 from quaid.kb.changing import Change
 from quaid.kb.node import Draft, Node
@@ -96,10 +96,12 @@ def plan(
 ) -> Planned:
     """The files of a new node and of those that it contradicts."""
     today = local[:10]
-    opposites = opposed(catalog, draft)
+    _check_source(catalog, draft.source)
+    references = [_reference(catalog, each) for each in _separate(links)]
+    opposites = _with_named(opposed(catalog, draft), references, draft)
     if not force:
         _refuse_duplicates(catalog, draft, {each.id for each in opposites})
-    lines = [_link_line(catalog, each) for each in _separate(links)]
+    lines = [_link_line(*each) for each in references]
     lines += _against(opposites)
     body = "\n\n".join(part for part in (draft.body.strip("\n"), "\n".join(dict.fromkeys(lines))) if part)
     made = draft._replace(body=body, status="contested" if opposites else draft.status)
@@ -129,8 +131,9 @@ def added(
     if turned and not force:
         told = "; ".join(f"new: {each.one} / old: {each.other} ({each.why})" for each in turned)
         raise OppositeAdded(node=node.pointer, told=told, opposites=[each._asdict() for each in turned])
-    opposites = opposed(catalog, said, but=node.id)
-    lines = [*(_link_line(catalog, each) for each in _separate(links)), *_against(opposites)]
+    references = [_reference(catalog, each) for each in _separate(links)]
+    opposites = _with_named(opposed(catalog, said, but=node.id), references, said)
+    lines = [*(_link_line(*each) for each in references), *_against(opposites)]
     lines = [*harmless(text).split("\n"), *dict.fromkeys(lines)]
     new = org_edit.append(old, lines)
     values = {"UPDATED": local[:10]} | ({"SUMMARY": " ".join(summary.split())} if summary.strip() else {})
@@ -200,16 +203,50 @@ def _separate(links: Sequence[str]) -> list[str]:
     return found
 
 
-def _link_line(catalog: Catalog, link: str) -> str:
-    """A link as it is written: `SUPERSEDES UUID`, `UUID` or `A title`."""
+def _reference(catalog: Catalog, link: str) -> tuple[str, Node]:
+    """Relation and node of a link as it is given: `IMPLEMENTS UUID`, `UUID` or `A title`."""
     first, _, rest = link.strip().partition(" ")
     relation = first.upper().rstrip(":")
+    if relation == "SUPERSEDES" and rest:
+        problem = "superseding is for a person: write the node, then `ai-kb supersede OLD --by NEW`"
+        raise InvalidArgument(name="links", problem=problem)
     if relation in nodes.RELATIONS and rest:
-        link = rest
-    else:
-        relation = OTHER_RELATION
-    node = finding.find(catalog, link)
+        return relation, finding.find(catalog, rest)
+    try:
+        return OTHER_RELATION, finding.find(catalog, link)
+    except NotFound:
+        if rest and first.rstrip(":").replace("_", "").isupper():
+            problem = f"{first!r} is no relation; one of {', '.join(nodes.RELATIONS[1:])}"
+            raise InvalidArgument(name="links", problem=problem) from None
+        raise
+
+
+def _link_line(relation: str, node: Node) -> str:
     return f"{relation} [[id:{node.id}][{nodes.described(node.title)}]]"
+
+
+def _with_named(
+    found: tuple[Opposite, ...], references: Sequence[tuple[str, Node]], draft: Draft
+) -> tuple[Opposite, ...]:
+    """The opposites that were found, and those that a link names as such."""
+    known = {each.id for each in found}
+    named = {
+        node.id: node for relation, node in references if relation == "CONTRADICTS" and node.id not in known
+    }
+    why, one = "a link says so", draft.summary or draft.title
+    return (
+        *found,
+        *(Opposite(node.id, node.title, node.path, why, one, node.summary) for node in named.values()),
+    )
+
+
+def _check_source(catalog: Catalog, source: str) -> None:
+    """A path below raw/ must be that of a capture, so that the node can be checked against it."""
+    path = source.strip()
+    if layout.is_raw(path) and " " not in path and path not in catalog.files:
+        raise InvalidArgument(
+            name="source", problem=f"there is no {path}; `ai-kb capture` writes one and names it"
+        )
 
 
 def free_id(catalog: Catalog, new: Callable[[], str]) -> str:

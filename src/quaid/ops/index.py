@@ -130,7 +130,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "kb map": ("kb_upkeep.kb_map", "Draw the nodes and the links between them, in the language DOT of graphviz."),
     "kb emacs-file": ("kb_upkeep.kb_emacs_file", "Say where ai-kb.el is, which Emacs loads."),
     "kb merge": ("kb_admin.kb_merge", "Make one node of two. Links to the second, and pointers to its ID, lead to the first from then on."),
-    "kb delete": ("kb_admin.kb_delete", "Delete a node. Git keeps it in its history; refused while others link to it."),
+    "kb delete": ("kb_admin.kb_delete", "Delete a node or a capture. Git keeps it in its history; refused while others link to it or name it."),
     "kb supersede": ("kb_admin.kb_supersede", "Say that one node has taken the place of another."),
     "kb contest": ("kb_admin.kb_contest", "Mark a node as contested, or as settled."),
     "skills list": ("skills.skills_list", "List the skills in force, each with what it is for."),

@@ -214,7 +214,10 @@ def kb_remember(
     visibility: Annotated[Literal["personal", "work-private"], Arg("Whom it concerns.")] = "personal",
     links: Annotated[
         list[str] | None,
-        Arg("Nodes it belongs to: IDs or titles, perhaps behind RELATES_TO, IMPLEMENTS or DERIVED_FROM."),
+        Arg(
+            "Nodes it belongs to: IDs or titles, perhaps behind RELATES_TO, IMPLEMENTS, DERIVED_FROM or CONTRADICTS,"
+            " which makes both contested."
+        ),
     ] = None,
     created_by: Annotated[str | None, Arg("Who writes it, as in claude-code [human, or the agent].")] = None,
     add_to: Annotated[str | None, Arg("Add the text to this node, and write no new one.")] = None,

@@ -1,5 +1,6 @@
 """What only a person may do to the knowledge base: merge, delete, supersede, contest. Each asks first."""
 
+import os
 from collections.abc import Callable
 
 from quaid.annotations import TYPE_CHECKING, Annotated, Any
@@ -30,6 +31,8 @@ class KbChangeRecord(NamedTuple):
     done: bool
     commit: str
     ask: bool = True
+    pointers: tuple[str, ...] = ()
+    """Notes of agents outside that name it by its ID."""
 
     @property
     def if_agreed(self) -> dict[str, Any]:
@@ -56,13 +59,33 @@ def kb_merge(
     )
 
 
-@op("owner", command="kb delete", examples=("ai-kb delete 5b1c2d3e",))
+@op(
+    "owner",
+    command="kb delete",
+    examples=("ai-kb delete 5b1c2d3e", "ai-kb delete raw/20260524140509-on-locks.org"),
+)
 def kb_delete(
-    brain: Brain, node: Named, force: Force = False, yes: Yes = False, dry_run: DryRun = False
+    brain: Brain,
+    node: Annotated[
+        str, Arg("The node, or the path of a capture below raw/ with its whole file.", positional=True)
+    ],
+    force: Force = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
 ) -> KbChangeRecord:
-    """Delete a node. Git keeps it in its history; refused while others link to it."""
-    from quaid.kb import admin
+    """Delete a node or a capture. Git keeps it in its history; refused while others link to it or name it."""
+    from quaid.kb import admin, layout
 
+    path = node.strip()
+    if layout.is_raw(path):
+        return _change(
+            brain,
+            "Deleting",
+            (),
+            (yes, dry_run),
+            lambda all, _: admin.delete_raw(all, path, force=force),
+            path,
+        )
     return _change(
         brain, "Deleting", (node,), (yes, dry_run), lambda all, of: admin.delete(all, of[0], force=force)
     )
@@ -123,6 +146,7 @@ def _change(
     names: tuple[str, ...],
     how: tuple[bool, bool],
     plan: "Callable[[Catalog, list[Node]], Change]",
+    what: str = "",
 ) -> KbChangeRecord:
     from quaid.kb import changing, finding
 
@@ -143,8 +167,35 @@ def _change(
         files = done.paths
     else:
         files = tuple(work(kb.look(brain)).files)
-    nodes, _ = planned
+    nodes, change = planned
     if not files:
         raise InvalidArgument(name="node", problem="is that already; nothing to do")
-    act = f"{verb} {', '.join(node.pointer for node in nodes)}"
-    return KbChangeRecord(act, tuple(map(kb.told, nodes)), files, yes, commit, ask)
+    act = f"{verb} {what or ', '.join(node.pointer for node in nodes)}"
+    gone = [node.id for node in nodes if change.files.get(node.path, b"") is None]
+    return KbChangeRecord(act, tuple(map(kb.told, nodes)), files, yes, commit, ask, _pointers(brain, gone))
+
+
+MOST_NOTES, LARGEST_NOTE = 2_000, 1024 * 1024
+
+
+def _pointers(brain: Brain, ids: list[str]) -> tuple[str, ...]:
+    """Notes of projects, as Claude Code keeps them, that name one of these IDs."""
+    if not ids:
+        return ()
+    import glob
+
+    from quaid.clients.known import Where
+
+    settings = brain.settings
+    where = Where(settings.user_home, settings.cwd, settings.platform, settings.environ)
+    found = []
+    pattern = os.path.join(glob.escape(where.path("CLAUDE/projects")), "*", "memory", "*.md")
+    for path in sorted(glob.glob(pattern))[:MOST_NOTES]:
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                text = file.read(LARGEST_NOTE).lower()
+        except OSError:
+            continue
+        if any(id in text for id in ids):
+            found.append(path)
+    return tuple(found)

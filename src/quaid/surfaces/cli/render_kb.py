@@ -227,7 +227,10 @@ def _timer(record: Any) -> str:
 def _change(record: Any) -> str:
     verb = "Done" if record.done else "To be done"
     tail = f", commit {record.commit[:10]}" if record.done else ""
-    return "\n".join([f"{verb}: {record.act}{tail}", *[f"  {path}" for path in record.files]])
+    lines = [f"{verb}: {record.act}{tail}", *[f"  {path}" for path in record.files]]
+    if record.pointers:
+        lines += ["Notes of projects that name it by its ID:", *[f"  {path}" for path in record.pointers]]
+    return "\n".join(lines)
 
 
 RENDERERS: dict[str, Callable[[Any], str]] = {
