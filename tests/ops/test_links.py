@@ -181,3 +181,37 @@ def test_a_path_is_looked_up_from_the_page_and_then_from_the_root(brain: Brain) 
     found = {each["to_slug"]: each["resolved"] for each in call(brain, "links", slug="people/a")["links"]}
     assert found == {"companies/c": True, "people/teams/t": True, "deals/d": True}
     assert gate.call(brain, gate.command("validate"), {"links": True}, "owner").violations == ()
+
+
+TWICE = "# Dora\n\nWorks with [Acme](../companies/acme.md); see [[companies/acme#State]] and [[acme]].\n"
+
+
+def test_a_page_that_a_text_names_in_several_ways_is_shown_as_one_link(town: Brain) -> None:
+    before = call(town, "stats")["links"]
+    call(town, "put", slug="people/dora", content=TWICE)
+    rows = town.db.rows(
+        "SELECT id FROM links WHERE from_page_id = (SELECT id FROM pages WHERE slug = 'people/dora')"
+    )
+    assert len(rows) > 1  # each remembers what the text says
+    assert call(town, "stats")["links"] == before + 1
+    out = call(town, "links", slug="people/dora")
+    assert [(each["id"], each["to_slug"]) for each in out["links"]] == [(rows[0][0], "companies/acme")]
+    back = call(town, "backlinks", slug="companies/acme")
+    assert ([each["from_slug"] for each in back["links"]], back["total"]) == (["people/dora"], 1)
+    arrows = call(town, "graph", slug="people/dora")["links"]
+    assert [(each["from_slug"], each["relationship"], each["to_slug"]) for each in arrows] == [
+        ("people/dora", "mentions", "companies/acme")
+    ]
+
+
+def test_links_of_another_time_relationship_or_source_stay_apart(town: Brain) -> None:
+    call(town, "put", slug="people/dora", content=TWICE)
+    before = call(town, "stats")["links"]
+    dora = {"from": "people/dora", "to": "companies/acme"}
+    link(town, **dora, valid_from="2020-01-01", valid_until="2021-01-01")
+    link(town, **dora, valid_from="2023-01-01")
+    link(town, **dora, relationship="owns")
+    assert call(town, "stats")["links"] == before + 3
+    assert call(town, "links", slug="people/dora")["total"] == 4
+    assert call(town, "backlinks", slug="companies/acme", temporal="all")["total"] == 4
+    assert len(call(town, "graph", slug="people/dora", temporal="all")["links"]) == 4

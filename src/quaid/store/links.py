@@ -304,12 +304,40 @@ def added(db: "Database", first: int, last: int) -> list[AddedLink]:
 
 def outgoing(db: "Database", page_id: int, temporal: Temporal, day: str) -> list[Link]:
     """Where a page leads, what its text names without a page behind it last."""
-    return _links(db, "l.from_page_id = ?", (page_id,), temporal, day)
+    return _each_once(_links(db, "l.from_page_id = ?", (page_id,), temporal, day))
 
 
 def incoming(db: "Database", page_id: int, temporal: Temporal, day: str) -> list[Link]:
     """What leads to a page."""
-    return _links(db, "l.to_page_id = ?", (page_id,), temporal, day)
+    return _each_once(_links(db, "l.to_page_id = ?", (page_id,), temporal, day))
+
+
+def _each_once(found: list[Link]) -> list[Link]:
+    """Of links that a text makes twice, naming one page in two ways, keep the first."""
+    kept: dict[tuple[Any, ...], Link] = {}
+    for link in sorted(found, key=lambda each: each.id):
+        ends = (link.from_collection, link.from_slug, link.to_collection, link.to_slug, link.resolved)
+        kept.setdefault((*ends, *link[3:6], link.source_kind), link)
+    ids = {link.id for link in kept.values()}
+    return [link for link in found if link.id in ids]
+
+
+def count(db: "Database", page_ids: list[int] | None = None) -> int:
+    """Count the links of the memory, or those that the texts of some pages make. Each counts once, as it is shown."""
+    among = " AND from_page_id IN (SELECT value FROM json_each(?))" if page_ids is not None else ""
+    of_text = " AND source_kind = 'wiki_link'" if page_ids is not None else ""
+    pages = () if page_ids is None else (str(page_ids),)
+    (rows,) = db.one(f"SELECT count(*) FROM links WHERE 1{of_text}{among}", pages) or (0,)  # noqa: S608 (fixed parts)
+    # Two rows are rarely alike, and the index shows which pairs of pages have two: only those rows are read.
+    (again,) = db.one(
+        "SELECT coalesce(sum(alike - 1), 0) FROM (SELECT count(*) AS alike FROM ("  # noqa: S608 (fixed parts)
+        f"SELECT from_page_id, to_page_id FROM links WHERE to_page_id IS NOT NULL{among}"
+        " GROUP BY from_page_id, to_page_id HAVING count(*) > 1) AS pair CROSS JOIN links AS l"
+        " ON l.from_page_id = pair.from_page_id AND l.to_page_id = pair.to_page_id"
+        f" WHERE l.source_kind = 'wiki_link' GROUP BY {_ALIKE})",
+        pages,
+    ) or (0,)
+    return int(rows - again)
 
 
 def first_incoming(
@@ -320,16 +348,18 @@ def first_incoming(
     ids = [
         row[0]
         for row in db.rows(
-            "SELECT l.id FROM links AS l WHERE l.to_page_id = ?"  # noqa: S608 (fixed parts)
-            f"{_BOTH_SHOWN.format(end='from_page_id')}{condition}"
-            " ORDER BY l.relationship, coalesce(l.valid_from, '') DESC, l.id",
+            "SELECT min(l.id) FROM links AS l WHERE l.to_page_id = ?"  # noqa: S608 (fixed parts)
+            f"{_BOTH_SHOWN.format(end='from_page_id')}{condition} GROUP BY {_ALIKE}, l.source_kind"
+            " ORDER BY l.relationship, coalesce(l.valid_from, '') DESC, min(l.id)",
             (page_id, *days),
         )
     ]
     return _links(db, "l.id IN (SELECT value FROM json_each(?))", (str(ids[:limit]),), "all", ""), len(ids)
 
 
-_EDGE = "SELECT l.id, l.from_page_id, l.to_page_id, l.relationship, l.valid_from, l.valid_until"
+_ALIKE = "l.from_page_id, l.to_page_id, l.relationship, l.valid_from, l.valid_until"
+"""What two links have in common that are shown as one."""
+
 # Both ends are there and not quarantined; the narrow index says so without reading a page.
 _BOTH_SHOWN = (
     " AND l.to_page_id IS NOT l.from_page_id AND EXISTS (SELECT 1 FROM pages AS p INDEXED BY pages_by_filter"
@@ -343,7 +373,7 @@ def edges(db: "Database", page_ids: list[int], temporal: Temporal, day: str, lim
     found: dict[int, Edge] = {}
     for near, far in (("from_page_id", "to_page_id"), ("to_page_id", "from_page_id")):
         rows = db.rows(
-            f"{_EDGE} FROM json_each(?) AS w CROSS JOIN links AS l ON l.{near} = w.value"
+            f"SELECT l.id, {_ALIKE} FROM json_each(?) AS w CROSS JOIN links AS l ON l.{near} = w.value"  # noqa: S608
             f" WHERE l.to_page_id IS NOT NULL{_BOTH_SHOWN.format(end=far)}{condition} LIMIT ?",
             (str(page_ids), *values, limit),
         )
@@ -352,13 +382,14 @@ def edges(db: "Database", page_ids: list[int], temporal: Temporal, day: str, lim
 
 
 def edges_among(db: "Database", page_ids: list[int], temporal: Temporal, day: str, limit: int) -> list[Edge]:
-    """The links between these pages."""
+    """The links between these pages, each once."""
     condition, values = _time(temporal, day)
     # The plus keeps SQLite from trying every pair of pages.
     rows = db.rows(
-        f"{_EDGE} FROM json_each(?1) AS w CROSS JOIN links AS l ON l.from_page_id = w.value"  # noqa: S608
+        f"SELECT min(l.id), {_ALIKE} FROM json_each(?1) AS w"  # noqa: S608 (fixed parts)
+        " CROSS JOIN links AS l ON l.from_page_id = w.value"
         " WHERE +l.to_page_id IN (SELECT value FROM json_each(?1)) AND l.to_page_id <> l.from_page_id"
-        f"{condition} ORDER BY l.id LIMIT ?",
+        f"{condition} GROUP BY {_ALIKE} ORDER BY min(l.id) LIMIT ?",
         (str(page_ids), *values, limit),
     )
     return [Edge(*row) for row in rows]

@@ -11,7 +11,7 @@ import apsw
 from quaid.annotations import TYPE_CHECKING
 from quaid.errors import AlreadyExists, DamagedDatabase, DiskFull, FileTrouble, ReadOnly
 from quaid.records import NamedTuple
-from quaid.store import settings
+from quaid.store import links, settings
 from quaid.store.opening import SCHEMA_VERSION
 from quaid.store.trouble import BUSY_SECONDS, sqlite_told_plainly, system_told_plainly
 
@@ -94,7 +94,7 @@ def stats(db: "Database") -> Stats:
             schema_version=SCHEMA_VERSION,
             pages=sum(number for _, number in by_type),
             pages_by_type=dict(by_type),
-            links=_count(db, "links"),
+            links=links.count(db),
             tags=_count(db, "tags"),
             timeline_entries=_count(db, "timeline_entries"),
             raw_data=_count(db, "raw_data"),
