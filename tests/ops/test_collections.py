@@ -22,6 +22,8 @@ from quaid.errors import (
 from quaid.ops import gate
 from quaid.ops.plain import plain
 from quaid.ops.register import Scope
+from quaid.surfaces.cli.render import RENDERERS
+from quaid.surfaces.cli.render_collections import RENDERERS as COLLECTIONS
 
 OLD = 1_600_000_000
 
@@ -350,3 +352,78 @@ def test_other_bytes_that_say_the_same_can_be_brought_back(attached: Brain, note
 def test_a_page_of_a_folder_is_forgotten_by_its_file(attached: Brain) -> None:
     with pytest.raises(PageOfFolder):
         run(attached, "forget", slug="people/bob", yes=True)
+
+
+ACCOUNT = ("types", "tags", "links_extracted", "timeline_entries", "raw_data")
+
+
+def accounts(report: dict[str, Any]) -> dict[str, Any]:
+    return {name: report[name] for name in ACCOUNT}
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> Path:
+    """Two people and a company, with all that an account counts; one names the company in two ways."""
+    root = tmp_path / "linked"
+    write(
+        root, "people/alice.md", "---\ntags: [founder, oslo]\n---\n# Alice\n\nKnows [[Bob]] and [[nobody]].\n"
+    )
+    twice = "# Bob\n\nAt [Acme](../companies/acme.md), [[companies/acme]].\n"
+    write(
+        root,
+        "people/bob.md",
+        twice + "\n---\n\n- **2024-01-01** | call — First.\n- **2024-01-02** | Second.\n",
+    )
+    write(root, "companies/acme.md", "---\ntags: [trade]\n---\n# Acme\n")
+    write(
+        root,
+        "people/.raw/alice.json",
+        '{"sources": {"crustdata": {"data": {"a": 1}}, "exa": {"data": {"b": 2}}}}',
+    )
+    return root
+
+
+def test_import_and_collection_add_give_the_same_account(brain: Brain, linked: Path) -> None:
+    wanted = {
+        "types": {"person": 2, "company": 1},
+        "tags": 3,
+        "links_extracted": 3,
+        "timeline_entries": 2,
+        "raw_data": 2,
+    }
+    lines = ["types: 2 person, 1 company", "tags: 3, links: 3, timeline entries: 2, raw data: 2"]
+    imported = gate.call(brain, gate.command("import"), {"folder": str(linked)}, "owner")
+    assert accounts(plain(imported)["report"]) == wanted
+    assert [line for line in RENDERERS["ImportRecord"](imported).splitlines() if line in lines] == lines
+    attached = gate.call(
+        brain, gate.command("collection add"), {"name": "linked", "path": str(linked)}, "owner"
+    )
+    assert accounts(plain(attached)["sync"]) == wanted
+    shown = [line.strip() for line in COLLECTIONS[type(attached).__name__](attached).splitlines()]
+    assert [line for line in shown if line in lines] == lines
+
+
+def test_a_sync_counts_what_it_wrote_and_nothing_else(brain: Brain, linked: Path) -> None:
+    run(brain, "collection add", name="linked", path=str(linked))
+    (linked / "companies/acme.md").write_text(
+        "# Acme\n\nWith [[alice]].\n\n---\n\n- **2025-01-01** | Moved.\n"
+    )
+    (sync,) = run(brain, "collection sync", name="linked")["syncs"]
+    assert accounts(sync) == {
+        "types": {"company": 1},
+        "tags": 0,
+        "links_extracted": 1,
+        "timeline_entries": 1,
+        "raw_data": 0,
+    }
+    (sync,) = run(brain, "collection sync", name="linked")["syncs"]
+    assert accounts(sync) == dict.fromkeys(ACCOUNT, 0) | {"types": {}}
+
+
+def test_headings_of_org_that_are_pages_count(brain: Brain, tmp_path: Path) -> None:
+    id_ = "11111111-2222-4333-8444-555555555555"
+    org = f"#+title: Notes\n\nSee [[id:{id_}][tea]].\n\n* Tea  :drink:\n:PROPERTIES:\n:ID: {id_}\n:END:\n\nHot.\n"
+    write(tmp_path / "org", "notes.org", org)
+    sync = run(brain, "collection add", name="org", path=str(tmp_path / "org"))["sync"]
+    assert sum(sync["types"].values()) == 2
+    assert (sync["tags"], sync["links_extracted"]) == (1, 1)

@@ -25,11 +25,12 @@ def follow(
     now: str,
     token: str,
     has_left: Callable[[str, str], bool] | None = None,
+    wrote: Callable[[int, Page], None] | None = None,
 ) -> list[Note]:
     """Let the pages of a file's headings be what the file says. Returns what a person should know.
 
     Where two files have a heading of one id, the one that was read last has the page: a heading that is moved is in
-    both for a while. `has_left` says whether a heading is known to be in a file no more.
+    both for a while. `has_left` says whether a heading is known to be in a file no more. `wrote` hears of each page.
 
     The token is one that nobody else has: ids of new pages are made of it."""
     there: set[int] = set()
@@ -40,7 +41,10 @@ def follow(
         other = file_nodes.other_file(tx, page_id, file_page) if page_id is not None else None
         if other is not None and not (has_left and has_left(other, named)):
             notes.append(Note(path, f"the id {named} of {node.title!r} is that of a heading in {other} too"))
-        there.add(_save(tx, collection, file_page, file_slug, node, page_id, named, now, token))
+        saved = _save(tx, collection, file_page, file_slug, node, page_id, named, now, token)
+        there.add(saved)
+        if wrote:
+            wrote(saved, node)
     file_nodes.put_away(tx, file_page, now, there)
     return notes
 

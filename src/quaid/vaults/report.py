@@ -42,6 +42,27 @@ class Conflict(NamedTuple):
     remedy: str  # the command that takes the file's text
 
 
+class Written:
+    """What the pages hold that an import or a sync wrote."""
+
+    def __init__(self) -> None:
+        self.types: Counter[str] = Counter()
+        self.tags = self.timeline_entries = 0
+        self.page_ids: list[int] = []
+
+    def add(self, page_id: int, page: "Page") -> None:
+        self.types[page.type] += 1
+        self.tags += len(page.tags)
+        self.timeline_entries += len(page.entries)
+        self.page_ids.append(page_id)
+
+    def copy(self) -> "Written":
+        same = Written()
+        same.types, same.page_ids = self.types.copy(), self.page_ids[:]
+        same.tags, same.timeline_entries = self.tags, self.timeline_entries
+        return same
+
+
 class ImportReport(NamedTuple):
     folder: str
     import_id: str | None  # none: nothing changed, nothing was written
@@ -57,6 +78,7 @@ class ImportReport(NamedTuple):
     gone: tuple[str, ...]  # files of this folder's last import that are not there now; their pages stay
     links: int = 0  # that no text holds
     facts: int = 0
+    links_extracted: int = 0  # that the texts of the pages make which were made or changed
 
 
 class Tally:
@@ -67,8 +89,8 @@ class Tally:
         self.files_seen = 0
         self.outcomes: Counter[Outcome] = Counter()
         self.left_out: Counter[str] = Counter()
-        self.types: Counter[str] = Counter()
-        self.tags = self.timeline_entries = self.raw_data = self.links = self.facts = 0
+        self.written = Written()
+        self.raw_data = self.links = self.facts = self.links_extracted = 0
         self.notes: list[Note] = []
         self.conflicts: list[Conflict] = []
         self.gone: list[str] = []
@@ -86,11 +108,9 @@ class Tally:
     def note(self, path: str, *texts: str) -> None:
         self.notes += [Note(scan.printable(path), text) for text in texts]
 
-    def wrote(self, outcome: Outcome, page: "Page") -> None:
+    def wrote(self, outcome: Outcome, page_id: int, page: "Page") -> None:
         self.outcomes[outcome] += 1
-        self.types[page.type] += 1
-        self.tags += len(page.tags)
-        self.timeline_entries += len(page.entries)
+        self.written.add(page_id, page)
 
     def conflict(self, path: str, slug: str) -> None:
         from shlex import quote
@@ -106,13 +126,14 @@ class Tally:
             files_seen=self.files_seen,
             outcomes={outcome: self.outcomes[outcome] for outcome in get_args(Outcome)},
             left_out=dict(sorted(self.left_out.items())),
-            types=dict(self.types.most_common()),
-            tags=self.tags,
-            timeline_entries=self.timeline_entries,
+            types=dict(self.written.types.most_common()),
+            tags=self.written.tags,
+            timeline_entries=self.written.timeline_entries,
             raw_data=self.raw_data,
             notes=tuple(sorted(self.notes)),
             conflicts=tuple(sorted(self.conflicts)),
             gone=tuple(sorted(map(scan.printable, self.gone))),
             links=self.links,
             facts=self.facts,
+            links_extracted=self.links_extracted,
         )

@@ -15,7 +15,7 @@ from quaid.core import dates, sync as deciding
 from quaid.core.sync import File, Known, Opened, Read, Sorted, Stat
 from quaid.errors import FileTrouble, NotFound, QuaidError
 from quaid.records import NamedTuple
-from quaid.store import collections, file_nodes, file_state, history, pages, quarantine, slugs
+from quaid.store import collections, file_nodes, file_state, history, links, pages, quarantine, slugs
 from quaid.store.collections import Collection
 from quaid.store.db import Database
 from quaid.vaults import ignoring, index, leftovers, scan, sidecar
@@ -48,6 +48,7 @@ class SyncReport(NamedTuple):
     halted: str
     """Why they stay."""
     types: dict[str, int]
+    """Of the pages that were written."""
     left_out: dict[str, int]
     notes: tuple[Note, ...]
     hidden: int = 0
@@ -58,6 +59,10 @@ class SyncReport(NamedTuple):
     """Files that could not be taken in now; the notes name them."""
     raw_data: int = 0
     """What other services said of pages, new or changed in sidecars."""
+    tags: int = 0
+    timeline_entries: int = 0
+    links_extracted: int = 0
+    """What the texts of these pages hold."""
 
     @property
     def exit_status(self) -> int:
@@ -332,6 +337,7 @@ class Syncing:
         return collections.root_identity(self.db, self.collection.id) in (None, str(folder.identity))
 
     def _report(self, halted: str, waiting: int) -> SyncReport:
+        written = self.taking.written
         return SyncReport(
             collection=self.collection.name,
             root=self.collection.root or "",
@@ -343,13 +349,16 @@ class Syncing:
             removed=self.counts["removed"],
             waiting=waiting,
             halted=halted,
-            types=dict(self.taking.types),
+            types=dict(written.types.most_common()),
             left_out=dict(self.seen.left_out),
             notes=(*self.notes, *self.seen.notes),
             hidden=self.counts["hidden"],
             discarded=self.counts["discarded"],
             failed=self.counts["failed"],
             raw_data=self.counts["raw_data"],
+            tags=written.tags,
+            timeline_entries=written.timeline_entries,
+            links_extracted=links.count(self.db, written.page_ids) if written.page_ids else 0,
         )
 
 

@@ -19,7 +19,7 @@ from quaid.store.db import Database
 from quaid.store.trouble import is_of_the_row
 from quaid.vaults import heading_pages, index, naming
 from quaid.vaults.index import ID_KEY
-from quaid.vaults.report import Note
+from quaid.vaults.report import Note, Written
 from quaid.vaults.spool import Spool, Waiting
 
 BATCH = 100
@@ -50,7 +50,7 @@ class TakingFiles:
         self.progress = progress
         self.batch = f"sync-{new_uuid()}"
         self.counts: Counter[str] = Counter()
-        self.types: Counter[str] = Counter()
+        self.written = Written()
         self.notes: list[Note] = []
         self.problems: dict[str, str] = {}
         """What is wrong with files that make a page all the same, by path."""
@@ -128,7 +128,7 @@ class TakingFiles:
         items = [item for item in waiting if item.path in todo]
         one_by_one = False
         while items:
-            counts, types, notes = self.counts.copy(), self.types.copy(), len(self.notes)
+            counts, written, notes = self.counts.copy(), self.written.copy(), len(self.notes)
             try:
                 self.db.write(partial(self._take_batch, items, todo, one_by_one))
                 break
@@ -137,8 +137,7 @@ class TakingFiles:
                     raise
                 self.counts.clear()
                 self.counts.update(counts)
-                self.types.clear()
-                self.types.update(types)
+                self.written = written
                 del self.notes[notes:]
                 if isinstance(error, _Failed):
                     problem = index.failure(error.cause)
@@ -221,7 +220,8 @@ class TakingFiles:
             for page_id, (item, _, read) in numbered
         ]
         file_state.saw_all(tx, self.collection.id, seen, self.now)
-        self.types.update(page.type for _, page, _ in made)
+        for page_id, (_, page, _) in numbered:
+            self.written.add(page_id, page)
         self.counts["new"] += len(made)
         self.made.update(item.path for item, _, _ in made)
 
@@ -276,8 +276,9 @@ class TakingFiles:
                 self.now,
                 self.batch,
                 self._has_left,
+                self.written.add,
             )
-        self.types[made.type] += 1
+        self.written.add(saved.id, made)
         what = "new" if old is None else "moved" if old.path != item.path else "changed"
         self.counts[what] += 1
         if what != "changed":

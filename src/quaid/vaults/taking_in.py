@@ -12,7 +12,7 @@ from quaid.core import slug
 from quaid.core.page import Page
 from quaid.errors import VersionConflict
 from quaid.formats import markdown
-from quaid.store import bulk, history, imports, ingest_log, pages, settings
+from quaid.store import bulk, history, imports, ingest_log, links, pages, settings
 from quaid.store.bulk import NewPage
 from quaid.store.db import Database
 from quaid.store.imports import KnownFile
@@ -88,6 +88,7 @@ class TakingIn:
         self._write_waiting()
         if self.plan.beside:
             self._links_and_facts(self.plan.beside)
+        self.tally.links_extracted = links.count(self.db, self.tally.written.page_ids)
         imports.finish(tx, self.import_id, self.page_files)
         self.progress(self.spool.count, self.spool.count, "Writing")
 
@@ -159,11 +160,11 @@ class TakingIn:
             (item.path, item.data, item.content_hash, id_) for (item, _), id_ in zip(free, ids, strict=True)
         ]
         imports.keep_new(self.tx, self.import_id, files, self.now)
-        for item, made in free:
+        for (item, made), page_id in zip(free, ids, strict=True):
             self._has_page(item.path, made.slug)
             self.written.add(made.slug)
             self.new.add(made.slug)
-            self.tally.wrote("new", made)
+            self.tally.wrote("new", page_id, made)
 
     def _first_time(self, item: Waiting, made: Page) -> None:
         try:
@@ -177,7 +178,7 @@ class TakingIn:
         self._keep(item, made.slug, saved.id, saved.version)
         self.written.add(made.slug)
         self.new.add(made.slug)
-        self.tally.wrote("new", made)
+        self.tally.wrote("new", saved.id, made)
 
     def _meets(self, item: Waiting, made: Page, stored: Stored) -> None:
         """The slug of a new file has a page already."""
@@ -234,7 +235,7 @@ class TakingIn:
         )
         self._keep(item, made.slug, saved.id, saved.version)
         self.written.add(made.slug)
-        self.tally.wrote("changed", made)
+        self.tally.wrote("changed", saved.id, made)
 
     def _is_derived_anew(self, stored: Stored, made: Page) -> bool:
         """Whether the same text gives another title, summary or place than before: a forced import takes that too."""

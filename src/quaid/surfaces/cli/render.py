@@ -4,7 +4,7 @@ A function gets a record and returns what to print; it never asks the store for 
 """
 
 from quaid.annotations import Any, Callable, Sequence
-from quaid.surfaces.cli.text import address, count, cut, size, table, wrap
+from quaid.surfaces.cli.text import account, address, count, cut, size, table, wrap
 
 ROOMS = (
     "notebook",
@@ -231,11 +231,7 @@ def _imported(record: Any) -> str:
         lines.append(f"gone since the last import: {count(len(report.gone), 'file')}; their pages stay")
     if report.import_id is None:
         return "\n".join([*lines, f"Nothing was changed ({record.cpu_seconds:.2f} s CPU)"])
-    kinds = ", ".join(f"{count:,} {name}" for name, count in report.types.items())
-    lines.append(f"types: {kinds or 'none'}")
-    lines.append(
-        f"tags: {report.tags:,}, timeline entries: {report.timeline_entries:,}, raw data: {report.raw_data:,}"
-    )
+    lines += account(report)
     if report.outcomes["links_and_facts"]:
         lines.append(f"links brought back: {report.links:,}, facts brought back: {report.facts:,}")
     lines.append(f"Import {report.import_id} done ({record.cpu_seconds:.2f} s CPU)")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from quaid.annotations import Any
-from quaid.surfaces.cli.text import count, table
+from quaid.surfaces.cli.text import account, count, table
 
 MOST_NOTES = 20
 DAYS = 30
@@ -108,10 +108,8 @@ def _sync(sync: Any) -> list[str]:
         if number
     ]
     lines = [f"{sync.collection}: {count(sync.files, 'file')}: {', '.join(told) or 'nothing to do'}"]
-    if len(sync.types) > 1 or sync.new:
-        lines.append("  " + ", ".join(f"{name} {number:,}" for name, number in sorted(sync.types.items())))
-    if sync.raw_data:
-        lines.append(f"  raw data: {count(sync.raw_data, 'answer')} of other services, from sidecars")
+    if sync.types or sync.raw_data:
+        lines += [f"  {line}" for line in account(sync)]
     left = {reason: number for reason, number in sync.left_out.items() if number}
     if left:
         lines.append(

@@ -1,4 +1,4 @@
-"""How text for people is set: counts, tables, sizes, lines that fit. Knows no record."""
+"""How text for people is set: counts, tables, sizes, lines that fit, what was taken in."""
 
 from quaid.annotations import Any, Iterable, Sequence
 from quaid.core import slug
@@ -25,6 +25,18 @@ def wrap(text: str) -> Iterable[str]:
         line = f"{line} {word}" if line else word
     if line:
         yield line
+
+
+def account(report: Any) -> list[str]:
+    """What an import or a sync found in the pages that it wrote."""
+    kinds = ", ".join(f"{number:,} {name}" for name, number in report.types.items())
+    found = (
+        ("tags", report.tags),
+        ("links", report.links_extracted),
+        ("timeline entries", report.timeline_entries),
+        ("raw data", report.raw_data),
+    )
+    return [f"types: {kinds or 'none'}", ", ".join(f"{name}: {number:,}" for name, number in found)]
 
 
 def words_only(why: str) -> str:
