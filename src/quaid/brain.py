@@ -82,7 +82,7 @@ class Brain:
         self._clock = clock
         self._random = random
         self._offset = offset
-        self._notice = notice  # told what was done to the memory when it was opened
+        self.notice = notice  # told what was done to the memory beside the command
         self._unwanted = unwanted  # asked during long statements; true stops them
         self._db: Database | None = None
         self._embedder: Embedder | None = None
@@ -102,8 +102,8 @@ class Brain:
             self._db = Database.open(self.settings.db_path, self.now(), accept_torn_log=accept)
             if self._unwanted is not None:
                 self._db.give_up_when(self._unwanted)
-            if self._notice is not None and self._db.migrated:
-                self._notice(self._db.migrated)
+            if self.notice is not None and self._db.migrated:
+                self.notice(self._db.migrated)
         return self._db
 
     @property
@@ -196,12 +196,19 @@ class Brain:
             self._seen = Seen(self.db)
         return self._seen
 
-    def create(self, path: str) -> "Database":
-        """Make a new memory at `path` and keep it open as this brain's store."""
+    def create(self, path: str, memory_id: str = "") -> "Database":
+        """Make a new memory at `path`, with a new id unless one is given, and keep it open as this brain's store."""
         from quaid.store.db import Database
 
-        self._db = Database.create(path, self.now(), self.new_uuid())
+        self._db = Database.create(path, self.now(), memory_id or self.new_uuid())
         return self._db
+
+    def beside(self, path: str) -> "Brain":
+        """A brain for the memory at another path, with the same settings, clock and randomness."""
+        settings = self.settings._replace(db_path=path)
+        return Brain(
+            settings, clock=self._clock, random=self._random, progress=self.progress, offset=self._offset
+        )
 
     def now(self, shift: float = 0) -> str:
         """The time, or one some seconds away from it."""

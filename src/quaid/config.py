@@ -13,6 +13,8 @@ from quaid.records import NamedTuple
 
 DATABASE_NAME = "memory.db"
 CONFIG_NAME = "config.yaml"
+FOLDER_LIST = f"folders-of-{DATABASE_NAME}.json"
+"""What store.folder_list leaves where a memory with attached folders is or was."""
 LARGEST = 64 * 1024
 NOTHING: Mapping[str, Any] = {}
 
@@ -103,7 +105,7 @@ def read(
         path = os.path.join(cwd, os.path.expanduser(chosen))
     elif "memory.database" in settings.given:
         path = settings.beside_config(str(settings.given["memory.database"]))
-    elif os.path.exists(here):
+    elif os.path.exists(here) or os.path.exists(os.path.join(cwd, FOLDER_LIST)):  # one that was deleted
         path = here
     else:
         path = os.path.join(home, DATABASE_NAME)

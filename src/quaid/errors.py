@@ -298,7 +298,7 @@ and the signs at its end do not matter."""
 
 
 class MissingDatabase(QuaidError):
-    """There is no memory at {path}. `quaid init {path}` makes one."""
+    """There is no memory at {path}. {remedy}"""
 
     code, exit_status, http_status, rpc_code = "missing_database", 5, 503, -32010
 

@@ -257,7 +257,7 @@ def test_without_a_whole_backup_what_still_reads_is_saved(home: Brain) -> None:
     record = doctor(home)
     path = home.settings.db_path
     assert found(record, "backup").state == "wrong"
-    assert "links and facts that no text holds, and old versions, do not" in found(record, "backup").detail
+    assert "old versions, gaps and conversations do not" in found(record, "backup").detail
     assert record.next_steps[:5] == (
         f"quaid --db {path} export --dir {path}-salvaged",
         f"mkdir {path}-damaged",
@@ -281,7 +281,7 @@ def test_the_steps_without_a_backup_bring_collections_back(home: Brain, tmp_path
         f"quaid --db {path} export --collection default --dir {path}-salvaged",
         f"quaid --db {path} export --collection notes --dir {path}-salvaged-notes",
         f"mkdir {path}-damaged",
-        f"mv {path} {path}-damaged",
+        f"mv {path} {tmp_path}/folders-of-memory.db.json {path}-damaged",
         f"quaid init {path}",
         f"quaid --db {path} import {path}-salvaged",
         f"quaid --db {path} collection add notes {path}-salvaged-notes",

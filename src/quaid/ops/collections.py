@@ -8,7 +8,7 @@ from quaid.core.patterns import pattern
 from quaid.errors import AlreadyExists, FileTrouble, InvalidArgument
 from quaid.ops.register import Arg, op
 from quaid.records import NamedTuple
-from quaid.store import collections as store, file_state, quarantine
+from quaid.store import collections as store, file_state, folder_list, quarantine
 from quaid.store.collections import Collection
 from quaid.store.file_state import Trouble
 from quaid.vaults.syncing import SyncReport, sync
@@ -137,6 +137,7 @@ def attach(
     if not os.path.isdir(root):
         raise FileTrouble(path=path, problem="is not a folder; name the folder that holds your files")
     brain.db.write(work)
+    folder_list.write(brain.db)
     report = _sync(brain, store.require(brain.db, name))
     return CollectionAddRecord(_record(brain, store.require(brain.db, name)), report)
 
@@ -221,7 +222,9 @@ def collection_remove(
         would = brain.db.try_out(work)
         if dry_run or would.removed or would.kept:
             return would._replace(done=False, ask=not dry_run)
-    return brain.db.write(work)
+    removed = brain.db.write(work)
+    folder_list.write(brain.db)
+    return removed
 
 
 @op("owner", command="collection target", examples=("quaid collection target notes",))
@@ -233,6 +236,7 @@ def collection_target(brain: Brain, name: Name) -> CollectionsRecord:
             name="name", problem=f"{name} is {found.state if found.writable else 'read-only'}"
         )
     brain.db.write(lambda tx: store.set_write_target(tx, found.id))
+    folder_list.write(brain.db)
     return collection_list(brain)
 
 

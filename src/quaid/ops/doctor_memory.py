@@ -13,7 +13,7 @@ from quaid.core.counts import count
 from quaid.errors import DamagedDatabase, MissingDatabase, NotADatabase
 from quaid.ops import mending
 from quaid.records import NamedTuple
-from quaid.store import opening
+from quaid.store import folder_list, opening
 from quaid.store.checks import is_of_an_index
 from quaid.store.upkeep import Violation
 
@@ -59,7 +59,13 @@ def memory(brain: Brain) -> Iterator[Finding]:
     try:
         version = opening.header_of(os.path.realpath(path)).version
     except MissingDatabase:
-        yield Finding("memory", "wrong", f"there is none at {path}", "quaid init")
+        known = folder_list.read(os.path.realpath(path))
+        if known is None:
+            yield Finding("memory", "wrong", f"there is none at {path}", "quaid init")
+        else:
+            folders = count(len(known.folders), "folder")
+            told = f"{path} was deleted; the next question rebuilds it from {folders} that it had attached"
+            yield Finding("memory", "wrong", told, "quaid query QUESTION")
         return
     except NotADatabase as error:
         yield from _no_memory(brain, path, str(error.facts["problem"]))

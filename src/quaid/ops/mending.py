@@ -14,7 +14,7 @@ from quaid.core import dates
 from quaid.core.counts import count
 from quaid.errors import QuaidError
 from quaid.records import NamedTuple
-from quaid.store import collections, copies
+from quaid.store import collections, copies, folder_list
 from quaid.store.collections import Collection
 
 WITH_IT = ("", "-wal", "-shm", "-journal")
@@ -59,7 +59,7 @@ def way(brain: Brain, *, reads: bool) -> Way:
         return Way(told, good.path, (*export, *_aside(brain), back, _quaid(brain, "doctor")))
     told = "none that is whole lies beside the memory; one elsewhere would be the best way back"
     if reads:
-        told += ". Without one, pages come back; links and facts that no text holds, and old versions, do not"
+        told += ". Without one, pages come back; old versions, gaps and conversations do not"
     saving, again = _saved(brain, folders, salvaged) if reads else ([], [])
     return Way(told, "", (*saving, *_aside(brain), f"quaid init {_quoted(brain, path)}", *again))
 
@@ -120,7 +120,8 @@ def in_place_of_a_folder(brain: Brain) -> tuple[str, ...]:
 def _aside(brain: Brain) -> tuple[str, ...]:
     """Into a folder of its own, with its log: it may yet be needed."""
     path = brain.settings.db_path
-    there = [path + each for each in WITH_IT if os.path.lexists(path + each)]
+    files = [*(path + each for each in WITH_IT), folder_list.path_of(path)]
+    there = [each for each in files if os.path.lexists(each)]
     folder = _free(f"{path}-damaged")
     if _windows(brain):
         return (line(brain, "mkdir", folder), *(line(brain, "move", each, folder) for each in there))

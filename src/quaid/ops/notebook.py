@@ -107,9 +107,10 @@ def recall(
 ) -> Recalled:
     """Search the notebook and the daily logs, by words and by meaning. Try this first; scores can be compared."""
     from quaid.notebook import recalling
-    from quaid.ops import background
+    from quaid.ops import background, recovery
     from quaid.vaults import embedding
 
+    recovery.ready(brain)
     max_results = int(brain.option("search.max_results")) if max_results is None else max_results
     min_score = float(brain.option("search.min_score")) if min_score is None else min_score
     if not 0 <= min_score <= 1:

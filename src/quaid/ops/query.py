@@ -4,7 +4,7 @@ from quaid.annotations import TYPE_CHECKING, Annotated, Any, Literal, cast
 from quaid.brain import Brain
 from quaid.core import dates, page, tags
 from quaid.notebook.records import Recalled
-from quaid.ops import background, editing, gaps
+from quaid.ops import background, editing, gaps, recovery
 from quaid.ops.register import Arg, op
 from quaid.records import NamedTuple
 from quaid.search import pipeline
@@ -55,6 +55,7 @@ def query(
 
     `strength` says whether the memory knows: strong, weak or none.
     """
+    recovery.ready(brain)
     filters = _filters(brain, type, wing, tag, collection, since, until)
     if brain.db.writable:
         embedding.cut_up(brain.db, brain.progress)  # what an import left whole; nothing to do otherwise

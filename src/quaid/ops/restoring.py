@@ -8,7 +8,7 @@ from quaid.errors import AlreadyExists, CollectionReadOnly, InvalidArgument
 from quaid.ops.collections import overlap
 from quaid.ops.register import Arg, op
 from quaid.records import NamedTuple
-from quaid.store import collections
+from quaid.store import collections, folder_list
 from quaid.store.collections import Collection
 from quaid.vaults.auditing import Difference
 from quaid.vaults.migrating_ids import IdsReport
@@ -58,6 +58,7 @@ def collection_restore(
     done = restoring.restore(
         brain.db, found, place, now=brain.now(), token=brain.new_uuid(), progress=brain.progress
     )
+    folder_list.write(brain.db)
     old = found.root if found.root and found.root != place and os.path.isdir(found.root) else None
     return RestoreRecord(name, place, done.files, done.bytes, old, done.without_bytes)
 

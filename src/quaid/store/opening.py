@@ -11,10 +11,10 @@ import os
 
 import apsw
 
-from quaid.errors import MissingDatabase, NotADatabase, UnsafeSqlite
+from quaid.errors import NotADatabase, UnsafeSqlite
 from quaid.records import NamedTuple
 from quaid.store import SCHEMA_VERSION as SCHEMA_VERSION
-from quaid.store.trouble import BUSY_SECONDS, sqlite_told_plainly
+from quaid.store.trouble import BUSY_SECONDS, missing, sqlite_told_plainly
 
 APPLICATION_ID = 0x51414944
 OLDEST_VERSION = 5
@@ -60,7 +60,7 @@ def check_sqlite() -> None:
 def header_of(path: str) -> Header:
     """Read a memory's header and touch nothing. MissingDatabase or NotADatabase when it is none."""
     if not os.path.exists(path):
-        raise MissingDatabase(path=path)
+        raise missing(path)
     if not os.path.isfile(path):
         raise NotADatabase(path=path, problem="it is not a file")
     with sqlite_told_plainly(path):

@@ -127,7 +127,17 @@ def of_system(path: str, failure: OSError) -> QuaidError:
 def _cannot_open(path: str) -> QuaidError:
     """SQLite says only that it cannot open the file; look at the file to say why."""
     if not os.path.lexists(path):
-        return MissingDatabase(path=path)
+        return missing(path)
     if not os.access(path, os.R_OK):
         return FileTrouble(path=path, problem="it may not be read")
     return ReadOnly(path=path, problem="the files that belong beside it could not be made")
+
+
+def missing(path: str) -> MissingDatabase:
+    """The error for a memory that is not there; one that was deleted can be rebuilt if it had folders."""
+    from quaid.store.folder_list import path_of
+
+    remedy = f"`quaid init {path}` makes one."
+    if os.path.exists(path_of(path)):
+        remedy = "It was deleted: the next `quaid query` or `quaid recall` rebuilds it from its folders."
+    return MissingDatabase(path=path, remedy=remedy)

@@ -48,9 +48,12 @@ def _init(line: Line) -> int:
             raise InvalidArgument(name="path", problem="must be the name of a file, as in memory.db")
         path = settings.path(given["path"])
     created = not os.path.exists(path)
+    former = ""
     with Brain(settings._replace(db_path=path)) as brain:
         if created:
-            brain.create(path)
+            from quaid.ops.recovery import begin_anew
+
+            former = begin_anew(brain, path)
         elif os.path.isdir(path):
             raise AlreadyExists(path=path, hint="It is a folder; name a file in it, as in memory.db.")
         else:
@@ -58,6 +61,8 @@ def _init(line: Line) -> int:
     if line.as_json:
         return _print_json({"path": path, "created": created})
     print(f"Made a new memory: {path}" if created else f"{path} is a memory already; nothing was changed")
+    if former:
+        print(f"The memory that was here had attached {former}; quaid collection add attaches them again")
     if created:
         print(
             "Next: quaid put people/alice alice.md, quaid import FOLDER, or connect an agent with quaid serve"

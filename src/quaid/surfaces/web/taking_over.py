@@ -257,6 +257,8 @@ def _doing(ready: Ready) -> Any:
 
     def work(brain: Brain) -> Said | None:
         usual, brain.settings = brain.settings, asked.settings
+        told: list[str] = []
+        brain.notice = told.append
         try:
             record = gate.call(brain, operation, given, "owner")
             if getattr(record, "if_agreed", {}):
@@ -265,7 +267,8 @@ def _doing(ready: Ready) -> Any:
                 raise NeedsYes(act=record.act)
             text = speaking.shown(record, line.as_json, out)
             aside = speaking.aside(given.get("slug"), record, line.as_json, err)
-            return Said(int(getattr(record, "exit_status", 0)), before, text, aside)
+            notices = "".join(f"quaid: {speaking.harmless(each)}.\n" for each in told)
+            return Said(int(getattr(record, "exit_status", 0)), before + notices, text, aside)
         except Cancelled:
             raise
         except QuaidError as error:
@@ -275,7 +278,7 @@ def _doing(ready: Ready) -> Any:
                 return None  # the command fails in the same way, and shows where
             return failed(Defect(problem=f"{type(error).__name__}: {error}"))
         finally:
-            brain.settings = usual
+            brain.settings, brain.notice = usual, None
 
     return work
 
