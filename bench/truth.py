@@ -170,7 +170,7 @@ def _link(
 def _fact(brain: Brain, aliases: dict[str, list[str]], text: str, supersedes: int | None) -> int:
     slug, subject, predicate, value, *days = [part.strip() for part in text.split("|")]
     _page(brain, slug, aliases)
-    given: dict[str, Any] = {"subject": subject or None, "supersedes": supersedes}
+    given: dict[str, Any] = {"subject": subject or None, "supersedes_id": supersedes}
     given |= {key: day for key, day in zip(("valid_from", "valid_until"), days, strict=False) if day != "-"}
     return int(_call(brain, "assert", slug=slug, predicate=predicate, object=value, **given).id)
 

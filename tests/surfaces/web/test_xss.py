@@ -65,7 +65,7 @@ def poisoned(brain: Brain, number: int, given: list[str], folder: str) -> None:
         )
     called(brain, "gaps add", query_text=f"question {number}", context=line(given[5])[:200])
     gap = called(brain, "gaps", limit=1000).gaps
-    made = next(each for each in gap if each.query_text is None)
+    made = next(each for each in gap if each.approved_at is None)
     called(
         *(brain, "gaps approve"),
         gap_id=made.id,
