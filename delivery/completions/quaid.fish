@@ -436,9 +436,9 @@ clear	@command	Close every open gap whose words nobody keeps
 --help	-	help on a command'
     case 'gaps approve'
         printf '%s\n' '1	@any	The gap\'s number, as `quaid gaps` shows it
---query-text	@any	The question again: only its hash is known
 --sensitivity	redacted|external	What may leave the memory: the redacted query, or the question
 --approver	@any	Who allows it
+--query-text	@any	The question again, as only its hash is known; needed for external, and kept then
 --redacted-query	@any	The question without names and figures; needed for redacted
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML

@@ -238,3 +238,16 @@ def test_a_reader_sees_gaps_and_changes_none(boats: Brain) -> None:
 def test_nothing_is_searched_when_no_gap_has_words(boats: Brain) -> None:
     call(boats, "gap", query_text=QUESTION)
     assert gaps.answered_by(boats, ["people/bo"]) == []
+
+
+def test_a_redacted_approval_needs_no_raw_question_and_an_external_one_does(boats: Brain) -> None:
+    gap_id = call(boats, "gap", query_text=QUESTION).gap.id
+    with pytest.raises(InvalidArgument, match="query_text: is required for external"):
+        call(boats, "gap_approve", gap_id=gap_id, sensitivity="external", approver="Mira")
+    redacted: dict[str, Any] = {
+        "sensitivity": "redacted",
+        "approver": "Mira",
+        "redacted_query": "Who maintains cranes?",
+    }
+    gap = call(boats, "gap_approve", gap_id=gap_id, **redacted).gap
+    assert (gap.query_text, gap.redacted_query, gap.approved_by) == (None, "Who maintains cranes?", "Mira")

@@ -96,21 +96,25 @@ def gap(
     command="gaps approve",
     examples=(
         "quaid gaps approve 3 --query-text 'What is vanadium?' --sensitivity external --approver Mira",
-        "quaid gaps approve 4 --query-text 'What did Bo pay for River?' --sensitivity redacted --approver Mira"
+        "quaid gaps approve 4 --sensitivity redacted --approver Mira"
         " --redacted-query 'What do such companies sell for?'",
     ),
 )
 def gap_approve(
     brain: Brain,
     gap_id: GapId,
-    query_text: Annotated[
-        str, Arg("The question again: only its hash is known. Kept for external only.", question=True)
-    ],
     sensitivity: Annotated[
         Literal["redacted", "external"],
         Arg("What may leave the memory: the redacted query, or the question."),
     ],
     approver: Annotated[str, Arg("Who allows it.")],
+    query_text: Annotated[
+        str | None,
+        Arg(
+            "The question again, as only its hash is known; needed for external, and kept then.",
+            question=True,
+        ),
+    ] = None,
     redacted_query: Annotated[
         str | None, Arg("The question without names and figures; needed for redacted.")
     ] = None,
@@ -119,7 +123,9 @@ def gap_approve(
     found = store.require(brain.db, gap_id)
     if found.resolved_at is not None:
         raise GapResolved(id=gap_id, date=found.resolved_at[:10])
-    if question_hash(query_text) != found.query_hash:
+    if query_text is None and sensitivity == "external":
+        raise InvalidArgument(name="query_text", problem="is required for external: only its hash is known")
+    if query_text is not None and question_hash(query_text) != found.query_hash:
         raise WrongQuestion(id=gap_id)
     if not approver.strip():
         raise InvalidArgument(name="approver", problem="is empty; name the person who allows it")
@@ -129,7 +135,7 @@ def gap_approve(
         lambda tx: store.approve(
             tx,
             store.require(brain.db, gap_id),
-            query_text=query_text.strip() if sensitivity == "external" else None,
+            query_text=query_text.strip() if query_text and sensitivity == "external" else None,
             sensitivity=sensitivity,
             approver=approver.strip(),
             redacted_query=redacted_query.strip() if redacted_query else None,
@@ -227,7 +233,7 @@ def _has_pages(brain: Brain) -> bool:
     return bool(pages.listing(brain.db, limit=1))
 
 
-def _check_redacted(sensitivity: str, query_text: str, redacted_query: str | None) -> None:
+def _check_redacted(sensitivity: str, query_text: str | None, redacted_query: str | None) -> None:
     if sensitivity == "external":
         if redacted_query:
             raise InvalidArgument(
@@ -238,7 +244,7 @@ def _check_redacted(sensitivity: str, query_text: str, redacted_query: str | Non
         raise InvalidArgument(
             name="redacted_query", problem="is required for redacted: the question without names and figures"
         )
-    elif tells(redacted_query, query_text):
+    elif query_text and tells(redacted_query, query_text):
         raise InvalidArgument(
             name="redacted_query", problem="still holds the question; take names and figures out of it"
         )

@@ -6,16 +6,16 @@ from quaid.annotations import Any
 from quaid.surfaces.cli.text import address, count
 
 FOUNDED = {
-    "strong": "Found",
-    "weak": "Perhaps; the memory holds little on this",
-    "none": "The memory does not seem to know this; nearest",
+    "strong": "Found (strong):",
+    "weak": "Perhaps (weak): the memory holds little on this.",
+    "none": "The memory does not seem to know this. What comes nearest:",
 }
 
 
 def _answer(record: Any) -> str:
     if not record.results:
         return "\n".join([f"Nothing found for {record.question[:200]!r}.", *_notes(record)])
-    lines = [f"{FOUNDED[record.strength]} ({record.strength}):", ""]
+    lines = [FOUNDED[record.strength], ""]
     for place, result in enumerate(record.results, 1):
         lines += [*_result(place, result), ""]
     if record.lanes:

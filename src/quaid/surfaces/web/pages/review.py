@@ -289,7 +289,7 @@ async def _gap(request: Request, act: str, id: int, given: dict[str, str]) -> st
     await ask(
         *(request, "gaps approve"),
         gap_id=id,
-        query_text=given.get("query_text", ""),
+        query_text=given.get("query_text", "").strip() or None,
         sensitivity=given.get("sensitivity", ""),
         approver=given.get("approver", ""),
         redacted_query=given.get("redacted_query", "").strip() or None,
