@@ -78,7 +78,8 @@ def test_a_folder_of_ones_own_stays_and_can_be_asked(home: Path) -> None:
     assert not (home / ".quaid").exists()
     db = str(home / "sample" / "memory.db")
     assert sorted(os.listdir(home / "sample")) == [
-        *("memory.db", "memory.db-filling-lock", "memory.db-lock", "notebook", "notes"),
+        *("folders-of-memory.db.json", "memory.db", "memory.db-filling-lock", "memory.db-lock"),
+        *("notebook", "notes"),
     ]
     assert f"quaid --db {db} web" in done.stdout
     assert "Kestrel Looms" in run(home, "--db", db, "search", "fire brigade loom").stdout

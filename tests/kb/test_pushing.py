@@ -209,10 +209,13 @@ def test_a_failure_that_is_over_is_forgotten(one: Git, tmp_path: Path) -> None:
 def test_a_killed_push_is_made_good_by_the_next(one: Git, tmp_path: Path) -> None:
     dice = random.Random(3)
     ends = []
+    began = time.monotonic()
+    start("push", one).communicate()
+    duration = time.monotonic() - began  # kill the others at some moment before they would be done
     for number in range(8):
         add(one, f"n{number}.org", "x" * 10_000)
         worker = start("push", one)
-        time.sleep(0.1 + dice.random() * 0.3)
+        time.sleep(duration * (0.3 + dice.random() * 0.6))
         worker.send_signal(signal.SIGKILL)
         worker.communicate()
         ends.append(worker.returncode)

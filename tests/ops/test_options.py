@@ -169,8 +169,8 @@ def test_the_prompt_follows_the_file(configured: Configured, tmp_path: Path) -> 
             (notebook / f"daily/2026-04-{day}.md").write_text(f"day {day}\n")
         told = call(brain, "memory_context")
     assert [(part["path"], part["characters"]) for part in told["parts"]] == [
-        ("core/a.md", 11),
-        ("core/b.md", 11),
+        ("core/a.md", 15),
+        ("core/b.md", 15),
         ("daily/2026-04-25.md", 7),
     ]
 

@@ -42,6 +42,8 @@ class Link(NamedTuple):
     part: str | None
     line: int | None
     created_at: str
+    as_written: tuple[str, ...] = ()
+    """The names by which the text links to the page."""
 
 
 class AddedLink(NamedTuple):
@@ -313,13 +315,15 @@ def incoming(db: "Database", page_id: int, temporal: Temporal, day: str) -> list
 
 
 def _each_once(found: list[Link]) -> list[Link]:
-    """Of links that a text makes twice, naming one page in two ways, keep the first."""
-    kept: dict[tuple[Any, ...], Link] = {}
+    """Merge the links of a text that names one page in several ways into the first of them."""
+    merged: dict[tuple[Any, ...], Link] = {}
     for link in sorted(found, key=lambda each: each.id):
         ends = (link.from_collection, link.from_slug, link.to_collection, link.to_slug, link.resolved)
-        kept.setdefault((*ends, *link[3:6], link.source_kind), link)
-    ids = {link.id for link in kept.values()}
-    return [link for link in found if link.id in ids]
+        key = (*ends, *link[3:6], link.source_kind)
+        first = merged.get(key)
+        merged[key] = first._replace(as_written=first.as_written + link.as_written) if first else link
+    by_id = {link.id: link for link in merged.values()}
+    return [by_id[link.id] for link in found if link.id in by_id]
 
 
 def count(db: "Database", page_ids: list[int] | None = None) -> int:
@@ -400,7 +404,7 @@ def _links(db: "Database", where: str, values: tuple[Any, ...], temporal: Tempor
     rows = db.rows(
         "SELECT l.id, a.slug, coalesce(b.slug, replace(ltrim(l.target, '/'), '//', '/')), l.relationship,"  # noqa: S608
         " l.valid_from, l.valid_until, l.context, l.source_kind, b.id IS NOT NULL, ca.name,"
-        " coalesce(cb.name, ca.name), l.part, l.line, l.created_at"
+        " coalesce(cb.name, ca.name), l.part, l.line, l.created_at, l.target"
         " FROM links AS l JOIN pages AS a ON a.id = l.from_page_id AND a.quarantined_at IS NULL"
         " JOIN collections AS ca ON ca.id = a.collection_id"
         " LEFT JOIN pages AS b ON b.id = l.to_page_id AND b.quarantined_at IS NULL"
@@ -410,7 +414,7 @@ def _links(db: "Database", where: str, values: tuple[Any, ...], temporal: Tempor
         " ORDER BY b.id IS NULL, l.relationship, coalesce(l.valid_from, '') DESC, 3, l.id",
         (*values, *days),
     )
-    return [Link._make((*row[:8], bool(row[8]), *row[9:])) for row in rows]
+    return [Link._make((*row[:8], bool(row[8]), *row[9:14], (row[14],) if row[14] else ())) for row in rows]
 
 
 def _time(temporal: Temporal, day: str) -> tuple[str, tuple[str, ...]]:

@@ -24,6 +24,10 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+TOOL_FAILED = 5
+"""The Inspector's exit status when a tool's result is an error."""
+
+
 def inspect(db: str, home: Path, *words: str, status: int = 0) -> Any:
     """What the Inspector prints about one method of our server."""
     done = subprocess.run(
@@ -52,7 +56,7 @@ def test_it_calls_a_tool(db: str, tmp_path: Path) -> None:
 
 def test_it_reports_an_error_in_our_words(db: str, tmp_path: Path) -> None:
     words = ["tools/call", "--tool-name", "memory_get", "--tool-arg", "slug=people/alise"]
-    assert "There is no page people/alise" in inspect(db, tmp_path, *words, status=1)
+    assert "There is no page people/alise" in inspect(db, tmp_path, *words, status=TOOL_FAILED)
 
 
 def test_it_lists_and_reads_resources(db: str, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from quaid.errors import InvalidArgument, NotFound
+from quaid.errors import InvalidArgument, NotFound, UnknownTool
 from quaid.surfaces.cli import main
 from quaid.surfaces.mcp import handlers
 from quaid.surfaces.mcp.handlers import Ask
@@ -83,7 +83,7 @@ def list_tools(_ask: Ask) -> dict[str, Any]:
 def call_tool(ask: Ask) -> dict[str, Any]:
     name = str(ask.params.get("name"))
     if name not in CONTENTS:
-        raise InvalidArgument(name="name", problem=f"there is no tool {name[:100]}")
+        raise UnknownTool(name=name[:100], hint="")
     if name == "test_tool_with_progress":
         for done in (0, 50, 100):
             ask.brain.progress(done, 100, "Working")

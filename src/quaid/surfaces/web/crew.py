@@ -40,7 +40,6 @@ MEANING = frozenset(
         "notebook.recall",
         "conversations.conversation_search",
         "kb.kb_query",
-        "ingest.ingest",
     }
 )
 """Operations that ask the model or the vectors in memory. A test compares this with what they import."""
