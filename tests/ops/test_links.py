@@ -70,6 +70,7 @@ def test_a_link_is_made_closed_and_removed_with_the_version_rising(town: Brain) 
         "part": None,
         "line": None,
         "created_at": made["link"]["created_at"],
+        "as_written": [],
     }
     closed = call(town, "link_close", link_id=2, valid_until="2025-03-01")
     assert (closed["version"], closed["link"]["valid_until"]) == (3, "2025-03-01")
