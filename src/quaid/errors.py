@@ -247,7 +247,7 @@ class PageMoved(VersionConflict):
 
 
 class NeedsYes(QuaidError):
-    """{act}: nobody is here to be asked. Add --yes to do it, or --dry-run to see what it would do."""
+    """{act}: needs confirmation, but {obstacle}. Add --yes to do it, or --dry-run to see what it would do."""
 
     code, exit_status, http_status, rpc_code = "needs_yes", 2, 400, -32602
 

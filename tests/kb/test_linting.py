@@ -58,6 +58,7 @@ BAD = {
     "an open block": (text(body="#+begin_src sh\nls\n* Not code\n"), 16, "unclosed-block"),
     "marks of a merge": (text(body="<<<<<<< HEAD\na\n=======\nb\n>>>>>>> x\n"), 16, "conflict"),
     "a link to nothing": (text(body=f"\n[[id:{IDS[40]}][gone]]\n"), 17, "link-broken"),
+    "a required property twice": (text().replace(":END:", ":STATUS: contested\n:END:"), 12, "property-twice"),
     "a secret": (text(body="\ntoken: ghp_" + "aB3dE5fG7h" * 3 + "k9LmN1\n"), 17, "secret"),
     "a NUL": (text(body="a\0b\n"), 16, "unparseable"),
 }
@@ -84,7 +85,7 @@ def test_bytes_that_are_no_text_stop_a_commit(store: Folder) -> None:
 STYLE = {
     "no type": (text(filetags=":emacs:"), "no-type"),
     "a long summary": (text(SUMMARY="word " * 80), "long-summary"),
-    "a property twice": (text().replace(":END:", ":STATUS: contested\n:END:"), "duplicate-property"),
+    "a property twice": (text().replace(":END:", ":MOOD: a\n:MOOD: b\n:END:"), "duplicate-property"),
     "stars without a space": (text(body="**Bold?\n"), "no-heading"),
 }
 

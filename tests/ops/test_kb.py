@@ -620,6 +620,20 @@ def test_meaning_is_looked_for_on_request(call: Call, brain: Brain, kb: Path) ->
     assert found["matches"][0]["match"] == ["meaning"]
 
 
+def test_scores_of_words_and_of_meaning_are_told_apart(call: Call, brain: Brain, kb: Path) -> None:
+    remember(call, "Keeping secrets", "Credentials live in the password manager.")
+    remember(call, "Garden", "Water the roses in the morning.", "Keep the login sheet of the garden club.")
+    context = "where do login keys go"
+    by_words = {each["title"]: each["score"] for each in call("query", context=context)["matches"]}
+    brain.create(brain.settings.db_path)
+    found = call("query", context=context, semantic=True)["matches"]
+    assert {each["title"]: each["score"] for each in found if each["score"]} == by_words == {"Garden": 5}
+    assert "Keeping secrets" in [each["title"] for each in found if "meaning" in each["match"]]
+    assert all(each["relevance"] is None or 0 <= each["relevance"] <= 1 for each in found)
+    assert found[0]["relevance"] is not None
+    assert call("query", context=context)["matches"][0]["relevance"] is None
+
+
 def test_what_is_added_to_a_node_can_contradict_another_one(call: Call, kb: Path) -> None:
     old = remember(call, "Squashing", "Always squash commits before merging.", type="principle")["node"]
     notes = remember(call, "Git notes", "Assorted habits with git.")["node"]

@@ -12,7 +12,7 @@ from quaid.kb.catalog import Catalog, Judge
 from quaid.kb.node import Node
 from quaid.records import NamedTuple
 
-RULES = "3"
+RULES = "4"
 """Rises with every change of a rule: what was judged by other rules is judged again."""
 
 # Codes that do not stop a commit.
@@ -28,6 +28,7 @@ REMEDIES = {
     "unclosed-block": "close it with its #+end_ line; put a comma before stars at the beginning of a line in it",
     "duplicate-id": "give one of them a new ID",
     "duplicate-property": "remove one of them",
+    "property-twice": "keep the one that holds, and remove the other",
     "second-id": "keep the one that others link to (`ai-kb backlinks`), and remove this line",
     "no-heading": "put a space after the stars",
     "line-ends": "save it with line feeds only",
@@ -140,9 +141,10 @@ def node(path: str, data: bytes, read: nodes.Read | None = None) -> Iterator[Fin
         yield Finding(path, line, "unparseable", "it holds a NUL character", "remove it")
     read = read or nodes.read(path, text)
     yield from _conflicts(path, text)
+    twice = _required_twice(text, read.parsed.drawer)
     for problem in read.parsed.problems[:MOST_TOLD]:
-        remedy = REMEDIES.get(problem.code, "mend it")
-        yield Finding(path, problem.line, problem.code, problem.message, remedy)
+        code = "property-twice" if problem.line in twice else problem.code
+        yield Finding(path, problem.line, code, problem.message, REMEDIES.get(code, "mend it"))
     for each in indexable.problems(text, read.parsed):
         yield Finding(path, *each)
     yield from _drawer(path, text, read)
@@ -226,15 +228,29 @@ def _is_day(value: str) -> bool:
 
 
 def _property_lines(text: str, drawer: tuple[int, int] | None) -> dict[str, int]:
-    """The line of each property."""
-    if drawer is None:
-        return {}
-    first = text.count("\n", 0, drawer[0]) + 1
+    """The line of each property; of one that is repeated, the first."""
     lines: dict[str, int] = {}
-    for number, line in enumerate(text[drawer[0] : drawer[1]].split("\n"), first):
-        name = line.strip().partition(":")[2].partition(":")[0].upper()
+    for number, name in _names(text, drawer):
         lines.setdefault(name, number)
     return lines
+
+
+def _required_twice(text: str, drawer: tuple[int, int] | None) -> set[int]:
+    """Return the lines that repeat a required property: two programs could read two values there.
+
+    A second ID has a finding of its own."""
+    first = _property_lines(text, drawer)
+    required = set(nodes.REQUIRED) - {"ID"}
+    return {number for number, name in _names(text, drawer) if name in required and number != first[name]}
+
+
+def _names(text: str, drawer: tuple[int, int] | None) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each property of a drawer."""
+    if drawer is None:
+        return
+    first = text.count("\n", 0, drawer[0]) + 1
+    for number, line in enumerate(text[drawer[0] : drawer[1]].split("\n"), first):
+        yield number, line.strip().partition(":")[2].partition(":")[0].upper()
 
 
 # All together

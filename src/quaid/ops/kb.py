@@ -46,12 +46,16 @@ class KbMatch(NamedTuple):
     updated: str
     path: str
     match: tuple[str, ...]
-    """Why: id, title, tag, project, status, summary, body, property, or meaning."""
+    """Why: id, title, tag, project, status, summary, body, property; with `semantic` also meaning, or words in
+    another form."""
     score: float
+    """The sum of the weights of the fields that hold a word; 0 if only its meaning was found."""
     source: str
     """Where it comes from; perhaps a path below raw/."""
     held: float = 0.0
     """How much of the question's words it holds, from 0 to 1."""
+    relevance: float | None = None
+    """With `semantic`: how well it answers by words and meaning, from 0 to 1, as `score` of `query`."""
 
 
 class KbQueryRecord(NamedTuple):
@@ -126,7 +130,8 @@ def kb_query(
     if not context.strip():
         raise InvalidArgument(name="context", problem="is empty; say what it is about")
     filters = querying.Filters(type or "", project or "", status or "")
-    found = querying.query(catalog, context, most=max_results, filters=filters)
+    most = len(catalog.files) if semantic else max_results
+    found = querying.query(catalog, context, most=most, filters=filters)
     asked = len(querying.words(context)) or 1
     matches = tuple(
         match(each.node, each.reasons, float(each.score), round(each.words / asked, 2)) for each in found
@@ -320,10 +325,12 @@ def told(node: "Node") -> NodeRecord:
     )
 
 
-def match(node: "Node", reasons: tuple[str, ...], score: float, held: float = 0.0) -> KbMatch:
+def match(
+    node: "Node", reasons: tuple[str, ...], score: float, held: float = 0.0, relevance: float | None = None
+) -> KbMatch:
     return KbMatch(
         *(node.title, node.id, node.summary, node.projects, node.status, node.updated, node.path),
-        *(reasons, score, node.source, held),
+        *(reasons, score, node.source, held, relevance),
     )
 
 

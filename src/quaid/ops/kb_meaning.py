@@ -33,7 +33,7 @@ def added(
     from quaid.vaults import embedding
 
     if not os.path.exists(brain.settings.db_path):
-        return matches, "By words only: meaning needs a memory, which `quaid init` makes"
+        return matches[:most], "By words only: meaning needs a memory, which `quaid init` makes"
     collection = _in_step(brain)
     embedding.cut_up(brain.db, brain.progress)
     embedder, problem = background.asked_model(brain)
@@ -54,10 +54,9 @@ def added(
     for result in answer.results if answer.strength != "none" else ():
         path = known.get(result.slug, "")
         if path in nodes and path not in found and (result.score > 0 or path in by_words):
-            had = by_words.get(path)
-            reasons = (*(had.match if had else ()), "meaning")
-            held = had.held if had else 0.0
-            found[path] = kb.match(nodes[path], reasons, round(result.score, 4), held)
+            had = by_words.get(path) or kb.match(nodes[path], (), 0.0)
+            more = ("meaning",) if result.lane in ("meaning", "both") else () if had.match else ("words",)
+            found[path] = had._replace(match=had.match + more, relevance=round(result.score, 4))
     for path, match in by_words.items():
         found.setdefault(path, match)
     note = f"By words only: {problem}" if problem else "; ".join(answer.notes)

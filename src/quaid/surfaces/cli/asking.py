@@ -1,7 +1,7 @@
 """Asking a person before something is done that cannot be undone.
 
 An operation that wants to be asked about returns a record of what it would do, with `act` (what it is, in words)
-and `if_agreed` (the arguments with which it does so). Whoever is not at a terminal has to say --yes beforehand.
+and `if_agreed` (the arguments with which it does so). Without a terminal, --yes has to be given beforehand.
 """
 
 import sys
@@ -16,10 +16,20 @@ def agreed(record: Any, show: Callable[[Any], None], as_json: bool) -> dict[str,
     more: dict[str, Any] = getattr(record, "if_agreed", {})
     if not more:
         return {}
-    if as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise NeedsYes(act=record.act)
+    problem = obstacle(sys.stdin.isatty(), sys.stderr.isatty(), as_json)
+    if problem:
+        raise NeedsYes(act=record.act, obstacle=problem)
     show(record)
     print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Cancelled
     return more
+
+
+def obstacle(reads_terminal: bool, shows_terminal: bool, as_json: bool) -> str:
+    """Return why no question can be asked, or an empty string."""
+    if not reads_terminal:
+        return "standard input is not a terminal"
+    if not shows_terminal:
+        return "standard error is not a terminal"
+    return "--json does not ask" if as_json else ""

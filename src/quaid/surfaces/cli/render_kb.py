@@ -14,6 +14,8 @@ def _query(record: Any) -> str:
     for each in record.matches:
         source = (f"source {each.source}",) if each.source.startswith("raw/") else ()
         reasons = f"{', '.join(each.match)} {each.score:g}"
+        if each.relevance is not None:
+            reasons += f"; relevance {each.relevance:.2f}"
         facts = (" ".join(each.projects), each.status, each.updated, each.path, *source, reasons)
         lines.append(f"{each.title} ({each.id}): {each.summary}  [{'; '.join(facts)}]")
     return "\n".join(lines)

@@ -22,7 +22,7 @@ from quaid.errors import Cancelled, Defect, NeedsYes, QuaidError
 from quaid.ops import gate, index, resident
 from quaid.ops.register import Op
 from quaid.ops.resident import DONE, GO, INPUT, NOT_HERE, READS, REQUEST, WANTS_INPUT, WRITES
-from quaid.surfaces.cli import arguments, speaking
+from quaid.surfaces.cli import arguments, asking, speaking
 from quaid.surfaces.web.crew import Crew, key_of, lane_of
 
 if TYPE_CHECKING:
@@ -262,9 +262,10 @@ def _doing(ready: Ready) -> Any:
         try:
             record = gate.call(brain, operation, given, "owner")
             if getattr(record, "if_agreed", {}):
-                if read and err and not line.as_json:
+                obstacle = asking.obstacle(read, err, line.as_json)
+                if not obstacle:
                     return None
-                raise NeedsYes(act=record.act)
+                raise NeedsYes(act=record.act, obstacle=obstacle)
             text = speaking.shown(record, line.as_json, out)
             aside = speaking.aside(given.get("slug"), record, line.as_json, err)
             notices = "".join(f"quaid: {speaking.harmless(each)}.\n" for each in told)
