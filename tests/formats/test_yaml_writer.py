@@ -76,7 +76,7 @@ def test_ordinary_front_matter_is_readable() -> None:
     }
     assert yaml_writer.write(values) == (
         "title: Alice Example\n"
-        'born: "1990-01-02"\n'
+        "born: 1990-01-02\n"
         "url: https://example.org/a\n"
         'tags: [infra, ops, "a: b"]\n'
         "empty: []\n"
@@ -89,7 +89,7 @@ def test_ordinary_front_matter_is_readable() -> None:
         '  phones: ["1", "2"]\n'
         "links:\n"
         "  - to: companies/river\n"
-        '    valid_from: "2024-01-15"\n'
+        "    valid_from: 2024-01-15\n"
         "  - to: x\n"
         "matrix:\n"
         "  - [1, 2]\n"
@@ -106,3 +106,10 @@ def test_a_long_list_goes_down_the_page() -> None:
 @pytest.mark.parametrize("odd", [math.nan, math.inf, 2**64, -(2**63) - 1, "\ud800"])
 def test_what_yaml_cannot_carry_becomes_text(odd: Any) -> None:
     assert isinstance(read(yaml_writer.write({"a": odd}))["a"], str)
+
+
+def test_days_stand_without_quotes_and_other_digits_do_not() -> None:
+    values = {"due": "2024-02-29", "days": ["2024-01-15", "x"], "no": "2023-02-29", "2024-01-15": "2024-01"}
+    text = yaml_writer.write(values)
+    assert text == ('due: 2024-02-29\ndays: [2024-01-15, x]\n"no": "2023-02-29"\n"2024-01-15": "2024-01"\n')
+    assert read(text) == values

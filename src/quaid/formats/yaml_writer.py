@@ -1,12 +1,13 @@
-"""Plain values as YAML that reads the same under YAML 1.2 and 1.1; no library is loaded for it.
+"""Plain values as YAML that reads the same under YAML 1.2 and 1.1, except that days are dates in YAML 1.1.
 
-Block style for mappings and for what is long, flow style for short lists. Text stands bare only where no
-reader could take it for anything else, and is quoted as in JSON otherwise.
+No YAML library is loaded. Block style for mappings and for what is long, flow style for short lists. Text stands bare
+only where no reader could take it for anything else, and is quoted as in JSON otherwise.
 """
 
 from collections.abc import Mapping
 
 from quaid.annotations import Any
+from quaid.core import dates
 from quaid.core.patterns import pattern
 
 _WIDEST_LIST = 100
@@ -43,7 +44,7 @@ class _Writer:
 
     def mapping(self, values: Mapping[str, Any], indent: str) -> None:
         for key, value in values.items():
-            name = self.text(key, bare_urls=False)
+            name = self.text(key)
             if len(name) > _LONGEST_KEY:
                 self.lines.append(f"{indent}? {name}")
                 name = ""
@@ -88,9 +89,12 @@ class _Writer:
         if isinstance(value, float) and value - value == 0:
             mantissa, exponent, power = repr(value).partition("e")
             return mantissa + (".0" if "." not in mantissa else "") + exponent + power
-        return self.text(str(value), bare_urls=bare_urls)
+        text = str(value)
+        if dates.is_date(text):
+            return text  # Obsidian and other readers take a day for a date only without quotes
+        return self.text(text, bare_urls=bare_urls)
 
-    def text(self, text: str, *, bare_urls: bool) -> str:
+    def text(self, text: str, *, bare_urls: bool = False) -> str:
         if (
             _BARE.fullmatch(text) or (bare_urls and _BARE_URL.fullmatch(text))
         ) and text.lower() not in _MISREAD:
