@@ -9,7 +9,7 @@ import time
 from quaid.annotations import TYPE_CHECKING, Any, Callable
 from quaid.config import Settings
 from quaid.core import dates
-from quaid.store import SCHEMA_VERSION
+from quaid.store import OLDEST_VERSION, SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from quaid.vaults.staleness import Seen
 
 __all__ = [
+    "OLDEST_VERSION",
     "SCHEMA_VERSION",
     "Brain",
     "Progress",

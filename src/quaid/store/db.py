@@ -12,9 +12,8 @@ import apsw
 
 from quaid.annotations import TYPE_CHECKING, Any, Self, TypeVar
 from quaid.errors import DamagedDatabase, DiskFull, NewerDatabase, NotADatabase, QuaidError, ReadOnly
-from quaid.store import opening
+from quaid.store import OLDEST_VERSION, SCHEMA_VERSION, opening
 from quaid.store.lock import WriterLock
-from quaid.store.opening import OLDEST_VERSION, SCHEMA_VERSION
 from quaid.store.trouble import sqlite_told_plainly
 
 if TYPE_CHECKING:
@@ -297,4 +296,7 @@ def _refuse_unknown_version(path: str, found: int) -> None:
     if found > SCHEMA_VERSION:
         raise NewerDatabase(path=path, found=found, known=SCHEMA_VERSION)
     if found < OLDEST_VERSION:
-        raise NotADatabase(path=path, problem=f"its schema {found} is older than {OLDEST_VERSION}")
+        raise NotADatabase(
+            path=path,
+            problem=f"its schema {found} is older than {OLDEST_VERSION}, the oldest that can be upgraded",
+        )

@@ -17,8 +17,6 @@ from quaid.store import SCHEMA_VERSION as SCHEMA_VERSION
 from quaid.store.trouble import BUSY_SECONDS, missing, sqlite_told_plainly
 
 APPLICATION_ID = 0x51414944
-OLDEST_VERSION = 5
-"""The oldest schema that migrations can bring forward."""
 
 CACHE_KIB = 32 * 1024
 """At most so much memory for pages: a whole import is one transaction, and spilling it costs a tenth more."""

@@ -85,6 +85,7 @@ def memory_of(path: Path, schema: int) -> None:
     [
         (5, f"schema 5, {SCHEMA_VERSION} after the next command that opens it"),
         (SCHEMA_VERSION, f"schema {SCHEMA_VERSION}"),
+        (3, "schema 3: older than 5, the oldest that can be upgraded"),
         (99, "schema 99: a newer Quaid made it"),
     ],
 )

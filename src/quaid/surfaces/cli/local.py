@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import quaid
 from quaid.annotations import Any
-from quaid.brain import SCHEMA_VERSION, Brain, schema_of, sqlite_version
+from quaid.brain import OLDEST_VERSION, SCHEMA_VERSION, Brain, schema_of, sqlite_version
 from quaid.errors import AlreadyExists, InvalidArgument, MissingDatabase, QuaidError
 from quaid.ops.register import Arg, Param
 from quaid.records import NamedTuple
@@ -101,6 +101,8 @@ def _state_of(path: str) -> tuple[int | None, str]:
         return None, f"cannot be used: {error.facts.get('problem') or error.code}"
     if schema > SCHEMA_VERSION:
         return schema, f"schema {schema}: a newer Quaid made it"
+    if schema < OLDEST_VERSION:
+        return schema, f"schema {schema}: older than {OLDEST_VERSION}, the oldest that can be upgraded"
     later = "" if schema == SCHEMA_VERSION else f", {SCHEMA_VERSION} after the next command that opens it"
     return schema, f"schema {schema}{later}"
 

@@ -95,15 +95,21 @@ def overview() -> str:
     return "".join([*parts, OPTIONS])
 
 
-def _family(name: str) -> str:
-    """What a family of commands can do, in the words that follow its name."""
-    members = [each.split(" ")[1] for each in index.COMMANDS if each.startswith(name + " ")]
-    return ", ".join(dict.fromkeys(members))
-
-
 def _lines(rows: Sequence[tuple[str, str]]) -> list[str]:
+    return _rows([(name, _line(name, text)) for name, text in rows], COLUMN)
+
+
+def _line(name: str, text: str) -> str:
+    """One line on a command, or the words that follow the name of a family of commands.
+
+    A family that does something of its own when no word follows says that, too."""
     width = WIDTH - COLUMN - 2
-    return _rows([(name, _family(name) or _brief(text, width)) for name, text in rows], COLUMN)
+    members = {each: key for each, (key, _) in index.COMMANDS.items() if each.startswith(name + " ")}
+    family = ", ".join(dict.fromkeys(each.split(" ")[1] for each in members))
+    key, own = index.COMMANDS.get(name, ("", ""))
+    if not members:
+        return _brief(text, width)
+    return family if not key or key in members.values() else f"{_brief(own, width)}; also {family}"
 
 
 def _brief(text: str, width: int) -> str:
