@@ -1,9 +1,11 @@
 """Derived rows burn and come back as they were."""
 
 import apsw
+import pytest
 
+from quaid.core import chunk
 from quaid.core.page import build
-from quaid.store import pages
+from quaid.store import checks, pages
 from quaid.store.db import Database
 from quaid.store.rebuild import rebuild
 
@@ -93,3 +95,37 @@ def test_wrong_rows_go(db: Database) -> None:
     assert everything(db) != before
     db.write(rebuild)
     assert everything(db) == before
+
+
+@pytest.mark.parametrize(
+    ("frontmatter", "problem"),
+    [
+        ("[1]", "its front matter is not a JSON object"),
+        ("{tags: 'x'}", "its front matter is not JSON"),  # JSON5, which SQLite reads and Python does not
+        ("{", "its front matter is not JSON"),
+    ],
+)
+def test_a_page_that_nothing_can_be_derived_from_is_named_and_costs_no_other(
+    db: Database, frontmatter: str, problem: str
+) -> None:
+    fill(db)
+    db.write(lambda tx: tx.execute("UPDATE pages SET frontmatter = ? WHERE slug = 'a'", (frontmatter,)))
+    db.write(rebuild)
+    assert checks.run(db, ("integrity",)) == [("integrity", "page a", problem)]
+    assert db.rows("SELECT tag FROM tags") != []
+
+
+def test_a_page_that_is_cut_by_its_length_alone_is_named(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise ValueError("zip() argument 2 is longer")
+
+    monkeypatch.setattr(chunk, "cut_by_structure", fails)
+    monkeypatch.setattr(checks, "cut_by_structure", fails)
+    fill(db)
+    named = [finding for finding in checks.run(db, ("integrity",)) if finding.where == "page a"]
+    assert len(named) == 1
+    assert named[0].problem.startswith(
+        "it is cut by its length alone: Quaid fails on its text (ValueError: zip() argument 2 is longer)"
+    )

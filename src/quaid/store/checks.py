@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from quaid.core.chunk import Chunk, cut
+from quaid.core.chunk import Chunk, cut, cut_by_structure
 from quaid.core.page import Page
 from quaid.core.timeline import summary_hash
 from quaid.store import chunks, conversations, links as text_links, turn_vectors, vectors, words
 from quaid.store.opening import APPLICATION_ID, SCHEMA_VERSION
-from quaid.store.rebuild import INDEXES, built_pages
+from quaid.store.rebuild import INDEXES, built_pages, failed_on, unbuilt_pages
 from quaid.store.upkeep import Violation
 
 if TYPE_CHECKING:
@@ -310,9 +310,13 @@ def _side_rows(connection: apsw.Connection) -> Found:
         there = connection.execute(CHUNKS, (page_id,)).fetchall()
         if there and there != _chunk_rows(page, made):  # none: it is not cut yet
             yield f"page {page.slug}", "its chunks are not those of its text"
-    # 2: what Python writes for a number without a value is read as well.
-    for (slug,) in connection.execute("SELECT slug FROM pages WHERE NOT json_valid(frontmatter, 2)"):
-        yield f"page {slug}", "its front matter is not JSON"
+        if there:
+            try:
+                cut_by_structure(page.truth, page.timeline, strategy)
+            except Exception as error:  # `cut` went by length alone
+                yield f"page {page.slug}", f"it is cut by its length alone: {failed_on(error)}"
+    for slug, problem in unbuilt_pages(connection):
+        yield f"page {slug}", problem
 
 
 def _chunk_rows(page: Page, made: tuple[Chunk, ...]) -> list[tuple[Any, ...]]:

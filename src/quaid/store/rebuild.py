@@ -16,6 +16,9 @@ from quaid.store import chunks, conversations, pages, turn_vectors, vectors
 INDEXES = ("page_fts", "page_fts_unspaced", "chunk_fts", "turn_fts")
 """The indexes of words. SQLite keeps each in tables of its own, named after it."""
 
+LONGEST_REASON = 200
+"""Characters of an exception that a check shows."""
+
 TOLD_EACH = 50
 """After so many pages it is told how far things are."""
 
@@ -84,16 +87,39 @@ def recut(tx: apsw.Connection) -> None:
 
 
 def built_pages(tx: apsw.Connection) -> Iterator[tuple[int, Page, bool]]:
-    """Each page with its id, as its texts make it, and whether it is quarantined."""
+    """Each page with its id, as its texts make it, and whether it is quarantined. Skip those of `unbuilt_pages`."""
+    for page_id, _, page, quarantined in _built(tx):
+        if isinstance(page, Page):
+            yield page_id, page, quarantined
+
+
+def unbuilt_pages(tx: apsw.Connection) -> Iterator[tuple[str, str]]:
+    """Return the slug of each page whose rows cannot be derived from its texts, and why."""
+    for _, slug, problem, _ in _built(tx):
+        if isinstance(problem, str):
+            yield slug, problem
+
+
+def _built(tx: apsw.Connection) -> Iterator[tuple[int, str, Page | str, bool]]:
+    """Return id, slug, the page or what is wrong with it, and whether it is quarantined."""
     for page_id, slug, title, frontmatter, truth, timeline, quarantined in tx.execute(
         "SELECT id, slug, title, frontmatter, compiled_truth, timeline, quarantined_at IS NOT NULL FROM pages"
     ):
+        made: Page | str
         try:
             values = json.loads(str(frontmatter))
-        except json.JSONDecodeError:  # validate names it; nothing can be derived from it
-            continue
-        try:
-            page = build(str(slug), values, str(truth), str(timeline))
-        except Exception:  # it keeps its text, and must not cost the other pages their rows  # noqa: S112
-            continue
-        yield int(page_id), page._replace(title=str(title)), bool(quarantined)
+            if isinstance(values, dict):
+                made = build(str(slug), values, str(truth), str(timeline))._replace(title=str(title))
+            else:
+                made = "its front matter is not a JSON object"
+        except json.JSONDecodeError:
+            made = "its front matter is not JSON"
+        except Exception as error:  # it keeps its text, and must not cost the other pages their rows
+            made = failed_on(error)
+        yield int(page_id), str(slug), made, bool(quarantined)
+
+
+def failed_on(error: Exception) -> str:
+    """Say in one line that Quaid failed on the text of a page."""
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"Quaid fails on its text ({reason[:LONGEST_REASON]}). That is a bug: please report it"
