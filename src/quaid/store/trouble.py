@@ -22,7 +22,10 @@ from quaid.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
+
+    import apsw
 
 BUSY_SECONDS = 10
 """How long SQLite itself waits for a program that does not know our lock."""
@@ -110,6 +113,18 @@ def is_of_the_row(failure: Exception) -> bool:
     if isinstance(failure, QuaidError):
         return isinstance(failure, InvalidArgument)
     return of_sqlite("", failure) is None and not isinstance(failure, OSError | MemoryError)
+
+
+def write_alone(tx: "apsw.Connection", write: "Callable[[], None]") -> Exception | None:
+    """Run `write` in a savepoint. Return a failure that may be due to what was written; raise any other."""
+    try:
+        with tx:
+            write()
+    except Exception as failure:
+        if not is_of_the_row(failure):
+            raise
+        return failure
+    return None
 
 
 def of_system(path: str, failure: OSError) -> QuaidError:

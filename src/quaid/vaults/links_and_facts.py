@@ -21,7 +21,7 @@ from quaid.store import assertions, links, salvage
 from quaid.store.assertions import Added, Asserted
 from quaid.store.db import Database
 from quaid.store.links import AddedLink
-from quaid.store.trouble import is_of_the_row
+from quaid.store.trouble import write_alone
 from quaid.vaults import sidecar
 
 FOLDER = ".quaid"
@@ -294,13 +294,8 @@ class Returning:
 
     def _alone(self, where: str, write: Callable[[], None]) -> None:
         """Write one of them such that whatever is wrong with it costs no other."""
-        try:
-            with self.tx:  # a savepoint
-                write()
-        except Exception as error:
-            if not is_of_the_row(error):
-                raise
-            self.problems.append(_said(error, where))
+        if failure := write_alone(self.tx, write):
+            self.problems.append(_said(failure, where))
 
     def _page(self, address: str) -> Place | None:
         if address not in self.pages:

@@ -17,7 +17,7 @@ from quaid.store.bulk import NewPage
 from quaid.store.db import Database
 from quaid.store.imports import KnownFile
 from quaid.store.pages import Stored
-from quaid.store.trouble import is_of_the_row
+from quaid.store.trouble import write_alone
 from quaid.vaults import index, links_and_facts, naming, sidecar
 from quaid.vaults.plan import Beside, Overtaken, Plan, says_the_same, says_what
 from quaid.vaults.report import Tally
@@ -135,21 +135,12 @@ class TakingIn:
 
     def _alone(self, item: Waiting, write: Callable[[], None]) -> None:
         """Write one page such that whatever is wrong with it costs no other file."""
-        try:
-            with self.tx:  # a savepoint
-                write()
-        except Exception as error:
-            if not is_of_the_row(error):
-                raise
-            self.tally.fail(item.path, index.failure(error))
+        if failure := write_alone(self.tx, write):
+            self.tally.fail(item.path, index.failure(failure))
 
     def _write_new(self, free: list[tuple[Waiting, Page]]) -> None:
-        try:
-            with self.tx:
-                self._add(free)
-        except Exception as error:
-            if not is_of_the_row(error):
-                raise
+        """Write these together; if that fails, one by one."""
+        if write_alone(self.tx, partial(self._add, free)):
             for item, made in free:
                 self._alone(item, partial(self._add, [(item, made)]))
 
