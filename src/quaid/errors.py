@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         ReadingStopped as ReadingStopped,
     )
     from quaid.failures.kb import (
+        CloneFailed as CloneFailed,
         GitFailed as GitFailed,
         GitMissing as GitMissing,
         LintFailed as LintFailed,

@@ -107,6 +107,12 @@ def test_a_binary_is_refused_without_full(ann: Person, data: bytes) -> None:
     assert ann.everything() == before
 
 
+@pytest.mark.parametrize("source", ["", " "])
+def test_a_capture_needs_a_source(ann: Person, source: str) -> None:
+    with pytest.raises(InvalidArgument, match="source: is empty"):
+        ann("capture", source=source, full=True)
+
+
 def test_utf_16_is_text(ann: Person) -> None:
     (ann.home / "notes.txt").write_bytes("Words über words.".encode("utf-16"))
     assert quoted(ann, ann("capture", source="notes.txt")["path"]) == "Words über words."

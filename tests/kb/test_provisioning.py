@@ -14,7 +14,7 @@ from tests.kb.nodes import text
 from tests.kb.people import ROOT, Person
 from tests.kb.stores import bare, environ_of, plain
 
-from quaid.errors import QuaidError, RemoteOccupied, StoreForeign, StoreOccupied
+from quaid.errors import CloneFailed, QuaidError, RemoteOccupied, StoreForeign, StoreOccupied
 
 
 @pytest.fixture
@@ -91,6 +91,23 @@ def test_init_refuses_what_only_git_knows(ann: Person, environ: dict[str, str], 
         ann.by_git("add", ".bashrc")
         ann.by_git("commit", "-q", "-m", "dotfiles")
     refused(lambda: ann("init"), StoreOccupied, ann.root)
+
+
+def test_a_clone_that_fails_names_the_address_and_leaves_nothing(ann: Person, tmp_path: Path) -> None:
+    before = bytes_below(tmp_path)
+    with pytest.raises(CloneFailed) as failure:
+        ann("clone", url=str(tmp_path / "missing.git"))
+    assert str(failure.value).startswith(f"{tmp_path}/missing.git could not be cloned: ")
+    assert "cloning-" not in str(failure.value)
+    assert {path for path in bytes_below(tmp_path) if "cloning" in path or path == "ann"} == set()
+    assert set(before) <= set(bytes_below(tmp_path))
+
+
+def test_init_in_an_empty_repository_makes_a_knowledge_base(ann: Person, environ: dict[str, str]) -> None:
+    ann.root.mkdir()
+    plain(ann.root, "init", "-q", environ=environ)
+    assert ann("init")["created"] is True
+    assert ann("init")["created"] is False
 
 
 def test_init_by_force_keeps_the_files_that_are_there(ann: Person, environ: dict[str, str]) -> None:

@@ -92,3 +92,8 @@ class GitFailed(QuaidError):
     """git {verb} failed in {path}: {problem}. `quaid kb doctor` looks for what is wrong there; then try again."""
 
     code, exit_status, http_status, rpc_code = "git_failed", 5, 500, -32011
+
+
+class CloneFailed(GitFailed):
+    """{url} could not be cloned: {problem}. Nothing was written. Check the address and your access to it, and try \
+again."""

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 from quaid.annotations import Literal
 from quaid.errors import (
+    CloneFailed,
     FileChanged,
     GitFailed,
     InvalidArgument,
@@ -94,11 +95,14 @@ class Git(Repository):
                 os.mkdir(unfinished, 0o700)
             serving = git._serving(url, "upload-pack")
             options = ("--quiet", "--no-checkout", "--no-local", "--template=", "--no-tags", *serving)
-            git._plain(
-                *("-c", f"init.defaultBranch={BRANCH}", "clone", *options),
-                *("--no-recurse-submodules", f"--origin={REMOTE}", "--", url, unfinished),
-                seconds=seconds,
-            )
+            try:
+                git._plain(
+                    *("-c", f"init.defaultBranch={BRANCH}", "clone", *options),
+                    *("--no-recurse-submodules", f"--origin={REMOTE}", "--", url, unfinished),
+                    seconds=seconds,
+                )
+            except GitFailed as failure:
+                raise CloneFailed(url=guarding.masked(url), problem=failure.facts["problem"]) from failure
             git.call("config", "core.symlinks", "false")
             if git.head() is None:  # the remote's own HEAD names a branch that nobody pushed: many say master
                 git.call("symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")

@@ -58,7 +58,7 @@ def clone(git: Git, url: str, environ: Mapping[str, str], *, force: bool = False
 
 def init(git: Git, *, remote: str, now: str, local: str, id: str, force: bool = False) -> Made:
     """Make a store, or mend one. What holds something else is refused before anything is written, unless forced."""
-    created = not git.is_repository()
+    created = not git.is_repository() or git.head() is None
     if remote:
         remote = guarding.check_url(guarding.from_here(remote), git.root)
     if not force:

@@ -317,6 +317,8 @@ def kb_capture(
     names the path that this prints in its source."""
     from quaid.kb import capturing, changing
 
+    if not source.strip():
+        raise InvalidArgument(name="source", problem="is empty; name an address or a file")
     git, local, is_address = kb.store(brain), brain.local(), "://" in source
     if file is not None and not full:
         raise InvalidArgument(
