@@ -22,7 +22,7 @@ from quaid.errors import (
 from quaid.ops import gate
 from quaid.ops.plain import plain
 from quaid.ops.register import Scope
-from quaid.surfaces.cli.render import RENDERERS
+from quaid.surfaces.cli.render import RENDERERS, render
 from quaid.surfaces.cli.render_collections import RENDERERS as COLLECTIONS
 
 OLD = 1_600_000_000
@@ -232,6 +232,20 @@ def test_removing_a_collection_leaves_the_folder_and_what_is_only_here(attached:
     run(attached, "collection add", name="notes", path=str(notes))
     relationships = {each["relationship"] for each in run(attached, "links", slug="people/bob")["links"]}
     assert (len(slugs(attached)), relationships) == (3, {"knows"})
+
+
+def test_what_is_said_of_pages_that_all_wait_in_quarantine(brain: Brain, notes: Path) -> None:
+    for path in notes.rglob("*.md"):
+        path.unlink()
+    for name in ("one", "two"):
+        (notes / f"{name}.md").write_text(f"# {name}\n")
+    run(brain, "collection add", name="notes", path=str(notes))
+    run(brain, "link", **{"from": "one", "to": "two", "relationship": "knows"})
+    record = gate.call(brain, gate.command("collection remove"), {"name": "notes", "yes": True}, "owner")
+    assert (record.removed, record.kept) == (0, 2)
+    message = render(record)
+    assert message.startswith("Detached notes: 0 pages left the memory")
+    assert "2 pages with knowledge that no file has wait in quarantine" in message
 
 
 def test_pages_can_stay_when_their_folder_is_let_go(attached: Brain, notes: Path) -> None:

@@ -236,7 +236,8 @@ def _value(param: Param, word: str) -> Any:
             "object": "JSON",
             "array": "JSON",
         }
-        raise InvalidArgument(name=param.flag, problem=f"must be {kinds[param.kind]}, not {word!r}") from None
+        name = param.name.upper() if param.arg.positional else param.flag
+        raise InvalidArgument(name=name, problem=f"must be {kinds[param.kind]}, not {word!r}") from None
 
 
 def _unicode(word: str) -> str:

@@ -157,7 +157,7 @@ def _removed(record: Any) -> str:
         if record.removed or record.kept:
             lines.append("  --keep-pages leaves all pages in the memory")
         return "\n".join(lines)
-    what = f"{going} left the memory" if record.removed else "its pages stay as they are"
+    what = f"{going} left the memory" if record.removed or record.kept else "its pages stay as they are"
     lines = [f"Detached {record.name}: {what}; the folder was not touched"]
     if record.kept:
         lines.append(f"{waiting}: quaid collection quarantine list")
