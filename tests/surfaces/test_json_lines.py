@@ -49,8 +49,11 @@ def test_so_are_those_of_a_list(messages: list[dict[str, Any]], size: int) -> No
 
 
 @given(st.binary(max_size=60) | st.text('{}[]",:\\aid10 ', max_size=60).map(str.encode), st.integers(1, 9))
-def test_any_bytes_can_be_looked_through(data: bytes, size: int) -> None:
-    seen(data, size)
+def test_what_is_seen_in_any_bytes_does_not_depend_on_where_they_are_cut(data: bytes, size: int) -> None:
+    found, at_once = seen(data, size), seen(data, len(data) or 1)
+    assert (found.messages, found.is_list) == (at_once.messages, at_once.is_list)
+    assert all(set(message) <= {"id", "method"} for message in found.messages)
+    assert not any(isinstance(value, dict | list) for message in found.messages for value in message.values())
 
 
 @pytest.mark.parametrize("text", ["plain", 'naïve — жук 𝄞 \x00\n\t"\\/', "\\u0041", "\ud800", "漢字" * 9])

@@ -286,6 +286,10 @@ def test_a_long_path_is_reached_through_its_folder(tmp_path: Path) -> None:
         resident.with_short_path(str(folder / "here"), server.bind)
         server.listen()
         resident.with_short_path(str(folder / "here"), client.connect)
+        accepted, _ = server.accept()
+        with accepted:
+            client.sendall(b"x")
+            assert accepted.recv(1) == b"x"
 
 
 def test_all_input_that_a_text_may_have_is_sent() -> None:
