@@ -240,7 +240,8 @@ def test_what_is_said_of_pages_that_all_wait_in_quarantine(brain: Brain, notes: 
     for name in ("one", "two"):
         (notes / f"{name}.md").write_text(f"# {name}\n")
     run(brain, "collection add", name="notes", path=str(notes))
-    run(brain, "link", **{"from": "one", "to": "two", "relationship": "knows"})
+    knows: dict[str, Any] = {"from": "one", "to": "two", "relationship": "knows"}
+    run(brain, "link", **knows)
     record = gate.call(brain, gate.command("collection remove"), {"name": "notes", "yes": True}, "owner")
     assert (record.removed, record.kept) == (0, 2)
     message = render(record)
