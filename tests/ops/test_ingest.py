@@ -400,6 +400,17 @@ def test_a_whole_page_never_takes_from_a_timeline(alice: Brain) -> None:
     assert (page.timeline_entries, page.tags, after.tags) == (1, 1, ("new",))
 
 
+def test_a_whole_page_names_the_keys_and_tags_that_it_leaves_out(alice: Brain) -> None:
+    keys = {"score": 3, "tags": ["a", "b"]}
+    call(alice, "put", slug="people/alice", frontmatter=keys, expected_version=1)
+    content = "---\ntags: [b]\n---\n# Alice\n\nAll of this is new and different now."
+    (page,) = ingest(alice, {"slug": "people/alice", "expected_version": 2, "content": content}).pages
+    assert (page.keys_removed, page.tags_removed) == (("score",), ("a",))
+    truth = "# Alice\n\nNew again, with what was there."
+    (page,) = ingest(alice, {"slug": "people/alice", "expected_version": 3, "compiled_truth": truth}).pages
+    assert (page.keys_removed, page.tags_removed) == ((), ())
+
+
 def test_a_duplicate_whole_page_still_brings_its_evidence(alice: Brain) -> None:
     content = (
         ALICE.replace("# Alice", "---\ntags: [new]\ncity: Oslo\n---\n# ALICE") + "\n- **2026-05-01** — Left."

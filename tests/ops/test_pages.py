@@ -243,6 +243,19 @@ def test_a_whole_page_without_a_timeline_keeps_the_entries_and_names_them(alice:
     assert len(call(alice, "timeline", slug="people/alice").entries) == 2
 
 
+def test_a_whole_page_names_the_keys_and_tags_that_it_leaves_out(brain: Brain) -> None:
+    front = "---\ntitle: Ben\ntags: [a, b]\nroles: [x]\n---\n"
+    first = call(brain, "put", slug="people/ben", content=front + "# Ben\n\nBakes.")
+    assert (first.keys_removed, first.tags_removed) == ((), ())
+    fewer = "---\ntitle: Ben\ntags: [b]\nroles: [x]\n---\n# Ben\n\nBakes."
+    done = call(brain, "put", slug="people/ben", content=fewer, expected_version=1)
+    assert (done.keys_removed, done.tags_removed) == ((), ("a",))
+    parts = call(brain, "put", slug="people/ben", frontmatter={"score": 3}, expected_version=2)
+    assert (parts.keys_removed, parts.tags_removed) == ((), ())
+    done = call(brain, "put", slug="people/ben", content="# Ben\n\nBakes more.", expected_version=3)
+    assert (done.keys_removed, done.tags_removed) == (("title", "roles", "score"), ("b",))
+
+
 def test_a_code_block_left_open_does_not_swallow_the_entries_that_are_kept(alice: Brain) -> None:
     call(alice, "put", slug="people/alice", content="# Alice\n\n```\ncode", expected_version=1)
     assert len(call(alice, "timeline", slug="people/alice").entries) == 2

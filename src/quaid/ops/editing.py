@@ -160,6 +160,14 @@ def _check_dates(made: "Page", old: Stored | None) -> None:
         raise InvalidPageDate(slug=made.slug, name=name, value=value)
 
 
+def removed_front(old: Stored | None, new: "Page") -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the keys of the front matter and the tags that a page has lost."""
+    if old is None:
+        return (), ()
+    keys = tuple(key for key in old.frontmatter if key not in (*new.frontmatter, "tag", "tags"))
+    return keys, tuple(each for each in old.tags if each not in new.tags)
+
+
 def with_keys(front: dict[str, Any], keys: dict[str, Any]) -> dict[str, Any]:
     """Front matter with some keys set; None takes a key away."""
     from quaid.formats import front_matter

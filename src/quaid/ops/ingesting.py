@@ -54,6 +54,9 @@ class PageOutcome(NamedTuple):
     tags: int
     links: int
     assertions: int
+    keys_removed: tuple[str, ...] = ()
+    """Keys of the front matter that the content leaves out and the page no longer has."""
+    tags_removed: tuple[str, ...] = ()
 
 
 class Done(NamedTuple):
@@ -74,6 +77,7 @@ class _Draft(NamedTuple):
     truth: str
     timeline_entries: int
     tags: int
+    lost: tuple[tuple[str, ...], tuple[str, ...]]
 
 
 class Ingesting:
@@ -239,7 +243,8 @@ class Ingesting:
             raise InvalidArgument(name=change.where, problem=problem)
         made = editing.checked(change.slug, front, _closed(truth, lines), lines, old, change.title)
         fresh = evidence.keys(lines) - evidence.keys(old.timeline if old else "")
-        return _Draft(made, told, len(fresh), len(set(made.tags) - set(before)))
+        lost = ((), ()) if change.content is None else editing.removed_front(old, made)
+        return _Draft(made, told, len(fresh), len(set(made.tags) - set(before)), lost)
 
     def _refuse_foreign(self, old: Stored, change: Change) -> None:
         """A file may replace the text that it made itself, and nothing that somebody wrote or edited here."""
@@ -286,6 +291,8 @@ class Ingesting:
             tags=draft.tags,
             links=linked,
             assertions=stated,
+            keys_removed=draft.lost[0],
+            tags_removed=draft.lost[1],
         )
 
     def _assert(self, change: Change, page_id: int, title: str) -> int:

@@ -51,6 +51,10 @@ class PutRecord(NamedTuple):
     """Entries that the text left out and that the page keeps."""
     timeline_removed: tuple[str, ...] = ()
     """Entries that `replace_timeline` took out; the version before has them."""
+    keys_removed: tuple[str, ...] = ()
+    """Keys of the front matter that the text leaves out and the page no longer has."""
+    tags_removed: tuple[str, ...] = ()
+    """Tags that the text leaves out and the page no longer has."""
 
 
 class ListRecord(NamedTuple):
@@ -125,7 +129,7 @@ def put(
 ) -> PutRecord:
     """Write a page, whole (content) or in parts (compiled_truth, timeline_append, frontmatter).
 
-    Timeline entries that content leaves out stay. A version that is not current is refused, with the current one."""
+    Timeline entries that content leaves out stay; keys and tags go. A version that is not current is refused, with the current one."""
     parts = (compiled_truth, timeline_append, frontmatter)
     if content is None and all(part is None for part in parts) and not assertions:
         raise InvalidArgument(name="content", problem="is required, or one of the parts of a page")
@@ -134,10 +138,12 @@ def put(
     if content is None and replace_timeline:
         raise InvalidArgument(name="replace_timeline", problem="needs content, which has the new timeline")
     left_out: list[str] = []
+    lost: list[tuple[str, ...]] = [(), ()]
 
     def change(old: Stored | None) -> "Page":
         if content is not None:
             page, left_out[:] = _whole(slug, content, old, replace_timeline)
+            lost[:] = editing.removed_front(old, page)
             return page
         return _parts(slug, old, compiled_truth, timeline_append, frontmatter)
 
@@ -160,6 +166,7 @@ def put(
         new.room,
         tuple(keep.added),
         *(((), tuple(left_out)) if replace_timeline else (tuple(left_out), ())),
+        *lost,
     )
 
 

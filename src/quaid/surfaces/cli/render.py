@@ -4,7 +4,7 @@ A function gets a record and returns what to print; it never asks the store for 
 """
 
 from quaid.annotations import Any, Callable, Sequence
-from quaid.surfaces.cli.text import account, address, count, cut, size, table, wrap
+from quaid.surfaces.cli.text import account, address, count, cut, lost_front, size, table, wrap
 
 ROOMS = (
     "notebook",
@@ -70,7 +70,7 @@ def _put(record: Any) -> str:
         from quaid.surfaces.cli.render_history import removed_entries
 
         said += removed_entries(record.timeline_removed, record.slug)
-    return said
+    return said + lost_front(record)
 
 
 def _list(record: Any) -> str:

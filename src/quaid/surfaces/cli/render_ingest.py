@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from quaid.annotations import Any
-from quaid.surfaces.cli.text import count
+from quaid.surfaces.cli.text import count, lost_front
 
 NEXT = (
     "Next: the ingest skill (`quaid skills show ingest`) says how an agent brings its facts into other pages."
@@ -44,7 +44,7 @@ def _page(outcome: Any) -> str:
     if outcome.truth == "same words":
         told.append("--force writes the truth, too")
     aside = f" ({'; '.join(told)})" if told else ""
-    return f"{verb} {outcome.slug}, version {outcome.version}{aside}"
+    return f"{verb} {outcome.slug}, version {outcome.version}{aside}{lost_front(outcome)}"
 
 
 def _adopted(record: Any) -> str:

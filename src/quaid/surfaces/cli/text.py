@@ -39,6 +39,19 @@ def account(report: Any) -> list[str]:
     return [f"types: {kinds or 'none'}", ", ".join(f"{name}: {number:,}" for name, number in found)]
 
 
+def lost_front(record: Any) -> str:
+    """A line that names the front matter and the tags which a page has lost, if any."""
+    lost = [
+        f"{noun} {', '.join(names)}"
+        for noun, names in (("keys", record.keys_removed), ("tags", record.tags_removed))
+        if names
+    ]
+    if not lost:
+        return ""
+    told = f"Removed with the front matter that the new text leaves out: {'; '.join(lost)}"
+    return f"\n{told}\n`quaid history {record.slug}` lists the version that has them"
+
+
 def words_only(why: str) -> str:
     """The line that says that meaning was not looked at; most reasons do not say themselves what is off."""
     if why.lower().startswith("semantic search is off"):
