@@ -72,6 +72,42 @@ def test_a_merge_or_rebase_under_way_is_named_with_the_ways_out(ann: Person, act
     assert ann("status")["unfinished"] == ""
 
 
+def diverged(ann: Person, tmp_path: Path) -> Person:
+    """Two people who added different lines to one node; the second has not pushed."""
+    remote = with_remote(ann, tmp_path)
+    ann.remember("Ports", "The port is 8080.")
+    ann("push")
+    bob = Person(tmp_path, "bob")
+    bob("clone", url=remote)
+    for person, line in ((ann, "Open it in the firewall."), (bob, "Close it at night.")):
+        person("remember", text=line, add_to="Ports")
+    ann("push")
+    assert bob("push")["outcome"] == "rejected"
+    return bob
+
+
+def test_the_way_out_of_a_divergence_is_one_that_git_takes(ann: Person, tmp_path: Path) -> None:
+    bob = diverged(ann, tmp_path)
+    found = checks(bob)["push"]
+    assert found["told"] == "diverged: 1 commit only here, 1 only there"
+    assert found["remedy"].startswith("Git does not know you yet: `git config --global user.name NAME`")
+    assert f"`git -C {bob.root} pull --rebase`" in found["remedy"]
+    (bob.home / ".gitconfig").write_text("[user]\nname = Bob\nemail = bob@example.org\n")
+    assert checks(bob)["push"]["remedy"].startswith(f"`git -C {bob.root} pull --rebase`")
+
+
+def test_nothing_is_counted_in_the_middle_of_a_rebase(ann: Person, tmp_path: Path) -> None:
+    bob = diverged(ann, tmp_path)
+    with pytest.raises(AssertionError):  # git stops at the conflict
+        bob.by_git("pull", "--rebase")
+    stood = bob("status")
+    assert (stood["ahead"], stood["diverged"], stood["push_problem"]) == (0, False, "")
+    assert checks(bob)["push"]["told"] == "cannot be known while no branch is checked out"
+    assert bob("push")["problem"] == "a rebase is not finished"
+    bob.by_git("rebase", "--abort")
+    assert bob("status")["diverged"]
+
+
 # Who can read the remote
 
 

@@ -33,7 +33,7 @@ class UnsafeStore(QuaidError):
 
 
 class StoreDirty(QuaidError):
-    """{path} has changes of somebody else: {told}. Nothing was written; commit them with `ai-kb commit`, or take \
+    """{path} has uncommitted changes: {told}. Nothing was written; commit them with `ai-kb commit`, or take \
 them back, and try again."""
 
     code, exit_status, http_status, rpc_code = "store_dirty", 4, 409, -32009
@@ -45,13 +45,13 @@ with `git -C {path} reset -q -- {first}`, and try again."""
 
 
 class StoreUnfinished(StoreDirty):
-    """A {act} is under way in {path}. Nothing was written; finish it, or give it up with `git {act} --abort`, and \
-try again."""
+    """A {act} is under way in {path}. Nothing was written; finish it, or give it up with \
+`git -C {path} {act} --abort`, and try again."""
 
 
 class StoreDiverged(QuaidError):
     """{path} and its remote have gone different ways (commits only here: {ahead}, only there: {behind}). Nothing \
-was written; bring them together with `git pull --rebase` or `git merge`, then try again."""
+was written; bring them together with `git -C {path} pull --rebase`, then try again."""
 
     code, exit_status, http_status, rpc_code = "store_diverged", 4, 409, -32009
 

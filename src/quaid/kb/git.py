@@ -374,6 +374,13 @@ class Git(Repository):
             if blob != judged:
                 raise FileChanged(path=path)
 
+    @property
+    def knows_the_person(self) -> bool:
+        """Return whether git has a name and an address for commits; without, git itself refuses to commit."""
+        given = (self._environ.get("GIT_COMMITTER_NAME"), self._environ.get("GIT_COMMITTER_EMAIL"))
+        known = (self._config.name, self._config.email)
+        return all(one or other for one, other in zip(given, known, strict=True))
+
     def _who(self, author: Identity | None, when: float | None) -> dict[str, str]:
         """The identity of a commit: the person's, as git knows it, else a neutral one."""
         who: dict[str, str] = {}

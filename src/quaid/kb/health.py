@@ -40,7 +40,7 @@ def look(git: Git) -> tuple[Status, Facts]:
     ahead = _ahead(git, tree)
     failed = noted.push is not None and noted.push.outcome in ("rejected", "unreachable") and bool(ahead)
     problem = noted.push.problem or noted.push.outcome if failed and noted.push else ""
-    diverged = tree.has_diverged or noted.divergence is not None
+    diverged = tree.has_diverged or (noted.divergence is not None and tree.branch is not None)
     unfinished = tree.in_progress or ("merge" if tree.conflicted else "")
     facts = Facts(
         *(secrets, diverged, bool(problem), ahead, len(uncommitted)),
@@ -80,8 +80,10 @@ def _unreached(git: Git, noted: StoreState) -> str:
 
 
 def _ahead(git: Git, tree: TreeState) -> int:
-    """Commits that are only here; all of them as long as the remote has never been seen."""
-    if git.remote() is None or tree.head is None:
+    """Commits that are only here; all of them as long as the remote has never been seen.
+
+    Without a branch, as in the middle of a rebase, there is nothing to compare."""
+    if git.remote() is None or tree.head is None or tree.branch is None:
         return 0
     return tree.ahead if tree.upstream is not None else len(git.log(1000))
 
@@ -95,7 +97,7 @@ def doctor(
     noted = state.read(git.root)
     checks.append(_tree(found))
     checks += _remote(git, found, environ, now, seconds)
-    checks.append(_pushed(found, noted))
+    checks.append(_pushed(found, noted, git.knows_the_person))
     findings = linting.lint(catalogs.look(git.root, git.ours, certain=True, judge=linting.judge()), git.ours)
     fatal = [each for each in findings if each.fatal]
     secrets = [each for each in fatal if each.code == "secret"]
@@ -234,10 +236,16 @@ def _remote(git: Git, found: Status, environ: Mapping[str, str], now: str, secon
     ]
 
 
-def _pushed(found: Status, noted: StoreState) -> Check:
+def _pushed(found: Status, noted: StoreState, is_known: bool) -> Check:
+    """Whether the remote has everything. `is_known`: git has a name and an address for commits."""
+    if found.remote and not found.branch:
+        return Check("push", True, "cannot be known while no branch is checked out", missing=True)
     if found.diverged:
         told = f"diverged: {count(found.ahead, 'commit')} only here, {found.behind} only there"
         remedy = f"`git -C {os.path.abspath(found.root)} pull --rebase`, then `ai-kb index` and `ai-kb push`"
+        if not is_known:
+            name = "`git config --global user.name NAME`, `git config --global user.email ADDRESS`"
+            remedy = f"Git does not know you yet: {name}; then {remedy}"
         return Check("push", False, told, remedy)
     if found.push_problem:
         at = noted.push.at if noted.push else ""

@@ -26,7 +26,8 @@ def push(git: Git, now: str, seconds: float = PUSH_SECONDS) -> Pushed:
     tree = git.state()
     if git.remote() is None or tree.branch is None or tree.head is None:
         if git.remote() is not None and tree.branch is None:
-            return Pushed("rejected", "no branch is checked out; `git switch main` does")
+            act = tree.in_progress
+            return Pushed("rejected", f"a {act} is not finished" if act else "no branch is checked out")
         return Pushed(
             "nothing", "there is no remote" if git.remote() is None else "there is no commit to push"
         )

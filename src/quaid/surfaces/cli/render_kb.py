@@ -182,7 +182,7 @@ def _push(record: Any) -> str:
     return {
         "pushed": "Pushed.",
         "nothing": f"Nothing to push{f': {record.problem}' if record.problem else ''}.",
-        "rejected": f"The remote has moved on: {record.problem}. Nothing is lost; `ai-kb doctor` says what to do.",
+        "rejected": f"Not pushed: {record.problem}. Nothing is lost; `ai-kb doctor` says what to do.",
         "unreachable": f"The remote was not reached: {record.problem}. Not pushed: {count(record.ahead, 'commit')}.",
     }[record.outcome]
 
