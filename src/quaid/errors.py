@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         PartOfOrgFile as PartOfOrgFile,
         RawNeedsImport as RawNeedsImport,
         ReadingStopped as ReadingStopped,
+        SyncStopped as SyncStopped,
     )
     from quaid.failures.kb import (
         CloneFailed as CloneFailed,

@@ -11,6 +11,7 @@ from quaid.brain import Brain
 from quaid.errors import (
     AlreadyExists,
     AmbiguousSlug,
+    Cancelled,
     CollectionReadOnly,
     FileChanged,
     FileTrouble,
@@ -18,6 +19,7 @@ from quaid.errors import (
     PageNotFound,
     PageOfFolder,
     QuaidError,
+    SyncStopped,
 )
 from quaid.ops import gate
 from quaid.ops.plain import plain
@@ -84,6 +86,26 @@ def test_attaching_indexes_and_changes_no_byte(brain: Brain, notes: Path) -> Non
     assert tree(notes) == before
     assert [each["slug"] for each in run(brain, "search", query="oslo")["hits"]] == ["people/bob"]
     assert run(brain, "links", slug="people/alice")["links"][0]["to_slug"] == "people/bob"
+
+
+@pytest.mark.parametrize(("phase", "at"), [("Reading", 0), ("Writing", 3)])
+@pytest.mark.parametrize("signal", [KeyboardInterrupt, Cancelled])
+def test_attaching_that_is_stopped_says_what_is_there_and_a_sync_goes_on(
+    brain: Brain, notes: Path, phase: str, at: int, signal: type[BaseException]
+) -> None:
+    def stop(done: int, _total: int, what: str) -> None:
+        if (what, done) == (phase, at):
+            raise signal
+
+    unwatched, brain.progress = brain.progress, stop
+    with pytest.raises(SyncStopped) as stopped:
+        run(brain, "collection add", name="notes", path=str(notes))
+    there = len(slugs(brain))
+    assert f"the collection notes is attached and has {there} pages so far" in str(stopped.value)
+    assert (stopped.value.exit_status, stopped.value.code) == (130, "cancelled")
+    brain.progress = unwatched
+    assert run(brain, "collection sync", name="notes")["syncs"][0]["new"] == 3 - there
+    assert len(slugs(brain)) == 3
 
 
 def test_ids_go_into_the_files_only_on_request(brain: Brain, notes: Path) -> None:

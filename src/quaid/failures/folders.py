@@ -8,6 +8,11 @@ class ReadingStopped(Cancelled):
 command goes on from there."""
 
 
+class SyncStopped(Cancelled):
+    """Stopped on request: the collection {name} is attached and has {told} so far. `quaid collection sync \
+{name}` goes on from there."""
+
+
 class PageOfFolder(QuaidError):
     """{slug} comes from a file of the collection {collection}, whose folder is the truth. {act} the file there, \
 and the memory follows."""

@@ -398,7 +398,7 @@ class Git(Repository):
         full = os.path.join(self.root, guarding.check_tracked(path))
         if os.path.lexists(full) and (os.path.islink(full) or not os.path.isfile(full)):
             raise InvalidArgument(
-                name="path", problem=f"{path} is not a plain file; `git reset -- {path}` takes it back"
+                name="path", problem=f"{path} is not a plain file and cannot be committed; move it elsewhere"
             )
         return path
 

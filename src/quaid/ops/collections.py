@@ -4,8 +4,9 @@ import os
 
 from quaid.annotations import Annotated, Any, Literal
 from quaid.brain import Brain
+from quaid.core.counts import count
 from quaid.core.patterns import pattern
-from quaid.errors import AlreadyExists, FileTrouble, InvalidArgument
+from quaid.errors import AlreadyExists, Cancelled, FileTrouble, InvalidArgument, SyncStopped
 from quaid.ops.register import Arg, op
 from quaid.records import NamedTuple
 from quaid.store import collections as store, file_state, folder_list, quarantine
@@ -241,15 +242,19 @@ def collection_target(brain: Brain, name: Name) -> CollectionsRecord:
 
 
 def _sync(brain: Brain, collection: Collection, confirm_deletes: bool = False) -> SyncReport:
-    return sync(
-        brain.db,
-        collection,
-        now=brain.now(),
-        new_uuid=brain.new_uuid,
-        progress=brain.progress,
-        confirm_deletes=confirm_deletes,
-        retry=True,
-    )
+    try:
+        return sync(
+            brain.db,
+            collection,
+            now=brain.now(),
+            new_uuid=brain.new_uuid,
+            progress=brain.progress,
+            confirm_deletes=confirm_deletes,
+            retry=True,
+        )
+    except (KeyboardInterrupt, Cancelled):  # files are taken in by batches, and each batch stays
+        told = count(_record(brain, collection).pages, "page")
+        raise SyncStopped(name=collection.name, told=told) from None
 
 
 def _check_new(brain: Brain, name: str, root: str) -> None:

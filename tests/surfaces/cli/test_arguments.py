@@ -50,7 +50,7 @@ def test_values_may_be_joined_by_an_equals_sign() -> None:
     ("line", "says"),
     [
         (["get"], "SLUG: is missing"),
-        (["get", "a", "b"], "'b': is one word too many"),
+        (["get", "a", "b"], "'b': unexpected argument"),
         (["list", "--limti", "5"], "did you mean '--limit'"),
         (["list", "--limit"], "--limit: needs a value"),
         (["list", "--limit", "five"], "must be a whole number"),

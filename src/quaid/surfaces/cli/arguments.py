@@ -199,7 +199,7 @@ def _positionals(
             _take(given, param, value, text_of)
     takes_more = bool(slots) and (slots[-1].arg.any_text or slots[-1].kind == "array")
     if len(plain) > len(slots) and not takes_more:
-        raise InvalidArgument(name=repr(plain[len(slots)]), problem="is one word too many")
+        raise InvalidArgument(name=repr(plain[len(slots)]), problem="unexpected argument")
     for param in slots:
         if param.required and not param.arg.file and param.name not in given:
             raise InvalidArgument(name=param.name.upper(), problem="is missing")
