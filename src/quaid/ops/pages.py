@@ -129,7 +129,8 @@ def put(
 ) -> PutRecord:
     """Write a page, whole (content) or in parts (compiled_truth, timeline_append, frontmatter).
 
-    Timeline entries that content leaves out stay; keys and tags go. A version that is not current is refused, with the current one."""
+    Timeline entries that content leaves out stay; keys and tags go. A version that is not current is refused,
+    with the current one."""
     parts = (compiled_truth, timeline_append, frontmatter)
     if content is None and all(part is None for part in parts) and not assertions:
         raise InvalidArgument(name="content", problem="is required, or one of the parts of a page")
