@@ -7,7 +7,7 @@ import pytest
 
 from quaid.core.page import Page, build
 from quaid.errors import NotFound, PageNotFound, VersionConflict
-from quaid.store import pages
+from quaid.store import collections, pages
 from quaid.store.db import Database
 from quaid.store.pages import Saved
 
@@ -235,6 +235,17 @@ def test_a_missing_page_names_those_that_look_like_it(db: Database, wrong: str, 
     with pytest.raises(PageNotFound) as missing:
         pages.require(db, wrong)
     assert missing.value.facts == {"slug": wrong, "hint": hint}
+
+
+def test_a_slug_of_two_collections_is_proposed_once(db: Database) -> None:
+    save(db, note("ada"))
+    db.write(lambda tx: collections.add(tx, "notes", "markdown", "/notes", True, T2))
+    db.write(
+        lambda tx: pages.save(tx, note("ada"), uuid="2", now=T2, expected_version=None, collection="notes")
+    )
+    with pytest.raises(PageNotFound) as missing:
+        pages.require(db, "people/ada")
+    assert missing.value.facts["hint"] == "Did you mean ada?"
 
 
 def test_of_many_that_look_like_it_three_are_named(db: Database) -> None:

@@ -388,5 +388,5 @@ def _did_you_mean(db: "Database", slug: str) -> str:
 
 
 def _slugs(db: "Database", among: str, values: tuple[str, ...]) -> list[str]:
-    sql = "SELECT slug FROM searchable_pages WHERE "
+    sql = "SELECT DISTINCT slug FROM searchable_pages WHERE "
     return [found for (found,) in db.rows(sql + among, values)]
