@@ -147,6 +147,20 @@ def test_the_same_title_is_the_first_of_those_alike() -> None:
 
 
 @pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("The order of formatters", "Formatters: order", True),
+        ("How to use tox", "When to use tox", False),
+        ("While offline", "One offline", False),
+    ],
+)
+def test_titles_are_the_same_but_for_articles_and_order(one: str, other: str, is_same: bool) -> None:
+    new = node("Roast the garlic first.", title=one, key="new")
+    found = alike(new, [node("Chains want paraffin.", title=other, key="old")])
+    assert [each.why for each in found] == (["the same title"] if is_same else [])
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "[[" * 50_000,

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain, product
 
-from quaid.core.opposing_words import ALTERNATIVES, COMPLEMENTS, NARROWING, PLACES, SYNONYMS, WEAK
+from quaid.core.opposing_words import ALTERNATIVES, COMPLEMENTS, LITTLE, NARROWING, PLACES, SYNONYMS, WEAK
 from quaid.core.patterns import pattern
 from quaid.core.stating import Claim, Number, claims, fold, sentences, stems
 from quaid.core.wording import stem
@@ -310,7 +310,7 @@ def alike(new: Statement, others: Iterable[Statement], most: int = 5) -> list[Al
         if not _holds(_low(f"{other.title} {other.summary}"), probes) or other.key == new.key:
             continue
         theirs = _words(other.title)
-        if title and title == theirs:
+        if title and title == theirs and _weak(new.title) == _weak(other.title):
             found.append(Alike(other.key, 1.0, "the same title"))
             continue
         share = _alike(new, title, summary, other, theirs)
@@ -346,6 +346,11 @@ def _dice(one: frozenset[str], other: frozenset[str]) -> float:
 def _words(text: str) -> frozenset[str]:
     found = (word.lower().replace("’", "'").removesuffix("'s") for word in _WORD.findall(text))
     return frozenset(fold(word) for word in found if word not in WEAK) - {""}
+
+
+def _weak(title: str) -> frozenset[str]:
+    """Return the words of a title that `_words` leaves out and that tell titles apart all the same."""
+    return frozenset(word.lower() for word in _WORD.findall(title)) & (WEAK - LITTLE)
 
 
 def _choices() -> dict[str, frozenset[str]]:

@@ -70,6 +70,9 @@ WEAK = frozenset(
 )
 """Words that say nothing about the matter."""
 
+LITTLE = frozenset("a an the and or of to in on at for with by as is are be my our your its s".split())
+"""Those of them that two titles may differ in and still be the same: how, when and who ask for different things."""
+
 NARROWING = frozenset("only except unless without that who whom whose where twice even".split())
 """A clause with one of these is about a part of the matter."""
 
