@@ -39,6 +39,20 @@ def test_reference_then_today_then_yesterday(root: Path) -> None:
     assert made == prompt.assemble(str(root), "2026-04-25T23:59:59")
 
 
+def test_reference_stays_within_its_limit_with_the_names_of_its_files(root: Path) -> None:
+    for number in range(900):
+        (root / f"reference/fact-{number:03}.md").write_text(f"# Fact {number}\n- one of many small ones\n")
+    text = prompt.assemble(str(root), NOW).text
+    section = text[: text.index("<!-- daily/2026-04-25.md -->")]
+    assert 24_000 < len(section) <= 32_000
+    assert "# Fact 0\n" in section
+    assert "no room for reference/fact-" in text
+    small = prompt.assemble(str(root), NOW, characters=3_000).text
+    assert 2_000 < len(small) <= 3_000
+    assert "# Fact 0\n" in small
+    assert "<!-- daily/2026-04-25.md -->" in small
+
+
 def test_a_long_file_is_cut_at_a_line_and_says_so(root: Path) -> None:
     (root / "reference/long.md").write_text("x" * 99 + "\n" + "y" * 99 + "\n" * 2 + "z\n" * 10_000)
     made = prompt.assemble(str(root), NOW)

@@ -83,15 +83,21 @@ def assemble(
     reference = _reference(root, limits.reference_dir)
     sizes = [min(len(file.text), limits.file) for file in reference]
     files = list(zip(reference, shares(sizes, limits.reference), strict=True))
-    for day in daily.recent(local, limits.days):
-        files += [(file, limits.file) for file in _files(root, (daily.path_of(day),))]
-    if project:
-        files.append((_File(PROJECT, project), limits.file))
     blocks = [_block(file, limit) for file, limit in files]
     missing: list[str] = []
+    section = _Room(None, limits.reference)
+    if not section.holds(_joined(blocks)):  # the lines with their names count, too
+        blocks, missing = _within(files, blocks, section)
+    others = [
+        file for day in daily.recent(local, limits.days) for file in _files(root, (daily.path_of(day),))
+    ]
+    if project:
+        others.append(_File(PROJECT, project))
+    files += [(file, limits.file) for file in others]
+    blocks += [_block(file, limits.file) for file in others]
     room = _Room(budget, characters)
     if not room.holds(_joined(blocks)):
-        blocks, missing = _within(files, blocks, room)
+        blocks, missing = _within(files, blocks, room, len(others))
     text = _joined(blocks)
     for names in (8, 2, 0) if missing else ():  # as many of them as there is room for
         told = _joined([*blocks, _Block(_missing(missing, names), Part("", 0, 0))])
@@ -136,11 +142,11 @@ def _contained(text: str) -> str:
 
 
 def _within(
-    files: list[tuple[_File, int]], blocks: list[_Block], room: _Room
+    files: list[tuple[_File, int]], blocks: list[_Block], room: _Room, last: int = 0
 ) -> tuple[list[_Block], list[str]]:
-    """The blocks cut to the room that there is, and the files that there is none for."""
-    wants = [room.size(block.text) + 1 for block in blocks]
+    """The blocks cut to the room that there is, and the files that there is none for; the `last` ones go first."""
     usable = room.amount - min(room.reserve * 2, room.amount // 4)  # for the line that names what is missing
+    wants = _fitting([room.size(block.text) + 1 for block in blocks], usable, 2 * room.reserve, last)
     kept: list[_Block] = []
     missing = []
     for (file, limit), block, want, allowed in zip(files, blocks, wants, shares(wants, usable), strict=True):
@@ -148,11 +154,25 @@ def _within(
         while allowed < want and cut.part.characters and room.size(cut.text) + 1 > allowed:
             fewer = cut.part.characters * max(allowed - room.reserve, 0) // room.size(cut.text)
             cut = _block(file, min(fewer, cut.part.characters - 1, limit))
-        if room.size(cut.text) + 1 > allowed or not cut.part.characters:
+        if not want or room.size(cut.text) + 1 > allowed or not cut.part.characters:
             cut = _Block("", Part(file.path, 0, len(file.text)))
             missing.append(file.path)
         kept.append(cut)
     return kept, missing
+
+
+def _fitting(wants: list[int], usable: int, least: int, last: int) -> list[int]:
+    """Return the wants, 0 for those that are left out; the others get at least `least`, or all they want.
+
+    With equal shares for very many files, none would hold more than its name. Small files come before large ones."""
+    fitting = [0] * len(wants)
+    first = range(len(wants) - last)
+    for place in (*range(len(first), len(wants)), *sorted(first, key=wants.__getitem__)):
+        needed = min(wants[place], least)
+        if needed <= usable or not any(fitting):
+            usable -= needed
+            fitting[place] = wants[place]
+    return fitting
 
 
 def _missing(paths: list[str], names: int) -> str:
