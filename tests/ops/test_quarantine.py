@@ -112,7 +112,7 @@ def test_a_read_only_folder_gets_nothing_back_but_the_page_can_be_written_out(
 def test_an_export_holds_the_bytes_and_what_is_only_here(brain: Brain, notes: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     told = run(brain, "collection quarantine export", path=str(out))
-    assert (told["pages"], told["files"]) == (["people/alice", "plain"], 4)
+    assert (told["pages"], told["files"]) == (["people/alice", "plain"], 5)
     assert (out / "notes" / "people" / "alice.md").read_bytes() == b"# Alice\r\n\r\nKnows [[bob]].\r\n"
     beside = json.loads((out / "notes" / "people" / ".raw" / "alice.json").read_text())
     assert beside["sources"] == {"crm": {"id": 7}}
@@ -126,6 +126,19 @@ def test_an_export_holds_the_bytes_and_what_is_only_here(brain: Brain, notes: Pa
     assert alice["exported_to"] == str(out)
     with pytest.raises(FolderNotEmpty):
         run(brain, "collection quarantine export", path=str(out))
+
+
+def test_an_import_of_an_export_brings_links_and_facts_back(
+    brain: Brain, notes: Path, tmp_path: Path
+) -> None:
+    run(brain, "collection quarantine export", path=str(tmp_path / "out"))
+    run(brain, "collection quarantine discard", page="people/alice", yes=True)
+    report = run(brain, "import", folder=str(tmp_path / "out"))["report"]
+    assert (report["links"], report["facts"]) == (1, 1)
+    (link,) = [
+        each for each in run(brain, "links", slug="notes/people/alice")["links"] if each["context"] == ""
+    ]
+    assert (link["relationship"], link["to_slug"]) == ("married_to", "people/bob")
 
 
 def test_knowledge_that_is_only_here_goes_only_when_it_was_written_out_or_by_force(

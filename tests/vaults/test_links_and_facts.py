@@ -11,8 +11,9 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.ops.collections import collection_add
+from quaid.ops.collections import collection_add, collection_remove, collection_sync
 from quaid.ops.links import link, link_close, links, unlink
+from quaid.ops.pages import put
 from quaid.ops.truth import assert_, facts
 from quaid.ops.vaults import ImportRecord, export, import_
 from quaid.store import upkeep
@@ -227,6 +228,36 @@ def test_one_collection_takes_only_what_is_its_own(filled: Brain, other: Brain, 
     assert (report.links, report.facts) == (1, 0)
     assert into(other, tmp_path / "out").report.links == 1
     assert [each[:2] for each in known_links(other, "plan")] == [("idea", "grew_from")]
+
+
+def test_they_come_back_with_a_folder_that_is_attached(filled: Brain, other: Brain, tmp_path: Path) -> None:
+    out(filled, tmp_path / "out")
+    record = collection_add(other, "vault", str(tmp_path / "out"))
+    assert (record.links, record.facts, record.problems) == (3, 4, ())
+    assert "  links brought back: 3, facts brought back: 4" in render(record)
+    assert rows(other) == rows(filled)
+    assert known_links(other, "vault::people/bob") == known_links(filled, "people/bob")
+    unlink(other, "vault::people/bob", "people/alice", "knows")
+    collection_sync(other, "vault")
+    assert known_links(other, "vault::people/bob") == []  # only attaching brings them back
+    assert upkeep.validate(other.db) == []
+
+
+def test_an_attached_folder_says_nothing_of_pages_that_are_not_in_it(
+    brain: Brain, other: Brain, vault: Fill, tmp_path: Path
+) -> None:
+    put(other, "people/eve", "# Eve\n")
+    fact = {"page": "people/eve", "subject": "Eve", "predicate": "likes", "object": "tea"}
+    text = json.dumps({"format": 1, "facts": [fact]})
+    folder = vault({"a.md": "# A\n", PATH: text})
+    record = collection_add(other, "vault", str(folder))
+    assert (record.links, record.facts) == (0, 0)
+    assert record.problems == ("there is no page people/eve; 1 link or fact names it",)
+    assert rows(other) == [[], []]
+    (folder / PATH).write_text("{")
+    collection_remove(other, "vault", yes=True)
+    (problem,) = collection_add(other, "vault", str(folder)).problems
+    assert problem.startswith("not taken in: ")
 
 
 def test_facts_join_those_that_are_there(filled: Brain, other: Brain, vault: Fill, tmp_path: Path) -> None:

@@ -56,6 +56,11 @@ class CollectionInfoRecord(NamedTuple):
 class CollectionAddRecord(NamedTuple):
     collection: CollectionRecord
     sync: SyncReport
+    links: int = 0
+    """Links that the folder of an export holds beside its files, and that came back."""
+    facts: int = 0
+    problems: tuple[str, ...] = ()
+    """What of these could not come back."""
 
     @property
     def exit_status(self) -> int:
@@ -105,7 +110,9 @@ def collection_add(
         Kind, Arg("kb: a knowledge base; leaves out its raw/, its indexes and its contract.")
     ] = "markdown",
 ) -> CollectionAddRecord:
-    """Attach a folder of markdown or org files: they become pages, and stay as they are, byte for byte."""
+    """Attach a folder of markdown or org files: they become pages, and stay as they are, byte for byte.
+
+    Links and facts in the .quaid/links-and-facts.json of an export come back with it."""
     if read_only and writable:
         raise InvalidArgument(name="writable", problem="is the opposite of --read-only; choose one")
     if read_only and write_ids:
@@ -140,7 +147,14 @@ def attach(
     brain.db.write(work)
     folder_list.write(brain.db)
     report = _sync(brain, store.require(brain.db, name))
-    return CollectionAddRecord(_record(brain, store.require(brain.db, name)), report)
+    made = store.require(brain.db, name)
+    if report.halted:
+        return CollectionAddRecord(_record(brain, made), report)
+    from quaid.vaults import links_and_facts
+
+    return CollectionAddRecord(
+        _record(brain, made), report, *links_and_facts.of_folder(brain.db, made, brain.now())
+    )
 
 
 @op(

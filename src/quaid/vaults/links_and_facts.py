@@ -17,12 +17,14 @@ from quaid.core.patterns import pattern
 from quaid.core.predicates import canonical
 from quaid.core.prose import shorten
 from quaid.errors import InvalidArgument, LinkOverlaps, QuaidError
-from quaid.store import assertions, links, salvage
+from quaid.store import assertions, file_state, links, pages, salvage, slugs
 from quaid.store.assertions import Added, Asserted
+from quaid.store.collections import Collection
 from quaid.store.db import Database
 from quaid.store.links import AddedLink
 from quaid.store.trouble import write_alone
-from quaid.vaults import sidecar
+from quaid.vaults import scan, sidecar
+from quaid.vaults.scan import Folder
 
 FOLDER = ".quaid"
 PATH = f"{FOLDER}/links-and-facts.json"
@@ -365,6 +367,43 @@ class Returning:
 
     def _created(self, created: str | None) -> str:
         return min(created or self.now, self.now)
+
+
+class Returned(NamedTuple):
+    """What came back with the folder of a collection."""
+
+    links: int
+    facts: int
+    problems: tuple[str, ...]
+
+
+def of_folder(db: Database, collection: Collection, now: str) -> Returned:
+    """Bring back what the folder of a collection holds beside its files, onto pages of that collection only."""
+    try:
+        with Folder(collection.root or "", scan.endings(collection.kind)) as folder:
+            data = folder.read(PATH, LARGEST)
+        if len(data) > LARGEST:
+            raise ValueError(f"it is too large: {LARGEST:,} bytes are allowed")
+        contents = read(data)
+    except FileNotFoundError:
+        return Returned(0, 0, ())
+    except (OSError, QuaidError, ValueError) as error:
+        return Returned(0, 0, (f"not taken in: {error}".rstrip("."),))
+
+    def work(tx: Any) -> Returned:
+        def find(address: str) -> Place | None:
+            path = contents.files.get(address) or address.replace("::", "/", 1) + ".md"
+            page_id = file_state.page_at(tx, collection.id, path)
+            name = None if page_id is None else slugs.slug_of(tx, page_id)
+            return None if page_id is None or name is None else Place(page_id, collection.name, name)
+
+        returning = Returning(db, tx, find, now)
+        returning.run(contents, None)
+        for place in returning.changed.values():
+            pages.touch(tx, place.slug, expected_version=None, now=now, collection=place.collection)
+        return Returned(returning.links, returning.facts, tuple(shown(returning.problems)))
+
+    return db.write(work)
 
 
 def _is_meant(page: Place, only: set[str] | None) -> bool:

@@ -8,6 +8,7 @@ import json
 import os
 from typing import Any, NamedTuple
 
+from quaid.core import slug
 from quaid.core.sync import File, Stat
 from quaid.errors import AlreadyExists, FileChanged, NoPlaceToRestore
 from quaid.store import (
@@ -21,10 +22,21 @@ from quaid.store import (
     sidecars,
     slugs,
 )
+from quaid.store.assertions import Asserted
 from quaid.store.collections import Collection
 from quaid.store.db import Database
+from quaid.store.links import AddedLink
 from quaid.store.quarantine import Waiting
-from quaid.vaults import heading_pages, ignoring, index, naming, replacing, scan, sidecar
+from quaid.vaults import (
+    heading_pages,
+    ignoring,
+    index,
+    links_and_facts,
+    naming,
+    replacing,
+    scan,
+    sidecar,
+)
 from quaid.vaults.scan import Folder, Found
 from quaid.vaults.writer import FolderWriter
 
@@ -126,16 +138,53 @@ def export(db: Database, chosen: list[Waiting], target: str, force: bool, now: s
     paths: list[str] = []
     with FolderWriter(target, force=force) as writer:
         for each in chosen:
-            path = f"{each.collection}/{each.path or each.slug + '.md'}"
+            path = _place(each)
             paths += [path, sidecar.path_for(index.stem(path))]
             writer.write(path, quarantine.bytes_of(db, each.id) or b"")
             writer.write(paths[-1], _sidecar(db, each))
+        beside = _links_and_facts(db, chosen)
+        if beside:
+            paths.append(links_and_facts.PATH)
+            writer.write(links_and_facts.PATH, beside)
         for path in paths:
             durable.sync_file(os.path.join(target, path))
         for folder in {os.path.dirname(os.path.join(target, path)) for path in paths}:
             durable.sync_folder(folder)
     db.write(lambda tx: quarantine.exported(tx, chosen, os.path.abspath(target), now))
     return Written(target, len(paths))
+
+
+def _place(each: Waiting) -> str:
+    """Where an export has the file of a page."""
+    return f"{each.collection}/{each.path or each.slug + '.md'}"
+
+
+def _links_and_facts(db: Database, chosen: list[Waiting]) -> bytes | None:
+    """The links and facts of all these pages, in the file that an import and an attached folder bring back."""
+    found: dict[int, AddedLink] = {}
+    facts: list[tuple[str, str, Asserted]] = []
+    for each in chosen:
+        for link in quarantine.links_of(db, each.id):
+            start, from_slug = link.from_page.split("::", 1)
+            end, to_slug = link.to_page.split("::", 1)
+            found[link.id] = AddedLink(
+                link.id,
+                start,
+                from_slug,
+                end,
+                to_slug,
+                link.relationship,
+                link.context,
+                link.valid_from,
+                link.valid_until,
+                link.created_at,
+            )
+        facts += [(each.collection, each.slug, fact) for fact in assertions.of_page(db, each.id)]
+    if not found and not facts:
+        return None
+    places = {slug.address(each.collection, each.slug): _place(each) for each in chosen}
+    gathered = links_and_facts.Gathered([found[id] for id in sorted(found)], facts, 0)
+    return links_and_facts.render(gathered, places)
 
 
 def _sidecar(db: Database, each: Waiting) -> bytes:

@@ -71,6 +71,9 @@ def _add(record: Any) -> str:
         f"Attached {each.name}: {each.root}{'' if each.writable else ' (read-only)'}",
         *_sync(record.sync),
     ]
+    if record.links or record.facts:
+        lines.append(f"  links brought back: {record.links:,}, facts brought back: {record.facts:,}")
+    lines += [f"  .quaid/links-and-facts.json: {each}" for each in record.problems]
     if record.sync.new:
         lines.append("Next: quaid search WORDS, quaid embed to find by meaning, quaid watch to stay in step")
     return "\n".join(lines)
