@@ -55,6 +55,14 @@ def test_a_list_is_made_when_it_is_first_named() -> None:
     )
 
 
+def test_a_list_in_another_script_has_its_own_name_as_heading() -> None:
+    goal = target("Add Sushi to my 日本 list", None, None, None)
+    text = write(None, goal).text
+    assert text == "## 日本\n- Sushi\n"
+    again = target("Add Ramen to the 日本 list", None, None, None, (goal.path,))
+    assert (again.path, write(text, again).text) == (goal.path, "## 日本\n- Sushi\n- Ramen\n")
+
+
 @pytest.mark.parametrize(
     ("said", "lines"),
     [

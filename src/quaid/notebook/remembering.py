@@ -129,7 +129,8 @@ def _listed(on: "lists.Named", there: tuple[str, ...]) -> Kind:
         return KINDS[on.kind]
     if on.name:
         path = lists.path_of(on.name, there)
-        return Kind("", path, _title(path))
+        is_its_own = path == lists.path_of(on.name, ())
+        return Kind("", path, _heading(on.name.lower()) if is_its_own else _title(path))
     return routing.route(on.items, ("todos", "shopping")) if routing.is_task(on.items) else KINDS["shopping"]
 
 
@@ -176,7 +177,11 @@ def _section(content: str, kind: Kind) -> str:
 
 def _title(path: str) -> str:
     """A heading for a file of the user's own: reading.md has "Reading"."""
-    name = slug.from_path(path).rpartition("/")[2].replace("-", " ").replace("_", " ")
+    return _heading(slug.from_path(path).rpartition("/")[2])
+
+
+def _heading(name: str) -> str:
+    name = name.replace("-", " ").replace("_", " ")
     return name[:1].upper() + name[1:]
 
 
