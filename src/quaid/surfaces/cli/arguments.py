@@ -271,7 +271,8 @@ def _text_of(name: str) -> str:
             with open(os.path.expanduser(name), "rb") as file:
                 data = file.read(MAX_TEXT + 1)
     except OSError as error:
-        raise FileTrouble(path=name, problem=f"cannot be read: {error.strerror}") from None
+        hint = "; - reads the text from standard input" if isinstance(error, FileNotFoundError) else ""
+        raise FileTrouble(path=name, problem=f"cannot be read: {error.strerror}{hint}") from None
     return decoded(name, data)
 
 

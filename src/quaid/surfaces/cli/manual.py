@@ -63,6 +63,7 @@ Options for every command
   --version        the version of quaid, SQLite and the memory
   --tools-json     the tools that agents see, as MCP lists them
 """
+FROM_FILE = " It is read from this file; - is standard input."
 EVERYWHERE = "Every command takes --db PATH, --config FILE, --json and --help.\n"
 KB_HEAD = """\
 ai-kb: a knowledge base in a git repository, for you and your AI agents. The same as quaid kb.
@@ -166,7 +167,7 @@ def _page(name: str, description: str, params: Sequence[Param], examples: Sequen
         ["quaid", name, *(slot(param) for param in positional), *(["[OPTIONS]"] if optional else [])]
     )
     parts = [f"Usage: {usage}\n\n", *(line + "\n" for line in _wrap(description, WIDTH)), "\n"]
-    rows = [(slot(param), param.arg.help) for param in positional]
+    rows = [(slot(param), param.arg.help + (FROM_FILE if param.arg.file else "")) for param in positional]
     rows += [(flag(param), param.arg.help + more(param)) for param in optional]
     parts += [*_rows(rows), "\n"] if rows else []
     parts += [EVERYWHERE, "\n"]
