@@ -70,6 +70,10 @@ def test_a_known_version_is_kept_and_any_other_gets_the_newest(brain: Brain, ask
     assert answered["serverInfo"]["name"] == "quaid"
     assert set(answered["capabilities"]) == {"tools", "resources", "prompts", "logging"}
     assert "version you read" in answered["instructions"]
+    places = [
+        answered["instructions"].index(name) for name in ("recall", "conversation_search", "ask the user")
+    ]
+    assert places == sorted(places)
 
 
 def test_before_the_handshake_only_ping_is_answered(brain: Brain) -> None:
