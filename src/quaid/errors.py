@@ -191,7 +191,7 @@ class NotAllowed(QuaidError):
 
 
 class InvalidConfig(QuaidError):
-    """{path} cannot be used: {problem}. Mend it; without it, `quaid config list` shows what may stand there."""
+    """{path} cannot be used: {problem}. Correct it, or remove it; `quaid config list` shows the options."""
 
     code, exit_status, http_status, rpc_code = "invalid_config", 2, 400, -32602
 
@@ -255,14 +255,14 @@ class NeedsYes(QuaidError):
 
 
 class LinkOverlaps(QuaidError):
-    """Link {id} says {relationship} of these pages for that time already. Close it first with `quaid link-close \
+    """Link {id} already has {relationship} between these pages for that time. Close it first with `quaid link-close \
 {id} --valid-until DAY`, or choose other dates."""
 
     code, exit_status, http_status, rpc_code = "link_overlaps", 4, 409, -32009
 
 
 class TextSaysSo(LinkOverlaps):
-    """The text of the page says {relationship} already (link {id}). Change its time there, in the front matter."""
+    """The text of the page already has {relationship} (link {id}). Change its time there, in the front matter."""
 
 
 class LinkFromText(QuaidError):
@@ -290,8 +290,8 @@ class GapResolved(QuaidError):
 
 
 class WrongQuestion(QuaidError):
-    """That is not the question of gap {id}: its hash is another one. Give query_text as it was asked; case, spaces \
-and the signs at its end do not matter."""
+    """That is not the question of gap {id}: the hash differs. Give query_text as it was asked; case, spaces and \
+punctuation at its end do not matter."""
 
     code, exit_status, http_status, rpc_code = "wrong_question", 2, 400, -32602
 

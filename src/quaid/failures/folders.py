@@ -21,7 +21,7 @@ and the memory follows."""
 
 
 class PartOfOrgFile(QuaidError):
-    """{slug} stands in the org file {path}. Its title, tags and properties can be changed here; change its text in \
+    """{slug} is part of the org file {path}. Its title, tags and properties can be changed here; change its text in \
 the file, and the memory follows."""
 
     code, exit_status, http_status, rpc_code = "part_of_org_file", 4, 409, -32009

@@ -50,7 +50,7 @@ class StoreUnfinished(StoreDirty):
 
 
 class StoreDiverged(QuaidError):
-    """{path} and its remote have gone different ways (commits only here: {ahead}, only there: {behind}). Nothing \
+    """{path} and its remote have diverged (commits only here: {ahead}, only there: {behind}). Nothing \
 was written; bring them together with `git -C {path} pull --rebase`, then try again."""
 
     code, exit_status, http_status, rpc_code = "store_diverged", 4, 409, -32009

@@ -208,7 +208,7 @@ class Guard:
             remedy = "`quaid web` opens a browser that is logged in"
             if request.url.path.startswith(MACHINES):
                 remedy = "Send Authorization: Bearer with a token that `quaid token create NAME` makes"
-            raise NotLoggedIn(problem="Nobody is logged in here", remedy=remedy)
+            raise NotLoggedIn(problem="You are not logged in", remedy=remedy)
         if SCOPES.index(needed) > SCOPES.index(caller.scope):
             name = f"{request.method} {request.url.path[:100]}"
             raise NotAllowed(name=name, needed=needed, given=caller.scope)
