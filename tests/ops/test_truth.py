@@ -283,6 +283,17 @@ def test_a_fact_of_which_the_page_says_nothing_is_quoted_in_its_own_words(nora: 
     ]
 
 
+def test_a_fact_is_not_quoted_from_a_line_that_says_it_is_over(nora: Brain) -> None:
+    call(nora, "put", slug="companies/brex", content="# Brex\n")
+    call(nora, "put", slug="people/pedro", content="# Pedro\n\nPedro left Brex in 2025.\n")
+    call(nora, "assert", slug="people/pedro", predicate="is_ceo_of", object="Brex", expected_version=1)
+    (found,) = call(nora, "check", slug="people/pedro").contradictions
+    assert [(each.part, each.quote) for each in found.quotes] == [
+        ("truth", "Pedro left Brex in 2025."),
+        ("facts", "Pedro is_ceo_of Brex"),
+    ]
+
+
 def test_a_fact_is_quoted_by_whole_words_and_by_each_of_its_witnesses(nora: Brain) -> None:
     call(nora, "put", slug="projects/lynx", content="# Lynx\n\nWas inactive.\n\nAnn says it runs.")
     for source, words in (("mail/1", "it is on"), ("mail/2", "Ann says it runs")):

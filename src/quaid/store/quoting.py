@@ -5,7 +5,7 @@ Knows how to find in a page's text what a finding cites. Does not know why two s
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.core import citing, slug as slugs
+from quaid.core import citing, leaving, slug as slugs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +82,9 @@ def _quote(cite: "Cite", page: _Written) -> Quote:
     if cite.part:
         return Quote(page.address, cite.part, cite.line, citing.quoted(cite.quote), cite.source, *more)
     place = citing.place(*page.as_of(cite.recorded_at), cite.needles)
-    if place:
+    if place and not (
+        cite.recorded_at and leaving.may_tell(place.quote)
+    ):  # "left Brex" does not say "is at Brex"
         return Quote(page.address, place.part, place.line, place.quote, cite.source, *more)
     return Quote(page.address, "facts", None, cite.quote, cite.source, *more)
 
