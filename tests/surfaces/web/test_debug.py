@@ -56,6 +56,11 @@ def test_each_file_says_when_it_was_indexed(reader: TestClient, writer: TestClie
     ok(writer.delete("/api/debug/notebook/lists/times.md"))
 
 
+def test_search_leaves_no_gap(writer: TestClient) -> None:
+    assert ok(writer.get("/api/debug/memory/search", params={"q": "unheard zygomorphic quandary"}))
+    assert ok(writer.get("/api/memory/gaps"))["gaps"] == []
+
+
 def test_search_shows_scores(reader: TestClient) -> None:
     found = ok(reader.get("/api/debug/memory/search", params={"q": "founder of River"}))
     assert found["results"][0]["score"] > 0
