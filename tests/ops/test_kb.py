@@ -620,6 +620,15 @@ def test_meaning_is_looked_for_on_request(call: Call, brain: Brain, kb: Path) ->
     assert found["matches"][0]["match"] == ["meaning"]
 
 
+def test_what_is_far_in_meaning_is_no_match(call: Call, brain: Brain, kb: Path) -> None:
+    remember(call, "Keeping secrets", "Credentials live in the password manager.")
+    remember(call, "Garden", "Water the roses in the morning.")
+    brain.create(brain.settings.db_path)
+    near = call("query", context="safe place for access tokens and logins", semantic=True)["matches"]
+    assert [each["title"] for each in near] == ["Keeping secrets"]
+    assert call("query", context="orbits of distant planets", semantic=True)["matches"] == []
+
+
 def test_scores_of_words_and_of_meaning_are_told_apart(call: Call, brain: Brain, kb: Path) -> None:
     remember(call, "Keeping secrets", "Credentials live in the password manager.")
     remember(call, "Garden", "Water the roses in the morning.", "Keep the login sheet of the garden club.")

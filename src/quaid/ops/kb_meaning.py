@@ -50,10 +50,11 @@ def added(
     nodes = {node.path: node for node in catalog.nodes if filters.take(node)}
     known = {each.slug: each.path or "" for each in file_state.kept(brain.db, collection.id)}
     by_words = {match.path: match for match in matches}
+    least = float(brain.option("search.min_score"))  # some nearness in meaning has any node to any question
     found: dict[str, KbMatch] = {}
     for result in answer.results if answer.strength != "none" else ():
         path = known.get(result.slug, "")
-        if path in nodes and path not in found and (result.score > 0 or path in by_words):
+        if path in nodes and path not in found and (result.score >= least or path in by_words):
             had = by_words.get(path) or kb.match(nodes[path], (), 0.0)
             more = ("meaning",) if result.lane in ("meaning", "both") else () if had.match else ("words",)
             found[path] = had._replace(match=had.match + more, relevance=round(result.score, 4))
