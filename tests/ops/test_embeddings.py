@@ -149,7 +149,7 @@ def test_that_it_is_off_is_said_once(two_models: Brain) -> None:
         assert render(call(two_models, command, query="boat")).partition("\n")[0] == said
     two_models.db.write(lambda tx: settings.set(tx, "embed_conversations", "off"))
     other = render(call(two_models, "conversations search", query="boat")).partition("\n")[0]
-    assert other == "By words only; semantic search is off: embed_conversations is off."
+    assert other == "By words only: embed_conversations is off."
 
 
 def test_a_model_that_goes_away_stays_chosen_and_comes_back_by_itself(

@@ -53,10 +53,10 @@ def lost_front(record: Any) -> str:
 
 
 def words_only(why: str) -> str:
-    """The line that says that meaning was not looked at; most reasons do not say themselves what is off."""
+    """Return the line that says that meaning was not looked at, and why; only a setting turns the search off."""
     if why.lower().startswith("semantic search is off"):
         return f"By words only. {why.rstrip('.')}."
-    return f"By words only; semantic search is off: {why.rstrip('.')}."
+    return f"By words only: {why.rstrip('.')}."
 
 
 def cut(text: str, width: int) -> str:
