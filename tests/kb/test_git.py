@@ -341,7 +341,7 @@ def test_a_merge_that_a_person_has_begun_stops_a_commit(tmp_path: Path) -> None:
     state = two.state()
     assert (state.in_progress, state.conflicted) == ("merge", ("first.org",))
     write(two, "new.org", "new")
-    with pytest.raises(StoreUnfinished, match="git merge --abort"):
+    with pytest.raises(StoreUnfinished, match=r"git -C \S+ merge --abort"):
         two.commit(["new.org"], "new")
 
 
