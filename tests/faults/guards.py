@@ -250,8 +250,8 @@ GUARDS = (
     Guard(
         "the cap of a body",
         "surfaces/web/guard.py",
-        "                if size > MAX_BODY:\n",
-        "                if False:\n",
+        "    if size > MAX_BODY and (text := decoded_size(body)) > MAX_BODY:\n",
+        "    if (text := 0) > MAX_BODY:\n",
         "tests/surfaces/web/test_guard.py",
     ),
     Guard(
