@@ -159,7 +159,7 @@ def test_the_constant_of_reciprocal_ranks_is_an_option(configured: Configured) -
 
 def test_the_prompt_follows_the_file(configured: Configured, tmp_path: Path) -> None:
     notebook = tmp_path / "agent/notebook"
-    text = "prompt: {referenceDir: core, dailyWindow: 1, maxPerFileChars: 20, maxTotalReferenceChars: 30}\n"
+    text = "prompt: {referenceDir: core, dailyWindow: 1, maxPerFileChars: 20, maxTotalReferenceChars: 300}\n"
     with configured(text) as brain:
         (notebook / "core").mkdir()
         (notebook / "reference/not.md").write_text("not told\n")
@@ -169,8 +169,8 @@ def test_the_prompt_follows_the_file(configured: Configured, tmp_path: Path) -> 
             (notebook / f"daily/2026-04-{day}.md").write_text(f"day {day}\n")
         told = call(brain, "memory_context")
     assert [(part["path"], part["characters"]) for part in told["parts"]] == [
-        ("core/a.md", 15),
-        ("core/b.md", 15),
+        ("core/a.md", 20),
+        ("core/b.md", 20),
         ("daily/2026-04-25.md", 7),
     ]
 
