@@ -28,11 +28,11 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command(("--help",), ratio=2),
+    Command(("--help",), ratio=4),
     Command(("version",)),
-    Command(("get", "people/ada"), ratio=2),
-    Command(("search", "first", "program"), ratio=2),
-    Command(("prompt",), ratio=2),
+    Command(("get", "people/ada"), ratio=4),
+    Command(("search", "first", "program"), ratio=4),
+    Command(("prompt",), ratio=4),
     Command(("list",)),
     Command(("put", "people/ada", "--timeline-append", "- **2026-04-25** — Seen.")),
     Command(("stats",)),

@@ -5,8 +5,9 @@ A Brain opens its store on first use, so that commands without one (help, skills
 
 import os
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from quaid.annotations import TYPE_CHECKING, Any, Callable
 from quaid.config import Settings
 from quaid.core import dates
 from quaid.store import OLDEST_VERSION, SCHEMA_VERSION

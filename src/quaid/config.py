@@ -6,10 +6,10 @@ Nothing below `brain.py` reads the environment; it gets what it needs as argumen
 import os
 import stat
 import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from quaid.annotations import Any, Mapping
 from quaid.errors import FileTrouble, InvalidConfig, InvalidFrontMatter
-from quaid.records import NamedTuple
 
 DATABASE_NAME = "memory.db"
 CONFIG_NAME = "config.yaml"

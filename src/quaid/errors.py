@@ -1,105 +1,43 @@
-"""Every failure that a user can meet: a class whose docstring is the message, with the remedy in it.
+"""Every error a user can see: a class whose docstring is the message, including what to do about it.
 
-Its attributes say how a surface reports it. docs/errors.md is made from here. Those of some rooms stand in failures/
-and are loaded when one of them is first asked for: a cold command meets few of them.
+The attributes say how the command line, HTTP and MCP report it. docs/errors.md is generated from this module.
 """
 
-from quaid.failures import Cancelled as Cancelled, QuaidError as QuaidError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from quaid.failures.clients import (
-        ClientFile as ClientFile,
-        ClientMissing as ClientMissing,
-    )
-    from quaid.failures.folders import (
-        CollectionReadOnly as CollectionReadOnly,
-        FileChanged as FileChanged,
-        FolderNotEmpty as FolderNotEmpty,
-        IdsStopped as IdsStopped,
-        NoPlaceToRestore as NoPlaceToRestore,
-        OnlyHere as OnlyHere,
-        PageOfFolder as PageOfFolder,
-        PartOfOrgFile as PartOfOrgFile,
-        RawNeedsImport as RawNeedsImport,
-        ReadingStopped as ReadingStopped,
-        SyncStopped as SyncStopped,
-    )
-    from quaid.failures.kb import (
-        CloneFailed as CloneFailed,
-        GitFailed as GitFailed,
-        GitMissing as GitMissing,
-        LintFailed as LintFailed,
-        NearDuplicate as NearDuplicate,
-        OppositeAdded as OppositeAdded,
-        RemoteOccupied as RemoteOccupied,
-        StagedBeside as StagedBeside,
-        StoreDirty as StoreDirty,
-        StoreDiverged as StoreDiverged,
-        StoreForeign as StoreForeign,
-        StoreLocked as StoreLocked,
-        StoreMissing as StoreMissing,
-        StoreOccupied as StoreOccupied,
-        StoreUnfinished as StoreUnfinished,
-        UnsafeStore as UnsafeStore,
-    )
-    from quaid.failures.models import (
-        EmbedderUnavailable as EmbedderUnavailable,
-        EmbeddingsOff as EmbeddingsOff,
-        EmbeddingStopped as EmbeddingStopped,
-        InvalidModel as InvalidModel,
-        ModelInUse as ModelInUse,
-        UnknownModel as UnknownModel,
-    )
-    from quaid.failures.notebook import NotebookGone as NotebookGone
-    from quaid.failures.web import (
-        BodyRefused as BodyRefused,
-        ForeignRequest as ForeignRequest,
-        NoService as NoService,
-        NoSuchAddress as NoSuchAddress,
-        NotLoggedIn as NotLoggedIn,
-        OpenToOthers as OpenToOthers,
-        PortTaken as PortTaken,
-        ServedAlready as ServedAlready,
-        ServiceMissing as ServiceMissing,
-        TooMany as TooMany,
-        TooSlow as TooSlow,
-        Unanswered as Unanswered,
-        WrongHost as WrongHost,
-        WrongMethod as WrongMethod,
-    )
-else:
-
-    def __getattr__(name):
-        """A failure of a room, whose module is found by looking; from then on it is here."""
-        if not name.startswith("_"):
-            for room in ROOMS:
-                failures = _of_room(room)
-                if name in failures:
-                    globals().update(failures)
-                    return failures[name]
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+from typing import Any
 
 
-ROOMS = ("notebook", "models", "folders", "kb", "clients", "web")
-"""Modules of failures/, in the order in which they are looked through."""
+class QuaidError(Exception):
+    """Something went wrong: {problem}."""
+
+    code = "error"
+    exit_status = 1
+    http_status = 500
+    rpc_code = -32000
+
+    def __init__(self, **facts: Any) -> None:
+        told = dict(facts)
+        if (
+            "hint" in facts
+        ):  # as a fact it stands alone; in a message it follows a full stop, if it says anything
+            facts["hint"] = str(facts["hint"]).strip()
+            told["hint"] = f" {facts['hint']}" if facts["hint"] else ""
+        self.facts = facts
+        super().__init__((type(self).__doc__ or "").format(**told))
+
+
+class Cancelled(QuaidError):
+    """Stopped on request; nothing was changed."""
+
+    code, exit_status, http_status, rpc_code = "cancelled", 130, 499, -32800
 
 
 def everything() -> list[type[QuaidError]]:
-    """All failures, for those who list them: what stands here, then room by room."""
-    own = (__name__, QuaidError.__module__)
-    here = [each for each in globals().values() if isinstance(each, type) and each.__module__ in own]
-    there = [each for room in ROOMS for each in _of_room(room).values()]
-    return [each for each in (*here, *there) if each is not QuaidError]
-
-
-def _of_room(room: str) -> dict[str, type[QuaidError]]:
-    module = __import__(f"quaid.failures.{room}", fromlist=[room])
-    return {
-        name: each
-        for name, each in vars(module).items()
-        if getattr(each, "__module__", "") == module.__name__
-    }
+    """Return all error classes in the order of this module, for the documentation."""
+    return [
+        each
+        for each in globals().values()
+        if isinstance(each, type) and issubclass(each, QuaidError) and each is not QuaidError
+    ]
 
 
 # Wrong calls
@@ -367,3 +305,326 @@ class Defect(QuaidError):
     """Quaid itself failed ({problem}). That is a bug: please report it. QUAID_TRACE=1 shows where."""
 
     code, exit_status, http_status, rpc_code = "defect", 70, 500, -32603
+
+
+# The notebook
+
+
+class NotebookGone(QuaidError):
+    """The folder of the notebook, {path}, is not there. Put it back; or let go of it with \
+`quaid collection remove {name}` and make another one with `quaid notebook init`."""
+
+    code, exit_status, http_status, rpc_code = "notebook_gone", 5, 404, -32010
+
+
+# Embedding models
+
+
+class EmbeddingStopped(Cancelled):
+    """Stopped on request: {made:,} of {total:,} chunks have a vector of {model}, and keep it. `{command}` goes on \
+from there."""
+
+
+class UnknownModel(QuaidError):
+    """There is no model {name!r}.{hint} `quaid model list` shows them all."""
+
+    code, exit_status, http_status, rpc_code = "unknown_model", 3, 404, -32001
+
+
+class InvalidModel(QuaidError):
+    """{place} cannot be used as a model: {problem}. {remedy}."""
+
+    code, exit_status, http_status, rpc_code = "invalid_model", 2, 400, -32602
+
+
+class ModelInUse(QuaidError):
+    """{name} is the active model and stays until another is: `quaid embed --model NAME` switches."""
+
+    code, exit_status, http_status, rpc_code = "model_in_use", 4, 409, -32009
+
+
+class EmbedderUnavailable(QuaidError):
+    """The model {name} cannot be used now: {problem}. {remedy}."""
+
+    code, exit_status, http_status, rpc_code = "embedder_unavailable", 5, 503, -32015
+
+
+class EmbeddingsOff(EmbedderUnavailable):
+    """Semantic search is off. {remedy}."""
+
+
+# Folders and their files
+
+
+class ReadingStopped(Cancelled):
+    """Stopped on request: {done:,} of {total:,} files are read, and the {turns:,} turns found so far stay. The same \
+command goes on from there."""
+
+
+class SyncStopped(Cancelled):
+    """Stopped on request: the collection {name} is attached and has {told} so far. `quaid collection sync \
+{name}` goes on from there."""
+
+
+class PageOfFolder(QuaidError):
+    """{slug} comes from a file of the collection {collection}, whose folder is the truth. {act} the file there, \
+and the memory follows."""
+
+    code, exit_status, http_status, rpc_code = "page_of_folder", 4, 409, -32009
+
+
+class PartOfOrgFile(QuaidError):
+    """{slug} is part of the org file {path}. Its title, tags and properties can be changed here; change its text in \
+the file, and the memory follows."""
+
+    code, exit_status, http_status, rpc_code = "part_of_org_file", 4, 409, -32009
+
+
+class FileChanged(QuaidError):
+    """{path} was changed outside since it was last read. Nothing was written: read the page again, merge your \
+change, and send it with the new version."""
+
+    code, exit_status, http_status, rpc_code = "file_changed", 4, 409, -32009
+
+
+class CollectionReadOnly(QuaidError):
+    """The collection {name} {why}: its files are not written from here. Edit the file, or choose another \
+collection."""
+
+    code, exit_status, http_status, rpc_code = "collection_read_only", 4, 403, -32003
+
+
+class NoPlaceToRestore(CollectionReadOnly):
+    """The collection {name} {why}: no file can be put back there. `quaid collection quarantine export FOLDER \
+{slug}` writes the page elsewhere."""
+
+
+class OnlyHere(QuaidError):
+    """{told} what no file has: links, facts or raw data that were added here. Write it out first with `quaid \
+collection quarantine export FOLDER`, or add --force to let it go."""
+
+    code, exit_status, http_status, rpc_code = "only_here", 4, 409, -32009
+
+
+class IdsStopped(Cancelled):
+    """Stopped on request: {done:,} of {total:,} files carry their id, and keep it. `quaid collection migrate-ids \
+{name}` goes on from there."""
+
+
+class FolderNotEmpty(QuaidError):
+    """{path} is not empty. Choose a new folder, or add --force to write into this one."""
+
+    code, exit_status, http_status, rpc_code = "folder_not_empty", 2, 409, -32602
+
+
+class RawNeedsImport(QuaidError):
+    """--raw needs --import-id: it writes the bytes of one import, not the present state.{hint} For the present \
+state, export without --raw."""
+
+    code, exit_status, http_status, rpc_code = "raw_needs_import", 2, 400, -32602
+
+
+# The knowledge base
+
+
+class StoreMissing(QuaidError):
+    """There is no knowledge base at {path}. `ai-kb init` makes one; `ai-kb clone URL` fetches yours."""
+
+    code, exit_status, http_status, rpc_code = "store_missing", 5, 404, -32010
+
+
+class StoreForeign(StoreMissing):
+    """There is no knowledge base at {path}; it holds {told}. Nothing was written. Correct AI_KB_DIR, or make a \
+knowledge base among these files with `ai-kb init --force`."""
+
+
+class StoreOccupied(QuaidError):
+    """{path} is not empty; it holds {told}. Nothing was written. {remedy}."""
+
+    code, exit_status, http_status, rpc_code = "store_occupied", 4, 409, -32009
+
+
+class RemoteOccupied(QuaidError):
+    """The remote {url} holds {told}, and no knowledge base. Nothing was written, here or there. {remedy}."""
+
+    code, exit_status, http_status, rpc_code = "remote_occupied", 4, 409, -32009
+
+
+class UnsafeStore(QuaidError):
+    """{path} is not touched: {problem}. {remedy}."""
+
+    code, exit_status, http_status, rpc_code = "unsafe_store", 5, 403, -32003
+
+
+class StoreDirty(QuaidError):
+    """{path} has uncommitted changes: {told}. Nothing was written; commit them with `ai-kb commit`, or take \
+them back, and try again."""
+
+    code, exit_status, http_status, rpc_code = "store_dirty", 4, 409, -32009
+
+
+class StagedBeside(StoreDirty):
+    """{told} is staged in {path}, and is not committed with the knowledge base. Nothing was written; take it back \
+with `git -C {path} reset -q -- {first}`, and try again."""
+
+
+class StoreUnfinished(StoreDirty):
+    """A {act} is under way in {path}. Nothing was written; finish it, or give it up with \
+`git -C {path} {act} --abort`, and try again."""
+
+
+class StoreDiverged(QuaidError):
+    """{path} and its remote have diverged (commits only here: {ahead}, only there: {behind}). Nothing \
+was written; bring them together with `git -C {path} pull --rebase`, then try again."""
+
+    code, exit_status, http_status, rpc_code = "store_diverged", 4, 409, -32009
+
+
+class StoreLocked(QuaidError):
+    """{path} is in use by {holder}. Nothing was changed; try again.{hint}"""
+
+    code, exit_status, http_status, rpc_code = "store_locked", 5, 503, -32014
+
+
+class LintFailed(QuaidError):
+    """Nothing was committed. Lint says: {told}."""
+
+    code, exit_status, http_status, rpc_code = "lint_failed", 1, 422, -32012
+
+
+class NearDuplicate(QuaidError):
+    """The knowledge base has this already: {told}. Nothing was written; add to that node with --add-to, or write a \
+new one all the same with --force."""
+
+    code, exit_status, http_status, rpc_code = "near_duplicate", 4, 409, -32013
+
+
+class OppositeAdded(QuaidError):
+    """{node} says the opposite: {told}. Nothing was written. Write it as a node of its own, without --add-to: both \
+are contested then, and a person decides. Or add it with --force: this node is contested then."""
+
+    code, exit_status, http_status, rpc_code = "opposite_added", 4, 409, -32013
+
+
+class GitMissing(QuaidError):
+    """The program git was not found. Install git 2.36 or newer; a knowledge base is a git repository."""
+
+    code, exit_status, http_status, rpc_code = "git_missing", 5, 503, -32010
+
+
+class GitFailed(QuaidError):
+    """git {verb} failed in {path}: {problem}. `quaid kb doctor` looks for what is wrong there; then try again."""
+
+    code, exit_status, http_status, rpc_code = "git_failed", 5, 500, -32011
+
+
+class CloneFailed(GitFailed):
+    """{url} could not be cloned: {problem}. Nothing was written. Check the address and your access to it, and try \
+again."""
+
+
+# Settings of other programs
+
+
+class ClientFile(QuaidError):
+    """{path} is left as it is: {problem}. Mend it, or write the entry by hand."""
+
+    code, exit_status, http_status, rpc_code = "client_file", 5, 500, -32011
+
+
+class ClientMissing(QuaidError):
+    """{title} does not seem to be installed: there is no {place}. Add --force to write its settings all the same."""
+
+    code, exit_status, http_status, rpc_code = "client_missing", 3, 404, -32001
+
+
+# The server and its clients
+
+
+class NotLoggedIn(QuaidError):
+    """{problem}. {remedy}."""
+
+    code, exit_status, http_status, rpc_code = "not_logged_in", 6, 401, -32004
+
+
+class ForeignRequest(QuaidError):
+    """This request was refused: {problem}. Only this server's own pages and programs with a token may ask."""
+
+    code, exit_status, http_status, rpc_code = "foreign_request", 6, 403, -32003
+
+
+class WrongHost(ForeignRequest):
+    """This server does not answer to the name {host!r}. Open it at {address}; a name of a proxy is allowed with \
+`quaid serve --http --allow-host NAME`."""
+
+    code, http_status = "wrong_host", 421
+
+
+class BodyRefused(QuaidError):
+    """The body cannot be read: {problem}. Send a JSON object as application/json."""
+
+    code, exit_status, http_status, rpc_code = "body_refused", 2, 415, -32600
+
+
+class TooSlow(QuaidError):
+    """The body did not arrive within {seconds} s. Send it again."""
+
+    code, exit_status, http_status, rpc_code = "too_slow", 5, 408, -32014
+
+
+class TooMany(QuaidError):
+    """There are {limit:,} {what} already, and that is the most. Try again in a moment."""
+
+    code, exit_status, http_status, rpc_code = "too_many", 5, 429, -32014
+
+
+class NoSuchAddress(QuaidError):
+    """There is nothing at {path}."""
+
+    code, exit_status, http_status, rpc_code = "no_such_address", 3, 404, -32601
+
+
+class WrongMethod(QuaidError):
+    """{path} does not take {method}."""
+
+    code, exit_status, http_status, rpc_code = "wrong_method", 2, 405, -32600
+
+
+class PortTaken(QuaidError):
+    """Port {port} of {address} is taken by another program, or by another memory. Choose another with --port, or \
+any that is free with --port 0."""
+
+    code, exit_status, http_status, rpc_code = "port_taken", 5, 503, -32011
+
+
+class ServedAlready(PortTaken):
+    """This memory is served at {where} already: one server is enough for the browser, MCP and the API. `quaid web` \
+opens it; choose another port with --port to have a second one."""
+
+    code = "served_already"
+
+
+class OpenToOthers(QuaidError):
+    """{address} can be reached from other machines, and without TLS everybody on the way could read the memory and \
+the token. Add --tls-cert FILE and --tls-key FILE, or --behind-proxy --allow-host NAME if a proxy does TLS."""
+
+    code, exit_status, http_status, rpc_code = "open_to_others", 2, 400, -32602
+
+
+class NoService(QuaidError):
+    """{problem}. {remedy}."""
+
+    code, exit_status, http_status, rpc_code = "no_service", 5, 503, -32011
+
+
+class ServiceMissing(QuaidError):
+    """The service is not installed: there is no {path}. `quaid daemon install` sets it up."""
+
+    code, exit_status, http_status, rpc_code = "service_missing", 2, 404, -32001
+
+
+class Unanswered(QuaidError):
+    """The resident process that was given `quaid {command}` ended before it answered: whether it was done is not \
+known. Look first; doing it again may do it twice. QUAID_HANDOVER=off has every command do its own work."""
+
+    code, exit_status, http_status, rpc_code = "unanswered", 5, 503, -32011

@@ -5,9 +5,8 @@ only: who reads the file, and what an option does, is told elsewhere.
 """
 
 from collections.abc import Mapping
-
-from quaid.annotations import Any
-from quaid.records import NamedTuple
+from re import sub
+from typing import Any, NamedTuple
 
 Value = str | int | float | bool
 
@@ -96,8 +95,6 @@ def windows_move(limit: int, overlap: int) -> bool:
 
 def canonical(name: str) -> str:
     """An option's name as it is listed, however it was written."""
-    from re import sub
-
     name = sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower().replace("-", "_")
     short = name.removeprefix("memory.")
     return next((each for each in (name, short, f"memory.{short}") if each in OPTIONS), short)

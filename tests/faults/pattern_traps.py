@@ -15,7 +15,6 @@ from re import _constants as code, _parser as parser  # type: ignore[attr-define
 from typing import Any, NamedTuple
 
 import quaid
-from quaid.core.patterns import _Waiting
 from quaid.core.sentences import WINDOW
 from quaid.core.stating import LONGEST
 from quaid.formats.org import LONGEST_TITLE
@@ -98,7 +97,7 @@ def patterns() -> list[Found]:
 
 
 def _within(value: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, (_Waiting, re.Pattern)):
+    if isinstance(value, re.Pattern):
         if isinstance(_read(value)[0], str):
             yield "", value
     elif isinstance(value, dict) and depth < 3:
@@ -112,8 +111,6 @@ def _within(value: Any, depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def _read(value: Any) -> tuple[str, int]:
-    if isinstance(value, _Waiting):
-        return value._source, value._flags
     return value.pattern, value.flags & ~re.UNICODE
 
 

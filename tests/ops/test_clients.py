@@ -4,11 +4,10 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from quaid.annotations import get_args
 from quaid.brain import Brain
 from quaid.clients.instructions import TEXT
 from quaid.clients.known import CLIENTS

@@ -386,32 +386,6 @@ def test_closing_inside_a_write_is_a_mistake(db: Database) -> None:
     put(db, "a")
 
 
-# Start-up
-
-
-def test_opening_loads_little(db: Database, output: Callable[..., str]) -> None:
-    loaded = output(
-        """
-        import sys
-        from quaid.store.db import Database
-        Database.open(sys.argv[1], "now").close()
-        print(*sorted(name for name in sys.modules if name.startswith("quaid.")))
-        """,
-        db.path,
-    ).split()
-    assert loaded == [
-        "quaid.annotations",
-        "quaid.errors",
-        "quaid.failures",
-        "quaid.records",
-        "quaid.store",
-        "quaid.store.db",
-        "quaid.store.lock",
-        "quaid.store.opening",
-        "quaid.store.trouble",
-    ]
-
-
 # Other places
 
 

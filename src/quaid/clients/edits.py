@@ -3,6 +3,7 @@
 Text in, text out; whatever is not ours keeps its bytes. A text that cannot be read is refused. Opens no file.
 """
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -97,8 +98,6 @@ class Quote:
     def __call__(self, word: str) -> str:
         if self._windows:
             return f'"{word}"' if " " in word else word
-        import shlex
-
         return shlex.quote(word)
 
 

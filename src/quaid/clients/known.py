@@ -4,10 +4,10 @@ Knows paths as patterns and fills them in. Opens nothing; edits nothing.
 """
 
 import os
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
-from quaid.annotations import Literal, Mapping
 from quaid.errors import NotFound
-from quaid.records import NamedTuple
 
 
 class Where(NamedTuple):

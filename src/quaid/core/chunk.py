@@ -8,12 +8,11 @@ neither models nor rows.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from quaid.core import fences, timeline
-from quaid.core.patterns import pattern
 from quaid.core.tokens import count_tokens
 from quaid.core.windows import windows
-from quaid.records import NamedTuple
 
 __all__ = ["STRATEGIES", "Chunk", "count_tokens", "cut", "embed_text", "embedded", "window"]
 
@@ -38,13 +37,13 @@ MOST_PARTS = 10_000
 """Headings, and parts, of one text that count for themselves: what comes behind them is cut by its length alone."""
 
 # Begins with \n instead of ^, and searches a text with one put in front: several times as fast.
-_HEADING = pattern(r"\n {0,3}(#{1,6})(?:[ \t]+([^\n]*)|(?=\n|\Z))")
-_LEADING_HEADINGS = pattern(r"(?:\s*#{1,6}(?:[ \t][^\n]*)?(?=\n))+\s*(?=\S)")
-_ONLY_HEADINGS = pattern(r"(?:\s*#{1,6}(?:[ \t][^\n]*)?(?=\n|\Z))*\s*\Z")
-_INK = pattern(r"\S")
-_BLANK_LINES = pattern(r"\n[ \t\r\f\v]*(?=\n)")
-_ITEM = pattern(r"(?:[-*+]|[0-9]{1,9}[.)])[ \t]")
-_SPEAKER = pattern(r"\S[^:\n]{0,40}: \S")
+_HEADING = re.compile(r"\n {0,3}(#{1,6})(?:[ \t]+([^\n]*)|(?=\n|\Z))")
+_LEADING_HEADINGS = re.compile(r"(?:\s*#{1,6}(?:[ \t][^\n]*)?(?=\n))+\s*(?=\S)")
+_ONLY_HEADINGS = re.compile(r"(?:\s*#{1,6}(?:[ \t][^\n]*)?(?=\n|\Z))*\s*\Z")
+_INK = re.compile(r"\S")
+_BLANK_LINES = re.compile(r"\n[ \t\r\f\v]*(?=\n)")
+_ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])[ \t]")
+_SPEAKER = re.compile(r"\S[^:\n]{0,40}: \S")
 
 
 class Chunk(NamedTuple):

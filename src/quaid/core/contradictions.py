@@ -4,6 +4,7 @@ Knows the four kinds: a fact whose link has ended, a text that says it is over (
 that has one at a time, a truth older than its evidence. Does not know where anything is stored.
 """
 
+import hashlib
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -80,8 +81,6 @@ def find(world: World, type: str | None = None) -> list[Finding]:
 
 def fingerprint(*parts: object) -> str:
     """What makes a finding the same finding, whatever words describe it."""
-    import hashlib
-
     return hashlib.sha256("\x1f".join(map(str, parts)).encode()).hexdigest()
 
 

@@ -1,12 +1,12 @@
 """Calendar dates and timestamps as text. Knows the calendar; does not know what time it is."""
 
+import re
 import time
 
-from quaid.core.patterns import pattern
 from quaid.errors import InvalidDate
 
-_ISO = pattern(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
-_PERIOD = pattern(r"([0-9]{1,3})([hdw])")
+_ISO = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_PERIOD = re.compile(r"([0-9]{1,3})([hdw])")
 _UNITS = {"h": 3_600, "d": 86_400, "w": 604_800}
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 

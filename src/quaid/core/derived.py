@@ -4,13 +4,12 @@ Pure and without ids, so that it can be worked out anywhere: beside the writer a
 """
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.core.links import Reference, references
 from quaid.core.names import names_of
 from quaid.core.timeline import summary_hash
 from quaid.core.unspaced import has_runs
-from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from quaid.core.page import Page

@@ -4,22 +4,22 @@ Two entries are the same when date and summary are. An entry whose source or det
 not replaced by it.
 """
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import NamedTuple
 
 from quaid.core import timeline
-from quaid.core.patterns import pattern
-from quaid.records import NamedTuple
 
 Key = tuple[str, str]
 
 MOST_NAMED = 20
 """Entries that an answer names one by one."""
 _LONGEST_NAME = 100
-_HEADING = pattern(r"#{1,6}(?=[ \t]|\Z)")
-_BULLET = pattern(r"( *)[-*+][ \t]")
-_BLANKS = pattern(r"[ \t]+")
+_HEADING = re.compile(r"#{1,6}(?=[ \t]|\Z)")
+_BULLET = re.compile(r"( *)[-*+][ \t]")
+_BLANKS = re.compile(r"[ \t]+")
 
 
 class Piece(NamedTuple):

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from quaid.core import dates
 from quaid.core.links import relationship_of
 from quaid.core.names import LONGEST, fold
-from quaid.core.patterns import pattern
 from quaid.core.told_dates import dates_in
 from quaid.errors import InvalidArgument
 
@@ -25,16 +24,16 @@ LONGEST_TEXT = {
 }
 """Characters of each part."""
 
-_WIKI_LINK = pattern(r"\[\[([^\[\]|#^]+)(?:[#^][^\[\]|]*)?(?:\|[^\[\]]*)?\]\]")
-_SIGNS = pattern(r"[+#%$€£]")
-_COMPANY = pattern(
+_WIKI_LINK = re.compile(r"\[\[([^\[\]|#^]+)(?:[#^][^\[\]|]*)?(?:\|[^\[\]]*)?\]\]")
+_SIGNS = re.compile(r"[+#%$€£]")
+_COMPANY = re.compile(
     r"(?: (?:inc|llc|ltd|gmbh|corp|corporation|co|company|limited|plc|ag|asa|as|ab|oy|bv|nv|sa|srl))+\Z"
 )
 
 
 LONGEST_VALUE = 60
 _MONTH = r"[a-z]{3,9}\.?"
-_DAY_OF_YEAR = pattern(
+_DAY_OF_YEAR = re.compile(
     rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month>{_MONTH})"
     rf"|(?P<us_month>{_MONTH})\s+(?P<us_day>\d{{1,2}})(?:st|nd|rd|th)?",
     re.IGNORECASE,
@@ -59,14 +58,14 @@ _TIMES = {
     **dict.fromkeys(("m", "mn", "mio", "million"), 6),
     **dict.fromkeys(("b", "bn", "billion"), 9),
 }
-_NUMBER = pattern(
+_NUMBER = re.compile(
     rf"(?P<sign>-)?(?P<before>{_CURRENCY})?\s*"
     r"(?P<number>(?:[1-9]\d{0,2}(?:[,' \u00a0\u202f]\d{3})+|0|[1-9]\d*)(?:\.\d+)?)"
     rf"\s*(?P<times>{'|'.join(sorted(_TIMES, key=len, reverse=True))})?\s*(?P<after>{_CURRENCY})?",
     re.IGNORECASE,
 )
-_PHONE = pattern(r"\+?[\d(][\d ().\u00a0-]*\d")
-_NUMERIC_DATE = pattern(r"\d{1,4}[.-]\d{1,2}[.-]\d{1,4}")
+_PHONE = re.compile(r"\+?[\d(][\d ().\u00a0-]*\d")
+_NUMERIC_DATE = re.compile(r"\d{1,4}[.-]\d{1,2}[.-]\d{1,4}")
 
 
 class Given(NamedTuple):

@@ -1,10 +1,10 @@
 """Fenced code blocks, by the rules of CommonMark. Knows nothing else of markdown."""
 
-from quaid.core.patterns import pattern
-from quaid.records import NamedTuple
+import re
+from typing import NamedTuple
 
 # Begins with \n instead of ^, and searches a text with one put in front: several times as fast.
-_FENCE_LINE = pattern(r"\n {0,3}(`{3,}(?=[^`\n]*(?:\n|\Z))|~{3,})([^\n]*)")
+_FENCE_LINE = re.compile(r"\n {0,3}(`{3,}(?=[^`\n]*(?:\n|\Z))|~{3,})([^\n]*)")
 
 
 MOST_FENCES = 50_000

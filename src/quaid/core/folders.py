@@ -3,11 +3,12 @@
 Knows how they are written. Does not know whether they are there.
 """
 
-from quaid.core.patterns import pattern
+import re
+
 from quaid.errors import InvalidArgument
 
-_WHOLE = pattern(r"/.*|~(?:/.*)?|[A-Za-z]:[\\/].*")
-_BETWEEN = pattern(r"[;\n]|(?:(?<=[^;:\n]{2})|(?<=[~/])):")  # not the colon of C:\
+_WHOLE = re.compile(r"/.*|~(?:/.*)?|[A-Za-z]:[\\/].*")
+_BETWEEN = re.compile(r"[;\n]|(?:(?<=[^;:\n]{2})|(?<=[~/])):")  # not the colon of C:\
 
 
 def split(value: str) -> list[str]:

@@ -3,7 +3,9 @@
 Knows when two spellings are one question. Does not know where gaps are stored.
 """
 
-from quaid.core.patterns import pattern
+import hashlib
+import re
+import unicodedata
 
 LONGEST_CONTEXT = 500
 """Characters. A context says where a question came up, no more."""
@@ -11,15 +13,13 @@ LONGEST_CONTEXT = 500
 LONGEST_WORD = 64
 """Letters of a word in ASCII; elsewhere a whole sentence may be without a space."""
 
-_WORD = pattern(r"[^\W\d_]+")
+_WORD = re.compile(r"[^\W\d_]+")
 _ENDINGS = " ?!.,;:…¿¡。？！．，、；：｡؟،؛"
 
 
 def fold(question: str) -> str:
     """The question without what differs when it is asked again: case, spaces, the signs at its ends."""
     if not question.isascii():
-        import unicodedata
-
         question = unicodedata.normalize("NFKC", question)
     folded = " ".join(question.casefold().split())
     return folded.strip(_ENDINGS) or folded
@@ -35,8 +35,6 @@ def is_question(text: str) -> bool:
 
 def question_hash(question: str) -> str:
     """The name under which a question is kept: SHA-256 of its folded text."""
-    import hashlib
-
     return hashlib.sha256(fold(question).encode("utf-8", "replace")).hexdigest()
 
 

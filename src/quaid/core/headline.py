@@ -1,12 +1,13 @@
 """Title and summary of a page. Knows what the front matter, the slug and the text say about them."""
 
-from quaid.annotations import Any
+import re
+from typing import Any
+
 from quaid.core import prose
-from quaid.core.patterns import pattern
 
 SUMMARY_LENGTH = 300
 
-_DATE = pattern(r"[0-9]{4}-[0-9]{2}(?:-[0-9]{2})?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}(?:-[0-9]{2})?")
 
 
 def title(slug: str, frontmatter: dict[str, Any], text: str, fallback: str | None) -> str:

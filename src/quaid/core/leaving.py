@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from quaid.core.leaving_words import BACK, DOUBTED, HEDGED, POST, TOLD, TRUSTED, WHOSE, WORDS
 from quaid.core.names import fold
-from quaid.core.patterns import pattern
 from quaid.core.sentences import Reader, Sentence, block_at, readable, sentence_at, subjects
 from quaid.core.told_dates import dates_in
 
@@ -20,28 +19,28 @@ MOST = 500
 HERE = "@"
 """The object is the page itself, or the one place that the subject can have left."""
 
-_BOARD = pattern(
+_BOARD = re.compile(
     rf"(?:{WHOSE}\s+)?(?:seat on\s+the\s+)?(?:\w+ )?board(?: of directors)?\s+(?:of|at)\s+", re.IGNORECASE
 )
-_BOARD_BEHIND = pattern(r"[^.,;'’]{1,60}['’]s\s+(?:\w+\s+)?board\b", re.IGNORECASE)
-_OF_POST = pattern(
+_BOARD_BEHIND = re.compile(r"[^.,;'’]{1,60}['’]s\s+(?:\w+\s+)?board\b", re.IGNORECASE)
+_OF_POST = re.compile(
     rf"(?:{WHOSE}\s+)?(?:(?:role|post|position|job)\s+)?(?:as\s+)?(?:{WHOSE}\s+)?(?P<post>{POST})"
     r"(?:\s+(?:role|post|position|job))?(?:\s+(?:of|at|for|with)\s+|(?=\s+(?:in|on)\s|\s*[.,]|\s*\Z))",
     re.IGNORECASE,
 )
-_OF_JOB = pattern(
+_OF_JOB = re.compile(
     rf"{WHOSE}\s+(?:\w+\s+)?(?:role|post|position|job|team|staff|career|time|stint|tenure)\s+(?:at|with|of|in)\s+",
     re.IGNORECASE,
 )
-_OF_COMPANY = pattern(
+_OF_COMPANY = re.compile(
     r"the\s+(?:company|firm|startup|start-up|business|team|organi[sz]ation|bank|university|school|lab|agency|studio"
     r"|charity|foundation)\b",
     re.IGNORECASE,
 )
-_NO_OBJECT = pattern(
+_NO_OBJECT = re.compile(
     r"(?:in|on|at the end of|by|around|early|late|mid|last|this|again)\b|\d|\s*\Z|[.,;)]", re.IGNORECASE
 )
-_PLACE_BEFORE = pattern(r"\b(?:joined|at|with|for|of|in|rejoined)\s+(?=[A-Z\[]|[\w-]+/[\w-])")
+_PLACE_BEFORE = re.compile(r"\b(?:joined|at|with|for|of|in|rejoined)\s+(?=[A-Z\[]|[\w-]+/[\w-])")
 
 _CHIEFS = {
     "executive": "ceo",
@@ -52,7 +51,7 @@ _CHIEFS = {
 }
 _CHIEFS |= {"marketing": "cmo", "product": "cpo"}
 
-_AFTER = pattern(r"(?:after|since|upon|on|before|following)\s+\Z", re.IGNORECASE)
+_AFTER = re.compile(r"(?:after|since|upon|on|before|following)\s+\Z", re.IGNORECASE)
 
 
 class Departure(NamedTuple):

@@ -6,8 +6,6 @@ happened on a day (left) or is a state (no longer at).
 
 import re
 
-from quaid.core.patterns import pattern
-
 POST = (
     r"(?:acting |interim |deputy |co-)?(?:ceo|cto|cfo|coo|cmo|chief \w+(?: officer)?|chair(?:man|woman|person)?"
     r"|president|managing director|head(?: of \w+)?|vp(?: of \w+)?|vice president|board (?:member|director)"
@@ -93,9 +91,9 @@ WORDS: dict[str, list[tuple["re.Pattern[str]", str, bool]]] = {}
 """By the word: patterns, the first that fits counts; what is over; whether it is an event."""
 for _table, _is_event in ((_EVENTS, True), (_STATES, False)):
     for _word, _source, _scope in _table:
-        WORDS.setdefault(_word, []).append((pattern(_source, re.IGNORECASE), _scope, _is_event))
+        WORDS.setdefault(_word, []).append((re.compile(_source, re.IGNORECASE), _scope, _is_event))
 
-HEDGED = pattern(
+HEDGED = re.compile(
     r"\b(?:not|never|nobody|may|might|could|would|should|will|plans?|planning|planned|wants?|wanted|wanting|hopes?"
     r"|hoped|intends?|intended|consider(?:s|ed|ing)|thinking|about to|going to|almost|nearly|if|unless|whether"
     r"|rumou?r\w*|reportedly|allegedly|supposedly|apparently|denie[sd]|denying|threaten\w*|expected|expects|likely"
@@ -105,7 +103,7 @@ HEDGED = pattern(
     re.IGNORECASE,
 )
 """Before the words: it was not so, or only planned, feared or said by nobody in particular."""
-DOUBTED = pattern(
+DOUBTED = re.compile(
     r"which (?:is|was|turned out to be) (?:wrong|false|untrue|denied|a mistake)|unconfirmed|not true"
     r"|turned out (?:to be )?(?:false|wrong|untrue)|\(\?\)|never happened"
     r"|but (?:stayed|changed (?:his|her|their) mind)|allegedly|reportedly|rumou?r"
@@ -113,17 +111,17 @@ DOUBTED = pattern(
     re.IGNORECASE,
 )
 """Behind them: it is taken back."""
-TOLD = pattern(
+TOLD = re.compile(
     r"\b(?:said|says|saying|told|tells|claim(?:s|ed)?|thinks|thought|believe[sd]?|heard|according to|guess\w*"
     r"|mention(?:s|ed)|writes|wrote|announce[sd]|confirm(?:s|ed)|learned|noted|notes|reports?|reported|dream\w*"
     r"|joke[sd]?|fear(?:s|ed))\b",
     re.IGNORECASE,
 )
 """Somebody else's words, unless it is the person's own and one of these:"""
-TRUSTED = pattern(
+TRUSTED = re.compile(
     r"(?:said|says|told|mention(?:s|ed)|writes|wrote|announce[sd]|confirm(?:s|ed))\Z", re.IGNORECASE
 )
-BACK = pattern(
+BACK = re.compile(
     r"\bre-?join(?:ed|s|ing)\b|\breturn(?:ed|s|ing)\b(?!\s+(?:a|the|his|her) (?:call|email|favou?r))"
     r"|\b(?:came|come|went|is|was)\s+back\b|\bback (?:at|with|in)\b|\bre-?hired\b|\bremarried\b"
     r"|\bstill (?:works?|at|on|lives?|there)\b",

@@ -6,11 +6,10 @@ Knows words, and how to find the few pairs among many texts that are worth compa
 minimal hashes), so that ten thousand texts do not make fifty million comparisons. Knows no page.
 """
 
+import re
 from collections import defaultdict
 from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-from quaid.core.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -38,7 +37,7 @@ CROWD = 40
 
 # Scripts without spaces between words count by characters.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = pattern(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
 
 
 class Pair(NamedTuple):

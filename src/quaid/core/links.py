@@ -10,13 +10,11 @@ it, the path of a page and nothing else; with 'id:' before it, the page that has
 import re
 from collections.abc import Iterable
 from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.annotations import TYPE_CHECKING, Any
 from quaid.core import dates, fences, slug
 from quaid.core.names import LONGEST, fold
-from quaid.core.patterns import pattern
 from quaid.core.prose import plain, shorten
-from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from quaid.core.page import Page
@@ -47,19 +45,19 @@ MOST_CONTEXTS = 1_000
 """Lines of one text that are shown with their links: a page with more of them is a list, or a trap."""
 
 # Two patterns, each with a beginning that can be searched for as it is: three times as fast as one for both.
-_WIKI = pattern(
+_WIKI = re.compile(
     r"\[\[([^\[\]|#^\n]+)(?:[#^][^\[\]|\n]*)?(?:\\?\|[^\[\]\n]*)?\](\[[^\[\]]{0,500}(?:\[[^\[\]\n]*\][^\[\]]{0,500})?\])?\]"
 )
-_PATH = pattern(
+_PATH = re.compile(
     r"\]\((?:<([^<>\n]+)>|([^()\s<>]+(?:\([^()\s<>]*\)[^()\s<>]*)*))"
     r"(?:[ \t]+(?:\"[^\"\n]{0,300}\"|'[^'\n]{0,300}'))?[ \t]*\)"
 )
-_PAGE_FILE = pattern(r"\.(?:md|markdown|org)\Z", re.IGNORECASE)
+_PAGE_FILE = re.compile(r"\.(?:md|markdown|org)\Z", re.IGNORECASE)
 _ENDINGS = (".md", ".MD", ".markdown", ".org")
-_OTHER_FILE = pattern(r"\.[A-Za-z0-9]{2,5}\Z")
-_SCHEME = pattern(r"[A-Za-z][A-Za-z0-9+.-]+:")
-_BACKTICKS = pattern(r"`+|\n[ \t]*\n")
-_BULLET = pattern(r"\A\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
+_OTHER_FILE = re.compile(r"\.[A-Za-z0-9]{2,5}\Z")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_BACKTICKS = re.compile(r"`+|\n[ \t]*\n")
+_BULLET = re.compile(r"\A\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
 
 
 OR_FROM_ROOT = "//"

@@ -5,8 +5,9 @@ secret into a knowledge base is no reason to keep it in a transcript, so marks c
 cannot be had back from the masked text.
 """
 
+from typing import NamedTuple
+
 from quaid.core.secrets import MOST_PLACES, UNSEARCHED, find
-from quaid.records import NamedTuple
 
 
 class Masked(NamedTuple):

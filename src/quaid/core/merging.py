@@ -7,13 +7,12 @@ import re
 from typing import Any, NamedTuple
 
 from quaid.core import evidence, fences, names, tags
-from quaid.core.patterns import pattern
 
 MERGED = "merged"
 """The front-matter key for what the page that went said otherwise."""
 
-_HEADING = pattern(r" {0,3}(#{1,6})(?=[ \t]|\Z)")
-_BLANK = pattern(r"\n[ \t]*(?:\n[ \t]*)+")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|\Z)")
+_BLANK = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 _OWN = ("title", "slug", "type", "wing", "room")
 """Keys that say what a page is. They are never taken over."""
 
@@ -250,7 +249,7 @@ def relative_paths(text: str, old_slug: str, new_slug: str) -> str:
     return _PATH.sub(moved, text)
 
 
-_PATH = pattern(
+_PATH = re.compile(
     r"\]\((?P<open><?)(?P<path>(?![A-Za-z][A-Za-z0-9+.-]+:|/|#)[^()\s<>#?]+\.(?:md|markdown|org)\b)"
 )
 

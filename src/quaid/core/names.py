@@ -5,9 +5,8 @@ know which pages there are.
 """
 
 import re
-
-from quaid.annotations import Any
-from quaid.core.patterns import pattern
+import unicodedata
+from typing import Any
 
 KINDS = ("title", "slug", "alias", "name")
 """A name's kinds, the most certain first. The last part of a slug is a name."""
@@ -17,15 +16,13 @@ LONGEST = 200
 
 MOST_ALIASES = 100
 
-_GAP = pattern(r"[\W_]+")
+_GAP = re.compile(r"[\W_]+")
 
 
 def fold(text: str) -> str:
     """A name with everything taken out in which two spellings of it differ."""
     text = text[: 2 * LONGEST]
     if not text.isascii():
-        import unicodedata
-
         decomposed = unicodedata.normalize("NFKD", text.casefold())
         # An accent over a Latin letter is a spelling; in other scripts marks make another letter.
         text = unicodedata.normalize("NFC", re.sub("(?<=[a-z])[\u0300-\u036f]+", "", decomposed))

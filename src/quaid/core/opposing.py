@@ -4,15 +4,15 @@ Knows statements with a title, a summary and a body, and compares one with many.
 is asked about it: the rules rather miss one than raise a false alarm. Knows no file, and no meaning beyond words.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain, product
+from typing import NamedTuple
 
 from quaid.core.opposing_words import ALTERNATIVES, COMPLEMENTS, LITTLE, NARROWING, PLACES, SYNONYMS, WEAK
-from quaid.core.patterns import pattern
 from quaid.core.stating import Claim, Number, claims, fold, sentences, stems
 from quaid.core.wording import stem
-from quaid.records import NamedTuple
 
 MOST_LOOKS = 40
 """Statements that are read closely, the shortest that hold the words first."""
@@ -32,8 +32,8 @@ GENERAL = "general"
 STEPS = "procedure"
 """The type whose sentences are steps."""
 
-_WORD = pattern(r"[^\W_]+(?:[.'’][^\W_]+)*")
-_TELLING = pattern(
+_WORD = re.compile(r"[^\W_]+(?:[.'’][^\W_]+)*")
+_TELLING = re.compile(
     r"\d+(?:[.,:/-]\d+)*%?|\b(?:not|no|never|none|nor|neither|without|cannot)\b|n['’]t\b"
     r"|\b(?:january|february|march|april|may|june|july|august|september|october|november|december"
     r"|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b"

@@ -12,7 +12,6 @@ from quaid.core.contradictions import Cite, Finding, cite_fact, cite_link, finge
 from quaid.core.leaving import HERE, Departure, comebacks, departures, may_tell
 from quaid.core.links import RELATED
 from quaid.core.names import fold
-from quaid.core.patterns import pattern
 from quaid.core.predicates import canonical, family, post
 from quaid.core.sentences import OWN, Reader
 from quaid.core.told_dates import dates_in
@@ -29,7 +28,7 @@ SCOPES = {
 }
 """Which families of ties a kind of departure ends."""
 
-_TOKEN = pattern(r"[\w&+#][\w'’&.+#/-]*|[,;()]")
+_TOKEN = re.compile(r"[\w&+#][\w'’&.+#/-]*|[,;()]")
 _COMPANY = {"inc", "llc", "ltd", "gmbh", "corp", "plc", "ag", "as", "limited", "corporation"}
 _FOLLOWS = set(
     "in on for to after as when because before this last during since amid following due and but by around back"
@@ -37,7 +36,7 @@ _FOLLOWS = set(
     " until from through any anymore completely altogether recently january february march april may june july august"
     " september october november december".split()
 )
-_ERRAND = pattern(
+_ERRAND = re.compile(
     r"for (?:lunch|dinner|breakfast|the day|home|a meeting|a conference|the weekend|a week|a trip|the airport)\b"
     r"|to (?:catch|get|pick|buy|meet|attend|go home|fetch|see|visit)\b"
     r"|in (?:a hurry|tears|charge|limbo|the lurch|debt|trouble|ruins|good hands|the hands|peace)\b"

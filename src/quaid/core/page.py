@@ -1,10 +1,10 @@
 """A page: what it holds and what follows from that. Knows no file, no row and no version."""
 
-from quaid.annotations import Any
+from typing import Any, NamedTuple
+
 from quaid.core import page_type, tags
 from quaid.core.page_type import TYPES, check_type
 from quaid.core.timeline import Entry, parse as parse_timeline
-from quaid.records import NamedTuple
 
 __all__ = ["TYPES", "Entry", "Page", "build", "check_type"]
 

@@ -1,8 +1,9 @@
 """The types that a page can have, and how one is inferred from folders."""
 
-from quaid.annotations import Any
+import re
+from typing import Any
+
 from quaid.core.dates import is_date
-from quaid.core.patterns import pattern
 from quaid.errors import InvalidType
 
 TYPES: dict[str, str] = {
@@ -48,8 +49,8 @@ _FOLDERS: dict[str, str] = {
     "daily": "journal",
     "ideas": "project",
 }
-_NUMBER = pattern(r"[0-9]{1,3}[-_]+(?=[a-z])")
-_JOINTS = pattern(r"[\s_-]+")
+_NUMBER = re.compile(r"[0-9]{1,3}[-_]+(?=[a-z])")
+_JOINTS = re.compile(r"[\s_-]+")
 
 
 def check_type(value: str) -> str:

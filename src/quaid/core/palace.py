@@ -1,6 +1,7 @@
 """Wing and room of a page. Knows what the front matter, the slug and the headings say about them."""
 
-from quaid.annotations import Any
+from typing import Any
+
 from quaid.core import prose, slug
 from quaid.core.page_type import TYPES, without_number
 

@@ -5,10 +5,9 @@ A light reading for titles and summaries, as plain text. It renders nothing and 
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
-from quaid.annotations import Any
 from quaid.core import fences
-from quaid.core.patterns import pattern
 
 _LONGEST_READ = 4000  # of a paragraph; keeps the cost of hostile markup bounded
 
@@ -16,19 +15,19 @@ LOOKED_AT = 250_000
 """Characters of a text in which its title, summary and room are looked for."""
 
 # These begin with \n instead of ^, and search a text with one put in front: several times as fast.
-_HEADINGS = {1: pattern(r"\n {0,3}#[ \t]+(\S[^\n]*)"), 2: pattern(r"\n {0,3}##[ \t]+(\S[^\n]*)")}
-_UNDERLINE = pattern(r"\n {0,3}=+[ \t]*(?=\n|\Z)")
-_TOP_QUOTE = pattern(r"\s*?(\n {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*+)")
-_QUOTE_MARKS = pattern(r"^[ \t]*(?:>[ \t]?)+[ \t]*", re.MULTILINE)
-_CALLOUT = pattern(r"\s*\[![\w-]+")
-_HIDDEN = pattern(r"<!--|<(?:script|style)\b", re.IGNORECASE)
+_HEADINGS = {1: re.compile(r"\n {0,3}#[ \t]+(\S[^\n]*)"), 2: re.compile(r"\n {0,3}##[ \t]+(\S[^\n]*)")}
+_UNDERLINE = re.compile(r"\n {0,3}=+[ \t]*(?=\n|\Z)")
+_TOP_QUOTE = re.compile(r"\s*?(\n {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*+)")
+_QUOTE_MARKS = re.compile(r"^[ \t]*(?:>[ \t]?)+[ \t]*", re.MULTILINE)
+_CALLOUT = re.compile(r"\s*\[![\w-]+")
+_HIDDEN = re.compile(r"<!--|<(?:script|style)\b", re.IGNORECASE)
 _HIDDEN_END = {
-    "<!--": pattern(r"-->"),
-    "<script": pattern(r"</script>", re.IGNORECASE),
-    "<style": pattern(r"</style>", re.IGNORECASE),
+    "<!--": re.compile(r"-->"),
+    "<script": re.compile(r"</script>", re.IGNORECASE),
+    "<style": re.compile(r"</style>", re.IGNORECASE),
 }
-_LIST_ITEM = pattern(r"(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|\Z)")
-_STRUCTURE = pattern(
+_LIST_ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|\Z)")
+_STRUCTURE = re.compile(
     r"""\#{1,6}(?:[ \t]|\Z)                          # heading
     | (?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|\Z)          # list item
     | >                                              # quotation
@@ -39,22 +38,22 @@ _STRUCTURE = pattern(
     re.VERBOSE,
 )
 
-_LABEL = pattern(r"(\*\*|__|`+)[^*_`]+\1[:.]?")
-_CODE = pattern(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+_LABEL = re.compile(r"(\*\*|__|`+)[^*_`]+\1[:.]?")
+_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _CODE_PLACES = 0x10F000
 """The first of the private characters that stand for code spans, one for each: what is around them may be dropped."""
-_CODE_PLACE = pattern(r"[\U0010f000-\U0010ffff]")
-_SHORTCODE = pattern(r"\{\{[<%]([^{}]*)[%>]\}\}|\{%[^{}]*%\}")
-_SHORTCODE_TEXT = pattern(r"""\stext=["']([^"']*)""")
-_WIKI_LINK = pattern(r"(!?)\[\[([^\[\]|]*)(?:(?:\||\]\[)([^\[\]]*))?\]\]")
-_NO_TEXT = pattern(r"!\[[^\[\]]*\](?:\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])|\[\^[^\[\]]*\]")
-_LINK = pattern(r"\[([^\[\]]*)\](?:\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])")
-_AUTOLINK = pattern(r"<([a-z][a-z0-9+.-]*:[^<>\s]*)>", re.IGNORECASE)
-_TAG = pattern(r"</?[a-z][^<>]*>", re.IGNORECASE)
-_OPEN_END = pattern(r"(?:!?\[{1,2}[^\[\]]*(?:\]\([^()]*)?|<[a-z/!][^<>]*)\Z", re.IGNORECASE)
-_ENTITY = pattern(r"&(?:nbsp|amp|lt|gt|quot|#39);")
+_CODE_PLACE = re.compile(r"[\U0010f000-\U0010ffff]")
+_SHORTCODE = re.compile(r"\{\{[<%]([^{}]*)[%>]\}\}|\{%[^{}]*%\}")
+_SHORTCODE_TEXT = re.compile(r"""\stext=["']([^"']*)""")
+_WIKI_LINK = re.compile(r"(!?)\[\[([^\[\]|]*)(?:(?:\||\]\[)([^\[\]]*))?\]\]")
+_NO_TEXT = re.compile(r"!\[[^\[\]]*\](?:\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])|\[\^[^\[\]]*\]")
+_LINK = re.compile(r"\[([^\[\]]*)\](?:\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])")
+_AUTOLINK = re.compile(r"<([a-z][a-z0-9+.-]*:[^<>\s]*)>", re.IGNORECASE)
+_TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
+_OPEN_END = re.compile(r"(?:!?\[{1,2}[^\[\]]*(?:\]\([^()]*)?|<[a-z/!][^<>]*)\Z", re.IGNORECASE)
+_ENTITY = re.compile(r"&(?:nbsp|amp|lt|gt|quot|#39);")
 _ENTITIES = {"&nbsp;": " ", "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'"}
-_EMPHASIS = pattern(
+_EMPHASIS = re.compile(
     r"\\([!-/:-@\[-`{-~])|(?<![\w\\])(?:[*_]{1,3}|~~)(?=\S)|(?<=[^\s\\])(?:[*_]{1,3}|~~)(?!\w)"
 )
 

@@ -6,18 +6,17 @@ Knows how a value reads, not where it stands. A doubtful word is let stand: a ha
 
 import binascii
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from re import IGNORECASE, Match
 
-from quaid.core.patterns import pattern
-
 READ = 96
 """Characters of a value that are looked at."""
 
 # What a person writes where a secret would stand, as the whole value.
-_PLACEHOLDER = pattern(
+_PLACEHOLDER = re.compile(
     r"[<\[{$&].*|%\w+%|%[({].*|[*x•.…_#-]{3,}.*|.*[*•…]{3}.*|.*\.\.\.+|.*[<{]{1,2}[\w .-]+[>}]{1,2}.*"
     r"|@?(?:your|example|sample|dummy|fake|insert|enter|put|paste|replace|use|ihr|dein|votre)[-_ ].*"
     r"|(?:my|the|some|an?|new|old|test|mein|mon|tu|su|mi)[-_ ][a-z_ -]*"
@@ -40,18 +39,18 @@ _SAMPLES = (
     *"my-token my_token mytoken my-key my_key my-secret my_secret mysecret".split(),
     *"token-here token_here tokenhere key-here key_here keyhere secret-here secret_here".split(),
 )
-_REPEATED = pattern(r"(\w)\1{6}")
+_REPEATED = re.compile(r"(\w)\1{6}")
 # The token on the front page of jwt.io, which half of all tutorials quote.
 _FAMOUS = ("eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9l",)
 # What a program says about a value: a call, an index, an attribute, a path, another word of the language.
-_CODE = pattern(
+_CODE = re.compile(
     r".*[(\[{].*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+[;,)]*|[A-Za-z_]\w*(?:::|->).*|\.{0,2}/.*|~/.*|[A-Za-z]:\\.*"
     r"|[a-z][a-z0-9+.-]*://.*|.*\)|!\w+|&\w+|@\w+(?:[./]\w+)*|--?[a-z].*|[\w./-]+\.(?:ya?ml|json|toml|env|txt|pem|key|crt"
     r"|md|org|py|js|ts|go|rs|rb|sh|conf|cfg|ini|html?|gpg|kdbx|asc|log)[.,;:]?"
 )
-_CALLED = pattern(r"[A-Za-z_][\w.]*\(|\$|`|\{\{|<")
+_CALLED = re.compile(r"[A-Za-z_][\w.]*\(|\$|`|\{\{|<")
 # A name whose last part says that the value is about a secret and not the secret.
-_ABOUT = pattern(
+_ABOUT = re.compile(
     r"(?:[_.-]|(?<=[a-z0-9])(?=[A-Z]))(?i:names?|ids?|kid|refs?|reference|paths?|files?|filename|dir|folder|ur[li]|endpoint|host"
     r"|server|type|kind|class|version|expir\w*|ttl|age|len|length|min\w*|max\w*|size|counts?|limit|polic(?:y|ies)|fields?"
     r"|labels?|hints?|title|regexp?|pattern|format|header|provider|namespace|prefix|suffix|hash(?:ed)?|digest|sha\w*"
@@ -62,7 +61,7 @@ _ABOUT = pattern(
     r"|rate|cost|price|used|per|window|probs?|logprobs?|embeddings?|vocab|position|mask|strength|rules?|requirements?)$"
 )
 # Terms of the trade with a digit or a sign in them, after "the password is".
-_TERM = pattern(
+_TERM = re.compile(
     r"(?:base(?:16|32|58|62|64|85)|sha-?\d*|md[45]|utf-?(?:8|16)|pbkdf2|argon2\w*|bcrypt|scrypt|[12]fa|mfa|oauth2?|http/?\d?|k8s"
     r"|x\.?509|1password|pkcs\S*|rfc-?\d+|ipv[46]|rsa-?\d*|aes-?\d*\S*|ed25519|iso-?\d+|ascii|s3|ec2|p12|v\d[\d.]*)\b.*"
     r"|\d+[-–]?(?:char\w*|digits?|bytes?|bits?|days?|words?|letters?|stellig\w*|zeichen|hours?|minutes?|months?|years?|x|%|st|nd"
@@ -72,10 +71,10 @@ _TERM = pattern(
     r"|[A-Za-z]+[.,;:!?)(]+(?:[A-Za-z]+[.,;:!?)]*)?",
     IGNORECASE,
 )
-_PARTS = pattern(r"[-_./:+=\s]+")
-_WAVES = pattern(r"[a-zA-Z](?=\d)|\d(?=[a-zA-Z])")
-_HEX = pattern(r"[0-9a-f]{16,}|[0-9A-F]{16,}")
-_UUID = pattern(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_PARTS = re.compile(r"[-_./:+=\s]+")
+_WAVES = re.compile(r"[a-zA-Z](?=\d)|\d(?=[a-zA-Z])")
+_HEX = re.compile(r"[0-9a-f]{16,}|[0-9A-F]{16,}")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 # Values
@@ -113,7 +112,7 @@ def kinds(value: str) -> int:
     )
 
 
-_DIGIT = pattern(r"\d")
+_DIGIT = re.compile(r"\d")
 
 
 def digits_and_letters(value: str) -> bool:
@@ -244,11 +243,11 @@ def _tells(value: str) -> bool:
     return odd(value) and not (_TERM.fullmatch(value) or _CODE.fullmatch(value) or placeholder(value))
 
 
-_SIGN = pattern(r"[!@#$%^&*+=?~]")
+_SIGN = re.compile(r"[!@#$%^&*+=?~]")
 
 
 # Between "token" and a long value that is something else.
-_OTHER = pattern(
+_OTHER = re.compile(
     r"hash|sha\d*|digest|fingerprint|checksum|commit|\bid\b|uuid|version|public|https?:|file|path|\]\(",
     IGNORECASE,
 )
@@ -273,7 +272,7 @@ def option(found: Match[str]) -> bool:
     return told(found) and not value.startswith("-")
 
 
-_COMMAND = pattern(
+_COMMAND = re.compile(
     r"\b(?:curl|wget|smbclient|sshpass|docker login|podman login|mysql\w*|redis-cli)\b[^\n]*\Z"
 )
 
@@ -319,7 +318,7 @@ def encoded_key(found: Match[str]) -> bool:
         return False
 
 
-_ELIDED = pattern(r"\.\.\.|…|<[\w -]+>|x{8}|\*{4}|\{\{|\$\{|redacted|your|snip", IGNORECASE)
+_ELIDED = re.compile(r"\.\.\.|…|<[\w -]+>|x{8}|\*{4}|\{\{|\$\{|redacted|your|snip", IGNORECASE)
 
 
 def key_block(found: Match[str]) -> bool:
@@ -328,7 +327,7 @@ def key_block(found: Match[str]) -> bool:
     return len(body) >= 40 and not _ELIDED.search(body[:400]) and not _ELIDED.search(body[-200:])
 
 
-_SEED_WORD = pattern(r"[a-z]{3,8}")
+_SEED_WORD = re.compile(r"[a-z]{3,8}")
 _STOP = frozenset(
     "the and for with you your that this are was from not but have has can will its which into".split()
 )
@@ -358,10 +357,10 @@ def luhn(digits: str) -> bool:
 
 
 # How the numbers of each brand begin, and how long they are: other long numbers are names of something.
-_BRANDS = pattern(
+_BRANDS = re.compile(
     r"4\d{15}|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|6(?:011|5\d\d|4[4-9]\d)\d{12}"
 )
-_NUMBERED = pattern(
+_NUMBERED = re.compile(
     r"(?:\bid|_id|#|\bno|\bnr|order|ticket|invoice|tracking|serial|phone|isbn|account|number|snowflake)\W*\Z",
     IGNORECASE,
 )
@@ -369,8 +368,8 @@ _NUMBERED = pattern(
 
 _PRINTED = ((16,), (15,), (14,), (4, 4, 4, 4), (4, 6, 5), (4, 6, 4))
 """How many digits stand together."""
-_GOES_ON = pattern(r"(?<!\\)[A-Za-z0-9_.-]\Z")
-_STOPS = pattern(r"(?![A-Za-z0-9_-]|\.\d)")
+_GOES_ON = re.compile(r"(?<!\\)[A-Za-z0-9_.-]\Z")
+_STOPS = re.compile(r"(?![A-Za-z0-9_-]|\.\d)")
 
 
 def card(text: str, groups: Sequence[Match[str]]) -> int:

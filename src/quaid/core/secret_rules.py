@@ -5,12 +5,12 @@ look (`secret_looks`) at what was found. Secrets that only the words around them
 not know how a text is searched; `secrets` does.
 """
 
+import re
 from collections.abc import Callable
 from re import IGNORECASE, Match, Pattern
+from typing import NamedTuple
 
 from quaid.core import secret_looks as looks
-from quaid.core.patterns import pattern
-from quaid.records import NamedTuple
 
 Look = Callable[[Match[str]], bool]
 
@@ -43,7 +43,7 @@ def _token(kind: str, issuer: str, needles: str, rest: str, holds: Look = looks.
     """A token that begins with one of the needles and goes on like `rest`."""
     words = tuple(needles.split())
     begins = "|".join(word.replace(".", r"\.").replace("/", "/") for word in words)
-    return Rule(kind, words, pattern(f"{_B}(?:{begins}){rest}"), holds, issuer)
+    return Rule(kind, words, re.compile(f"{_B}(?:{begins}){rest}"), holds, issuer)
 
 
 _PEM = (
@@ -54,17 +54,17 @@ _PEM = (
 
 SHAPED: tuple[Rule, ...] = (
     # keys
-    Rule("private key", ("-----BEGIN ",), pattern(_PEM), looks.key_block),
+    Rule("private key", ("-----BEGIN ",), re.compile(_PEM), looks.key_block),
     Rule(
         "private key",
         ("LS0tLS1CRUdJTi",),
-        pattern(r"(?<![A-Za-z0-9+/])LS0tLS1CRUdJTi[A-Za-z0-9+/=]{60,}"),
+        re.compile(r"(?<![A-Za-z0-9+/])LS0tLS1CRUdJTi[A-Za-z0-9+/=]{60,}"),
         looks.encoded_key,
     ),
     Rule(
         "private key",
         ("Private-Lines: ",),
-        pattern(r"Private-Lines: \d+\s+(?P<secret>(?:[A-Za-z0-9+/=]{16,}\s*)+)"),
+        re.compile(r"Private-Lines: \d+\s+(?P<secret>(?:[A-Za-z0-9+/=]{16,}\s*)+)"),
         looks.shaped,
     ),
     _token("age key", "", "AGE-SECRET-KEY-1", r"[0-9A-Z]{50,}"),
@@ -82,7 +82,7 @@ SHAPED: tuple[Rule, ...] = (
     Rule(
         "aws secret key",
         ("AKIA", "ASIA"),  # the secret half is beside its id
-        pattern(
+        re.compile(
             r"A[KS]IA[A-Z0-9]{16}\b[^A-Za-z0-9/+](?:[^\n]|\n(?!\n)){0,80}?(?<![A-Za-z0-9/+])(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"
         ),
         lambda found: looks.random(found) and looks.kinds(found["secret"]) >= 3,
@@ -93,33 +93,33 @@ SHAPED: tuple[Rule, ...] = (
     Rule(
         "azure key",
         ("AccountKey=", "AccessKey=", "SharedAccessKey=", "accountkey=", "accesskey="),
-        pattern(r"(?:Shared)?A(?:ccount|ccess)Key=(?P<secret>[A-Za-z0-9+/]{30,}={0,2})", IGNORECASE),
+        re.compile(r"(?:Shared)?A(?:ccount|ccess)Key=(?P<secret>[A-Za-z0-9+/]{30,}={0,2})", IGNORECASE),
         looks.shaped,
         "Azure",
     ),
     Rule(
         "azure secret",
         ("Q~",),
-        pattern(r"Q~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~-])"),
+        re.compile(r"Q~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~-])"),
         looks.shaped,
         "Azure",
-        lead=pattern(r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}\d\Z"),
+        lead=re.compile(r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}\d\Z"),
         reach=6,
     ),
     Rule(
         "azure secret",
         ("sig=",),
-        pattern(r"sig=(?P<secret>[A-Za-z0-9+/]{20,}(?:[A-Za-z0-9+/]|%2[BF]|%3D|=){20,})"),
+        re.compile(r"sig=(?P<secret>[A-Za-z0-9+/]{20,}(?:[A-Za-z0-9+/]|%2[BF]|%3D|=){20,})"),
         looks.mixed,
         "Azure",
     ),
     Rule(
         "azure secret",
         ("AZDO",),
-        pattern(r"AZDO[A-Za-z0-9]{4}" + _E),
+        re.compile(r"AZDO[A-Za-z0-9]{4}" + _E),
         looks.shaped,
         "Azure DevOps",
-        lead=pattern(r"(?<![A-Za-z0-9])[A-Za-z0-9]{76}\Z"),
+        lead=re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]{76}\Z"),
         reach=78,
     ),
     _token("digitalocean token", "DigitalOcean", "dop_v1_ doo_v1_ dor_v1_", r"[a-f0-9]{40,}"),
@@ -136,10 +136,10 @@ SHAPED: tuple[Rule, ...] = (
     Rule(
         "terraform token",
         (".atlasv1.",),
-        pattern(r"\.atlasv1\.[A-Za-z0-9_=-]{60,70}"),
+        re.compile(r"\.atlasv1\.[A-Za-z0-9_=-]{60,70}"),
         looks.shaped,
         "HCP Terraform",
-        lead=pattern(r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\Z"),
+        lead=re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\Z"),
         reach=16,
     ),
     _token("pulumi token", "Pulumi", "pul-", r"[a-f0-9]{40}" + _E),
@@ -212,14 +212,14 @@ SHAPED: tuple[Rule, ...] = (
     Rule(
         "telegram token",
         (":AA",),
-        pattern(r":AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])"),
+        re.compile(r":AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])"),
         looks.shaped,
         "Telegram",
-        lead=pattern(r"(?<!\d)\d{8,10}\Z"),
+        lead=re.compile(r"(?<!\d)\d{8,10}\Z"),
         reach=12,
     ),
     *(
-        Rule("webhook", (needle,), pattern(source), looks.mixed, issuer)
+        Rule("webhook", (needle,), re.compile(source), looks.mixed, issuer)
         for issuer, needle, source in (
             (
                 "Slack",
@@ -257,10 +257,10 @@ SHAPED: tuple[Rule, ...] = (
     Rule(
         "mailchimp key",
         ("-us",),
-        pattern(r"-us\d{1,2}" + _E),
+        re.compile(r"-us\d{1,2}" + _E),
         looks.shaped,
         "Mailchimp",
-        lead=pattern(r"(?<![A-Za-z0-9])[0-9a-f]{32}\Z"),
+        lead=re.compile(r"(?<![A-Za-z0-9])[0-9a-f]{32}\Z"),
         reach=34,
     ),
     _token("brevo key", "Brevo", "xkeysib- xsmtpsib-", r"[a-f0-9]{64}-[A-Za-z0-9]{16}"),
@@ -280,13 +280,13 @@ SHAPED: tuple[Rule, ...] = (
     Rule(
         "url password",
         ("://",),
-        pattern(r"://[^\s/:@'\"<>`\\]{0,200}:(?P<secret>[^\s/@'\"<>`]{1,200}+)@(?=[\w\[])"),
+        re.compile(r"://[^\s/:@'\"<>`\\]{0,200}:(?P<secret>[^\s/@'\"<>`]{1,200}+)@(?=[\w\[])"),
         looks.in_address,
     ),
     Rule(
         "url password",
         ("://",),  # a slash in the password should have been escaped, and often is not
-        pattern(r"://[^\s/:@'\"<>`\\]{1,60}:(?P<secret>[^\s@'\"<>`:?]{1,80}+)@[\w.-]+(?=[:/]|\s|\Z)"),
+        re.compile(r"://[^\s/:@'\"<>`\\]{1,60}:(?P<secret>[^\s@'\"<>`:?]{1,80}+)@[\w.-]+(?=[:/]|\s|\Z)"),
         lambda found: (
             looks.in_address(found)
             and looks.kinds(found["secret"].partition("/")[0]) >= 2
@@ -296,7 +296,7 @@ SHAPED: tuple[Rule, ...] = (
     Rule(
         "url password",
         ("://",),
-        pattern(r"://(?P<secret>[A-Za-z0-9_-]{20,200}+)@(?=[\w\[])"),
+        re.compile(r"://(?P<secret>[A-Za-z0-9_-]{20,200}+)@(?=[\w\[])"),
         looks.random,
     ),
 )
@@ -304,11 +304,11 @@ SHAPED: tuple[Rule, ...] = (
 DISCORD = Rule(
     "discord token",
     (),  # no fixed letters: `secrets` looks for its two full stops
-    pattern(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![A-Za-z0-9_-])"),
+    re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![A-Za-z0-9_-])"),
     looks.random,
     "Discord",
-    lead=pattern(r"(?<![A-Za-z0-9_.-])(?:mfa\.)?[MNO][DTjz][A-Za-z0-9]{20,26}\Z"),
+    lead=re.compile(r"(?<![A-Za-z0-9_.-])(?:mfa\.)?[MNO][DTjz][A-Za-z0-9]{20,26}\Z"),
     reach=34,
 )
-CARD = Rule("card number", (), pattern(r"[0-9](?:[ -]?[0-9]){12,}+"), looks.shaped, "the bank")
+CARD = Rule("card number", (), re.compile(r"[0-9](?:[ -]?[0-9]){12,}+"), looks.shaped, "the bank")
 """The pattern only finds enough digits; `secrets` asks `secret_looks.card` about their groups."""

@@ -4,15 +4,15 @@ The words are names of settings and the words for a password in a dozen language
 searched; `secrets` does.
 """
 
+import re
 from re import IGNORECASE
 
 from quaid.core import secret_looks as looks
-from quaid.core.patterns import pattern
 from quaid.core.secret_rules import Rule
 
 _TOKENS = r"secret|token|credential"
 # A key is a secret only with one of these before it.
-_KEY = pattern(
+_KEY = re.compile(
     r"(?:api|access|private|auth|encryption|signing|master|account|service|license|deploy|app|secret|clé)[_ -]?\Z",
     IGNORECASE,
 )
@@ -44,7 +44,7 @@ PASSWORD_WORDS = (
     *("hasło", "пароль", "密码", "密碼", "パスワード", "비밀번호", "lösenord"),
 )
 
-NAMES = pattern(f"{_PASSES}|{_SHORT}|{_TOKENS}", IGNORECASE)
+NAMES = re.compile(f"{_PASSES}|{_SHORT}|{_TOKENS}", IGNORECASE)
 """What must stand at one of those words for any rule to be tried there."""
 _QUOTE = r"(?P<quote>\\?[\"'`])?"
 _VALUE = r"(?P<secret>(?(quote)[^\"'`\n\\]{4,400}+|[^\s\"'`,;<>|&\\]{4,400}+))"
@@ -71,7 +71,7 @@ LOOSE: tuple[Rule, ...] = (
     Rule(
         "authorization",
         ("authorization", "bearer "),
-        pattern(
+        re.compile(
             r"(?:authorization\\?[\"']?\s{0,3}[:=,]\s{0,3}\\?[\"'`]?(?:basic|token|bearer|apikey|key|digest)\s{1,3}(?P<header>)|bearer\s{1,3})"
             r"[\"'`]?(?P<secret>[A-Za-z0-9._~+/-]{12,2000}+={0,2})",
             IGNORECASE,
@@ -82,7 +82,7 @@ LOOSE: tuple[Rule, ...] = (
     Rule(
         "docker login",
         ('"auth"', "_auth"),
-        pattern(r"[\"_]auth\"?\s{0,3}[:=]\s{0,3}\"?(?P<secret>[A-Za-z0-9+/]{8,400}={0,2})", IGNORECASE),
+        re.compile(r"[\"_]auth\"?\s{0,3}[:=]\s{0,3}\"?(?P<secret>[A-Za-z0-9+/]{8,400}={0,2})", IGNORECASE),
         looks.encoded_login,
         folded=True,
     ),
@@ -96,7 +96,7 @@ LOOSE: tuple[Rule, ...] = (
             "aws_secret",
             "aws secret",
         ),
-        pattern(
+        re.compile(
             r"(?:aws[_ ])?secret[_ -]?(?:access[_ -]?)?(?:key)?[^\nA-Za-z0-9/+]{1,30}"
             r"(?:(?:is|was)[^\nA-Za-z0-9/+]{1,8})?(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
             IGNORECASE,
@@ -108,7 +108,7 @@ LOOSE: tuple[Rule, ...] = (
     Rule(
         "netrc password",
         ("login ", "login\n"),
-        pattern(
+        re.compile(
             r"login\s+\S{1,100}\s+(?:account\s+\S{1,100}\s+)?password\s+[\"']?(?P<secret>[^\s\"']{4,200})",
             IGNORECASE,
         ),
@@ -118,14 +118,14 @@ LOOSE: tuple[Rule, ...] = (
     Rule(
         "secret",
         (*PASSWORD_WORDS, *SECRET_WORDS, "psk"),
-        pattern(r"(?P<name>(?:" + "|".join((_PASSES, _TOKENS, _SHORT)) + ")" + _ASSIGNED, IGNORECASE),
+        re.compile(r"(?P<name>(?:" + "|".join((_PASSES, _TOKENS, _SHORT)) + ")" + _ASSIGNED, IGNORECASE),
         looks.assigned,
         folded=True,
     ),
     Rule(
         "secret",
         ("key",),
-        pattern("(?P<name>key" + _ASSIGNED, IGNORECASE),
+        re.compile("(?P<name>key" + _ASSIGNED, IGNORECASE),
         looks.assigned,
         lead=_KEY,
         reach=12,
@@ -134,7 +134,7 @@ LOOSE: tuple[Rule, ...] = (
     Rule(
         "secret",
         ("--",),
-        pattern(
+        re.compile(
             r"--(?:pass(?:word|wd|phrase)?|pwd|token|api-?key|(?:client-)?secret|access-key|auth(?:-?token)?)[ =]"
             r"(?P<quote>[\"'])?(?P<secret>(?(quote)[^\"'\n]{4,400}+|[^\s\"']{4,400}+))",
             IGNORECASE,
@@ -145,7 +145,7 @@ LOOSE: tuple[Rule, ...] = (
     Rule(
         "password",
         PASSWORD_WORDS,
-        pattern(
+        re.compile(
             r"(?<!/)(?:"
             + _PASSES
             + r")s?[\"'`*_)]{0,2}"
@@ -163,7 +163,7 @@ LOOSE: tuple[Rule, ...] = (
     Rule(
         "password",
         PASSWORD_WORDS,  # "log in with the password hunter2", "パスワードはhunter2"
-        pattern(
+        re.compile(
             r"(?:"
             + _PASSES
             + r")(?:"
@@ -179,12 +179,16 @@ LOOSE: tuple[Rule, ...] = (
     ),
     # "the API key for the weather service is …"
     Rule(
-        "secret", SECRET_WORDS, pattern(f"(?:{_TOKENS})" + _TOLD, IGNORECASE), looks.told_token, folded=True
+        "secret",
+        SECRET_WORDS,
+        re.compile(f"(?:{_TOKENS})" + _TOLD, IGNORECASE),
+        looks.told_token,
+        folded=True,
     ),
     Rule(
         "secret",
         ("key",),
-        pattern("key" + _TOLD, IGNORECASE),
+        re.compile("key" + _TOLD, IGNORECASE),
         looks.told_token,
         lead=_KEY,
         reach=12,
@@ -193,7 +197,7 @@ LOOSE: tuple[Rule, ...] = (
     Rule(
         "password",
         ("credential", "creds", "login", "zugangsdaten", "identifiants", "credenciales"),
-        pattern(
+        re.compile(
             r"(?:credentials?|creds?|log-?in|zugangsdaten|identifiants|credenciales)\b"
             r"[^\n.;:|=]{0,40}[:=]\s{0,3}[\"'`*~=]{0,2}"
             r"[\w.@+-]{2,60}[\"'`*~=]{0,2}"
@@ -209,7 +213,7 @@ LOOSE: tuple[Rule, ...] = (
     Rule(
         "command password",
         (" -u", " --user", " -p"),
-        pattern(
+        re.compile(
             r" -(?:(?:u|-user)[ =]?[\"']?[\w.@+-]{1,80}+[:%]|p ?(?P<quote>[\"'])?)(?P<secret>[^\s\"']{4,200}+)",
             IGNORECASE,
         ),
@@ -219,14 +223,14 @@ LOOSE: tuple[Rule, ...] = (
     Rule(
         "session cookie",
         ("sessionid=", "sessid=", "session=", "connect.sid="),
-        pattern(r"(?:sessionid|sessid|session|connect\.sid)=(?P<secret>[^\s;\"'&]{20,600}+)", IGNORECASE),
+        re.compile(r"(?:sessionid|sessid|session|connect\.sid)=(?P<secret>[^\s;\"'&]{20,600}+)", IGNORECASE),
         lambda found: looks.random(found) and looks.machine_made(found["secret"]),
         folded=True,
     ),
     Rule(
         "seed phrase",
         ("phrase", "mnemonic"),
-        pattern(
+        re.compile(
             r"(?:phrase|mnemonic)\W{1,20}(?P<secret>[a-z]{3,8}(?:\s{1,3}[a-z]{3,8}){11,23})\b",
             IGNORECASE,
         ),
@@ -235,5 +239,5 @@ LOOSE: tuple[Rule, ...] = (
     ),
 )
 
-BESIDE = Rule("password", PASSWORD_WORDS, pattern(r"\S+"), looks.told, folded=True)
+BESIDE = Rule("password", PASSWORD_WORDS, re.compile(r"\S+"), looks.told, folded=True)
 """What `secrets` finds before the word (`hunter2! is the password`) and below it, in a table."""

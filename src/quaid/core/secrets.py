@@ -6,15 +6,15 @@ the mark `allow-secret` is let pass; a secret of several lines is let pass when 
 `find` catches nothing: a rule that fails is a bug, and whoever guards a commit must take it for a refusal.
 """
 
+import re
 from bisect import bisect
 from collections.abc import Iterable, Iterator
 from re import Match
+from typing import NamedTuple
 
 from quaid.core import secret_looks as looks
-from quaid.core.patterns import pattern
 from quaid.core.secret_rules import CARD, DISCORD, SHAPED, Rule
 from quaid.core.secret_words import BESIDE, LOOSE, NAMES, PASSWORD_WORDS, SECRET_WORDS
-from quaid.records import NamedTuple
 
 VERSION = 3
 """Rises with every change of what is found: findings that are kept with a file are then looked for again."""
@@ -22,7 +22,7 @@ VERSION = 3
 RULES = (*SHAPED, DISCORD, *LOOSE, BESIDE, CARD)
 MARK = "allow-secret"
 UNSEARCHED = "too many places to search"
-_MARK = pattern(r"(?<![\w-])allow-secret(?![\w-])")
+_MARK = re.compile(r"(?<![\w-])allow-secret(?![\w-])")
 _SHORTEST = 20
 """No token with a shape is shorter; words that are need not be searched for their beginnings."""
 
@@ -142,7 +142,7 @@ _SHORT = ("-----BEGIN ", "Private-Lines: ", "://")
 """Needles of secrets that may be shorter than `_SHORTEST`, or have a space in them."""
 _SHAPES = [(needle, rule) for rule in SHAPED for needle in rule.needles if needle not in _SHORT]
 _ANYWHERE = [(needle, rule) for rule in SHAPED for needle in rule.needles if needle in _SHORT]
-_DOTTED = pattern(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}")
+_DOTTED = re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}")
 _STEMS = ("secret", "auth", "sess", "cred", "login", "mot", " -", "--")
 """Parts that several needles share: where one is missing, none of its needles need be looked for."""
 
@@ -303,7 +303,7 @@ def _cards(text: str) -> Iterator[Span]:
             place += count or 1
 
 
-_GROUP = pattern(r"[0-9]+")
+_GROUP = re.compile(r"[0-9]+")
 
 
 def _settled(candidates: Iterable[Span]) -> list[Span]:

@@ -10,12 +10,11 @@ from typing import NamedTuple
 from quaid.core import fences
 from quaid.core.facts import unlinked
 from quaid.core.names import fold
-from quaid.core.patterns import pattern
 
 OWN = ""
 """The subject is whom the page is about."""
 
-_BLOCK = pattern(r"\n[ \t]*(?=\n)|\n(?=[ \t]*(?:[-*+]|\d+[.)]|\#{1,6}|\|)[ \t])")
+_BLOCK = re.compile(r"\n[ \t]*(?=\n)|\n(?=[ \t]*(?:[-*+]|\d+[.)]|\#{1,6}|\|)[ \t])")
 _ABBREVIATIONS = (
     "Inc",
     "Ltd",
@@ -32,7 +31,7 @@ _ABBREVIATIONS = (
     "Prof",
     "approx",
 )
-_END = pattern(
+_END = re.compile(
     r"[.!?](?<!\b[A-Z]\.)"
     + "".join(rf"(?<!\b{word}\.)" for word in _ABBREVIATIONS)
     + r"""["”')\]]*(?=\s|\Z)|;(?=\s)"""
@@ -42,13 +41,13 @@ WINDOW = 2_000
 MOST_BEFORE = 5
 """Sentences before one that are asked whom its pronoun means."""
 
-_INLINE_CODE = pattern(r"`[^`\n]*`")
-_VISIBLE = pattern(r"[^\n]")
-_LEAD = pattern(r"[ \t]*(?:>[ \t]*)*(?:(?:[-*+]|\d+[.)])[ \t]+|\#{1,6}[ \t]+)?")
-_QUOTE_MARK = pattern(r"(?<=\n)[ \t]*>[ \t]?")
-_MARKS = pattern(r"\*\*|__|(?<!\w)[*_]|[*_](?!\w)|~~")
-_MD_LINK = pattern(r"\[([^\[\]]*)\]\(([^()\s]*)\)")
-_PAGE_PATH = pattern(r"(?:\.\.?/)*+([\w/.-]+?)\.(?:md|markdown|org)\Z")
+_INLINE_CODE = re.compile(r"`[^`\n]*`")
+_VISIBLE = re.compile(r"[^\n]")
+_LEAD = re.compile(r"[ \t]*(?:>[ \t]*)*(?:(?:[-*+]|\d+[.)])[ \t]+|\#{1,6}[ \t]+)?")
+_QUOTE_MARK = re.compile(r"(?<=\n)[ \t]*>[ \t]?")
+_MARKS = re.compile(r"\*\*|__|(?<!\w)[*_]|[*_](?!\w)|~~")
+_MD_LINK = re.compile(r"\[([^\[\]]*)\]\(([^()\s]*)\)")
+_PAGE_PATH = re.compile(r"(?:\.\.?/)*+([\w/.-]+?)\.(?:md|markdown|org)\Z")
 
 _SOFT = frozenset(
     (
@@ -57,7 +56,7 @@ _SOFT = frozenset(
         " voluntarily who himself herself both a an the"
     ).split()
 )
-_WHEN = pattern(
+_WHEN = re.compile(
     r"^(?:(?:in|on|by|around|since|from|until|during|at the (?:end|start|beginning) of)\s+)?(?:early|mid|late|spring"
     r"|summer|autumn|fall|winter)?[\s-]*(?:of\s+)?(?:\d{1,2}(?:st|nd|rd|th)?\s+)?(?:(?:january|february|march|april|may|june"
     r"|july|august|september|october|november|december)\s*(?:\d{1,2},?\s*)?)?(?:(?:19|20)\d\d(?:-\d\d){0,2})\s*[,:–—-]?\s*"
@@ -65,29 +64,29 @@ _WHEN = pattern(
     r"|last year|this year)\b[,:]?\s*",
     re.IGNORECASE,
 )
-_BOUNDARY = pattern(
+_BOUNDARY = re.compile(
     r"[,;:()—–]|\s-\s|\b(?:and|but|or|then|which|who|that|while|when|because|after|since|before|until|as|so|though"
     r"|although|where)\b",
     re.IGNORECASE,
 )
-_NAME = pattern(
+_NAME = re.compile(
     r"(?:[A-ZÀ-ÖØ-Þ][\w'’.-]*|(?<![\w-])[\w-]+(?:/[\w.-]+)+)"
     r"(?:\s+(?:(?:van|von|de|da|der|bin|al|la)\s+)*(?:[A-ZÀ-ÖØ-Þ][\w'’.-]*))*"
 )
-_PRONOUN = pattern(r"(?:he|she|they)\Z", re.IGNORECASE)
-_ROLE = pattern(
+_PRONOUN = re.compile(r"(?:he|she|they)\Z", re.IGNORECASE)
+_ROLE = re.compile(
     r"(?:designer|engineer|founder|co-?founder|ceo|cto|cfo|coo|head|lead|vp|director|manager|partner|investor"
     r"|researcher|writer|sales|product|professor|chief|senior|principal|consultant|analyst|developer|teacher|lawyer"
     r"|joined|worked|met|was|studied|previously|formerly|currently|now|born|lives|married|moved|started|began|became"
     r"|served|ran|built|led|hired|retired|after|before|since|no|not|both|up|until|according)\b",
     re.IGNORECASE,
 )
-_QUALIFIED = pattern(r"\s+(?:(?:of|from|at|in)\s|\w+ly\Z)")
-_MET = pattern(
+_QUALIFIED = re.compile(r"\s+(?:(?:of|from|at|in)\s|\w+ly\Z)")
+_MET = re.compile(
     r"\b(?:hired|met|with|knows|married|told|managed|manages|mentored|mentors|introduced|and|replaced|succeeded|by)\s+"
     r"([A-ZÀ-ÖØ-Þ][\w'’-]*(?:\s+[A-ZÀ-ÖØ-Þ][\w'’-]*)*)"
 )
-_AFTER_ROLE = pattern(r"\s+(?:at|of|in|for|from|with)\b")
+_AFTER_ROLE = re.compile(r"\s+(?:at|of|in|for|from|with)\b")
 
 
 class Sentence(NamedTuple):

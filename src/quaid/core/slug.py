@@ -1,14 +1,17 @@
 """The address of a page within its collection. Knows the rule and how any path becomes a slug."""
 
-from quaid.core.patterns import pattern
+import hashlib
+import re
+from unicodedata import category, combining, normalize
+
 from quaid.errors import InvalidSlug
 
 LONGEST = 255
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_-"
-_FORBIDDEN = pattern(r"[^a-z0-9_/-]")
-_GAP = pattern(r"[^a-z0-9_]+")
-_EXTENSION = pattern(r"(?i)\.(?:md|markdown|org)\Z")
+_FORBIDDEN = re.compile(r"[^a-z0-9_/-]")
+_GAP = re.compile(r"[^a-z0-9_]+")
+_EXTENSION = re.compile(r"(?i)\.(?:md|markdown|org)\Z")
 _SPELLED = str.maketrans(
     {"ß": "ss", "æ": "ae", "ø": "o", "ł": "l", "đ": "d", "þ": "th", "ð": "d", "œ": "oe", "ı": "i"}
 )
@@ -39,8 +42,6 @@ def from_path(path: str) -> str:
     slug = "/".join([segment(name) for name in _EXTENSION.sub("", path).split("/")])
     if len(slug) <= LONGEST:
         return slug
-    import hashlib
-
     digest = hashlib.sha256(slug.encode()).hexdigest()[:12]
     return f"{slug[: LONGEST - 13].rstrip('/-')}-{digest}"
 
@@ -58,8 +59,6 @@ def _spell_out(name: str) -> str:
     A character whose base is Latin loses its accents. Any other keeps its marks, because there they make
     another letter (й is not и, が is not か).
     """
-    from unicodedata import combining, normalize
-
     spelled: list[str] = []
     latin = True
     for character in normalize("NFC", name):
@@ -80,8 +79,6 @@ def _spell_out(name: str) -> str:
 
 
 def _code_point(character: str) -> str:
-    from unicodedata import category
-
     if character.isascii():
         return character
     return f"u{ord(character):x}" if category(character)[0] in "LNM" else "-"

@@ -6,6 +6,7 @@ past, a "sometimes" state nothing. Knows no node and compares nothing.
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from quaid.core.opposing_words import (
     ADJECTIVES,
@@ -27,9 +28,7 @@ from quaid.core.opposing_words import (
     UNITS,
     WEAK,
 )
-from quaid.core.patterns import pattern
 from quaid.core.wording import stem
-from quaid.records import NamedTuple
 
 LONGEST = 300
 """Characters of a sentence that are read; a longer one says too much to be opposed as a whole."""
@@ -37,47 +36,47 @@ LONGEST = 300
 MOST_WORDS = 12
 """A matter of more words is never met again."""
 
-_SENTENCE = pattern(r"(?<=[.!?])[\"')\]]*\s+|\n+")
-_LEAD = pattern(r"^[\s>*+#-]*(?:\d+[.)]\s+)?|\[\[[^\]]*\]\[|\]\]|[*=~`](?=\S)|(?<=\S)[*=~`](?!\w)")
-_ASIDE = pattern(r"\s*\([^()]*\)")
-_QUOTED = pattern(r"[\"“][^\"”]*\s[^\"”]*[\"”]")
-_OVER = pattern(
+_SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
+_LEAD = re.compile(r"^[\s>*+#-]*(?:\d+[.)]\s+)?|\[\[[^\]]*\]\[|\]\]|[*=~`](?=\S)|(?<=\S)[*=~`](?!\w)")
+_ASIDE = re.compile(r"\s*\([^()]*\)")
+_QUOTED = re.compile(r"[\"“][^\"”]*\s[^\"”]*[\"”]")
+_OVER = re.compile(
     r"\buntil (?:\w+ )?(?:19|20)\d\d|\bused to\b|\bsince then\b|\bback (?:then|in)\b"
     r"|\bin (?:the past|19\d\d|20\d\d)\b|\blast (?:week|month|year)\b"
 )
-_NOT_ONLY = pattern(
+_NOT_ONLY = re.compile(
     r"\bnot (?:only|just|merely|necessarily|always|yet|sure)\b|\bwhether\b|\bif not\b|\bnothing but\b|\botherwise\Z"
 )
-_CLAUSE = pattern(
+_CLAUSE = re.compile(
     r"\s*[;—–]\s*|\s+-+\s+|:\s+|,\s+|\s+(?=(?:but|because|since|so|although|though|whereas)\s)"
     r"|\s+(?=and (?:never|not|always|do not)\s)"
 )
-_DROPPED = pattern(
+_DROPPED = re.compile(
     r"(?:because|since|so|although|though|whereas|which|it|they|this|that|these|those|otherwise|e\.g\.?)\b"
 )
-_CONDITION = pattern(r"(?:if|when|in|on|for|while|during|under|at|within|unless|except|after|before)\b")
-_TOKEN = pattern(r"[a-z0-9][a-z0-9_.+#/@]*(?:-[a-z0-9.]*[0-9][a-z0-9.]*)*(?<![./])|%|[a-z0-9]")
-_NUMBER = pattern(r"(\d+(?:[.,]\d+)*)([a-z%]*)\Z")
-_BOUND = pattern(
+_CONDITION = re.compile(r"(?:if|when|in|on|for|while|during|under|at|within|unless|except|after|before)\b")
+_TOKEN = re.compile(r"[a-z0-9][a-z0-9_.+#/@]*(?:-[a-z0-9.]*[0-9][a-z0-9.]*)*(?<![./])|%|[a-z0-9]")
+_NUMBER = re.compile(r"(\d+(?:[.,]\d+)*)([a-z%]*)\Z")
+_BOUND = re.compile(
     r"\b(?:(?P<most>at most|no (?:more|longer|larger|greater|bigger) than|not (?:\w+ )?(?:more|longer|larger) than"
     r"|up to|under|below|less than|fewer than|shorter than|maximum(?: of)?|within)"
     r"|(?P<least>at least|no (?:less|fewer|shorter) than|more than|over|above|longer than|minimum(?: of)?))\s+"
     r"(?=\d|(?:(?<=at least )|(?<=at most ))[a-z]+ \d)"
 )
-_CHOICE = pattern(r"(.+?)\s+(?:instead of|rather than|over)\s+(?!\d)(.+)")
-_PREFER_TO = pattern(r"(.*\bprefers?\s+.+?)\s+to\s+(.+)")
-_RATHER_THAN = pattern(r"(.*\brather\s+.+?)\s+than\s+(.+)")
-_REST = pattern(r"\s+(?=(?:for|in|when|on|if|during|while|at|unless|where)\s)")
-_COMPARED = pattern(r"(.+?)\s+(?:is|are|runs?)\s+(.*?)\b(\w+er|(?:more|less) \w+)\s+than\s+(.+)")
-_SET = pattern(
+_CHOICE = re.compile(r"(.+?)\s+(?:instead of|rather than|over)\s+(?!\d)(.+)")
+_PREFER_TO = re.compile(r"(.*\bprefers?\s+.+?)\s+to\s+(.+)")
+_RATHER_THAN = re.compile(r"(.*\brather\s+.+?)\s+than\s+(.+)")
+_REST = re.compile(r"\s+(?=(?:for|in|when|on|if|during|while|at|unless|where)\s)")
+_COMPARED = re.compile(r"(.+?)\s+(?:is|are|runs?)\s+(.*?)\b(\w+er|(?:more|less) \w+)\s+than\s+(.+)")
+_SET = re.compile(
     r"(?P<about>[\w' /.-]*?[\w'/.-])\s*+"
     r"(?:(?P<sign>=|:)|(?<=\s)(?:is|are|will be)(?: (?:called|named|set to|always))?\b)"
     r"\s*(?P<value>[^=:]+)\Z"
 )
-_AS_THE = pattern(
+_AS_THE = re.compile(
     r"(?:use|choose|pick|take)s?\s+(?P<value>.+?)\s+as\s+(?:the|our|a|an|your|my)\s+(?P<about>.+)\Z"
 )
-_RUNS_ON = pattern(
+_RUNS_ON = re.compile(
     r"(?P<about>.+?)\s(?P<verb>(?:is |are )?(?:runs?|encoded|hosted|lives?|written|stored|deployed)"
     r" (?:on|as|at|in))\s(?P<value>.+)\Z"
 )

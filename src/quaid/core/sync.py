@@ -7,8 +7,7 @@ tell from its arguments.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-
-from quaid.records import NamedTuple
+from typing import NamedTuple
 
 RACY_NS = 2_000_000_000
 """A file that changed so shortly before it was read may have changed again within the same tick of its clock."""

@@ -1,9 +1,10 @@
 """Tags: how they are spelled, and which ones front matter and text name. Does not know where they are stored."""
 
+import re
 from itertools import islice
+from typing import Any
+from unicodedata import normalize
 
-from quaid.annotations import Any
-from quaid.core.patterns import pattern
 from quaid.errors import InvalidArgument
 
 LONGEST = 100
@@ -13,15 +14,15 @@ MOST_IN_TEXT = 500
 MOST_LOOKED_AT = 100_000
 """Signs in one text that are looked at: behind them none begins a tag."""
 
-_MARK = pattern(r"\A[#\s]+")
+_MARK = re.compile(r"\A[#\s]+")
 # Begins with a sign that can be searched for as it is. What may stand in a tag: anything but blanks, marks of
 # punctuation and quotation; '-', '_' and '/' may.
-_IN_TEXT = pattern(r"#([^\s\x00-,.:-@\[-^`{-\xbf\u2000-\u206f\u3000-\u303f\uff00-\uff0f]+)")
+_IN_TEXT = re.compile(r"#([^\s\x00-,.:-@\[-^`{-\xbf\u2000-\u206f\u3000-\u303f\uff00-\uff0f]+)")
 _BEFORE = (" ", "\t", "\n", "(")
-_HEADING = pattern(r" {0,3}#{1,6}[ \t]")
-_COLOUR = pattern(r"(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})\Z", 2)
-_INK = pattern(r"\S")
-_CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f]")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]")
+_COLOUR = re.compile(r"(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})\Z", re.IGNORECASE)
+_INK = re.compile(r"\S")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def check(tag: str) -> str:
@@ -130,7 +131,5 @@ def _pieces(value: Any) -> list[Any]:
 def _spell(tag: str) -> str:
     spelled = "-".join(_MARK.sub("", tag).lower().split())
     if not spelled.isascii():
-        from unicodedata import normalize
-
         spelled = normalize("NFC", spelled)
     return spelled

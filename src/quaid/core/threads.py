@@ -6,11 +6,10 @@ Knows the text of a page's truth and nothing else: not whose it is, nor how long
 import re
 
 from quaid.core import fences, prose
-from quaid.core.patterns import pattern
 
-_HEADING = pattern(r"^ {0,3}(#{1,6})[ \t]+[*_]{0,2}open threads[*_:]{0,3}[ \t]*#*[ \t]*$", re.M | re.I)
-_NEXT = pattern(r"^ {0,3}(#{1,6})[ \t]", re.MULTILINE)
-_BOX = pattern(r"^[ \t]*[-*+][ \t]+\[ \][ \t]+(\S[^\n]*)", re.MULTILINE)
+_HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+[*_]{0,2}open threads[*_:]{0,3}[ \t]*#*[ \t]*$", re.M | re.I)
+_NEXT = re.compile(r"^ {0,3}(#{1,6})[ \t]", re.MULTILINE)
+_BOX = re.compile(r"^[ \t]*[-*+][ \t]+\[ \][ \t]+(\S[^\n]*)", re.MULTILINE)
 
 
 def unticked(truth: str) -> list[str]:

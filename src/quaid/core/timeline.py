@@ -8,22 +8,22 @@ An entry is a list item or a heading that begins with a date:
 Knows the text only; which page it belongs to and who wrote it are somebody else's business.
 """
 
+import hashlib
 import re
+from typing import NamedTuple
 
 from quaid.core.dates import check_date, is_date
-from quaid.core.patterns import pattern
 from quaid.errors import InvalidArgument
-from quaid.records import NamedTuple
 
-_MARK = pattern(
+_MARK = re.compile(
     r"""^(?:(?P<hashes>\#{1,6})|(?P<indent>[ ]{0,3})[-*+])[ \t]+
     (?P<bold>\*\*|__)?(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})(?![^\W_]|[/.-]\S)(?P<rest>[^\n]*)$
     | ^(?P<heading>\#{1,6})(?:[ \t][^\n]*)?$""",
     re.MULTILINE | re.VERBOSE,
 )
-_DASH = pattern(r"[ \t]*(?:[—–]|[-:](?=[ \t]|\Z))")
-_SOURCE_ENDS = tuple(map(pattern, ("—", "–", r"[ \t]-(?:[ \t]|\Z)", r":(?:[ \t]|\Z)")))
-_BULLET = pattern(r" {0,3}[-*+](?:[ \t]|\Z)")
+_DASH = re.compile(r"[ \t]*(?:[—–]|[-:](?=[ \t]|\Z))")
+_SOURCE_ENDS = tuple(map(re.compile, ("—", "–", r"[ \t]-(?:[ \t]|\Z)", r":(?:[ \t]|\Z)")))
+_BULLET = re.compile(r" {0,3}[-*+](?:[ \t]|\Z)")
 
 
 MOST_ENTRIES = 30_000
@@ -187,6 +187,4 @@ def _ends_in_list(text: str) -> bool:
 
 def summary_hash(summary: str) -> str:
     """SHA-256 of a summary as it is stored: with page and date, what makes an entry the same entry."""
-    import hashlib
-
     return hashlib.sha256(summary.strip().encode("utf-8", "surrogatepass")).hexdigest()

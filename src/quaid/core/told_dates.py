@@ -7,7 +7,6 @@ import re
 from typing import NamedTuple
 
 from quaid.core.dates import is_date
-from quaid.core.patterns import pattern
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
@@ -24,7 +23,7 @@ _PARTS = {
 }
 _PARTS |= {"fall": (9, 12), "winter": (1, 12), "q1": (1, 3), "q2": (4, 6), "q3": (7, 9), "q4": (10, 12)}
 
-_DATE = pattern(
+_DATE = re.compile(
     rf"""(?<![\w.,/-])(?:
       (?P<iso>(?:19|20)\d\d-\d\d-\d\d)(?![\w-])
     | (?P<iso_month>(?:19|20)\d\d-\d\d)(?![\w-])

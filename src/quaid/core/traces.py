@@ -3,9 +3,8 @@
 Knows texts only. Pieces are short, so that a file that is cut into pages seldom cuts one of them in two.
 """
 
+import re
 from typing import Any
-
-from quaid.core.patterns import pattern
 
 LONGEST = 40
 """Characters of a piece."""
@@ -15,9 +14,9 @@ SHORTEST = 12
 
 MOST = 24
 
-_LONG_WORD = pattern(r"[^\W_]{12,40}")
+_LONG_WORD = re.compile(r"[^\W_]{12,40}")
 # JSON writes these in another way.
-_BREAK = pattern(r'[\\"\x00-\x1f]+')
+_BREAK = re.compile(r'[\\"\x00-\x1f]+')
 
 
 def of_page(slug: str, title: str, uuid: str, names: list[str], texts: list[str]) -> list[str]:

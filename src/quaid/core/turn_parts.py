@@ -5,10 +5,10 @@ its words. Of an endless one, as a log that was pasted, only the beginning has p
 """
 
 from itertools import islice
+from typing import NamedTuple
 
 from quaid.core.tokens import count_tokens
 from quaid.core.windows import windows
-from quaid.records import NamedTuple
 
 LIMIT, OVERLAP = 400, 60
 """How many tokens a part may have, and about how many of them it may share with the one before."""

@@ -4,9 +4,9 @@ A run of them is stored as overlapping pairs of characters, closed by its last c
 index itself.
 """
 
+import re
+import unicodedata
 from operator import add
-
-from quaid.core.patterns import pattern
 
 # Chinese, Japanese, Korean, Thai, Lao, Myanmar, Khmer and the Tai scripts. Korean has spaces, but its particles
 # cling to the word. Punctuation is left out: it ends a run. Compiling these takes 4 ms, and most commands meet
@@ -18,9 +18,9 @@ _SCRIPTS = (
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\ua9e0-\ua9fe\uaa60-\uaadd\uac00-\ud7fb\uf900-\ufaff"
     "\uff66-\uffdc\U0001b000-\U0001b16f\U00020000-\U0003ffff]+"
 )
-_RUN = pattern(_SCRIPTS)
-_RUN_KEPT = pattern(f"({_SCRIPTS})")
-_INVISIBLE = pattern("[\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]")
+_RUN = re.compile(_SCRIPTS)
+_RUN_KEPT = re.compile(f"({_SCRIPTS})")
+_INVISIBLE = re.compile("[\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]")
 """Marks within words: places where a line may break, and variants of a character."""
 
 
@@ -59,6 +59,4 @@ _PIECE = 10_000
 
 
 def _plain(text: str) -> str:
-    import unicodedata
-
     return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))

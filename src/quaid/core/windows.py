@@ -4,14 +4,14 @@ A window ends where a paragraph ends, if it is well filled by then, else where a
 Knows text only, no headings.
 """
 
+import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from quaid.core.patterns import pattern
 from quaid.core.tokens import Measure, count_tokens, measure
-from quaid.records import NamedTuple
 
-_SENTENCE = pattern(r"(?<![.!?…])[.!?…]+[\"'”’»)\]*_]*(?:[ \t]+|\Z)|[。！？；｡]+[”’」』）]*")
-_INK = pattern(r"\S")
+_SENTENCE = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’»)\]*_]*(?:[ \t]+|\Z)|[。！？；｡]+[”’」』）]*")
+_INK = re.compile(r"\S")
 
 
 class Window(NamedTuple):

@@ -3,15 +3,15 @@
 Values only. The store fills them from the whole memory, or from what belongs to one page.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from quaid.core.facts import object_key
 from quaid.core.names import KINDS, fold
-from quaid.core.patterns import pattern
 from quaid.core.predicates import canonical
 
-_SLUG = pattern(r"[a-z0-9_-]+(?:/[a-z0-9_-]+)+")
+_SLUG = re.compile(r"[a-z0-9_-]+(?:/[a-z0-9_-]+)+")
 
 STALE_DAYS = 30
 """A timeline that is so much newer than the truth above it has something to say to it."""

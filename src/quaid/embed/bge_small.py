@@ -6,6 +6,7 @@ wins nothing (fraction@10 dense 0.579 with, 0.578 without; in the whole pipeline
 tokens to a question, so there is none.
 """
 
+import base64
 import os
 from typing import TYPE_CHECKING
 
@@ -136,8 +137,6 @@ class BgeSmall(OnnxEmbedder):
 
     def _likeness(self, session: "Session") -> float:
         """How near the model comes to the vectors that it is known to give: the worst cosine."""
-        import base64
-
         import numpy as np
 
         worst = 1.0

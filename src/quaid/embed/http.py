@@ -4,8 +4,10 @@ Asks only the address that a person added, follows no redirect, uses no proxy, a
 The key of a service is read from the named environment variable for each request and never kept.
 """
 
+import json
 import math
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -148,8 +150,6 @@ class HttpEmbedder:
         return packed
 
     def _post(self, body: dict[str, Any]) -> Any:
-        import json
-
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._description.key_env:
             headers["Authorization"] = f"Bearer {self._environ[self._description.key_env]}"
@@ -243,7 +243,6 @@ def _exchange(
     """One POST. A server that sends a byte now and then is cut off as well as one that sends nothing."""
     import http.client
     import socket
-    import threading
 
     kind = http.client.HTTPSConnection if address.secure else http.client.HTTPConnection
     connection = kind(address.host, address.port, timeout=time_out)

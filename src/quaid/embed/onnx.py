@@ -5,6 +5,7 @@ sentence-transformers does), `sentence_bert_config.json` or `tokenizer_config.js
 `config_sentence_transformers.json` for the prefixes of questions and passages.
 """
 
+import json
 import os
 import threading
 from collections.abc import Sequence
@@ -246,8 +247,6 @@ def _pooling(folder: str) -> str:
 
 def _json(folder: str, name: str, kind: type = dict) -> Any:
     """What a file of the folder holds; empty when it is not there or holds something else."""
-    import json
-
     path = os.path.join(folder, *name.split("/"))
     if not os.path.isfile(path):
         return kind()

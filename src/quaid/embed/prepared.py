@@ -5,7 +5,10 @@ copy is made on first use, after the hash of the original was found right and th
 it should, so neither is done again; its stamp says what it was made of. It can be deleted at any time.
 """
 
+import hashlib
+import json
 import os
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,8 +19,6 @@ ABANDONED = 3_600  # seconds after which a copy that is not finished never will 
 
 def is_whole(folder: str, origin: Sequence[str]) -> bool:
     """Whether there is a complete copy of that origin: the hash of the original, the runtime, the machine."""
-    import json
-
     try:
         with open(os.path.join(folder, STAMP), encoding="utf-8") as file:
             stamp: Any = json.load(file)
@@ -29,7 +30,6 @@ def is_whole(folder: str, origin: Sequence[str]) -> bool:
 
 def make(folder: str, origin: Sequence[str], notice: str, write: Callable[[str, str], None]) -> None:
     """Have `write` put the copy into a new folder, stamp it, and let it take the place of an older one."""
-    import json
     import shutil
     import tempfile
 
@@ -61,7 +61,6 @@ def _make_private(folder: str) -> None:
 def _tidy_up(models: str) -> None:
     """Remove what processes left that were ended in the middle of a copy."""
     import shutil
-    import time
 
     for entry in os.scandir(models):
         if entry.name.startswith(UNFINISHED) and entry.stat().st_mtime < time.time() - ABANDONED:
@@ -77,7 +76,5 @@ def discard(folder: str) -> None:
 
 def sha256_of(path: str) -> str:
     """The hash of a file."""
-    import hashlib
-
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -5,9 +5,7 @@ Surroundings, and returns an Embedder without loading anything.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
-
-from quaid.records import NamedTuple
+from typing import NamedTuple, Protocol
 
 
 class Embedder(Protocol):

@@ -5,6 +5,7 @@ other packages. The first two are found without looking at installed packages, w
 twenty milliseconds. Nothing is loaded here.
 """
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -34,8 +35,6 @@ def read(text: str | None) -> dict[str, Description]:
     """The models that a memory has been given, from its config."""
     if not text:
         return {}
-    import json
-
     known = set(Description._fields)
     return {
         each["name"]: Description(**{key: value for key, value in each.items() if key in known})
@@ -45,8 +44,6 @@ def read(text: str | None) -> dict[str, Description]:
 
 def write(added: Mapping[str, Description]) -> str:
     """The same as text for the config."""
-    import json
-
     return json.dumps([each._asdict() for each in added.values()], ensure_ascii=False)
 
 

@@ -8,10 +8,9 @@ notes and outputs of commands that the client writes in the person's name.
 import re
 from typing import Any
 
-from quaid.core.patterns import pattern
 from quaid.formats.transcripts import Line, said, short, texts
 
-_NOTES = pattern(
+_NOTES = re.compile(
     r"<(system-reminder|local-command-stdout|local-command-stderr|local-command-caveat|command-message|command-name"
     r"|command-args|command-contents|bash-stdout|bash-stderr|bash-input|ide_opened_file|ide_selection"
     r"|task-notification)>.*?(?:</\1>|\Z)",

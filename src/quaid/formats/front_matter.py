@@ -7,8 +7,8 @@ cost, before a parser expands it. Does not know where a block begins and ends in
 
 import re
 from collections.abc import Mapping
+from typing import Any, NoReturn
 
-from quaid.annotations import Any, NoReturn
 from quaid.errors import InvalidFrontMatter
 from quaid.formats import yaml_writer
 

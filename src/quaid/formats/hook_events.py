@@ -4,8 +4,9 @@ Text in, values out. Knows the fields that its documentation names; whatever is 
 Does not know files, nor what a memory is.
 """
 
-from quaid.annotations import Any
-from quaid.records import NamedTuple
+import json
+from re import search
+from typing import Any, NamedTuple
 
 BYTES_PER_TOKEN = 5  # of a transcript without figures: its JSON around the words weighs something too
 LONG_WINDOW = 1_000_000
@@ -31,8 +32,6 @@ class Event(NamedTuple):
 
 def read(text: str) -> Event:
     """An event, or ValueError."""
-    import json
-
     try:
         values = json.loads(text)
     except RecursionError:
@@ -97,15 +96,11 @@ def writes(data: bytes) -> bool:
     """Whether a piece of a transcript calls one of our tools that write."""
     if b"mcp__" not in data:
         return False
-    from re import search
-
     tools = "|".join(WRITING_TOOLS)
     return search(rf'"name": ?"mcp__[^"]*__(?:{tools})"'.encode(), data) is not None
 
 
 def _usage(line: bytes) -> int:
-    import json
-
     try:
         values = json.loads(line)
         if values.get("isSidechain") is True:  # a helper of the model has a context of its own

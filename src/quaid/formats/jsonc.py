@@ -4,6 +4,7 @@ Knows where each value stands in its text. Plain JSON is a case of it. Does not 
 the text holds.
 """
 
+import json
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
@@ -231,15 +232,11 @@ def _newline(text: str) -> str:
 
 
 def _written(text: str, value: Any, indent: str) -> str:
-    import json
-
     lines = json.dumps(value, ensure_ascii=False, indent=_unit(text)).split("\n")
     return (_newline(text) + indent).join(lines)
 
 
 def _compact(value: Any) -> str:
-    import json
-
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -267,8 +264,6 @@ def _value(text: str, at: int, depth: int) -> Node:
         return _container(text, at, depth, "}")
     if sign == "[":
         return _container(text, at, depth, "]")
-    import json
-
     try:
         value, end = json.JSONDecoder().raw_decode(text, at)
     except (ValueError, RecursionError):

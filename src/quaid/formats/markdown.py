@@ -4,12 +4,11 @@ Knows where the parts begin and end, and nothing of what they say. Blank lines a
 kept, line ends become LF; everything else survives parse and render.
 """
 
+import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.annotations import TYPE_CHECKING, Any
-from quaid.core.patterns import pattern
 from quaid.errors import InvalidFrontMatter
-from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     import re
@@ -19,11 +18,11 @@ UNPARSED = "_unparsed"
 FENCE = "_fence"
 """The key beside it that says "+++" when those were the fences."""
 
-_DIVIDER = pattern(r"(?m)^---[ \t]*$")
-_OPENING = pattern(r"\A((?:[ \t]*\n)*)(---|\+\+\+)[ \t]*\n")
+_DIVIDER = re.compile(r"(?m)^---[ \t]*$")
+_OPENING = re.compile(r"\A((?:[ \t]*\n)*)(---|\+\+\+)[ \t]*\n")
 _CLOSING = {
-    "---": pattern(r"(?m)^(?:---|\.\.\.)[ \t]*$"),
-    "+++": pattern(r"(?m)^\+\+\+[ \t]*$"),
+    "---": re.compile(r"(?m)^(?:---|\.\.\.)[ \t]*$"),
+    "+++": re.compile(r"(?m)^\+\+\+[ \t]*$"),
 }
 _BOM = "\ufeff"
 

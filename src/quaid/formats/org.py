@@ -5,9 +5,9 @@ problem. The text is kept as it is: whoever writes patches it (org_edit.py). Eva
 no code block, no macro, no #+INCLUDE, no #+SETUPFILE.
 """
 
+import re
 from itertools import pairwise
 
-from quaid.core.patterns import pattern
 from quaid.formats.org_inline import Link, Timestamp, find_links, find_timestamps
 from quaid.formats.org_reading import BOM, VERBATIM, Reading
 from quaid.formats.org_values import Block, Head, Heading, Keyword, Org, Problem
@@ -18,7 +18,7 @@ __all__ += ["head", "parse", "pieces"]
 LONGEST_TITLE = 2_000
 """Characters of a title whose links are read."""
 
-_LINK = pattern(r"\[\[((?:[^\[\]\\]|\\.)+)\](?:\[(.+?)\])?\]")
+_LINK = re.compile(r"\[\[((?:[^\[\]\\]|\\.)+)\](?:\[(.+?)\])?\]")
 
 
 def parse(text: str) -> Org:

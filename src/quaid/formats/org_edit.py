@@ -7,15 +7,14 @@ as they are. Knows text only: neither files nor what the properties mean.
 import re
 from collections.abc import Iterable, Iterator
 
-from quaid.core.patterns import pattern
 from quaid.errors import InvalidArgument
 from quaid.formats import org
 
-_PROPERTY = pattern(r"([ \t]*):(\S+):([ \t]*)((?:[^\n]*[^ \t\r\n])?)([ \t\r]*)(?:\n|\Z)")
-_KEYWORD = pattern(r"([ \t]*#\+\S+?:[ \t]*)((?:[^\n]*[^ \t\r\n])?)([ \t\r]*)(?:\n|\Z)")
-_NAME = pattern(r"[^\s:]+")
-_TAG = pattern(r"[\w@#%]+")
-_COMMENTS = pattern(r"(?:[ \t]*#(?:[ \t][^\n]*|\r)?\n)*")
+_PROPERTY = re.compile(r"([ \t]*):(\S+):([ \t]*)((?:[^\n]*[^ \t\r\n])?)([ \t\r]*)(?:\n|\Z)")
+_KEYWORD = re.compile(r"([ \t]*#\+\S+?:[ \t]*)((?:[^\n]*[^ \t\r\n])?)([ \t\r]*)(?:\n|\Z)")
+_NAME = re.compile(r"[^\s:]+")
+_TAG = re.compile(r"[\w@#%]+")
+_COMMENTS = re.compile(r"(?:[ \t]*#(?:[ \t][^\n]*|\r)?\n)*")
 _TORN_DRAWER = ("unclosed-drawer", "misplaced-drawer", "bad-property")
 
 

@@ -7,9 +7,7 @@ its length. Plain and angle links (a bare https://…) are left to whoever shows
 import re
 from collections.abc import Iterator
 from itertools import islice
-
-from quaid.core.patterns import pattern
-from quaid.records import NamedTuple
+from typing import NamedTuple
 
 KINDS = frozenset(
     "id file file+sys file+emacs attachment http https ftp mailto news doi cite info help man shell elisp docview"
@@ -24,26 +22,26 @@ MOST_TIMESTAMPS = 50_000
 
 Spans = list[tuple[int, int]]
 
-_START = pattern(r"\[\[(?=[^\[\]])")
-_TARGET = pattern(r"(?:[^\[\]\\]|\\.?)+", re.DOTALL)
+_START = re.compile(r"\[\[(?=[^\[\]])")
+_TARGET = re.compile(r"(?:[^\[\]\\]|\\.?)+", re.DOTALL)
 # Where a paragraph ends: an empty line, a heading, an item, a row, a comment, a keyword, the edge of a drawer.
-_BREAK = pattern(
+_BREAK = re.compile(
     r"\n(?=[ \t]*(?:\r?\n|[-+][ \t]|[0-9]+[.)][ \t]|\||#(?:[+ \r\n]|\Z)|:(?:[-\w]+:)?[ \t\r]*\n|: )|\*+ |\Z)"
 )
-_PLAIN_ID = pattern(r"id:([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})(?![\w-])")
-_WORD = pattern(r"\w(?=id:)")
-_CLOSED = pattern(r"\]\]")
+_PLAIN_ID = re.compile(r"id:([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})(?![\w-])")
+_WORD = re.compile(r"\w(?=id:)")
+_CLOSED = re.compile(r"\]\]")
 _DAY = "([12][0-9]{3}-[0-9]{2}-[0-9]{2})"
 _TIMESTAMPS = [
-    pattern(rf"{left}{_DAY}(?: ([^<\[\]>\n]*))?{right}(?:--{left}{_DAY}[^<\[\]>\n]*{right})?")
+    re.compile(rf"{left}{_DAY}(?: ([^<\[\]>\n]*))?{right}(?:--{left}{_DAY}[^<\[\]>\n]*{right})?")
     for left, right in ("<>", (r"\[", r"\]"))
 ]
-_TIME = pattern(r"(?:^| )([0-9]{1,2}:[0-9]{2})(?![0-9])")
-_LINE_END = pattern(r"\n")
+_TIME = re.compile(r"(?:^| )([0-9]{1,2}:[0-9]{2})(?![0-9])")
+_LINE_END = re.compile(r"\n")
 # One pattern for each sign: a beginning that can be searched for as it is makes them several times as fast.
-_OPENERS = {sign: pattern(rf"{sign}(?=\S)(?<![^\s({{'\"\u2013\u2014\u200b-]{sign})") for sign in "=~"}
+_OPENERS = {sign: re.compile(rf"{sign}(?=\S)(?<![^\s({{'\"\u2013\u2014\u200b-]{sign})") for sign in "=~"}
 _CLOSERS = {
-    sign: pattern(rf"{sign}(?<=\S{sign})(?=[\s.,;:!?'\")}}\\\[\u2013\u2014\u200b-]|\Z)") for sign in "=~"
+    sign: re.compile(rf"{sign}(?<=\S{sign})(?=[\s.,;:!?'\")}}\\\[\u2013\u2014\u200b-]|\Z)") for sign in "=~"
 }
 
 

@@ -6,11 +6,11 @@ to be done is an open thread. A heading with an id is a page of its own: its tex
 The file is not changed by any of this, and nothing here can be written back into it.
 """
 
+import re
 from bisect import bisect_left
 from typing import Any, NamedTuple
 
 from quaid.core.dates import is_date
-from quaid.core.patterns import pattern
 from quaid.formats import markdown, org
 from quaid.formats.org import Heading, Org
 from quaid.formats.org_inline import verbatim
@@ -21,13 +21,13 @@ KEYWORDS = ("DATE", "AUTHOR", "DESCRIPTION", "CATEGORY", "SUBTITLE", "SUMMARY", 
 MOST_NODES = 1_000
 """Headings of one file that can be pages of their own."""
 
-_DATED = pattern(
+_DATED = re.compile(
     r"[<\[]?([0-9]{4}-[0-9]{2}-[0-9]{2})(?![0-9-])[^<\[\]>]*[>\]]|([0-9]{4}-[0-9]{2}-[0-9]{2})(?![\w/-])"
 )
-_WEEKDAY = pattern(r"(?:mon|tues|wednes|thurs|fri|satur|sun)day", 2)
-_ALIAS = pattern(r'"([^"]*)"|(\S+)')
-_DAY = pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_TICKS = pattern(r"^ {0,3}(`{3,})", 8)
+_WEEKDAY = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)day", re.IGNORECASE)
+_ALIAS = re.compile(r'"([^"]*)"|(\S+)')
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TICKS = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
 _NO_LINKS = ("ROAM_REFS", "ROAM_ALIASES")
 
 

@@ -8,7 +8,6 @@ import re
 from itertools import islice
 from typing import Any
 
-from quaid.core.patterns import pattern
 from quaid.formats.org_values import Block, Heading, Keyword, Problem
 
 VERBATIM = ("src", "example", "comment", "export")
@@ -17,20 +16,20 @@ VERBATIM = ("src", "example", "comment", "export")
 BOM = "\ufeff"
 
 # Begins with \n instead of ^, and searches a text with one put in front: several times as fast.
-_MARK = pattern(r"\n(?:(\*+)|[ \t]*([#:]))")
-_BLOCK = pattern(r"#\+(begin|end)(?:_(\S+)|:)", re.IGNORECASE)
-_KEYWORD = pattern(r"#\+(\S+):[ \t]*([^\n]*)")
-_HEAD = pattern(
+_MARK = re.compile(r"\n(?:(\*+)|[ \t]*([#:]))")
+_BLOCK = re.compile(r"#\+(begin|end)(?:_(\S+)|:)", re.IGNORECASE)
+_KEYWORD = re.compile(r"#\+(\S+):[ \t]*([^\n]*)")
+_HEAD = re.compile(
     r"(?:[ \t]*(?:#(?: [^\n]*|\r)?|#\+(?!(?:begin|end)[_:]|(?:attr_\w+|caption|header|name|plot|results)[\[:])"
     r"\S+:[^\n]*|\r)?(?:\n|\Z(?<!\n)))*+",  # never given back: a million lines need no memory
     re.IGNORECASE,
 )
-_DRAWER = pattern(r":([-\w]+):[ \t\r]*(?=\n|\Z)")
-_PROPERTY = pattern(r"[ \t]*:(\S+):(?: ([^\n]*)|[ \t\r]*)(?:\n|\Z)")
-_TAGS = pattern(r":[\w@#%:]+:")
-_PLANNING = pattern(r"[ \t]*(?:CLOSED|DEADLINE|SCHEDULED):")
-_PLANNED = pattern(r"(CLOSED|DEADLINE|SCHEDULED): *([<\[][^<\[\]>\n]*[>\]])")
-_WORD_LISTS = pattern(r"^[ \t]*#\+(?:seq_|typ_)?todo:([^\n]*)", re.MULTILINE | re.IGNORECASE)
+_DRAWER = re.compile(r":([-\w]+):[ \t\r]*(?=\n|\Z)")
+_PROPERTY = re.compile(r"[ \t]*:(\S+):(?: ([^\n]*)|[ \t\r]*)(?:\n|\Z)")
+_TAGS = re.compile(r":[\w@#%:]+:")
+_PLANNING = re.compile(r"[ \t]*(?:CLOSED|DEADLINE|SCHEDULED):")
+_PLANNED = re.compile(r"(CLOSED|DEADLINE|SCHEDULED): *([<\[][^<\[\]>\n]*[>\]])")
+_WORD_LISTS = re.compile(r"^[ \t]*#\+(?:seq_|typ_)?todo:([^\n]*)", re.MULTILINE | re.IGNORECASE)
 
 
 MOST_MARKS = 50_000

@@ -1,7 +1,8 @@
 """What an org file holds, as records. Every place is an offset into its text, every line is counted from 1."""
 
+from typing import NamedTuple
+
 from quaid.formats.org_inline import Link, Timestamp
-from quaid.records import NamedTuple
 
 
 class Problem(NamedTuple):

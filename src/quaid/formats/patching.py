@@ -5,18 +5,19 @@ line ends, blank lines, comments, the order and spelling of keys. Every patch is
 out. Knows the shape of a page; does not know files.
 """
 
+import re
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from quaid.annotations import Any
-from quaid.core.patterns import pattern
 from quaid.errors import InvalidFrontMatter
 from quaid.formats import front_matter, markdown, yaml_writer
-from quaid.records import NamedTuple
 
-_LINE = pattern(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-_KEY = pattern(r"""("[^"]*"|'[^']*'|[^\s#"'\-?:,\[\]{}&*!|>%@`][^#\n]*?|-[^\s#][^#\n]*?)[ \t]*:(?=[ \t]|$)""")
-_COMMENT = pattern(r"(?<![ \t])[ \t]+#.*$")
-_ITEM = pattern(r"([ \t]*-[ \t]+)\S")
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_KEY = re.compile(
+    r"""("[^"]*"|'[^']*'|[^\s#"'\-?:,\[\]{}&*!|>%@`][^#\n]*?|-[^\s#][^#\n]*?)[ \t]*:(?=[ \t]|$)"""
+)
+_COMMENT = re.compile(r"(?<![ \t])[ \t]+#.*$")
+_ITEM = re.compile(r"([ \t]*-[ \t]+)\S")
 _BLANK = " \t\r\n"
 _BOM = "\ufeff"
 

@@ -4,14 +4,15 @@ Everything else stays as it is, character for character. Headings in fenced code
 added to a list continues it: with its bullet, its box or the next number. Knows neither files nor pages.
 """
 
-from quaid.core import fences
-from quaid.core.patterns import pattern
-from quaid.records import NamedTuple
+import re
+from typing import NamedTuple
 
-_HEADING = pattern(r"\n {0,3}(#{1,2})[ \t]+([^\n]*)|\n {0,3}(#{1,2})(?=\n|\Z)")
-_FRONT = pattern(r"\A(---|\+\+\+)[ \t]*\r?\n(?s:.*?)^(?:\1|\.\.\.)[ \t]*\r?$", 8)  # 8: MULTILINE
-ITEM = pattern(r"([ \t]*)([-*+]|([0-9]{1,9})([.)]))[ \t]+(?:\[([ xX])\](?:[ \t]+|$))?(.*)")
-_TELLING = pattern(r"^(?= {0,3}#{1,6}(?:[ \t]|$)|(?:---+|===+|\+\+\+)[ \t]*$)", 8)
+from quaid.core import fences
+
+_HEADING = re.compile(r"\n {0,3}(#{1,2})[ \t]+([^\n]*)|\n {0,3}(#{1,2})(?=\n|\Z)")
+_FRONT = re.compile(r"\A(---|\+\+\+)[ \t]*\r?\n(?s:.*?)^(?:\1|\.\.\.)[ \t]*\r?$", re.MULTILINE)
+ITEM = re.compile(r"([ \t]*)([-*+]|([0-9]{1,9})([.)]))[ \t]+(?:\[([ xX])\](?:[ \t]+|$))?(.*)")
+_TELLING = re.compile(r"^(?= {0,3}#{1,6}(?:[ \t]|$)|(?:---+|===+|\+\+\+)[ \t]*$)", re.MULTILINE)
 NEW_LINE = "\n"
 
 

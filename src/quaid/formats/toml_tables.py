@@ -4,6 +4,7 @@ Edits whole lines and proves each edit: the new text must read as the old values
 it is refused. Does not know files, nor what the tables mean.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -190,14 +191,10 @@ def _with(
 
 
 def _key(name: str) -> str:
-    import json
-
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
 
 
 def _value(value: str | list[str]) -> str:
     """Text and lists of text: what JSON writes without escaping letters is TOML too."""
-    import json
-
     text = json.dumps(value, ensure_ascii=False)
     return text.replace("\x7f", "\\u007f")

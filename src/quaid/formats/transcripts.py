@@ -9,12 +9,13 @@ instructions, and what a client puts into the conversation by itself are left ou
 and little of the memory.
 """
 
+import re
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from json import JSONDecodeError, JSONDecoder, loads
 from typing import Any, NamedTuple
 
 from quaid.core.dates import timestamp
-from quaid.core.patterns import pattern
 
 LONGEST_TURN = 100_000
 """Characters of a turn that are kept."""
@@ -30,8 +31,8 @@ NOT_SAID = frozenset(
 )
 """Roles that neither a person nor an agent has."""
 
-_UTC = pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
-_BLANK = pattern(r"[\s,]*")
+_UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
+_BLANK = re.compile(r"[\s,]*")
 
 
 class Turn(NamedTuple):
@@ -169,8 +170,6 @@ def time(value: Any) -> str:
 
 
 def _other_time(value: str) -> str:
-    from datetime import UTC, datetime
-
     if not value.strip():
         return ""
     try:

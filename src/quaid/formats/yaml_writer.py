@@ -4,22 +4,22 @@ No YAML library is loaded. Block style for mappings and for what is long, flow s
 only where no reader could take it for anything else, and is quoted as in JSON otherwise.
 """
 
+import re
 from collections.abc import Mapping
+from typing import Any
 
-from quaid.annotations import Any
 from quaid.core import dates
-from quaid.core.patterns import pattern
 
 _WIDEST_LIST = 100
 _LONGEST_KEY = 500  # readers give up on `key:` beyond 1,024 characters and want `? key`
 
-_BARE = pattern(r"[^\W\d](?:[\w ./@+()'!%;=~–—’-]*[\w.)!%'’])?")
-_BARE_URL = pattern(r"https?://[\w./%=~+-]*[\w/]")
+_BARE = re.compile(r"[^\W\d](?:[\w ./@+()'!%;=~–—’-]*[\w.)!%'’])?")
+_BARE_URL = re.compile(r"https?://[\w./%=~+-]*[\w/]")
 _MISREAD = frozenset(
     ("y", "n", "yes", "no", "on", "off", "true", "false", "null", "none", "nan", "inf", "infinity")
 )
 
-_SURROGATE = pattern("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _UNPRINTABLE = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)
 _ESCAPES = {
     **{code: f"\\u{code:04x}" for code in _UNPRINTABLE},

@@ -9,11 +9,11 @@ elsewhere.
 """
 
 import os
+import signal
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.annotations import TYPE_CHECKING
 from quaid.errors import GitMissing
-from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -171,7 +171,6 @@ def run(
 
 def stop(process: "Popen[bytes]") -> None:
     """End a process and what it has started: politely, then at once."""
-    import signal
     import subprocess
 
     for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):

@@ -6,13 +6,13 @@ fetched only when its whole text is asked for and nobody hands it over.
 
 import re
 import unicodedata
+from typing import NamedTuple
 
 from quaid.errors import FileTrouble, InvalidArgument
 from quaid.kb import layout
 from quaid.kb.catalog import Catalog
 from quaid.kb.changing import Change
 from quaid.kb.node import described
-from quaid.records import NamedTuple
 
 WORDS, BYTES = 2_000, 16 * 1024
 LARGEST_FILE = 32 * 1024 * 1024

@@ -6,15 +6,17 @@ bytes: so lint, doctor and the commit of what a person has edited never judge wh
 a file's bytes is remembered with them. Knows no rule and no git.
 """
 
+import json
 import os
 import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.annotations import TYPE_CHECKING, Any, Callable, Iterable, Iterator
-from quaid.core import json_reading
 from quaid.kb import layout
 from quaid.kb.layout import Looks
 from quaid.kb.node import Node, Reference
-from quaid.records import NamedTuple, made
 
 if TYPE_CHECKING:
     from quaid.kb.node import Read
@@ -87,7 +89,7 @@ class Catalog:
     def nodes(self) -> Iterator[Node]:
         """In the order of their paths."""
         packed = [file for file in self.files.values() if file.fields and file.path not in self._nodes]
-        unpacked = json_reading.loads(
+        unpacked = json.loads(
             f"[{','.join([file.fields for file in packed])}]"
         )  # all at once is four times as fast
         for file, fields in zip(packed, unpacked, strict=True):
@@ -103,7 +105,7 @@ class Catalog:
         """The node of a file that makes one; it is unpacked when somebody asks for it."""
         found = self._nodes.get(file.path)
         if found is None:
-            found = self._nodes[file.path] = _node(file.path, json_reading.loads(file.fields))
+            found = self._nodes[file.path] = _node(file.path, json.loads(file.fields))
         return found
 
     def body(self, path: str) -> str:
@@ -172,8 +174,6 @@ def look_again(catalog: Catalog, paths: Iterable[str], judge: Judge | None = Non
 
 def digest(data: bytes) -> str:
     """The name of bytes."""
-    from hashlib import blake2b  # 4 ms, and a quick look needs none
-
     return blake2b(data, digest_size=16).hexdigest()
 
 
@@ -254,9 +254,6 @@ def _put_together(known: Catalog, files: dict[str, File], fresh: dict[str, str])
 
 def save(catalog: Catalog, folder: str) -> None:
     """Remember a look. Where that is not possible the next look takes longer."""
-    import json
-    import zlib
-
     blob = catalog.texts.encode("utf-8", "surrogatepass")
     newest = time.time_ns() - RACY_NS
     # What may still change unseen is remembered by its bytes alone.
@@ -285,8 +282,6 @@ def _is_settled(looks: Looks, newest: int) -> bool:
 
 
 def _remembered(root: str, folder: str) -> Catalog:
-    import zlib
-
     try:
         with open(os.path.join(folder, NAME), "rb") as file:
             data = file.read()
@@ -294,16 +289,16 @@ def _remembered(root: str, folder: str) -> Catalog:
         if int(data[:8], 16) != zlib.crc32(view[9:]):
             raise ValueError
         end = data.index(b"\n")
-        version, length, problem, *columns = json_reading.loads(str(view[9:end], "utf-8"))
+        version, length, problem, *columns = json.loads(str(view[9:end], "utf-8"))
         if version != VERSION:
             raise ValueError
         paths, seen, digests, starts, middles, ends, rules, findings = columns
         nodes = str(view[end + 1 : len(data) - length], "utf-8").split("\n")[:-1]
         found = [tuple(map(tuple, each)) if each else () for each in findings]
         mtimes, ctimes, sizes, inodes = seen
-        looks = made(Looks, zip(mtimes, ctimes, sizes, inodes, strict=True))
+        looks = map(Looks._make, zip(mtimes, ctimes, sizes, inodes, strict=True))
         rows = zip(paths, looks, digests, nodes, starts, middles, ends, rules, found, strict=True)
-        files = dict(zip(paths, made(File, rows), strict=True))
+        files = dict(zip(paths, map(File._make, rows), strict=True))
         catalog = Catalog(root, files, str(view[len(data) - length :], "utf-8", "surrogatepass"))
         catalog.index_problem = problem
     except (OSError, ValueError, TypeError, IndexError):
@@ -312,8 +307,6 @@ def _remembered(root: str, folder: str) -> Catalog:
 
 
 def _packed(node: Node) -> str:
-    import json
-
     return json.dumps(node[1:], separators=(",", ":"))
 
 

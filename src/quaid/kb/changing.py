@@ -7,6 +7,8 @@ lint. Nothing is pushed. Knows the order of the steps and nothing of nodes.
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
+from typing import NamedTuple
 
 from quaid.errors import (
     FileChanged,
@@ -31,7 +33,6 @@ from quaid.kb.catalog import Catalog
 from quaid.kb.git import Git
 from quaid.kb.linting import Finding
 from quaid.kb.reading import TreeState
-from quaid.records import NamedTuple
 
 
 class Change(NamedTuple):
@@ -283,8 +284,6 @@ def _up_to_date(git: Git, now: str, tree: TreeState, *, foreign: bool = False) -
 
 def put(catalog: Catalog, path: str, data: bytes | None) -> None:
     """Give a file new bytes, durably, or take it away. FileChanged when it is not what was looked at."""
-    from hashlib import sha256
-
     from quaid.vaults import replacing
     from quaid.vaults.scan import Folder
 

@@ -4,13 +4,13 @@ Nothing is changed here. Knows nodes and raw files; does not know git.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from quaid.core import dates
 from quaid.kb import layout
 from quaid.kb.catalog import Catalog
 from quaid.kb.node import TYPES, Node
 from quaid.kb.querying import words
-from quaid.records import NamedTuple
 
 FIRST, EVERY = 150, 50
 """Curation is due at so many nodes, and whenever so many more were added since the last time."""

@@ -3,13 +3,14 @@
 Reading may fall back to the title of a pointer whose ID is gone; whatever changes a node resolves the ID or fails.
 """
 
-from quaid.core.patterns import pattern
+import re
+
 from quaid.errors import InvalidArgument, NotFound
 from quaid.kb.catalog import Catalog
 from quaid.kb.node import Node
 
-_POINTER = pattern(r"(?:ai-kb:\s*)?(.*?)\s*\(([0-9a-fA-F-]{36})\)\s*\Z", 16)
-_LINK = pattern(r"\[\[id:([^\]]+)\](?:\[(.*)\])?\]\Z", 16)
+_POINTER = re.compile(r"(?:ai-kb:\s*)?(.*?)\s*\(([0-9a-fA-F-]{36})\)\s*\Z", re.DOTALL)
+_LINK = re.compile(r"\[\[id:([^\]]+)\](?:\[(.*)\])?\]\Z", re.DOTALL)
 SHORTEST = 6
 """Characters of an ID that are enough, if no other begins with them."""
 

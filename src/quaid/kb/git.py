@@ -11,8 +11,8 @@ hook, editor or signature takes part.
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Literal, NamedTuple
 
-from quaid.annotations import Literal
 from quaid.errors import (
     CloneFailed,
     FileChanged,
@@ -26,7 +26,6 @@ from quaid.errors import (
 )
 from quaid.kb import calling, guarding, journal, reading
 from quaid.kb.repository import REMOTE, Repository
-from quaid.records import NamedTuple
 from quaid.store import durable
 from quaid.store.trouble import system_told_plainly
 

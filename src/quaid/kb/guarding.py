@@ -9,13 +9,13 @@ that we put at the end of .git/info/attributes, which git asks first, undoes the
 """
 
 import os
+import re
 import stat
+from typing import NamedTuple
 
-from quaid.core.patterns import pattern
 from quaid.errors import InvalidArgument, StoreMissing, UnsafeStore
 from quaid.kb.calling import PROTOCOLS
 from quaid.kb.layout import OURS as OURS
-from quaid.records import NamedTuple
 from quaid.store import durable
 from quaid.store.trouble import system_told_plainly
 
@@ -50,10 +50,10 @@ ALLOWED = {
 }
 """Section, or section with any name, and the keys that may stand there in lower case."""
 
-_SCP_LIKE = pattern(r"(?:[^@/:\s]+@)?(?P<host>\[[^\]]+\]|[^/:\s]+):(?!:)")
-_USERINFO = pattern(r"(?i)\b(https?)://[^/@\s]+@")
-_PASSWORD = pattern(r"(\w://[^/:@\s]+):[^/@\s]+@")
-_QUERY = pattern(r"(\w://[^\s?]{1,2000})\?[^\s'\"]+")
+_SCP_LIKE = re.compile(r"(?:[^@/:\s]+@)?(?P<host>\[[^\]]+\]|[^/:\s]+):(?!:)")
+_USERINFO = re.compile(r"(?i)\b(https?)://[^/@\s]+@")
+_PASSWORD = re.compile(r"(\w://[^/:@\s]+):[^/@\s]+@")
+_QUERY = re.compile(r"(\w://[^\s?]{1,2000})\?[^\s'\"]+")
 LONGEST_MESSAGE = 10_000
 
 

@@ -4,9 +4,9 @@ It passes over a file or a heading in silence, or drops the whole file for one v
 org-roam's properties and customs; what is wrong with the org itself, formats/org.py tells.
 """
 
-from quaid.annotations import TYPE_CHECKING, Iterator
-from quaid.core.patterns import pattern
-from quaid.records import NamedTuple
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from quaid.formats.org import Org
@@ -15,7 +15,7 @@ EXCLUDED = "ROAM_EXCLUDE"
 LISTS = ("ROAM_ALIASES", "ROAM_REFS")
 """Properties whose values are words and strings in quotes, as Emacs reads them."""
 
-_QUOTED = pattern(r'"(?:[^"\\]|\\.)*"')
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 class Problem(NamedTuple):

@@ -7,6 +7,7 @@ cannot be alive. Knows one small file. Putting the files back is git.py's busine
 import json
 import os
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 
 from quaid.kb.guarding import check_tracked, write_private
 from quaid.store import durable
@@ -35,8 +36,6 @@ def begin(folder: str, paths: Iterable[str], writes: Mapping[str, bytes | None])
 def hash_of(data: bytes | None) -> str:
     if data is None:
         return NOTHING
-    from hashlib import sha256  # 4 ms, and who only looks writes no note
-
     return sha256(data).hexdigest()
 
 

@@ -7,9 +7,8 @@ AGENT_CONTRACT.org tells agents the rules. Walks from a handle and follows no li
 import errno
 import os
 import stat
-
-from quaid.annotations import Any, Callable, Mapping
-from quaid.records import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 CONTRACT = "AGENT_CONTRACT.org"
 RAW = "raw"

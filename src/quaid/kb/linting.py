@@ -6,11 +6,11 @@ that fails is a fatal finding: nothing is committed unseen. Does not know git.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from quaid.kb import catalog as catalogs, indexable, indexing, layout, node as nodes
 from quaid.kb.catalog import Catalog, Judge
 from quaid.kb.node import Node
-from quaid.records import NamedTuple
 
 RULES = "4"
 """Rises with every change of a rule: what was judged by other rules is judged again."""

@@ -6,13 +6,13 @@ and our files do not belong there.
 
 import os
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from quaid.errors import StoreForeign
 from quaid.kb import indexing, journal, layout, node as nodes
 from quaid.kb.git import BRANCH, Git
 from quaid.kb.reading import some
 from quaid.kb.repository import REMOTE
-from quaid.records import NamedTuple
 
 NEGLIGIBLE = frozenset({".DS_Store", ".directory", ".gitattributes", ".gitignore", ".gitkeep", ".localized"})
 """Files that a system or a host of repositories puts into an empty folder."""

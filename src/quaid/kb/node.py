@@ -3,10 +3,11 @@
 Knows the properties and their values. Does not know files, nor what other nodes there are.
 """
 
-from quaid.annotations import TYPE_CHECKING
-from quaid.core.patterns import pattern
+import re
+import unicodedata
+from typing import TYPE_CHECKING, NamedTuple
+
 from quaid.kb.indexable import is_left_out
-from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from quaid.formats import org
@@ -38,12 +39,12 @@ MERGED = "MERGED_IDS"
 
 LONGEST_SUMMARY = 300
 
-UUID = pattern(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
-PROJECT = pattern(r"[a-z0-9][a-z0-9_-]*\Z")
-DAY = pattern(r"[<\[]?([0-9]{4}-[0-9]{2}-[0-9]{2})(?: [^\]>\n]*)?[>\]]?\Z")
-_ENDING = pattern(r"(?:\.d|\.git)\Z")
-_GAP = pattern(r"[^a-z0-9]+")
-_RELATION = pattern(rf"({'|'.join(RELATIONS)})[ \t]*:?[ \t]*\Z")
+UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
+PROJECT = re.compile(r"[a-z0-9][a-z0-9_-]*\Z")
+DAY = re.compile(r"[<\[]?([0-9]{4}-[0-9]{2}-[0-9]{2})(?: [^\]>\n]*)?[>\]]?\Z")
+_ENDING = re.compile(r"(?:\.d|\.git)\Z")
+_GAP = re.compile(r"[^a-z0-9]+")
+_RELATION = re.compile(rf"({'|'.join(RELATIONS)})[ \t]*:?[ \t]*\Z")
 
 
 class Reference(NamedTuple):
@@ -210,8 +211,6 @@ def described(title: str) -> str:
 
 def file_name(title: str, local: str) -> str:
     """As org-roam names files: 20260524140509-words-of-the-title.org."""
-    import unicodedata
-
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     words = _GAP.sub("-", plain).strip("-")[:60].strip("-")
     stamp = "".join(filter(str.isdecimal, local))[:14]

@@ -9,10 +9,11 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
+from zlib import crc32
 
 from quaid.core.counts import count
 from quaid.kb import guarding, layout, reading
-from quaid.records import NamedTuple
 
 NAME = "nudge.json"
 LARGEST = 4096
@@ -84,8 +85,6 @@ def nudge(root: str, environ: Mapping[str, str], clock: Callable[[], int] = time
 
 def _mark(root: str) -> _Mark:
     """Everything that the answer depends on, as it looks now."""
-    from zlib import crc32
-
     folder = os.path.join(root, ".git")
     files = layout.walk(root)
     below = {found.path.rpartition("/")[0] for found in files} | {""}

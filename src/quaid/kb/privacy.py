@@ -6,10 +6,9 @@ would do. Behind ssh there is no way to know: the key opens a public repository 
 
 import os
 from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
-from quaid.annotations import Literal
 from quaid.kb import calling, guarding, reading
-from quaid.records import NamedTuple
 
 EXPORTED = "git-daemon-export-ok"
 """The file by which `git daemon` knows that it may serve a repository to everybody."""

@@ -6,6 +6,8 @@ waiting.
 """
 
 import time
+from datetime import datetime, timedelta
+from hashlib import sha256
 
 from quaid.errors import RemoteOccupied
 from quaid.kb import marker, state
@@ -84,8 +86,6 @@ def refuse_foreign(git: Git) -> None:
 
 def mark_of(url: str) -> str:
     """What is remembered of an address: not the address, which may hold a password."""
-    from hashlib import sha256
-
     return sha256(url.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
@@ -127,8 +127,6 @@ def silent_until(noted: StoreState, now: str) -> str:
     """Until when a remote that gave no answer is not waited for again by writers; nothing: it may be asked."""
     if noted.fetch is None or noted.fetch.outcome != "silent":
         return ""
-    from datetime import datetime, timedelta
-
     try:
         since, moment = datetime.fromisoformat(noted.fetch.at), datetime.fromisoformat(now)
         until = since + timedelta(minutes=SILENT_MINUTES)

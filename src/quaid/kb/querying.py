@@ -6,10 +6,11 @@ otherwise match every node. Nodes with the same score are ordered by how many of
 recency alone would bury what is old and stable.
 """
 
-from quaid.core.patterns import pattern
+import re
+from typing import NamedTuple
+
 from quaid.kb.catalog import Catalog, File
 from quaid.kb.node import Node
-from quaid.records import NamedTuple
 
 ID, TITLE, TAG, SUMMARY, BODY, PROPERTY = 500, 100, 50, 20, 5, 1
 MOST = 10
@@ -20,7 +21,7 @@ WHOLE_WORDS = 2
 SHORTEST_ID = 6
 """Characters of an ID that are enough to mean its node, as in `ai-kb show`."""
 
-_WORD = pattern(r"[^\W_]+(?:[-'][^\W_]+)*")
+_WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
 COMMON = frozenset(
     "a an and are as at be before by can do does for from had has have how i if in into is it its me my not of on or"
     " our should that the their then there these this to use used using was we what when where which who why will"

@@ -4,12 +4,12 @@ Knows git's formats for machines (status, log, differences, push), its files for
 Calls nothing.
 """
 
+import hashlib
 import os
 from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
-from quaid.annotations import Literal
 from quaid.errors import InvalidArgument
-from quaid.records import NamedTuple
 from quaid.store import durable
 
 LOG = "%H%x1f%ct%x1f%an%x1f%ae%x1f%s"
@@ -166,8 +166,6 @@ def listed(out: bytes) -> dict[str, str]:
 
 def blob_id(data: bytes, sha256: bool) -> str:
     """What git calls a file with these bytes."""
-    import hashlib
-
     make = hashlib.sha256 if sha256 else hashlib.sha1
     return make(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 

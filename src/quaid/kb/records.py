@@ -1,6 +1,6 @@
 """What the knowledge base answers with. Values only, so that a cold command need not import how they are found."""
 
-from quaid.records import NamedTuple
+from typing import NamedTuple
 
 
 class Status(NamedTuple):

@@ -4,17 +4,17 @@ Near-duplicates are told before anything is written. A node that contradicts ano
 so is the other: a person decides which holds. Knows nodes; how a change is carried out is changing.py's business.
 """
 
+import re
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from quaid.core import opposing
-from quaid.core.patterns import pattern
 from quaid.errors import InvalidArgument, NearDuplicate, NotFound, OppositeAdded
 from quaid.formats import org_edit
 from quaid.kb import finding, layout, node as nodes
 from quaid.kb.catalog import Catalog
 from quaid.kb.changing import Change
 from quaid.kb.node import Draft, Node
-from quaid.records import NamedTuple
 
 LONGEST_SAID = 4_000
 """Characters of a body that are compared."""
@@ -27,7 +27,7 @@ SHORT = 8
 
 MOST_TRIES = 100
 
-_IDS = pattern(r"(?:[A-Za-z_]+:? )?[0-9a-fA-F]{6}[0-9a-fA-F-]*\Z")
+_IDS = re.compile(r"(?:[A-Za-z_]+:? )?[0-9a-fA-F]{6}[0-9a-fA-F-]*\Z")
 
 OTHER_RELATION = nodes.RELATIONS[2]
 """What a link says that names no relation."""

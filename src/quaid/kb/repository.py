@@ -6,8 +6,8 @@ calling.py's business, what is refused guarding.py's, what git prints reading.py
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from quaid.annotations import TYPE_CHECKING
 from quaid.errors import DiskFull, GitFailed, StoreLocked, StoreMissing, UnsafeStore
 from quaid.kb import calling, guarding, reading
 from quaid.kb.reading import Commit, TreeState

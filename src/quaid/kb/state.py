@@ -9,10 +9,9 @@ import json
 import os
 import time
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from quaid.annotations import Any
 from quaid.kb.guarding import OURS, look_at, masked, write_private
-from quaid.records import NamedTuple
 from quaid.store import durable
 from quaid.store.lock import LONGEST_PAUSE, take
 from quaid.store.trouble import system_told_plainly

@@ -5,14 +5,14 @@ session's: where a timer cannot reach it, the push fails and the state says so.
 """
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
 
-from quaid.annotations import Literal
 from quaid.formats import units
 from quaid.kb import calling
 from quaid.kb.guarding import write_private
 from quaid.kb.records import Timer
-from quaid.records import NamedTuple
 from quaid.store import durable
 from quaid.store.trouble import system_told_plainly
 
@@ -74,8 +74,6 @@ def plist(command: Sequence[str]) -> str:
 
 def cron_line(command: Sequence[str]) -> str:
     """The same for cron, to which a percent sign means a new line."""
-    import shlex
-
     return f"*/{MINUTES} * * * * " + shlex.join(command).replace("%", r"\%") + " >/dev/null 2>&1"
 
 
@@ -110,8 +108,6 @@ def _systemd(command: Sequence[str], environ: Mapping[str, str], home: str, syst
 
 
 def _launchd(command: Sequence[str], home: str) -> Timer:
-    import shlex
-
     folder = os.path.join(home, "Library", "LaunchAgents")
     name = f"{LABEL}.plist"
     written, unchanged = _put(folder, {name: plist(command)})

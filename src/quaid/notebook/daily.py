@@ -3,16 +3,17 @@
 Knows names and headings. The time comes in as text, as the clock on the wall shows it.
 """
 
+import re
+from typing import NamedTuple
+
 from quaid.core import dates
-from quaid.core.patterns import pattern
 from quaid.errors import InvalidArgument
 from quaid.notebook.layout import DAILY
-from quaid.records import NamedTuple
 
 LONGEST_HEADING = 100
 
-_TIME = pattern(r"([0-2]?[0-9]:[0-5][0-9])(?:[ \t]*[—–:-])?(?:[ \t]+|\Z)")
-_TITLE = pattern(r"\A\s*#[ \t][^\n]*")
+_TIME = re.compile(r"([0-2]?[0-9]:[0-5][0-9])(?:[ \t]*[—–:-])?(?:[ \t]+|\Z)")
+_TITLE = re.compile(r"\A\s*#[ \t][^\n]*")
 
 
 class Logged(NamedTuple):

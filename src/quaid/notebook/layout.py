@@ -4,8 +4,8 @@ Knows the names of the folders and how the notebook is found. Does not know what
 """
 
 import os
+from typing import TYPE_CHECKING
 
-from quaid.annotations import TYPE_CHECKING
 from quaid.errors import FileTrouble, NoNotebook
 from quaid.store import collections
 

@@ -4,10 +4,11 @@ Finds the name of the list, what goes on it, and which file of the notebook is t
 that names no list is routed (routing.py).
 """
 
+import re
+from typing import NamedTuple
+
 from quaid.core import slug
-from quaid.core.patterns import pattern
 from quaid.notebook.layout import LISTS
-from quaid.records import NamedTuple
 
 LONGEST = 2_000
 """Characters of a sentence that is searched for the name of a list."""
@@ -26,7 +27,7 @@ _PUT = (
 _ONTO = r"(?:to|on|onto|in|into|for|under)"
 
 FORMS = tuple(
-    pattern(rf"(?is)^{_POLITE}{source}$")
+    re.compile(rf"(?is)^{_POLITE}{source}$")
     for source in (
         # Add Dune to my reading list
         rf"{_PUT} (?P<items>.+),? {_ONTO} {_WHOSE} (?P<list>{_PHRASE})(?:,? (?:please|too|as well))?",
@@ -38,13 +39,15 @@ FORMS = tuple(
         rf" {_WHOSE} (?P<list>{_PHRASE})(?: please)?",
     )
 )
-_NAME = pattern(r"(?is)(?P<before>.*?)[ -]?list(?: (?P<by>of|for) (?:(?:my|the|our|all|a) )?(?P<after>.*))?")
-_NOT_KEPT_HERE = pattern(
+_NAME = re.compile(
+    r"(?is)(?P<before>.*?)[ -]?list(?: (?P<by>of|for) (?:(?:my|the|our|all|a) )?(?P<after>.*))?"
+)
+_NOT_KEPT_HERE = re.compile(
     r"(?i)(?:.*\b)?(?:mailing|waiting|wait|distribution|black|white|block|allow|deny|price)"
 )
-_QUOTED = pattern(r"\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|(?<!\w)'([^']+)'(?!\w)")
-_BETWEEN_QUOTED = pattern(r"(?i)[\s,;&]*(?:and[\s,]*)?")
-_PLURAL = pattern(r"(?<=[^s\W])s\b")
+_QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|(?<!\w)'([^']+)'(?!\w)")
+_BETWEEN_QUOTED = re.compile(r"(?i)[\s,;&]*(?:and[\s,]*)?")
+_PLURAL = re.compile(r"(?<=[^s\W])s\b")
 
 KNOWN = {
     "shopping": "shopping",

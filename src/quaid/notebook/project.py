@@ -5,8 +5,8 @@ that a prompt costs no model and stays the same as long as the pages do. Does no
 """
 
 import os
+from typing import TYPE_CHECKING
 
-from quaid.annotations import TYPE_CHECKING
 from quaid.notebook.layout import DAILY, REFERENCE
 from quaid.search import words
 from quaid.store import file_state

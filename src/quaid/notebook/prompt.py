@@ -6,15 +6,15 @@ limits and order; finds no root and knows no clock.
 """
 
 import os
+import re
+from typing import NamedTuple
 
-from quaid.core.patterns import pattern
 from quaid.core.tokens import count_tokens
 from quaid.errors import QuaidError
 from quaid.formats import markdown
 from quaid.notebook import daily
 from quaid.notebook.layout import REFERENCE
 from quaid.notebook.records import Part, Prompt
-from quaid.records import NamedTuple
 from quaid.vaults.scan import Folder, Found
 
 LEGACY = "runtime"
@@ -33,7 +33,7 @@ class Limits(NamedTuple):
 LIMITS = Limits()
 
 
-_BEGINNING = pattern(r"(?i)<(?=!--[^\n]{0,300}?(?:\.(?:md|markdown|org)|\bproject)\s{0,99}-->)")
+_BEGINNING = re.compile(r"(?i)<(?=!--[^\n]{0,300}?(?:\.(?:md|markdown|org)|\bproject)\s{0,99}-->)")
 """A line like the one that a file begins with, standing in the text of another."""
 
 

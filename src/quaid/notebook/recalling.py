@@ -7,13 +7,12 @@ of a question of nothing else count no more than the least score. Nothing is fav
 told apart, not weighed. Knows the order of the steps. Does not know how evidence is found (search), nor SQL.
 """
 
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from quaid.errors import QuaidError
 from quaid.formats import markdown
 from quaid.notebook.layout import DAILY, gone, is_there
 from quaid.notebook.records import Hit, Recalled
-from quaid.records import NamedTuple
 from quaid.search import held as holding, pipeline, strength
 from quaid.search.excerpt import WIDTH, Marker
 from quaid.search.meaning import Meaning, NoMeaning

@@ -1,7 +1,6 @@
 """What the notebook answers with. Values only, so that a cold command need not import how they are found."""
 
-from quaid.annotations import Literal
-from quaid.records import NamedTuple
+from typing import Literal, NamedTuple
 
 
 class Line(NamedTuple):

@@ -4,6 +4,8 @@ Knows how the place is chosen from what the caller says and what routing.py tell
 Does not know how a file is written (vaults.file_editing) nor how a list goes on (formats.sections).
 """
 
+from typing import NamedTuple
+
 from quaid.core import slug, wording
 from quaid.errors import InvalidArgument
 from quaid.formats import sections
@@ -11,7 +13,6 @@ from quaid.notebook import lists, routing
 from quaid.notebook.layout import DAILY, FOLDERS
 from quaid.notebook.records import Line
 from quaid.notebook.routing import KINDS, Kind
-from quaid.records import NamedTuple
 from quaid.vaults.file_editing import check_path
 
 LONGEST_SECTION = 100

@@ -9,12 +9,11 @@ shopping sentence becomes its items. Does not know the notebook's files beyond t
 
 # ruff: noqa: E501 (a rule is one line)
 
-from quaid.core.patterns import pattern
+import re
+from typing import NamedTuple
+
 from quaid.notebook.layout import LISTS
 from quaid.notebook.lists import quoted
-from quaid.records import NamedTuple
-
-I = 2  # noqa: E741 (re.IGNORECASE, whose import would be for this alone)
 
 
 class Kind(NamedTuple):
@@ -104,125 +103,125 @@ _GROCERY = (
 
 RULES: tuple[tuple[str, float, str, int], ...] = (
     # People and how to reach them
-    ("contacts", 3, r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[a-z]{2,}", I),
-    ("contacts", 3, r"(?<![\w-])(?:\+|\(|0)\d[\d ()/.-]{5,}\d|(?<![\w-])\d{3}-\d{3,4}(?:-\d{3,4})?(?![\w-])|(?<![\w-])\d{3}[ .]\d{3,4}[ .]\d{3,4}(?![\w-])", I),
-    ("contacts", 2, r"\b(?:phone|mobile|cell|tel|telephone|fax)(?: number)?\b(?! calls?)|\bext(?:ension)?\.? ?\d|\bhandle\b|\blinkedin\b|(?<![\w@])@[\w-]{2,}", I),
+    ("contacts", 3, r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[a-z]{2,}", re.IGNORECASE),
+    ("contacts", 3, r"(?<![\w-])(?:\+|\(|0)\d[\d ()/.-]{5,}\d|(?<![\w-])\d{3}-\d{3,4}(?:-\d{3,4})?(?![\w-])|(?<![\w-])\d{3}[ .]\d{3,4}[ .]\d{3,4}(?![\w-])", re.IGNORECASE),
+    ("contacts", 2, r"\b(?:phone|mobile|cell|tel|telephone|fax)(?: number)?\b(?! calls?)|\bext(?:ension)?\.? ?\d|\bhandle\b|\blinkedin\b|(?<![\w@])@[\w-]{2,}", re.IGNORECASE),
     ("contacts", 3, rf"\b(?:{_NAME}|(?i:{_KIN}|{_JOB}))[’']s (?:new |old |work |home |private )?(?:{_KIN}|birthday|e-?mail|address|number|name|handle|mobile|phone|cell)\b", 0),
-    ("contacts", 2.5, r"\b(?:birthday|home address|email address)\b", I),
+    ("contacts", 2.5, r"\b(?:birthday|home address|email address)\b", re.IGNORECASE),
     ("contacts", 2.5, rf"^(?!(?:The|This|That|We|Our) )(?:{_NAME}|(?:[Mm]y |[Oo]ur )?(?i:{_KIN}|{_JOB})(?: {_NAME})?)(?: (?i:{_KIN}))?(?: now| just)? (?:lives (?:at|in|on|near|with)|moved to|was born|works? (?:at|for|as|in)|turns \d)", 0),
     ("contacts", 2.5, rf"^(?:[Tt]he |[Mm]y |[Oo]ur )?(?:new )?(?:[\w’'-]+ ){{0,2}}?(?i:{_JOB}|{_KIN})(?: \w+){{0,3}}(?: is| =|:)(?: called| named)? {_NAME}", 0),
     ("contacts", 2.5, rf"^{_NAME}(?: \w+)? (?:works (?:at|for|as|in)|is (?:the|my|our|a|an)(?: new)?(?: [\w’'-]+){{0,2}}? ?(?i:{_JOB}|{_KIN})|is {_NAME}[’']s)\b", 0),
     ("contacts", 3.5, rf"\b(?:{_JOB}|{_KIN}) (?:is |are )?(?:called|named) [A-Z]|\b[Nn]ame of (?:my|our|the) (?:\w+ )?(?:{_JOB}|{_KIN}) is\b", 0),
     ("contacts", 2.5, rf"^{_NAME} (?:runs|leads|heads|manages|teaches|owns|chairs) .*\b(?:team|department|class|office|school|at {_NAME})\b", 0),
-    ("contacts", 2, r"\b(?:can be reached|reach \w+(?: \w+)? (?:on|at|by)|(?:my|our) \w+[’']s name is|is called [A-Z])", I),
+    ("contacts", 2, r"\b(?:can be reached|reach \w+(?: \w+)? (?:on|at|by)|(?:my|our) \w+[’']s name is|is called [A-Z])", re.IGNORECASE),
     ("contacts", 1, r"\b(?:Dr|Mr|Mrs|Ms|Prof|Frau|Herr)\b", 0),
     ("contacts", 1, rf"\b{_NAME} from (?:the )?\w+ (?:team|department)\b", 0),
-    ("contacts", 2, r"^(?:emergency )?contact\b", I),
+    ("contacts", 2, r"^(?:emergency )?contact\b", re.IGNORECASE),
     # What somebody likes
-    ("preferences", 3, r"\b(?:prefer(?:s|red|ence)?|favou?rite|allergic|allergy|intolerant|coeliac|celiac|vegetarian|pescatarian|vegan|halal|kosher|dislikes?|hates?|detests?|loathes?|loves?|adores?|enjoys?)\b", I),
-    ("preferences", 3, r"\b(?:can[’']?t|cannot|can not) (?:stand|bear|eat|drink|tolerate)\b|\bnot (?:a|much of a) (?:big )?fan\b|\b(?:d|would) rather\b|\b(?:don[’']t|do not|doesn[’']t|does not) (?:really |much )?(?:eat|drink|enjoy|care for|care much)\b", I),
-    ("preferences", 3, r"\b(?:not |very |quite |really |so )?(?:keen on|fond of|crazy about|fan of|into \w+ing|sick of)\b|\b\w+ person$|\bgo-to\b|\bfavou?rs\b|\bnight owl\b|\bearly bird\b|^i find .+ (?:\w+ing|too \w+)$|\b\w+ over \w+ (?:any day|every time|anytime)\b|\bgiven the choice\b|\bsweet tooth\b", I),
-    ("preferences", 3, r"^no \w+(?: \w+)?, no \w+", I),
-    ("preferences", 2.5, rf"^(?:i|we|(?:my |our |the )?{_KIN}|[a-z]+) (?:really |quite |don[’']t |do not |doesn[’']t )?(?:really |much )?likes?\b", I),
-    ("preferences", 2, r"^i (?:wants?|drinks?|eats?|wears?|takes?|uses?)\b", I),
-    ("preferences", 3, r"^(?:i|we|he|she|my \w+|our \w+|[a-z]+) only (?:eats?|drinks?|wears?|reads?|listens?|uses?)\b", I),
-    ("preferences", 2, r"^[\w’' -]{2,40} > [\w’' -]{2,40}$|\btakes? (?:my|his|her|their) (?:tea|coffee)\b", I),
-    ("preferences", 3.5, r"\bplease,? when(?:ever)?\b|\b(?:shoe|shirt|dress|ring) size\b|\bsize (?:\d|x*[sml]\b)", I),
+    ("preferences", 3, r"\b(?:prefer(?:s|red|ence)?|favou?rite|allergic|allergy|intolerant|coeliac|celiac|vegetarian|pescatarian|vegan|halal|kosher|dislikes?|hates?|detests?|loathes?|loves?|adores?|enjoys?)\b", re.IGNORECASE),
+    ("preferences", 3, r"\b(?:can[’']?t|cannot|can not) (?:stand|bear|eat|drink|tolerate)\b|\bnot (?:a|much of a) (?:big )?fan\b|\b(?:d|would) rather\b|\b(?:don[’']t|do not|doesn[’']t|does not) (?:really |much )?(?:eat|drink|enjoy|care for|care much)\b", re.IGNORECASE),
+    ("preferences", 3, r"\b(?:not |very |quite |really |so )?(?:keen on|fond of|crazy about|fan of|into \w+ing|sick of)\b|\b\w+ person$|\bgo-to\b|\bfavou?rs\b|\bnight owl\b|\bearly bird\b|^i find .+ (?:\w+ing|too \w+)$|\b\w+ over \w+ (?:any day|every time|anytime)\b|\bgiven the choice\b|\bsweet tooth\b", re.IGNORECASE),
+    ("preferences", 3, r"^no \w+(?: \w+)?, no \w+", re.IGNORECASE),
+    ("preferences", 2.5, rf"^(?:i|we|(?:my |our |the )?{_KIN}|[a-z]+) (?:really |quite |don[’']t |do not |doesn[’']t )?(?:really |much )?likes?\b", re.IGNORECASE),
+    ("preferences", 2, r"^i (?:wants?|drinks?|eats?|wears?|takes?|uses?)\b", re.IGNORECASE),
+    ("preferences", 3, r"^(?:i|we|he|she|my \w+|our \w+|[a-z]+) only (?:eats?|drinks?|wears?|reads?|listens?|uses?)\b", re.IGNORECASE),
+    ("preferences", 2, r"^[\w’' -]{2,40} > [\w’' -]{2,40}$|\btakes? (?:my|his|her|their) (?:tea|coffee)\b", re.IGNORECASE),
+    ("preferences", 3.5, r"\bplease,? when(?:ever)?\b|\b(?:shoe|shirt|dress|ring) size\b|\bsize (?:\d|x*[sml]\b)", re.IGNORECASE),
     # What shall be done every time
-    ("standing-orders", 4, r"^(?:always|never|only)\b", I),
-    ("standing-orders", 4, r"^(?:don[’']t|do not) (?!(?:really )?(?:forget|like|eat|drink|enjoy|let me forget)\b)", I),
-    ("standing-orders", 4, r"\b(?:from now on|going forward|from today|as a rule|by default|in future|on my behalf|without asking|you must|make sure (?:you|to) (?:always|never))\b", I),
-    ("standing-orders", 4.5, r"^you (?:should|must|shall|need to|have to|may|can)(?:n[’']t| not)? (?:always|never|only|not)\b", I),
-    ("standing-orders", 4, rf"^(?:if|when|whenever|every|each|before|after)\b[^,]*, (?:please )?(?:always |never )?{_DO}\b", I),
-    ("standing-orders", 5, r"^(?:if|when|whenever|every|each|before|after)\b[^,]*, (?:please |then |you should )?(?:always|never|don[’']t|do not|only|make sure)\b", I),
-    ("standing-orders", 3, rf"^(?:if|when|whenever|every|each|before|after)\b[^,]*, (?!{_SUBJECT}\b)[a-z]+ (?:me|it|them|him|her|that|the|all)\b", I),
-    ("standing-orders", 4, rf"^(?:if|when|whenever)\b.{{3,80}}(?<! i)(?<! we)(?<! to)(?<! you)(?<! he)(?<! she)(?<! they) {_DO} (?:it|them|me|him|her|that|your)\b", I),
-    ("standing-orders", 3, rf"^(?:every|each) (?:day|night|week|month|morning|evening|{_DAY})(?: (?:morning|evening|night|afternoon))?,? (?:please )?{_DO}\b", I),
-    ("standing-orders", 3, r"^(?:ask|check with|consult|confirm with|tell) me (?:before|first)|\bbefore you\b", I),
-    ("standing-orders", 4, r"^(?:text|call|tell|notify|alert|warn|wake|remind|email|message|ping|let) me (?:know )?(?:if|when|whenever|every|each|as soon as)\b", I),
-    ("standing-orders", 3, r"^all [\w -]{2,40} (?:in|with|without|as|go|must|should)\b", I),
-    ("standing-orders", 4, r"^(?:answer|reply|respond|write|speak|talk)(?: to)?(?: me)? (?:only )?in\b", I),
-    ("standing-orders", 5, r"^(?:call|address) me (?!(?:back|tomorrow|tonight|later|at|on|when|if|a|an|about|in|by|after|before|this|next)\b)\w", I),
-    ("standing-orders", 3.8, r"^(?:use (?!up)|keep|avoid|refrain|stick to|default to|limit|assume|treat|stop \w+ing|skip)\b", I),
-    ("standing-orders", 3.5, rf"{_IMPERATIVE}(?=.*\b(?:every|each|always|never|ever|any|anything|anyone|everything|everyone|all (?:my|our|the|of)|at all times|instead of|unless)\b)", I),
-    ("standing-orders", 3, r"\byour (?:answers?|replies|reply|responses?|messages?|tone|output|summar(?:y|ies)|code|commits?)\b", I),
-    ("standing-orders", 4, r"^no [\w -]{2,40}?(?:,? ever$| (?:before|after|during|without|at|on|in|from|unless)\b)", I),
+    ("standing-orders", 4, r"^(?:always|never|only)\b", re.IGNORECASE),
+    ("standing-orders", 4, r"^(?:don[’']t|do not) (?!(?:really )?(?:forget|like|eat|drink|enjoy|let me forget)\b)", re.IGNORECASE),
+    ("standing-orders", 4, r"\b(?:from now on|going forward|from today|as a rule|by default|in future|on my behalf|without asking|you must|make sure (?:you|to) (?:always|never))\b", re.IGNORECASE),
+    ("standing-orders", 4.5, r"^you (?:should|must|shall|need to|have to|may|can)(?:n[’']t| not)? (?:always|never|only|not)\b", re.IGNORECASE),
+    ("standing-orders", 4, rf"^(?:if|when|whenever|every|each|before|after)\b[^,]*, (?:please )?(?:always |never )?{_DO}\b", re.IGNORECASE),
+    ("standing-orders", 5, r"^(?:if|when|whenever|every|each|before|after)\b[^,]*, (?:please |then |you should )?(?:always|never|don[’']t|do not|only|make sure)\b", re.IGNORECASE),
+    ("standing-orders", 3, rf"^(?:if|when|whenever|every|each|before|after)\b[^,]*, (?!{_SUBJECT}\b)[a-z]+ (?:me|it|them|him|her|that|the|all)\b", re.IGNORECASE),
+    ("standing-orders", 4, rf"^(?:if|when|whenever)\b.{{3,80}}(?<! i)(?<! we)(?<! to)(?<! you)(?<! he)(?<! she)(?<! they) {_DO} (?:it|them|me|him|her|that|your)\b", re.IGNORECASE),
+    ("standing-orders", 3, rf"^(?:every|each) (?:day|night|week|month|morning|evening|{_DAY})(?: (?:morning|evening|night|afternoon))?,? (?:please )?{_DO}\b", re.IGNORECASE),
+    ("standing-orders", 3, r"^(?:ask|check with|consult|confirm with|tell) me (?:before|first)|\bbefore you\b", re.IGNORECASE),
+    ("standing-orders", 4, r"^(?:text|call|tell|notify|alert|warn|wake|remind|email|message|ping|let) me (?:know )?(?:if|when|whenever|every|each|as soon as)\b", re.IGNORECASE),
+    ("standing-orders", 3, r"^all [\w -]{2,40} (?:in|with|without|as|go|must|should)\b", re.IGNORECASE),
+    ("standing-orders", 4, r"^(?:answer|reply|respond|write|speak|talk)(?: to)?(?: me)? (?:only )?in\b", re.IGNORECASE),
+    ("standing-orders", 5, r"^(?:call|address) me (?!(?:back|tomorrow|tonight|later|at|on|when|if|a|an|about|in|by|after|before|this|next)\b)\w", re.IGNORECASE),
+    ("standing-orders", 3.8, r"^(?:use (?!up)|keep|avoid|refrain|stick to|default to|limit|assume|treat|stop \w+ing|skip)\b", re.IGNORECASE),
+    ("standing-orders", 3.5, rf"{_IMPERATIVE}(?=.*\b(?:every|each|always|never|ever|any|anything|anyone|everything|everyone|all (?:my|our|the|of)|at all times|instead of|unless)\b)", re.IGNORECASE),
+    ("standing-orders", 3, r"\byour (?:answers?|replies|reply|responses?|messages?|tone|output|summar(?:y|ies)|code|commits?)\b", re.IGNORECASE),
+    ("standing-orders", 4, r"^no [\w -]{2,40}?(?:,? ever$| (?:before|after|during|without|at|on|in|from|unless)\b)", re.IGNORECASE),
     # What is to be done once
-    ("todos", 5, r"^(?:[-*+] )?\[ ?\]|^to[ -]?do\b", I),
-    ("todos", 5.8, r"\b(?:remind me to|remember to|don[’']t forget|do not forget|let me forget)\b", I),
-    ("todos", 3.5, r"\b(?:needs? to|have to|has to|had better|must|should|ought to|gotta|got to|needs? (?:\w+ )?\w{2,}ing|needs? to be)\b", I),
-    ("todos", 3, _IMPERATIVE, I),
-    ("todos", 3, r"^(?!\w+(?:s|ed|ing)\b|pick )[a-z]{2,12} (?:out|up|off|down|back|over|away|through|on with) (?:the|my|our|a|an|why|how|what|whether|who|to|with|for|some|that|this)\b", I),
-    ("todos", 3.5, r"^(?:get|have) (?:the|my|our) .+(?:ed|done|cut|fixed|seen to|looked at)\b", I),
-    ("todos", 1.5, r"^(?:e-?mail|call|phone|text|message|ask|tell|write)\b.{0,80}\b(?:about|whether|to)\b", I),
-    ("todos", 1, rf"\b(?:by|until|before|on|this|next) (?:tomorrow|tonight|today|{_DAY}|week|weekend|month|winter|summer|the \d|end of|{_MONTH}|\d)\b|\b(?:tomorrow|tonight|at the weekend)\b", I),
+    ("todos", 5, r"^(?:[-*+] )?\[ ?\]|^to[ -]?do\b", re.IGNORECASE),
+    ("todos", 5.8, r"\b(?:remind me to|remember to|don[’']t forget|do not forget|let me forget)\b", re.IGNORECASE),
+    ("todos", 3.5, r"\b(?:needs? to|have to|has to|had better|must|should|ought to|gotta|got to|needs? (?:\w+ )?\w{2,}ing|needs? to be)\b", re.IGNORECASE),
+    ("todos", 3, _IMPERATIVE, re.IGNORECASE),
+    ("todos", 3, r"^(?!\w+(?:s|ed|ing)\b|pick )[a-z]{2,12} (?:out|up|off|down|back|over|away|through|on with) (?:the|my|our|a|an|why|how|what|whether|who|to|with|for|some|that|this)\b", re.IGNORECASE),
+    ("todos", 3.5, r"^(?:get|have) (?:the|my|our) .+(?:ed|done|cut|fixed|seen to|looked at)\b", re.IGNORECASE),
+    ("todos", 1.5, r"^(?:e-?mail|call|phone|text|message|ask|tell|write)\b.{0,80}\b(?:about|whether|to)\b", re.IGNORECASE),
+    ("todos", 1, rf"\b(?:by|until|before|on|this|next) (?:tomorrow|tonight|today|{_DAY}|week|weekend|month|winter|summer|the \d|end of|{_MONTH}|\d)\b|\b(?:tomorrow|tonight|at the weekend)\b", re.IGNORECASE),
     # What is to be bought
-    ("shopping", 6, r"\b(?:buy|purchase)\b|\bshopping list\b|\bgrocer(?:y|ies)\b|^shopping\s*:", I),
-    ("shopping", 5, r"\b(?:out of|low on|no more) (?!office|town|reach|date|scope|stock|order|ten|five|\d)|\bno [\w -]{2,30} left\b|\bcould do with (?:some |more |a )", I),
-    ("shopping", 5, r"^(?:we |i )?need(?: more| some| new)?:? (?!to\b|help|\w+ing\b)(?!.{0,80}\bfor \w+ing\b)", I),
-    ("shopping", 4, r"^order (?!of)", I),
-    ("shopping", 4, r"\bneed:? (?:[\w-]+ ){0,2}[\w-]+, \w+", I),
-    ("shopping", 5, rf"^(?:an?|one|two|three|four|five|six|half an?|\d+) (?:{_PACK}) (?:of )?\w+", I),
-    ("shopping", 2.5, rf"^(?!.*\b(?:{_NO_GOODS})\b)(?:[\w-]+ ){{0,3}}(?:{_GROCERY})(?: and [\w-]+(?: \w+)?)?$", I),
-    ("shopping", 6, r"\b(?:get|grab)\b(?: (?:some|more|a|an|new|\d+))* (?!(?:back|the|to|it|me|up|better|headaches?|my|our|rid|used|ready)\b)\w+(?: \w+)?(?:,| and | from|$)", I),
-    ("shopping", 5, r"^(?:get|grab|fetch)(?: me| us)? (?:some|more|a few|a couple of|another|\d+) \w+", I),
+    ("shopping", 6, r"\b(?:buy|purchase)\b|\bshopping list\b|\bgrocer(?:y|ies)\b|^shopping\s*:", re.IGNORECASE),
+    ("shopping", 5, r"\b(?:out of|low on|no more) (?!office|town|reach|date|scope|stock|order|ten|five|\d)|\bno [\w -]{2,30} left\b|\bcould do with (?:some |more |a )", re.IGNORECASE),
+    ("shopping", 5, r"^(?:we |i )?need(?: more| some| new)?:? (?!to\b|help|\w+ing\b)(?!.{0,80}\bfor \w+ing\b)", re.IGNORECASE),
+    ("shopping", 4, r"^order (?!of)", re.IGNORECASE),
+    ("shopping", 4, r"\bneed:? (?:[\w-]+ ){0,2}[\w-]+, \w+", re.IGNORECASE),
+    ("shopping", 5, rf"^(?:an?|one|two|three|four|five|six|half an?|\d+) (?:{_PACK}) (?:of )?\w+", re.IGNORECASE),
+    ("shopping", 2.5, rf"^(?!.*\b(?:{_NO_GOODS})\b)(?:[\w-]+ ){{0,3}}(?:{_GROCERY})(?: and [\w-]+(?: \w+)?)?$", re.IGNORECASE),
+    ("shopping", 6, r"\b(?:get|grab)\b(?: (?:some|more|a|an|new|\d+))* (?!(?:back|the|to|it|me|up|better|headaches?|my|our|rid|used|ready)\b)\w+(?: \w+)?(?:,| and | from|$)", re.IGNORECASE),
+    ("shopping", 5, r"^(?:get|grab|fetch)(?: me| us)? (?:some|more|a few|a couple of|another|\d+) \w+", re.IGNORECASE),
     ("shopping", 4, rf"^[Pp]ick up (?!the\b|my\b|our\b)[{_SMALL}][\w-]*(?: [{_SMALL}][\w-]*)?$", 0),
-    ("shopping", 4, r"^pick up (?:(?:some|more|a|an|\d+) |\w+(?:,| and ))", I),
+    ("shopping", 4, r"^pick up (?:(?:some|more|a|an|\d+) |\w+(?:,| and ))", re.IGNORECASE),
     ("shopping", 5, rf"^(?!.*\b(?i:{_NO_GOODS})\b){_GOOD}(?:(?:, ?|,? and ){_GOODS}){{2,}}$", 0),
     ("shopping", 5, rf"^(?!.*\b(?i:{_NO_GOODS})\b)[\w-]+, ?[{_SMALL}-]+$", 0),
     # What tends to happen
-    ("patterns", 4, r"\b(?:usually|typically|mostly|often|rarely|seldom|generally|normally|frequently|habitually|regularly|sometimes|occasionally|hardly ever|tends? to|every time|most (?:weekends|days|nights|mornings|evenings|weeks))\b", I),
-    ("patterns", 4, r"^(?!please\b)[\w’']+(?: \w+){0,2} (?:always|never)\b", I),
-    ("patterns", 3.5, rf"^(?:when(?:ever)?|every|each)\b[^,]*,? {_SUBJECT}\b", I),
-    ("patterns", 3, rf"\b(?:\w+ times|once|twice) (?:a|per) (?:day|week|month|year)\b|\b(?:every|each) (?:other |second |single )?(?:spring|summer|autumn|fall|winter|{_DAY}|{_MONTH}|night|day|morning|evening|afternoon|week|weekend|month|year)\b|\b(?:daily|nightly|weekly)$", I),
-    ("patterns", 3, rf"^(?:i|we|i[’']m|we[’']re)\b.*\bon {_DAY}s\b|^on \w+days,? (?:i|we)\b", I),
-    ("patterns", 3, rf"\b(?:when|whenever|if|after) (?:i|we|it|he|she|they|there)\b|.\bwhen(?:ever)? (?:the|my|our|his|her|their|someone)\b|\bwhenever\b(?=.*\b{_SUBJECT}\b)", I),
-    ("patterns", 3.5, r"\b(?:gets?|becomes?|goes|feels?|turns?|am|is|are) \w+ (?:if|when|whenever)\b|\btimes out of (?:ten|\d+)\b", I),
-    ("patterns", 2, r"\b(?:sleeps?|works?|feels?|writes?|thinks?) (?:\w+ly|best|worst|better|worse)\b|^(?:i|he|she|we|they)\b.* (?:after|before|around) (?:breakfast|lunch|dinner|work|midnight|noon)$", I),
-    ("patterns", 2, r"^in (?:the )?(?:spring|summer|autumn|winter|mornings?|evenings?|afternoons?),? ", I),
+    ("patterns", 4, r"\b(?:usually|typically|mostly|often|rarely|seldom|generally|normally|frequently|habitually|regularly|sometimes|occasionally|hardly ever|tends? to|every time|most (?:weekends|days|nights|mornings|evenings|weeks))\b", re.IGNORECASE),
+    ("patterns", 4, r"^(?!please\b)[\w’']+(?: \w+){0,2} (?:always|never)\b", re.IGNORECASE),
+    ("patterns", 3.5, rf"^(?:when(?:ever)?|every|each)\b[^,]*,? {_SUBJECT}\b", re.IGNORECASE),
+    ("patterns", 3, rf"\b(?:\w+ times|once|twice) (?:a|per) (?:day|week|month|year)\b|\b(?:every|each) (?:other |second |single )?(?:spring|summer|autumn|fall|winter|{_DAY}|{_MONTH}|night|day|morning|evening|afternoon|week|weekend|month|year)\b|\b(?:daily|nightly|weekly)$", re.IGNORECASE),
+    ("patterns", 3, rf"^(?:i|we|i[’']m|we[’']re)\b.*\bon {_DAY}s\b|^on \w+days,? (?:i|we)\b", re.IGNORECASE),
+    ("patterns", 3, rf"\b(?:when|whenever|if|after) (?:i|we|it|he|she|they|there)\b|.\bwhen(?:ever)? (?:the|my|our|his|her|their|someone)\b|\bwhenever\b(?=.*\b{_SUBJECT}\b)", re.IGNORECASE),
+    ("patterns", 3.5, r"\b(?:gets?|becomes?|goes|feels?|turns?|am|is|are) \w+ (?:if|when|whenever)\b|\btimes out of (?:ten|\d+)\b", re.IGNORECASE),
+    ("patterns", 2, r"\b(?:sleeps?|works?|feels?|writes?|thinks?) (?:\w+ly|best|worst|better|worse)\b|^(?:i|he|she|we|they)\b.* (?:after|before|around) (?:breakfast|lunch|dinner|work|midnight|noon)$", re.IGNORECASE),
+    ("patterns", 2, r"^in (?:the )?(?:spring|summer|autumn|winter|mornings?|evenings?|afternoons?),? ", re.IGNORECASE),
     # What is so
-    ("facts", 2.2, r"^(?:the|our|my|this|that)\b(?!.*\b(?:favou?rite|prefer|go-to))[^,]*\b(?:is|are|was|were|has|have|uses|runs|takes|costs|ends|expires|starts|leaves|closes|opens|stands)\b", I),
-    ("facts", 1.5, r"\b(?:password|code|version|deadline|budget|warranty|invoice|we decided|passport expires)\b|^(?:decision|decided)\b", I),
-    ("facts", 1, r"", I),
+    ("facts", 2.2, r"^(?:the|our|my|this|that)\b(?!.*\b(?:favou?rite|prefer|go-to))[^,]*\b(?:is|are|was|were|has|have|uses|runs|takes|costs|ends|expires|starts|leaves|closes|opens|stands)\b", re.IGNORECASE),
+    ("facts", 1.5, r"\b(?:password|code|version|deadline|budget|warranty|invoice|we decided|passport expires)\b|^(?:decision|decided)\b", re.IGNORECASE),
+    ("facts", 1, r"", re.IGNORECASE),
 )  # fmt: skip
 
-_COMPILED = tuple((kind, points, pattern(source, flags)) for kind, points, source, flags in RULES)
+_COMPILED = tuple((kind, points, re.compile(source, flags)) for kind, points, source, flags in RULES)
 
-LEADS = pattern(
+LEADS = re.compile(
     r"^(?:(?:please|hey|ok(?:ay)?|so|also|fyi)[,:]?\s+)*"
     r"(?:(?:can you |could you )?(?:please )?(?:remember|note|save|keep in mind|don[’']t forget)(?: this)?(?::| that\b)\s*|fyi[:,]\s*)",
-    I,
+    re.IGNORECASE,
 )
-_TODO_LEADS = pattern(
+_TODO_LEADS = re.compile(
     r"^(?:[-*+]\s+)?(?:\[ ?\]\s*)?(?:to-?do\s*[:-]\s*)?(?:(?:please\s+)?(?:remind me to|remember to|don[’']t forget to|"
     r"do not forget to|i (?:still |really )?(?:need|have) to|i must|add)\s+(?=.*\w)(?!.*\bto (?:my|the) (?:to-?do|list))|"
     r"add (?=.* to (?:my|the) to-?do list))?",
-    I,
+    re.IGNORECASE,
 )
-_TODO_TAIL = pattern(r"(?<!\s)\s+to (?:my|the|our) to-?do list$", I)
-_SHOPPING_LEADS = pattern(
+_TODO_TAIL = re.compile(r"(?<!\s)\s+to (?:my|the|our) to-?do list$", re.IGNORECASE)
+_SHOPPING_LEADS = re.compile(
     r"^(?:please\s+)?(?:(?:remember|don[’']t forget|remind me|i need|i have|we need|we have|need|have|i must)\s+to\s+)?"
     r"(?:(?:buy|purchase|order|grab|pick up|get|add|put)(?: some| more)?\s+"
     r"|(?:shopping list|grocery list|groceries|shopping|need|to buy)\s*:\s*"
     r"|(?:we |i )?need(?: some| more)?\s+"
     r"|(?:we[’']re |we are |i[’']m |i am )?(?:(?:almost |nearly )?(?:out of|running (?:out of|low on))|low on|no more)\s+"
     r"|we (?:ran|have run|[’']ve run) out of\s+)",
-    I,
+    re.IGNORECASE,
 )
-_SHOPPING_TAIL = pattern(
+_SHOPPING_TAIL = re.compile(
     r"(?<!\s)\s+(?:(?:to|on|onto) (?:my|the|our) (?:shopping |grocery )?list(?: of groceries)?"
     r"|(?:from|at) the (?:supermarket|shops?|store|market|grocer)|on the way home)\s*$",
-    I,
+    re.IGNORECASE,
 )
-_PAIRS = pattern(
+_PAIRS = re.compile(
     r"\b(?:mac and cheese|salt and vinegar|salt and pepper|fish and chips|bread and butter|peanut butter and jelly|"
     r"sour cream and onion|gin and tonic|rum and raisin|cookies and cream|half and half|ham and cheese|cheese and onion|"
     r"oil and vinegar|black and white|surf and turf|bed and breakfast|nuts and bolts|sweet and sour)\b",
-    I,
+    re.IGNORECASE,
 )
-_BETWEEN = pattern(r",(?![0-9])\s*(?:and\s+)?|;|(?<=\s)and\s+|&|\n", I)
-_NUMBERED = pattern(r"^(?:[-*+]|\d+[.)])\s+(?:\[[ xX]?\]\s*)?")
-_PERSON = pattern(rf"\b{_NAME}")
+_BETWEEN = re.compile(r",(?![0-9])\s*(?:and\s+)?|;|(?<=\s)and\s+|&|\n", re.IGNORECASE)
+_NUMBERED = re.compile(r"^(?:[-*+]|\d+[.)])\s+(?:\[[ xX]?\]\s*)?")
+_PERSON = re.compile(rf"\b{_NAME}")
 _NO_PERSON = frozenset(
     """the my our your you new email emergency contact home reach phone mobile address birthday call remember i he she they
     monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september
@@ -230,26 +229,26 @@ _NO_PERSON = frozenset(
 )
 
 
-_TASK = pattern(_IMPERATIVE, I)
-_SENTENCE = pattern(
-    r",\s+(?:and\s+)?(?:the|because|so|but|which|who|that|if|when)\s|\s(?:is|are|was|were)\s", I
+_TASK = re.compile(_IMPERATIVE, re.IGNORECASE)
+_SENTENCE = re.compile(
+    r",\s+(?:and\s+)?(?:the|because|so|but|which|who|that|if|when)\s|\s(?:is|are|was|were)\s", re.IGNORECASE
 )
 _PLAINER = (
     (
-        pattern(
+        re.compile(
             r"^(?:(?:please|pls|plz|hey|hi|ok(?:ay)?|so|also|oh|and|but|btw|fyi|just|note|(?:can|could|would|will) you)\b[,:]?\s+)+",
-            I,
+            re.IGNORECASE,
         ),
         "",
     ),
-    (pattern(r"[,;]?\s+(?:btw|by the way|fyi|please|pls|thanks|thank you)[.!]?$", I), ""),
-    (pattern(r"^(?:the )?user[’']s\b", I), "My"),
-    (pattern(r"^(?:the )?user (?:is|was)\b", I), "I'm"),
-    (pattern(r"^(?:the )?user\b(?=.* )", I), "I"),
+    (re.compile(r"[,;]?\s+(?:btw|by the way|fyi|please|pls|thanks|thank you)[.!]?$", re.IGNORECASE), ""),
+    (re.compile(r"^(?:the )?user[’']s\b", re.IGNORECASE), "My"),
+    (re.compile(r"^(?:the )?user (?:is|was)\b", re.IGNORECASE), "I'm"),
+    (re.compile(r"^(?:the )?user\b(?=.* )", re.IGNORECASE), "I"),
     (
-        pattern(
+        re.compile(
             r"^(?:i|we)(?:[’']d| would)? (?:asks?|asked|wants?|like|told|instructed)(?: (?:you|me|claude|the (?:agent|assistant)))? to\s+(?=\w)(?!(?:sit|be|have)\b)",
-            I,
+            re.IGNORECASE,
         ),
         "",
     ),

@@ -8,8 +8,8 @@ alone for a minute, and the first good answer has the filling go on.
 import os
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from quaid.annotations import TYPE_CHECKING, Any
 from quaid.brain import Brain
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
 from quaid.store import filling_turn, settings, wanting

@@ -3,13 +3,13 @@
 Knows how to say each finding in one line. What counts as changed, due or stale is the store's business.
 """
 
-from quaid.annotations import Annotated
+from typing import Annotated, NamedTuple
+
 from quaid.brain import Brain
 from quaid.core import dates, prose, threads
 from quaid.core.counts import count
 from quaid.errors import InvalidArgument
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store import briefing as store
 from quaid.store.briefing import Entry, Found
 

@@ -7,8 +7,8 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from typing import Annotated, Literal, NamedTuple
 
-from quaid.annotations import Annotated, Literal
 from quaid.brain import Brain
 from quaid.clients import edits, files, known
 from quaid.clients.edits import Launch, Quote
@@ -19,7 +19,6 @@ from quaid.errors import ClientFile, ClientMissing, InvalidArgument, QuaidError
 from quaid.notebook import layout
 from quaid.ops import kb_glance
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 
 Name = Literal["claude-code", "claude-desktop", "cursor", "codex", "vscode", "windsurf", "zed", "gemini-cli"]
 ByName = Annotated[Name, Arg("The client.", positional=True)]

@@ -1,20 +1,19 @@
 """Collections: folders of files as living memory. Attach, sync, look at, let go."""
 
 import os
+import re
+from typing import Annotated, Any, Literal, NamedTuple
 
-from quaid.annotations import Annotated, Any, Literal
 from quaid.brain import Brain
 from quaid.core.counts import count
-from quaid.core.patterns import pattern
 from quaid.errors import AlreadyExists, Cancelled, FileTrouble, InvalidArgument, SyncStopped
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store import collections as store, file_state, folder_list, quarantine
 from quaid.store.collections import Collection
 from quaid.store.file_state import Trouble
 from quaid.vaults.syncing import SyncReport, sync
 
-NAME = pattern(r"[a-z0-9][a-z0-9_-]{0,62}")
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 Kind = Literal["markdown", "kb"]
 

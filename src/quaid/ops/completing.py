@@ -6,8 +6,8 @@ reading only, nobody is waited for, and one that would have to be upgraded first
 
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from quaid.annotations import TYPE_CHECKING
 from quaid.brain import SCHEMA_VERSION
 from quaid.config import Settings
 from quaid.store import opening, slugs

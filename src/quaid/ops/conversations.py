@@ -1,13 +1,12 @@
 """Conversations with agents: their transcripts taken in, listed, searched, shown, removed."""
 
 import os
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from quaid.annotations import TYPE_CHECKING, Annotated, Any
 from quaid.brain import Brain
 from quaid.core import folders
 from quaid.errors import InvalidArgument, NotFound, QuaidError
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.search.conversations import TurnHit
 from quaid.store import conversations as store
 from quaid.store.conversations import Conversation, StoredTurn

@@ -6,8 +6,8 @@ Knows systemd's user units and launchd's agents by their files and their program
 
 import os
 import shlex
+from typing import Annotated, Literal, NamedTuple
 
-from quaid.annotations import Annotated, Literal
 from quaid.brain import Brain
 from quaid.clients import files
 from quaid.clients.files import Change
@@ -16,7 +16,6 @@ from quaid.formats import units
 from quaid.kb import calling
 from quaid.ops.clients import launch
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 
 UNIT = "quaid.service"
 LABEL = "quaid.daemon"

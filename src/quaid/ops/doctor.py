@@ -7,16 +7,15 @@ never fails because one of them does. Changes nothing, and calls nobody over the
 import os
 import sys
 from collections.abc import Callable, Iterator
+from typing import Annotated, NamedTuple
 
 import quaid
-from quaid.annotations import Annotated
 from quaid.brain import Brain, sqlite_version
 from quaid.core.counts import count
 from quaid.errors import DamagedDatabase, QuaidError
 from quaid.ops import mending
 from quaid.ops.doctor_memory import DAMAGE, Finding, State, backups, if_damaged, memory, rows, sources
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store import file_state
 
 LEAST_ROOM = 200 * 1024 * 1024

@@ -6,13 +6,12 @@ steps that lead back to one (mending.py).
 
 import os
 from collections.abc import Iterator
+from typing import Literal, NamedTuple
 
-from quaid.annotations import Literal
 from quaid.brain import SCHEMA_VERSION, Brain
 from quaid.core.counts import count
 from quaid.errors import DamagedDatabase, MissingDatabase, NotADatabase
 from quaid.ops import mending
-from quaid.records import NamedTuple
 from quaid.store import folder_list, opening
 from quaid.store.checks import is_of_an_index
 from quaid.store.upkeep import Violation

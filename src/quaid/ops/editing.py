@@ -1,8 +1,8 @@
 """What operations on one page share: finding it, and changing it within one transaction."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
-from quaid.annotations import TYPE_CHECKING, Annotated, Any
 from quaid.brain import Brain
 from quaid.core import slug
 from quaid.errors import InvalidSlug, InvalidType, NotFound, PageNotFound

@@ -4,14 +4,14 @@ A thin face over models: the text of the memory stays whatever is chosen, vector
 stay too, and missing ones are made by `quaid serve` in its pauses, by a question, or by `quaid embed`.
 """
 
-from quaid.annotations import Annotated, Any
+from typing import Annotated, Any, NamedTuple
+
 from quaid.brain import Brain
 from quaid.embed import registry
 from quaid.errors import EmbedderUnavailable, InvalidArgument, QuaidError
 from quaid.ops import background, models
 from quaid.ops.models import ModelsRecord
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store import chunks, filling_turn, settings, vectors
 
 SETTING = "semantic_search"

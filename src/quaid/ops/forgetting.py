@@ -1,13 +1,14 @@
 """Forgetting a page: everything of it goes from every layer, and the proof is shown."""
 
-from quaid.annotations import Annotated, Any
+import json
+from typing import Annotated, Any, NamedTuple
+
 from quaid.brain import Brain
 from quaid.core import slug, traces
 from quaid.core.counts import count
 from quaid.errors import InvalidArgument, PageMoved
 from quaid.ops import editing
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store import copies, forgetting, pages, sidecars, slugs
 from quaid.store.copies import Copy
 from quaid.store.forgetting import Target
@@ -182,8 +183,6 @@ def _told(problem: str) -> str:
 
 def _pieces(brain: Brain, target: Target) -> list[str]:
     """What to look for afterwards."""
-    import json
-
     front: Any = json.loads(target.frontmatter)
     data = [text for each in sidecars.read(brain.db, target.id) for text in traces.strings(each.data)]
     texts = [target.truth, target.timeline, *traces.strings(front), *data]

@@ -4,13 +4,13 @@ A gap is the hash of a question. Its words are kept only after somebody approved
 nowhere before that, errors included.
 """
 
-from quaid.annotations import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
 from quaid.brain import Brain
 from quaid.core.gaps import LONGEST_CONTEXT, fold, is_question, question_hash, tells
 from quaid.errors import GapResolved, InvalidArgument, QuaidError, WrongQuestion
 from quaid.ops import editing
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store import gaps as store
 from quaid.store.gaps import Gap
 

@@ -4,7 +4,10 @@ It finds the operation, judges the caller's scope, checks every argument against
 what the operating system says into an error with a remedy. An operation's body can rely on its types.
 """
 
-from quaid.annotations import Any, Callable, Mapping
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from quaid.brain import Brain
 from quaid.errors import (
     Cancelled,
@@ -209,8 +212,6 @@ def _object(param: Param, value: Any) -> dict[str, Any]:
 
 def _check_json(param: Param, value: Any) -> None:
     """Refuse what is too large or too deep, and text or numbers that nothing can store."""
-    import json
-
     try:
         size = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
 """The neighbourhood of a page, and the way from one page to another."""
 
 from collections.abc import Iterable
+from typing import Annotated, Literal, NamedTuple
 
-from quaid.annotations import Annotated, Literal
 from quaid.brain import Brain
 from quaid.core import dates, graph, slug as slugs
 from quaid.errors import InvalidArgument
@@ -10,7 +10,6 @@ from quaid.ops import editing
 from quaid.ops.editing import Slug
 from quaid.ops.links import AsOf, Temporal
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store import links
 from quaid.store.links import Edge
 from quaid.store.overview import beginnings

@@ -1,8 +1,8 @@
 """What a page said before: its versions, one of them brought back, and what differs."""
 
 from itertools import pairwise
+from typing import Annotated, Literal, NamedTuple
 
-from quaid.annotations import Annotated, Literal
 from quaid.brain import Brain
 from quaid.core import dates, page
 from quaid.core.page import Page
@@ -11,7 +11,6 @@ from quaid.formats import markdown
 from quaid.ops import editing
 from quaid.ops.editing import PageVersion, Slug
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store import collections, history as store
 from quaid.store.history import Version
 from quaid.store.pages import Stored

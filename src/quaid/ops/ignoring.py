@@ -1,10 +1,10 @@
 """Which files of a collection are left out: the lines of its `.quaidignore`."""
 
-from quaid.annotations import Annotated
+from typing import Annotated, NamedTuple
+
 from quaid.brain import Brain
 from quaid.errors import CollectionReadOnly, FileTrouble, InvalidArgument, NotFound
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store import collections, file_state
 from quaid.store.collections import Collection
 from quaid.vaults import ignoring, index

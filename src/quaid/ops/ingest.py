@@ -1,8 +1,9 @@
 """Taking a source in: one transaction for its bytes and everything that it changes."""
 
+import hashlib
 import os
+from typing import Annotated, Any, Literal, NamedTuple
 
-from quaid.annotations import Annotated, Any, Literal
 from quaid.brain import Brain
 from quaid.core import changes, dates, page, page_type, slug as slugs
 from quaid.core.changes import Change, EntryGiven
@@ -12,7 +13,6 @@ from quaid.ops import gaps
 from quaid.ops.gate import MAX_TEXT
 from quaid.ops.ingesting import Ingesting, PageOutcome
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store import ingest_log, pages as store
 from quaid.store.ingest_log import Earlier, Source
 from quaid.store.pages import Stored
@@ -189,8 +189,6 @@ def _taken_in(brain: Brain, work: Ingesting) -> IngestRecord:
 
 
 def _source(kind: str, ref: str, file_path: str, data: bytes) -> Source:
-    import hashlib
-
     return Source(kind, ref, file_path, data, hashlib.sha256(data).hexdigest())
 
 

@@ -5,14 +5,14 @@ page that is there is left alone when the new one says the same, unless it is fo
 """
 
 import os
+import re
 from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
 
-from quaid.annotations import Any, Literal
 from quaid.brain import Brain
 from quaid.core import evidence, slug, tags
 from quaid.core.changes import Change, LinkGiven
 from quaid.core.page import Page
-from quaid.core.patterns import pattern
 from quaid.errors import (
     AlreadyExists,
     InvalidArgument,
@@ -25,13 +25,12 @@ from quaid.errors import (
 )
 from quaid.formats import markdown
 from quaid.ops import editing
-from quaid.records import NamedTuple
 from quaid.store import collections, ingest_log, links, pages
 from quaid.store.ingest_log import Earlier, Source
 from quaid.store.pages import Saved, Stored
 from quaid.vaults import keeping
 
-_SCHEME = pattern(r"\A[A-Za-z][A-Za-z0-9+.-]*:(?=//)")
+_SCHEME = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*:(?=//)")
 NOT_TAKEN_OVER = ("type", "slug", "alias", "aliases", "links", "wing", "room", "quaid_id", "id")
 """Keys of a source's own front matter that would say how its page is found."""
 

@@ -8,15 +8,14 @@ delete without asking for a version.
 import json
 import os
 import re
+from typing import Any, NamedTuple
 
-from quaid.annotations import Any
 from quaid.brain import Brain
 from quaid.core import dates
 from quaid.errors import Cancelled, EmbeddingsOff, InvalidArgument, NotFound, QuaidError
 from quaid.notebook import layout
 from quaid.ops import gate, noting
 from quaid.ops.register import op
-from quaid.records import NamedTuple
 from quaid.store import collections, durable, file_state
 from quaid.store.trouble import system_told_plainly
 

@@ -1,15 +1,14 @@
 """The knowledge base as agents and people use it: query, show, backlinks, remember, status."""
 
 import os
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from quaid.annotations import TYPE_CHECKING, Annotated, Any, Literal
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument
 from quaid.kb import layout
 from quaid.kb.records import Status
 from quaid.ops import kb_glance
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from quaid.kb.catalog import Catalog

@@ -2,14 +2,13 @@
 
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from quaid.annotations import TYPE_CHECKING, Annotated, Any
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument
 from quaid.ops import kb
 from quaid.ops.kb import Named, NodeRecord
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from quaid.kb.catalog import Catalog

@@ -4,8 +4,8 @@ Not an operation. The collection is attached when it is first needed and brought
 """
 
 import os
+from typing import TYPE_CHECKING
 
-from quaid.annotations import TYPE_CHECKING
 from quaid.brain import Brain
 from quaid.ops.kb import KbMatch, root
 

@@ -1,15 +1,14 @@
 """Looking after the knowledge base: making, checking, indexing, committing, curating, pushing."""
 
 import os
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from quaid.annotations import TYPE_CHECKING, Annotated, Any, Literal
 from quaid.brain import Brain
 from quaid.core.counts import count
 from quaid.errors import FileTrouble, InvalidArgument, StoreLocked
 from quaid.kb.records import Check, Made, Timer
 from quaid.ops import kb
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from quaid.kb.catalog import Catalog

@@ -6,10 +6,10 @@ Loads nothing that watching needs: every server asks here.
 
 import os
 from threading import Event, Thread
+from typing import NamedTuple
 
 from quaid.brain import Brain
 from quaid.errors import QuaidError
-from quaid.records import NamedTuple
 from quaid.store import sessions
 from quaid.store.sessions import BEAT_SECONDS, STALE_SECONDS, Session, Standing
 

@@ -1,6 +1,7 @@
 """Links between pages: add, close, list, remove."""
 
-from quaid.annotations import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
+
 from quaid.brain import Brain
 from quaid.core import dates
 from quaid.core.links import LONGEST_CONTEXT, RELATED, relationship_of
@@ -9,7 +10,6 @@ from quaid.errors import InvalidArgument, LinkFromText, NotFound
 from quaid.ops import editing
 from quaid.ops.editing import PageVersion, Slug
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store import links as store, pages
 from quaid.store.links import Link
 

@@ -1,6 +1,7 @@
 """What is pinned to a page: tags, dated entries, raw data."""
 
-from quaid.annotations import Annotated, Any
+from typing import Annotated, Any, NamedTuple
+
 from quaid.brain import Brain
 from quaid.core import dates, tags, timeline
 from quaid.core.page import Page
@@ -8,7 +9,6 @@ from quaid.errors import InvalidArgument, TagInText
 from quaid.ops import editing
 from quaid.ops.editing import PageVersion, Slug
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store import pages, sidecars
 from quaid.store.pages import Stored
 

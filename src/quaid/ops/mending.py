@@ -6,6 +6,7 @@ goes with it, and nothing is copied over a good file. Changes nothing itself.
 
 import os
 from contextlib import suppress
+from typing import NamedTuple
 
 from quaid import config
 from quaid.brain import Brain
@@ -13,7 +14,6 @@ from quaid.clients.edits import Quote
 from quaid.core import dates
 from quaid.core.counts import count
 from quaid.errors import QuaidError
-from quaid.records import NamedTuple
 from quaid.store import collections, copies, folder_list
 from quaid.store.collections import Collection
 

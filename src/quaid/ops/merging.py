@@ -1,6 +1,7 @@
 """Pages that say the same: found, merged into one, and pages that get another name."""
 
-from quaid.annotations import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
 from quaid.brain import Brain
 from quaid.core import headline, page, prose, slug, timeline
 from quaid.core.page import Page
@@ -8,7 +9,6 @@ from quaid.errors import InvalidArgument, PageMoved, VersionConflict
 from quaid.ops import editing
 from quaid.ops.editing import PageVersion, Slug
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store.merging import Moved
 from quaid.store.pages import Stored
 

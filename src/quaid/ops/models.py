@@ -7,8 +7,8 @@ of services are not kept at all. Switching the active model is the business of `
 import os
 import re
 import time
+from typing import Annotated, Literal, NamedTuple
 
-from quaid.annotations import Annotated, Literal
 from quaid.brain import Brain
 from quaid.embed import registry
 from quaid.embed.protocol import Description, Embedder, Surroundings
@@ -23,7 +23,6 @@ from quaid.errors import (
 )
 from quaid.ops import background, editing
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store import settings
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,79}")

@@ -1,15 +1,14 @@
 """The notebook by intent: remember, recall, log the day, and what an agent should know from the start."""
 
 import os
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
-from quaid.annotations import TYPE_CHECKING, Annotated, Literal
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument, InvalidConfig, NoNotebook
 from quaid.notebook import layout
 from quaid.notebook.records import Line, Prompt, Recalled
 from quaid.ops import noting
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from quaid.notebook.prompt import Limits

@@ -1,15 +1,14 @@
 """The notebook's files: laid out, listed, read, written, brought over from an older layout."""
 
 import os
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from quaid.annotations import TYPE_CHECKING, Annotated
 from quaid.brain import Brain
 from quaid.errors import AlreadyExists, InvalidArgument, NotFound
 from quaid.notebook import layout
 from quaid.notebook.records import Move
 from quaid.ops import noting
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store import file_state
 from quaid.store.collections import Collection
 

@@ -1,6 +1,8 @@
 """What operations on the notebook share: editing a file, and seeing what was changed by hand."""
 
-from quaid.annotations import TYPE_CHECKING, Any, Mapping
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from quaid.brain import Brain
 from quaid.errors import InvalidConfig
 from quaid.notebook import layout

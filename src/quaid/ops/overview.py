@@ -3,13 +3,13 @@
 All of it only reads. `check` looks for contradictions; here they are listed as it left them.
 """
 
-from quaid.annotations import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
+
 from quaid.brain import Brain
 from quaid.core import dates, page, slug
 from quaid.errors import NotFound
 from quaid.ops.graph import EDGES_FOR_A_NODE, Arrow
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store import collections, contradictions, links, overview as store
 from quaid.store.contradictions import Contradiction
 from quaid.store.overview import Chosen, Counted, Dated

@@ -1,12 +1,12 @@
 """Pages: read, write, list."""
 
-from quaid.annotations import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument
 from quaid.ops import editing
 from quaid.ops.editing import Slug
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store import pages
 from quaid.store.pages import Header, Saved, Stored
 

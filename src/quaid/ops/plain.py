@@ -1,6 +1,6 @@
 """Records to plain JSON values: what `--json`, MCP and HTTP send."""
 
-from quaid.annotations import Any
+from typing import Any
 
 
 def plain(value: Any) -> Any:

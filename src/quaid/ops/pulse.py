@@ -4,9 +4,9 @@ Cheap when nothing happened: the version of the file is one number. It also move
 to a person, so what is told is compared, not guessed.
 """
 
-from quaid.annotations import Any
+from typing import Any, NamedTuple
+
 from quaid.brain import Brain
-from quaid.records import NamedTuple
 from quaid.store import filling_turn, gaps, upkeep, vectors, wanting
 from quaid.store.wanting import Stamp
 

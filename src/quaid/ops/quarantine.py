@@ -1,11 +1,11 @@
 """Quarantine: pages whose file vanished, or is ignored by now. Look at them, write them out, bring them back."""
 
-from quaid.annotations import Annotated, Any
+from typing import Annotated, Any, NamedTuple
+
 from quaid.brain import Brain
 from quaid.core import dates, slug
 from quaid.errors import AmbiguousSlug, InvalidArgument, NotFound, OnlyHere
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store import collections, quarantine as store
 from quaid.store.quarantine import Waiting
 

@@ -1,12 +1,12 @@
 """Asking a question: by words and by meaning, as deep as a budget of tokens allows."""
 
-from quaid.annotations import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
+
 from quaid.brain import Brain
 from quaid.core import dates, page, tags
 from quaid.notebook.records import Recalled
 from quaid.ops import background, editing, gaps, recovery
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.search import pipeline
 from quaid.search.answer import Answer
 from quaid.search.fuse import STRATEGIES

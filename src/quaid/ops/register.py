@@ -5,8 +5,8 @@ milliseconds. Surfaces find an operation through the generated index (`ops/index
 module of each command and tool, so that `quaid get` does not import the module of `quaid import`.
 """
 
-from quaid.annotations import Any, Callable, Literal, Mapping, TypeVar, cast
-from quaid.records import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 Scope = Literal["read", "write", "owner"]
 SCOPES: tuple[Scope, ...] = ("read", "write", "owner")  # each includes the ones before it

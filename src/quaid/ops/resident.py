@@ -6,8 +6,8 @@ a length, bytes. Does not know what is said. Imports almost nothing: a cold comm
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from socket import socket

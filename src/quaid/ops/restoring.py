@@ -1,13 +1,12 @@
 """A collection and its folder: written back whole, compared, and with page ids in the files."""
 
 import os
+from typing import Annotated, NamedTuple
 
-from quaid.annotations import Annotated
 from quaid.brain import Brain
 from quaid.errors import AlreadyExists, CollectionReadOnly, InvalidArgument
 from quaid.ops.collections import overlap
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store import collections, folder_list
 from quaid.store.collections import Collection
 from quaid.vaults.auditing import Difference

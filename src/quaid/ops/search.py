@@ -1,9 +1,9 @@
 """Finding pages by their words."""
 
-from quaid.annotations import Annotated
+from typing import Annotated, NamedTuple
+
 from quaid.brain import Brain
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.search import words
 from quaid.search.words import Hit
 

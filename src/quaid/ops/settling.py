@@ -4,12 +4,12 @@ No operation of its own: `check --resolve ID --keep SIDE` asks for it. What is n
 A text is never changed: who wants it to say something else edits its page, and is told where.
 """
 
-from quaid.annotations import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
 from quaid.brain import Brain
 from quaid.core import slug as slugs
 from quaid.core.settling import Giving, giving_way, in_texts
 from quaid.errors import InvalidArgument
-from quaid.records import NamedTuple
 from quaid.store import assertions, contradictions, links, pages, quoting
 from quaid.store.contradictions import Contradiction
 from quaid.store.quoting import Quote

@@ -1,13 +1,12 @@
 """Skills for agents: which there are, where each comes from, and copies to change. No memory is opened."""
 
 import os
+from typing import Annotated, NamedTuple
 
 from quaid import skills
-from quaid.annotations import Annotated
 from quaid.brain import Brain
 from quaid.errors import NotFound
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.skills import Extracted, Layer, Problem, Skill
 
 

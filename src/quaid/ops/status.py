@@ -3,14 +3,14 @@
 Loads no model. Whatever is wrong with one is told, and never keeps the rest from being told.
 """
 
-from quaid.annotations import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
 from quaid.brain import Brain
 from quaid.core.counts import count
 from quaid.embed import registry
 from quaid.errors import EmbeddingsOff, QuaidError
 from quaid.ops import background, resident
 from quaid.ops.register import op
-from quaid.records import NamedTuple
 from quaid.store import (
     chunks,
     collections,

@@ -5,18 +5,19 @@ a small file for each token that was given away (with its hash, not itself), one
 open. A file is made or unlinked in one step, so that no two processes need a lock, and only one redeems a link.
 """
 
+import base64
 import hashlib
 import hmac
 import json
 import os
 import re
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, NamedTuple
 
-from quaid.annotations import Annotated, Any, Literal
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import AlreadyExists, FileTrouble, InvalidArgument, NotFound
 from quaid.ops.register import Arg, Scope, op
-from quaid.records import NamedTuple
 from quaid.store import durable
 from quaid.store.trouble import system_told_plainly
 
@@ -230,8 +231,6 @@ def _used(path: str) -> None:
 
 
 def _last_used(path: str) -> str | None:
-    from datetime import UTC, datetime
-
     try:
         moment = datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
     except OSError:
@@ -242,8 +241,6 @@ def _last_used(path: str) -> str | None:
 
 
 def _new() -> str:
-    import base64
-
     return "qd_" + base64.urlsafe_b64encode(os.urandom(BYTES)).decode().rstrip("=")
 
 

@@ -1,6 +1,7 @@
 """Facts with their time and source, and where they contradict each other."""
 
-from quaid.annotations import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
 from quaid.brain import Brain
 from quaid.core import dates
 from quaid.core.facts import Given
@@ -9,7 +10,6 @@ from quaid.ops import editing, settling
 from quaid.ops.editing import PageVersion, Slug
 from quaid.ops.register import Arg, op
 from quaid.ops.settling import Changed, Keep
-from quaid.records import NamedTuple
 from quaid.store import assertions, contradictions, pages
 from quaid.store.contradictions import Contradiction
 from quaid.store.facts import Entry, FactLine

@@ -4,16 +4,17 @@ Reads a folder of wheels, a file, or an address: one host, one answer, a few sec
 this memory is sent. Installs nothing: the program that installed Quaid does that.
 """
 
+import json
 import os
+import re
 import sys
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import quaid
-from quaid.annotations import TYPE_CHECKING, Annotated
 from quaid.brain import Brain
 from quaid.core import versions
 from quaid.errors import FileTrouble, InvalidArgument
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     import re
@@ -129,9 +130,6 @@ def _at_address(address: str) -> tuple[str, list[str]]:
 
 def _told(data: bytes) -> list[str]:
     """Versions out of an index's JSON, its HTML, or a text that is a version."""
-    import json
-    import re
-
     text = data.decode("utf-8", "replace")
     if versions.key(text):
         return [text.strip()]
@@ -158,8 +156,6 @@ def _told(data: bytes) -> list[str]:
 
 def _unless_yanked(link: "re.Match[str]") -> str:
     """A link of an index as it is, or nothing when its file was taken back; what stands in quotes does not say so."""
-    import re
-
     attributes = re.sub(r'"[^"]*"|\'[^\']*\'', "", link[1])
     return "" if "data-yanked" in attributes.lower() else link[0]
 

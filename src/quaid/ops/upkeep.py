@@ -1,12 +1,11 @@
 """Looking after the memory: figures, checks, backup, settings."""
 
 import os
+from typing import Annotated, Any, NamedTuple
 
-from quaid.annotations import Annotated, Any
 from quaid.brain import Brain
 from quaid.errors import DamagedDatabase, InvalidArgument, NotFound
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store import settings, upkeep
 from quaid.store.upkeep import BackedUp, Compacted, Stats, Violation
 

@@ -2,12 +2,11 @@
 
 import os
 import time
+from typing import Annotated, NamedTuple
 
-from quaid.annotations import Annotated
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument
 from quaid.ops.register import Arg, op
-from quaid.records import NamedTuple
 from quaid.store import imports as batches
 from quaid.store.imports import Batch
 from quaid.vaults.exporting import ExportReport

@@ -5,12 +5,11 @@ Not operations. Who may watch is told by leasing.py, how it is done by vaults/wa
 
 from collections.abc import Callable
 from threading import Event
+from typing import Any, NamedTuple
 
-from quaid.annotations import Any
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument, NotFound
 from quaid.ops.leasing import RHYTHM, Lease, Rhythm
-from quaid.records import NamedTuple
 from quaid.store import collections
 from quaid.store.sessions import Owner
 from quaid.vaults import watching

@@ -3,10 +3,9 @@
 Knows how findings are told. Does not know how they were found, nor how a record is printed.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.core.chunk import TRUTH
-from quaid.records import NamedTuple
 from quaid.search import budget, held, strength
 from quaid.search.fuse import Ranking
 from quaid.search.meaning import Meaning, NoMeaning

@@ -5,9 +5,9 @@ everything that a result says: its title, its summary and its content.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from quaid.core.chunk import count_tokens
-from quaid.records import NamedTuple
 
 DEPTHS = ("auto", "summary", "section", "full")
 

@@ -6,11 +6,9 @@ that bears the name. Nothing is excluded: a question about a person may be answe
 """
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.core.names import LONGEST
-from quaid.core.patterns import pattern
-from quaid.records import NamedTuple
 from quaid.search.plan import COMMON
 from quaid.store import names
 
@@ -23,8 +21,8 @@ LONGEST_NAME = 5
 
 MOST_EXACT = 5
 
-_REFERENCE = pattern(r"\[\[([^\[\]|#\n]{1,255})(?:[|#][^\[\]\n]*)?\]\]")
-_WORD = pattern(r"[^\W_]+(?:[_'’-][^\W_]+)*")
+_REFERENCE = re.compile(r"\[\[([^\[\]|#\n]{1,255})(?:[|#][^\[\]\n]*)?\]\]")
+_WORD = re.compile(r"[^\W_]+(?:[_'’-][^\W_]+)*")
 
 
 class Entities(NamedTuple):
@@ -68,7 +66,7 @@ def spans(question: str) -> dict[str, str]:
     return found
 
 
-_POSSESSIVE = pattern(r"['’]s\Z", re.IGNORECASE)
+_POSSESSIVE = re.compile(r"['’]s\Z", re.IGNORECASE)
 
 
 def _is_telling(text: str) -> bool:

@@ -6,10 +6,9 @@ The words are found with the index's own tokenizer: asking FTS5 for its snippets
 and takes seven times as long.
 """
 
+import re
 from collections.abc import Iterator
-
-from quaid.annotations import TYPE_CHECKING
-from quaid.records import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import re
@@ -87,8 +86,6 @@ class Marker:
 
 
 def _pattern(literals: list[str]) -> "re.Pattern[str]":
-    import re
-
     longest_first = sorted(literals, key=len, reverse=True)
     # A word may stand right behind another script, but not within a word of its own.
     alternatives = [

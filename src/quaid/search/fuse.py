@@ -12,9 +12,7 @@ of meaning and appends what only words found. `rrf` adds up 1 / (60 + place), or
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TypeVar
-
-from quaid.records import NamedTuple
+from typing import NamedTuple, TypeVar
 
 MEANING = 0.55
 """The share of meaning in a score; words have the rest."""

@@ -4,9 +4,8 @@ To the index the name `Ines` and the word `in` are one stem. A word that is in e
 other than itself. Knows stems and the words that say nothing; does not know where a text comes from.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.records import NamedTuple
 from quaid.search.plan import COMMON
 
 if TYPE_CHECKING:

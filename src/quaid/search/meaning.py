@@ -4,10 +4,9 @@ Knows how a model is asked and what is said when it cannot be: a question is alw
 need be. Does not know which model that is, nor how vectors are stored.
 """
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from quaid.errors import QuaidError
-from quaid.records import NamedTuple
 from quaid.search import strength
 
 if TYPE_CHECKING:

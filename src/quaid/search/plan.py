@@ -4,8 +4,10 @@ Any text has a plan; the operators of FTS5 are only text here, because every wor
 letters, digits and marks. Knows how text falls into words and phrases. Does not know the memory.
 """
 
-from quaid.core.patterns import pattern
-from quaid.records import NamedTuple
+import re
+import unicodedata
+from typing import NamedTuple
+
 from quaid.store.words import has_runs, pairs, split_runs
 
 LONGEST_TEXT = 10_000
@@ -24,10 +26,10 @@ COMMON = frozenset(
 )
 """English words that say nothing about a page; they count only beside nothing else, or within a phrase."""
 
-_PHRASE = pattern(r'"([^"]*)"|“([^“”]*)”')
+_PHRASE = re.compile(r'"([^"]*)"|“([^“”]*)”')
 # An accent that no letter includes still belongs to its word.
-_WORD = pattern(r"[^\W_]+(?:[\u0300-\u036f]+[^\W_]*)*")
-_POSSESSIVE = pattern(r"(?i)(?<=[^\W_])['’]s(?![^\W_])")
+_WORD = re.compile(r"[^\W_]+(?:[\u0300-\u036f]+[^\W_]*)*")
+_POSSESSIVE = re.compile(r"(?i)(?<=[^\W_])['’]s(?![^\W_])")
 
 
 class Term(NamedTuple):
@@ -98,8 +100,6 @@ def _readable(text: str) -> str:
     text = text[:LONGEST_TEXT]
     if text.isascii():
         return text
-    import unicodedata
-
     # The index folds an accent only where it is part of a letter.
     return unicodedata.normalize("NFC", text)
 

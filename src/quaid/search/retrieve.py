@@ -5,10 +5,9 @@ Filters are applied inside each lane, so that a narrow one still fills its candi
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.errors import DamagedDatabase
-from quaid.records import NamedTuple
 from quaid.search import entities, when
 from quaid.search.fuse import Evidence, Place
 from quaid.search.meaning import Meaning, NoMeaning

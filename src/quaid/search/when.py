@@ -6,9 +6,7 @@ that time. A period favours what falls into it and excludes nothing: a question 
 
 import re
 from datetime import date, timedelta
-
-from quaid.core.patterns import pattern
-from quaid.records import NamedTuple
+from typing import NamedTuple
 
 FIRST, LAST = date(1, 1, 1), date(9999, 12, 31)
 LONGEST_TEXT = 2_000
@@ -36,7 +34,7 @@ _LED = (
 )
 
 _PHRASES = tuple(
-    (name, pattern(f"{led}(?P<said>{text})", re.IGNORECASE))
+    (name, re.compile(f"{led}(?P<said>{text})", re.IGNORECASE))
     for name, led, text in (
         ("iso", r"(?<![\w-])", r"(?P<year>[0-9]{4})-(?P<month>[01][0-9])(?:-(?P<day>[0-3][0-9]))?(?![\w-])"),
         ("day", r"\b", rf"{_DAY}(?: of)? {_MONTH}(?:,? {_YEAR})?"),
@@ -54,15 +52,15 @@ _PHRASES = tuple(
     )
 )
 # Most questions name no time, and one look tells.
-_HINT = pattern(
+_HINT = re.compile(
     rf"[0-9]|\b(?:last|past|previous|this|ago|today|yesterday|tonight|{'|'.join(month[:3] for month in _MONTHS)})"
     rf"|\b(?:{'|'.join(_WEEKDAYS)})\b",
     re.IGNORECASE,
 )
-_OPEN_END = pattern(r"\b(since|from|after)\W+(?:the )?\Z", re.IGNORECASE)
-_OPEN_START = pattern(r"\b(before|until|till|up to|prior to)\W+(?:the )?\Z", re.IGNORECASE)
-_JOINT = pattern(r"\W+(?:and|to|until|till|through|-|–)\W+\Z", re.IGNORECASE)
-_BETWEEN = pattern(r"\b(?:between|from)\W+(?:the )?\Z", re.IGNORECASE)
+_OPEN_END = re.compile(r"\b(since|from|after)\W+(?:the )?\Z", re.IGNORECASE)
+_OPEN_START = re.compile(r"\b(before|until|till|up to|prior to)\W+(?:the )?\Z", re.IGNORECASE)
+_JOINT = re.compile(r"\W+(?:and|to|until|till|through|-|–)\W+\Z", re.IGNORECASE)
+_BETWEEN = re.compile(r"\b(?:between|from)\W+(?:the )?\Z", re.IGNORECASE)
 
 
 class Period(NamedTuple):
@@ -118,7 +116,7 @@ def _is_verb(text: str, match: re.Match[str]) -> bool:
     return match.start("month") < match.start("day") and _WHO_MAY.search(text[: match.start()]) is not None
 
 
-_WHO_MAY = pattern(r"\b(?:i|you|he|she|it|we|they|who|which|that|there)\W+\Z", re.IGNORECASE)
+_WHO_MAY = re.compile(r"\b(?:i|you|he|she|it|we|they|who|which|that|there)\W+\Z", re.IGNORECASE)
 
 
 def _days(kind: str, match: re.Match[str], today: date) -> tuple[date, date] | None:

@@ -9,8 +9,8 @@ than half of the pages. When even pages with all words are too many to rank, tho
 are taken, then the best of the newest.
 """
 
-from quaid.annotations import TYPE_CHECKING
-from quaid.records import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
 from quaid.search.excerpt import Marker
 from quaid.search.plan import Plan, Term, plan, whole
 from quaid.store import words as index

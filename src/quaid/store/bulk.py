@@ -6,10 +6,9 @@ merged again and again. Here one statement inserts many pages, and their words g
 """
 
 import json
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.annotations import TYPE_CHECKING, Any
 from quaid.core.derived import Derived, derive
-from quaid.records import NamedTuple
 from quaid.store import links, words
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ a change keeps its row, so that neither words nor vectors are made again for it.
 """
 
 import hashlib
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.annotations import TYPE_CHECKING, Any
 from quaid.core import chunk
-from quaid.records import NamedTuple
 from quaid.store import words
 from quaid.store.days import PAGE_DAY
 

@@ -3,9 +3,9 @@
 Knows the rows of collections. Does not know what is in a folder.
 """
 
-from quaid.annotations import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
 from quaid.errors import NotFound
-from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     import apsw

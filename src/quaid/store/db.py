@@ -7,10 +7,10 @@ time open two.
 
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import apsw
 
-from quaid.annotations import TYPE_CHECKING, Any, Self, TypeVar
 from quaid.errors import DamagedDatabase, DiskFull, NewerDatabase, NotADatabase, QuaidError, ReadOnly
 from quaid.store import OLDEST_VERSION, SCHEMA_VERSION, opening
 from quaid.store.lock import WriterLock

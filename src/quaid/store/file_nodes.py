@@ -3,7 +3,8 @@
 Knows the rows of file_nodes. Does not know what is in a file.
 """
 
-from quaid.annotations import TYPE_CHECKING
+from typing import TYPE_CHECKING
+
 from quaid.store import quarantine
 
 if TYPE_CHECKING:

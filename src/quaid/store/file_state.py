@@ -4,9 +4,10 @@ Knows the rows of file_state, and the bytes that were read, which raw_imports ke
 not know the disk.
 """
 
-from quaid.annotations import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
 from quaid.core.dates import days
-from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,8 +33,6 @@ class Trouble(NamedTuple):
 
 def known(db: "Database", collection_id: int, keys: "Iterable[str] | None" = None) -> "list[Known]":
     """What is known of the files of a folder, or of some of them."""
-    import json
-
     from quaid.core.sync import Known, Stat
 
     some, values = "", ()  # type: str, tuple[str, ...]
@@ -97,8 +96,6 @@ def saw_all(
 
 def seen(tx: "apsw.Connection", collection_id: int, paths: list[str]) -> set[str]:
     """Those of the files that were seen before."""
-    import json
-
     found = tx.execute(
         "SELECT f.relative_path FROM json_each(?) AS wanted CROSS JOIN file_state AS f"
         " ON f.collection_id = ? AND f.relative_path = wanted.value",

@@ -5,9 +5,8 @@ and that ids of chunks only rise and none of them loses its vector: after a writ
 one, is looked at. Does not know how vectors are made.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.records import NamedTuple
 from quaid.store import chunks
 from quaid.store.vectors import coverage
 

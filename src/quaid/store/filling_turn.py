@@ -4,10 +4,10 @@ Knows a file beside the database that is locked while somebody fills, and the on
 vectors are made. The system drops the lock when its holder dies; what he wrote then counts for nothing.
 """
 
+import json
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
-from quaid.records import NamedTuple
 from quaid.store.lock import take
 from quaid.store.trouble import system_told_plainly
 
@@ -72,8 +72,6 @@ class Turn:
             self._handle = None
 
     def _write(self, said: dict[str, Any]) -> None:
-        import json
-
         assert self._handle is not None
         with system_told_plainly(self._database_path):
             os.ftruncate(self._handle, 0)
@@ -136,8 +134,6 @@ def _locked(handle: int) -> bool:
 
 
 def _read(database_path: str) -> dict[str, Any]:
-    import json
-
     try:
         with open(_path(database_path), "rb") as file:
             said = json.loads(file.read(LONGEST_LINE) or b"{}")

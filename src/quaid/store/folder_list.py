@@ -3,10 +3,10 @@
 Its name does not begin with that of the memory: `rm memory.db*` leaves it. It holds no text of any page.
 """
 
+import json
 import os
+from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.annotations import TYPE_CHECKING
-from quaid.records import NamedTuple
 from quaid.store import collections, durable, settings
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ def path_of(database_path: str) -> str:
 
 def read(database_path: str) -> FolderList | None:
     """Return the list beside a memory; None if there is none that can be used."""
-    import json
-
     try:
         with open(path_of(database_path), "rb") as file:
             found = json.loads(file.read(LARGEST))
@@ -51,8 +49,6 @@ def read(database_path: str) -> FolderList | None:
 
 def write(db: "Database") -> None:
     """Write the list anew; a memory without attached folders has none. Failing to do so costs the memory nothing."""
-    import json
-
     rows = [each for each in collections.every(db) if each.root and each.state == "active"]
     folders = [
         Attached(each.name, each.kind, each.root or "", each.writable, each.is_write_target)._asdict()

@@ -4,9 +4,9 @@ Knows the table knowledge_gaps. A gap holds the hash of its question; the words 
 nothing else, which the table itself enforces. Does not know when an answer is too weak.
 """
 
-from quaid.annotations import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 from quaid.errors import NotFound
-from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     import apsw

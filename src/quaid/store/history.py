@@ -6,9 +6,7 @@ an import stands for stay. Does not know how a page is written as text.
 
 import hashlib
 import json
-
-from quaid.annotations import TYPE_CHECKING
-from quaid.records import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import apsw

@@ -5,11 +5,10 @@ name comes, changes its names or goes, the link follows. Does not know how links
 """
 
 import json
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from quaid.annotations import TYPE_CHECKING, Any, Literal
 from quaid.core.links import Candidate, Reference, choose, key_of, references
 from quaid.errors import LinkFromText, LinkOverlaps, NotFound, TextSaysSo
-from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

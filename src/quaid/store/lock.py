@@ -12,8 +12,8 @@ import stat
 import sys
 import time
 from _thread import RLock  # threading.RLock is the same; importing threading costs a millisecond
+from typing import TYPE_CHECKING, Self
 
-from quaid.annotations import TYPE_CHECKING, Self
 from quaid.errors import Busy, FileTrouble
 from quaid.store.trouble import system_told_plainly
 

@@ -12,10 +12,10 @@ none: people bring backups back, and other programs tidy a log away.
 """
 
 import os
+from typing import Literal
 
 import apsw
 
-from quaid.annotations import Literal
 from quaid.errors import DamagedDatabase
 
 HEADER, FRAME = 32, 24

@@ -4,10 +4,9 @@ Does not know what a question means, nor how a name is folded (core.names does).
 """
 
 import json
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.annotations import TYPE_CHECKING, Any
 from quaid.core.names import KINDS, fold, names_of
-from quaid.records import NamedTuple
 from quaid.store.chunks import page_conditions
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 Reads only, and walks from one name to the next over an index: how many pages share a name makes no difference.
 """
 
-from quaid.annotations import TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from quaid.store.db import Database

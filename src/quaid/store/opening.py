@@ -8,11 +8,11 @@ that this process holds on it through any other connection.
 """
 
 import os
+from typing import NamedTuple
 
 import apsw
 
 from quaid.errors import NotADatabase, UnsafeSqlite
-from quaid.records import NamedTuple
 from quaid.store import SCHEMA_VERSION as SCHEMA_VERSION
 from quaid.store.trouble import BUSY_SECONDS, missing, sqlite_told_plainly
 

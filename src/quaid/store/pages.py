@@ -4,10 +4,11 @@ Knows the rows of pages and what is derived from a page in the same transaction:
 links, words and chunks. Does not know how a page is written as text, nor how pages are ranked.
 """
 
-from quaid.annotations import TYPE_CHECKING, Any, Literal
+import json
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
 from quaid.errors import NoSuchVersion, NotFound, PageExists, PageMoved, PageNotFound, VersionConflict
-from quaid.records import NamedTuple
-from quaid.store.json_text import as_json, from_json
+from quaid.store.json_text import as_json
 
 if TYPE_CHECKING:
     import apsw
@@ -111,8 +112,8 @@ def find(db: "Database", slug: str, collection: str = "default") -> Stored | Non
     if row is None:
         return None
     second_copy.check(db, {row[0]: (row[7], row[8])})
-    tags = tuple(from_json(row[12]))
-    return Stored._make((*row[:9], from_json(row[9]), *row[10:12], tags, *row[13:]))
+    tags = tuple(json.loads(row[12]))
+    return Stored._make((*row[:9], json.loads(row[9]), *row[10:12], tags, *row[13:]))
 
 
 def require(db: "Database", slug: str, collection: str = "default") -> Stored:

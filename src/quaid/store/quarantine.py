@@ -3,8 +3,8 @@
 Knows quarantined_at and what belongs to a page only here, in the database. Does not know the disk.
 """
 
-from quaid.annotations import TYPE_CHECKING
-from quaid.records import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
 from quaid.store import links
 
 if TYPE_CHECKING:

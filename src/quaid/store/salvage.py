@@ -3,9 +3,9 @@
 Reads rows by ranges of ids, ever smaller ones around what is hurt. Changes nothing.
 """
 
-from quaid.annotations import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
 from quaid.errors import DamagedDatabase
-from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable

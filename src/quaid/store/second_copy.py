@@ -5,7 +5,8 @@ lies there twice, in its row and in its chunks, in different places of the file:
 damaged. A page that is not cut into chunks yet has no second copy. Knows nothing else about chunks.
 """
 
-from quaid.annotations import TYPE_CHECKING
+from typing import TYPE_CHECKING
+
 from quaid.errors import DamagedDatabase
 
 if TYPE_CHECKING:

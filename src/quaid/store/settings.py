@@ -3,7 +3,7 @@
 Knows keys and values as text. Does not know which keys there are or what may stand in them.
 """
 
-from quaid.annotations import TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import apsw

@@ -6,10 +6,9 @@ is of, beyond the hash of its content.
 """
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.errors import InvalidArgument
-from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,9 +3,9 @@
 Knows the addresses of pages and the redirects that old ones leave. Does not know what pages say.
 """
 
-from quaid.annotations import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 from quaid.errors import AmbiguousSlug
-from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     import apsw

@@ -6,8 +6,8 @@ Mistakes of our own (wrong SQL, a broken constraint) pass through as they are: t
 
 import errno
 import os
+from typing import TYPE_CHECKING
 
-from quaid.annotations import TYPE_CHECKING
 from quaid.errors import (
     Busy,
     Cancelled,

@@ -9,10 +9,9 @@ vectors along that no other turn needs.
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.core import turn_parts
-from quaid.records import NamedTuple
 from quaid.store import shelves, vectors
 from quaid.store.shelves import Shelf
 from quaid.store.vectors import Missing

@@ -5,12 +5,11 @@ Knows the file as a whole. Does not know what its pages say.
 
 import os
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 import apsw
 
-from quaid.annotations import TYPE_CHECKING
 from quaid.errors import AlreadyExists, DamagedDatabase, DiskFull, FileTrouble, ReadOnly
-from quaid.records import NamedTuple
 from quaid.store import links, settings
 from quaid.store.opening import SCHEMA_VERSION
 from quaid.store.trouble import BUSY_SECONDS, sqlite_told_plainly, system_told_plainly

@@ -10,11 +10,10 @@ takes nothing along. Vectors that no chunk needs any more stay until they are pu
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.core.chunk import embedded
 from quaid.errors import InvalidArgument, NotFound
-from quaid.records import NamedTuple
 from quaid.store import shelves
 from quaid.store.nearest import Index
 from quaid.store.shelves import Shelf, usable

@@ -4,9 +4,8 @@ Knows the tables that they come from, and how the nearest are found. Does not kn
 who ask look that up.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.records import NamedTuple
 from quaid.store.growing import Growing
 
 if TYPE_CHECKING:

@@ -4,9 +4,8 @@ A server asks this after every pause. Knows that ids of chunks and parts only ri
 vector: what was found whole once is not looked at again. Does not know how vectors are made.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.records import NamedTuple
 from quaid.store import chunks, turn_vectors
 
 if TYPE_CHECKING:

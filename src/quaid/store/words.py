@@ -9,9 +9,10 @@ its last character alone. So a word of two characters is one entry, a longer one
 a prefix, and a question that mixes scripts is one match.
 """
 
+from typing import TYPE_CHECKING, NamedTuple
+
 import apsw
 
-from quaid.annotations import TYPE_CHECKING
 from quaid.core.unspaced import (
     cut_runs as cut_runs,
     has_runs as has_runs,
@@ -19,7 +20,6 @@ from quaid.core.unspaced import (
     split_runs as split_runs,
 )
 from quaid.errors import InvalidArgument, InvalidSearch
-from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from quaid.store.db import Database

@@ -10,13 +10,12 @@ import marshal
 import os
 import sys
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from quaid.core.derived import Derived
 from quaid.core.links import Reference
 from quaid.core.page import Entry, Page
 from quaid.errors import FileTrouble
-from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from subprocess import Popen

@@ -5,10 +5,11 @@ export. Does not know what a conversation looks like.
 """
 
 import codecs
+import re
+import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from quaid.core.patterns import pattern
 from quaid.formats.transcripts import Broken, items
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ LARGEST_DIRECTORY = 4 * 1024 * 1024
 """Of the list of files in an archive: some 30,000 of them, with names of their own."""
 PIECE = 1 << 20
 
-_EXPORT = pattern(r"(?:.*/)?conversations(?:-\d+)?\.json")
+_EXPORT = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
 
 
 def is_export(name: str) -> bool:
@@ -44,7 +45,6 @@ def conversations(file: BinaryIO, is_archive: bool) -> Iterator[Any]:
 
 def _unpacked(file: BinaryIO) -> Iterator[Any]:
     import zipfile
-    import zlib
 
     try:
         if _directory_size(file) > LARGEST_DIRECTORY:

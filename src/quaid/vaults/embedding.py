@@ -9,11 +9,10 @@ first; what was said in conversations waits until none of them lacks a vector.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from quaid.core.counts import count
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
-from quaid.records import NamedTuple
 from quaid.store import chunks, filling, turn_vectors, vectors
 from quaid.store.filling_turn import Turn
 from quaid.store.vectors import Missing, Model

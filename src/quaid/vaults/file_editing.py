@@ -7,6 +7,7 @@ goes with its line ends and its byte order mark. Knows which paths may be writte
 
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from quaid.errors import (
     CollectionReadOnly,
@@ -18,7 +19,6 @@ from quaid.errors import (
     TooLarge,
     VersionConflict,
 )
-from quaid.records import NamedTuple
 from quaid.store import file_state
 from quaid.store.collections import Collection
 from quaid.store.db import Database

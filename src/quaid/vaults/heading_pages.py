@@ -5,8 +5,8 @@ rows; does not look at the folder.
 """
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
-from quaid.annotations import Any
 from quaid.core import slug
 from quaid.core.page import Page
 from quaid.store import file_nodes, pages, slugs

@@ -5,8 +5,8 @@ business. A folder may come from anywhere, its ignore file with it: no pattern m
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
-from quaid.records import NamedTuple
 from quaid.vaults.scan import Ignored
 
 FILE = ".quaidignore"

@@ -6,14 +6,13 @@ the database, or which other file wants the same slug (naming.py does).
 
 import hashlib
 import re
+from typing import Any, NamedTuple
 
-from quaid.annotations import Any
 from quaid.core import headline, page, page_type, prose, slug
 from quaid.core.links import IN_FILE
 from quaid.core.page import Page
 from quaid.errors import InvalidSlug
 from quaid.formats import markdown
-from quaid.records import NamedTuple
 
 ID_KEY = "quaid_id"
 """The front-matter key that carries a page's id."""

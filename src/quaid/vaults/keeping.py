@@ -7,8 +7,8 @@ machine stop between the two, the next sync takes the file in.
 """
 
 from collections.abc import Callable
+from typing import Any
 
-from quaid.annotations import Any
 from quaid.core import dates
 from quaid.core.page import Page
 from quaid.core.sync import File, Stat

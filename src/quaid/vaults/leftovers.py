@@ -7,8 +7,8 @@ conflict copy. Nothing younger than an hour is touched, because another memory m
 
 import hashlib
 import os
+import re
 
-from quaid.core.patterns import pattern
 from quaid.errors import QuaidError
 from quaid.store.collections import Collection
 from quaid.store.db import Database
@@ -19,7 +19,7 @@ from quaid.vaults.scan import Folder
 
 PATIENCE_NS = 3_600_000_000_000
 
-_NAME = pattern(
+_NAME = re.compile(
     r"\.quaid-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:\.new|-([0-9a-f]{16})-([0-9a-f]{16})\.tmp)"
 )
 

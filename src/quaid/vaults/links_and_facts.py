@@ -5,6 +5,7 @@ may know some already. The folder is hidden, so that scans of folders and other 
 """
 
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,7 +14,6 @@ from quaid.core import dates, slug
 from quaid.core.facts import LONGEST_TEXT, Given, check, object_key
 from quaid.core.links import LONGEST_CONTEXT, relationship_of
 from quaid.core.names import fold
-from quaid.core.patterns import pattern
 from quaid.core.predicates import canonical
 from quaid.core.prose import shorten
 from quaid.errors import InvalidArgument, LinkOverlaps, QuaidError
@@ -37,7 +37,7 @@ LONGEST_JOINED = 100_000
 
 SHOWN_PROBLEMS = 20
 LONGEST_PROBLEM = 300
-_TIMESTAMP = pattern(r"[0-9-]{10}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z")
+_TIMESTAMP = re.compile(r"[0-9-]{10}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z")
 _FACT = (
     *("subject", "predicate", "object", "valid_from", "valid_until", "confidence", "asserted_by"),
     *("source_ref", "evidence_text"),

@@ -8,9 +8,9 @@ Knows neither files nor the database.
 
 from collections.abc import Iterable
 from hashlib import sha256
+from typing import NamedTuple
 
 from quaid.core import slug
-from quaid.records import NamedTuple
 from quaid.vaults import index
 from quaid.vaults.scan import path_key
 

@@ -12,6 +12,7 @@ Knows bytes and hashes, not pages. What a killed process leaves behind is leftov
 import errno
 import hashlib
 import os
+import signal
 import stat
 import sys
 from collections.abc import Callable
@@ -189,7 +190,6 @@ def _lease(handle: int) -> bool | None:
     if sys.platform != "linux":
         return None
     import fcntl
-    import signal
 
     try:
         fcntl.fcntl(handle, fcntl.F_SETSIG, signal.SIGURG)  # the usual signal for this ends the process

@@ -5,9 +5,9 @@ Counts and remembers; every file seen has exactly one outcome. Decides nothing.
 
 import os
 from collections import Counter
+from shlex import quote
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from quaid.annotations import TYPE_CHECKING, Literal, get_args
-from quaid.records import NamedTuple
 from quaid.vaults import scan
 
 if TYPE_CHECKING:
@@ -113,8 +113,6 @@ class Tally:
         self.written.add(page_id, page)
 
     def conflict(self, path: str, slug: str) -> None:
-        from shlex import quote
-
         self.outcomes["conflict"] += 1
         remedy = f"quaid put {slug} {quote(os.path.join(self.folder, path))}"
         self.conflicts.append(Conflict(scan.printable(path), slug, remedy))

@@ -8,11 +8,11 @@ somebody changes the tree. Does not know what the files say.
 import errno
 import os
 import stat
+import unicodedata
 from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
 
-from quaid.annotations import Literal
 from quaid.errors import FileTrouble, NotFound
-from quaid.records import NamedTuple
 
 MARKDOWN = (".md", ".markdown")
 PAGE_ENDINGS = (*MARKDOWN, ".org")
@@ -77,8 +77,6 @@ def endings(kind: str) -> tuple[str, ...]:
 def path_key(path: str) -> str:
     if path.isascii():
         return path
-    import unicodedata
-
     return unicodedata.normalize("NFC", path)
 
 

@@ -8,10 +8,9 @@ import io
 import marshal
 import os
 from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from quaid.annotations import IO, TYPE_CHECKING, Any
 from quaid.core.page import Page
-from quaid.records import NamedTuple
 from quaid.store.trouble import system_told_plainly
 from quaid.vaults import ahead, index
 

@@ -9,12 +9,11 @@ even then only into quarantine.
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
-from quaid.annotations import Any
 from quaid.core import dates, sync as deciding
 from quaid.core.sync import File, Known, Opened, Read, Sorted, Stat
 from quaid.errors import FileTrouble, NotFound, QuaidError
-from quaid.records import NamedTuple
 from quaid.store import collections, file_nodes, file_state, history, links, pages, quarantine, slugs
 from quaid.store.collections import Collection
 from quaid.store.db import Database

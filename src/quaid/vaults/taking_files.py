@@ -7,8 +7,8 @@ Does not look at the folder.
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-from quaid.annotations import Any
 from quaid.core import dates, slug
 from quaid.core.page import Page
 from quaid.core.sync import File, Known, Plan, Read

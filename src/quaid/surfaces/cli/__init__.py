@@ -5,10 +5,12 @@ operation does; nothing below here prints. Nothing is imported before it is need
 process does for us (docs/decisions/018) costs little more than the start of Python.
 """
 
+import atexit
+import gc
 import os
 import sys
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from quaid.surfaces.cli.arguments import Line
 
@@ -43,8 +45,6 @@ def knowledge_base() -> int:
 
 def _to_the_end(words: list[str]) -> int:
     """A command in a process of its own: nobody waits until what it has loaded is tidied up."""
-    import gc
-
     gc.set_threshold(OBJECTS_BETWEEN_LOOKS)
     status = main(words)
     if words[:1] != ["hook"] and _has_more_to_do():
@@ -59,8 +59,6 @@ def _to_the_end(words: list[str]) -> int:
 
 def _has_more_to_do() -> bool:
     """Whether something wants to be done at the end of the process, or a thread still works."""
-    import atexit
-
     threading = sys.modules.get("threading")
     return atexit._ncallbacks() > 0 or (threading is not None and threading.active_count() > 1)
 

@@ -3,15 +3,16 @@
 Hand-written: argparse costs 15 ms of a cold start, more than everything else that `quaid get` does.
 """
 
+import json
 import os
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from quaid import config
-from quaid.annotations import Any, Callable, Mapping, Sequence
 from quaid.errors import FileTrouble, InputTooLarge, InvalidArgument, TooLarge, WrongOption, WrongUsage
 from quaid.ops.gate import MAX_TEXT, aside
 from quaid.ops.register import Op, Param, present_name
-from quaid.records import NamedTuple
 
 
 class Line(NamedTuple):
@@ -224,8 +225,6 @@ def _take(given: dict[str, Any], param: Param, word: str, text_of: Callable[[str
 def _value(param: Param, word: str) -> Any:
     if param.kind == "string":
         return word
-    import json
-
     try:
         return json.loads(word)
     except (ValueError, RecursionError):

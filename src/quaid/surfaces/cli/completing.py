@@ -7,13 +7,12 @@ types, and that is one cold start. The code of each shell stands in completion_*
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.annotations import TYPE_CHECKING
 from quaid.core.page_type import TYPES
 from quaid.errors import InvalidArgument
 from quaid.ops import index
 from quaid.ops.register import Param, everything
-from quaid.records import NamedTuple
 
 if TYPE_CHECKING:
     from quaid.config import Settings

@@ -7,6 +7,7 @@ could type, and is played as such. The person's own memory, notebook and setting
 import os
 import sys
 import time
+from contextlib import redirect_stdout
 from shlex import quote
 from typing import NamedTuple
 
@@ -230,7 +231,6 @@ def _quaid(*words: str) -> int:
 
 def _quietly(*words: str) -> int:
     """A command whose words nobody wants to read; what it complains of is still told."""
-    from contextlib import redirect_stdout
     from io import StringIO
 
     with redirect_stdout(StringIO()):

@@ -8,11 +8,11 @@ we still wait for it, so that it is never done twice; if the answer is then lost
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from quaid.ops import resident
 from quaid.ops.resident import DONE, GO, INPUT, READS, REQUEST, WANTS_INPUT, WRITES
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from socket import socket
 

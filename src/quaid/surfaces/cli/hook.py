@@ -5,14 +5,15 @@ A guest in somebody's session: it answers within a third of a second of CPU time
 was said in a session is remembered in a small file, so that it is said once.
 """
 
+import hashlib
 import json
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
-from quaid.annotations import Any
 from quaid.config import Settings
 from quaid.formats import hook_events
 from quaid.formats.hook_events import Event
@@ -194,8 +195,6 @@ def _wrote(transcript: str) -> bool:
 
 
 def _mark(settings: Settings, event: Event, what: str) -> str:
-    import hashlib
-
     session = hashlib.sha256(event.session.encode("utf-8", "replace")).hexdigest()[:20]
     return os.path.join(settings.home, "hooks", f"{session}.{what}")
 

@@ -3,16 +3,16 @@
 tests/surfaces/cli/test_local.py pins this list; a new verb belongs in the register.
 """
 
+import json
 import os
 import sys
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import quaid
-from quaid.annotations import Any
 from quaid.brain import OLDEST_VERSION, SCHEMA_VERSION, Brain, schema_of, sqlite_version
 from quaid.errors import AlreadyExists, InvalidArgument, MissingDatabase, QuaidError
 from quaid.ops.register import Arg, Param
-from quaid.records import NamedTuple
 from quaid.surfaces.cli import arguments
 from quaid.surfaces.cli.arguments import Line, settings_of
 
@@ -178,8 +178,6 @@ def _demo(line: Line) -> int:
 
 
 def _print_json(value: Any) -> int:
-    import json
-
     print(json.dumps(value, ensure_ascii=False, indent=2))
     return 0
 

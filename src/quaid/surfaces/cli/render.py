@@ -3,7 +3,10 @@
 A function gets a record and returns what to print; it never asks the store for more.
 """
 
-from quaid.annotations import Any, Callable, Sequence
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from quaid.surfaces.cli.text import account, address, count, cut, lost_front, size, table, wrap
 
 ROOMS = (
@@ -120,8 +123,6 @@ def _entry(entry: Any) -> str:
 
 
 def _raw(record: Any) -> str:
-    import json
-
     if record.written:
         return f"Kept the data of {record.data[0].source} for {record.slug} (version {record.version})"
     if not record.data:

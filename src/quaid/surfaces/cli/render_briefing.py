@@ -1,8 +1,8 @@
 """What `ops.briefing` returns, as text for people."""
 
 from collections.abc import Callable
+from typing import Any
 
-from quaid.annotations import Any
 from quaid.ops.briefing import PARTS
 
 

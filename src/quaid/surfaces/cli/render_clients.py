@@ -1,8 +1,8 @@
 """Records of clients and of semantic search to text for people."""
 
 from collections.abc import Callable
+from typing import Any
 
-from quaid.annotations import Any
 from quaid.surfaces.cli.text import table
 
 

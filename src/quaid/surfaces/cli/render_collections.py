@@ -1,8 +1,8 @@
 """Collections and their syncs as text for people."""
 
 from collections.abc import Callable
+from typing import Any
 
-from quaid.annotations import Any
 from quaid.surfaces.cli.text import account, count, table
 
 MOST_NOTES = 20

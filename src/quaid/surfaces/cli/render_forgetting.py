@@ -1,8 +1,8 @@
 """What `ops.forgetting` returns, as text for people."""
 
 from collections.abc import Callable
+from typing import Any
 
-from quaid.annotations import Any
 from quaid.surfaces.cli.text import count, cut, size
 
 MOST_SHOWN = 8

@@ -1,8 +1,8 @@
 """Graphs as text for people, for Graphviz and for Mermaid."""
 
 from collections.abc import Callable
+from typing import Any
 
-from quaid.annotations import Any
 from quaid.surfaces.cli.render_links import span
 from quaid.surfaces.cli.text import count
 

@@ -1,8 +1,8 @@
 """The versions of a page, and what differs between them, as text for people."""
 
 from collections.abc import Callable
+from typing import Any
 
-from quaid.annotations import Any
 from quaid.surfaces.cli.text import size, table
 
 BY = {"edit": "edited here", "sync": "read from its file", "import": "imported", "made": "made"}

@@ -1,8 +1,8 @@
 """What `ops.ingest` returns, as text for people: what happened to each page, and what to do next."""
 
 from collections.abc import Callable
+from typing import Any
 
-from quaid.annotations import Any
 from quaid.surfaces.cli.text import count, lost_front
 
 NEXT = (

@@ -1,6 +1,8 @@
 """What the operations on the knowledge base return, as text for people."""
 
-from quaid.annotations import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from quaid.surfaces.cli.text import count, cut, size, table
 
 MOST_SHOWN = 10

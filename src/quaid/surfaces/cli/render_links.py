@@ -1,8 +1,8 @@
 """Links as text for people."""
 
 from collections.abc import Callable
+from typing import Any
 
-from quaid.annotations import Any
 from quaid.core.slug import address
 from quaid.surfaces.cli.text import count, table
 

@@ -1,8 +1,8 @@
 """Records of models, and of how their work stands, to text for people."""
 
 from collections.abc import Callable
+from typing import Any
 
-from quaid.annotations import Any
 from quaid.surfaces.cli.text import count
 
 

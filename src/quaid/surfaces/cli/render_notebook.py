@@ -1,8 +1,8 @@
 """The notebook as text for people: what was written where, and findings as a tree."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from quaid.annotations import Any
 from quaid.surfaces.cli.text import count, size, table, words_only
 
 COLUMN = 52

@@ -1,8 +1,8 @@
 """An answer as text for people: how well it is founded, each result with its reason, what it cost."""
 
 from collections.abc import Callable
+from typing import Any
 
-from quaid.annotations import Any
 from quaid.surfaces.cli.text import address, count
 
 FOUNDED = {

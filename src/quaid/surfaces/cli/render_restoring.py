@@ -1,8 +1,8 @@
 """Restored, compared and identified collections, their ignore rules and their quarantine as text for people."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from quaid.annotations import Any
 from quaid.surfaces.cli.text import count, size, table
 
 MOST_SHOWN = 20

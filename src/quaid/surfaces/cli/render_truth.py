@@ -1,8 +1,7 @@
 """What `ops.truth` returns, as text for people."""
 
 from collections.abc import Callable
-
-from quaid.annotations import Any
+from typing import Any
 
 
 def _facts(record: Any) -> str:

@@ -1,8 +1,8 @@
 """What a watcher tells, one line each."""
 
 from collections.abc import Callable
+from typing import Any
 
-from quaid.annotations import Any
 from quaid.surfaces.cli.render_collections import in_quarantine
 from quaid.surfaces.cli.text import count
 

@@ -4,17 +4,16 @@ Knows whether a terminal or a program reads it. Only `notice` writes to a stream
 the same.
 """
 
+import json
 import sys
+from typing import Any
 
-from quaid.annotations import Any
 from quaid.errors import QuaidError
 
 
 def shown(record: Any, as_json: bool, terminal: bool) -> str:
     """A record, for standard output."""
     if as_json:
-        import json
-
         from quaid.ops.plain import plain
 
         return json.dumps(plain(record), ensure_ascii=False, indent=2) + "\n"
@@ -59,8 +58,6 @@ def notice(text: str) -> None:
 def complaint(error: QuaidError, as_json: bool, terminal: bool) -> str:
     """An error, for standard error."""
     if as_json:
-        import json
-
         body = {"code": error.code, "message": str(error), **error.facts}
         return json.dumps({"error": body}, ensure_ascii=False, default=str) + "\n"
     over_the_bar = "\r\033[K" if terminal else ""

@@ -1,6 +1,8 @@
 """How text for people is set: counts, tables, sizes, lines that fit, what was taken in."""
 
-from quaid.annotations import Any, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 from quaid.core import slug
 from quaid.core.counts import count as count
 

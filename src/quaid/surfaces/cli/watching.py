@@ -1,5 +1,6 @@
 """`quaid watch`: in the foreground, a line for everything that happens, until somebody ends it."""
 
+import json
 import signal
 import sys
 import time
@@ -34,8 +35,6 @@ def watch(settings: Settings, name: str | None, once: bool, as_json: bool) -> in
 
 def _line(event: Any, as_json: bool) -> str:
     if as_json:
-        import json
-
         from quaid.ops.plain import plain
 
         kind = type(event).__name__.removeprefix("Watch").lower()

@@ -5,6 +5,7 @@ log of requests: an address may hold a question, and a link a code.
 """
 
 import asyncio
+import errno
 import os
 import signal
 import socket
@@ -160,8 +161,6 @@ def listening(bind: str, port: int) -> socket.socket:
         found.listen(MOST_CONNECTIONS)
     except OSError as error:
         found.close()
-        import errno
-
         if error.errno in (errno.EADDRINUSE, errno.EACCES):
             raise PortTaken(port=port, address=bind) from None
         raise FileTrouble(path=f"{bind}:{port}", problem=error.strerror or str(error)) from None
