@@ -10,12 +10,12 @@ import apsw
 
 from bench.corpora import Ask, Corpus
 from bench.measures import Quality, judge, mean
-from quaid.core.page import Page
 from quaid.embed.protocol import Embedder
+from quaid.model.page import Page
 from quaid.search import pipeline
 from quaid.search.answer import Looked
 from quaid.search.fuse import STRATEGIES, fuse
-from quaid.store import chunks, pages, settings, vectors, words as index
+from quaid.store import chunks, nearest, pages, settings, vectors, words as index
 from quaid.store.db import Database
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -78,7 +78,7 @@ def save(db: Database, batch: Sequence[Page], at: int) -> None:
 
 
 def ask_all(corpus: Corpus, db: Database, embedder: Embedder | None) -> list[Judged]:
-    resident = vectors.Index(db) if embedder else None
+    resident = nearest.Index(db) if embedder else None
     judged = []
     for ask in corpus.asks:
         looked = pipeline.look(

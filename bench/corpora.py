@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
-from quaid.core.page import Page, build
 from quaid.formats import markdown
+from quaid.model.page import Page, build_page
 
 NOW = "2026-04-25T12:00:00Z"
 MONTHS = "January February March April May June July August September October November December".split()
@@ -59,7 +59,7 @@ def locomo(path: str) -> Iterator[tuple[Corpus, Corpus]]:
                 places[turn["dia_id"]] = f"{slug}#{2 * place + 1}"
             day = _day(talk.get(f"{name}_date_time", ""))
             front = {"title": _titled(name[8:], day), "type": "source", **({"date": day} if day else {})}
-            pages.append(build(slug, front, "\n\n".join(lines), ""))
+            pages.append(build_page(slug, front, "\n\n".join(lines), ""))
         now = max((str(page.frontmatter.get("date", "")) for page in pages), default="") or NOW
         turns, sessions = [], []
         for each in record["qa"]:
@@ -109,7 +109,7 @@ def beir(folder: str) -> Corpus:
         slugs[record["_id"]] = slug = f"documents/{number}"
         title = record.get("title") or ""
         pages.append(
-            build(slug, {"type": "source", **({"title": title} if title else {})}, record["text"], "")
+            build_page(slug, {"type": "source", **({"title": title} if title else {})}, record["text"], "")
         )
     gains: dict[str, dict[str, float]] = {}
     with open(os.path.join(folder, "qrels", "test.tsv"), encoding="utf-8") as file:
@@ -146,7 +146,7 @@ def long_mem_eval(path: str) -> Iterator[Corpus]:
             text = "\n\n".join(f"{turn['role']}: {turn['content']}" for turn in turns)
             front = {"title": f"Session {number}", "type": "source"}
             pages.append(
-                build(slug, {**front, "date": day[:10].replace("/", "-")} if day else front, text, "")
+                build_page(slug, {**front, "date": day[:10].replace("/", "-")} if day else front, text, "")
             )
         wanted = {slugs[name]: 1.0 for name in record["answer_session_ids"] if name in slugs}
         if wanted:
@@ -169,7 +169,7 @@ def kubernetes(path: str, every: int = 1) -> list[Page]:
             text = markdown.decode(file.read()).text
             made = markdown.parse(text)
             slug = re.sub(r"[^a-z0-9/]+", "-", member.name.removesuffix(".md").lower()).strip("-/")
-            pages.append(build(slug, made.frontmatter, made.truth, made.timeline))
+            pages.append(build_page(slug, made.frontmatter, made.truth, made.timeline))
     return pages
 
 
@@ -213,7 +213,9 @@ def diary(people: int = 40, entries: int = 12) -> Corpus:
         timeline = "\n".join(
             f"- **{day}** | diary — {name} {deed}." for day, deed in zip(days, said, strict=True)
         )
-        pages.append(build(slug, {"title": name, "type": "person"}, f"# {name}\n\n> A neighbour.", timeline))
+        pages.append(
+            build_page(slug, {"title": name, "type": "person"}, f"# {name}\n\n> A neighbour.", timeline)
+        )
         for line, (day, month) in enumerate(zip(days, months, strict=True), 1):
             if months.count(month) == 1 and line % 3 == 0:
                 text = f"What did {name} do in {MONTHS[day.month - 1]} {day.year}?"

@@ -15,7 +15,7 @@ from bench.search import percentile, vocabulary
 from bench.table import show, verdict
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.core.page import Page, build
+from quaid.model.page import Page, build_page
 from quaid.ops import gate, tokens
 from quaid.store import pages, vectors
 from quaid.surfaces.web import app as web
@@ -66,7 +66,7 @@ def made_up(count: int) -> Iterator[Page]:
             + " ".join(rng.choices(words, weights, k=9))
             for _ in range(4)
         )
-        yield build(slug, {"tags": [words[number % 50]]}, truth, f"## Timeline\n\n{line}\n")
+        yield build_page(slug, {"tags": [words[number % 50]]}, truth, f"## Timeline\n\n{line}\n")
 
 
 def fill(settings: Settings, made: list[Page]) -> None:

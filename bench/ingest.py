@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from bench.table import show, verdict
 from quaid import config
 from quaid.brain import Brain
-from quaid.core.page import build
+from quaid.model.page import build_page
 from quaid.ops import gate
 from quaid.store import pages
 
@@ -62,7 +62,9 @@ def _measured(size: int, rounds: int) -> tuple[list[Cost], list[Cost]]:
 def _fill(brain: Brain, size: int) -> None:
     def work(tx: Any) -> None:
         for number in range(size):
-            made = build(f"people/old{number}", {"tags": ["old"]}, _text(number), "- **2025-01-01** — Met.")
+            made = build_page(
+                f"people/old{number}", {"tags": ["old"]}, _text(number), "- **2025-01-01** — Met."
+            )
             pages.save(tx, made, uuid=brain.new_uuid(), now=brain.now(), expected_version=0)
 
     brain.db.write(work)

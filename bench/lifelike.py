@@ -19,7 +19,7 @@ import numpy as np
 from bench.scale import NOTEBOOK_FILES, folder_of
 from bench.search import TYPES, vocabulary
 from bench.standin import MODEL, WIDTH
-from quaid.core.names import fold, names_of
+from quaid.model.names import fold_name, names_of
 from quaid.store import chunks, vectors
 from quaid.store.db import Database
 
@@ -179,7 +179,7 @@ class World:
             other = int(number * self.rng.random() ** 4)
             named.append(other)
             target = self.titles[other]
-            batch.links.append((page_id, other + 1, texts[0][:60], NOW, target, fold(target)))
+            batch.links.append((page_id, other + 1, texts[0][:60], NOW, target, fold_name(target)))
         truth, line = [], 1
         for at, text in enumerate(texts[:cut]):
             heading = f"## {' '.join(text.split()[:3])}"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from bench.table import show, verdict
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.core.page import build
+from quaid.model.page import build_page
 from quaid.ops import gate
 from quaid.store import pages
 
@@ -51,7 +51,7 @@ def _fill(brain: Brain, count: int, links: int) -> float:
 
     def work(tx: object) -> None:
         for number, named in enumerate(texts):
-            page = build(f"p{number}", {}, "Words around " + " and ".join(named), "")
+            page = build_page(f"p{number}", {}, "Words around " + " and ".join(named), "")
             pages.save(tx, page, uuid=str(number), now=NOW, expected_version=0, cut=False)  # type: ignore[arg-type]
 
     started = time.process_time()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from bench.table import show, verdict
 from quaid import config
 from quaid.brain import Brain
-from quaid.core.page import build
+from quaid.model.page import build_page
 from quaid.ops import gate
 from quaid.ops.plain import plain
 from quaid.store import pages
@@ -151,7 +151,7 @@ def text(number: int) -> str:
 
 def fill(path: str) -> None:
     with Brain(config.read(path, {}, os.getcwd())) as brain:
-        made = [build(f"concepts/c{number}", {}, text(number), "") for number in range(PAGES)]
+        made = [build_page(f"concepts/c{number}", {}, text(number), "") for number in range(PAGES)]
 
         def work(tx: Any) -> None:
             for page in made:

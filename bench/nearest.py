@@ -20,7 +20,7 @@ import numpy as np
 from bench.table import show, verdict
 from quaid.store import codes, vectors
 from quaid.store.db import Database
-from quaid.store.vectors import Index
+from quaid.store.nearest import Index
 from quaid.store.words import Filters
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

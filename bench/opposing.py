@@ -7,7 +7,7 @@ import time
 from typing import NamedTuple
 
 from bench.table import show, verdict
-from quaid.core.opposing import Statement, alike, opposed
+from quaid.model.claims import Statement, find_conflicts, find_similar
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
 PRECISION, RECALL = 0.9, 0.7
@@ -60,7 +60,7 @@ def part(every: list[Pair], held_out: bool) -> list[Pair]:
 
 def judge(name: str, chosen: list[Pair]) -> Score:
     """Precision and recall over pairs; a pair is looked at from both sides and must look the same."""
-    find = opposed if name == "opposing" else alike
+    find = find_conflicts if name == "opposing" else find_similar
     right, wrong, missed = 0, [], []
     for pair in chosen:
         found = find(pair.one, [pair.other])
@@ -83,7 +83,7 @@ def crossed(every: list[Pair]) -> list[str]:
     return [
         f"{node.summary} / {nodes[int(found.key)].summary} ({found.why})"
         for place, node in enumerate(nodes)
-        for found in opposed(node, nodes[place + 1 :], most=100)
+        for found in find_conflicts(node, nodes[place + 1 :], most=100)
     ]
 
 
@@ -134,14 +134,14 @@ def speed(count: int, asked: int = 40) -> tuple[float, float]:
     Patterns are compiled before."""
     nodes = made_up(count + asked)
     new, others = nodes[:asked], nodes[asked:]
-    opposed(nodes[-1], nodes[:60])
+    find_conflicts(nodes[-1], nodes[:60])
     times = []
     for node in new:
         runs = []
         for _ in range(2):
             started = time.process_time()
-            opposed(node, others)
-            alike(node, others)
+            find_conflicts(node, others)
+            find_similar(node, others)
             runs.append(1_000 * (time.process_time() - started))
         times.append(min(runs))
     return sum(times) / len(times), max(times)

@@ -16,9 +16,9 @@ from bench.asking import HEAD, NOW, Figures, ask_all, data_folder, memory, quali
 from bench.corpora import Corpus, described, diary, kubernetes, locomo
 from bench.table import show, verdict
 from bench.vectors import Kept, MadeUp
-from quaid.core.page import Page
+from quaid.model.page import Page
 from quaid.search import pipeline
-from quaid.store import chunks, vectors
+from quaid.store import chunks, nearest
 from quaid.store.db import Database
 
 QUESTIONS = 100
@@ -103,7 +103,7 @@ def conversations_speed() -> None:
 def speed_rows(db: Database, model: MadeUp, asked: Sequence[str]) -> list[tuple[str, str, str]]:
     """CPU of a whole query: p50 and p95 over a hundred questions, and of the model alone."""
     asked = asked[:: max(1, len(asked) // QUESTIONS)][:QUESTIONS]
-    resident = vectors.Index(db)
+    resident = nearest.Index(db)
     gc.collect()
     gc.freeze()  # what this benchmark keeps in memory is no part of a query
     times, of_model = [], []

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from bench.table import show, verdict
-from quaid.core.page import Page, build
+from quaid.model.page import Page, build_page
 from quaid.search.plan import plan
 from quaid.search.words import search
 from quaid.store import creating, pages
@@ -79,7 +79,7 @@ def made_up_pages(count: int) -> Iterator[Page]:
         cut = len(lines) * 4 // 5
         kind = TYPES[number % len(TYPES)]
         tags = [f"tag-{number % 20}"] if number % 3 == 0 else []
-        yield build(
+        yield build_page(
             f"{kind}s/{'-'.join(text[3:6])}-{number}",
             {"title": " ".join(text[3:6]), "type": kind, "tags": tags, "wing": f"wing-{number % 7}"},
             ".\n".join(lines[:cut]),
@@ -245,7 +245,7 @@ def locomo() -> Rows:
     shares: dict[str, list[float]] = {"all words": [], "any word": [], "as quaid search does": []}
     for each in conversations:
         with tempfile.TemporaryDirectory() as folder, Database.create(f"{folder}/memory.db", NOW) as db:
-            built = [build(slug, {"type": "source"}, text, "") for slug, text in each.sessions.items()]
+            built = [build_page(slug, {"type": "source"}, text, "") for slug, text in each.sessions.items()]
             save(db, list(enumerate(built)))
             for question, evidence in each.questions:
                 for name, found in zip(shares, answers(db, question), strict=True):

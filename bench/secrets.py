@@ -16,7 +16,7 @@ from bench import secret_texts, secret_texts_held_out
 from bench.asking import data_folder
 from bench.secret_texts import Case
 from bench.table import cpu_of, show, verdict
-from quaid.core import secrets
+from quaid.model import secrets
 
 RECALL, FALSE_ALARMS, SPEED, HOSTILE_S, SMALL_MS = 0.98, 1 / 200, 1.0, 1.0, 100
 CORPUS = "kubernetes-docs-en.tar.gz"
@@ -63,10 +63,10 @@ def judge(cases: Sequence[Case], clean: Sequence[str]) -> Judged:
     found: Counter[str] = Counter()
     whole = 0
     for case in cases:
-        spans = [(each.start, each.end) for each in secrets.find(case.text)]
+        spans = [(each.start, each.end) for each in secrets.find_secrets(case.text)]
         found[case.kind] += any(start < case.end and end > case.start for start, end in spans)
         whole += any(start <= case.start and end >= case.end for start, end in spans)
-    accused = sum(bool(secrets.find(text)) for text in clean)
+    accused = sum(bool(secrets.find_secrets(text)) for text in clean)
     return Judged(found, Counter(case.kind for case in cases), whole, accused, len(clean))
 
 
@@ -107,12 +107,12 @@ def _real() -> list[tuple[str, str, str]]:
     with tarfile.open(path) as archive:
         files = [member for member in archive if member.name.endswith(".md")]
         pages = {
-            file.name: secrets.decoded(opened.read())
+            file.name: secrets.decode_data(opened.read())
             for file in files
             if (opened := archive.extractfile(file))
         }
     started = time.process_time()
-    found = {name: secrets.find(text) for name, text in pages.items()}
+    found = {name: secrets.find_secrets(text) for name, text in pages.items()}
     spent = time.process_time() - started
     if "--show" in sys.argv:
         for name, each in found.items():
@@ -135,7 +135,7 @@ def _speed() -> list[tuple[str, str, str]]:
                 code.append(file.read())
     started = time.process_time()
     for text in code:
-        secrets.find(text)
+        secrets.find_secrets(text)
     speed = sum(len(text.encode()) for text in code) / 1e6 / (time.process_time() - started)
     worst, piece = max(_hostile(piece) for piece in HOSTILE)
     # The least of several runs: what others do on the machine is not ours.
@@ -153,7 +153,7 @@ def _speed() -> list[tuple[str, str, str]]:
 
 
 _SMALL = """
-from quaid.core.secrets import find
+from quaid.model.secrets import find
 line = "Line %d of a note about boats, budgets and the weather of a month.\\n"
 note = "The token is valid for a day; the password is in the manager.\\n" + "".join(line % each for each in range(30))
 for each in range(1000):
@@ -166,7 +166,7 @@ def _hostile(piece: str) -> tuple[float, str]:
     spent = []
     for _ in range(3):
         started = time.process_time()
-        secrets.find(text)
+        secrets.find_secrets(text)
         spent.append(time.process_time() - started)
     return min(spent), piece[:30]
 

@@ -139,13 +139,13 @@ def _fill(brain: Brain, case: Case, clock: Clock) -> None:
 
 
 def _page(brain: Brain, slug: str, aliases: dict[str, list[str]], text: str = "") -> None:
-    from quaid.store import pages
+    from quaid.store import pages as store
 
     name = slug.rpartition("/")[2].replace("-", " ").title()
     if text and not text.startswith(("#", "---")):
         text = f"# {name}\n\n{text}"
     front = f"---\naliases: [{', '.join(aliases[slug])}]\n---\n" if slug in aliases else ""
-    if text or pages.find(brain.db, slug) is None:
+    if text or store.find(brain.db, slug) is None:
         _call(brain, "put", slug=slug, content=front + (text or f"# {name}"))
 
 
@@ -229,7 +229,7 @@ def _check_of(folder: str, pages: int, facts: int) -> tuple[float, int]:
 
 def _filler(pages: int, facts: int) -> Callable[[Any], None]:
     """A memory of many people and companies; a few facts in a hundred contradict another."""
-    from quaid.core import page
+    from quaid.model import facts as factss, page as page_model
     from quaid.store import assertions, pages as store
 
     chance = random.Random(7)
@@ -241,7 +241,7 @@ def _filler(pages: int, facts: int) -> Callable[[Any], None]:
         for number in range(pages):
             slug = f"companies/firm-{number}" if number < firms else f"people/person-{number}"
             text = "\n".join(_sentences(chance, number, firms))
-            built = page.build(slug, {}, text, "", fallback_title=None)
+            built = page_model.build_page(slug, {}, text, "", fallback_title=None)
             ids.append(store.save(tx, built, uuid=f"u{number}", now=now, expected_version=None, cut=False).id)
         for number in range(facts):
             who, firm = firms + number % (pages - firms), chance.randrange(firms)
@@ -249,7 +249,7 @@ def _filler(pages: int, facts: int) -> Callable[[Any], None]:
             value = f"Firm {firm}" if predicate != "lives_in" else f"Town {chance.randrange(50)}"
             year = chance.randrange(1900, 2026)
             since, until = f"{year}-01-01", None if chance.random() < 0.02 else f"{year + 1}-01-01"
-            given = assertions.Given(f"Person {who}", predicate, value, since, until)
+            given = factss.FactInput(f"Person {who}", predicate, value, since, until)
             assertions.add(tx, ids[who], given, now)
             if number % 5 == 0:
                 tx.execute(

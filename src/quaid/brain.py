@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from quaid.config import Settings
-from quaid.core import dates
-from quaid.store import OLDEST_VERSION, SCHEMA_VERSION
+from quaid.model import dates
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -18,20 +17,9 @@ if TYPE_CHECKING:
     from quaid.embed.protocol import Embedder
     from quaid.embed.sharing import Models
     from quaid.store.db import Database
+    from quaid.store.nearest import Index
     from quaid.store.turn_nearest import TurnIndex
-    from quaid.store.vectors import Index
     from quaid.vaults.staleness import Seen
-
-__all__ = [
-    "OLDEST_VERSION",
-    "SCHEMA_VERSION",
-    "Brain",
-    "Progress",
-    "no_progress",
-    "schema_of",
-    "shared_models",
-    "sqlite_version",
-]
 
 Progress = Callable[[int, int, str], None]
 
@@ -174,7 +162,7 @@ class Brain:
     @property
     def vectors(self) -> "Index":
         """The vectors of this memory, ready to be searched; a resident process keeps them."""
-        from quaid.store.vectors import Index
+        from quaid.store.nearest import Index
 
         if self._vectors is None:
             self._vectors = Index(self.db)
@@ -222,15 +210,15 @@ class Brain:
         return dates.timestamp(seconds + self._offset(seconds)).rstrip("Z")
 
     def new_uuid(self) -> str:
-        from quaid.core import ids
+        from quaid.model import slug as slugs
 
-        return ids.uuid7(int(self._clock() * 1000), self._random(10))
+        return slugs.uuid7(int(self._clock() * 1000), self._random(10))
 
     def random_uuid(self) -> str:
         """For what people name by the first digits: those of new_uuid() are the same for a minute."""
-        from quaid.core import ids
+        from quaid.model import slug as slugs
 
-        return ids.uuid4(self._random(16))
+        return slugs.uuid4(self._random(16))
 
     def close(self) -> None:
         if self._db is not None:

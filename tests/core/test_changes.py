@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from quaid.core import changes
-from quaid.core.changes import EntryGiven, LinkGiven
 from quaid.errors import InvalidArgument, InvalidDate, InvalidSlug, QuaidError
+from quaid.model import page as page_model
+from quaid.model.page import EntryInput, LinkInput
 
 
 def test_a_whole_change_is_read() -> None:
-    (change,) = changes.read(
+    (change,) = page_model.parse_changes(
         [
             {
                 "slug": "people/bo",
@@ -28,11 +28,11 @@ def test_a_whole_change_is_read() -> None:
         ]
     )
     assert (change.address, change.expected_version, change.tags) == ("people/bo", 3, ("founder",))
-    assert change.links[0] == LinkGiven(
+    assert change.links[0] == LinkInput(
         "pages[1].links[1]", "companies/river", "works_at", "", "2024-01-01", None
     )
     assert (change.links[1].to, change.links[1].relationship) == ("people/al", "related")
-    assert change.entries == (EntryGiven("2026-04-25", "Moved", "", ""),)
+    assert change.entries == (EntryInput("2026-04-25", "Moved", "", ""),)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_whole_change_is_read() -> None:
 )
 def test_what_is_wrong_is_named_by_its_place(values: dict[str, Any], name: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
-        changes.read([values])
+        page_model.parse_changes([values])
     assert caught.value.facts["name"] == name
 
 
@@ -89,11 +89,11 @@ def test_what_is_wrong_is_named_by_its_place(values: dict[str, Any], name: str) 
 )
 def test_slugs_and_dates_keep_their_own_errors(values: dict[str, Any], error: type[QuaidError]) -> None:
     with pytest.raises(error):
-        changes.read([values])
+        page_model.parse_changes([values])
 
 
 def test_a_page_comes_once() -> None:
     with pytest.raises(InvalidArgument, match="twice"):
-        changes.read([{"slug": "a"}, {"slug": "default::a"}])
+        page_model.parse_changes([{"slug": "a"}, {"slug": "default::a"}])
     with pytest.raises(InvalidArgument, match="501 pages"):
-        changes.read([{"slug": f"a{number}"} for number in range(501)])
+        page_model.parse_changes([{"slug": f"a{number}"} for number in range(501)])

@@ -6,8 +6,15 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.core import chunk
-from quaid.core.chunk import LIMITS, STRATEGIES, Chunk, count_tokens, cut_by_structure as cut, embed_text
+from quaid.model import chunker
+from quaid.model.chunker import (
+    STRATEGIES,
+    STRATEGY_LIMITS,
+    Chunk,
+    chunk_by_structure as cut,
+    chunk_embedding_text,
+)
+from quaid.model.plain_text import count_tokens
 
 PAGE = """# Ada
 
@@ -137,10 +144,10 @@ def test_an_empty_page_has_no_chunks() -> None:
 
 def test_what_is_embedded_says_title_and_headings_once() -> None:
     first, state, _ = cut(PAGE, "")
-    assert embed_text("Ada", first) == "Ada\n> Wrote the first program."
-    assert embed_text("Ada", state) == "Ada\nState\nFine.\n\n### Engine\n\nIt has a mill."
+    assert chunk_embedding_text("Ada", first) == "Ada\n> Wrote the first program."
+    assert chunk_embedding_text("Ada", state) == "Ada\nState\nFine.\n\n### Engine\n\nIt has a mill."
     entry = cut("", TIMELINE)[4]
-    assert embed_text("Ada", entry) == "Ada\nTimeline > 2026-05-01\n### 2026-05-01 — Heading\nbody"
+    assert chunk_embedding_text("Ada", entry) == "Ada\nTimeline > 2026-05-01\n### 2026-05-01 — Heading\nbody"
 
 
 LINES = st.lists(
@@ -171,7 +178,7 @@ def test_nothing_is_lost_and_every_chunk_stands_on_its_lines(
         for each in (each for each in chunks if each.kind == kind):
             assert each.text in "\n".join(lines[each.start_line - 1 : each.end_line])
             assert each.text.strip()
-            assert each.tokens == count_tokens(each.text) <= LIMITS[strategy][0]
+            assert each.tokens == count_tokens(each.text) <= STRATEGY_LIMITS[strategy][0]
             for number in range(each.start_line, each.end_line + 1):
                 seen[number] = seen.get(number, "") + each.text
         for number, line in enumerate(lines, 1):
@@ -208,11 +215,11 @@ def test_hostile_texts_take_linear_time(text: str, strategy: str) -> None:
 def test_ten_kilobytes_are_cut_in_a_moment() -> None:
     section = "## Part\n\n" + "A sentence that says something about an engine, as it is.\n" * 30 + "\n"
     text = section * (10_000 // len(section) + 1)
-    chunk.cut(text, "")
+    chunker.chunk_page(text, "")
     times = []
     for _ in range(20):
         started = time.process_time()
-        chunk.cut(text, "")
+        chunker.chunk_page(text, "")
         times.append(time.process_time() - started)
     assert min(times) < 0.003
 

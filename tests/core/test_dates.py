@@ -5,8 +5,8 @@ import datetime
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.core import dates
 from quaid.errors import InvalidDate
+from quaid.model import dates
 
 
 @given(st.dates())
@@ -51,12 +51,12 @@ def test_a_timestamp_is_utc_to_the_second(seconds: float) -> None:
 
 @given(st.dates(), st.integers(-3_650, 3_650))
 def test_days_are_counted_and_shifted_as_the_calendar_does(day: datetime.date, by: int) -> None:
-    assert dates.days(day.isoformat()) == (day - datetime.date(1970, 1, 1)).days
+    assert dates.day_number(day.isoformat()) == (day - datetime.date(1970, 1, 1)).days
     try:
         later = day + datetime.timedelta(by)
     except OverflowError:
         return
-    assert dates.shifted(day.isoformat(), by) == later.isoformat()
+    assert dates.shift_date(day.isoformat(), by) == later.isoformat()
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_days_are_counted_and_shifted_as_the_calendar_does(day: datetime.date, b
     [("24h", 86_400), ("7d", 604_800), ("2w", 1_209_600), ("0h", 0), (" 1d ", 86_400)],
 )
 def test_a_period_is_a_number_of_hours_days_or_weeks(text: str, seconds: int) -> None:
-    assert dates.seconds(text) == seconds
+    assert dates.period_seconds(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "7", "d", "7 d", "-1d", "1.5h", "7D", "9999d", "٧d", "2026-04-25"])
 def test_anything_else_is_no_period(text: str) -> None:
-    assert dates.seconds(text) is None
+    assert dates.period_seconds(text) is None

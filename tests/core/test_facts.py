@@ -2,7 +2,7 @@
 
 import pytest
 
-from quaid.core.facts import object_key
+from quaid.model.facts import object_key
 
 
 @pytest.mark.parametrize(

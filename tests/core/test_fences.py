@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.core import fences
+from quaid.model import markdown_text
 
 
 @pytest.mark.parametrize(
@@ -24,11 +24,11 @@ from quaid.core import fences
     ],
 )
 def test_fences_follow_commonmark(text: str, outside: str) -> None:
-    assert fences.cut(text) == outside
+    assert markdown_text.remove_fences(text) == outside
 
 
 def test_a_fence_left_open_says_what_would_close_it() -> None:
-    assert [block.left_open for block in fences.find("```\na\n```\n~~~~ x\nb")] == ["", "~~~~"]
+    assert [block.left_open for block in markdown_text.find_fences("```\na\n```\n~~~~ x\nb")] == ["", "~~~~"]
 
 
 @given(
@@ -37,7 +37,7 @@ def test_a_fence_left_open_says_what_would_close_it() -> None:
 def test_blocks_are_in_order_whole_lines_and_apart(lines: list[str]) -> None:
     text = "\n".join(lines)
     position = 0
-    for block in fences.find(text):
+    for block in markdown_text.find_fences(text):
         assert position <= block.start < block.end <= len(text)
         assert block.start == 0 or text[block.start - 1] == "\n"
         assert block.end == len(text) or text[block.end] == "\n"

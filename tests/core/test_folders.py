@@ -2,8 +2,8 @@
 
 import pytest
 
-from quaid.core.folders import check_setting, split
 from quaid.errors import InvalidArgument
+from quaid.model.plain_text import check_folder_list, split_folder_list
 
 
 @pytest.mark.parametrize(
@@ -18,11 +18,11 @@ from quaid.errors import InvalidArgument
     ],
 )
 def test_folders_are_parted_by_colons(value: str, folders: list[str]) -> None:
-    assert split(value) == folders
-    check_setting("name", value)
+    assert split_folder_list(value) == folders
+    check_folder_list("name", value)
 
 
 @pytest.mark.parametrize("value", ["a", "./a", "/a:b/c", "~bob/x"])
 def test_a_folder_that_depends_on_where_one_stands_is_refused(value: str) -> None:
     with pytest.raises(InvalidArgument):
-        check_setting("name", value)
+        check_folder_list("name", value)

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.core.gaps import fold, is_question, question_hash, tells
+from quaid.model.similarity import fold_question, is_question, question_hash, reveals_question
 
 
 @pytest.mark.parametrize(
@@ -33,13 +33,13 @@ def test_other_questions_have_another_hash(one: str, other: str) -> None:
 
 
 def test_a_context_that_holds_the_question_tells_it() -> None:
-    assert tells("Mira asked: who maintains   the crane?", "Who maintains the crane")
-    assert not tells("the weekly call", "Who maintains the crane")
+    assert reveals_question("Mira asked: who maintains   the crane?", "Who maintains the crane")
+    assert not reveals_question("the weekly call", "Who maintains the crane")
 
 
 @given(st.text())
 def test_folding_is_stable(text: str) -> None:
-    assert fold(fold(text)) == fold(text) or not text.isascii()
+    assert fold_question(fold_question(text)) == fold_question(text) or not text.isascii()
     assert len(question_hash(text)) == 64
 
 

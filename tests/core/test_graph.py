@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from hypothesis import given, strategies as st
 
-from quaid.core import graph
+from quaid.model import links
 
 
 class E(NamedTuple):
@@ -19,19 +19,19 @@ def touching(pairs: list[tuple[int, int]]) -> Callable[[list[int], int], list[E]
     return lambda nodes, most: [e for e in edges if e.from_id in nodes or e.to_id in nodes][:most]
 
 
-def around(start: int, pairs: list[tuple[int, int]], **limits: int) -> graph.Walk:
+def around(start: int, pairs: list[tuple[int, int]], **limits: int) -> links.GraphWalk:
     edges = [E(place, *pair) for place, pair in enumerate(pairs)]
 
     def among(nodes: list[int], most: int) -> list[E]:
         return [e for e in edges if e.from_id in nodes and e.to_id in nodes][:most]
 
-    return graph.around(start, touching(pairs), among, **limits)
+    return links.walk_from(start, touching(pairs), among, **limits)
 
 
 def test_the_nearest_come_first_with_the_way_to_them() -> None:
     walk = around(1, [(1, 2), (3, 2), (3, 4), (9, 8)], depth=2, most_nodes=9, most_edges=9)
     assert {node: each.distance for node, each in walk.reached.items()} == {1: 0, 2: 1, 3: 2}
-    assert [step.node for step in graph.steps_to(walk, 3)] == [2, 3]
+    assert [step.node for step in links.path_to(walk, 3)] == [2, 3]
     assert walk.complete
     assert [edge.id for edge in walk.edges] == [0, 1]
 
@@ -55,7 +55,7 @@ def test_depth_nought_is_the_page_alone() -> None:
 
 
 def way(pairs: list[tuple[int, int]], start: int, end: int) -> list[int] | None:
-    found = graph.between(start, end, touching(pairs), longest=20, most_nodes=1000, most_edges=1000)
+    found = links.shortest_path(start, end, touching(pairs), longest=20, most_nodes=1000, most_edges=1000)
     if found is None:
         return None
     at, nodes = start, [start]
@@ -75,8 +75,8 @@ def test_the_shortest_way_is_found_in_either_direction_of_the_links() -> None:
 
 def test_a_search_that_is_given_up_says_so() -> None:
     star = [(1, node) for node in range(2, 100)] + [(200, 201), (99, 300), (300, 200)]
-    found = graph.between(1, 201, touching(star), longest=9, most_nodes=20, most_edges=1000)
-    assert found == graph.Way((), complete=False)
+    found = links.shortest_path(1, 201, touching(star), longest=9, most_nodes=20, most_edges=1000)
+    assert found == links.GraphPath((), complete=False)
 
 
 @given(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from quaid.core import headline
+from quaid.model import page as page_model
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from quaid.core import headline
 def test_the_title_is_given_or_the_heading_or_the_fallback_or_the_name(
     slug: str, frontmatter: dict[str, Any], text: str, fallback: str | None, expected: str
 ) -> None:
-    assert headline.title(slug, frontmatter, text, fallback) == expected
+    assert page_model.page_title(slug, frontmatter, text, fallback) == expected
 
 
 @pytest.mark.parametrize(
@@ -41,15 +41,15 @@ def test_the_title_is_given_or_the_heading_or_the_fallback_or_the_name(
 def test_the_summary_is_given_or_quoted_or_the_first_paragraph_or_the_description(
     frontmatter: dict[str, Any], text: str, expected: str
 ) -> None:
-    assert headline.summary(frontmatter, text) == expected
+    assert page_model.page_summary(frontmatter, text) == expected
 
 
 def test_a_long_summary_ends_with_a_word_and_an_ellipsis() -> None:
-    cut = headline.summary({}, "word " * 100)
+    cut = page_model.page_summary({}, "word " * 100)
     assert len(cut) <= 300
     assert cut.endswith("word…")
 
 
 def test_a_given_summary_is_not_cut_within_markup() -> None:
     given = "word " * 55 + "[a link whose text is too long](https://example.com/" + "x" * 100 + ")"
-    assert headline.summary({"summary": given}, "") == "word " * 55 + "a link whose text is…"
+    assert page_model.page_summary({"summary": given}, "") == "word " * 55 + "a link whose text is…"

@@ -5,7 +5,7 @@ import uuid
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.core.ids import uuid4, uuid7
+from quaid.model.slug import uuid4, uuid7
 
 MOMENTS = st.integers(0, 2**48 - 1)
 DICE = st.binary(min_size=10, max_size=10)

@@ -4,27 +4,26 @@ import time
 
 import pytest
 
-from quaid.core.leaving import departures
-from quaid.core.sentences import OWN, Reader
-from quaid.core.told_dates import dates_in
+from quaid.model.dates import find_dates
+from quaid.model.departures import OWNER, PageOwner, find_departures
 
-NORA = Reader(frozenset({"nora vale", "nora", "vale", "people nora vale"}), is_person=True)
+NORA = PageOwner(frozenset({"nora vale", "nora", "vale", "people nora vale"}), is_person=True)
 
 
 @pytest.mark.parametrize(
     ("text", "subject", "scope", "first"),
     [
-        ("Nora left Hexa in 2025.", OWN, "work", "2025-01-01"),
+        ("Nora left Hexa in 2025.", OWNER, "work", "2025-01-01"),
         ("Bob Stein left Hexa in 2025.", "bob stein", "work", "2025-01-01"),
-        ("She left the board of Hexa in March 2025.", OWN, "board", "2025-03-01"),
-        ("Nora stepped down as CEO of Hexa on 5 May 2025.", OWN, "post", "2025-05-05"),
-        ("Nora moved from Ghent to Lyon in May 2025.", OWN, "move", "2025-05-01"),
+        ("She left the board of Hexa in March 2025.", OWNER, "board", "2025-03-01"),
+        ("Nora stepped down as CEO of Hexa on 5 May 2025.", OWNER, "post", "2025-05-05"),
+        ("Nora moved from Ghent to Lyon in May 2025.", OWNER, "move", "2025-05-01"),
         ("Bob Stein ran sales. He left Hexa in 2025.", "bob stein", "work", "2025-01-01"),
-        ("Nora was at Hexa until 2025-06-30.", OWN, "work", "2025-06-30"),
+        ("Nora was at Hexa until 2025-06-30.", OWNER, "work", "2025-06-30"),
     ],
 )
 def test_a_departure_has_a_subject_a_kind_and_a_day(text: str, subject: str, scope: str, first: str) -> None:
-    (found,) = departures(text, NORA)
+    (found,) = find_departures(text, NORA)
     assert (found.subject, found.scope, found.first) == (subject, scope, first)
 
 
@@ -42,23 +41,23 @@ def test_a_departure_has_a_subject_a_kind_and_a_day(text: str, subject: str, sco
     ],
 )
 def test_what_was_not_so_is_no_departure(text: str) -> None:
-    assert departures(text, NORA) == []
+    assert find_departures(text, NORA) == []
 
 
 def test_the_line_is_that_of_the_sentence() -> None:
-    (found,) = departures("# Nora\n\nBakes bread.\n\n- Sails\n- Left Hexa in 2025", NORA)
+    (found,) = find_departures("# Nora\n\nBakes bread.\n\n- Sails\n- Left Hexa in 2025", NORA)
     assert (found.line, found.quote) == (6, "Left Hexa in 2025")
 
 
 def test_an_entry_lends_its_day() -> None:
-    (found,) = departures("Left Hexa", NORA, 7, "2025-03-01")
+    (found,) = find_departures("Left Hexa", NORA, 7, "2025-03-01")
     assert (found.first, found.last, found.line) == ("2025-03-01", "2025-03-01", 7)
 
 
 def test_a_long_hostile_text_costs_little() -> None:
     started = time.process_time()
-    departures("left the " * 100_000, NORA)
-    departures("Left Aa until 2020 and " * 20_000, NORA)
+    find_departures("left the " * 100_000, NORA)
+    find_departures("Left Aa until 2020 and " * 20_000, NORA)
     assert time.process_time() - started < 20
 
 
@@ -75,10 +74,10 @@ def test_a_long_hostile_text_costs_little() -> None:
     ],
 )
 def test_a_date_is_read_as_people_write_it(text: str, first: str, last: str) -> None:
-    (told,) = dates_in(text)
+    (told,) = find_dates(text)
     assert (told.first, told.last) == (first, last)
 
 
 @pytest.mark.parametrize("text", ["2025-13-01", "2025%", "12025", "1,2025 boats", "room 2025a"])
 def test_a_number_is_no_date(text: str) -> None:
-    assert dates_in(text) == []
+    assert find_dates(text) == []

@@ -2,13 +2,13 @@
 
 import random
 
-from quaid.core.likeness import Texts
+from quaid.model.similarity import TextSimilarity
 
 WORDS = [f"word{number}" for number in range(5_000)]
 
 
-def texts_of(given: dict[int, str]) -> Texts:
-    texts = Texts()
+def texts_of(given: dict[int, str]) -> TextSimilarity:
+    texts = TextSimilarity()
     for key, text in given.items():
         texts.add(key, text)
     texts.weigh()

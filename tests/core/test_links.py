@@ -4,14 +4,16 @@ import time
 
 import pytest
 
-from quaid.core.links import Candidate, choose, references
-from quaid.core.page import build
+from quaid.model.links import LinkCandidate, find_references, resolve_link
+from quaid.model.page import build_page
 
 
 def targets(
     truth: str, timeline: str = "", slug: str = "people/alice", **front: object
 ) -> list[tuple[str, str]]:
-    return [(each.target, each.relationship) for each in references(build(slug, front, truth, timeline))]
+    return [
+        (each.target, each.relationship) for each in find_references(build_page(slug, front, truth, timeline))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -72,8 +74,8 @@ def test_a_backtick_that_is_never_closed_hides_nothing() -> None:
 
 
 def test_the_same_target_twice_is_one_link_at_its_first_place() -> None:
-    found = references(
-        build("a", {}, "x\n\n- [ ] Ask [[bob]] first.\n\n[[Bob]]", "- **2024-01-01** | x — [[bob]]")
+    found = find_references(
+        build_page("a", {}, "x\n\n- [ ] Ask [[bob]] first.\n\n[[Bob]]", "- **2024-01-01** | x — [[bob]]")
     )
     assert [(each.target, each.line, each.part, each.context) for each in found] == [
         ("bob", 3, "truth", "Ask bob first.")
@@ -81,7 +83,9 @@ def test_the_same_target_twice_is_one_link_at_its_first_place() -> None:
 
 
 def test_a_link_in_the_timeline_knows_its_line_there() -> None:
-    found = references(build("a", {}, "x", "- **2024-01-01** | x — y\n- **2024-01-02** | x — [[bob]]"))
+    found = find_references(
+        build_page("a", {}, "x", "- **2024-01-01** | x — y\n- **2024-01-02** | x — [[bob]]")
+    )
     assert [(each.part, each.line) for each in found] == [("timeline", 2)]
 
 
@@ -100,7 +104,7 @@ def test_front_matter_lists_links_with_relationship_and_time() -> None:
         {"target": "[[people/bob|B]]", "type": "knows", "valid_until": "2025"},
         "people/carol.md",
     ]
-    found = references(build("a", {"links": links}, "", ""))
+    found = find_references(build_page("a", {"links": links}, "", ""))
     assert [each[:2] + each[2:4] + each[6:] for each in found] == [
         ("companies/acme", "companies acme", "works_at", "As CTO", "2024-01-15", None),
         ("people/bob", "people bob", "knows", "", None, "2025-01-01"),
@@ -117,21 +121,23 @@ def test_odd_front_matter_makes_no_link(links: object) -> None:
 
 def test_a_span_that_runs_backwards_loses_its_days() -> None:
     odd = {"to": "b", "valid_from": "2025-01-01", "valid_until": "2024-01-01"}
-    assert [each[6:] for each in references(build("a", {"links": [odd]}, "", ""))] == [(None, None)]
+    assert [each[6:] for each in find_references(build_page("a", {"links": [odd]}, "", ""))] == [(None, None)]
 
 
 @pytest.mark.parametrize(
     "text", ["[[" * 200_000, "[a](" * 200_000, "`" * 300_001 + "[[x]]", "`a" * 200_000 + "[[x]]"]
 )
 def test_hostile_text_takes_no_time(text: str) -> None:
-    page = build("a", {}, "", "")._replace(truth=text)
+    page = build_page("a", {}, "", "")._replace(truth=text)
     started = time.process_time()
-    references(page)
+    find_references(page)
     assert time.process_time() - started < 2
 
 
-def at(page_id: int, slug: str, kind: str = "name", collection: str = "default", *former: str) -> Candidate:
-    return Candidate(page_id, collection, slug, kind, former)
+def at(
+    page_id: int, slug: str, kind: str = "name", collection: str = "default", *former: str
+) -> LinkCandidate:
+    return LinkCandidate(page_id, collection, slug, kind, former)
 
 
 @pytest.mark.parametrize(
@@ -155,9 +161,9 @@ def at(page_id: int, slug: str, kind: str = "name", collection: str = "default",
     ],
 )
 def test_a_link_leads_to_the_page_that_fits_best(
-    target: str, candidates: list[Candidate], page: int | None
+    target: str, candidates: list[LinkCandidate], page: int | None
 ) -> None:
-    assert choose(target, "people/alice", "default", candidates) == page
+    assert resolve_link(target, "people/alice", "default", candidates) == page
 
 
 @pytest.mark.parametrize(
@@ -176,21 +182,21 @@ def test_a_link_leads_to_the_page_that_fits_best(
     ],
 )
 def test_links_of_org(text: str, targets: list[str]) -> None:
-    made = build("dir/page", {}, text, "")
-    assert [each.target for each in references(made)] == targets
+    made = build_page("dir/page", {}, text, "")
+    assert [each.target for each in find_references(made)] == targets
 
 
 def test_a_link_by_id_leads_to_the_one_page_that_has_it() -> None:
-    one = Candidate(1, "roam", "a", "alias")
-    assert choose("id:x", "p", "notes", [one]) == 1
-    assert choose("id:x", "p", "notes", [one, Candidate(2, "kb", "b", "alias")]) is None
-    assert choose("id:x", "p", "kb", [one, Candidate(2, "kb", "b", "alias")]) == 2
-    assert choose("id:x", "p", "notes", [Candidate(1, "notes", "id-x", "title")]) is None
+    one = LinkCandidate(1, "roam", "a", "alias")
+    assert resolve_link("id:x", "p", "notes", [one]) == 1
+    assert resolve_link("id:x", "p", "notes", [one, LinkCandidate(2, "kb", "b", "alias")]) is None
+    assert resolve_link("id:x", "p", "kb", [one, LinkCandidate(2, "kb", "b", "alias")]) == 2
+    assert resolve_link("id:x", "p", "notes", [LinkCandidate(1, "notes", "id-x", "title")]) is None
 
 
 def test_the_words_around_a_link_keep_their_marks_and_numbers() -> None:
     """Only a bullet at the beginning is taken off, not a star or a number further on."""
     text = "**As of 2026-04-14:** builds [[a/b]] since 2024. He knows.\n\n- [ ] Ask [[c/d]]\n"
-    found = {each.target: each.context for each in references(build("x", {}, text, ""))}
+    found = {each.target: each.context for each in find_references(build_page("x", {}, text, ""))}
     assert found["a/b"] == "As of 2026-04-14: builds a/b since 2024. He knows."
     assert found["c/d"] == "Ask c/d"

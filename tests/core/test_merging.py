@@ -2,8 +2,8 @@
 
 from hypothesis import given, strategies as st
 
-from quaid.core import merging, timeline
-from quaid.core.merging import Joined, Span
+from quaid.model import page_merge, timeline
+from quaid.model.page_merge import JoinedSpan, LinkSpan
 
 DAYS = st.dates().map(lambda day: f"{day.year:04}-{day.month:02}-{day.day:02}")
 WORDS = st.text("abc é-", min_size=1, max_size=12).map(str.strip).filter(bool)
@@ -44,7 +44,7 @@ def covered(entry: tuple[str, str, str, str], by: set[tuple[str, str, str, str]]
 
 @given(TIMELINES, TIMELINES)
 def test_every_entry_of_both_timelines_is_in_the_merged_one(kept: str, other: str) -> None:
-    merged = said(merging.lines(kept, other, "Bo"))
+    merged = said(page_merge.merge_timeline(kept, other, "Bo"))
     assert said(kept) <= merged
     assert all(covered(entry, merged) for entry in said(other))
     assert merged <= said(kept) | said(other)
@@ -52,7 +52,7 @@ def test_every_entry_of_both_timelines_is_in_the_merged_one(kept: str, other: st
 
 @given(TIMELINES, TIMELINES)
 def test_every_line_of_free_text_is_in_the_merged_timeline(kept: str, other: str) -> None:
-    merged = {line.strip() for line in merging.lines(kept, other, "Bo").split("\n")}
+    merged = {line.strip() for line in page_merge.merge_timeline(kept, other, "Bo").split("\n")}
     entries = {entry.line for entry in timeline.parse(other)}
     lines = other.split("\n")
     outside = [line.strip() for at, line in enumerate(lines, 1) if at not in entries]
@@ -64,8 +64,8 @@ def test_every_line_of_free_text_is_in_the_merged_timeline(kept: str, other: str
 
 @given(TIMELINES, TIMELINES)
 def test_merging_the_same_timeline_again_changes_nothing(kept: str, other: str) -> None:
-    once = merging.lines(kept, other, "Bo")
-    assert said(merging.lines(once, other, "Bo")) == said(once)
+    once = page_merge.merge_timeline(kept, other, "Bo")
+    assert said(page_merge.merge_timeline(once, other, "Bo")) == said(once)
 
 
 def test_a_timeline_that_runs_from_new_to_old_goes_on_to_do_so() -> None:
@@ -73,7 +73,7 @@ def test_a_timeline_that_runs_from_new_to_old_goes_on_to_do_so() -> None:
     other = (
         "## Timeline\n\n- **2026-02-01** | call — B.\n  More.\n- **2026-01-01** — A.\n- **2025-01-01** — Z"
     )
-    assert merging.lines(kept, other, "Bo") == (
+    assert page_merge.merge_timeline(kept, other, "Bo") == (
         "## Timeline\n\n- **2026-03-01** — C.\n- **2026-02-01** | call — B.\n  More.\n"
         "- **2026-01-01** — A.\n- **2025-01-01** — Z"
     )
@@ -81,34 +81,34 @@ def test_a_timeline_that_runs_from_new_to_old_goes_on_to_do_so() -> None:
 
 def test_one_that_runs_from_old_to_new_does_so_too() -> None:
     kept = "- **2026-01-01** — A.\n- **2026-03-01** — C."
-    assert merging.lines(kept, "- **2026-02-01** — B.", "Bo") == (
+    assert page_merge.merge_timeline(kept, "- **2026-02-01** — B.", "Bo") == (
         "- **2026-01-01** — A.\n- **2026-02-01** — B.\n- **2026-03-01** — C."
     )
 
 
 def test_the_same_entry_with_more_detail_is_kept_beside_the_other() -> None:
     kept, other = "- **2026-01-01** — A.", "- **2026-01-01** | call — A.\n  And why."
-    assert merging.lines(kept, other, "Bo") == f"{kept}\n{other}"
-    assert merging.lines(other, kept, "Bo") == other
+    assert page_merge.merge_timeline(kept, other, "Bo") == f"{kept}\n{other}"
+    assert page_merge.merge_timeline(other, kept, "Bo") == other
 
 
 def test_what_only_the_other_page_says_stands_under_its_name() -> None:
     kept = "# Robert\n\nLives in Oslo.\n\n## Work\n\nAt River."
     other = "# Bob\n\nLives in  Oslo.\n\n## Work\n\nAt River.\n\n## Likes\n\n```\n# no heading\n\ncode\n```\n\nTea."
-    assert merging.truth(kept, other, "Bob") == (
+    assert page_merge.merge_truth(kept, other, "Bob") == (
         f"{kept}\n\n## From Bob\n\n### Likes\n\n```\n# no heading\n\ncode\n```\n\nTea."
     )
 
 
 def test_a_text_that_is_contained_adds_nothing() -> None:
     kept = "# Robert\n\nHe lives in Oslo, by the harbour."
-    assert merging.truth(kept, "lives in Oslo", "Bob") == kept
-    assert merging.truth(kept, "", "Bob") == kept
-    assert merging.truth(kept, "# Bob\n\n## Nothing below", "Bob") == kept
+    assert page_merge.merge_truth(kept, "lives in Oslo", "Bob") == kept
+    assert page_merge.merge_truth(kept, "", "Bob") == kept
+    assert page_merge.merge_truth(kept, "# Bob\n\n## Nothing below", "Bob") == kept
 
 
 def test_a_page_without_text_takes_over_the_others() -> None:
-    assert merging.truth("", "# Bob\n\nTea.", "Bob") == "## From Bob\n\nTea."
+    assert page_merge.merge_truth("", "# Bob\n\nTea.", "Bob") == "## From Bob\n\nTea."
 
 
 def test_front_matter_keeps_what_both_say() -> None:
@@ -122,7 +122,7 @@ def test_front_matter_keeps_what_both_say() -> None:
         "phone": 7,
         "links": ["x", {"to": "y"}],
     }
-    assert merging.frontmatter(kept, other, slug="people/bob", title="Bob", kept_title="Robert") == {
+    assert page_merge.merge_frontmatter(kept, other, slug="people/bob", title="Bob", kept_title="Robert") == {
         "title": "Robert",
         "tags": ["a", "b"],
         "linkedin": "rob",
@@ -134,20 +134,20 @@ def test_front_matter_keeps_what_both_say() -> None:
 
 
 def test_the_same_title_is_no_alias() -> None:
-    assert merging.frontmatter({}, {}, slug="b", title="BOB!", kept_title="Bob") == {}
+    assert page_merge.merge_frontmatter({}, {}, slug="b", title="BOB!", kept_title="Bob") == {}
 
 
 def test_times_that_overlap_become_one_and_others_stay() -> None:
     given = [
-        Span(1, "2020-01-01", "2021-01-01"),
-        Span(2, "2020-06-01", "2022-01-01"),
-        Span(3, "2022-01-01", None),
-        Span(4, None, "2019-01-01"),
+        LinkSpan(1, "2020-01-01", "2021-01-01"),
+        LinkSpan(2, "2020-06-01", "2022-01-01"),
+        LinkSpan(3, "2022-01-01", None),
+        LinkSpan(4, None, "2019-01-01"),
     ]
-    assert merging.spans(given) == [
-        Joined(Span(1, "2020-01-01", "2022-01-01"), (2,)),
-        Joined(Span(3, "2022-01-01", None), ()),
-        Joined(Span(4, None, "2019-01-01"), ()),
+    assert page_merge.join_spans(given) == [
+        JoinedSpan(LinkSpan(1, "2020-01-01", "2022-01-01"), (2,)),
+        JoinedSpan(LinkSpan(3, "2022-01-01", None), ()),
+        JoinedSpan(LinkSpan(4, None, "2019-01-01"), ()),
     ]
 
 
@@ -161,7 +161,7 @@ SPANS = st.lists(
 
 @given(SPANS)
 def test_no_link_is_lost_and_none_overlaps(times: list[tuple[str | None, str | None]]) -> None:
-    joined = merging.spans([Span(number, *span) for number, span in enumerate(times)])
+    joined = page_merge.join_spans([LinkSpan(number, *span) for number, span in enumerate(times)])
     ids = [number for each in joined for number in (each.span.id, *each.absorbed)]
     assert sorted(ids) == list(range(len(times)))
     for at, one in enumerate(joined):
@@ -175,8 +175,8 @@ def test_relative_links_lead_where_they_led() -> None:
     text = (
         "[a](../companies/river.md) [b](bo.md#x) [c](https://x.org/y.md) [d](/z.md)\n```\n[e](../q.md)\n```"
     )
-    assert merging.relative_paths(text, "people/alice", "archive/people/alice") == (
+    assert page_merge.rebase_relative_links(text, "people/alice", "archive/people/alice") == (
         "[a](../../companies/river.md) [b](../../people/bo.md#x) [c](https://x.org/y.md) [d](/z.md)\n"
         "```\n[e](../q.md)\n```"
     )
-    assert merging.relative_paths(text, "people/alice", "people/al") == text
+    assert page_merge.rebase_relative_links(text, "people/alice", "people/al") == text

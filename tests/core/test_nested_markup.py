@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from hypothesis import example, given, strategies as st
 
-from quaid.core import chunk, page, prose, tags
-from quaid.core.derived import derive
 from quaid.formats import markdown
+from quaid.model import chunker, markdown_text, page as page_model, tags
+from quaid.model.page import derive_data
 
 Wrap = Callable[[str], str]
 
@@ -83,13 +83,13 @@ def _within(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 TEXTS = st.recursive(WORDS, _within, max_leaves=8)
 
 
-def _taken_in(text: str) -> page.Page:
+def _taken_in(text: str) -> page_model.Page:
     """All that is done with the text of a file before it is stored."""
     document = markdown.parse(text)
-    made = page.build("a/b", document.frontmatter, document.truth, document.timeline)
-    derive(made)
-    for strategy in chunk.STRATEGIES:
-        chunk.cut_by_structure(made.truth, made.timeline, strategy)
+    made = page_model.build_page("a/b", document.frontmatter, document.truth, document.timeline)
+    derive_data(made)
+    for strategy in chunker.STRATEGIES:
+        chunker.chunk_by_structure(made.truth, made.timeline, strategy)
     return made
 
 
@@ -100,7 +100,7 @@ def test_a_page_is_made_of_every_construct_within_every_other(outer: str, inner:
     made = _taken_in(f"# Title\n\nBefore {nested} after `code`.\n")
     assert made.title
     assert "\U0010f000" not in made.summary
-    assert prose.plain("`x`" + nested + "`y`").startswith("x")
+    assert markdown_text.strip_markdown("`x`" + nested + "`y`").startswith("x")
 
 
 @given(TEXTS)
@@ -110,7 +110,7 @@ def test_a_page_is_made_of_every_construct_within_every_other(outer: str, inner:
 def test_no_nesting_of_markup_is_too_much(text: str) -> None:
     made = _taken_in(text)
     assert "\n" not in made.summary
-    assert "\n" not in prose.plain(text)
+    assert "\n" not in markdown_text.strip_markdown(text)
     tags.in_text(text)
 
 
@@ -127,4 +127,4 @@ def test_no_nesting_of_markup_is_too_much(text: str) -> None:
     ],
 )
 def test_a_code_span_goes_with_what_is_around_it(text: str, expected: str) -> None:
-    assert prose.plain(text) == expected
+    assert markdown_text.strip_markdown(text) == expected

@@ -5,7 +5,7 @@ import time
 import pytest
 from bench.opposing import PRECISION, RECALL, crossed, judge, made_up, pairs, part
 
-from quaid.core.opposing import Alike, Statement, alike, corrects, opposed
+from quaid.model.claims import SimilarStatement, Statement, corrects_details, find_conflicts, find_similar
 
 OPPOSING = pairs("opposing") + pairs("opposing-fresh")
 
@@ -15,8 +15,8 @@ def node(summary: str, title: str = "A rule", key: str = "old", **more: object) 
 
 
 def clashes(one: str, other: str) -> bool:
-    found = opposed(node(one, key="new"), [node(other)])
-    assert bool(found) is bool(opposed(node(other, key="new"), [node(one)]))
+    found = find_conflicts(node(one, key="new"), [node(other)])
+    assert bool(found) is bool(find_conflicts(node(other, key="new"), [node(one)]))
     return bool(found)
 
 
@@ -47,7 +47,9 @@ def test_among_nodes_of_different_pairs_alarms_are_rare() -> None:
 
 def test_a_finding_names_both_sentences_and_why() -> None:
     old = node("Reviews are short. Never force-push to main.", body="More of it.")
-    (found,) = opposed(node("Always force-push to main. It saves time.", key="new"), [node("Be brief."), old])
+    (found,) = find_conflicts(
+        node("Always force-push to main. It saves time.", key="new"), [node("Be brief."), old]
+    )
     assert (found.key, found.one, found.other) == (
         "old",
         "Always force-push to main.",
@@ -66,7 +68,7 @@ def test_a_finding_names_both_sentences_and_why() -> None:
     ],
 )
 def test_the_reason_quotes_what_differs(one: str, other: str, why: str) -> None:
-    (found,) = opposed(node(one, key="new"), [node(other)])
+    (found,) = find_conflicts(node(one, key="new"), [node(other)])
     assert found.why.replace(".", "").startswith(why.replace(".", ""))
 
 
@@ -108,13 +110,13 @@ def test_projects_without_a_common_one_do_not_oppose_each_other() -> None:
         (("general",), ("b",), True),
         ((), ("b",), True),
     ):
-        assert bool(opposed(one._replace(projects=mine), [other._replace(projects=theirs)])) is found
+        assert bool(find_conflicts(one._replace(projects=mine), [other._replace(projects=theirs)])) is found
 
 
 def test_steps_of_a_procedure_are_no_rules_unless_they_say_so() -> None:
     one = node("Stop the server of the lab.", key="new", type="procedure")
-    assert opposed(one, [node("Do not stop the server of the lab.")]) == []
-    assert opposed(
+    assert find_conflicts(one, [node("Do not stop the server of the lab.")]) == []
+    assert find_conflicts(
         one._replace(summary="Always stop the server of the lab."),
         [node("Do not stop the server of the lab.")],
     )
@@ -122,28 +124,30 @@ def test_steps_of_a_procedure_are_no_rules_unless_they_say_so() -> None:
 
 def test_a_statement_is_not_compared_with_itself() -> None:
     one = node("Always squash commits.", key="same")
-    assert opposed(one, [node("Never squash commits.", key="same")]) == []
-    assert alike(one, [one]) == []
+    assert find_conflicts(one, [node("Never squash commits.", key="same")]) == []
+    assert find_similar(one, [one]) == []
 
 
 def test_no_more_are_told_than_asked_for_and_the_right_one_is_found_among_many() -> None:
     many = [node("Never squash commits.", key=str(number)) for number in range(20)]
-    assert len(opposed(node("Always squash commits.", key="new"), many, most=3)) == 3
+    assert len(find_conflicts(node("Always squash commits.", key="new"), many, most=3)) == 3
     others = [*made_up(2_000), node("Never use tabs.", title="Tabs", key="it")]
-    assert [found.key for found in opposed(node("Use tabs.", title="Tabs", key="new"), others)] == ["it"]
+    assert [found.key for found in find_conflicts(node("Use tabs.", title="Tabs", key="new"), others)] == [
+        "it"
+    ]
 
 
 def test_the_same_title_is_the_first_of_those_alike() -> None:
     new = node("New Python projects are set up with uv.", title="Use uv for Python projects", key="new")
     same_title = node("It is fast.", title="The use of UV: Python projects", key="title")
     same_words = node("New Python projects are set up with uv, always.", title="Setting up", key="words")
-    found = alike(new, [node("Be brief."), same_words, same_title])
+    found = find_similar(new, [node("Be brief."), same_words, same_title])
     assert found[0] in (
-        Alike("title", 1.0, "the same title"),
-        Alike("words", 1.0, "the summaries say the same"),
+        SimilarStatement("title", 1.0, "the same title"),
+        SimilarStatement("words", 1.0, "the summaries say the same"),
     )
     assert {each.key for each in found} == {"title", "words"}
-    assert len(alike(new, [same_words, same_title], most=1)) == 1
+    assert len(find_similar(new, [same_words, same_title], most=1)) == 1
 
 
 @pytest.mark.parametrize(
@@ -156,7 +160,7 @@ def test_the_same_title_is_the_first_of_those_alike() -> None:
 )
 def test_titles_are_the_same_but_for_articles_and_order(one: str, other: str, is_same: bool) -> None:
     new = node("Roast the garlic first.", title=one, key="new")
-    found = alike(new, [node("Chains want paraffin.", title=other, key="old")])
+    found = find_similar(new, [node("Chains want paraffin.", title=other, key="old")])
     assert [each.why for each in found] == (["the same title"] if is_same else [])
 
 
@@ -173,8 +177,8 @@ def test_titles_are_the_same_but_for_articles_and_order(one: str, other: str, is
 )
 def test_a_strange_text_takes_no_time(text: str) -> None:
     started = time.process_time()
-    opposed(node(text, key="new", body=text), [node(text, body=text), node("Never x.")])
-    alike(node(text, key="new"), [node(text)])
+    find_conflicts(node(text, key="new", body=text), [node(text, body=text), node("Never x.")])
+    find_similar(node(text, key="new"), [node(text)])
     assert time.process_time() - started < 2
 
 
@@ -189,4 +193,4 @@ def test_a_strange_text_takes_no_time(text: str) -> None:
     ],
 )
 def test_another_number_date_or_denial_is_a_correction(old: str, new: str, found: bool) -> None:
-    assert corrects(old, new) is found
+    assert corrects_details(old, new) is found

@@ -5,12 +5,12 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from quaid.core import page
-from quaid.core.timeline import Entry
+from quaid.model import page as page_model
+from quaid.model.timeline import TimelineEntry
 
 
 def test_a_page_is_derived_from_its_text_and_its_slug() -> None:
-    made = page.build(
+    made = page_model.build_page(
         "people/alice",
         {"tags": ["Infra", "#ops"], "email": "a@x"},
         "# Alice Example\n\n> Founder of [River](../companies/river.md).\n\n## State\n\nBusy.",
@@ -21,7 +21,7 @@ def test_a_page_is_derived_from_its_text_and_its_slug() -> None:
     assert made.summary == "Founder of River."
     assert (made.wing, made.room) == ("people", "state")
     assert made.tags == ("infra", "ops")
-    assert made.entries == (Entry("2026-04-14", "demo day", "Met.", "", 3),)
+    assert made.entries == (TimelineEntry("2026-04-14", "demo day", "Met.", "", 3),)
     assert made.frontmatter == {"tags": ["Infra", "#ops"], "email": "a@x"}
 
 
@@ -34,19 +34,19 @@ def test_the_front_matter_overrides_what_would_be_inferred() -> None:
         "room": "R",
         "tag": "one two",
     }
-    made = page.build("people/alice", given_by_hand, "# A\n\n> B", "", fallback_title="F")
+    made = page_model.build_page("people/alice", given_by_hand, "# A\n\n> B", "", fallback_title="F")
     assert made[:4] == ("people/alice", "action_item", "T", "S")
     assert (made.wing, made.room, made.tags) == ("w", "r", ("one", "two"))
 
 
 def test_an_unknown_type_stays_in_the_front_matter_and_the_folder_decides() -> None:
-    made = page.build("people/alice", {"type": "wizard"}, "", "")
+    made = page_model.build_page("people/alice", {"type": "wizard"}, "", "")
     assert made.type == "person"
     assert made.frontmatter == {"type": "wizard"}
 
 
 def test_code_gives_neither_title_nor_summary_nor_room() -> None:
-    made = page.build("x", {}, "```\n# Title\n> quote\n## Room\n```\n\nReal text.", "")
+    made = page_model.build_page("x", {}, "```\n# Title\n> quote\n## Room\n```\n\nReal text.", "")
     assert (made.title, made.summary, made.room) == ("X", "Real text.", "")
 
 
@@ -64,8 +64,8 @@ FIELDS = st.dictionaries(
 def test_any_parts_make_a_page_whose_own_fields_are_sound(
     frontmatter: dict[str, Any], truth: str, timeline: str
 ) -> None:
-    made = page.build("notes/x", frontmatter, truth, timeline)
-    assert made.type in page.TYPES
+    made = page_model.build_page("notes/x", frontmatter, truth, timeline)
+    assert made.type in page_model.PAGE_TYPES
     assert made.title.strip()
     assert "\n" not in made.title + made.summary
     assert len(made.summary) <= 300
@@ -75,7 +75,7 @@ def test_any_parts_make_a_page_whose_own_fields_are_sound(
 
 
 def test_tags_of_front_matter_come_first_then_those_of_the_text() -> None:
-    made = page.build(
+    made = page_model.build_page(
         "x", {"tags": ["b"]}, "Text #a.\n\n```\n#no\n```\n<!-- #no -->", "- 2026-01-01 — Said #c and #b"
     )
     assert made.tags == ("b", "a", "c")

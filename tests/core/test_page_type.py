@@ -4,30 +4,30 @@ from typing import Any
 
 import pytest
 
-from quaid.core import page_type
 from quaid.errors import InvalidType
+from quaid.model import page as page_model
 
 
 def test_there_are_seventeen_types_and_each_has_a_wing() -> None:
-    assert len(page_type.TYPES) == 17
-    assert page_type.TYPES["action_item"] == "actions"
-    assert all(page_type.TYPES.values())
+    assert len(page_model.PAGE_TYPES) == 17
+    assert page_model.PAGE_TYPES["action_item"] == "actions"
+    assert all(page_model.PAGE_TYPES.values())
 
 
 @pytest.mark.parametrize("written", ["action_item", "Action Item", "ACTION-ITEM", " action  item "])
 def test_a_type_may_be_written_in_several_ways(written: str) -> None:
-    assert page_type.check_type(written) == "action_item"
+    assert page_model.check_type(written) == "action_item"
 
 
 def test_an_unknown_type_is_refused_with_the_nearest_name_and_the_whole_list() -> None:
     with pytest.raises(InvalidType, match="Did you mean person") as caught:
-        page_type.check_type("persno")
+        page_model.check_type("persno")
     assert "journal" in str(caught.value)
 
 
 def test_a_type_that_is_near_nothing_gets_no_hint() -> None:
     with pytest.raises(InvalidType) as caught:
-        page_type.check_type("zzzz")
+        page_model.check_type("zzzz")
     assert "Did you mean" not in str(caught.value)
 
 
@@ -58,19 +58,19 @@ def test_a_type_that_is_near_nothing_gets_no_hint() -> None:
     ],
 )
 def test_the_outermost_telling_folder_gives_the_type(slug: str, expected: str) -> None:
-    assert page_type.from_folders(slug) == expected
+    assert page_model.type_from_folders(slug) == expected
 
 
 def test_every_type_and_every_wing_is_a_telling_folder() -> None:
-    for name, wing in page_type.TYPES.items():
-        assert page_type.from_folders(f"{name}/x") == page_type.from_folders(f"{wing}/x") == name
+    for name, wing in page_model.PAGE_TYPES.items():
+        assert page_model.type_from_folders(f"{name}/x") == page_model.type_from_folders(f"{wing}/x") == name
 
 
 @pytest.mark.parametrize(
     ("folder", "bare"), [("1-projects", "projects"), ("2024-03", "2024-03"), ("2024", "2024")]
 )
 def test_only_a_number_that_orders_a_name_is_stripped(folder: str, bare: str) -> None:
-    assert page_type.without_number(folder) == bare
+    assert page_model.strip_order_number(folder) == bare
 
 
 @pytest.mark.parametrize(
@@ -98,4 +98,4 @@ def test_only_a_number_that_orders_a_name_is_stripped(folder: str, bare: str) ->
 def test_days_are_expected_where_a_type_has_them(
     slug: str, kind: str, front: dict[str, Any], wrong: dict[str, Any]
 ) -> None:
-    assert page_type.wrong_dates(slug, kind, front) == wrong
+    assert page_model.invalid_dates(slug, kind, front) == wrong

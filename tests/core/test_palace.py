@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from quaid.core import palace
+from quaid.model import page as page_model
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from quaid.core import palace
 def test_the_wing_is_named_or_is_the_first_folder_or_that_of_the_type(
     slug: str, page_type: str, frontmatter: dict[str, Any], expected: str
 ) -> None:
-    assert palace.wing(slug, page_type, frontmatter) == expected
+    assert page_model.page_wing(slug, page_type, frontmatter) == expected
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,4 @@ def test_the_wing_is_named_or_is_the_first_folder_or_that_of_the_type(
 def test_the_room_is_named_or_is_the_second_folder_or_the_first_section(
     slug: str, frontmatter: dict[str, Any], text: str, expected: str
 ) -> None:
-    assert palace.room(slug, frontmatter, text) == expected
+    assert page_model.page_room(slug, frontmatter, text) == expected

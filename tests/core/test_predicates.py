@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from quaid.core.predicates import SAME, SINGLE, canonical
+from quaid.model.facts import PREDICATE_SYNONYMS, SINGLE_VALUED, canonical_predicate
 
 DOCS = Path(__file__).parents[2] / "docs" / "truth.md"
 
@@ -20,7 +20,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "truth.md"
     ],
 )
 def test_fields_with_a_single_value_are_single_valued(field: str) -> None:
-    assert canonical(field) in SINGLE
+    assert canonical_predicate(field) in SINGLE_VALUED
 
 
 @pytest.mark.parametrize(
@@ -28,14 +28,14 @@ def test_fields_with_a_single_value_are_single_valued(field: str) -> None:
     ["roles", "affiliations", "contact", "funding", "parties", "stakeholders", "tags", "committed_to"],
 )
 def test_fields_that_hold_lists_may_have_many_values(field: str) -> None:
-    assert canonical(field) not in SINGLE
+    assert canonical_predicate(field) not in SINGLE_VALUED
 
 
 def test_no_single_valued_predicate_is_another_word_for_something_else() -> None:
-    assert not SINGLE & SAME.keys()
+    assert not SINGLE_VALUED & PREDICATE_SYNONYMS.keys()
 
 
 def test_the_documentation_names_all_of_them() -> None:
     listed = re.search(r"One value at a time: ([^.]+)\.", DOCS.read_text(encoding="utf-8"))
     assert listed
-    assert {word.strip() for word in listed[1].split(",")} == SINGLE
+    assert {word.strip() for word in listed[1].split(",")} == SINGLE_VALUED

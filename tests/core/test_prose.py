@@ -5,7 +5,7 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.core import prose
+from quaid.model import markdown_text
 
 
 @pytest.mark.parametrize(
@@ -25,16 +25,16 @@ from quaid.core import prose
     ],
 )
 def test_the_first_h1(text: str, expected: str) -> None:
-    assert prose.first_heading(text, 1) == expected
+    assert markdown_text.first_heading(text, 1) == expected
 
 
 def test_headings_in_code_and_comments_are_not_headings() -> None:
     text = "```\n# code\n```\n<!--\n# hidden\n-->\n<style>\n# {}\n</style>\n# Real"
-    assert prose.first_heading(prose.without_code(text), 1) == "Real"
+    assert markdown_text.first_heading(markdown_text.visible_text(text), 1) == "Real"
 
 
 def test_a_comment_that_is_never_closed_hides_the_rest() -> None:
-    assert prose.without_code("a\n<!-- b\n# c") == "a\n"
+    assert markdown_text.visible_text("a\n<!-- b\n# c") == "a\n"
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_comment_that_is_never_closed_hides_the_rest() -> None:
     ],
 )
 def test_the_quotation_below_the_title(text: str, expected: str) -> None:
-    assert prose.top_quote(text) == expected
+    assert markdown_text.top_quote(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_the_quotation_below_the_title(text: str, expected: str) -> None:
     ],
 )
 def test_the_first_paragraph(text: str, expected: str) -> None:
-    assert prose.first_paragraph(text) == expected
+    assert markdown_text.first_paragraph(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_the_first_paragraph(text: str, expected: str) -> None:
     ],
 )
 def test_inline_markup_is_reduced_to_its_words(markdown: str, words: str) -> None:
-    assert prose.plain(markdown) == words
+    assert markdown_text.strip_markdown(markdown) == words
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_inline_markup_is_reduced_to_its_words(markdown: str, words: str) -> Non
     ["[[{}]]", "![x]({})", "[![x](a.png)]({})", "[x]({})", "<img src='{}'>", "[{}](x.md)", "![[{}]]"],
 )
 def test_a_long_text_is_not_cut_within_markup(markup: str) -> None:
-    assert prose.plain("Words. " + markup.format("y" * 9_000)) == "Words."
+    assert markdown_text.strip_markdown("Words. " + markup.format("y" * 9_000)) == "Words."
 
 
 MARKUP = st.text(alphabet="#>-*_=|`~[](){}<!%&; \n\tab1\\", max_size=200)
@@ -120,13 +120,13 @@ MARKUP = st.text(alphabet="#>-*_=|`~[](){}<!%&; \n\tab1\\", max_size=200)
 @given(MARKUP)
 def test_no_markup_makes_the_reading_fail(text: str) -> None:
     for said in (
-        prose.first_heading(text, 1),
-        prose.first_heading(text, 2),
-        prose.top_quote(text),
-        prose.first_paragraph(prose.without_code(text)),
+        markdown_text.first_heading(text, 1),
+        markdown_text.first_heading(text, 2),
+        markdown_text.top_quote(text),
+        markdown_text.first_paragraph(markdown_text.visible_text(text)),
     ):
         assert "\n" not in said
-        assert len(prose.shorten(said, 50)) <= 50
+        assert len(markdown_text.shorten(said, 50)) <= 50
 
 
 @pytest.mark.parametrize(
@@ -156,8 +156,8 @@ def test_no_markup_makes_the_reading_fail(text: str) -> None:
 def test_hostile_repetition_is_read_in_linear_time(unit: str) -> None:
     text = unit * (400_000 // len(unit))
     start = time.process_time()
-    readable = prose.without_code(text)
-    prose.first_heading(readable, 1)
-    prose.top_quote(readable)
-    prose.first_paragraph(readable)
+    readable = markdown_text.visible_text(text)
+    markdown_text.first_heading(readable, 1)
+    markdown_text.top_quote(readable)
+    markdown_text.first_paragraph(readable)
     assert time.process_time() - start < 2

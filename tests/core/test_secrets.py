@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.core.secrets import RULES, decoded, find, is_text, remedy
+from quaid.model.secrets import SECRET_RULES, decode_data, find_secrets, is_text_data, secret_remedy
 
 LETTERS = string.ascii_letters + string.digits
 
@@ -25,12 +25,12 @@ PASSWORD = "Harbour" + "88!x"
 
 
 def kinds(text: str) -> list[str]:
-    return [secret.kind for secret in find(text)]
+    return [secret.kind for secret in find_secrets(text)]
 
 
 def test_a_finding_says_where_it_is_and_what_to_do() -> None:
     text = f"one\ntwo {TOKEN} three\nfour\npassword: {PASSWORD}\n"
-    first, second = find(text)
+    first, second = find_secrets(text)
     assert (first.kind, first.line, text[first.start : first.end]) == ("github token", 2, TOKEN)
     assert (second.kind, second.line, text[second.start : second.end]) == ("secret", 4, PASSWORD)
     assert "GitHub" in first.remedy
@@ -38,12 +38,12 @@ def test_a_finding_says_where_it_is_and_what_to_do() -> None:
 
 
 def test_every_rule_has_a_remedy_and_needles_in_their_case() -> None:
-    for rule in RULES:
+    for rule in SECRET_RULES:
         assert rule.kind == rule.kind.lower()
-        assert "password manager" in remedy(rule)
+        assert "password manager" in secret_remedy(rule)
         if rule.folded:
             assert all(needle == needle.lower() for needle in rule.needles)
-    assert len({rule.kind for rule in RULES}) >= 27
+    assert len({rule.kind for rule in SECRET_RULES}) >= 27
 
 
 def test_the_page_on_secrets_names_every_kind() -> None:
@@ -56,12 +56,12 @@ def test_the_page_on_secrets_names_every_kind() -> None:
         if line.startswith("| ")
         for each in line.split("|")[2].split(",")
     }
-    assert {rule.kind for rule in RULES} - named == set()
+    assert {rule.kind for rule in SECRET_RULES} - named == set()
 
 
 def test_findings_do_not_overlap_and_come_in_order() -> None:
     text = f"api_key = {TOKEN}\nhttps://bob:{PASSWORD}@x.example/?token={TOKEN}\nBearer {TOKEN}\n"
-    found = find(text)
+    found = find_secrets(text)
     assert len(found) == 4
     assert all(before.end <= after.start for before, after in pairwise(found))
 
@@ -77,9 +77,9 @@ def test_findings_do_not_overlap_and_come_in_order() -> None:
     ],
 )
 def test_a_marked_line_may_hold_a_secret(line: str) -> None:
-    assert find(f"before\n{line}\nafter") == []
+    assert find_secrets(f"before\n{line}\nafter") == []
     assert kinds(f"{line}\n{TOKEN}") == ["github token"]
-    assert find(line, marks=False)
+    assert find_secrets(line, marks=False)
 
 
 @pytest.mark.parametrize("mark", ["disallow-secret", "allow-secrets", "allow-secret-x", "Allow-Secret"])
@@ -91,7 +91,7 @@ def test_a_secret_of_several_lines_is_let_pass_by_the_line_above_it() -> None:
     body = "\n".join(letters(60 + number) for number in range(4))
     block = "-----BEGIN " + f"PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----"
     assert kinds(block) == ["private key"]
-    assert find(f"# allow-secret, a key for tests\n{block}") == []
+    assert find_secrets(f"# allow-secret, a key for tests\n{block}") == []
     assert kinds(f"# allow-secret\n\n{block}") == ["private key"]
     assert kinds(f"allow-secret\n{TOKEN}") == ["github token"]
 
@@ -113,7 +113,7 @@ postgres://user:${PASSWORD}@host/db
 
 @pytest.mark.parametrize("line", PLACEHOLDERS.splitlines())
 def test_a_placeholder_is_no_secret(line: str) -> None:
-    assert find(line) == []
+    assert find_secrets(line) == []
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_placeholder_is_no_secret(line: str) -> None:
 )
 def test_a_password_is_known_by_the_words_around_it(text: str) -> None:
     text = text.format(PASSWORD)
-    (found,) = find(text)
+    (found,) = find_secrets(text)
     assert text[found.start : found.end].rstrip(".") == PASSWORD
 
 
@@ -149,26 +149,26 @@ def test_a_key_without_a_shape_needs_a_name_and_entropy() -> None:
 
 
 def test_text_is_told_from_other_bytes() -> None:
-    assert is_text(b"")
-    assert is_text("Grüße, 知识\r\n\tx".encode())
-    assert is_text("Grüße".encode("latin-1"))
-    assert is_text("with a mark".encode("utf-16"))
-    assert is_text(b"\x1b[32mgreen\x1b[0m\n")
-    assert not is_text(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")
-    assert not is_text(bytes(range(256)) * 4)
-    assert not is_text(random.Random(1).randbytes(4096).replace(b"\0", b"\1"))
+    assert is_text_data(b"")
+    assert is_text_data("Grüße, 知识\r\n\tx".encode())
+    assert is_text_data("Grüße".encode("latin-1"))
+    assert is_text_data("with a mark".encode("utf-16"))
+    assert is_text_data(b"\x1b[32mgreen\x1b[0m\n")
+    assert not is_text_data(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")
+    assert not is_text_data(bytes(range(256)) * 4)
+    assert not is_text_data(random.Random(1).randbytes(4096).replace(b"\0", b"\1"))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
 def test_a_secret_is_found_in_any_encoding(encoding: str) -> None:
     data = f"Schlüssel: {TOKEN}\n".encode(encoding)
-    assert is_text(data)
-    assert kinds(decoded(data)) == ["github token"]
+    assert is_text_data(data)
+    assert kinds(decode_data(data)) == ["github token"]
 
 
 @given(st.text(max_size=300))
 def test_any_text_can_be_scanned(text: str) -> None:
-    for secret in find(text):
+    for secret in find_secrets(text):
         assert 0 <= secret.start < secret.end <= len(text)
         assert secret.line == text.count("\n", 0, secret.start) + 1
 
@@ -181,7 +181,7 @@ _PIECES = (
 @given(st.lists(st.sampled_from([*_PIECES.split(" "), " ", "İ", "密码", "hunter2!", "aB3" * 9]), max_size=60))
 def test_any_pieces_of_near_misses_can_be_scanned(pieces: list[str]) -> None:
     text = "".join(pieces)
-    found = find(text)
+    found = find_secrets(text)
     assert all(before.end <= after.start for before, after in pairwise(found))
 
 
@@ -231,5 +231,5 @@ def test_hostile_text_costs_in_step_with_its_length(piece: str) -> None:
     """Four seconds for a megabyte even on a busy machine; a trap would take minutes."""
     text = piece * (250_000 // len(piece))
     started = time.process_time()
-    find(text)
+    find_secrets(text)
     assert time.process_time() - started < 2

@@ -2,41 +2,43 @@
 
 import pytest
 
-from quaid.core.sync import (
-    Changed,
-    File,
-    Known,
-    Moved,
-    Opened,
-    Read,
-    Stat,
+from quaid.model.sync_plan import (
+    ChangedFile,
+    FileSignature,
+    FileToRead,
+    LastSeenFile,
+    MovedFile,
+    ReadFile,
+    ScannedFile,
+    classify_files,
     may_hide,
     may_remove,
-    plan,
-    sort_out,
+    plan_sync,
 )
 
 LONG_AGO, NOW = 1_000_000_000_000_000_000, 1_700_000_000_000_000_000
 
 
-def stat(size: int = 1, when: int = LONG_AGO) -> Stat:
-    return Stat(size, when, when, 7)
+def stat(size: int = 1, when: int = LONG_AGO) -> FileSignature:
+    return FileSignature(size, when, when, 7)
 
 
-def file(path: str, **other: int) -> File:
-    return File(path, path.casefold(), stat(**other))
+def file(path: str, **other: int) -> ScannedFile:
+    return ScannedFile(path, path.casefold(), stat(**other))
 
 
-def known(path: str, content: str = "h", uuid: str | None = None, seen: int = NOW, **other: int) -> Known:
-    return Known(path, path.casefold(), stat(**other), content, seen, 1, uuid)
+def known(
+    path: str, content: str = "h", uuid: str | None = None, seen: int = NOW, **other: int
+) -> LastSeenFile:
+    return LastSeenFile(path, path.casefold(), stat(**other), content, seen, 1, uuid)
 
 
-def read(path: str, content: str = "h", uuid: str | None = None, old: Known | None = None) -> Read:
-    return Read(file(path), old, content, uuid)
+def read(path: str, content: str = "h", uuid: str | None = None, old: LastSeenFile | None = None) -> ReadFile:
+    return ReadFile(file(path), old, content, uuid)
 
 
 def test_a_file_with_the_same_stat_is_not_read() -> None:
-    found = sort_out([file("a"), file("b", size=2), file("c")], [known("a"), known("b"), known("d")])
+    found = classify_files([file("a"), file("b", size=2), file("c")], [known("a"), known("b"), known("d")])
     assert [each.path for each in found.unchanged] == ["a"]
     assert [(each.file.path, each.old and each.old.path) for each in found.to_read] == [
         ("b", "b"),
@@ -46,56 +48,56 @@ def test_a_file_with_the_same_stat_is_not_read() -> None:
 
 
 def test_a_file_that_changed_just_before_it_was_seen_is_read_again() -> None:
-    found = sort_out([file("a", when=NOW)], [known("a", seen=NOW + 1, when=NOW)])
+    found = classify_files([file("a", when=NOW)], [known("a", seen=NOW + 1, when=NOW)])
     assert [each.file.path for each in found.to_read] == ["a"]
 
 
 def test_a_change_of_case_only_is_read_and_is_not_missing() -> None:
-    found = sort_out([file("Note")], [known("note")])
-    assert (found.to_read, found.missing) == ([Opened(file("Note"), known("note"))], [])
+    found = classify_files([file("Note")], [known("note")])
+    assert (found.to_read, found.missing) == ([FileToRead(file("Note"), known("note"))], [])
     again = read("Note", old=known("note"))
-    assert plan([again], [known("note")], []).changed == [Changed(known("note"), again)]
+    assert plan_sync([again], [known("note")], []).changed == [ChangedFile(known("note"), again)]
 
 
 def test_two_files_whose_names_differ_only_in_case_are_two() -> None:
-    found = sort_out([file("Note"), file("note")], [known("note")])
+    found = classify_files([file("Note"), file("note")], [known("note")])
     assert [each.path for each in found.unchanged] == ["note"]
-    assert found.to_read == [Opened(file("Note"), None)]
+    assert found.to_read == [FileToRead(file("Note"), None)]
 
 
 def test_same_bytes_are_only_touched_and_others_changed() -> None:
     a, b = read("a", old=known("a")), read("b", "new", old=known("b"))
-    done = plan([a, b], [known("a"), known("b")], [])
-    assert (done.touched, done.changed) == ([Changed(known("a"), a)], [Changed(known("b"), b)])
+    done = plan_sync([a, b], [known("a"), known("b")], [])
+    assert (done.touched, done.changed) == ([ChangedFile(known("a"), a)], [ChangedFile(known("b"), b)])
 
 
 def test_a_file_without_a_page_is_tried_again() -> None:
     broken = known("a")._replace(has_problem=True, page_id=None)
     again = read("a", old=broken)
-    assert plan([again], [broken], []).changed == [Changed(broken, again)]
+    assert plan_sync([again], [broken], []).changed == [ChangedFile(broken, again)]
 
 
 def test_an_id_carries_a_page_to_its_new_path_and_new_words() -> None:
     old = known("a", "h", "u1")
-    done = plan([read("b", "other", "u1")], [old], [old])
-    assert done.moved == [Moved(old, read("b", "other", "u1"))]
+    done = plan_sync([read("b", "other", "u1")], [old], [old])
+    assert done.moved == [MovedFile(old, read("b", "other", "u1"))]
     assert (done.new, done.gone) == ([], [])
 
 
 def test_a_copy_with_the_same_id_is_a_new_page_while_the_original_is_there() -> None:
-    done = plan([read("copy", "h", "u1")], [known("a", "h", "u1")], [])
+    done = plan_sync([read("copy", "h", "u1")], [known("a", "h", "u1")], [])
     assert (done.new, done.moved) == ([read("copy", "h", "u1")], [])
 
 
 def test_two_files_with_the_id_of_a_missing_one_follow_neither() -> None:
     old = known("a", "h", "u1")
-    done = plan([read("b", "x", "u1"), read("c", "y", "u1")], [old], [old])
+    done = plan_sync([read("b", "x", "u1"), read("c", "y", "u1")], [old], [old])
     assert (len(done.new), done.gone) == (2, [old])
 
 
 def test_unique_content_carries_a_page() -> None:
     old = known("a")
-    assert plan([read("b")], [old], [old]).moved == [Moved(old, read("b"))]
+    assert plan_sync([read("b")], [old], [old]).moved == [MovedFile(old, read("b"))]
 
 
 @pytest.mark.parametrize(
@@ -106,23 +108,25 @@ def test_unique_content_carries_a_page() -> None:
         ([read("c", "h", "u2")], [known("a", "h", "u1")]),
     ],
 )
-def test_content_that_is_not_unique_carries_nothing(reads: list[Read], missing: list[Known]) -> None:
-    done = plan(reads, missing, missing)
+def test_content_that_is_not_unique_carries_nothing(
+    reads: list[ReadFile], missing: list[LastSeenFile]
+) -> None:
+    done = plan_sync(reads, missing, missing)
     assert (done.moved, len(done.new), len(done.gone)) == ([], len(reads), len(missing))
 
 
 def test_two_files_that_changed_places_keep_their_pages_by_id() -> None:
     a, b = known("a", "ha", "u1"), known("b", "hb", "u2")
     at_b, at_a = read("b", "ha", "u1", old=b), read("a", "hb", "u2", old=a)
-    done = plan([at_a, at_b], [a, b], [])
-    assert done == ([], [], [Moved(b, at_a), Moved(a, at_b)], [], [])
+    done = plan_sync([at_a, at_b], [a, b], [])
+    assert done == ([], [], [MovedFile(b, at_a), MovedFile(a, at_b)], [], [])
 
 
 def test_a_page_that_moves_over_another_removes_it() -> None:
     a, b = known("a", "ha", "u1"), known("b", "hb", "u2")
     at_b = read("b", "ha", "u1", old=b)
-    done = plan([at_b], [a, b], [a])
-    assert done.moved == [Moved(a, at_b)]
+    done = plan_sync([at_b], [a, b], [a])
+    assert done.moved == [MovedFile(a, at_b)]
     assert done.gone == [b]
 
 
@@ -174,5 +178,5 @@ def test_a_page_in_quarantine_does_not_hide_a_missing_file_that_has_its_old_path
     missing = known("a", "new")._replace(page_id=2)
     away = known("a", "old")._replace(page_id=3)
     other = read("b", old=known("b"))
-    done = plan([other], [known("b"), missing, away], [missing, away])
+    done = plan_sync([other], [known("b"), missing, away], [missing, away])
     assert missing in done.gone

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.core import tags
 from quaid.errors import InvalidArgument
+from quaid.model import tags
 
 
 @pytest.mark.parametrize(
@@ -55,12 +55,12 @@ def test_a_stored_tag_is_spelled_as_itself(text: str) -> None:
     ],
 )
 def test_tags_are_read_from_lists_and_from_text(value: Any, expected: tuple[str, ...]) -> None:
-    assert tags.from_frontmatter(value) == expected
+    assert tags.parse(value) == expected
 
 
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists, max_leaves=8))
 def test_whatever_the_front_matter_holds_only_good_tags_come_out(value: Any) -> None:
-    for tag in tags.from_frontmatter(value):
+    for tag in tags.parse(value):
         assert tags.check(tag) == tag
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from quaid.core import threads
+from quaid.model import markdown_text
 
 
 def test_only_empty_boxes_under_their_heading_are_threads() -> None:
@@ -24,14 +24,19 @@ def test_only_empty_boxes_under_their_heading_are_threads() -> None:
 
 - [ ] another heading ended it
 """
-    assert threads.unticked(truth) == ["Ask about the crane", "See Bob", "A smaller one", "Still below"]
+    assert markdown_text.open_threads(truth) == [
+        "Ask about the crane",
+        "See Bob",
+        "A smaller one",
+        "Still below",
+    ]
 
 
 @pytest.mark.parametrize(
     "heading", ["# open threads", "## OPEN THREADS ##", "#### **Open threads**", "## Open threads:"]
 )
 def test_the_heading_may_be_of_any_level_and_case(heading: str) -> None:
-    assert threads.unticked(f"{heading}\n- [ ] x\n") == ["x"]
+    assert markdown_text.open_threads(f"{heading}\n- [ ] x\n") == ["x"]
 
 
 @pytest.mark.parametrize(
@@ -46,4 +51,4 @@ def test_the_heading_may_be_of_any_level_and_case(heading: str) -> None:
     ],
 )
 def test_what_only_looks_like_a_thread_is_none(truth: str) -> None:
-    assert threads.unticked(truth) == []
+    assert markdown_text.open_threads(truth) == []

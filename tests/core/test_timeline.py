@@ -5,9 +5,9 @@ import time
 import pytest
 from hypothesis import assume, example, given, strategies as st
 
-from quaid.core import timeline
-from quaid.core.timeline import Entry
 from quaid.errors import InvalidArgument, InvalidDate
+from quaid.model import timeline
+from quaid.model.timeline import TimelineEntry
 
 
 def shared_start(one: str, other: str) -> int:
@@ -96,43 +96,43 @@ def test_an_entry_knows_its_line() -> None:
 
 def test_the_first_entry_of_an_empty_timeline() -> None:
     assert (
-        timeline.add("", "2024-03-01", " Met. ", "mail", "x\n  y\n")
+        timeline.add_entry("", "2024-03-01", " Met. ", "mail", "x\n  y\n")
         == "- **2024-03-01** | mail — Met.\n  x\n    y"
     )
-    assert timeline.add(" \n", "2024-03-01", "Met.") == "- **2024-03-01** — Met."
+    assert timeline.add_entry(" \n", "2024-03-01", "Met.") == "- **2024-03-01** — Met."
 
 
 def test_a_timeline_from_old_to_new_grows_at_its_end() -> None:
     text = "- 2024-01-01 — a\n- 2024-02-01 — b"
-    assert timeline.add(text, "2023-01-01", "c") == text + "\n- **2023-01-01** — c"
+    assert timeline.add_entry(text, "2023-01-01", "c") == text + "\n- **2023-01-01** — c"
 
 
 def test_a_timeline_from_new_to_old_stays_so() -> None:
     text = "## Timeline\n\n- 2024-03-01 — c\n  more\n- 2024-01-01 — a"
-    assert timeline.add(text, "2024-02-01", "b") == text.replace(
+    assert timeline.add_entry(text, "2024-02-01", "b") == text.replace(
         "- 2024-01", "- **2024-02-01** — b\n- 2024-01"
     )
-    assert timeline.add(text, "2024-04-01", "d") == text.replace(
+    assert timeline.add_entry(text, "2024-04-01", "d") == text.replace(
         "- 2024-03", "- **2024-04-01** — d\n- 2024-03"
     )
-    assert timeline.add(text, "2023-01-01", "z") == text + "\n- **2023-01-01** — z"
+    assert timeline.add_entry(text, "2023-01-01", "z") == text + "\n- **2023-01-01** — z"
 
 
 def test_the_second_entry_of_a_timeline_makes_it_newest_first() -> None:
     text = "- 2024-03-01 — a"
-    assert timeline.add(text, "2024-04-01", "b") == "- **2024-04-01** — b\n- 2024-03-01 — a"
-    assert timeline.add(text, "2024-02-01", "b") == "- 2024-03-01 — a\n- **2024-02-01** — b"
+    assert timeline.add_entry(text, "2024-04-01", "b") == "- **2024-04-01** — b\n- 2024-03-01 — a"
+    assert timeline.add_entry(text, "2024-02-01", "b") == "- 2024-03-01 — a\n- **2024-02-01** — b"
 
 
 def test_an_entry_before_a_heading_or_after_a_paragraph_stands_apart() -> None:
     headings = "## 2024-03-01\nx\n\n## 2024-01-01\ny"
-    assert "\n\n- **2024-02-01** — b\n\n## 2024-01-01" in timeline.add(headings, "2024-02-01", "b")
-    assert timeline.add("## Timeline", "2024-02-01", "b") == "## Timeline\n\n- **2024-02-01** — b"
-    assert timeline.add("Prose.\n", "2024-02-01", "b") == "Prose.\n\n- **2024-02-01** — b\n"
+    assert "\n\n- **2024-02-01** — b\n\n## 2024-01-01" in timeline.add_entry(headings, "2024-02-01", "b")
+    assert timeline.add_entry("## Timeline", "2024-02-01", "b") == "## Timeline\n\n- **2024-02-01** — b"
+    assert timeline.add_entry("Prose.\n", "2024-02-01", "b") == "Prose.\n\n- **2024-02-01** — b\n"
 
 
 def test_a_detail_that_looks_like_an_entry_stays_a_detail() -> None:
-    added = timeline.add("", "2024-03-01", "a", detail="- 2024-01-01 — quoted")
+    added = timeline.add_entry("", "2024-03-01", "a", detail="- 2024-01-01 — quoted")
     assert facts(added) == [("2024-03-01", "", "a", "- 2024-01-01 — quoted")]
 
 
@@ -148,13 +148,13 @@ def test_a_detail_that_looks_like_an_entry_stays_a_detail() -> None:
 )
 def test_what_would_not_read_back_is_refused_by_name(summary: str, source: str, name: str) -> None:
     with pytest.raises(InvalidArgument, match=f"^{name}: ") as caught:
-        timeline.add("", "2024-03-01", summary, source)
+        timeline.add_entry("", "2024-03-01", summary, source)
     assert caught.value.facts["name"] == name
 
 
 def test_a_date_that_does_not_exist_is_refused() -> None:
     with pytest.raises(InvalidDate):
-        timeline.add("", "2024-02-30", "a")
+        timeline.add_entry("", "2024-02-30", "a")
 
 
 DATES = st.dates().map(str)
@@ -178,9 +178,9 @@ def test_an_added_entry_reads_back_once_and_leaves_the_others_as_they_were(
     text: str, date: str, summary: str, source: str, detail: str
 ) -> None:
     assume(summary.strip() and "—" not in source)
-    added = timeline.add(text, date, summary, source, detail)
+    added = timeline.add_entry(text, date, summary, source, detail)
     before, after = facts(text), facts(added)
-    own = facts(timeline.add("", date, summary, source, detail))
+    own = facts(timeline.add_entry("", date, summary, source, detail))
     assert len(own) == 1
     assert own[0][:3] == (date, source.strip(), summary.strip())
     assert own[0][3].split() == detail.split()
@@ -190,18 +190,18 @@ def test_an_added_entry_reads_back_once_and_leaves_the_others_as_they_were(
 @given(TEXTS, DATES, ONE_LINE.filter(str.strip))
 def test_the_old_text_survives_byte_for_byte_around_one_insertion(text: str, date: str, summary: str) -> None:
     assume(text.strip())
-    added = timeline.add(text, date, summary)
+    added = timeline.add_entry(text, date, summary)
     same_before = shared_start(text, added)
     same_after = shared_start(text[::-1], added[::-1])
     assert same_before + same_after >= len(text)
-    assert 0 <= len(added) - len(text) - len(timeline.add("", date, summary)) <= 3
+    assert 0 <= len(added) - len(text) - len(timeline.add_entry("", date, summary)) <= 3
 
 
 @given(st.permutations(["2024-01-01", "2024-02-01", "2024-03-01", "2024-04-01"]))
 def test_newest_first_stays_newest_first_whatever_the_order_of_adding(dates: list[str]) -> None:
     text = "- 2030-01-01 — z\n- 2020-01-01 — a"
     for date in dates:
-        text = timeline.add(text, date, "x")
+        text = timeline.add_entry(text, date, "x")
     found = [entry.date for entry in timeline.parse(text)]
     assert found == sorted(found, reverse=True)
 
@@ -213,7 +213,7 @@ def test_hostile_repetition_is_read_in_linear_time(unit: str) -> None:
     text = unit * (400_000 // len(unit))
     start = time.process_time()
     timeline.parse(text)
-    timeline.add(text, "2024-03-01", "a")
+    timeline.add_entry(text, "2024-03-01", "a")
     assert time.process_time() - start < 6
 
 
@@ -224,4 +224,4 @@ def test_the_hash_of_a_summary_is_sha_256() -> None:
 
 
 def test_entries_are_values() -> None:
-    assert Entry("2024-03-01", "", "a", "", 1) == timeline.parse("- 2024-03-01 — a")[0]
+    assert TimelineEntry("2024-03-01", "", "a", "", 1) == timeline.parse("- 2024-03-01 — a")[0]

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.core.tokens import count_tokens, measure
+from quaid.model.plain_text import count_tokens, token_measure
 
 
 @pytest.mark.parametrize(
@@ -34,4 +34,4 @@ def test_prose_has_about_four_letters_to_a_token() -> None:
 def test_measuring_a_part_never_finds_less_than_counting_it(text: str, data: st.DataObject) -> None:
     first = data.draw(st.integers(0, len(text)))
     last = data.draw(st.integers(first, len(text)))
-    assert measure(text, 0, len(text))(first, last) >= count_tokens(text[first:last])
+    assert token_measure(text, 0, len(text))(first, last) >= count_tokens(text[first:last])

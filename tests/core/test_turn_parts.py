@@ -4,31 +4,31 @@ import itertools
 
 import pytest
 
-from quaid.core.tokens import count_tokens
-from quaid.core.turn_parts import LIMIT, MOST, parts
+from quaid.model.chunker import MOST_TURN_PARTS, TURN_PART_TOKENS, split_turn
+from quaid.model.plain_text import count_tokens
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "yes", "go on", "ok, thanks!", "👍"])
 def test_who_says_little_has_no_parts(text: str) -> None:
-    assert parts(text) == ()
+    assert split_turn(text) == ()
 
 
 @pytest.mark.parametrize("text", ["The boat to the island leaves at nine.", "東京の図書館はどこですか"])
 def test_an_ordinary_turn_is_one_part(text: str) -> None:
-    assert parts(text) == ((0, len(text)),)
+    assert split_turn(text) == ((0, len(text)),)
 
 
 def test_a_long_turn_is_cut_into_parts_that_a_model_can_read() -> None:
     text = "\n\n".join(f"Paragraph {number} says that the boat is late again." for number in range(120))
-    found = parts(text)
-    assert 1 < len(found) < MOST
+    found = split_turn(text)
+    assert 1 < len(found) < MOST_TURN_PARTS
     assert (found[0].start, found[-1].end) == (0, len(text))
-    assert all(count_tokens(text[start:end]) <= LIMIT for start, end in found)
+    assert all(count_tokens(text[start:end]) <= TURN_PART_TOKENS for start, end in found)
     assert all(before.end >= after.start - 2 for before, after in itertools.pairwise(found))
 
 
 @pytest.mark.parametrize("line", ["a line of some log\n", "x", "図", "0123456789" * 10 + " "])
 def test_of_an_endless_turn_only_the_beginning_has_parts(line: str) -> None:
-    found = parts(line * 400_000)
-    assert 0 < len(found) <= MOST
-    assert found[-1].end <= 4 * LIMIT * (MOST + 1)
+    found = split_turn(line * 400_000)
+    assert 0 < len(found) <= MOST_TURN_PARTS
+    assert found[-1].end <= 4 * TURN_PART_TOKENS * (MOST_TURN_PARTS + 1)

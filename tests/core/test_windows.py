@@ -4,8 +4,8 @@ import itertools
 
 from hypothesis import given, strategies as st
 
-from quaid.core.tokens import count_tokens
-from quaid.core.windows import windows
+from quaid.model.chunker import split_windows
+from quaid.model.plain_text import count_tokens
 
 PIECES = st.lists(
     st.one_of(
@@ -17,20 +17,20 @@ PIECES = st.lists(
 
 
 def test_a_short_text_is_one_window() -> None:
-    assert list(windows("some words", 0, 10, 100, 10)) == [(0, 0, 10, count_tokens("some words"))]
+    assert list(split_windows("some words", 0, 10, 100, 10)) == [(0, 0, 10, count_tokens("some words"))]
 
 
 def test_a_window_ends_with_a_paragraph_where_it_can() -> None:
     text = ("A sentence of some length that goes on. " * 3 + "\n\n") * 20
     assert all(
         text[window.start : window.end].rstrip().endswith("on.")
-        for window in windows(text, 0, len(text), 200, 20)
+        for window in split_windows(text, 0, len(text), 200, 20)
     )
 
 
 def test_a_window_of_one_long_line_ends_with_a_sentence() -> None:
     text = "A sentence of some length that goes on. " * 60
-    for window in windows(text, 0, len(text), 200, 30):
+    for window in split_windows(text, 0, len(text), 200, 30):
         assert text[window.start : window.end].strip().endswith("on.")
         assert text[window.start] == "A"
 
@@ -38,7 +38,7 @@ def test_a_window_of_one_long_line_ends_with_a_sentence() -> None:
 @given(PIECES, st.sampled_from([(450, 60), (400, 80), (100, 20)]))
 def test_windows_cover_everything_and_keep_their_limits(pieces: list[str], sizes: tuple[int, int]) -> None:
     text, (limit, overlap) = "".join(pieces), sizes
-    found = list(windows(text, 0, len(text), limit, overlap))
+    found = list(split_windows(text, 0, len(text), limit, overlap))
     assert all(window.tokens <= limit for window in found)
     assert all(window.start <= window.fresh <= window.end for window in found)
     for before, after in itertools.pairwise(found):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quaid.core.wording import same, stem
+from quaid.model.similarity import same_line, stem
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,8 @@ from quaid.core.wording import same, stem
     ],
 )  # fmt: skip
 def test_only_words_that_say_nothing_may_differ(one: str, other: str, is_same: bool) -> None:
-    assert same(one, other) is is_same
-    assert same(other, one) is is_same
+    assert same_line(one, other) is is_same
+    assert same_line(other, one) is is_same
 
 
 @pytest.mark.parametrize(

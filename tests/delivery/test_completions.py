@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.delivery.shells import Shell, Terminal, Zsh
 
-from quaid.core.page_type import TYPES
+from quaid.model.page import PAGE_TYPES
 from quaid.ops import index
 from quaid.ops.completing import KINDS
 from quaid.ops.register import everything
@@ -211,7 +211,7 @@ def test_words_that_are_known_beforehand_stand_in_the_script() -> None:
     table = {
         name: {entry.word: entry.kind for entry in entries} for name, entries in completing.table().items()
     }
-    assert table["list"]["--type"].split("|") == list(TYPES)
+    assert table["list"]["--type"].split("|") == list(PAGE_TYPES)
     assert "claude-code" in table["connect"]["1"].split("|")
     assert {"log_gaps", "search.max_results"} <= set(table["config get"]["1"].split("|"))
     assert table["config set log_gaps"]["1"] == "on|off"

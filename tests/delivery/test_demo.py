@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import quaid
-from quaid.core import slug
+from quaid.model import slug as slugs
 from quaid.surfaces.cli import demo
 
 ROOT = Path(__file__).parent.parent.parent
@@ -137,7 +137,7 @@ def test_the_sample_is_lifelike_and_hangs_together() -> None:
     wings = {name.partition("/")[0] for name in pages}
     assert {"people", "companies", "meetings", "projects", "decisions", "journal"} <= wings
     for name, text in pages.items():
-        assert slug.check(name) == name
+        assert slugs.check(name) == name
         for target in re.findall(r"\[\[([^\]]+)\]\]|to: ([^,]+),", text):
             assert "".join(target) in pages, f"{name} names {target}"
     days = sorted(re.findall(r"\*\*(\d{4}-\d\d-\d\d)\*\*", "".join(pages.values())))

@@ -12,8 +12,8 @@ import pytest
 
 import quaid
 from quaid.brain import Brain
-from quaid.core import versions
 from quaid.errors import FileTrouble, InvalidArgument
+from quaid.model import plain_text
 from quaid.ops import upgrade as upgrades
 from quaid.ops.upgrade import upgrade
 
@@ -163,8 +163,8 @@ def test_a_folder_and_a_file_are_read(brain: Brain, tmp_path: Path) -> None:
 def test_versions_are_numbers_not_words() -> None:
     rising = ["0.9", "0.10.dev1", "0.10a1", "0.10b2", "0.10rc1", "0.10", "0.10.post1", "0.10.1", "1.0"]
     for older, newer in itertools.pairwise(rising):
-        assert versions.is_newer(newer, older)
-        assert not versions.is_newer(older, newer)
-    assert versions.key("1.0") == versions.key("1.0.0") == versions.key("v1")
-    assert versions.key("latest") is None
-    assert not versions.is_newer("latest", "0.1")
+        assert plain_text.is_newer_version(newer, older)
+        assert not plain_text.is_newer_version(older, newer)
+    assert plain_text.version_key("1.0") == plain_text.version_key("1.0.0") == plain_text.version_key("v1")
+    assert plain_text.version_key("latest") is None
+    assert not plain_text.is_newer_version("latest", "0.1")

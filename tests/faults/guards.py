@@ -67,7 +67,7 @@ GUARDS = (
     ),
     Guard(
         "the removal guard",
-        "core/sync.py",
+        "model/sync_plan.py",
         "FEW_REMOVALS = 10\n",
         "FEW_REMOVALS = 10**9\n",
         "tests/ops/test_collections.py",
@@ -207,7 +207,7 @@ GUARDS = (
     ),
     Guard(
         "a scan that could not read something removes nothing",
-        "core/sync.py",
+        "model/sync_plan.py",
         "    if not complete:\n",
         "    if False:\n",
         "tests/vaults/test_roots.py",

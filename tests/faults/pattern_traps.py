@@ -15,10 +15,10 @@ from re import _constants as code, _parser as parser  # type: ignore[attr-define
 from typing import Any, NamedTuple
 
 import quaid
-from quaid.core.sentences import WINDOW
-from quaid.core.stating import LONGEST
 from quaid.formats.org import LONGEST_TITLE
 from quaid.kb.guarding import LONGEST_MESSAGE
+from quaid.model.claims import LONGEST_SENTENCE
+from quaid.model.departures import READ_WINDOW
 
 SOURCE = Path(quaid.__file__).parent
 MOST_UNITS = 60
@@ -34,12 +34,12 @@ _CALLS = ("sub", "subn", "match", "search", "findall", "finditer", "split", "ful
 
 
 BOUNDED = {
-    "quaid.core.facts._COMPANY": 1_000,  # the object of a fact
-    "quaid.core.facts._NUMBER": 60,  # the value of a fact
-    "quaid.core.leaving._": 2 * WINDOW,  # what stands around a word in one paragraph
-    "quaid.core.secret_looks._": 96,  # a value, or the name it was given to
-    "quaid.core.sentences._": 2 * WINDOW,
-    "quaid.core.stating._": 2 * LONGEST,  # a sentence
+    "quaid.model.facts._COMPANY_SUFFIX": 1_000,  # the object of a fact
+    "quaid.model.facts._NUMBER": 60,  # the value of a fact
+    "quaid.model.departures._": 2 * READ_WINDOW,  # what stands around a word in one paragraph
+    "quaid.model.secrets._": 96,  # a value, or the name it was given to
+    "quaid.model.departures._": 2 * READ_WINDOW,
+    "quaid.model.claims._": 2 * LONGEST_SENTENCE,  # a sentence
     "quaid.formats.org._LINK": LONGEST_TITLE,
     "quaid.kb.guarding._": LONGEST_MESSAGE,
     "quaid.kb.node._RELATION": 20,  # what stands before a link

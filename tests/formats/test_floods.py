@@ -1,8 +1,8 @@
 """Where reading ends in a text that has too much of something: the rest is text, and what matters is told."""
 
-from quaid.core import fences, prose, secrets, tags, timeline, unspaced
 from quaid.formats import org
 from quaid.formats.org_reading import MOST_MARKS
+from quaid.model import markdown_text, plain_text, secrets, tags, timeline
 
 
 def test_a_file_of_org_with_too_many_headings_says_where_reading_ended() -> None:
@@ -29,24 +29,24 @@ def test_tags_on_one_endless_line_are_told_apart_from_code_and_targets() -> None
 
 
 def test_fences_behind_the_last_that_counts_are_text() -> None:
-    blocks = fences.find("```\n```\n" * (fences.MOST_FENCES + 5))
-    assert len(blocks) == fences.MOST_FENCES
+    blocks = markdown_text.find_fences("```\n```\n" * (markdown_text.MOST_FENCES + 5))
+    assert len(blocks) == markdown_text.MOST_FENCES
 
 
 def test_a_title_is_looked_for_in_whole_lines() -> None:
     text = "- a line\n" * 40_000
-    looked_at = prose.head(text)
-    assert prose.LOOKED_AT - 10 < len(looked_at) <= prose.LOOKED_AT
+    looked_at = markdown_text.text_head(text)
+    assert markdown_text.HEAD_LENGTH - 10 < len(looked_at) <= markdown_text.HEAD_LENGTH
     assert looked_at.endswith("- a line")
-    assert prose.head("short") == "short"
+    assert markdown_text.text_head("short") == "short"
 
 
 def test_a_text_with_too_many_likely_places_is_no_clean_text() -> None:
-    found = secrets.find("pw: x\n" * (secrets.MOST_PLACES + 10))
+    found = secrets.find_secrets("pw: x\n" * (secrets.MOST_PLACES + 10))
     assert [each.kind for each in found] == [secrets.UNSEARCHED]
-    assert secrets.find("pw: x\n" * 100) == []
+    assert secrets.find_secrets("pw: x\n" * 100) == []
 
 
 def test_a_run_as_long_as_a_book_is_cut_like_a_short_one() -> None:
     run = "知识图" * 8_000
-    assert unspaced.cut_runs(run).split() == unspaced.pairs(run)
+    assert plain_text.cut_cjk(run).split() == plain_text.cjk_bigrams(run)

@@ -5,8 +5,8 @@ import time
 from hypothesis import given, strategies as st
 from tests.formats.test_org import TEXTS
 
-from quaid.core import fences, timeline
 from quaid.formats import markdown, org_page
+from quaid.model import markdown_text, timeline
 
 
 def test_headings_become_headings_and_code_becomes_code() -> None:
@@ -14,7 +14,7 @@ def test_headings_become_headings_and_code_becomes_code() -> None:
         "* One\n** Two :tag:\n#+begin_src c\n# no heading\n```\n#+end_src\n# comment\nend\n"
     ).page
     assert made.truth == "# One\n\n## Two :tag:\n````c\n# no heading\n```\n````\n\nend"
-    assert len(fences.find(made.truth)) == 1
+    assert len(markdown_text.find_fences(made.truth)) == 1
 
 
 def test_a_comment_is_not_said() -> None:

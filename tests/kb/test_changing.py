@@ -11,7 +11,6 @@ import pytest
 from tests.kb.nodes import IDS, text
 from tests.kb.people import Person
 
-from quaid.core import secrets
 from quaid.errors import (
     DiskFull,
     FileChanged,
@@ -26,6 +25,7 @@ from quaid.errors import (
 from quaid.kb import catalog as catalogs, changing, layout
 from quaid.kb.catalog import Catalog
 from quaid.kb.changing import Change
+from quaid.model import secrets
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -95,7 +95,7 @@ def test_a_scanner_that_fails_means_no_commit(ann: Person, monkeypatch: pytest.M
         raise MemoryError("too much")
 
     with monkeypatch.context() as patch:
-        patch.setattr(secrets, "find", broken)
+        patch.setattr(secrets, "find_secrets", broken)
         told = failing(ann, lambda: ann.remember("Clean", "Nothing secret."), LintFailed)
     assert "nothing is committed unseen" in told
     ann.remember("Clean", "Nothing secret.")  # and the failure is not remembered of the bytes

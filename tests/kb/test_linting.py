@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from tests.kb.nodes import IDS, Folder, text
 
-from quaid.core import secrets
 from quaid.kb import indexing, linting
 from quaid.kb.linting import Finding
+from quaid.model import secrets
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def test_a_scanner_that_fails_stops_the_commit(store: Folder, monkeypatch: pytes
     def broken(text: str) -> list[secrets.Secret]:
         raise RecursionError("boom")
 
-    monkeypatch.setattr(secrets, "find", broken)
+    monkeypatch.setattr(secrets, "find_secrets", broken)
     store.put("a.org", text(1))
     found = lint(store)
     assert [(each.path, each.code, each.fatal) for each in found] == [("a.org", "scan-failed", True)]
@@ -178,13 +178,13 @@ def test_what_was_judged_is_remembered_by_its_bytes_and_rules(
     store: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
-    find = secrets.find
+    find = secrets.find_secrets
 
     def counting(text: str) -> list[secrets.Secret]:
         seen.append(text)
         return find(text)
 
-    monkeypatch.setattr(secrets, "find", counting)
+    monkeypatch.setattr(secrets, "find_secrets", counting)
     store.put("a.org", text(1))
     store.put("b.org", text(2))
     lint(store)
@@ -194,7 +194,7 @@ def test_what_was_judged_is_remembered_by_its_bytes_and_rules(
     store.put("b.org", text(2, "password: hunter2hunter9\n"))
     assert [code for _, _, code in codes(store)] == ["secret"]
     assert len(seen) == 3
-    monkeypatch.setattr(secrets, "VERSION", 999)
+    monkeypatch.setattr(secrets, "RULES_VERSION", 999)
     lint(store)
     assert len(seen) == 5
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from quaid.core.tokens import count_tokens
+from quaid.model.plain_text import count_tokens
 from quaid.notebook import prompt
 
 NOW = "2026-04-25T14:00:00"

@@ -9,11 +9,11 @@ from typing import Any
 import apsw
 import pytest
 
-from quaid.brain import SCHEMA_VERSION, Brain
+from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import MissingDatabase
 from quaid.ops import completing, gate
-from quaid.store import opening
+from quaid.store import SCHEMA_VERSION, opening
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:

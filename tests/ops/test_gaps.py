@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from quaid.brain import Brain
-from quaid.core.gaps import question_hash
 from quaid.errors import GapResolved, InvalidArgument, NotAllowed, NotFound, PageNotFound, WrongQuestion
+from quaid.model.similarity import question_hash
 from quaid.ops import gaps, gate
 from quaid.ops.gaps import GapRecord
 from quaid.ops.plain import plain

@@ -276,11 +276,11 @@ def test_nodes_of_one_batch_are_named_by_eight_digits(call: Call, kb: Path) -> N
 
 
 def test_an_id_does_not_begin_like_another_one(call: Call, kb: Path) -> None:
-    from quaid.kb import catalog as catalogs, remembering
+    from quaid.kb import catalog, remembering
 
     taken = remember(call, "Ports", "Which ports are open.")["node"]["id"]
     offered = iter([taken[:8] + "-0000-4000-8000-000000000000", "12345678-0000-4000-8000-000000000000"])
-    looked = catalogs.look(str(kb), str(kb / ".git/ai-kb"))
+    looked = catalog.look(str(kb), str(kb / ".git/ai-kb"))
     assert remembering.free_id(looked, lambda: next(offered)).startswith("12345678")
 
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings, strategies as st
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.core import timeline
 from quaid.errors import (
     AlreadyExists,
     InvalidArgument,
@@ -20,6 +19,7 @@ from quaid.errors import (
     PageOfFolder,
     VersionConflict,
 )
+from quaid.model import timeline
 from quaid.ops import gate
 
 ROBERT = """---

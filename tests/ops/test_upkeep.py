@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from quaid.brain import Brain
-from quaid.core import chunk
 from quaid.errors import InvalidArgument, NotFound
+from quaid.model import chunker
 from quaid.ops import gate
 from quaid.ops.upkeep import SETTINGS
 from quaid.store import chunks, vectors
@@ -20,7 +20,7 @@ def run(brain: Brain, command: str, **arguments: Any) -> Any:
 
 
 def test_every_way_of_cutting_can_be_chosen() -> None:
-    assert SETTINGS["chunk_strategy"] == chunk.STRATEGIES
+    assert SETTINGS["chunk_strategy"] == chunker.STRATEGIES
 
 
 def test_another_way_of_cutting_cuts_the_pages_anew(brain: Brain) -> None:

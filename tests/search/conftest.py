@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quaid.core.page import build
+from quaid.model.page import build_page
 from quaid.store import pages
 from quaid.store.db import Database
 
@@ -25,7 +25,7 @@ def put(db: Database) -> Put:
     """Save a page; its title is its slug unless it is given."""
 
     def save(slug: str, truth: str = "", timeline: str = "", **front: Any) -> int:
-        page = build(slug, {"title": slug, "type": "concept", **front}, truth, timeline)
+        page = build_page(slug, {"title": slug, "type": "concept", **front}, truth, timeline)
         saved = db.write(
             lambda tx: pages.save(tx, page, uuid=f"id of {slug}", now=NOW, expected_version=None)
         )

@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from quaid.core.chunk import count_tokens
+from quaid.model.plain_text import count_tokens
 from quaid.search.budget import DEPTHS, Texts, fit, spend
 
 WORD = "harbour "  # two tokens

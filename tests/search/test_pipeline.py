@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings as hypothesis_settings, strategies as st
 
-from quaid.core.chunk import count_tokens
 from quaid.errors import InvalidArgument
+from quaid.model.plain_text import count_tokens
 from quaid.search import pipeline, words
 from quaid.search.answer import Answer
 from quaid.search.budget import DEPTHS

@@ -8,9 +8,9 @@ import pytest
 from tests.skills.test_skill_texts import fenced, quaid_calls, read
 
 from quaid.brain import Brain
-from quaid.core import dates, links
-from quaid.core.page import TYPES, Page, build
 from quaid.formats import markdown
+from quaid.model import dates, links
+from quaid.model.page import PAGE_TYPES, Page, build_page
 from quaid.ops import gate, index
 from quaid.skills import found, text_of
 from quaid.surfaces.cli import arguments
@@ -149,7 +149,7 @@ def templates() -> dict[str, tuple[str, str]]:
     """Of each type: the slug that its heading shows, and the text of the page."""
     text = read("src/quaid/skills/ingest/SKILL.md")
     text = text[text.index("\n# Templates\n") :]
-    sections = re.split(rf"^## ({'|'.join(TYPES)})\n", text, flags=re.M)
+    sections = re.split(rf"^## ({'|'.join(PAGE_TYPES)})\n", text, flags=re.M)
     result = {}
     for name, body in zip(sections[1::2], sections[2::2], strict=True):
         slug = re.search(r"`([a-z0-9/-]+)`", body)
@@ -163,27 +163,27 @@ def page_of(name: str) -> Page:
     slug, text = templates()[name]
     document = markdown.parse(text)
     assert document.problem is None
-    return build(slug, document.frontmatter, document.truth, document.timeline)
+    return build_page(slug, document.frontmatter, document.truth, document.timeline)
 
 
 def test_there_is_a_template_for_every_type() -> None:
-    assert set(templates()) == set(TYPES)
+    assert set(templates()) == set(PAGE_TYPES)
 
 
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("name", PAGE_TYPES)
 def test_a_template_makes_a_page_of_its_type_with_summary_and_evidence(name: str) -> None:
     page = page_of(name)
     assert page.type == name
     assert page.frontmatter["type"] == name
-    assert build(page.slug, {}, page.truth, page.timeline).type == name, "its folder says another type"
-    assert page.wing == TYPES[name]
+    assert build_page(page.slug, {}, page.truth, page.timeline).type == name, "its folder says another type"
+    assert page.wing == PAGE_TYPES[name]
     assert page.title
     assert page.summary.endswith(".")
     assert [each.date for each in page.entries] == ["2026-04-25"]
     assert page.entries[0].summary
 
 
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("name", PAGE_TYPES)
 def test_the_days_in_a_template_are_days(name: str) -> None:
     keys = ("date", "due", "made_at", "revisit_at", "expected_close", "valid_from", "published", "retrieved")
     front = page_of(name).frontmatter
@@ -207,7 +207,7 @@ def test_a_template_carries_the_front_matter_of_its_type(name: str) -> None:
     assert set(page_of(name).frontmatter) >= CONVENTIONS[name]
 
 
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("name", PAGE_TYPES)
 def test_a_template_is_taken_as_it_is(brain: Brain, name: str) -> None:
     slug, text = templates()[name]
     record = gate.call(brain, gate.tool("memory_put"), {"slug": slug, "content": text}, "write")
@@ -215,7 +215,7 @@ def test_a_template_is_taken_as_it_is(brain: Brain, name: str) -> None:
 
 
 def test_an_idea_is_filed_as_a_project() -> None:
-    assert build("ideas/kelp-lamp", {"status": "idea"}, "# Kelp lamp\n", "").type == "project"
+    assert build_page("ideas/kelp-lamp", {"status": "idea"}, "# Kelp lamp\n", "").type == "project"
 
 
 @pytest.mark.parametrize("name", ["maintain", "research"])
@@ -223,7 +223,7 @@ def test_the_reports_are_pages_of_the_type_source(name: str) -> None:
     block = re.search(r"^```markdown\n(---\n.*?)^```", read(f"src/quaid/skills/{name}/SKILL.md"), re.M | re.S)
     assert block
     document = markdown.parse(block[1])
-    page = build(f"sources/{name}-2026-04-25", document.frontmatter, document.truth, document.timeline)
+    page = build_page(f"sources/{name}-2026-04-25", document.frontmatter, document.truth, document.timeline)
     assert (page.type, len(page.entries)) == ("source", 1)
     assert page.summary
 
@@ -245,5 +245,5 @@ def test_the_example_of_an_ingest_is_taken_as_it_is(brain: Brain) -> None:
 
 
 def test_links_in_templates_name_pages_as_the_product_reads_them() -> None:
-    named = {reference.target for name in TYPES for reference in links.references(page_of(name))}
+    named = {reference.target for name in PAGE_TYPES for reference in links.find_references(page_of(name))}
     assert named == {"concepts/another", "people/first-last"}

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from quaid.brain import Brain
-from quaid.core.facts import Given, check
 from quaid.errors import InvalidArgument, InvalidDate, NotFound, QuaidError
+from quaid.model.facts import FactInput, check_fact
 from quaid.ops import gate
 from quaid.store import assertions, settings
 from quaid.store.assertions import Added
@@ -23,7 +23,7 @@ def page(brain: Brain) -> int:
 
 
 def add(brain: Brain, page: int, predicate: str, value: str, since: str | None = None, **more: Any) -> Added:
-    given = Given("Alice", predicate, value, since, **more)
+    given = FactInput("Alice", predicate, value, since, **more)
     return brain.db.write(lambda tx: assertions.add(tx, page, given, NOW))
 
 
@@ -141,11 +141,11 @@ def test_a_fact_supersedes_only_one_of_its_own_subject_and_predicate(brain: Brai
         add(brain, page, "works_at", "Hexa", supersedes_id=home.id)
     assert "Alice lives_in Ghent" in str(caught.value)
     assert "Alice works_at Hexa" in str(caught.value)
-    stranger = Given("Bob", "lives_in", "Lyon", supersedes_id=home.id)
+    stranger = FactInput("Bob", "lives_in", "Lyon", supersedes_id=home.id)
     with pytest.raises(InvalidArgument):
         brain.db.write(lambda tx: assertions.add(tx, page, stranger, NOW))
     assert held(brain, page) == [("Ghent", "2020-01-01", None, None)]
-    same = Given("people/alice", "residence", "Lyon", "2021-01-01", supersedes_id=home.id)
+    same = FactInput("people/alice", "residence", "Lyon", "2021-01-01", supersedes_id=home.id)
     assert brain.db.write(lambda tx: assertions.add(tx, page, same, NOW)).superseded == (home.id,)
 
 
@@ -252,13 +252,13 @@ def test_a_bad_fact_is_refused_by_the_name_of_its_field(
     values: dict[str, Any], error: type[QuaidError], said: str
 ) -> None:
     with pytest.raises(error) as caught:
-        check(values, "facts[1]")
+        check_fact(values, "facts[1]")
     assert said in str(caught.value)
 
 
 def test_a_fact_of_the_wire_is_tidied() -> None:
-    given = check(
+    given = check_fact(
         {"predicate": "Works at", "object": "[[companies/hexa|Hexa]]", "confidence": 1}, "x", "Alice"
     )
     assert given[:3] == ("Alice", "works_at", "companies/hexa")
-    assert check({"predicate": "age", "object": 42}, "x", "Alice").object == "42"
+    assert check_fact({"predicate": "age", "object": 42}, "x", "Alice").object == "42"

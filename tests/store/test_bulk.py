@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from quaid.core import page
-from quaid.core.page import Page
+from quaid.model import page as page_model
+from quaid.model.page import Page
 from quaid.store import bulk, chunks, links, pages
 from quaid.store.bulk import NewPage
 from quaid.store.db import Database
@@ -14,7 +14,7 @@ BELOW = "- **2026-04-14** | mail — Wrote.\n- **2026-04-14** | call — Wrote.\
 
 
 def made(slug: str, truth: str, timeline: str = "", **front: Any) -> Page:
-    return page.build(slug, front, truth, timeline)
+    return page_model.build_page(slug, front, truth, timeline)
 
 
 BEFORE = made("notes/waits", "See [[people/ada]], [[Countess]], [[Nobody]] and [[Twin]].")

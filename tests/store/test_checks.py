@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 import pytest
 
-from quaid.core.page import build
+from quaid.model.page import build_page
 from quaid.store import checks, pages, upkeep, vectors
 from quaid.store.db import Database
 
@@ -21,7 +21,7 @@ def full(db: Database) -> Database:
 
     def work(tx: apsw.Connection) -> None:
         for slug, truth in (("a", "engine"), ("b", "東京の図書館"), ("c", "")):
-            page = build(slug, {"tags": ["t", slug]}, truth, "- **2020-01-01** | s — One.\n")
+            page = build_page(slug, {"tags": ["t", slug]}, truth, "- **2020-01-01** | s — One.\n")
             pages.save(tx, page, uuid=slug, now=NOW, expected_version=0)
         tx.execute("UPDATE pages SET quarantined_at = ? WHERE slug = 'c'", (NOW,))
 
@@ -310,7 +310,7 @@ def test_a_damaged_file_is_a_finding_and_not_a_crash(full: Database, byte: bytes
 
 
 def test_links_that_are_not_those_of_the_text_are_found(full: Database) -> None:
-    page = build("x/linking", {}, "To [[people/ada]].", "")
+    page = build_page("x/linking", {}, "To [[people/ada]].", "")
     full.write(lambda tx: pages.save(tx, page, uuid="linking", now="2026-01-01", expected_version=0))
     assert found(full, "links") == []
     full.write(lambda tx: tx.execute("UPDATE links SET context = 'lies' WHERE target IS NOT NULL"))
@@ -320,7 +320,7 @@ def test_links_that_are_not_those_of_the_text_are_found(full: Database) -> None:
 def test_a_link_that_leads_elsewhere_than_its_text_says_is_found(full: Database) -> None:
     def work(tx: apsw.Connection) -> None:
         for slug, text in (("x/linking", "To [[x/target]]."), ("x/target", ""), ("x/other", "")):
-            page = build(slug, {}, text, "")
+            page = build_page(slug, {}, text, "")
             pages.save(tx, page, uuid=slug, now=NOW, expected_version=0)
         tx.execute("UPDATE links SET to_page_id = (SELECT id FROM pages WHERE slug = 'x/other')")
 

@@ -3,7 +3,7 @@
 import apsw
 import pytest
 
-from quaid.core.page import build
+from quaid.model.page import build_page
 from quaid.store import chunks, pages, settings, upkeep
 from quaid.store.db import Database
 from quaid.store.rebuild import recut
@@ -14,7 +14,7 @@ ALL = Filters()
 
 
 def save(db: Database, slug: str, truth: str, timeline: str = "", **frontmatter: object) -> int:
-    page = build(slug, {"title": slug, **frontmatter}, truth, timeline)
+    page = build_page(slug, {"title": slug, **frontmatter}, truth, timeline)
     return db.write(lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=None)).id
 
 
@@ -175,7 +175,7 @@ def test_pages_that_are_left_uncut_are_known_after_every_write(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def leave(memory: Database, slug: str, text: str) -> int:
-        page = build(slug, {"title": slug}, text, "")
+        page = build_page(slug, {"title": slug}, text, "")
         return memory.write(
             lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=None, cut=False)
         ).id

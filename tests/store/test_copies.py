@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from quaid.core.page import build
+from quaid.model.page import build_page
 from quaid.store import copies, pages, settings, upkeep
 from quaid.store.db import Database
 
@@ -20,7 +20,7 @@ def memory(path: Path, *slugs: str) -> Database:
 
 
 def put(db: Database, slug: str, uuid: str) -> None:
-    page = build(slug, {}, f"# {slug}", "")
+    page = build_page(slug, {}, f"# {slug}", "")
     db.write(lambda tx: pages.save(tx, page, uuid=uuid, now=NOW, expected_version=0))
 
 

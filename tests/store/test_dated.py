@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from quaid.core.page import build
+from quaid.model.page import build_page
 from quaid.store import dated, pages
 from quaid.store.db import Database
 from quaid.store.words import Filters
@@ -18,7 +18,7 @@ def db(tmp_path: Path) -> Database:
 
 
 def put(db: Database, slug: str, truth: str = "", timeline: str = "", **front: object) -> int:
-    page = build(slug, front, truth, timeline)
+    page = build_page(slug, front, truth, timeline)
     return db.write(lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=None)).id
 
 

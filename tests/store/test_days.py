@@ -2,7 +2,7 @@
 
 import pytest
 
-from quaid.core.page import build
+from quaid.model.page import build_page
 from quaid.store import pages
 from quaid.store.days import OWN_DAY, PAGE_DAY
 from quaid.store.db import Database
@@ -36,6 +36,6 @@ NOW = "2026-04-25T12:00:00Z"
 def test_a_page_is_of_the_day_that_it_says_or_was_last_changed(
     db: Database, slug: str, front: dict[str, object], own: str | None, day: str
 ) -> None:
-    page = build(slug, {"title": "t", **front}, "text", "")
+    page = build_page(slug, {"title": "t", **front}, "text", "")
     db.write(lambda tx: pages.save(tx, page, uuid="u", now=NOW, expected_version=None))
     assert db.rows(f"SELECT {OWN_DAY}, {PAGE_DAY} FROM pages AS p") == [(own, day)]

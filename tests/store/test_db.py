@@ -22,8 +22,8 @@ from quaid.errors import (
     NotADatabase,
     ReadOnly,
 )
+from quaid.store import SCHEMA_VERSION
 from quaid.store.db import Database
-from quaid.store.opening import SCHEMA_VERSION
 
 NOW = "2026-04-25T12:00:00Z"
 ADD = "INSERT INTO config (key, value) VALUES (?, ?)"

@@ -5,7 +5,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from quaid.core.page import build
+from quaid.model.page import build_page
 from quaid.store import filling, pages, vectors
 from quaid.store.db import Database
 
@@ -17,7 +17,7 @@ MODEL = "small"
 def db(tmp_path: Path) -> Database:
     memory = Database.create(str(tmp_path / "memory.db"), NOW)
     paragraphs = "\n\n".join(f"## Part {number}\n\nText {number}." for number in range(50))
-    made = [build(f"notes/{number}", {"title": f"Page {number}"}, paragraphs, "") for number in range(3)]
+    made = [build_page(f"notes/{number}", {"title": f"Page {number}"}, paragraphs, "") for number in range(3)]
 
     def work(tx: apsw.Connection) -> None:
         for page in made:
@@ -53,7 +53,7 @@ def found(db: Database, model: vectors.Model) -> tuple[int, int]:
 
 
 def save(db: Database, slug: str, text: str, *, cut: bool = True) -> None:
-    page = build(slug, {"title": slug}, text, "")
+    page = build_page(slug, {"title": slug}, text, "")
     db.write(lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=None, cut=cut))
 
 

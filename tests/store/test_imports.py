@@ -5,7 +5,7 @@ import hashlib
 import apsw
 import pytest
 
-from quaid.core.page import build
+from quaid.model.page import build_page
 from quaid.store import imports, pages
 from quaid.store.db import Database
 from quaid.store.imports import Batch, KnownFile
@@ -23,7 +23,7 @@ def take_in(
 ) -> int:
     page_id = version = None
     if slug:
-        page = build(slug, {}, data.decode("utf-8", "replace"), "")
+        page = build_page(slug, {}, data.decode("utf-8", "replace"), "")
         saved = pages.save(tx, page, uuid=slug, now=now, expected_version=None)
         page_id, version = saved.id, saved.version
     return imports.keep(tx, import_id, path, data, digest(data), page_id, version, now)

@@ -1,6 +1,6 @@
 """Sources that were taken in: their bytes once, found again by content and name."""
 
-from quaid.core.page import build
+from quaid.model.page import build_page
 from quaid.store import imports, ingest_log, pages, upkeep
 from quaid.store.db import Database
 from quaid.store.ingest_log import Source
@@ -10,7 +10,7 @@ MINUTES = Source("meeting", "meeting/17", "meeting/17.md", b"What was said.", "a
 
 
 def save(db: Database, slug: str) -> int:
-    page = build(slug, {}, "x", "")
+    page = build_page(slug, {}, "x", "")
     return db.write(lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=None)).id
 
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from quaid.core.page import build
 from quaid.errors import LinkFromText, LinkOverlaps, NotFound, TextSaysSo
+from quaid.model.page import build_page
 from quaid.store import links, pages
 from quaid.store.db import Database
 from quaid.store.rebuild import rebuild
@@ -15,7 +15,7 @@ TODAY = "2026-04-25"
 
 
 def put(db: Database, slug: str, truth: str = "", timeline: str = "", **front: object) -> int:
-    page = build(slug, front, truth, timeline)
+    page = build_page(slug, front, truth, timeline)
     saved = db.write(lambda tx: pages.save(tx, page, uuid=f"{slug}{db.path}", now=NOW, expected_version=None))
     return saved.id
 

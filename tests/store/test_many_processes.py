@@ -7,7 +7,7 @@ from subprocess import Popen
 
 import apsw
 
-from quaid.core.page import build
+from quaid.model.page import build_page
 from quaid.store import pages, upkeep
 from quaid.store.db import Database
 
@@ -16,7 +16,7 @@ Start = Callable[..., "Popen[str]"]
 
 COUNTS_UP = """
     import sys
-    from quaid.core.page import build
+    from quaid.model.page import build
     from quaid.errors import VersionConflict
     from quaid.store import pages
     from quaid.store.db import Database
@@ -39,7 +39,7 @@ COUNTS_UP = """
 
 
 def save(db: Database, slug: str, truth: str) -> None:
-    page = build(slug, {}, truth, "")
+    page = build_page(slug, {}, truth, "")
     db.write(lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=None))
 
 
@@ -67,7 +67,7 @@ def test_of_writers_with_the_same_version_one_wins(db: Database, start: Start) -
     save(db, "counter", "")
     script = """
         import sys
-        from quaid.core.page import build
+        from quaid.model.page import build
         from quaid.errors import VersionConflict
         from quaid.store import pages
         from quaid.store.db import Database
@@ -92,7 +92,7 @@ def test_of_writers_with_the_same_version_one_wins(db: Database, start: Start) -
 def test_a_killed_writer_loses_only_what_it_had_not_been_told_is_safe(db: Database, start: Start) -> None:
     writer = """
         import sys
-        from quaid.core.page import build
+        from quaid.model.page import build
         from quaid.store import pages
         from quaid.store.db import Database
         db = Database.open(sys.argv[1], "now")

@@ -14,10 +14,9 @@ import apsw
 import pytest
 
 from quaid.errors import DiskFull, MigrationFailed
-from quaid.store import imports, migrations, pages, settings, sidecars, upkeep
+from quaid.store import SCHEMA_VERSION, imports, migrations, pages, settings, sidecars, upkeep
 from quaid.store.creating import add_default_collection, schema
 from quaid.store.db import Database
-from quaid.store.opening import SCHEMA_VERSION
 from quaid.store.step_5_to_6 import identity
 
 NOW = "2026-06-01T00:00:00Z"

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from quaid.core.page import build
+from quaid.model import names as namess
+from quaid.model.page import build_page
 from quaid.store import names, pages
 from quaid.store.db import Database
 from quaid.store.words import Filters
@@ -18,7 +19,7 @@ def db(tmp_path: Path) -> Database:
 
 
 def put(db: Database, slug: str, truth: str = "Text.", **front: object) -> int:
-    page = build(slug, front, truth, "")
+    page = build_page(slug, front, truth, "")
     return db.write(lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=None)).id
 
 
@@ -34,12 +35,12 @@ def put(db: Database, slug: str, truth: str = "Text.", **front: object) -> int:
     ],
 )
 def test_spellings_of_a_name_fold_to_one(one: str, other: str) -> None:
-    assert names.fold(one) == names.fold(other)
+    assert namess.fold_name(one) == namess.fold_name(other)
 
 
 def test_marks_of_other_scripts_are_letters() -> None:
-    assert names.fold("がき") != names.fold("かき")
-    assert names.fold("й") != names.fold("и")
+    assert namess.fold_name("がき") != namess.fold_name("かき")
+    assert namess.fold_name("й") != namess.fold_name("и")
 
 
 def test_a_page_is_found_by_title_slug_alias_and_last_name(db: Database) -> None:

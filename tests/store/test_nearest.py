@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from quaid.core.page import build
+from quaid.model.page import build_page
 from quaid.store import chunks, codes, filling, page_vectors, pages, vectors
 from quaid.store.db import Database
 from quaid.store.nearest import Index
@@ -18,7 +18,7 @@ DIMENSIONS = 8
 
 
 def save(db: Database, number: int, *, slug: str = "", **front: object) -> int:
-    page = build(
+    page = build_page(
         slug or f"p{number}", {"title": "t", **front}, f"## A\n\n{number} a\n\n## B\n\n{number} b", ""
     )
     return db.write(lambda tx: pages.save(tx, page, uuid=page.slug, now=NOW, expected_version=None)).id
@@ -112,7 +112,7 @@ def test_a_resident_index_finds_the_same_days_as_the_file(db: Database, query: "
     save(db, 3, slug="months/2024-03")
     save(db, 4)  # of the day on which it was saved
     timeline = "- **2023-12-31** | before\n- **2024-03-31** | after\n"
-    page = build("p5", {"title": "t"}, "words", timeline)
+    page = build_page("p5", {"title": "t"}, "words", timeline)
     db.write(lambda tx: pages.save(tx, page, uuid="p5", now=NOW, expected_version=None))
     embed(db)
     resident = warm(db, query)

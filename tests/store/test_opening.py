@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from quaid import store
 from quaid.errors import UnsafeSqlite
 from quaid.store import opening
 from quaid.store.db import Database
@@ -41,7 +42,7 @@ def test_an_unsafe_sqlite_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, pa
 
 
 def test_the_header_tells_version_and_log(db: Database) -> None:
-    assert opening.header_of(db.path) == opening.Header(version=opening.SCHEMA_VERSION, wal=True)
+    assert opening.header_of(db.path) == opening.Header(version=store.SCHEMA_VERSION, wal=True)
 
 
 def test_looking_at_a_file_keeps_the_locks_that_this_process_holds_on_it(
@@ -83,5 +84,5 @@ def test_a_name_with_odd_characters_can_be_read_without_writing(tmp_path: Path, 
     Database.create(path, "now").close()
     connection = opening.connect(path, writable=False)
     assert connection.readonly("main")
-    assert connection.pragma("user_version") == opening.SCHEMA_VERSION
+    assert connection.pragma("user_version") == store.SCHEMA_VERSION
     connection.close()

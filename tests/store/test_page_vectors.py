@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quaid.core.page import build
-from quaid.store import page_vectors, pages, vectors
+from quaid.model.page import build_page
+from quaid.store import nearest, page_vectors, pages, vectors
 from quaid.store.db import Database
 
 NOW = "2026-04-25T12:00:00Z"
@@ -14,13 +14,13 @@ NOW = "2026-04-25T12:00:00Z"
 
 def test_a_page_has_the_mean_of_its_chunks(tmp_path: Path) -> None:
     with Database.create(str(tmp_path / "memory.db"), NOW) as db:
-        page = build("notes/a", {"title": "A"}, "## One\n\nText.\n\n## Two\n\nMore.", "")
+        page = build_page("notes/a", {"title": "A"}, "## One\n\nText.\n\n## Two\n\nMore.", "")
         page_id = db.write(lambda tx: pages.save(tx, page, uuid="a", now=NOW, expected_version=None)).id
         db.write(lambda tx: vectors.register(tx, "small", 4, NOW))
         made = [np.array(each, "<f4").tobytes() for each in ([1, 0, 0, 0], [0, 1, 0, 0])]
         hashes = [each.content_hash for each in vectors.missing(db, "small", 10)]
         db.write(lambda tx: vectors.keep(tx, "small", list(zip(hashes, made, strict=True)), NOW))
-        index = vectors.Index(db)
+        index = nearest.Index(db)
         query = np.array([1, 0, 0, 0], np.float32)
         assert page_vectors.cosines(db, index, "small", query, [page_id, 99]) == {
             page_id: pytest.approx(0.7071, abs=1e-3)

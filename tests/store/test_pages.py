@@ -5,14 +5,14 @@ from typing import Any
 import apsw
 import pytest
 
-from quaid.core.page import Page, build
 from quaid.errors import NotFound, PageNotFound, VersionConflict
+from quaid.model.page import Page, build_page
 from quaid.store import collections, pages
 from quaid.store.db import Database
 from quaid.store.pages import Saved
 
 T1, T2, T3 = "2026-04-25T12:00:01Z", "2026-04-25T12:00:02Z", "2026-04-25T12:00:03Z"
-ADA = build(
+ADA = build_page(
     "people/ada",
     {"title": "Ada", "type": "person", "tags": ["math", "history"], "x-own": {"b": [1, None], "a": True}},
     "# Ada\n\n> Wrote the first program.\n",
@@ -27,7 +27,7 @@ def save(db: Database, page: Page, now: str = T1, expected: int | None = None) -
 
 
 def note(slug: str, truth: str = "text", **front: Any) -> Page:
-    return build(slug, front, truth, "")
+    return build_page(slug, front, truth, "")
 
 
 def matches(db: Database, words: str) -> list[str]:
@@ -61,7 +61,7 @@ def test_a_saved_page_is_found_as_it_was(db: Database) -> None:
 
 @pytest.mark.parametrize("text", ["a\0b", "\r\nx\r", "𝄞 e\u0301", "'; DROP TABLE pages; --", "x" * 400_000])
 def test_any_text_survives(db: Database, text: str) -> None:
-    save(db, build("a", {"title": text[:50], "k": text}, text, text))
+    save(db, build_page("a", {"title": text[:50], "k": text}, text, text))
     found = pages.require(db, "a")
     assert (found.truth, found.timeline, found.frontmatter["k"]) == (text, text, text)
 
@@ -144,14 +144,14 @@ def test_collections_may_use_the_same_slug(db: Database) -> None:
 
 def test_tags_and_entries_follow_the_page(db: Database) -> None:
     saved = save(db, ADA)
-    save(db, build("people/ada", {"tags": ["new"]}, "x", "- **2000-01-01** — Only this.\n"))
+    save(db, build_page("people/ada", {"tags": ["new"]}, "x", "- **2000-01-01** — Only this.\n"))
     assert pages.require(db, "people/ada").tags == ("new",)
     assert [entry.summary for entry in pages.entries(db, saved.id)] == ["Only this."]
 
 
 def test_entries_come_newest_first_and_as_written_within_a_day(db: Database) -> None:
     lines = ("- **2001-01-01** — c", "- **2003-01-01** | s — a", "  more", "- **2002-01-01** — b")
-    saved = save(db, build("a", {}, "x", "\n".join([*lines, "- **2001-01-01** — d"])))
+    saved = save(db, build_page("a", {}, "x", "\n".join([*lines, "- **2001-01-01** — d"])))
     found = pages.entries(db, saved.id)
     assert [(entry.summary, entry.line) for entry in found] == [("a", 2), ("b", 4), ("c", 1), ("d", 5)]
     assert (found[0].source, found[0].detail) == ("s", "more")
@@ -159,7 +159,7 @@ def test_entries_come_newest_first_and_as_written_within_a_day(db: Database) -> 
 
 
 def test_the_same_entry_twice_is_one_row(db: Database) -> None:
-    saved = save(db, build("a", {}, "x", "- **2001-01-01** — Same.\n- **2001-01-01** — Same.\n"))
+    saved = save(db, build_page("a", {}, "x", "- **2001-01-01** — Same.\n- **2001-01-01** — Same.\n"))
     assert len(pages.entries(db, saved.id)) == 1
 
 

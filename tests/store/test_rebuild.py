@@ -3,8 +3,8 @@
 import apsw
 import pytest
 
-from quaid.core import chunk
-from quaid.core.page import build
+from quaid.model import chunker
+from quaid.model.page import build_page
 from quaid.store import checks, pages
 from quaid.store.db import Database
 from quaid.store.rebuild import rebuild
@@ -54,7 +54,11 @@ def fill(db: Database) -> None:
             ("d", {"tags": ["hidden"]}, "隠", "- **2020-01-01** — Hidden."),
         ):
             pages.save(
-                tx, build(slug, dict(frontmatter), truth, timeline), uuid=slug, now=NOW, expected_version=None
+                tx,
+                build_page(slug, dict(frontmatter), truth, timeline),
+                uuid=slug,
+                now=NOW,
+                expected_version=None,
             )
         tx.execute("UPDATE pages SET quarantined_at = ? WHERE slug = 'd'", (NOW,))
 
@@ -121,8 +125,8 @@ def test_a_page_that_is_cut_by_its_length_alone_is_named(
     def fails(*_: object) -> None:
         raise ValueError("zip() argument 2 is longer")
 
-    monkeypatch.setattr(chunk, "cut_by_structure", fails)
-    monkeypatch.setattr(checks, "cut_by_structure", fails)
+    monkeypatch.setattr(chunker, "chunk_by_structure", fails)
+    monkeypatch.setattr(checks, "chunk_by_structure", fails)
     fill(db)
     named = [finding for finding in checks.run(db, ("integrity",)) if finding.where == "page a"]
     assert len(named) == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from quaid.core.page import build
+from quaid.model.page import build_page
 from quaid.store import creating, pages
 from quaid.store.db import Database
 
@@ -16,7 +16,7 @@ NOW = "2026-04-25T12:00:00Z"
 @pytest.fixture
 def two_pages(db: Database) -> Database:
     for slug in ("a", "b"):
-        page = build(slug, {}, f"engine {slug}", "")
+        page = build_page(slug, {}, f"engine {slug}", "")
         db.write(
             lambda tx, page=page: pages.save(tx, page, uuid=page.slug, now=NOW, expected_version=0)  # type: ignore[misc]
         )

@@ -3,8 +3,8 @@
 import apsw
 import pytest
 
-from quaid.core.page import build
 from quaid.errors import DamagedDatabase
+from quaid.model.page import build_page
 from quaid.search.words import search
 from quaid.store import pages
 from quaid.store.db import Database
@@ -15,7 +15,7 @@ TIMELINE = "- **2020-01-01** — One thing.\n- **2020-02-01** — Another thing.
 
 
 def save(db: Database, slug: str, *, cut: bool = True) -> None:
-    page = build(slug, {}, f"# {slug}\n\n{LONG}", TIMELINE)
+    page = build_page(slug, {}, f"# {slug}\n\n{LONG}", TIMELINE)
     db.write(lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=0, cut=cut))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.core import dates
+from quaid.model import dates
 from quaid.store import collections, sessions
 from quaid.store.db import Database
 from quaid.store.sessions import Owner, Session

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from quaid.core.page import build
+from quaid.model.page import build_page
 from quaid.store import pages, sidecars
 from quaid.store.db import Database
 from quaid.store.sidecars import RawData
@@ -14,7 +14,7 @@ T1, T2 = "2026-04-25T12:00:01Z", "2026-04-25T12:00:02Z"
 
 @pytest.fixture
 def page_id(db: Database) -> int:
-    page = build("people/ada", {}, "x", "")
+    page = build_page("people/ada", {}, "x", "")
     return db.write(lambda tx: pages.save(tx, page, uuid="u", now=T1, expected_version=0)).id
 
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from quaid.core.page import build
+from quaid.model.page import build_page
 from quaid.store import checks, conversations as store, pages, turn_vectors, vectors
 from quaid.store.conversations import Batch, NewTurn
 from quaid.store.db import Database
+from quaid.store.nearest import Index
 from quaid.store.rebuild import rebuild
 from quaid.store.turn_nearest import TurnIndex
-from quaid.store.vectors import Index
 
 NOW = "2026-04-25T12:00:00Z"
 MODEL, WIDTH = "m", 64
@@ -101,7 +101,7 @@ def test_the_nearest_is_found_among_few_and_among_many(db: Database, count: int)
 
 
 def test_turns_are_not_among_chunks_and_their_mean_is_their_own(db: Database) -> None:
-    page = build("p", {}, "A page about boats.", "")
+    page = build_page("p", {}, "A page about boats.", "")
     db.write(lambda tx: pages.save(tx, page, uuid="p", now=NOW, expected_version=None))
     found = [(each.content_hash, vector(each.content_hash)) for each in vectors.missing(db, MODEL, 9)]
     db.write(lambda tx: vectors.keep(tx, MODEL, found, NOW))

@@ -9,8 +9,8 @@ import apsw
 import pytest
 from tests.store.conftest import Start
 
-from quaid.core.page import build
 from quaid.errors import AlreadyExists, DamagedDatabase, DiskFull, FileTrouble, ReadOnly
+from quaid.model.page import build_page
 from quaid.store import imports, pages, sidecars, upkeep
 from quaid.store.db import Database
 from quaid.surfaces.cli.render import render
@@ -32,7 +32,9 @@ T1, T2 = "2026-04-25T12:00:01Z", "2026-04-25T12:00:02Z"
 def full(db: Database) -> Database:
     def work(tx: apsw.Connection) -> None:
         for slug, kind, now in (("a", "person", T1), ("b", "person", T2), ("c", "concept", T1)):
-            page = build(slug, {"type": kind, "tags": ["t"]}, "text " * 3000, "- **2020-01-01** — One.\n")
+            page = build_page(
+                slug, {"type": kind, "tags": ["t"]}, "text " * 3000, "- **2020-01-01** — One.\n"
+            )
             pages.save(tx, page, uuid=slug, now=now, expected_version=0)
         sidecars.write(tx, 1, "s", {}, T1)
         imports.begin(tx, "i", "/notes", T1)

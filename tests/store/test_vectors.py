@@ -8,11 +8,11 @@ import apsw
 import numpy as np
 import pytest
 
-from quaid.core.page import build
 from quaid.errors import InvalidArgument, NotFound
+from quaid.model.page import build_page
 from quaid.store import checks, chunks, codes, pages, settings, vectors
 from quaid.store.db import Database
-from quaid.store.vectors import Index
+from quaid.store.nearest import Index
 from quaid.store.words import Filters
 
 NOW = "2026-04-25T12:00:00Z"
@@ -42,7 +42,7 @@ A, B = Bag("a"), Bag("b")
 
 
 def write(db: Database, slug: str, truth: str, timeline: str = "", **frontmatter: object) -> int:
-    page = build(slug, {"title": slug, **frontmatter}, truth, timeline)
+    page = build_page(slug, {"title": slug, **frontmatter}, truth, timeline)
     return db.write(lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=None)).id
 
 
@@ -85,7 +85,7 @@ def sentence(number: int) -> str:
 def many(db: Database, count: int, model: Bag) -> None:
     def work(tx: apsw.Connection) -> None:
         for number in range(count):
-            page = build(
+            page = build_page(
                 f"p{number}",
                 {
                     "title": "t",
@@ -468,7 +468,7 @@ def test_of_pages_that_came_together_those_that_most_links_lead_to_get_their_vec
         ("known", "known"),
     ):
         write(db, slug, truth)
-    newest = build("newest", {"title": "newest"}, "newest", "")
+    newest = build_page("newest", {"title": "newest"}, "newest", "")
     db.write(lambda tx: pages.save(tx, newest, uuid="n", now="2026-04-25T12:00:01Z", expected_version=None))
 
     order = [each.text.partition("\n")[0] for each in vectors.missing(db, A.name, 10)]

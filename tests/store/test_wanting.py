@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from quaid.core.page import build
+from quaid.model.page import build_page
 from quaid.store import chunks, pages, vectors, wanting
 from quaid.store.db import Database
 from quaid.store.wanting import Whole
@@ -18,7 +18,7 @@ def db(tmp_path: object) -> Database:
 
 
 def write(db: Database, slug: str, text: str = "text") -> int:
-    page = build(slug, {}, text, "")
+    page = build_page(slug, {}, text, "")
     return db.write(lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=None)).id
 
 

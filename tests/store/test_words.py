@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from quaid.core.page import build
+from quaid.model import plain_text
+from quaid.model.page import build_page
 from quaid.store import pages, words
 from quaid.store.db import Database
 from quaid.store.words import SPACED, UNSPACED, Filters
@@ -13,7 +14,7 @@ NOW = "2026-04-25T12:00:00Z"
 
 
 def put(db: Database, slug: str, truth: str, timeline: str = "", **front: Any) -> int:
-    page = build(slug, {"title": slug, "type": "concept", **front}, truth, timeline)
+    page = build_page(slug, {"title": slug, "type": "concept", **front}, truth, timeline)
     return db.write(lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=None)).id
 
 
@@ -60,14 +61,14 @@ def test_removing_a_page_twice_is_harmless(db: Database) -> None:
     ],
 )
 def test_text_falls_into_runs_and_what_lies_between(text: str, expected: list[str]) -> None:
-    assert words.split_runs(text) == expected
+    assert plain_text.split_cjk(text) == expected
 
 
 def test_a_run_is_stored_in_pairs() -> None:
-    assert words.pairs("東京都") == ["東京", "京都", "都"]
-    assert words.pairs("京") == ["京"]
-    assert words.has_runs("abc 京")
-    assert not words.has_runs("Zoë, Привет, שלום, हिन्दी, emoji 🎉 — “quotes”")
+    assert plain_text.cjk_bigrams("東京都") == ["東京", "京都", "都"]
+    assert plain_text.cjk_bigrams("京") == ["京"]
+    assert plain_text.has_cjk("abc 京")
+    assert not plain_text.has_cjk("Zoë, Привет, שלום, हिन्दी, emoji 🎉 — “quotes”")
 
 
 def test_the_best_match_comes_first_and_scores_are_positive(db: Database) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from quaid.core.page import build
 from quaid.errors import Cancelled, EmbedderUnavailable, InvalidArgument
+from quaid.model.page import build_page
 from quaid.store import filling_turn, pages, vectors
 from quaid.store.db import Database
 from quaid.store.filling_turn import Trouble, Turn
@@ -55,7 +55,7 @@ def quiet(done: int, total: int, what: str) -> None:
 
 def write(db: Database, count: int, text: str = "text") -> None:
     for number in range(count):
-        page = build(f"p{number}", {}, f"{text} {number}", "")
+        page = build_page(f"p{number}", {}, f"{text} {number}", "")
         db.write(lambda tx, page=page: pages.save(tx, page, uuid=page.slug, now=NOW, expected_version=None))  # type: ignore[misc]
 
 
@@ -153,7 +153,7 @@ def test_whoever_is_killed_loses_one_batch_at_most(db: Database) -> None:
 
 def test_the_newest_page_comes_first_and_of_an_import_the_one_with_most_links(db: Database) -> None:
     def save(slug: str, text: str, moment: str) -> None:
-        page = build(slug, {}, text, "")
+        page = build_page(slug, {}, text, "")
         db.write(
             lambda tx: pages.save(tx, page, uuid=slug, now=moment, expected_version=None, cut=False),
         )

@@ -7,15 +7,8 @@ from typing import Any
 import pytest
 
 from quaid.brain import Brain
-from quaid.core import page, slug
-from quaid.errors import (
-    Cancelled,
-    DamagedDatabase,
-    FolderNotEmpty,
-    InvalidArgument,
-    NotFound,
-    RawNeedsImport,
-)
+from quaid.errors import Cancelled, DamagedDatabase, FolderNotEmpty, InvalidArgument, NotFound, RawNeedsImport
+from quaid.model import page as page_model, slug as slugs
 from quaid.ops.collections import collection_add, collection_remove, collection_sync
 from quaid.ops.vaults import export as export_op
 from quaid.store import pages, sidecars
@@ -28,7 +21,7 @@ Fill = Callable[[dict[str, str | bytes]], Path]
 
 
 def put(brain: Brain, address: str, front: dict[str, Any], truth: str, title: str | None = None) -> None:
-    made = page.build(address, front, truth, "", fallback_title=title)
+    made = page_model.build_page(address, front, truth, "", fallback_title=title)
     brain.db.write(
         lambda tx: pages.save(tx, made, uuid=brain.new_uuid(), now=brain.now(), expected_version=None)
     )
@@ -96,8 +89,8 @@ ODD_SLUGS = [
     "_",
     "node_modules/x",
     "node_modules",
-    "x" * slug.LONGEST,
-    "d/" + "y" * (slug.LONGEST - 2),
+    "x" * slugs.LONGEST,
+    "d/" + "y" * (slugs.LONGEST - 2),
     "/".join("a" * 128),
     "people/-x-",
 ]

@@ -15,7 +15,7 @@ from tests.vaults.watched import Watched
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.core import chunk, derived, links, page
+from quaid.model import chunker, links, page as page_model
 from quaid.ops import gate, watching
 from quaid.store import collections
 from quaid.surfaces.cli.render import render
@@ -44,9 +44,15 @@ def failing(function: Callable[..., Any], text: Callable[..., str]) -> Callable[
 def step_fails(request: pytest.FixtureRequest, brain: Brain, monkeypatch: pytest.MonkeyPatch) -> str:
     """One step fails on poisoned files."""
     if request.param == "reading":
-        monkeypatch.setattr(page, "build", failing(page.build, lambda _slug, _front, truth, *_, **__: truth))
+        monkeypatch.setattr(
+            page_model,
+            "build_page",
+            failing(page_model.build_page, lambda _slug, _front, truth, *_, **__: truth),
+        )
     elif request.param == "links":
-        monkeypatch.setattr(derived, "references", failing(links.references, lambda made: made.truth))
+        monkeypatch.setattr(
+            page_model, "find_references", failing(links.find_references, lambda made: made.truth)
+        )
     else:
         brain.db.connection.execute(
             "CREATE TEMP TRIGGER poisoned BEFORE INSERT ON main.tags WHEN NEW.tag = 'poison'"
@@ -151,7 +157,9 @@ def test_many_files_are_parsed_beside_us_and_one_fails(
     monkeypatch.setattr(ahead, "is_worth_it", lambda done, _waiting: done >= 2)
     # The other process is not told to fail: what it cannot parse is parsed here, with the same result.
     monkeypatch.setattr(ahead.Ahead, "parsed", lambda _self: iter([None] * 100))
-    monkeypatch.setattr(page, "build", failing(page.build, lambda _slug, _front, truth, *_, **__: truth))
+    monkeypatch.setattr(
+        page_model, "build_page", failing(page_model.build_page, lambda _slug, _front, truth, *_, **__: truth)
+    )
     root = vault({f"{number:02}.md": BAD if number == 30 else GOOD for number in range(40)})
     report = run(brain, "import", folder=str(root)).report
     assert (report.outcomes["new"], report.outcomes["failed"]) == (39, 1)
@@ -174,7 +182,7 @@ def test_a_page_that_cannot_be_cut_by_its_structure_is_found_all_the_same(
     brain: Brain, vault: Fill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(
-        chunk._STRETCHES, "section", failing(chunk._STRETCHES["section"], lambda text, _: text)
+        chunker._SPLITTERS, "section", failing(chunker._SPLITTERS["section"], lambda text, _: text)
     )
     run(brain, "import", folder=str(vault({"a.md": GOOD, "b.md": "# Zebra\n\n" + "Stripes. " * 500 + BAD})))
     found = run(brain, "query", question="zebra stripes").results
@@ -199,7 +207,9 @@ def watched(settings: Settings, folder: Path) -> Iterator[Watched]:
 def test_a_watcher_names_a_file_that_fails_and_goes_on(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page, "build", failing(page.build, lambda _slug, _front, truth, *_, **__: truth))
+    monkeypatch.setattr(
+        page_model, "build_page", failing(page_model.build_page, lambda _slug, _front, truth, *_, **__: truth)
+    )
     with watched.running():
         assert sorted(watched.pages()) == ["a", "c", "sub/e"]
         (watched.root / "f.md").write_text(BAD)

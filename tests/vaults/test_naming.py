@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from quaid.core import slug
+from quaid.model import slug as slugs
 from quaid.vaults import naming
 from quaid.vaults.naming import Claim, assign
 
@@ -37,11 +37,11 @@ def test_a_taken_slug_is_nobodys() -> None:
 
 
 def test_the_suffix_grows_until_it_is_free_and_the_slug_stays_within_its_length() -> None:
-    long = "x" * slug.LONGEST
+    long = "x" * slugs.LONGEST
     taken = {long}
     for length in range(naming.SHORTEST_SUFFIX, 12):
         name = naming.beside(long, "path.md", taken)
-        assert slug.check(name) == name
+        assert slugs.check(name) == name
         assert len(name) - name.rindex("-") - 1 == length
         taken.add(name)
 
@@ -54,5 +54,5 @@ def test_every_path_gets_its_own_valid_slug(pairs: list[tuple[str, str]]) -> Non
     given_slugs = assign(claims)
     assert set(given_slugs) == {claim.path for claim in claims}
     assert len(set(given_slugs.values())) == len(claims)
-    assert all(slug.check(each) for each in given_slugs.values())
+    assert all(slugs.check(each) for each in given_slugs.values())
     assert assign(claims) == given_slugs

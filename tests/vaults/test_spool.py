@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from quaid.core.derived import derive
+from quaid.model.page import derive_data
 from quaid.vaults import index
 from quaid.vaults.spool import Spool, Waiting
 
@@ -12,7 +12,7 @@ def test_what_goes_in_comes_out_in_order(tmp_path: Path) -> None:
     page = index.read("a.md", text.encode()).page
     assert page.entries
     items = [
-        Waiting("a.md", "hash", b"\0\xff", page, derived=derive(page)),
+        Waiting("a.md", "hash", b"\0\xff", page, derived=derive_data(page)),
         Waiting(".raw/a.json", "other", b"", None),
     ]
     with Spool(str(tmp_path)) as spool:

@@ -7,8 +7,8 @@ from typing import Any
 from tests.faults.here import run
 
 from quaid.brain import Brain
-from quaid.core import page
 from quaid.formats import markdown
+from quaid.model import page as page_model
 from quaid.store import pages, sidecars
 from quaid.store.pages import Saved
 from quaid.vaults.report import Conflict, ImportReport
@@ -24,7 +24,7 @@ def outcomes(report: ImportReport) -> dict[str, int]:
 
 def put(brain: Brain, slug: str, text: str) -> Saved:
     document = markdown.parse(text)
-    made = page.build(slug, document.frontmatter, document.truth, document.timeline)
+    made = page_model.build_page(slug, document.frontmatter, document.truth, document.timeline)
     return brain.db.write(
         lambda tx: pages.save(tx, made, uuid=brain.new_uuid(), now=brain.now(), expected_version=None)
     )

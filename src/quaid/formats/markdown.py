@@ -6,12 +6,9 @@ kept, line ends become LF; everything else survives parse and render.
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from quaid.errors import InvalidFrontMatter
-
-if TYPE_CHECKING:
-    import re
 
 UNPARSED = "_unparsed"
 """The key under which front matter that cannot be read is kept, as it was written between its fences."""
@@ -161,9 +158,9 @@ def _read(fence: str, block: str) -> tuple[dict[str, Any], str | None]:
 def _find_divider(text: str) -> "re.Match[str] | None":
     if "---" not in text:
         return None
-    from quaid.core import fences
+    from quaid.model import markdown_text
 
-    blocks = iter(fences.find(text))
+    blocks = iter(markdown_text.find_fences(text))
     block = next(blocks, None)
     for divider in _DIVIDER.finditer(text):
         while block and block.end <= divider.start():
@@ -198,9 +195,9 @@ def has_divider(truth: str) -> bool:
 
 def close_fence(truth: str) -> str:
     """The text with its last code block closed; a text that leaves none open stays as it is."""
-    from quaid.core import fences
+    from quaid.model import markdown_text
 
-    blocks = fences.find(truth)
+    blocks = markdown_text.find_fences(truth)
     return f"{truth}\n{blocks[-1].left_open}" if blocks and blocks[-1].left_open else truth
 
 

@@ -8,12 +8,9 @@ no code block, no macro, no #+INCLUDE, no #+SETUPFILE.
 import re
 from itertools import pairwise
 
-from quaid.formats.org_inline import Link, Timestamp, find_links, find_timestamps
-from quaid.formats.org_reading import BOM, VERBATIM, Reading
-from quaid.formats.org_values import Block, Head, Heading, Keyword, Org, Problem
-
-__all__ = ["BOM", "VERBATIM", "Block", "Head", "Heading", "Keyword", "Link", "Org", "Problem", "Timestamp"]
-__all__ += ["head", "parse", "pieces"]
+from quaid.formats.org_inline import find_links, find_timestamps
+from quaid.formats.org_reading import Reading
+from quaid.formats.org_values import Head, Keyword, Org, Problem
 
 LONGEST_TITLE = 2_000
 """Characters of a title whose links are read."""

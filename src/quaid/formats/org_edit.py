@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from quaid.errors import InvalidArgument
-from quaid.formats import org
+from quaid.formats import org, org_reading, org_values
 
 _PROPERTY = re.compile(r"([ \t]*):(\S+):([ \t]*)((?:[^\n]*[^ \t\r\n])?)([ \t\r]*)(?:\n|\Z)")
 _KEYWORD = re.compile(r"([ \t]*#\+\S+?:[ \t]*)((?:[^\n]*[^ \t\r\n])?)([ \t\r]*)(?:\n|\Z)")
@@ -28,7 +28,7 @@ def set_property(text: str, name: str, value: str) -> str:
         _refuse_torn(text, read)
         end = _line_end(text)
         drawer = f":PROPERTIES:{end}{_property(name, value)}{end}:END:{end}"
-        top = 1 if text.startswith(org.BOM) else 0
+        top = 1 if text.startswith(org_reading.BOM) else 0
         below = _COMMENTS.match(text, top)
         return _insert(text, below.end() if below else top, drawer, end)
     for line in _drawer_lines(text, read.drawer):
@@ -79,7 +79,11 @@ def append(text: str, lines: Iterable[str]) -> str:
     """The text with these lines below it."""
     end = _line_end(text)
     added = "".join([line.rstrip("\r\n") + end for line in lines])
-    return text + (end if added and text not in ("", org.BOM) and not text.endswith("\n") else "") + added
+    return (
+        text
+        + (end if added and text not in ("", org_reading.BOM) and not text.endswith("\n") else "")
+        + added
+    )
 
 
 def replace_id(text: str, old: str, new: str) -> str:
@@ -108,19 +112,19 @@ def _set_keyword(text: str, name: str, value: str) -> str:
     return text[: found.start(2)] + gap + value + text[found.end(2) :]
 
 
-def _below_head(text: str, read: org.Org, name: str) -> int:
+def _below_head(text: str, read: org_values.Org, name: str) -> int:
     """Where a keyword goes that is not there yet: tags below the title, a title below the drawer."""
     title = next((each.start for each in read.keywords if each.name == "TITLE"), None)
     if name != "title" and title is not None:
         return _next_line(text, title)
     if read.drawer is not None:
         return read.drawer[1]
-    top = 1 if text.startswith(org.BOM) else 0
+    top = 1 if text.startswith(org_reading.BOM) else 0
     below = _COMMENTS.match(text, top)
     return below.end() if below else top
 
 
-def _refuse_torn(text: str, read: org.Org) -> None:
+def _refuse_torn(text: str, read: org_values.Org) -> None:
     """A drawer at the top that cannot be read is for a person to mend: a second one above it would hide it."""
     until = read.headings[0].line if read.headings else text.count("\n") + 2
     for each in read.problems:
@@ -142,7 +146,7 @@ def _property(name: str, value: str) -> str:
 def _insert(text: str, place: int, lines: str, end: str) -> str:
     """Lines put in at the start of a line; one before it that does not end is ended."""
     before = text[:place]
-    gap = "" if before in ("", org.BOM) or before.endswith("\n") else end
+    gap = "" if before in ("", org_reading.BOM) or before.endswith("\n") else end
     return before + gap + lines + text[place:]
 
 

@@ -10,10 +10,10 @@ import re
 from bisect import bisect_left
 from typing import Any, NamedTuple
 
-from quaid.core.dates import is_date
-from quaid.formats import markdown, org
-from quaid.formats.org import Heading, Org
+from quaid.formats import markdown, org, org_reading, org_values
 from quaid.formats.org_inline import verbatim
+from quaid.formats.org_values import Heading, Org
+from quaid.model.dates import is_date
 
 KEYWORDS = ("DATE", "AUTHOR", "DESCRIPTION", "CATEGORY", "SUBTITLE", "SUMMARY", "TYPE")
 """Those of a file that are front matter of its page, beside title and tags."""
@@ -44,12 +44,12 @@ class Document(NamedTuple):
     page: Part
     nodes: tuple[Part, ...]
     """Of the headings that have an id, which is `id` in their front matter."""
-    problems: tuple[org.Problem, ...]
+    problems: tuple[org_values.Problem, ...]
 
 
 def read(text: str) -> Document:
     """The pages that a file makes; line ends become LF."""
-    text = text.replace("\r\n", "\n").removeprefix(org.BOM)
+    text = text.replace("\r\n", "\n").removeprefix(org_reading.BOM)
     parsed = org.parse(text)
     writing = _Writing(text, parsed)
     writing.run()
@@ -164,7 +164,7 @@ def _patches(text: str, parsed: Org) -> list[tuple[int, int, str]]:
     """What is written otherwise: code as fenced code, comments not at all, verbatim brackets in backticks."""
     found: list[tuple[int, int, str]] = []
     for block in parsed.blocks:
-        if block.kind not in org.VERBATIM:
+        if block.kind not in org_reading.VERBATIM:
             continue
         first = text.find("\n", block.start) + 1
         last = text.rfind("\n", 0, block.end) + 1
@@ -177,7 +177,7 @@ def _patches(text: str, parsed: Org) -> list[tuple[int, int, str]]:
         language = language if language.replace("-", "").replace("+", "").isalnum() else ""
         found.append((block.start, first, f"{fence}{language}\n"))
         found.append((last, block.end, fence))
-    blocks = [(block.start, block.end) for block in parsed.blocks if block.kind in org.VERBATIM]
+    blocks = [(block.start, block.end) for block in parsed.blocks if block.kind in org_reading.VERBATIM]
     found += [(start, end, "") for start, end in parsed.comments]
     if "[[" in text:
         for start, end in verbatim(text):

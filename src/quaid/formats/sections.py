@@ -7,7 +7,7 @@ added to a list continues it: with its bullet, its box or the next number. Knows
 import re
 from typing import NamedTuple
 
-from quaid.core import fences
+from quaid.model import markdown_text
 
 _HEADING = re.compile(r"\n {0,3}(#{1,2})[ \t]+([^\n]*)|\n {0,3}(#{1,2})(?=\n|\Z)")
 _FRONT = re.compile(r"\A(---|\+\+\+)[ \t]*\r?\n(?s:.*?)^(?:\1|\.\.\.)[ \t]*\r?$", re.MULTILINE)
@@ -63,7 +63,7 @@ def opening_list(text: str) -> Place | None:
 def _headed(text: str) -> list[tuple[int, Place]]:
     """What stands under each `#` or `##` heading, with the heading's level."""
     front = _FRONT.match(text)
-    code = fences.find(text)
+    code = markdown_text.find_fences(text)
     heads: list[tuple[int, int, int, str]] = []
     for found in _HEADING.finditer("\n" + text):
         start = found.start()
@@ -136,7 +136,7 @@ def replace(text: str, section: str, body: str) -> Added:
 
 def items(text: str) -> list[Item]:
     """The lines of lists, outside of code, with their numbers."""
-    code = fences.find(text)
+    code = markdown_text.find_fences(text)
     found: list[Item] = []
     position = 0
     for number, line in enumerate(text.split("\n"), 1):
@@ -174,7 +174,7 @@ def harmless(text: str) -> str:
     """A text whose lines make no heading and no rule, whose code ends with it, and which moves no cursor."""
     text = text.translate(_CONTROLS)
     text = "\n".join(line.rstrip() for line in text.strip().splitlines())
-    blocks = fences.find(text)
+    blocks = markdown_text.find_fences(text)
     kept: list[str] = []
     position = 0
     for block in blocks:
@@ -199,7 +199,7 @@ def _goes_on(before: str, block: str) -> bool:
 
 def _before_heading(text: str) -> str:
     """What parts a new section from the text above: an empty line, and the end of code that was left open."""
-    code = fences.find(text)
+    code = markdown_text.find_fences(text)
     if code and code[-1].left_open:
         return ("" if text.endswith("\n") else "\n") + code[-1].left_open + "\n\n"
     if not text.strip():

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from json import JSONDecodeError, JSONDecoder, loads
 from typing import Any, NamedTuple
 
-from quaid.core.dates import timestamp
+from quaid.model.dates import timestamp
 
 LONGEST_TURN = 100_000
 """Characters of a turn that are kept."""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from quaid.core import dates
+from quaid.model import dates
 
 _WIDEST_LIST = 100
 _LONGEST_KEY = 500  # readers give up on `key:` beyond 1,024 characters and want `? key`

@@ -7,7 +7,6 @@ how a change is carried out is changing.py's business.
 import re
 from collections.abc import Iterable
 
-from quaid.core.counts import count
 from quaid.errors import InvalidArgument, NotFound
 from quaid.formats import org_edit
 from quaid.kb import capturing, finding, layout
@@ -15,6 +14,7 @@ from quaid.kb.catalog import Catalog
 from quaid.kb.changing import Change
 from quaid.kb.curating import README
 from quaid.kb.node import MERGED, RELATIONS, TYPES, Node, described, stamped
+from quaid.model.plain_text import count_noun
 
 
 def merge(catalog: Catalog, kept: Node, gone: Node, today: str) -> Change:
@@ -127,7 +127,7 @@ def contest(catalog: Catalog, node: Node, other: Node | None, today: str, *, set
 def curated(catalog: Catalog, nodes: Iterable[Node], today: str, stamp: str) -> Change:
     """Nodes marked as looked through."""
     files: dict[str, bytes | None] = {each.path: _marked(catalog, each, {stamp: today}) for each in nodes}
-    return Change(files, f"curate: {count(len(files), 'node')} looked through")
+    return Change(files, f"curate: {count_noun(len(files), 'node')} looked through")
 
 
 def _both(node: Node, other: Node | None) -> tuple[Node, ...]:

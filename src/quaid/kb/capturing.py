@@ -88,10 +88,10 @@ def check_size(data: bytes) -> bytes:
 
 def text_of(data: bytes, path: str) -> str:
     """The text of a file out of which an excerpt is taken; one that is not text is refused."""
-    from quaid.core import secrets
+    from quaid.model import secrets
 
     hint = "keep the whole file with --full, or hand over what matters of it as text with --excerpt"
-    if not secrets.is_text(data):
+    if not secrets.is_text_data(data):
         raise FileTrouble(path=path, problem=f"is not a text file; {hint}")
     try:
         is_wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))

@@ -10,13 +10,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import NamedTuple
 
-from quaid.errors import (
-    FileChanged,
-    LintFailed,
-    StoreDirty,
-    StoreDiverged,
-    StoreUnfinished,
-)
+from quaid.errors import FileChanged, LintFailed, StoreDirty, StoreDiverged, StoreUnfinished
 from quaid.kb import (
     catalog as catalogs,
     guarding,

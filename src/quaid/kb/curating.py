@@ -6,11 +6,11 @@ Nothing is changed here. Knows nodes and raw files; does not know git.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from quaid.core import dates
 from quaid.kb import layout
 from quaid.kb.catalog import Catalog
 from quaid.kb.node import TYPES, Node
 from quaid.kb.querying import words
+from quaid.model import dates
 
 FIRST, EVERY = 150, 50
 """Curation is due at so many nodes, and whenever so many more were added since the last time."""
@@ -85,7 +85,7 @@ def report(catalog: Catalog, today: str, days: int = UNTOUCHED_DAYS) -> Report:
     linking = {node.path for node in nodes if any(link.id in by_id for link in node.links)}
     sources = {node.source for node in nodes}
     raw = [file for file in catalog.files.values() if layout.is_raw(file.path)]
-    horizon = dates.shifted(today, -days)
+    horizon = dates.shift_date(today, -days)
     return Report(
         _duplicates(nodes),
         tuple(node for node in nodes if node.path not in linked and node.path not in linking),
@@ -138,13 +138,13 @@ def _is_broad(catalog: Catalog, node: Node) -> bool:
 
 def _duplicates(nodes: Sequence[Node]) -> tuple[Duplicate, ...]:
     """Pairs that say the same: each node is compared with those behind it that share some of its rarer words."""
-    from quaid.core import opposing
+    from quaid.model import claims
 
     current = [node for node in nodes if node.status != "superseded"]
     holding: dict[str, list[int]] = {}
     said = []
     for at, node in enumerate(current):
-        said.append(opposing.Statement(str(at), node.title, node.summary, "", node.type, node.projects))
+        said.append(claims.Statement(str(at), node.title, node.summary, "", node.type, node.projects))
         for word in words(f"{node.title} {node.summary}"):
             holding.setdefault(word, []).append(at)
     found = []
@@ -157,6 +157,6 @@ def _duplicates(nodes: Sequence[Node]) -> tuple[Duplicate, ...]:
         near = [said[other] for other, count in shared.items() if count >= LEAST_SHARED]
         found += [
             Duplicate(node, current[int(each.key)], each.why)
-            for each in (opposing.alike(said[at], near) if near else ())
+            for each in (claims.find_similar(said[at], near) if near else ())
         ]
     return tuple(found)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from quaid.errors import InvalidArgument, StoreMissing, UnsafeStore
 from quaid.kb.calling import PROTOCOLS
-from quaid.kb.layout import OURS as OURS
+from quaid.kb.layout import OURS
 from quaid.store import durable
 from quaid.store.trouble import system_told_plainly
 
@@ -236,7 +236,7 @@ def check_tracked(path: str) -> str:
 
 def masked(text: str) -> str:
     """A message without the secrets of the addresses in it."""
-    from quaid.core.masking import mask
+    from quaid.model.secrets import mask
 
     text = _USERINFO.sub(r"\1://…@", text[:LONGEST_MESSAGE])
     text = _PASSWORD.sub(r"\1:…@", text)

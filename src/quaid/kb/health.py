@@ -7,7 +7,6 @@ do. Nothing is changed. Knows what is worth telling.
 import os
 from collections.abc import Mapping
 
-from quaid.core.counts import count
 from quaid.errors import QuaidError
 from quaid.kb import catalog as catalogs, curating, layout, linting, pushing, reading, state
 from quaid.kb.git import Git
@@ -15,6 +14,7 @@ from quaid.kb.nudging import Facts, worded
 from quaid.kb.reading import TreeState
 from quaid.kb.records import Check, Status
 from quaid.kb.state import StoreState
+from quaid.model.plain_text import count_noun
 
 LARGE_RAW = 50 * 1024 * 1024
 
@@ -106,7 +106,7 @@ def doctor(
         Check(
             "lint",
             not fatal,
-            first and f"{count(len(fatal), 'finding')}; {first}",
+            first and f"{count_noun(len(fatal), 'finding')}; {first}",
             "`ai-kb lint` shows them all",
         )
     )
@@ -117,9 +117,9 @@ def doctor(
         Check(
             "curation",
             not due.is_due,
-            f"{count(due.new, 'node')} since {due.last}"
+            f"{count_noun(due.new, 'node')} since {due.last}"
             if due.last
-            else f"{count(due.nodes, 'node')}, due at {curating.FIRST}",
+            else f"{count_noun(due.nodes, 'node')}, due at {curating.FIRST}",
             "`ai-kb curate --dry-run`, and the skill curate",
         )
     )
@@ -189,7 +189,7 @@ def _tree(found: Status) -> Check:
         told = f"a {found.unfinished} was begun and not finished; nothing can be written until then"
         if found.conflicted:
             files = f"resolve {reading.some(found.conflicted)}, `git -C {found.root} add` them, then "
-            told = f"{told}; {count(len(found.conflicted), 'file')} in conflict"
+            told = f"{told}; {count_noun(len(found.conflicted), 'file')} in conflict"
         else:
             files = ""
         if found.unfinished == "bisect":
@@ -198,7 +198,7 @@ def _tree(found: Status) -> Check:
             "tree", False, told, f"{files[:1].upper()}{files[1:]}`{verb} --continue`, or `{verb} --abort`"
         )
     if found.uncommitted:
-        told = f"{count(len(found.uncommitted), 'file')} not committed, first {found.uncommitted[0]}"
+        told = f"{count_noun(len(found.uncommitted), 'file')} not committed, first {found.uncommitted[0]}"
         return Check("tree", False, told, "`ai-kb commit` lints and commits them")
     if not found.branch:
         remedy = f"`git -C {found.root} switch main`; nothing can be written until then"
@@ -241,7 +241,7 @@ def _pushed(found: Status, noted: StoreState, is_known: bool) -> Check:
     if found.remote and not found.branch:
         return Check("push", True, "cannot be known while no branch is checked out", missing=True)
     if found.diverged:
-        told = f"diverged: {count(found.ahead, 'commit')} only here, {found.behind} only there"
+        told = f"diverged: {count_noun(found.ahead, 'commit')} only here, {found.behind} only there"
         remedy = f"`git -C {os.path.abspath(found.root)} pull --rebase`, then `ai-kb index` and `ai-kb push`"
         if not is_known:
             name = "`git config --global user.name NAME`, `git config --global user.email ADDRESS`"

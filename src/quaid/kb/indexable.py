@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from quaid.formats.org import Org
+    from quaid.formats.org_values import Org
 
 EXCLUDED = "ROAM_EXCLUDE"
 LISTS = ("ROAM_ALIASES", "ROAM_REFS")

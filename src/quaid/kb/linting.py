@@ -70,9 +70,9 @@ def of_files(catalog: Catalog) -> list[Finding]:
 
 def judge() -> Judge:
     """Who judges each file while it is looked at: no file is read or parsed twice."""
-    from quaid.core import secrets
+    from quaid.model import secrets
 
-    return Judge(f"{RULES}.{secrets.VERSION}", PASSING, judged)
+    return Judge(f"{RULES}.{secrets.RULES_VERSION}", PASSING, judged)
 
 
 def _each(catalog: Catalog) -> Iterator[Finding]:
@@ -116,12 +116,12 @@ def _judge(path: str, data: bytes | None, read: nodes.Read | None) -> list[Findi
 
 def secrets_in(path: str, data: bytes) -> Iterator[Finding]:
     """Secrets in a text; what is no text by its content is passed over."""
-    from quaid.core import secrets
+    from quaid.model import secrets
 
     try:
-        if not secrets.is_text(data):
+        if not secrets.is_text_data(data):
             return
-        for each in secrets.find(secrets.decoded(data))[:MOST_TOLD]:
+        for each in secrets.find_secrets(secrets.decode_data(data))[:MOST_TOLD]:
             yield Finding(path, each.line, "secret", f"it looks like a secret: {each.kind}", each.remedy)
     except Exception as error:  # whatever it is: unseen is not clean
         problem = f"the secret scan failed ({type(error).__name__}), and nothing is committed unseen"
@@ -222,7 +222,7 @@ def _expected(name: str) -> str:
 
 
 def _is_day(value: str) -> bool:
-    from quaid.core import dates
+    from quaid.model import dates
 
     return len(value) == 10 and dates.is_date(value)
 

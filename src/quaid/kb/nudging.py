@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 from zlib import crc32
 
-from quaid.core.counts import count
 from quaid.kb import guarding, layout, reading
+from quaid.model.plain_text import count_noun
 
 NAME = "nudge.json"
 LARGEST = 4096
@@ -50,19 +50,19 @@ def worded(facts: Facts) -> str:
     """The line; nothing when all is well."""
     told = []
     if facts.secrets:
-        told.append(f"{count(facts.secrets, 'secret')} in it: `ai-kb lint`")
+        told.append(f"{count_noun(facts.secrets, 'secret')} in it: `ai-kb lint`")
     if facts.unfinished:
         told.append("a merge or rebase is not finished: `ai-kb doctor`")
     if facts.diverged:
         told.append("it and its remote have diverged: `ai-kb doctor`")
     elif facts.push_failed:
-        told.append(f"{count(facts.ahead, 'commit')} not pushed, the last push failed: `ai-kb doctor`")
+        told.append(f"{count_noun(facts.ahead, 'commit')} not pushed, the last push failed: `ai-kb doctor`")
     elif facts.ahead:
-        told.append(f"{count(facts.ahead, 'commit')} not pushed yet: `ai-kb push`")
+        told.append(f"{count_noun(facts.ahead, 'commit')} not pushed yet: `ai-kb push`")
     if facts.uncommitted:
-        told.append(f"{count(facts.uncommitted, 'file')} not committed: `ai-kb commit`")
+        told.append(f"{count_noun(facts.uncommitted, 'file')} not committed: `ai-kb commit`")
     if facts.new_nodes:
-        told.append(f"{count(facts.new_nodes, 'node')} to look through: `ai-kb curate --dry-run`")
+        told.append(f"{count_noun(facts.new_nodes, 'node')} to look through: `ai-kb curate --dry-run`")
     return f"ai-kb: {'; '.join(told)}" if told else ""
 
 

@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from quaid.core import opposing
 from quaid.errors import InvalidArgument, NearDuplicate, NotFound, OppositeAdded
 from quaid.formats import org_edit
 from quaid.kb import finding, layout, node as nodes
 from quaid.kb.catalog import Catalog
 from quaid.kb.changing import Change
 from quaid.kb.node import Draft, Node
+from quaid.model import claims
 
 LONGEST_SAID = 4_000
 """Characters of a body that are compared."""
@@ -148,7 +148,7 @@ def _opposed_within(draft: Draft, node: Node, old: str) -> tuple[Opposite, ...]:
     lines = nodes.read(node.path, old).body.split("\n")
     body = "\n".join(line for line in lines if not line.lstrip("-+* ").startswith(nodes.RELATIONS))
     there = _said(node)._replace(body=body[:LONGEST_OWN])
-    found = opposing.opposed_within(_statement(draft), there)
+    found = claims.find_conflicts_within(_statement(draft), there)
     return tuple(Opposite(node.id, node.title, node.path, each.why, each.one, each.other) for each in found)
 
 
@@ -168,7 +168,7 @@ def opposed(catalog: Catalog, draft: Draft, but: str = "") -> tuple[Opposite, ..
     """The nodes that cannot hold together with this one; not the one that it is written into."""
     current = {node.id: node for node in catalog.nodes if node.status != "superseded" and node.id != but}
     said = [_said(node)._replace(body=catalog.body(node.path)[:LONGEST_SAID]) for node in current.values()]
-    found = opposing.opposed(_statement(draft), said)
+    found = claims.find_conflicts(_statement(draft), said)
     return tuple(
         Opposite(each.key, current[each.key].title, current[each.key].path, each.why, each.one, each.other)
         for each in found
@@ -180,18 +180,18 @@ def _refuse_duplicates(catalog: Catalog, draft: Draft, opposites: set[str]) -> N
     current = {
         node.id: node for node in catalog.nodes if node.status != "superseded" and node.id not in opposites
     }
-    found = opposing.alike(_statement(draft), [_said(node) for node in current.values()])
+    found = claims.find_similar(_statement(draft), [_said(node) for node in current.values()])
     if found:
         told = "; ".join(f"{current[each.key].pointer}, {each.why}" for each in found[:3])
         raise NearDuplicate(told=told, nodes=[current[each.key].id for each in found])
 
 
-def _statement(draft: Draft) -> opposing.Statement:
-    return opposing.Statement("", draft.title, draft.summary, draft.body, draft.type, draft.projects)
+def _statement(draft: Draft) -> claims.Statement:
+    return claims.Statement("", draft.title, draft.summary, draft.body, draft.type, draft.projects)
 
 
-def _said(node: Node) -> opposing.Statement:
-    return opposing.Statement(node.id, node.title, node.summary, "", node.type, node.projects)
+def _said(node: Node) -> claims.Statement:
+    return claims.Statement(node.id, node.title, node.summary, "", node.type, node.projects)
 
 
 def _separate(links: Sequence[str]) -> list[str]:

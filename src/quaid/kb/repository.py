@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from quaid.errors import DiskFull, GitFailed, StoreLocked, StoreMissing, UnsafeStore
-from quaid.kb import calling, guarding, reading
+from quaid.kb import calling, guarding, layout, reading
 from quaid.kb.reading import Commit, TreeState
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Repository:
     def __init__(self, root: str, environ: Mapping[str, str]) -> None:
         self.root = os.path.abspath(root)
         self.folder = os.path.join(self.root, ".git")
-        self.ours = os.path.join(self.folder, guarding.OURS)
+        self.ours = os.path.join(self.folder, layout.OURS)
         self.keep: tuple[int, ...] = ()
         self._program = calling.program(environ)
         self._environ = calling.environment(environ)

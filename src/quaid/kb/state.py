@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from quaid.kb.guarding import OURS, look_at, masked, write_private
+from quaid.kb.guarding import look_at, masked, write_private
+from quaid.kb.layout import OURS
 from quaid.store import durable
 from quaid.store.lock import LONGEST_PAUSE, take
 from quaid.store.trouble import system_told_plainly

@@ -6,8 +6,8 @@ Knows names and headings. The time comes in as text, as the clock on the wall sh
 import re
 from typing import NamedTuple
 
-from quaid.core import dates
 from quaid.errors import InvalidArgument
+from quaid.model import dates
 from quaid.notebook.layout import DAILY
 
 LONGEST_HEADING = 100
@@ -39,7 +39,7 @@ def path_of(day: str) -> str:
 
 def recent(local: str, days: int = 2) -> tuple[str, ...]:
     """Today and yesterday, or more days, or fewer."""
-    return tuple(dates.shifted(local[:10], -ago) for ago in range(days))
+    return tuple(dates.shift_date(local[:10], -ago) for ago in range(days))
 
 
 def entry(local: str, text: str) -> str:

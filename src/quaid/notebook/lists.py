@@ -7,7 +7,7 @@ that names no list is routed (routing.py).
 import re
 from typing import NamedTuple
 
-from quaid.core import slug
+from quaid.model import slug as slugs
 from quaid.notebook.layout import LISTS
 
 LONGEST = 2_000
@@ -103,7 +103,7 @@ def path_of(name: str, there: tuple[str, ...]) -> str:
     for path in there:
         if path.startswith(f"{LISTS}/") and _key(path[len(LISTS) + 1 :].removesuffix(".md")) == wanted:
             return path
-    return f"{LISTS}/{slug.segment(name.replace('’', '').replace(chr(39), ''))[:100].strip('-')}.md"
+    return f"{LISTS}/{slugs.segment(name.replace('’', '').replace(chr(39), ''))[:100].strip('-')}.md"
 
 
 def quoted(items: str) -> list[str]:
@@ -124,6 +124,6 @@ def _name(phrase: str) -> str | None:
 
 def _key(name: str) -> str:
     """What two spellings of a list's name have in common: "Reading List", "reading-list" and "reading"."""
-    words = slug.segment(name).replace("_", "-").split("-")
+    words = slugs.segment(name).replace("_", "-").split("-")
     kept = [each for each in words if each != "list"] or words
     return _PLURAL.sub("", " ".join(kept))

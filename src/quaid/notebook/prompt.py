@@ -9,9 +9,9 @@ import os
 import re
 from typing import NamedTuple
 
-from quaid.core.tokens import count_tokens
 from quaid.errors import QuaidError
 from quaid.formats import markdown
+from quaid.model.plain_text import count_tokens
 from quaid.notebook import daily
 from quaid.notebook.layout import REFERENCE
 from quaid.notebook.records import Part, Prompt

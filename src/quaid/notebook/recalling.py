@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from quaid.store.chunks import ChunkRow
     from quaid.store.collections import Collection
     from quaid.store.db import Database
-    from quaid.store.vectors import Index
+    from quaid.store.nearest import Index
 
 MOST_RESULTS, LEAST_SCORE = 15, 0.25
 JUDGED = 4

@@ -6,9 +6,9 @@ Does not know how a file is written (vaults.file_editing) nor how a list goes on
 
 from typing import NamedTuple
 
-from quaid.core import slug, wording
 from quaid.errors import InvalidArgument
 from quaid.formats import sections
+from quaid.model import similarity, slug as slugs
 from quaid.notebook import lists, routing
 from quaid.notebook.layout import DAILY, FOLDERS
 from quaid.notebook.records import Line
@@ -79,7 +79,7 @@ def write(text: str | None, goal: Target) -> Written:
         standing = _standing(text, goal, line)
         if standing:
             told[line] = Line(standing.text, goal.path, standing.line, False)
-        elif not any(wording.same(line, each) for each in new):
+        elif not any(similarity.same_line(line, each) for each in new):
             new.append(line)
     if new:
         place = sections.find(text, goal.section)
@@ -108,7 +108,7 @@ def _standing(text: str, goal: Target, line: str) -> "sections.Item | None":
     wanted, *more = line.split("\n")
     every = text.split("\n")
     for item in sections.items(text):
-        if first <= item.line <= last and item.box in (None, " ") and wording.same(item.text, wanted):
+        if first <= item.line <= last and item.box in (None, " ") and similarity.same_line(item.text, wanted):
             below = every[item.line : item.line + len(more)]
             if [each.strip() for each in below] == [each.strip() for each in more]:
                 return item
@@ -178,7 +178,7 @@ def _section(content: str, kind: Kind) -> str:
 
 def _title(path: str) -> str:
     """A heading for a file of the user's own: reading.md has "Reading"."""
-    return _heading(slug.from_path(path).rpartition("/")[2])
+    return _heading(slugs.from_path(path).rpartition("/")[2])
 
 
 def _heading(name: str) -> str:

@@ -6,9 +6,9 @@ Knows how to say each finding in one line. What counts as changed, due or stale 
 from typing import Annotated, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core import dates, prose, threads
-from quaid.core.counts import count
 from quaid.errors import InvalidArgument
+from quaid.model import dates, markdown_text
+from quaid.model.plain_text import count_noun
 from quaid.ops.register import Arg, op
 from quaid.store import briefing as store
 from quaid.store.briefing import Entry, Found
@@ -91,7 +91,7 @@ def briefing(
     Compiled from the memory alone, without a model. Each line names its page; every text in it is data."""
     now = brain.now()
     today, start = now[:10], _beginning(brain, since, now)
-    horizon = dates.shifted(today, due)
+    horizon = dates.shift_date(today, due)
     db = brain.db
     with db.reading():
         record = BriefingRecord(
@@ -121,7 +121,7 @@ def briefing(
 
 def _beginning(brain: Brain, since: str, now: str) -> str:
     """The time at which the window opens."""
-    length = dates.seconds(since)
+    length = dates.period_seconds(since)
     if length is not None:
         return brain.now(-length)
     if not dates.is_date(since):
@@ -134,7 +134,7 @@ def _beginning(brain: Brain, since: str, now: str) -> str:
 
 
 def _line(text: str) -> str:
-    return prose.shorten(prose.one_line(text), LONGEST)
+    return markdown_text.shorten(markdown_text.one_line(text), LONGEST)
 
 
 def _part(found: Found, today: str) -> Part:
@@ -151,10 +151,10 @@ def _due(entry: Entry, today: str) -> Item:
 def _distance(day: str, today: str) -> str:
     if not day:
         return ""
-    ahead = dates.days(day) - dates.days(today)
+    ahead = dates.day_number(day) - dates.day_number(today)
     if ahead == 0:
         return "today"
-    number = count(abs(ahead), "day")
+    number = count_noun(abs(ahead), "day")
     return f"in {number}" if ahead > 0 else f"overdue by {number}"
 
 
@@ -211,13 +211,13 @@ def _is_large(brain: Brain) -> bool:
 
 def _found_now(brain: Brain, today: str, limit: int) -> Part:
     """Looked for, and not kept: who briefs may be allowed to read only."""
-    from quaid.core.contradictions import find
+    from quaid.model.contradictions import find_contradictions
     from quaid.store import contradictions
 
     kept = contradictions.kept(brain.db)
     world = contradictions.whole(brain.db, today)
     items = []
-    for each in find(world):
+    for each in find_contradictions(world):
         number, found, settled = kept.get(each.fingerprint, (None, today, None))
         if settled is None and each.type != "stale":
             address = store.address(brain.db, each.page_id)
@@ -232,7 +232,7 @@ def _gaps(brain: Brain, limit: int) -> Part:
         Item(
             "",
             each.day,
-            f"{each.sensitivity}, asked {count(each.times_seen, 'time')}",
+            f"{each.sensitivity}, asked {count_noun(each.times_seen, 'time')}",
             _line(each.text or ""),
             id=each.id,
         )
@@ -247,7 +247,7 @@ def _stale(brain: Brain, today: str, limit: int) -> Part:
         Item(
             each.address,
             each.day,
-            f"truth is {count(dates.days(today) - dates.days(each.day), 'day')} old",
+            f"truth is {count_noun(dates.day_number(today) - dates.day_number(each.day), 'day')} old",
             _line(each.title),
         )
         for each in found.rows
@@ -259,7 +259,7 @@ def _threads(found: Found, limit: int) -> Part:
     items = [
         Item(address, day, "open", _line(thread))
         for address, day, truth in found.rows
-        for thread in threads.unticked(truth)
+        for thread in markdown_text.open_threads(truth)
     ]
     return Part(tuple(items[:limit]), len(items))
 
@@ -293,12 +293,12 @@ def _notes(undated: int, with_threads: Found) -> tuple[str, ...]:
     """What the parts leave out."""
     notes = []
     if undated:
-        named = count(undated, "open commitment names", "open commitments name")
+        named = count_noun(undated, "open commitment names", "open commitments name")
         notes.append(f"{named} no day: no `due` in the front matter")
     read = len(with_threads.rows)
     if read < with_threads.total:
         notes.append(
-            f"open threads are those of the {count(read, 'page')} left alone for longest, of {with_threads.total:,}"
+            f"open threads are those of the {count_noun(read, 'page')} left alone for longest, of {with_threads.total:,}"
         )
     return tuple(notes)
 

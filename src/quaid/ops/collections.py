@@ -5,8 +5,8 @@ import re
 from typing import Annotated, Any, Literal, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core.counts import count
 from quaid.errors import AlreadyExists, Cancelled, FileTrouble, InvalidArgument, SyncStopped
+from quaid.model.plain_text import count_noun
 from quaid.ops.register import Arg, op
 from quaid.store import collections as store, file_state, folder_list, quarantine
 from quaid.store.collections import Collection
@@ -266,7 +266,7 @@ def _sync(brain: Brain, collection: Collection, confirm_deletes: bool = False) -
             retry=True,
         )
     except (KeyboardInterrupt, Cancelled):  # files are taken in by batches, and each batch stays
-        told = count(_record(brain, collection).pages, "page")
+        told = count_noun(_record(brain, collection).pages, "page")
         raise SyncStopped(name=collection.name, told=told) from None
 
 

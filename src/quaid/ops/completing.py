@@ -8,9 +8,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from quaid.brain import SCHEMA_VERSION
 from quaid.config import Settings
-from quaid.store import opening, slugs
+from quaid.store import SCHEMA_VERSION, opening, slugs
 from quaid.store.db import Database
 
 if TYPE_CHECKING:
@@ -65,10 +64,10 @@ def _models(db: Database, start: str) -> list[str]:
 
 
 def _notes(db: Database, start: str) -> list[str]:
-    from quaid.notebook import layout
+    from quaid.notebook import layout as layouts
     from quaid.store import offered
 
-    notebook = layout.find(db)
+    notebook = layouts.find(db)
     return offered.files(db, notebook.id, start, MOST + 1) if notebook else []
 
 

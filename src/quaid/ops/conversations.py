@@ -4,8 +4,8 @@ import os
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core import folders
 from quaid.errors import InvalidArgument, NotFound, QuaidError
+from quaid.model import plain_text
 from quaid.ops.register import Arg, op
 from quaid.search.conversations import TurnHit
 from quaid.store import conversations as store
@@ -163,9 +163,9 @@ def _folders(brain: Brain) -> list[str]:
     setting = str(brain.option(SETTING))
     _, source = brain.settings.said(SETTING)
     if source and source == brain.settings.config_path:
-        return [brain.settings.beside_config(each) for each in folders.split(setting)]
-    folders.check_setting(SETTING, setting)
-    return [brain.settings.path(each) for each in folders.split(setting)]
+        return [brain.settings.beside_config(each) for each in plain_text.split_folder_list(setting)]
+    plain_text.check_folder_list(SETTING, setting)
+    return [brain.settings.path(each) for each in plain_text.split_folder_list(setting)]
 
 
 def _watch(brain: Brain, added: list[str]) -> tuple[tuple[str, ...], str]:
@@ -179,7 +179,7 @@ def _watch(brain: Brain, added: list[str]) -> tuple[tuple[str, ...], str]:
             new.append(folder)
             known.append(folder)
     _, source = brain.settings.said(SETTING)
-    unwritable = [each for each in new if folders.split(each) != [each]]
+    unwritable = [each for each in new if plain_text.split_folder_list(each) != [each]]
     if not new or not brain.db.writable:
         return (), ""
     if source or unwritable:

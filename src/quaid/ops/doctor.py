@@ -11,8 +11,8 @@ from typing import Annotated, NamedTuple
 
 import quaid
 from quaid.brain import Brain, sqlite_version
-from quaid.core.counts import count
 from quaid.errors import DamagedDatabase, QuaidError
+from quaid.model.plain_text import count_noun
 from quaid.ops import mending
 from quaid.ops.doctor_memory import DAMAGE, Finding, State, backups, if_damaged, memory, rows, sources
 from quaid.ops.register import Arg, op
@@ -113,7 +113,7 @@ def _pages(brain: Brain) -> Iterator[Finding]:
     from quaid.ops.status import status
 
     found = status(brain)
-    pages = f"{count(found.pages, 'page')}, {count(found.chunks, 'chunk')}"
+    pages = f"{count_noun(found.pages, 'page')}, {count_noun(found.chunks, 'chunk')}"
     if not found.pages:
         yield Finding("pages", "advice", "none yet", "quaid import FOLDER")
     else:
@@ -127,7 +127,7 @@ def _pages(brain: Brain) -> Iterator[Finding]:
         return
     missing = found.model.missing + found.pages_uncut
     if missing and not found.filling:
-        told = count(missing, "chunk or page has", "chunks or pages have")
+        told = count_noun(missing, "chunk or page has", "chunks or pages have")
         yield Finding("vectors", "advice", f"{told} none yet", "quaid embed")
     else:
         state: State = "fine" if found.model.vectors else "missing"
@@ -165,12 +165,12 @@ def _folders(brain: Brain) -> Iterator[Finding]:
             yield Finding(f"folder {each.name}", "wrong", each.ignore_problem, remedy)
         elif each.name in failed:
             files = failed[each.name]
-            told = f"{count(len(files), 'file')} not taken in, first {files[0].path}: {files[0].problem}"
+            told = f"{count_noun(len(files), 'file')} not taken in, first {files[0].path}: {files[0].problem}"
             details = tuple(f"{file.path}: {file.problem}" for file in files)
             remedy = f"quaid collection info {each.name}"
             yield Finding(f"folder {each.name}", "wrong", told, remedy, details=details)
         else:
-            told = f"{count(each.pages, 'page')} of {each.root}"
+            told = f"{count_noun(each.pages, 'page')} of {each.root}"
             waiting = f"; {each.quarantined} in quarantine" if each.quarantined else ""
             yield Finding(f"folder {each.name}", "fine", told + waiting)
     if not any(each.kind == "notebook" for each in attached):
@@ -248,7 +248,7 @@ def _knowledge_base(brain: Brain) -> Iterator[Finding]:
         yield Finding("knowledge base", "advice", "there is none yet", "ai-kb init")
         return
     found = kb.kb_status(brain)
-    told = f"{count(found.nodes, 'node')} in {found.root}"
+    told = f"{count_noun(found.nodes, 'node')} in {found.root}"
     if found.nudge:
         yield Finding("knowledge base", "wrong", f"{told}: {found.nudge}", "ai-kb doctor")
     else:

@@ -8,11 +8,11 @@ import os
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from quaid.brain import SCHEMA_VERSION, Brain
-from quaid.core.counts import count
+from quaid.brain import Brain
 from quaid.errors import DamagedDatabase, MissingDatabase, NotADatabase
+from quaid.model.plain_text import count_noun
 from quaid.ops import mending
-from quaid.store import folder_list, opening
+from quaid.store import SCHEMA_VERSION, folder_list, opening
 from quaid.store.checks import is_of_an_index
 from quaid.store.upkeep import Violation
 
@@ -62,7 +62,7 @@ def memory(brain: Brain) -> Iterator[Finding]:
         if known is None:
             yield Finding("memory", "wrong", f"there is none at {path}", "quaid init")
         else:
-            folders = count(len(known.folders), "folder")
+            folders = count_noun(len(known.folders), "folder")
             told = f"{path} was deleted; the next question rebuilds it from {folders} that it had attached"
             yield Finding("memory", "wrong", told, "quaid query QUESTION")
         return
@@ -120,7 +120,9 @@ def rows(brain: Brain) -> Iterator[Finding]:
         yield Finding(DAMAGE, "wrong", "rows", details=damage)
         return
     first = found.violations[0]
-    told = f"{count(len(found.violations), 'problem')}, first {first.check}: {first.where}: {first.problem}"
+    told = (
+        f"{count_noun(len(found.violations), 'problem')}, first {first.check}: {first.where}: {first.problem}"
+    )
     cured = any(_is_made_again(each) for each in found.violations)
     steps = ("quaid rebuild", "quaid validate") if cured else ("quaid validate",)
     details = tuple(f"{each.check}: {each.where}: {each.problem}" for each in found.violations[:MOST_FAULTS])
@@ -131,7 +133,9 @@ def sources(brain: Brain) -> Iterator[Finding]:
     from quaid.store import ingest_log
 
     if found := len(ingest_log.without_page(brain.db)):
-        told = f"{count(found, 'source')} that an earlier Quaid kept without a page; no search finds them"
+        told = (
+            f"{count_noun(found, 'source')} that an earlier Quaid kept without a page; no search finds them"
+        )
         yield Finding("sources", "advice", told, "quaid adopt-sources")
 
 
@@ -147,7 +151,7 @@ def _is_made_again(found: Violation) -> bool:
 
 
 def backups(brain: Brain) -> Iterator[Finding]:
-    from quaid.core import dates
+    from quaid.model import dates
     from quaid.store import copies
 
     found = copies.newest(brain.settings.db_path, mending.backup_folders(brain))
@@ -169,7 +173,7 @@ def if_damaged(brain: Brain, found: list[Finding]) -> list[Finding]:
     if not damage:
         return _of_the_index(found, lines) if lines else found
     most = " or more" if len(damage) >= MOST_FAULTS else ""
-    told = f"the file is damaged: SQLite names {count(len(damage), 'fault')}{most} in it; `quaid validate` lists all"
+    told = f"the file is damaged: SQLite names {count_noun(len(damage), 'fault')}{most} in it; `quaid validate` lists all"
     rest = [each for each in found if each.name not in (DAMAGE, "backup")]
     return [
         *_lost(brain, told, DAMAGE, damage, reads=True),

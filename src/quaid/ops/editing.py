@@ -4,14 +4,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 from quaid.brain import Brain
-from quaid.core import slug
 from quaid.errors import InvalidSlug, InvalidType, NotFound, PageNotFound
+from quaid.model import slug as slugs
 from quaid.ops.register import Arg
-from quaid.store import pages, slugs
+from quaid.store import pages, slugs as slugss
 from quaid.store.pages import Saved, Stored
 
 if TYPE_CHECKING:
-    from quaid.core.page import Page
+    from quaid.model.page import Page
     from quaid.store.collections import Collection
 
 MOST_WINGS_SHOWN = 12
@@ -25,7 +25,7 @@ def locate(brain: Brain, address: str) -> "tuple[Collection, str]":
     from quaid.store import collections
 
     named, name = _split(brain, address)
-    holder = named or slugs.the_collection_with(brain.db, name)
+    holder = named or slugss.the_collection_with(brain.db, name)
     if holder is None:
         return collections.write_target(brain.db), name
     return collections.require(brain.db, holder), name
@@ -33,7 +33,7 @@ def locate(brain: Brain, address: str) -> "tuple[Collection, str]":
 
 def require(brain: Brain, address: str) -> Stored:
     named, name = _split(brain, address)
-    return pages.require(brain.db, name, named or slugs.the_collection_with(brain.db, name) or "default")
+    return pages.require(brain.db, name, named or slugss.the_collection_with(brain.db, name) or "default")
 
 
 def require_wing(brain: Brain, wing: str) -> str:
@@ -49,9 +49,9 @@ def require_wing(brain: Brain, wing: str) -> str:
 
 def _split(brain: Brain, address: str) -> tuple[str | None, str]:
     """The collection and the slug of an address. Whoever writes a page's title instead is told its slug."""
-    named, name = slug.split_address(address)
+    named, name = slugs.split_address(address)
     try:
-        return named, slug.check(name)
+        return named, slugs.check(name)
     except InvalidSlug:
         from quaid.store import names
 
@@ -118,9 +118,9 @@ def refuse_folder(brain: Brain, address: str, collection: str, act: str) -> None
 
 
 def rebuilt(old: Stored, *, frontmatter: dict[str, Any] | None = None, lines: str | None = None) -> "Page":
-    from quaid.core import page
+    from quaid.model import page as page_model
 
-    return page.build(
+    return page_model.build_page(
         old.slug,
         old.frontmatter if frontmatter is None else frontmatter,
         old.truth,
@@ -133,26 +133,28 @@ def checked(
     address: str, front: dict[str, Any], truth: str, lines: str, old: Stored | None, title: str | None = None
 ) -> "Page":
     """A page whose type, if it names a new one, is a known type, and whose new dates are dates."""
-    from quaid.core import page
+    from quaid.model import page as page_model
 
     named = front.get("type")
     if named is not None and (old is None or old.frontmatter.get("type") != named):
         if not isinstance(named, str):
-            raise InvalidType(type=named, hint="", known=", ".join(page.TYPES))
-        page.check_type(named)
-    name = slug.split_address(address)[1]
-    made = page.build(slug.check(name), front, truth, lines, fallback_title=old.title if old else title)
+            raise InvalidType(type=named, hint="", known=", ".join(page_model.PAGE_TYPES))
+        page_model.check_type(named)
+    name = slugs.split_address(address)[1]
+    made = page_model.build_page(
+        slugs.check(name), front, truth, lines, fallback_title=old.title if old else title
+    )
     _check_dates(made, old)
     return made
 
 
 def _check_dates(made: "Page", old: Stored | None) -> None:
     """Refuse a value that is no day in a key that holds one, unless the page had it before."""
-    from quaid.core import page_type
     from quaid.errors import InvalidPageDate, MissingDate
+    from quaid.model import page as page_model
 
-    before = page_type.wrong_dates(old.slug, old.type, old.frontmatter) if old else {}
-    for name, value in page_type.wrong_dates(made.slug, made.type, made.frontmatter).items():
+    before = page_model.invalid_dates(old.slug, old.type, old.frontmatter) if old else {}
+    for name, value in page_model.invalid_dates(made.slug, made.type, made.frontmatter).items():
         if name in before and before[name] == value:
             continue
         if value in (None, ""):

@@ -4,12 +4,13 @@ import json
 from typing import Annotated, Any, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core import slug, traces
-from quaid.core.counts import count
 from quaid.errors import InvalidArgument, PageMoved
+from quaid.model import slug as slugs
+from quaid.model.plain_text import count_noun
 from quaid.ops import editing
 from quaid.ops.register import Arg, op
-from quaid.store import copies, forgetting, pages, sidecars, slugs
+from quaid.storage import erase
+from quaid.store import copies, forgetting, pages, sidecars, slugs as slugss
 from quaid.store.copies import Copy
 from quaid.store.forgetting import Target
 
@@ -114,9 +115,9 @@ def forget(
 
 
 def _target(brain: Brain, address: str) -> Target:
-    named, name = slug.split_address(address)
-    collection = named or slugs.the_collection_with(brain.db, slug.check(name)) or "default"
-    target = forgetting.find(brain.db, slug.check(name), collection)
+    named, name = slugs.split_address(address)
+    collection = named or slugss.the_collection_with(brain.db, slugs.check(name)) or "default"
+    target = forgetting.find(brain.db, slugs.check(name), collection)
     if target is None:
         stored = pages.require(brain.db, name, collection)  # which says what there is instead
         raise PageMoved(slug=address, target=stored.slug, expected=None, current_version=stored.version)
@@ -165,7 +166,8 @@ def _forgotten(brain: Brain, target: Target, beside: list[Copy], backups: bool) 
     found = Proof("search and query", _still_found(brain, target, pieces))
     indexes = forgetting.words_left(db, words)
     held = Proof(
-        f"{count(len(words), 'word')} of its own in the indexes", (f"{indexes:,} of them",) if indexes else ()
+        f"{count_noun(len(words), 'word')} of its own in the indexes",
+        (f"{indexes:,} of them",) if indexes else (),
     )
     record = _shown(target, tuple(Layer(name, number, after[name]) for name, number in before), [])._replace(
         done=True,
@@ -184,9 +186,9 @@ def _told(problem: str) -> str:
 def _pieces(brain: Brain, target: Target) -> list[str]:
     """What to look for afterwards."""
     front: Any = json.loads(target.frontmatter)
-    data = [text for each in sidecars.read(brain.db, target.id) for text in traces.strings(each.data)]
-    texts = [target.truth, target.timeline, *traces.strings(front), *data]
-    pieces = traces.of_page(target.slug, target.title, target.uuid, list(target.former), texts)
+    data = [text for each in sidecars.read(brain.db, target.id) for text in erase.json_strings(each.data)]
+    texts = [target.truth, target.timeline, *erase.json_strings(front), *data]
+    pieces = erase.erasure_probes(target.slug, target.title, target.uuid, list(target.former), texts)
     return [each for each in pieces if not forgetting.is_in_schema(brain.db, each)]
 
 

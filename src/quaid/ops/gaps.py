@@ -7,8 +7,14 @@ nowhere before that, errors included.
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core.gaps import LONGEST_CONTEXT, fold, is_question, question_hash, tells
 from quaid.errors import GapResolved, InvalidArgument, QuaidError, WrongQuestion
+from quaid.model.similarity import (
+    LONGEST_GAP_CONTEXT,
+    fold_question,
+    is_question,
+    question_hash,
+    reveals_question,
+)
 from quaid.ops import editing
 from quaid.ops.register import Arg, op
 from quaid.store import gaps as store
@@ -74,15 +80,15 @@ def gap(
     ] = None,
 ) -> GapRecord:
     """Note a question that the memory cannot answer; always internal. Asked again, it counts up."""
-    if not fold(query_text):
+    if not fold_question(query_text):
         raise InvalidArgument(name="query_text", problem="is empty; give the question")
     if confidence_score is not None and not 0 <= confidence_score <= 1:
         raise InvalidArgument(name="confidence_score", problem=f"must be from 0 to 1, not {confidence_score}")
-    if len(context) > LONGEST_CONTEXT:
+    if len(context) > LONGEST_GAP_CONTEXT:
         raise InvalidArgument(
-            name="context", problem=f"has {len(context)} characters and {LONGEST_CONTEXT} are allowed"
+            name="context", problem=f"has {len(context)} characters and {LONGEST_GAP_CONTEXT} are allowed"
         )
-    if context and tells(context, query_text):
+    if context and reveals_question(context, query_text):
         raise InvalidArgument(
             name="context", problem="repeats the question, which is not kept; say where it came up"
         )
@@ -244,7 +250,7 @@ def _check_redacted(sensitivity: str, query_text: str | None, redacted_query: st
         raise InvalidArgument(
             name="redacted_query", problem="is required for redacted: the question without names and figures"
         )
-    elif query_text and tells(redacted_query, query_text):
+    elif query_text and reveals_question(redacted_query, query_text):
         raise InvalidArgument(
             name="redacted_query", problem="still holds the question; take names and figures out of it"
         )

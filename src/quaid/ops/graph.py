@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from typing import Annotated, Literal, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core import dates, graph, slug as slugs
 from quaid.errors import InvalidArgument
+from quaid.model import dates, links, slug as slugs
 from quaid.ops import editing
 from quaid.ops.editing import Slug
 from quaid.ops.links import AsOf, Temporal
 from quaid.ops.register import Arg, op
-from quaid.store import links
+from quaid.store import links as linkss
 from quaid.store.links import Edge
 from quaid.store.overview import beginnings
 from quaid.store.words import PageHead, heads
@@ -95,10 +95,10 @@ def graph_(
     day, temporal = _day(brain, as_of, temporal)
     with brain.db.reading():
         centre = editing.require(brain, slug)
-        walk = graph.around(
+        walk = links.walk_from(
             centre.id,
-            lambda nodes, most: links.edges(brain.db, nodes, temporal, day, most),
-            lambda nodes, most: links.edges_among(brain.db, nodes, temporal, day, most),
+            lambda nodes, most: linkss.edges(brain.db, nodes, temporal, day, most),
+            lambda nodes, most: linkss.edges_among(brain.db, nodes, temporal, day, most),
             depth=depth,
             most_nodes=limit,
             most_edges=limit * EDGES_FOR_A_NODE,
@@ -124,12 +124,12 @@ def path(
     with brain.db.reading():
         start, end = editing.require(brain, from_), editing.require(brain, to)
         way = (
-            graph.Way((), True)
+            links.GraphPath((), True)
             if start.id == end.id
-            else graph.between(
+            else links.shortest_path(
                 start.id,
                 end.id,
-                lambda nodes, most: links.edges(brain.db, nodes, temporal, day, most),
+                lambda nodes, most: linkss.edges(brain.db, nodes, temporal, day, most),
                 longest=LONGEST_WAY,
                 most_nodes=MOST_WALKED,
                 most_edges=MOST_WALKED,
@@ -157,18 +157,18 @@ def _day(
     return day, "current" if as_of and temporal == "all" else temporal
 
 
-def _node(walk: graph.Walk, known: dict[int, PageHead], reached: graph.Reached) -> Node:
+def _node(walk: links.GraphWalk, known: dict[int, PageHead], reached: links.ReachedNode) -> Node:
     head = known[reached.node]
-    way = [_address(known[step.node]) for step in graph.steps_to(walk, reached.node)]
+    way = [_address(known[step.node]) for step in links.path_to(walk, reached.node)]
     start = _address(known[next(iter(walk.reached))])
     return Node(head.slug, head.title, head.type, head.collection, reached.distance, (start, *way))
 
 
-def _beginnings(brain: Brain, edges: Iterable[graph.Edge]) -> dict[int, str]:
+def _beginnings(brain: Brain, edges: Iterable[links.EdgeLike]) -> dict[int, str]:
     return beginnings(brain.db, [edge for edge in edges if isinstance(edge, Edge)])
 
 
-def _arrow(known: dict[int, PageHead], edge: graph.Edge, begins: dict[int, str]) -> Arrow:
+def _arrow(known: dict[int, PageHead], edge: links.EdgeLike, begins: dict[int, str]) -> Arrow:
     assert isinstance(edge, Edge)
     return Arrow(
         edge.id,

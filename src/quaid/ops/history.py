@@ -4,10 +4,10 @@ from itertools import pairwise
 from typing import Annotated, Literal, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core import dates, page
-from quaid.core.page import Page
 from quaid.errors import InvalidArgument, NotFound
 from quaid.formats import markdown
+from quaid.model import dates, page as page_model
+from quaid.model.page import Page
 from quaid.ops import editing
 from quaid.ops.editing import PageVersion, Slug
 from quaid.ops.register import Arg, op
@@ -83,7 +83,7 @@ def revert(
     expected_version: PageVersion = None,
 ) -> RevertRecord:
     """Bring an earlier version of a page back, as a new version. A page with a file gets the very bytes back."""
-    from quaid.core import evidence
+    from quaid.model import timeline
     from quaid.store import file_state
 
     brought: list[bytes | None] = []
@@ -97,7 +97,7 @@ def revert(
         if row is None or brought[-1] is None:
             return editing.rebuilt(old)
         earlier = _page(old, row.path, brought[-1])
-        removed[:] = evidence.named(evidence.missing(old.timeline, earlier.timeline))
+        removed[:] = timeline.describe_entries(timeline.missing_entries(old.timeline, earlier.timeline))
         return earlier
 
     saved, new = editing.edit(brain, slug, expected_version, change, exact=lambda: brought[-1])
@@ -266,7 +266,7 @@ def _begun(each: _Text, stored: Stored) -> str | None:
     is_first = each.told.since == stored.created_at and each.told.by == "made"
     if not is_first or each.told.version == 1:
         return each.told.since
-    forgotten = dates.shifted(stored.updated_at[:10], -store.DAYS) > stored.created_at[:10]
+    forgotten = dates.shift_date(stored.updated_at[:10], -store.DAYS) > stored.created_at[:10]
     return None if forgotten or stored.version > store.MOST_VERSIONS else each.told.since
 
 
@@ -277,7 +277,7 @@ def _page(old: Stored, path: str, data: bytes) -> Page:
     if index.is_org(path):
         return index.moved(index.read(path, data).page, old.slug)
     document = markdown.parse(markdown.decode(data).text)
-    return page.build(
+    return page_model.build_page(
         old.slug, document.frontmatter, document.truth, document.timeline, fallback_title=old.title
     )
 

@@ -5,10 +5,10 @@ import os
 from typing import Annotated, Any, Literal, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core import changes, dates, page, page_type, slug as slugs
-from quaid.core.changes import Change, EntryGiven
 from quaid.errors import FileTrouble, InvalidArgument, InvalidFrontMatter, TooLarge
 from quaid.formats import markdown
+from quaid.model import dates, page as page_model, slug as slugs
+from quaid.model.page import EntryInput, PageChange
 from quaid.ops import gaps
 from quaid.ops.gate import MAX_TEXT
 from quaid.ops.ingesting import Ingesting, PageOutcome
@@ -92,7 +92,9 @@ def ingest(
     if len(ref) > LONGEST_REF:
         raise InvalidArgument(name="source_ref", problem=f"has more than {LONGEST_REF:,} characters")
     source = _source(source_type, ref, slugs.from_path(ref) + ".md", content.encode())
-    return _taken_in(brain, Ingesting(brain, source, changes.read(pages or []), force=force, is_file=False))
+    return _taken_in(
+        brain, Ingesting(brain, source, page_model.parse_changes(pages or []), force=force, is_file=False)
+    )
 
 
 @op(
@@ -142,19 +144,19 @@ def adopt_sources(brain: Brain) -> AdoptRecord:
 
 def _change(
     read: _Read, flags: dict[str, str | None], name: str, collection: str, there: Stored | None
-) -> Change:
+) -> PageChange:
     """What a file makes of its page. A flag counts more than the file, the file more than the page that is there."""
     kept = {key: there.frontmatter[key] for key in flags if there and key in there.frontmatter}
     front = {**kept, **read.front, **{key: value for key, value in flags.items() if value is not None}}
-    made = page.build(name, front, read.truth, read.timeline, fallback_title=read.title)
+    made = page_model.build_page(name, front, read.truth, read.timeline, fallback_title=read.title)
     day = flags["date"]
-    return Change(
+    return PageChange(
         "page",
         name,
         collection,
         expected_version=there.version if there else 0,
         content=markdown.render(front, read.truth, read.timeline),
-        entries=(EntryGiven(day, made.title, _kind(front), ""),) if day else (),
+        entries=(EntryInput(day, made.title, _kind(front), ""),) if day else (),
         title=read.title,
     )
 
@@ -215,7 +217,7 @@ def _read(path: str, data: bytes) -> _Read:
     if document.problem:
         raise InvalidFrontMatter(problem=document.problem)
     front = dict(document.frontmatter)
-    if front.get("type") in SOURCE_TYPES and page_type.known(front["type"]) is None:
+    if front.get("type") in SOURCE_TYPES and page_model.known_type(front["type"]) is None:
         front.setdefault("source_type", front.pop("type"))  # a kind of source that is no type of page
     stem = _printable(os.path.splitext(os.path.basename(path))[0])
     name = slugs.segment(stem)

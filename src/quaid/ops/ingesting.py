@@ -10,9 +10,6 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core import evidence, slug, tags
-from quaid.core.changes import Change, LinkGiven
-from quaid.core.page import Page
 from quaid.errors import (
     AlreadyExists,
     InvalidArgument,
@@ -24,6 +21,8 @@ from quaid.errors import (
     VersionConflicts,
 )
 from quaid.formats import markdown
+from quaid.model import slug as slugs, tags, timeline
+from quaid.model.page import LinkInput, Page, PageChange
 from quaid.ops import editing
 from quaid.store import collections, ingest_log, links, pages
 from quaid.store.ingest_log import Earlier, Source
@@ -87,18 +86,18 @@ class Ingesting:
     """
 
     def __init__(
-        self, brain: Brain, source: Source, changes: list[Change], *, force: bool, is_file: bool
+        self, brain: Brain, source: Source, changes: list[PageChange], *, force: bool, is_file: bool
     ) -> None:
         self.brain = brain
         self.source = source
         self.given = [_located(brain, change) for change in changes]
-        self.changes: list[Change] = []  # those that are to be made
+        self.changes: list[PageChange] = []  # those that are to be made
         self.force = force
         self.is_file = is_file
         self.import_id = brain.new_uuid()
         self.now = brain.now()
         self.uuids = [brain.new_uuid() for _ in range(len(changes) + 1)]
-        self.own: Change | None = None  # the page of a source that is no file, if it is to be written
+        self.own: PageChange | None = None  # the page of a source that is no file, if it is to be written
 
     def run(self, tx: Any) -> Done | Earlier:
         """Write everything, or say when these bytes were taken in before."""
@@ -145,19 +144,19 @@ class Ingesting:
         told = [self._hang_on(*each) for each in zip(self.changes, drafts, saved, strict=True)]
         return told, saved
 
-    def _known_changes(self) -> list[Change]:
+    def _known_changes(self) -> list[PageChange]:
         """Changes that the same source made before: to a page that has moved on since its author read it.
 
         Somebody who names the present version of a page has read it since, and means what they send."""
         touched = ingest_log.touched(self.brain.db, self.source.content_hash, self.source.ref)
-        known: list[Change] = []
+        known: list[PageChange] = []
         for change in self.given:
             old = pages.find(self.brain.db, change.slug, _of(change))
             if old and old.id in touched and old.version != change.expected_version:
                 known.append(change)
         return known
 
-    def _own_page(self) -> tuple[str, Change | None]:
+    def _own_page(self) -> tuple[str, PageChange | None]:
         """The page that these very words are, and how to write it unless they are already.
 
         Another text by the same name is a new edition of its page if most of its words are the same and nobody has
@@ -176,7 +175,7 @@ class Ingesting:
                 continue
             if old is not None:
                 front = {**old.frontmatter, **front}
-            return address, Change(
+            return address, PageChange(
                 *("source", address, "default"),
                 expected_version=old.version if old else 0,
                 content=markdown.render(front, truth, lines),
@@ -219,7 +218,7 @@ class Ingesting:
                 count=len(conflicts), told=told, conflicts=[dict(each.facts) for each in conflicts]
             )
 
-    def _draft(self, change: Change, old: Stored | None) -> _Draft:
+    def _draft(self, change: PageChange, old: Stored | None) -> _Draft:
         """The page as it shall be, and what is new in it."""
         front, truth, lines = _text(change, old)
         told = "" if _truth_of(change) is None else "written"
@@ -231,7 +230,7 @@ class Ingesting:
                 self._refuse_foreign(old, change)
         for entry in change.entries:
             source = entry.source or self.source.ref.replace("—", "-")
-            lines = evidence.with_entry(lines, entry.date, entry.summary, source, entry.detail)
+            lines = timeline.add_entry_once(lines, entry.date, entry.summary, source, entry.detail)
         before = old.tags if old else ()
         labels = tags.of_frontmatter(front)
         missing = [each for each in dict.fromkeys(change.tags) if each not in labels]
@@ -241,11 +240,11 @@ class Ingesting:
             problem = "has no text; a new page needs content, compiled_truth or timeline_entries"
             raise InvalidArgument(name=change.where, problem=problem)
         made = editing.checked(change.slug, front, _closed(truth, lines), lines, old, change.title)
-        fresh = evidence.keys(lines) - evidence.keys(old.timeline if old else "")
+        fresh = timeline.entry_keys(lines) - timeline.entry_keys(old.timeline if old else "")
         lost = ((), ()) if change.content is None else editing.removed_front(old, made)
         return _Draft(made, told, len(fresh), len(set(made.tags) - set(before)), lost)
 
-    def _refuse_foreign(self, old: Stored, change: Change) -> None:
+    def _refuse_foreign(self, old: Stored, change: PageChange) -> None:
         """A file may replace the text that it made itself, and nothing that somebody wrote or edited here."""
         if ingest_log.made_by(self.brain.db, old.id) != (self.source.ref, old.version):
             raise AlreadyExists(
@@ -259,7 +258,7 @@ class Ingesting:
             return "same"
         return "same words" if _words(truth) == _words(old.truth) and not self.force else "written"
 
-    def _save(self, change: Change, old: Stored | None, draft: _Draft, uuid: str) -> Saved:
+    def _save(self, change: PageChange, old: Stored | None, draft: _Draft, uuid: str) -> Saved:
         return keeping.save(
             self.brain.db,
             self.tx,
@@ -271,7 +270,7 @@ class Ingesting:
             expected_version=change.expected_version,
         )
 
-    def _hang_on(self, change: Change, draft: _Draft, saved: Saved) -> PageOutcome:
+    def _hang_on(self, change: PageChange, draft: _Draft, saved: Saved) -> PageOutcome:
         """Links and facts, once all pages are there; the version rises once for everything."""
         linked = sum(self._link(saved, given) for given in change.links)
         stated = self._assert(change, saved.id, draft.page.title)
@@ -294,20 +293,21 @@ class Ingesting:
             tags_removed=draft.lost[1],
         )
 
-    def _assert(self, change: Change, page_id: int, title: str) -> int:
+    def _assert(self, change: PageChange, page_id: int, title: str) -> int:
         """How many facts are new, or end now."""
         if not change.assertions:
             return 0
+        from quaid.model import facts
         from quaid.store import assertions
 
         changed = 0
         for place, values in enumerate(change.assertions, 1):
             values = {**values, "source_ref": values.get("source_ref") or self.source.ref}
-            given = assertions.check(values, f"{change.where}.assertions[{place}]", title)
+            given = facts.check_fact(values, f"{change.where}.assertions[{place}]", title)
             changed += assertions.add(self.tx, page_id, given, self.now).changed
         return changed
 
-    def _link(self, saved: Saved, given: LinkGiven) -> bool:
+    def _link(self, saved: Saved, given: LinkInput) -> bool:
         """Add a link, or give an open one its end. False: it was there."""
         to_id = self._target(given)
         if to_id == saved.id:
@@ -327,7 +327,7 @@ class Ingesting:
                     return True
         return self._add_link(saved.id, to_id, given)
 
-    def _add_link(self, page_id: int, to_id: int, given: LinkGiven) -> bool:
+    def _add_link(self, page_id: int, to_id: int, given: LinkInput) -> bool:
         links.add(
             self.tx,
             page_id,
@@ -340,8 +340,8 @@ class Ingesting:
         )
         return True
 
-    def _target(self, given: LinkGiven) -> int:
-        collection, name = slug.split_address(given.to)
+    def _target(self, given: LinkInput) -> int:
+        collection, name = slugs.split_address(given.to)
         address = name if collection in (None, "default") else given.to
         return self.ids.get(address) or editing.require(self.brain, given.to).id
 
@@ -362,26 +362,26 @@ def source_text(source: Source) -> tuple[dict[str, Any], str, str]:
 def _addresses(ref: str) -> Iterator[str]:
     """The slugs that a source may have, the best first."""
     steps = [each for each in _SCHEME.sub("", ref).removeprefix("sources/").split("/") if each]
-    base = slug.from_path("/".join(["sources", *steps]) if steps else f"sources/{ref}")
+    base = slugs.from_path("/".join(["sources", *steps]) if steps else f"sources/{ref}")
     yield base
     for number in range(2, MOST_TEXTS + 1):
-        yield slug.from_path(f"{base}-{number}")
+        yield slugs.from_path(f"{base}-{number}")
 
 
-def _truth_of(change: Change) -> str | None:
+def _truth_of(change: PageChange) -> str | None:
     """The truth that a change brings, if it brings one."""
     if change.content is not None:
         return markdown.parse(change.content).truth
     return None if change.compiled_truth is None else markdown.tidy(change.compiled_truth)
 
 
-def _text(change: Change, old: Stored | None) -> tuple[dict[str, Any], str, str]:
+def _text(change: PageChange, old: Stored | None) -> tuple[dict[str, Any], str, str]:
     """Front matter, truth and timeline that a change asks for; no entry of the old timeline is lost."""
     front, truth, lines = (old.frontmatter, old.truth, old.timeline) if old else ({}, "", "")
     if change.content is not None:
         document = markdown.parse(change.content)
         markdown.check(document, front)
-        return document.frontmatter, document.truth, evidence.joined(lines, document.timeline)
+        return document.frontmatter, document.truth, timeline.merge_timelines(lines, document.timeline)
     if change.frontmatter is not None:
         front = editing.with_keys(front, change.frontmatter)
     if change.compiled_truth is not None:
@@ -390,11 +390,11 @@ def _text(change: Change, old: Stored | None) -> tuple[dict[str, Any], str, str]
             problem = "holds a '---' line, which begins the timeline"
             raise InvalidArgument(name=f"{change.where}.compiled_truth", problem=problem)
     if change.timeline_append is not None:
-        lines = markdown.tidy(evidence.extended(lines, markdown.tidy(change.timeline_append)))
+        lines = markdown.tidy(timeline.append_text(lines, markdown.tidy(change.timeline_append)))
     return front, truth, lines
 
 
-def _same_front(change: Change, old: Stored, front: dict[str, Any]) -> dict[str, Any]:
+def _same_front(change: PageChange, old: Stored, front: dict[str, Any]) -> dict[str, Any]:
     """Front matter beside a truth that stays: of a whole page only the tags are taken."""
     if change.content is None:
         return front
@@ -415,12 +415,12 @@ def _version(facts: dict[str, Any]) -> str:
     return f"{facts['slug']} is at version {facts['current_version']}"
 
 
-def _located(brain: Brain, change: Change) -> Change:
+def _located(brain: Brain, change: PageChange) -> PageChange:
     """The change with the collection that has its page, or takes it."""
     return change._replace(collection=editing.locate(brain, change.address)[0].name)
 
 
-def _of(change: Change) -> str:
+def _of(change: PageChange) -> str:
     return change.collection or "default"
 
 

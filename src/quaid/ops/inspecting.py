@@ -11,8 +11,8 @@ import re
 from typing import Any, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core import dates
 from quaid.errors import Cancelled, EmbeddingsOff, InvalidArgument, NotFound, QuaidError
+from quaid.model import dates
 from quaid.notebook import layout
 from quaid.ops import gate, noting
 from quaid.ops.register import op

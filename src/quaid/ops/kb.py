@@ -300,9 +300,9 @@ def store(brain: Brain) -> "Git":
 
 def look(brain: Brain) -> "Catalog":
     """All nodes, without a call of git."""
-    from quaid.kb import catalog
+    from quaid.kb import catalog as catalogs
 
-    return catalog.look(root(brain), folder(brain))
+    return catalogs.look(root(brain), folder(brain))
 
 
 def folder(brain: Brain) -> str:

@@ -4,9 +4,9 @@ import os
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core.counts import count
 from quaid.errors import FileTrouble, InvalidArgument, StoreLocked
 from quaid.kb.records import Check, Made, Timer
+from quaid.model.plain_text import count_noun
 from quaid.ops import kb
 from quaid.ops.register import Arg, op
 
@@ -80,7 +80,7 @@ class KbCurateRecord(NamedTuple):
 
     @property
     def act(self) -> str:
-        return f"Marking {count(len(self.report.batch), 'node')} as looked through"
+        return f"Marking {count_noun(len(self.report.batch), 'node')} as looked through"
 
 
 class KbPushRecord(NamedTuple):

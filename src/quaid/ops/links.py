@@ -3,10 +3,10 @@
 from typing import Annotated, Any, Literal, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core import dates
-from quaid.core.links import LONGEST_CONTEXT, RELATED, relationship_of
-from quaid.core.prose import shorten
 from quaid.errors import InvalidArgument, LinkFromText, NotFound
+from quaid.model import dates
+from quaid.model.links import LONGEST_CONTEXT, RELATED, normalize_relationship
+from quaid.model.markdown_text import shorten
 from quaid.ops import editing
 from quaid.ops.editing import PageVersion, Slug
 from quaid.ops.register import Arg, op
@@ -204,7 +204,7 @@ def _listing(
 
 
 def _relationship(given: str) -> str:
-    name = relationship_of(given)
+    name = normalize_relationship(given)
     if not name:
         raise InvalidArgument(name="relationship", problem="is empty; write it as in works_at")
     return name

@@ -3,9 +3,9 @@
 from typing import Annotated, Any, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core import dates, tags, timeline
-from quaid.core.page import Page
 from quaid.errors import InvalidArgument, TagInText
+from quaid.model import dates, tags, timeline
+from quaid.model.page import Page
 from quaid.ops import editing
 from quaid.ops.editing import PageVersion, Slug
 from quaid.ops.register import Arg, op
@@ -126,7 +126,7 @@ def timeline_add(
         known = {(each.date, timeline.summary_hash(each.summary)) for each in timeline.parse(old.timeline)}
         if (day, digest) in known:
             return editing.rebuilt(old)
-        return editing.rebuilt(old, lines=timeline.add(old.timeline, day, summary, source, detail))
+        return editing.rebuilt(old, lines=timeline.add_entry(old.timeline, day, summary, source, detail))
 
     saved, new = editing.edit(brain, slug, expected_version, change)
     return TimelineAddRecord(

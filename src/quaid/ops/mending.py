@@ -11,9 +11,9 @@ from typing import NamedTuple
 from quaid import config
 from quaid.brain import Brain
 from quaid.clients.edits import Quote
-from quaid.core import dates
-from quaid.core.counts import count
 from quaid.errors import QuaidError
+from quaid.model import dates
+from quaid.model.plain_text import count_noun
 from quaid.store import collections, copies, folder_list
 from quaid.store.collections import Collection
 
@@ -46,7 +46,7 @@ def way(brain: Brain, *, reads: bool) -> Way:
     good = copies.whole(path, backup_folders(brain))
     salvaged = _free(f"{path}-salvaged")
     if good is not None:
-        pages = count(good.pages, "page")
+        pages = count_noun(good.pages, "page")
         changed = f", last changed on {good.changed[:10]}" if good.changed else ""
         doubt = (
             ""

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core import headline, page, prose, slug, timeline
-from quaid.core.page import Page
 from quaid.errors import InvalidArgument, PageMoved, VersionConflict
+from quaid.model import markdown_text, page as page_model, slug as slugs, timeline
+from quaid.model.page import Page
 from quaid.ops import editing
 from quaid.ops.editing import PageVersion, Slug
 from quaid.ops.register import Arg, op
@@ -13,7 +13,7 @@ from quaid.store.merging import Moved
 from quaid.store.pages import Stored
 
 if TYPE_CHECKING:
-    from quaid.core.likeness import Texts
+    from quaid.model.similarity import TextSimilarity
     from quaid.store.likeness import Known
 
 ENTITIES = ("person", "company", "deal", "yc", "civic", "project")
@@ -95,7 +95,7 @@ def dupes(
     limit: Annotated[int, Arg("How many pairs.", minimum=1, maximum=10_000)] = 20,
 ) -> DupesRecord:
     """Find pairs of pages that say the same, or are about the same thing, for a person to merge."""
-    from quaid.core.likeness import LEAST_THRESHOLD
+    from quaid.model.similarity import LEAST_THRESHOLD
     from quaid.store import likeness
 
     if not LEAST_THRESHOLD <= threshold <= 1:
@@ -144,11 +144,11 @@ def distinct(
     return DistinctRecord(one.slug, two.slug, said)
 
 
-def _texts(brain: Brain, ids: list[int]) -> "Texts":
-    from quaid.core.likeness import Texts
+def _texts(brain: Brain, ids: list[int]) -> "TextSimilarity":
+    from quaid.model.similarity import TextSimilarity
     from quaid.store import likeness
 
-    texts = Texts()
+    texts = TextSimilarity()
     for done, (page_id, truth) in enumerate(likeness.truths(brain.db, ids)):
         if done % likeness.AT_ONCE == 0:
             brain.progress(done, len(ids), "Reading")
@@ -225,7 +225,7 @@ def merge(
 def exactly(brain: Brain, address: str) -> Stored:
     """The page with this very slug: what cannot be undone follows no redirect."""
     stored = editing.require(brain, address)
-    if stored.slug != slug.split_address(address)[1]:
+    if stored.slug != slugs.split_address(address)[1]:
         raise PageMoved(slug=address, target=stored.slug, expected=None, current_version=stored.version)
     return stored
 
@@ -240,21 +240,27 @@ def _check(kept: Stored, gone: Stored, expected_version: int | None, other_versi
 
 def _merged(kept: Stored, gone: Stored) -> Page:
     """The kept page as it reads afterwards."""
-    from quaid.core import merging
     from quaid.formats import markdown
+    from quaid.model import page_merge
 
-    text, lines = (merging.relative_paths(each, gone.slug, kept.slug) for each in (gone.truth, gone.timeline))
-    truth = merging.truth(markdown.close_fence(kept.truth), markdown.close_fence(text), gone.title)
-    front = merging.frontmatter(
+    text, lines = (
+        page_merge.rebase_relative_links(each, gone.slug, kept.slug) for each in (gone.truth, gone.timeline)
+    )
+    truth = page_merge.merge_truth(markdown.close_fence(kept.truth), markdown.close_fence(text), gone.title)
+    front = page_merge.merge_frontmatter(
         kept.frontmatter, gone.frontmatter, slug=gone.slug, title=gone.title, kept_title=kept.title
     )
-    return page.build(
-        kept.slug, front, truth, merging.lines(kept.timeline, lines, gone.title), fallback_title=kept.title
+    return page_model.build_page(
+        kept.slug,
+        front,
+        truth,
+        page_merge.merge_timeline(kept.timeline, lines, gone.title),
+        fallback_title=kept.title,
     )
 
 
 def _record(kept: Stored, gone: Stored, made: Page, moved: Moved) -> MergeRecord:
-    from quaid.core import names
+    from quaid.model import names
 
     before = timeline.parse(kept.timeline)
     known = set(names.aliases(kept.frontmatter))
@@ -307,17 +313,21 @@ def rename(
 
 
 def _renamed(old: Stored, address: str) -> Page:
-    from quaid.core import merging
+    from quaid.model import page_merge
 
-    collection, name = slug.split_address(address)
+    collection, name = slugs.split_address(address)
     if collection not in (None, old.collection):
         raise InvalidArgument(
             name="new_slug", problem=f"must stay in {old.collection}, not go to {collection}"
         )
-    if slug.check(name) == old.slug:
+    if slugs.check(name) == old.slug:
         raise InvalidArgument(name="new_slug", problem="is the slug that the page has")
-    truth, lines = (merging.relative_paths(each, old.slug, name) for each in (old.truth, old.timeline))
+    truth, lines = (
+        page_merge.rebase_relative_links(each, old.slug, name) for each in (old.truth, old.timeline)
+    )
     front = {**old.frontmatter, "slug": name} if "slug" in old.frontmatter else old.frontmatter
     # A title that was only the old slug in words follows the new one.
-    from_slug = headline.title(old.slug, front, prose.without_code(old.truth), None) == old.title
-    return page.build(name, front, truth, lines, fallback_title=None if from_slug else old.title)
+    from_slug = (
+        page_model.page_title(old.slug, front, markdown_text.visible_text(old.truth), None) == old.title
+    )
+    return page_model.build_page(name, front, truth, lines, fallback_title=None if from_slug else old.title)

@@ -56,7 +56,7 @@ def root(brain: Brain) -> str:
 
 def cut_as_configured(brain: Brain) -> None:
     """Have notebooks cut into windows of the size that the config file asks for."""
-    from quaid.core import chunk
+    from quaid.model import chunker
     from quaid.options import windows_move
     from quaid.store import settings
     from quaid.store.chunks import NOTEBOOK_WINDOW
@@ -69,7 +69,7 @@ def cut_as_configured(brain: Brain) -> None:
             path="The environment",
             problem=f"chunking.overlap_tokens ({overlap}) must be at most half of chunking.max_tokens ({limit})",
         )
-    wanted = chunk.window(limit, overlap, respect)
+    wanted = chunker.window_strategy(limit, overlap, respect)
     if wanted != (settings.get(brain.db, NOTEBOOK_WINDOW) or "window"):
         from quaid.store.rebuild import recut
 

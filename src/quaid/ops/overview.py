@@ -6,8 +6,8 @@ All of it only reads. `check` looks for contradictions; here they are listed as 
 from typing import Annotated, Literal, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core import dates, page, slug
 from quaid.errors import NotFound
+from quaid.model import dates, page as page_model, slug as slugs
 from quaid.ops.graph import EDGES_FOR_A_NODE, Arrow
 from quaid.ops.register import Arg, op
 from quaid.store import collections, contradictions, links, overview as store
@@ -89,7 +89,7 @@ def days(
     chosen = Chosen(
         dates.check_date(since, "since") if since else "0000",
         dates.check_date(until, "until") if until else "9999-12-31",
-        page.check_type(type) if type else "",
+        page_model.check_type(type) if type else "",
         wing or "",
         collections.require(brain.db, collection).name if collection else "",
         " ".join(text.split()),
@@ -131,7 +131,7 @@ def titles(
         known = heads(brain.db, sorted(set(found.values())))
     return TitlesRecord(
         tuple(
-            Titled(name, slug.address(known[id].collection, known[id].slug), known[id].title, known[id].type)
+            Titled(name, slugs.address(known[id].collection, known[id].slug), known[id].title, known[id].type)
             for name, id in found.items()
             if id in known
         )
@@ -161,7 +161,7 @@ def wing(
         known = heads(brain.db, ids)
         edges = links.edges_among(brain.db, ids, "all", brain.now()[:10], limit * EDGES_FOR_A_NODE)
         begins = store.beginnings(brain.db, edges)
-    named = {id: slug.address(head.collection, head.slug) for id, head in known.items()}
+    named = {id: slugs.address(head.collection, head.slug) for id, head in known.items()}
     nodes = tuple(Member(named[id], known[id].title, known[id].type) for id in ids)
     arrows = tuple(
         Arrow(

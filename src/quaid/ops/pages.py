@@ -11,7 +11,7 @@ from quaid.store import pages
 from quaid.store.pages import Header, Saved, Stored
 
 if TYPE_CHECKING:
-    from quaid.core.page import Page
+    from quaid.model.page import Page
     from quaid.store.assertions import Added
 
 
@@ -183,10 +183,11 @@ class _Facts:
     def __call__(self, tx: Any, saved: Saved, page: "Page", now: str) -> Saved:
         if not self._given:
             return saved
+        from quaid.model import facts
         from quaid.store import assertions
 
         for place, values in enumerate(self._given, 1):
-            fact = assertions.check(values, f"assertions[{place}]", page.title)
+            fact = facts.check_fact(values, f"assertions[{place}]", page.title)
             self.added.append(assertions.add(tx, saved.id, fact, now))
         if not saved.changed and any(each.changed for each in self.added):
             collection, _ = editing.locate(self._brain, self._address)
@@ -215,11 +216,11 @@ def list_(
     ] = "updated",
 ) -> ListRecord:
     """List pages, newest first."""
-    from quaid.core import page_type, tags
+    from quaid.model import page as page_model, tags
     from quaid.store import collections
 
     filters: dict[str, Any] = {
-        "type": page_type.check_type(type) if type else None,
+        "type": page_model.check_type(type) if type else None,
         "tag": tags.check(tag) if tag else None,
         "wing": wing or None,
         "collection": collections.require(brain.db, collection).name if collection else None,
@@ -243,11 +244,11 @@ def _whole(
     truth, lines = document.truth, document.timeline
     left_out: tuple[str, ...] = ()
     if old and old.timeline and old.timeline != lines:
-        from quaid.core import evidence
+        from quaid.model import timeline
 
-        left_out = evidence.named(evidence.missing(old.timeline, lines))
+        left_out = timeline.describe_entries(timeline.missing_entries(old.timeline, lines))
         if not replace_timeline:
-            lines = evidence.joined(old.timeline, lines)
+            lines = timeline.merge_timelines(old.timeline, lines)
             truth = markdown.close_fence(truth)
     return editing.checked(address, document.frontmatter, truth, lines, old), left_out
 

@@ -3,8 +3,8 @@
 from typing import Annotated, Any, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core import dates, slug
 from quaid.errors import AmbiguousSlug, InvalidArgument, NotFound, OnlyHere
+from quaid.model import dates, slug as slugs
 from quaid.ops.register import Arg, op
 from quaid.store import collections, quarantine as store
 from quaid.store.quarantine import Waiting
@@ -160,10 +160,10 @@ def _discard(tx: Any, going: list[Waiting]) -> None:
 
 def _the_one(brain: Brain, address: str) -> Waiting:
     """The quarantined page of an address, exactly."""
-    named, name = slug.split_address(address)
+    named, name = slugs.split_address(address)
     if named:
         collections.require(brain.db, named)
-    found = store.find(brain.db, slug.check(name), named or None)
+    found = store.find(brain.db, slugs.check(name), named or None)
     if len(found) > 1:
         candidates = ", ".join(f"{each.collection}::{each.slug}" for each in found)
         raise AmbiguousSlug(slug=name, candidates=candidates)
@@ -173,7 +173,7 @@ def _the_one(brain: Brain, address: str) -> Waiting:
 
 
 def _until(each: Waiting) -> str:
-    return dates.shifted(each.quarantined_at[:10], store.DAYS + 1)
+    return dates.shift_date(each.quarantined_at[:10], store.DAYS + 1)
 
 
 def _record(each: Waiting) -> WaitingRecord:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
 
 from quaid.brain import Brain
-from quaid.core import dates, page, tags
+from quaid.model import dates, page as page_model, tags
 from quaid.notebook.records import Recalled
 from quaid.ops import background, editing, gaps, recovery
 from quaid.ops.register import Arg, op
@@ -145,7 +145,7 @@ def _filters(
     until: str | None,
 ) -> Filters:
     return Filters(
-        type=page.check_type(type) if type else None,
+        type=page_model.check_type(type) if type else None,
         wing=editing.require_wing(brain, wing) if wing else None,
         tag=tags.check(tag) if tag else None,
         collection=collection or None,

@@ -7,8 +7,8 @@ import os
 from contextlib import suppress
 
 from quaid.brain import Brain
-from quaid.core.counts import count
 from quaid.errors import QuaidError
+from quaid.model.plain_text import count_noun
 from quaid.store import collections, copies, durable, folder_list
 from quaid.store.folder_list import Attached, FolderList
 from quaid.store.lock import WriterLock
@@ -110,7 +110,7 @@ def _told(
 ) -> str:
     from quaid.ops.mending import backup_folders
 
-    pages = ", ".join(f"{count(number, 'page')} of {name}" for name, number in taken_in) or "no pages"
+    pages = ", ".join(f"{count_noun(number, 'page')} of {name}" for name, number in taken_in) or "no pages"
     told = f"{path} was deleted and is rebuilt from its folders: {pages}."
     told += "".join(f" Not rebuilt: {each}." for each in missing)
     told += " Pages, links, facts and conversations that no file holds are not in it"

@@ -31,9 +31,9 @@ def search(
 ) -> SearchRecord:
     """Find pages by their words. Pages that hold all of them come first."""
     if type or tag:
-        from quaid.core import page_type, tags
+        from quaid.model import page as page_model, tags
 
-        type = page_type.check_type(type) if type else None
+        type = page_model.check_type(type) if type else None
         tag = tags.check(tag) if tag else None
     if wing:
         from quaid.ops import editing

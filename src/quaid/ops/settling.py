@@ -7,17 +7,17 @@ A text is never changed: who wants it to say something else edits its page, and 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core import slug as slugs
-from quaid.core.settling import Giving, giving_way, in_texts
 from quaid.errors import InvalidArgument
+from quaid.model import slug as slugs
+from quaid.model.contradictions import ResolutionChange, remaining_text_links, resolution_changes
 from quaid.store import assertions, contradictions, links, pages, quoting
 from quaid.store.contradictions import Contradiction
 from quaid.store.quoting import Quote
 from quaid.store.words import heads
 
 if TYPE_CHECKING:
-    from quaid.core.contradictions import Finding
-    from quaid.core.world import World
+    from quaid.model.contradictions import ContradictionFinding
+    from quaid.model.facts import Snapshot
 
 Keep = Literal["left", "right", "both"]
 
@@ -53,8 +53,8 @@ def keep(brain: Brain, id: int, side: Keep, note: str) -> Settled:
         else:
             world, found = _found(brain, known, side)
             kept = 0 if side == "left" else 1
-            given = giving_way(world, found, kept)
-            cites = [found.cites[1 - kept], *in_texts(world, found, kept)]
+            given = resolution_changes(world, found, kept)
+            cites = [found.cites[1 - kept], *remaining_text_links(world, found, kept)]
             quotes = quoting.quotes(brain.db, cites, today=True)
             written = list(dict.fromkeys(each for each in quotes if each.is_written))
         facts = assertions.by_id(brain.db, [each.id for each in given if each.kind == "fact"])
@@ -79,9 +79,9 @@ def keep(brain: Brain, id: int, side: Keep, note: str) -> Settled:
     return Settled(tuple(_record(each, named[each.page_id]) for each in given), tuple(written))
 
 
-def _found(brain: Brain, known: Contradiction, side: Keep) -> "tuple[World, Finding]":
+def _found(brain: Brain, known: Contradiction, side: Keep) -> "tuple[Snapshot, ContradictionFinding]":
     """The finding as it is now: what was settled or edited since is not decided twice."""
-    from quaid.core.contradictions import find
+    from quaid.model.contradictions import find_contradictions
 
     if known.type == "stale":
         raise InvalidArgument(
@@ -92,7 +92,7 @@ def _found(brain: Brain, known: Contradiction, side: Keep) -> "tuple[World, Find
     fingerprint, roots = contradictions.cause(brain.db, known.id)
     world = contradictions.around(brain.db, roots, brain.now()[:10])
     world = world._replace(texts=list(world.texts))
-    for each in find(world, known.type):
+    for each in find_contradictions(world, known.type):
         if each.fingerprint == fingerprint:
             return world, each
     raise InvalidArgument(
@@ -106,15 +106,15 @@ def _changed_meanwhile(id: int) -> InvalidArgument:
     )
 
 
-def _record(each: Giving, address: str) -> Changed:
+def _record(each: ResolutionChange, address: str) -> Changed:
     return Changed(each.kind, each.id, address, each.says, each.since, each.until, each.never_held)
 
 
-def _told(given: list[Giving]) -> str:
+def _told(given: list[ResolutionChange]) -> str:
     return " ".join(f"{each.says}: {_time(each)}." for each in given)
 
 
-def _time(each: Giving) -> str:
+def _time(each: ResolutionChange) -> str:
     if each.never_held:
         return "never held"
     if each.until is None:

@@ -6,12 +6,13 @@ Loads no model. Whatever is wrong with one is told, and never keeps the rest fro
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core.counts import count
 from quaid.embed import registry
 from quaid.errors import EmbeddingsOff, QuaidError
+from quaid.model.plain_text import count_noun
 from quaid.ops import background, resident
 from quaid.ops.register import op
 from quaid.store import (
+    SCHEMA_VERSION,
     chunks,
     collections,
     conversations,
@@ -22,7 +23,6 @@ from quaid.store import (
     vectors,
 )
 from quaid.store.filling_turn import Filling, Trouble
-from quaid.store.opening import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from quaid.embed.protocol import Embedder
@@ -162,7 +162,7 @@ def _next_steps(record: StatusRecord) -> list[str]:
     for name in record.folders_halted:
         steps.append(f"`quaid collection info {name}` tells why it is not in step with its folder")
     if record.files_not_taken_in:
-        files = count(record.files_not_taken_in, "file")
+        files = count_noun(record.files_not_taken_in, "file")
         steps.append(f"`quaid doctor` names {files} of attached folders that could not be taken in")
     if not record.pages:
         steps.append("`quaid put SLUG FILE` or `quaid import FOLDER` brings pages in")
@@ -174,12 +174,12 @@ def _next_steps(record: StatusRecord) -> list[str]:
         steps.append("nothing to do: vectors are being made")
     elif record.pages_uncut:
         steps.append(
-            f"`quaid embed` cuts {count(record.pages_uncut, 'page')} into chunks and makes the vectors"
+            f"`quaid embed` cuts {count_noun(record.pages_uncut, 'page')} into chunks and makes the vectors"
         )
     elif model.missing:
         number = f"{model.missing:,} missing vectors" if model.missing > 1 else "missing vector"
         steps.append(f"`quaid embed` makes the {number}")
     elif record.conversations.missing:
-        turns = count(record.conversations.missing, "turn")
+        turns = count_noun(record.conversations.missing, "turn")
         steps.append(f"`quaid embed` makes vectors for {turns} of conversations")
     return steps

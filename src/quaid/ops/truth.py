@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core import dates
-from quaid.core.facts import Given
 from quaid.errors import InvalidArgument, VersionConflict
+from quaid.model import dates, facts as assertions
+from quaid.model.facts import FactInput
 from quaid.ops import editing, settling
 from quaid.ops.editing import PageVersion, Slug
 from quaid.ops.register import Arg, op
 from quaid.ops.settling import Changed, Keep
-from quaid.store import assertions, contradictions, pages
+from quaid.store import assertions as assertionss, contradictions, pages
 from quaid.store.contradictions import Contradiction
 from quaid.store.facts import Entry, FactLine
 from quaid.store.quoting import Quote
@@ -45,7 +45,7 @@ class AssertRecord(NamedTuple):
     """The end that was corrected."""
     witnessed: bool
     """Somebody else says so too, or in other words: that was added to the fact."""
-    fact: Given
+    fact: FactInput
 
 
 class CheckRecord(NamedTuple):
@@ -174,11 +174,11 @@ def assert_(
         "evidence_text": evidence_text,
         "supersedes_id": supersedes_id,
     }
-    given = assertions.check(values, "", stored.title)
+    given = assertions.check_fact(values, "", stored.title)
     now = brain.now()
 
-    def work(tx: Any) -> tuple[assertions.Added, int]:
-        added = assertions.add(tx, stored.id, given, now)
+    def work(tx: Any) -> tuple[assertionss.Added, int]:
+        added = assertionss.add(tx, stored.id, given, now)
         if added.changed:
             _, version = pages.touch(
                 tx, stored.slug, expected_version=expected_version, now=now, collection=stored.collection
@@ -245,7 +245,7 @@ def check(
 
 def _look(brain: Brain, page_id: int | None, type: str | None) -> None:
     """Find contradictions and keep them. What is found is written in a transaction of its own, which is short."""
-    from quaid.core.contradictions import find
+    from quaid.model.contradictions import find_contradictions
 
     now = brain.now()
     with brain.db.reading():
@@ -255,7 +255,7 @@ def _look(brain: Brain, page_id: int | None, type: str | None) -> None:
             if roots is None
             else contradictions.around(brain.db, roots, now[:10])
         )
-        found = find(world, type)
+        found = find_contradictions(world, type)
         if roots is not None:
             found = [each for each in found if each.page_id in roots or each.other_page_id == page_id]
         told = contradictions.evidence(brain.db, found)

@@ -8,16 +8,13 @@ import json
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import quaid
 from quaid.brain import Brain
-from quaid.core import versions
 from quaid.errors import FileTrouble, InvalidArgument
+from quaid.model import plain_text
 from quaid.ops.register import Arg, op
-
-if TYPE_CHECKING:
-    import re
 
 PACKAGE = "quaid"
 LARGEST = 8 * 1024 * 1024
@@ -71,17 +68,19 @@ def upgrade(
     else:
         place = brain.settings.path(from_)
         found = _on_disk(place)
-    best = versions.newest(found, current)
+    best = plain_text.newest_version(found, current)
     if best is None:
         raise FileTrouble(path=place, problem="holds no version of quaid; name another place")
-    return UpgradeRecord(current, best, versions.is_newer(best, current), place, how)
+    return UpgradeRecord(current, best, plain_text.is_newer_version(best, current), place, how)
 
 
 def _on_disk(place: str) -> list[str]:
     """Versions out of a folder's file names, a file's own name, or its text."""
     if os.path.isdir(place):
-        return [found for name in os.listdir(place) if (found := versions.of_file(PACKAGE, name))]
-    named = versions.of_file(PACKAGE, os.path.basename(place))
+        return [
+            found for name in os.listdir(place) if (found := plain_text.version_in_filename(PACKAGE, name))
+        ]
+    named = plain_text.version_in_filename(PACKAGE, os.path.basename(place))
     if named:
         return [named]
     try:
@@ -131,14 +130,16 @@ def _at_address(address: str) -> tuple[str, list[str]]:
 def _told(data: bytes) -> list[str]:
     """Versions out of an index's JSON, its HTML, or a text that is a version."""
     text = data.decode("utf-8", "replace")
-    if versions.key(text):
+    if plain_text.version_key(text):
         return [text.strip()]
     try:
         told = json.loads(text)
     except ValueError:
         text = re.sub(LINK, _unless_yanked, text, flags=re.IGNORECASE)
         return [
-            found for name in re.findall(r'[^/"<>\s#]+', text) if (found := versions.of_file(PACKAGE, name))
+            found
+            for name in re.findall(r'[^/"<>\s#]+', text)
+            if (found := plain_text.version_in_filename(PACKAGE, name))
         ]
     if not isinstance(told, dict):
         return []
@@ -148,7 +149,9 @@ def _told(data: bytes) -> list[str]:
     if isinstance(files, list):
         names = [each.get("filename") for each in files if isinstance(each, dict) and not each.get("yanked")]
         return [
-            found for name in names if isinstance(name, str) and (found := versions.of_file(PACKAGE, name))
+            found
+            for name in names
+            if isinstance(name, str) and (found := plain_text.version_in_filename(PACKAGE, name))
         ]
     listed = told.get("versions", [told.get("version")])
     return [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []

@@ -184,11 +184,11 @@ def config_set(
         if value not in allowed:
             raise InvalidArgument(name=key, problem=f"must be one of {', '.join(allowed)}, not {value!r}")
     elif allowed is list:
-        from quaid.core.predicates import check_setting
+        from quaid.model.facts import check_predicate_setting
 
-        check_setting(key, value)
+        check_predicate_setting(key, value)
     elif allowed is str:
-        from quaid.core.folders import check_setting as check_folders
+        from quaid.model.plain_text import check_folder_list as check_folders
 
         check_folders(key, value)
     elif not (value.isascii() and value.isdigit() and 0 < int(value) < 10**9):

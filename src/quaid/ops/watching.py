@@ -13,9 +13,7 @@ from quaid.ops.leasing import RHYTHM, Lease, Rhythm
 from quaid.store import collections
 from quaid.store.sessions import Owner
 from quaid.vaults import watching
-from quaid.vaults.watching import PACE, Pace, Watcher, problem_of
-
-__all__ = ["WatchStandby", "folders", "look_once", "note_failure", "problem_of", "watch"]
+from quaid.vaults.watching import PACE, Pace, Watcher
 
 Tell = Callable[[Any], None]
 

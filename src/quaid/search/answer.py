@@ -5,7 +5,7 @@ Knows how findings are told. Does not know how they were found, nor how a record
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.core.chunk import TRUTH
+from quaid.model.chunker import TRUTH_KIND
 from quaid.search import budget, held, strength
 from quaid.search.fuse import Ranking
 from quaid.search.meaning import Meaning, NoMeaning
@@ -145,7 +145,7 @@ def _shown(db: "Database", looked: Looked, limit: int) -> list[_Shown]:
 def _texts(shown: _Shown) -> budget.Texts:
     section = shown.chunk.text.strip("\n") if shown.chunk else ""
     full = shown.truth.strip("\n")
-    if shown.chunk and shown.chunk.kind != TRUTH:
+    if shown.chunk and shown.chunk.kind != TRUTH_KIND:
         full = f"{full}\n\n{section}" if full else section
     return budget.Texts(shown.head.title, shown.head.summary, section, full)
 
@@ -184,7 +184,7 @@ class _Teller:
             lane="exact" if exact else self._lane(head.id),
             reason=self._reason(shown),
             heading_path=chunk.heading_path if chunk else "",
-            part="timeline" if chunk and chunk.kind != TRUTH else "truth",
+            part="timeline" if chunk and chunk.kind != TRUTH_KIND else "truth",
             start_line=chunk.start_line if chunk else 1,
             end_line=chunk.end_line if chunk else 1,
             strength=judged.strength,

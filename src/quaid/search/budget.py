@@ -7,7 +7,7 @@ everything that a result says: its title, its summary and its content.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from quaid.core.chunk import count_tokens
+from quaid.model.plain_text import count_tokens
 
 DEPTHS = ("auto", "summary", "section", "full")
 

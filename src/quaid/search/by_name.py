@@ -7,7 +7,7 @@ words, or none but those that are in every text, lead nowhere.
 
 from typing import TYPE_CHECKING
 
-from quaid.core.names import BEGUN, EXACT, LONGEST, fit, fold
+from quaid.model.names import EXACT_MATCH, LONGEST_NAME, PREFIX_MATCH, fold_name, match_strength
 from quaid.search.answer import Answer, Result
 from quaid.search.plan import COMMON
 from quaid.store import names, words as index
@@ -21,12 +21,12 @@ MOST = 6
 MOST_WORDS = 5
 LOOKED_AT = 60
 """Pages of which the names are compared."""
-REASONS = {EXACT: "it is called so", BEGUN: "its name begins so"}
+REASONS = {EXACT_MATCH: "it is called so", PREFIX_MATCH: "its name begins so"}
 
 
 def first(db: "Database", answer: Answer, typed: str, filters: "Filters", limit: int) -> Answer:
     """The answer with the pages before all others that are called what is typed."""
-    found = _find(db, fold(typed), filters) if len(typed) <= LONGEST else []
+    found = _find(db, fold_name(typed), filters) if len(typed) <= LONGEST_NAME else []
     if not found:
         return answer
     known = {(each.collection, each.slug): each for each in answer.results}
@@ -58,9 +58,11 @@ def _find(db: "Database", typed: str, filters: "Filters") -> "list[tuple[PageHea
         heads = index.heads(db, list({*titled, *(each for each in called if each in allowed)}))
     fits: list[tuple[tuple[int, bool, int, int], PageHead]] = []
     for head in heads.values():
-        title = fold(head.title)
-        name = max((title, *called.get(head.id, ())), key=lambda each: (fit(each, typed), each == title))
-        how = fit(name, typed)
+        title = fold_name(head.title)
+        name = max(
+            (title, *called.get(head.id, ())), key=lambda each: (match_strength(each, typed), each == title)
+        )
+        how = match_strength(name, typed)
         if how:
             fits.append(((-how, not name.startswith(typed), len(name), head.id), head))
     return [(head, -key[0]) for key, head in sorted(fits, key=lambda each: each[0])[:MOST]]
@@ -69,13 +71,13 @@ def _find(db: "Database", typed: str, filters: "Filters") -> "list[tuple[PageHea
 def _told(head: "PageHead", how: int, known: Result | None) -> Result:
     """The page as a result that leads to its beginning."""
     reason = REASONS.get(how, "its name has these words")
-    is_whole = how != BEGUN
+    is_whole = how != PREFIX_MATCH
     return Result(
         *(head.slug, head.collection, head.title, head.type, head.wing, head.room),
         *("summary", head.summary, ""),
         score=1.0 if is_whole else known.score if known else 0.0,
         tokens_used=0,
-        lane="exact" if how == EXACT else "name",
+        lane="exact" if how == EXACT_MATCH else "name",
         reason=f"{reason}; {known.reason}" if known else reason,
         heading_path="",
         part="truth",

@@ -8,9 +8,9 @@ that bears the name. Nothing is excluded: a question about a person may be answe
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.core.names import LONGEST
+from quaid.model import names
 from quaid.search.plan import COMMON
-from quaid.store import names
+from quaid.store import names as namess
 
 if TYPE_CHECKING:
     from quaid.store.db import Database
@@ -38,11 +38,11 @@ class Entities(NamedTuple):
 
 def find(db: "Database", question: str) -> Entities:
     """The pages that a question names, in the order of certainty."""
-    whole = names.fold(question)
-    references = {names.fold(found) for found in _REFERENCE.findall(question[:10_000])}
-    wanted = references | ({whole} if len(question) <= LONGEST else set())
+    whole = names.fold_name(question)
+    references = {names.fold_name(found) for found in _REFERENCE.findall(question[:10_000])}
+    wanted = references | ({whole} if len(question) <= names.LONGEST_NAME else set())
     parts = spans(question)
-    known = names.called(db, sorted((wanted | parts.keys()) - {""}))
+    known = namess.called(db, sorted((wanted | parts.keys()) - {""}))
     exact: dict[int, str] = {}
     mentioned: dict[int, str] = {}
     for each in known:
@@ -50,7 +50,7 @@ def find(db: "Database", question: str) -> Entities:
             exact.setdefault(each.page_id, f"[[{each.name}]]" if each.name in references else each.kind)
         elif each.name in parts:
             mentioned.setdefault(each.page_id, parts[each.name])
-    wings = names.wings_called(db, sorted(name.replace(" ", "-") for name in parts if name))
+    wings = namess.wings_called(db, sorted(name.replace(" ", "-") for name in parts if name))
     return Entities(dict(list(exact.items())[:MOST_EXACT]), mentioned, tuple(wings))
 
 
@@ -62,7 +62,7 @@ def spans(question: str) -> dict[str, str]:
         for _, end in words[first : first + LONGEST_NAME]:
             text = question[start:end]
             if _is_telling(text):
-                found.setdefault(names.fold(_POSSESSIVE.sub("", text)), text)
+                found.setdefault(names.fold_name(_POSSESSIVE.sub("", text)), text)
     return found
 
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from quaid.embed.protocol import Embedder
     from quaid.store.db import Database
-    from quaid.store.vectors import Index, Model
+    from quaid.store.nearest import Index
+    from quaid.store.vectors import Model
     from quaid.store.words import Filters
 
 LONGEST_TEXT = 4_000
@@ -76,9 +77,9 @@ def ask(
     db: "Database", embedder: "Embedder", question: str, resident: "Callable[[], Index] | None" = None
 ) -> Meaning | NoMeaning:
     """The lane of meaning for chunks, or why there is none."""
-    from quaid.store import vectors
+    from quaid.store import nearest
 
-    index = resident() if resident else vectors.Index(db)
+    index = resident() if resident else nearest.Index(db)
     asked = as_vector(db, embedder, question, index)
     if isinstance(asked, NoMeaning):
         return asked

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from quaid.embed.protocol import Embedder
     from quaid.store.db import Database
-    from quaid.store.vectors import Index
+    from quaid.store.nearest import Index
 
 DEFAULT_BUDGET = 4_000
 NO_FILTERS = Filters()

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-from quaid.store.words import has_runs, pairs, split_runs
+from quaid.model.plain_text import cjk_bigrams, has_cjk, split_cjk
 
 LONGEST_TEXT = 10_000
 """Characters of a question that are read; whatever comes later is not a question any more."""
@@ -126,14 +126,14 @@ def _words(text: str) -> list[str]:
 
 def _phrase(piece: str) -> Term | None:
     """All of a piece, in its order."""
-    if not has_runs(piece):
+    if not has_cjk(piece):
         words = _words(piece)[:LONGEST_PHRASE]
         return Term(" ".join(words)) if words else None
-    between_and_runs = split_runs(piece)
+    between_and_runs = split_cjk(piece)
     literal = "".join(between_and_runs).strip()
     words = []
     for place, text in enumerate(between_and_runs):
-        words += pairs(text) if place % 2 else _words(text)
+        words += cjk_bigrams(text) if place % 2 else _words(text)
     ends_in_run = not _WORD.search(between_and_runs[-1])
     prefix = ends_in_run and len(between_and_runs[-2]) == 1
     if ends_in_run and not prefix:
@@ -146,14 +146,14 @@ def _phrase(piece: str) -> Term | None:
 
 def _parts(piece: str) -> list[Term]:
     """What a piece is made of, each for itself."""
-    if not has_runs(piece):
+    if not has_cjk(piece):
         return [Term(word) for word in _words(piece)]
     parts = []
-    for place, text in enumerate(split_runs(piece)):
+    for place, text in enumerate(split_cjk(piece)):
         if place % 2 == 0:
             parts += [Term(word) for word in _words(text)]
         elif len(text) == 1:
             parts.append(Term(text, unspaced=True, prefix=True, literal=text))
         else:
-            parts += [Term(pair, unspaced=True, literal=pair) for pair in pairs(text)[:-1]]
+            parts += [Term(pair, unspaced=True, literal=pair) for pair in cjk_bigrams(text)[:-1]]
     return parts

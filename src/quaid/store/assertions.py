@@ -7,11 +7,20 @@ matter. Does not know what a contradiction is, nor page versions: a caller touch
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.core.facts import Given, check, join_evidence, join_sources, object_key
-from quaid.core.names import fold
-from quaid.core.predicates import canonical, single_valued
-from quaid.core.world import Known, Names, Whom, meant
 from quaid.errors import InvalidArgument, NotFound
+from quaid.model.facts import (
+    EntityRef,
+    FactInput,
+    NameIndex,
+    PageInfo,
+    canonical_predicate,
+    join_evidence,
+    join_sources,
+    object_key,
+    resolve_name,
+    single_valued_predicates,
+)
+from quaid.model.names import fold_name
 from quaid.store import settings
 
 if TYPE_CHECKING:
@@ -20,25 +29,6 @@ if TYPE_CHECKING:
     import apsw
 
     from quaid.store.db import Database
-
-__all__ = [
-    "SETTING",
-    "Added",
-    "Asserted",
-    "Given",
-    "about",
-    "add",
-    "bring_back",
-    "by_id",
-    "check",
-    "everywhere",
-    "follow",
-    "naming",
-    "of_page",
-    "said",
-    "shorten",
-    "single",
-]
 
 SETTING = "single_valued_predicates"
 """What the user adds to the predicates with one value at a time."""
@@ -86,15 +76,15 @@ class Added(NamedTuple):
     """A fact that was there got another source, other words or another confidence."""
 
 
-def add(tx: "apsw.Connection", page_id: int, given: Given, now: str) -> Added:
+def add(tx: "apsw.Connection", page_id: int, given: FactInput, now: str) -> Added:
     """Keep a fact, or what is new about one that its page says already. What it supersedes ends when it begins.
 
     That is the fact which it names, and each earlier one of its page, subject and single-valued predicate. A fact
     that comes late takes its place between the others: the order of saying does not matter.
     """
-    key, wanted = fold(given.subject), canonical(given.predicate)
+    key, wanted = fold_name(given.subject), canonical_predicate(given.predicate)
     named = _named(tx, page_id, given) if given.supersedes_id else None
-    there = [row for row in _rows(tx, page_id, key) if canonical(row.predicate) == wanted]
+    there = [row for row in _rows(tx, page_id, key) if canonical_predicate(row.predicate) == wanted]
     known = _known(there, given, now[:10])
     if known:
         return _said_again(tx, known, given, named, now)
@@ -119,13 +109,13 @@ def add(tx: "apsw.Connection", page_id: int, given: Given, now: str) -> Added:
     return Added(new, True, tuple(ended), True)
 
 
-def _insert(tx: "apsw.Connection", page_id: int, given: Given, created_at: str) -> int:
+def _insert(tx: "apsw.Connection", page_id: int, given: FactInput, created_at: str) -> int:
     tx.execute(
         "INSERT INTO assertions (page_id, subject, subject_key, predicate, object, valid_from, valid_until,"
         " supersedes_id, confidence, asserted_by, source_ref, evidence_text, created_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            *(page_id, given.subject, fold(given.subject), given.predicate, given.object),
+            *(page_id, given.subject, fold_name(given.subject), given.predicate, given.object),
             *(given.valid_from, given.valid_until, given.supersedes_id, given.confidence),
             *(given.asserted_by, given.source_ref, given.evidence_text, created_at),
         ),
@@ -133,13 +123,17 @@ def _insert(tx: "apsw.Connection", page_id: int, given: Given, created_at: str) 
     return tx.last_insert_rowid()
 
 
-def said(tx: "apsw.Connection", page_id: int, given: Given) -> list[Asserted]:
+def said(tx: "apsw.Connection", page_id: int, given: FactInput) -> list[Asserted]:
     """What a page says about the same subject with the same predicate."""
-    wanted = canonical(given.predicate)
-    return [row for row in _rows(tx, page_id, fold(given.subject)) if canonical(row.predicate) == wanted]
+    wanted = canonical_predicate(given.predicate)
+    return [
+        row
+        for row in _rows(tx, page_id, fold_name(given.subject))
+        if canonical_predicate(row.predicate) == wanted
+    ]
 
 
-def bring_back(tx: "apsw.Connection", page_id: int, given: Given, created_at: str) -> Added:
+def bring_back(tx: "apsw.Connection", page_id: int, given: FactInput, created_at: str) -> Added:
     """Keep a fact just as it was once kept: nothing is concluded from it, and no other fact ends."""
     time = (given.valid_from, given.valid_until)
     for row in said(tx, page_id, given):
@@ -159,11 +153,13 @@ def follow(tx: "apsw.Connection", new_id: int, old_id: int) -> bool:
     return True
 
 
-def _named(tx: "apsw.Connection", page_id: int, given: Given) -> Asserted:
+def _named(tx: "apsw.Connection", page_id: int, given: FactInput) -> Asserted:
     """The fact that another one names as superseded. It must say the same thing of the same subject."""
     named = _require(tx, given.supersedes_id or 0)
-    same = canonical(named.predicate) == canonical(given.predicate)
-    if not same or _whom(tx, named.page_id, named.subject_key) != _whom(tx, page_id, fold(given.subject)):
+    same = canonical_predicate(named.predicate) == canonical_predicate(given.predicate)
+    if not same or _whom(tx, named.page_id, named.subject_key) != _whom(
+        tx, page_id, fold_name(given.subject)
+    ):
         raise InvalidArgument(
             name="supersedes_id",
             problem=f"fact {named.id} says {named.subject} {named.predicate} {named.object}, and this one"
@@ -172,18 +168,18 @@ def _named(tx: "apsw.Connection", page_id: int, given: Given) -> Asserted:
     return named
 
 
-def _whom(tx: "apsw.Connection", page_id: int, key: str) -> Whom:
+def _whom(tx: "apsw.Connection", page_id: int, key: str) -> EntityRef:
     called = tx.execute(
         "SELECT n.name, n.page_id, n.kind FROM page_names AS n JOIN pages AS p ON p.id = n.page_id"
         " WHERE n.name = ? AND p.quarantined_at IS NULL",
         (key,),
     )
-    names = Names([(str(name), int(str(page)), str(kind)) for name, page, kind in called])
+    names = NameIndex([(str(name), int(str(page)), str(kind)) for name, page, kind in called])
     row = tx.execute("SELECT slug, title, type FROM pages WHERE id = ?", (page_id,)).fetchone()
-    return meant(names, key, page_id, Known(*row) if row else None)
+    return resolve_name(names, key, page_id, PageInfo(*row) if row else None)
 
 
-def _known(there: list[Asserted], given: Given, today: str) -> Asserted | None:
+def _known(there: list[Asserted], given: FactInput, today: str) -> Asserted | None:
     """The row that says this already. An end without a beginning is the end of the one that holds."""
     same = [row for row in there if object_key(row.object) == object_key(given.object)]
     began = [row for row in same if row.valid_from == given.valid_from]
@@ -203,19 +199,19 @@ def _holds(row: Asserted, today: str) -> bool:
     return row.valid_until is None or row.valid_until > today
 
 
-def _is_replay(row: Asserted, given: Given) -> bool:
+def _is_replay(row: Asserted, given: FactInput) -> bool:
     source, evidence = _joined(row, given)
     return bool(given.source_ref) and (source, evidence) == (row.source_ref, row.evidence_text)
 
 
-def _joined(row: Asserted, given: Given) -> tuple[str, str]:
+def _joined(row: Asserted, given: FactInput) -> tuple[str, str]:
     return join_sources(row.source_ref, given.source_ref), join_evidence(
         row.evidence_text, given.evidence_text
     )
 
 
 def _said_again(
-    tx: "apsw.Connection", known: Asserted, given: Given, named: Asserted | None, now: str
+    tx: "apsw.Connection", known: Asserted, given: FactInput, named: Asserted | None, now: str
 ) -> Added:
     """Keep what is new: an end, a corrected end, another witness, what it supersedes."""
     until = given.valid_until or known.valid_until
@@ -250,7 +246,7 @@ def _said_again(
     )
 
 
-def _confidence(known: Asserted, given: Given) -> float:
+def _confidence(known: Asserted, given: FactInput) -> float:
     """The only witness may change his mind; of several the surest counts; who names nothing is no witness."""
     if known.source_ref == given.source_ref:
         return given.confidence
@@ -366,12 +362,12 @@ def naming(db: "Database", names: "Iterable[str]") -> list[Asserted]:
 
 def single(db: "Database") -> frozenset[str]:
     """The predicates with one value at a time, with what the user said about it."""
-    return single_valued(settings.get(db, SETTING))
+    return single_valued_predicates(settings.get(db, SETTING))
 
 
 def _single(tx: "apsw.Connection") -> frozenset[str]:
     row = tx.execute("SELECT value FROM config WHERE key = ?", (SETTING,)).fetchone()
-    return single_valued(row[0] if row else None)
+    return single_valued_predicates(row[0] if row else None)
 
 
 def _select(db: "Database", rest: str, values: tuple[Any, ...]) -> list[Asserted]:

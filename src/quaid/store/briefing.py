@@ -6,7 +6,7 @@ stored; whoever shows them makes one line of them. Does not know the clock: ever
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.core.world import STALE_DAYS
+from quaid.model.contradictions import STALE_DAYS
 
 if TYPE_CHECKING:
     from quaid.store.db import Database, Row

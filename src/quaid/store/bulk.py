@@ -8,7 +8,7 @@ merged again and again. Here one statement inserts many pages, and their words g
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.core.derived import Derived, derive
+from quaid.model.page import DerivedData, derive_data
 from quaid.store import links, words
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import apsw
 
-    from quaid.core.page import Page
+    from quaid.model.page import Page
 
 ROWS = 128
 """Pages in one statement: more of them save little."""
@@ -34,7 +34,7 @@ _ROW = f"({', '.join('?' * len(_COLUMNS.split(',')))})"
 class NewPage(NamedTuple):
     page: "Page"
     uuid: str
-    derived: Derived | None = None
+    derived: DerivedData | None = None
     """What follows from the page, where somebody has worked it out already."""
 
 
@@ -56,7 +56,8 @@ def add(
     """Write pages whose slugs are free, each with version 1, and leave them uncut. Returns their ids."""
     first = next_id(tx, "pages")
     numbered = [
-        (page_id, each.page, each.derived or derive(each.page)) for page_id, each in enumerate(new, first)
+        (page_id, each.page, each.derived or derive_data(each.page))
+        for page_id, each in enumerate(new, first)
     ]
     values: list[Any] = []
     for (page_id, page, derived), each in zip(numbered, new, strict=True):

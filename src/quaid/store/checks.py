@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from quaid.core.chunk import Chunk, cut, cut_by_structure
-from quaid.core.page import Page
-from quaid.core.timeline import summary_hash
-from quaid.store import chunks, conversations, links as text_links, turn_vectors, vectors, words
-from quaid.store.opening import APPLICATION_ID, SCHEMA_VERSION
+from quaid.model.chunker import Chunk, chunk_by_structure, chunk_page
+from quaid.model.page import Page
+from quaid.model.timeline import summary_hash
+from quaid.store import (
+    SCHEMA_VERSION,
+    chunks,
+    conversations,
+    links as text_links,
+    turn_vectors,
+    vectors,
+    words,
+)
+from quaid.store.opening import APPLICATION_ID
 from quaid.store.rebuild import INDEXES, built_pages, failed_on, unbuilt_pages
 from quaid.store.upkeep import Violation
 
@@ -306,13 +314,13 @@ def _side_rows(connection: apsw.Connection) -> Found:
         if connection.execute(entries, (page_id,)).fetchall() != _entry_rows(page):
             yield f"page {page.slug}", "its timeline entries are not those of its timeline"
         strategy = chunks.strategy(connection, page_id)
-        made = () if quarantined else cut(page.truth, page.timeline, strategy)
+        made = () if quarantined else chunk_page(page.truth, page.timeline, strategy)
         there = connection.execute(CHUNKS, (page_id,)).fetchall()
         if there and there != _chunk_rows(page, made):  # none: it is not cut yet
             yield f"page {page.slug}", "its chunks are not those of its text"
         if there:
             try:
-                cut_by_structure(page.truth, page.timeline, strategy)
+                chunk_by_structure(page.truth, page.timeline, strategy)
             except Exception as error:  # `cut` went by length alone
                 yield f"page {page.slug}", f"it is cut by its length alone: {failed_on(error)}"
     for slug, problem in unbuilt_pages(connection):

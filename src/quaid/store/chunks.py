@@ -9,14 +9,13 @@ a change keeps its row, so that neither words nor vectors are made again for it.
 import hashlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.core import chunk
-from quaid.store import words
+from quaid.model import chunker, plain_text
 from quaid.store.days import PAGE_DAY
 
 if TYPE_CHECKING:
     import apsw
 
-    from quaid.core.chunk import Chunk
+    from quaid.model.chunker import Chunk
     from quaid.store.db import Database
     from quaid.store.words import Filters
 
@@ -64,7 +63,7 @@ _COLUMNS = (
 
 def content_hash(title: str, cut: "Chunk") -> bytes:
     """The name of what a model reads of a chunk."""
-    text = chunk.embed_text(title, cut)
+    text = chunker.chunk_embedding_text(title, cut)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:HASH_BYTES]
 
 
@@ -150,7 +149,7 @@ def write(tx: "apsw.Connection", page_id: int, title: str, truth: str, timeline:
     ):
         present.setdefault(tuple(content), []).append((chunk_id, index, start_line, end_line))
     new: list[tuple[int, bytes, Chunk]] = []
-    for index, cut in enumerate(chunk.cut(truth, timeline, strategy(tx, page_id))):
+    for index, cut in enumerate(chunker.chunk_page(truth, timeline, strategy(tx, page_id))):
         hash_ = content_hash(title, cut)
         # The hash is of what a model reads, which leaves some headings out.
         rows = present.get((hash_, cut.kind, cut.heading_path, cut.text, cut.tokens, cut.date))
@@ -211,7 +210,7 @@ def index_all_words(tx: "apsw.Connection") -> None:
 
 
 def _words(text: str) -> str:
-    return words.cut_runs(text) if words.has_runs(text) else text
+    return plain_text.cut_cjk(text) if plain_text.has_cjk(text) else text
 
 
 def strategy(tx: "apsw.Connection", page_id: int) -> str:
@@ -223,7 +222,7 @@ def strategy(tx: "apsw.Connection", page_id: int) -> str:
         (page_id, NOTEBOOK_WINDOW),
     ).fetchone()
     chosen = str(found[0]) if found else ""
-    return chosen if chosen.partition(" ")[0] in chunk.STRATEGIES else chunk.STRATEGIES[0]
+    return chosen if chosen.partition(" ")[0] in chunker.STRATEGIES else chunker.STRATEGIES[0]
 
 
 # Matching

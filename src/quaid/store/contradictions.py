@@ -7,11 +7,10 @@ Does not know the rules.
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.core.contradictions import Finding
-from quaid.core.leaving import may_tell
-from quaid.core.sentences import names_in
-from quaid.core.world import Age, Fact, Known, Names, Text, Tie, World
 from quaid.errors import NotFound
+from quaid.model.contradictions import ContradictionFinding
+from quaid.model.departures import candidate_names, may_mention_departure
+from quaid.model.facts import NameIndex, PageAge, PageInfo, Snapshot, SnapshotLink, SnapshotText, StoredFact
 from quaid.store import assertions, quoting
 from quaid.store.json_text import as_json
 from quaid.store.quoting import Quote
@@ -47,14 +46,14 @@ class Contradiction(NamedTuple):
     resolution: str
 
 
-def whole(db: "Database", today: str) -> World:
+def whole(db: "Database", today: str) -> Snapshot:
     """Everything."""
     links = "l.to_page_id IS NOT NULL AND l.relationship <> 'mentions'"
-    return World(
-        pages={row[0]: Known(*row[1:]) for row in db.rows(_PAGES)},
-        names=Names(db.rows(_NAMES)),
+    return Snapshot(
+        pages={row[0]: PageInfo(*row[1:]) for row in db.rows(_PAGES)},
+        names=NameIndex(db.rows(_NAMES)),
         facts=_facts(db, "1", ()),
-        links=[Tie(*row) for row in db.rows(f"{_LINKS} WHERE {links}")],
+        links=[SnapshotLink(*row) for row in db.rows(f"{_LINKS} WHERE {links}")],
         texts=_texts(db, None),
         ages=_ages(db, None),
         single=assertions.single(db),
@@ -62,15 +61,15 @@ def whole(db: "Database", today: str) -> World:
     )
 
 
-def around(db: "Database", page_ids: "Iterable[int]", today: str) -> World:
+def around(db: "Database", page_ids: "Iterable[int]", today: str) -> Snapshot:
     """What belongs to some pages: facts on them and about their subjects, links, texts that speak of them."""
     roots = sorted(set(page_ids))
     texts = list(_texts(db, sorted(_readers(db, roots))))
     keys = {key for (key,) in db.rows(_SUBJECTS, (str(roots),))}
     for text in texts:  # whoever a text names may be the one who left
         for half in (text.truth, text.timeline):
-            if may_tell(half):
-                keys |= names_in(half)
+            if may_mention_departure(half):
+                keys |= candidate_names(half)
     pages = {each for (each,) in db.rows(_CALLED, (_as_json(keys),))} | set(roots)
     keys |= {name for (name,) in db.rows(_NAMES_OF, (str(sorted(pages)),))}
     facts = _facts(
@@ -79,15 +78,15 @@ def around(db: "Database", page_ids: "Iterable[int]", today: str) -> World:
         (str(roots), _as_json(keys)),
     )
     near = pages | {text.page_id for text in texts} | {fact.page_id for fact in facts}
-    links = [Tie(*row) for row in db.rows(_LINKS_NEAR, (str(sorted(near)),))]
+    links = [SnapshotLink(*row) for row in db.rows(_LINKS_NEAR, (str(sorted(near)),))]
     near |= {tie.to_id for tie in links}
     objects = {name for fact in facts for name in (_fold(fact.object), fact.subject_key)}
     near |= {each for (each,) in db.rows(_CALLED, (_as_json(objects),))}
     wanted = str(sorted(near))
     known = db.rows(_PAGES_NEAR, (wanted,))
-    return World(
-        pages={row[0]: Known(*row[1:]) for row in known},
-        names=Names(db.rows(_NAMES_NEAR, (wanted,))),
+    return Snapshot(
+        pages={row[0]: PageInfo(*row[1:]) for row in known},
+        names=NameIndex(db.rows(_NAMES_NEAR, (wanted,))),
         facts=facts,
         links=links,
         texts=texts,
@@ -117,7 +116,7 @@ def roots_of(db: "Database", page_id: int) -> list[int]:
     return [page_id, *(each for (each,) in rows if each != page_id)]
 
 
-def evidence(db: "Database", findings: list[Finding]) -> dict[str, str]:
+def evidence(db: "Database", findings: list[ContradictionFinding]) -> dict[str, str]:
     """Both sides of each finding as JSON, with the lines in which the words stand, by fingerprint."""
     settled = {
         key for (key,) in db.rows("SELECT fingerprint FROM contradictions WHERE resolved_at IS NOT NULL")
@@ -149,7 +148,7 @@ def last_check(db: "Database") -> str | None:
 
 def record(
     tx: "apsw.Connection",
-    findings: list[Finding],
+    findings: list[ContradictionFinding],
     told: dict[str, str],
     page_ids: list[int] | None,
     type: str | None,
@@ -262,7 +261,7 @@ def _contradictions(db: "Database", where: str, values: tuple[Any, ...], limit: 
     ]
 
 
-def _facts(db: "Database", where: str, values: tuple[Any, ...]) -> list[Fact]:
+def _facts(db: "Database", where: str, values: tuple[Any, ...]) -> list[StoredFact]:
     rows = db.rows(
         "SELECT a.id, a.page_id, a.subject, a.subject_key, a.predicate, a.object, a.valid_from, a.valid_until,"  # noqa: S608
         " a.source_ref, a.evidence_text, a.created_at"
@@ -279,10 +278,10 @@ def _facts(db: "Database", where: str, values: tuple[Any, ...]) -> list[Fact]:
             " OR o.valid_until <= max(n.valid_from, coalesce(o.valid_from, ''))"
         )
     }
-    return [Fact._make((*row, row[0] in superseded)) for row in rows]
+    return [StoredFact._make((*row, row[0] in superseded)) for row in rows]
 
 
-def _texts(db: "Database", page_ids: list[int] | None) -> "Iterator[Text]":
+def _texts(db: "Database", page_ids: list[int] | None) -> "Iterator[SnapshotText]":
     """Texts in batches, so that a large memory is never held whole."""
     wanted = page_ids
     if wanted is None:
@@ -295,10 +294,10 @@ def _texts(db: "Database", page_ids: list[int] | None) -> "Iterator[Text]":
             " WHERE p.quarantined_at IS NULL",
             (str(wanted[start : start + BATCH]),),
         ):
-            yield Text(*row)
+            yield SnapshotText(*row)
 
 
-def _ages(db: "Database", page_ids: list[int] | None) -> list[Age]:
+def _ages(db: "Database", page_ids: list[int] | None) -> list[PageAge]:
     """Pages with evidence newer than their truth, and when a person last settled that."""
     rows = db.rows(
         "SELECT p.id, p.truth_updated_at, p.timeline_updated_at, (SELECT max(x.resolved_at) FROM contradictions AS x"
@@ -307,7 +306,7 @@ def _ages(db: "Database", page_ids: list[int] | None) -> list[Age]:
         " AND (?1 IS NULL OR p.id IN (SELECT value FROM json_each(?1)))",
         (None if page_ids is None else str(page_ids),),
     )
-    return [Age(*row) for row in rows]
+    return [PageAge(*row) for row in rows]
 
 
 def _as_json(values: "Iterable[str]") -> str:
@@ -315,9 +314,9 @@ def _as_json(values: "Iterable[str]") -> str:
 
 
 def _fold(text: str) -> str:
-    from quaid.core.names import fold
+    from quaid.model.names import fold_name
 
-    return fold(text.rpartition("::")[2])
+    return fold_name(text.rpartition("::")[2])
 
 
 _PAGES = "SELECT p.id, p.slug, p.title, p.type FROM pages AS p WHERE p.quarantined_at IS NULL"

@@ -11,7 +11,8 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.store import turn_vectors, words
+from quaid.model import plain_text
+from quaid.store import turn_vectors
 
 if TYPE_CHECKING:
     import apsw
@@ -205,7 +206,7 @@ def index_words(tx: "apsw.Connection", rows: Iterable[tuple[int, str]]) -> None:
     """Put the words of turns into the index."""
     tx.executemany(
         "INSERT INTO turn_fts (rowid, text) VALUES (?, ?)",
-        [(turn, words.cut_runs(text) if words.has_runs(text) else text) for turn, text in rows],
+        [(turn, plain_text.cut_cjk(text) if plain_text.has_cjk(text) else text) for turn, text in rows],
     )
 
 

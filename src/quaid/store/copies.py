@@ -9,8 +9,9 @@ from urllib.parse import quote
 
 import apsw
 
+from quaid import store as opening
 from quaid.errors import QuaidError
-from quaid.store import durable, opening, rawscan, settings
+from quaid.store import durable, opening as openings, rawscan, settings
 from quaid.store.trouble import sqlite_told_plainly, system_told_plainly
 from quaid.store.upkeep import UNFINISHED
 
@@ -106,7 +107,7 @@ def _identity(path: str) -> Identity | None:
     """Return None if the file cannot be read."""
     try:
         with sqlite_told_plainly(path):
-            connection = opening.connect(os.path.realpath(path), False)
+            connection = openings.connect(os.path.realpath(path), False)
             try:
                 ((id, made),) = connection.execute(
                     "SELECT (SELECT value FROM quaid_config WHERE key = ?),"
@@ -177,7 +178,7 @@ def _in(path: str, folders: "Iterable[str]") -> list[tuple[float, str]]:
 def _looked_through(path: str, made: float) -> Whole | None:
     try:
         with sqlite_told_plainly(path):
-            connection = opening.connect(path, False)
+            connection = openings.connect(path, False)
             try:
                 if connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
                     return None
@@ -202,7 +203,7 @@ def _is_copy_of_damaged(path: str, other: str) -> bool:
 
 def _shares_pages(path: str, other: str) -> bool:
     """Whether one of some pages of a copy is in a memory, whose tables may not be readable any more."""
-    connection = opening.connect(other, False)
+    connection = openings.connect(other, False)
     try:
         pages = [str(uuid) for order in _FIRST_AND_LAST for (uuid,) in connection.execute(order, (FEW,))]
     finally:
@@ -228,7 +229,7 @@ def _is_memory(path: str) -> bool:
     if path.endswith(("-wal", "-shm", "-journal", "-lock")) or not os.path.isfile(path):
         return False
     try:
-        opening.header_of(path)
+        openings.header_of(path)
     except QuaidError:
         return False
     return True
@@ -237,7 +238,7 @@ def _is_memory(path: str) -> bool:
 def _holds(path: str, target: "Target") -> bool:
     try:
         with sqlite_told_plainly(path):
-            connection = opening.connect(path, False)
+            connection = openings.connect(path, False)
             try:
                 found = connection.execute(
                     "SELECT 1 FROM pages WHERE slug = ? OR uuid = ?", (target.slug, target.uuid)
@@ -257,7 +258,7 @@ def _is_copy(path: str, memory: str, target: "Target") -> bool:
     """
     try:
         with sqlite_told_plainly(path):
-            connection = opening.connect(memory, False)
+            connection = openings.connect(memory, False)
             try:
                 connection.execute("ATTACH ? AS copy", (f"file:{quote(os.path.abspath(path))}?mode=ro",))
                 found = connection.execute(_SAME, (target.id, target.uuid)).fetchone()

@@ -7,11 +7,12 @@ import json
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.core import citing, slug
-from quaid.core.facts import holds, needles, unlinked
-from quaid.core.links import MENTIONS
-from quaid.core.names import fold
 from quaid.errors import InvalidArgument, NotFound, QuaidError
+from quaid.model import facts, slug as slugs
+from quaid.model.facts import fact_needles, is_valid_on
+from quaid.model.links import MENTIONS
+from quaid.model.markdown_text import replace_wiki_links
+from quaid.model.names import fold_name
 from quaid.store import assertions, links, names, pages
 
 if TYPE_CHECKING:
@@ -75,9 +76,9 @@ class Entries(NamedTuple):
 
 def subject(db: "Database", text: str) -> Subject:
     """Find a subject by slug, title, alias or any name that facts use; or say what is called nearly so."""
-    wanted = unlinked(text).strip()
+    wanted = replace_wiki_links(text).strip()
     page = _by_address(db, wanted)
-    key = fold(wanted.rpartition("::")[2])
+    key = fold_name(wanted.rpartition("::")[2])
     if page is None:
         page = _by_name(db, wanted, key)
     if page is None:
@@ -91,9 +92,9 @@ def subject(db: "Database", text: str) -> Subject:
 
 
 def _by_address(db: "Database", text: str) -> tuple[int, str, str] | None:
-    collection, name = slug.split_address(text)
+    collection, name = slugs.split_address(text)
     try:
-        stored = pages.find(db, slug.check(name), collection or "default")
+        stored = pages.find(db, slugs.check(name), collection or "default")
     except QuaidError:
         return None
     return (stored.id, stored.slug, stored.title) if stored else None
@@ -156,7 +157,7 @@ def lines(db: "Database", whom: Subject, day: str | None, past: PastTexts) -> li
         each._replace(superseded_by=replaced.get(each.id)) if each.kind == "fact" else each for each in found
     ]
     if day is not None:
-        found = [each for each in found if holds(each.since, each.until, day)]
+        found = [each for each in found if is_valid_on(each.since, each.until, day)]
     solid = [each for each in found if each.predicate != MENTIONS]
     found = solid or found  # a mention says little: it is told only when there is nothing else
     if day is None:
@@ -169,9 +170,9 @@ def _facts(db: "Database", whom: Subject, past: PastTexts) -> list[FactLine]:
     if whom.page_id is not None:
         own = assertions.of_page(db, whom.page_id)
         # On its own page a subject may go by a part of its name, but other subjects are other subjects.
-        from quaid.core.world import parts_of
+        from quaid.model.facts import person_name_parts
 
-        parts = parts_of(whom.name) | set(_all_names(db, whom.page_id))
+        parts = person_name_parts(whom.name) | set(_all_names(db, whom.page_id))
         rows |= {row.id: row for row in own if row.subject_key in parts}
         turned = assertions.naming(db, [whom.name, whom.slug or "", *_spoken(db, whom.page_id)])
         rows |= {row.id: row for row in turned}
@@ -185,7 +186,7 @@ def _all_names(db: "Database", page_id: int) -> list[str]:
 
 def _spoken(db: "Database", page_id: int) -> list[str]:
     """The names of a page as people write them: aliases with their capitals and accents."""
-    from quaid.core.names import aliases
+    from quaid.model.names import aliases
 
     row = db.one("SELECT frontmatter FROM pages WHERE id = ?", (page_id,))
     return [*(aliases(json.loads(row[0])) if row else ()), *_all_names(db, page_id)]
@@ -209,18 +210,18 @@ def _texts(db: "Database", page_ids: set[int]) -> dict[int, _Written]:
     return {row[0]: _Written(*row[1:]) for row in rows}
 
 
-def _cited(row: "Asserted", page: _Written, past: PastTexts) -> "tuple[citing.Place | None, int | None]":
+def _cited(row: "Asserted", page: _Written, past: PastTexts) -> "tuple[facts.QuotedLine | None, int | None]":
     """Where a fact stands, and in which earlier version.
 
     Words that were given as evidence are looked for in the present text. Without any, the fact's object is looked
     for in the text as it was when the fact was written down: what came later says nothing about its source.
     """
-    words = needles(row.evidence_text, row.object)
+    words = fact_needles(row.evidence_text, row.object)
     if row.evidence_text or page.changed_at < row.created_at:
-        return citing.place(page.truth, page.timeline, words), None
-    found: dict[str, tuple[citing.Place, int | None]] = {}
+        return facts.find_quote(page.truth, page.timeline, words), None
+    found: dict[str, tuple[facts.QuotedLine, int | None]] = {}
     for text in past(page.slug, page.collection, row.created_at):
-        place = citing.place(text.truth, text.timeline, words)
+        place = facts.find_quote(text.truth, text.timeline, words)
         if place:
             found.setdefault(place.quote, (place, text.version))
     if len(found) != 1:  # nothing is known of it, or several texts of one second say something else

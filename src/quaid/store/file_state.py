@@ -7,16 +7,15 @@ not know the disk.
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.core.dates import days
+from quaid.model.dates import day_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import apsw
 
-    from quaid.core.sync import File, Known
+    from quaid.model.sync_plan import LastSeenFile, ScannedFile
     from quaid.store.db import Database
-
 
 NOT_TAKEN_IN = ""
 """Stands for the hash of a file that was read and could not be taken in."""
@@ -31,9 +30,9 @@ class Trouble(NamedTuple):
     """Whether its page says what the file says, as far as it could be understood."""
 
 
-def known(db: "Database", collection_id: int, keys: "Iterable[str] | None" = None) -> "list[Known]":
+def known(db: "Database", collection_id: int, keys: "Iterable[str] | None" = None) -> "list[LastSeenFile]":
     """What is known of the files of a folder, or of some of them."""
-    from quaid.core.sync import Known, Stat
+    from quaid.model.sync_plan import FileSignature, LastSeenFile
 
     some, values = "", ()  # type: str, tuple[str, ...]
     if keys is not None:
@@ -46,28 +45,39 @@ def known(db: "Database", collection_id: int, keys: "Iterable[str] | None" = Non
         (collection_id, *values),
     )
     return [
-        Known(row[0], row[1], Stat(*row[2:6]), row[6], nanoseconds(row[7]), row[8], row[9], bool(row[10]))
+        LastSeenFile(
+            row[0],
+            row[1],
+            FileSignature(*row[2:6]),
+            row[6],
+            nanoseconds(row[7]),
+            row[8],
+            row[9],
+            bool(row[10]),
+        )
         for row in rows
     ]
 
 
-def quarantined(db: "Database", collection_id: int) -> "list[Known]":
+def quarantined(db: "Database", collection_id: int) -> "list[LastSeenFile]":
     """Files whose pages wait in quarantine: when they come back, perhaps elsewhere, the pages do."""
-    from quaid.core.sync import Known, Stat
+    from quaid.model.sync_plan import FileSignature, LastSeenFile
 
     rows = db.rows(
         "SELECT r.file_path, r.content_hash, p.id, p.uuid FROM pages p JOIN raw_imports r ON r.page_id = p.id"
         " AND r.is_active = 1 WHERE p.collection_id = ? AND p.quarantined_at IS NOT NULL",
         (collection_id,),
     )
-    nothing = Stat(-1, -1, -1, -1)
-    return [Known(path, f"\0{path}", nothing, content, 0, page, uuid) for path, content, page, uuid in rows]
+    nothing = FileSignature(-1, -1, -1, -1)
+    return [
+        LastSeenFile(path, f"\0{path}", nothing, content, 0, page, uuid) for path, content, page, uuid in rows
+    ]
 
 
 def saw(
     tx: "apsw.Connection",
     collection_id: int,
-    file: "File",
+    file: "ScannedFile",
     content_hash: str,
     page_id: int | None,
     now: str,
@@ -80,7 +90,7 @@ def saw(
 def saw_all(
     tx: "apsw.Connection",
     collection_id: int,
-    files: "Iterable[tuple[File, str, int | None, str | None]]",
+    files: "Iterable[tuple[ScannedFile, str, int | None, str | None]]",
     now: str,
 ) -> None:
     """Remember files as they were read: of each the hash of its content, its page, and what is wrong with it."""
@@ -123,7 +133,7 @@ def page_at(tx: "apsw.Connection", collection_id: int, path: str) -> int | None:
     return None
 
 
-def is_as(tx: "apsw.Connection", collection_id: int, known: "Known") -> bool:
+def is_as(tx: "apsw.Connection", collection_id: int, known: "LastSeenFile") -> bool:
     """Whether a file is still what it was when somebody looked at it: the same content, of the same page."""
     found = tx.execute(
         "SELECT 1 FROM file_state WHERE collection_id = ? AND relative_path = ? AND content_hash = ?"
@@ -141,7 +151,7 @@ def forget(tx: "apsw.Connection", collection_id: int, path: str, page_id: int | 
     )
 
 
-def path_of(db: "Database", page_id: int) -> "Known | None":
+def path_of(db: "Database", page_id: int) -> "LastSeenFile | None":
     """The file of a page, as it was last seen."""
     row = db.one(
         "SELECT collection_id, relative_path, path_key FROM file_state WHERE page_id = ?", (page_id,)
@@ -225,7 +235,7 @@ def count(db: "Database", collection_id: int) -> int:
 def _seconds(timestamp: str) -> int:
     # Not by strptime: it would cost every cold command the import of the calendar.
     hour, minute, second = int(timestamp[11:13]), int(timestamp[14:16]), int(timestamp[17:19])
-    return days(timestamp[:10]) * 86_400 + hour * 3_600 + minute * 60 + second
+    return day_number(timestamp[:10]) * 86_400 + hour * 3_600 + minute * 60 + second
 
 
 def nanoseconds(timestamp: str, known: dict[str, int] = {}) -> int:  # noqa: B006 (a cache: many files, few times)

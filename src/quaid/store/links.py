@@ -7,15 +7,15 @@ name comes, changes its names or goes, the link follows. Does not know how links
 import json
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from quaid.core.links import Candidate, Reference, choose, key_of, references
 from quaid.errors import LinkFromText, LinkOverlaps, NotFound, TextSaysSo
+from quaid.model.links import LinkCandidate, LinkReference, find_references, resolve_link, target_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import apsw
 
-    from quaid.core.page import Page
+    from quaid.model.page import Page
     from quaid.store.db import Database
 
 Temporal = Literal["current", "historical", "all"]
@@ -73,7 +73,7 @@ class Edge(NamedTuple):
 
 def derive(tx: "apsw.Connection", page_id: int, page: "Page") -> None:
     """Make the links that come from this page's text. What the text still says keeps its row and its id."""
-    wanted = {_identity(each): each for each in references(page)}
+    wanted = {_identity(each): each for each in find_references(page)}
     there = {
         (target, relationship, since): (link, *rest)
         for link, target, relationship, since, *rest in tx.execute(
@@ -99,11 +99,11 @@ def derive(tx: "apsw.Connection", page_id: int, page: "Page") -> None:
         _add_references(tx, page_id, page.slug, new)
 
 
-def _identity(reference: Reference) -> tuple[str, str, str | None]:
+def _identity(reference: LinkReference) -> tuple[str, str, str | None]:
     return reference.target, reference.relationship, reference.valid_from
 
 
-def _add_references(tx: "apsw.Connection", page_id: int, slug: str, new: list[Reference]) -> None:
+def _add_references(tx: "apsw.Connection", page_id: int, slug: str, new: list[LinkReference]) -> None:
     collection, now = _one(
         tx,
         "SELECT c.name, p.updated_at FROM pages p JOIN collections c ON c.id = p.collection_id WHERE p.id = ?",
@@ -113,7 +113,7 @@ def _add_references(tx: "apsw.Connection", page_id: int, slug: str, new: list[Re
 
 
 def add_from_texts(
-    tx: "apsw.Connection", new: list[tuple[int, str, list[Reference]]], collection: str, now: str
+    tx: "apsw.Connection", new: list[tuple[int, str, list[LinkReference]]], collection: str, now: str
 ) -> None:
     """Add the links of texts that had none of them: of each page its id, its slug and what it names."""
     known = _candidates(tx, {each.key for _, _, named in new for each in named}) if new else {}
@@ -123,7 +123,7 @@ def add_from_texts(
         " VALUES (?, ?, ?, ?, 'wiki_link', ?, ?, ?, ?, ?, ?, ?)",
         [
             (
-                *(page_id, choose(each.target, slug, collection, known.get(each.key, ()))),
+                *(page_id, resolve_link(each.target, slug, collection, known.get(each.key, ()))),
                 *(each.relationship, each.context, each.valid_from, each.valid_until, now),
                 *(each.target, each.key, each.part, each.line),
             )
@@ -150,7 +150,7 @@ def _elsewhere(tx: "apsw.Connection", rows: list[tuple[Any, ...]]) -> list[tuple
     known = _candidates(tx, {row[2] for row in rows})
     changed = []
     for link, target, key, before, slug, collection in rows:
-        found = choose(target, slug, collection, known.get(key, ()))
+        found = resolve_link(target, slug, collection, known.get(key, ()))
         if found != before:
             changed.append((found, link))
     return changed
@@ -163,7 +163,7 @@ def differ(tx: "apsw.Connection", page_id: int, page: "Page") -> bool:
         " WHERE from_page_id = ? AND source_kind = 'wiki_link'",
         (page_id,),
     )
-    return set(rows) != {tuple(each) for each in references(page)}
+    return set(rows) != {tuple(each) for each in find_references(page)}
 
 
 def misled(tx: "apsw.Connection") -> list[int]:
@@ -178,9 +178,9 @@ def misled(tx: "apsw.Connection") -> list[int]:
     return [link for _, link in _elsewhere(tx, rows)]
 
 
-def _candidates(tx: "apsw.Connection", keys: "Iterable[str]") -> dict[str, list[Candidate]]:
+def _candidates(tx: "apsw.Connection", keys: "Iterable[str]") -> dict[str, list[LinkCandidate]]:
     """The pages that have each of these names."""
-    found: dict[str, list[Candidate]] = {}
+    found: dict[str, list[LinkCandidate]] = {}
     for name, page_id, collection, slug, kind, former in tx.execute(
         "SELECT n.name, p.id, c.name, p.slug, n.kind,"
         " (SELECT json_group_array(slug) FROM redirects WHERE page_id = p.id)"
@@ -190,14 +190,14 @@ def _candidates(tx: "apsw.Connection", keys: "Iterable[str]") -> dict[str, list[
         (_as_json(keys),),
     ):
         slugs = tuple(json.loads(former)) if former != "[]" else ()
-        found.setdefault(name, []).append(Candidate(page_id, collection, slug, kind, slugs))
+        found.setdefault(name, []).append(LinkCandidate(page_id, collection, slug, kind, slugs))
     return found
 
 
 def leading(db: "Database", targets: list[str], collection: str) -> dict[str, int]:
     """The page that each of these names leads to from a collection's texts; those that lead nowhere are left out."""
-    known = _candidates(db.connection, {key_of(each) for each in targets})
-    found = {each: choose(each, "", collection, known.get(key_of(each), ())) for each in targets}
+    known = _candidates(db.connection, {target_key(each) for each in targets})
+    found = {each: resolve_link(each, "", collection, known.get(target_key(each), ())) for each in targets}
     return {each: page_id for each, page_id in found.items() if page_id is not None}
 
 

@@ -8,14 +8,14 @@ import json
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.core import merging
 from quaid.errors import AlreadyExists, PageMoved
+from quaid.model import page_merge
 from quaid.store import links, pages, slugs
 
 if TYPE_CHECKING:
     import apsw
 
-    from quaid.core.page import Page
+    from quaid.model.page import Page
     from quaid.store.pages import Saved, Stored
 
 
@@ -127,14 +127,14 @@ def _move_links(tx: "apsw.Connection", kept: int, gone: int) -> tuple[int, int, 
     joined = 0
     for _, group in groupby(rows, key=lambda row: row[:3]):
         same = {row[3]: row for row in group}
-        for each in merging.spans([merging.Span(*row[3:6]) for row in same.values()]):
+        for each in page_merge.join_spans([page_merge.LinkSpan(*row[3:6]) for row in same.values()]):
             if each.absorbed:
                 _join(tx, each, [str(same[link][6]) for link in (each.span.id, *each.absorbed)])
                 joined += len(each.absorbed)
     return between, moved, joined
 
 
-def _join(tx: "apsw.Connection", joined: merging.Joined, contexts: list[str]) -> None:
+def _join(tx: "apsw.Connection", joined: page_merge.JoinedSpan, contexts: list[str]) -> None:
     context = "; ".join(dict.fromkeys(filter(None, contexts)))
     link, since, until = joined.span
     tx.executemany("DELETE FROM links WHERE id = ?", [(each,) for each in joined.absorbed])

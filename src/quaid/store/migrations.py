@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from quaid.errors import MigrationFailed
-from quaid.store import durable
-from quaid.store.opening import SCHEMA_VERSION
+from quaid.store import SCHEMA_VERSION, durable
 from quaid.store.rebuild import rebuild
 from quaid.store.step_5_to_6 import step_5_to_6
 from quaid.store.step_6_to_7 import step_6_to_7

@@ -6,28 +6,15 @@ Does not know what a question means, nor how a name is folded (core.names does).
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.core.names import KINDS, fold, names_of
+from quaid.model.names import NAME_KINDS, fold_name, names_of
 from quaid.store.chunks import page_conditions
 
 if TYPE_CHECKING:
     import apsw
 
-    from quaid.core.page import Page
+    from quaid.model.page import Page
     from quaid.store.db import Database
     from quaid.store.words import Filters
-
-__all__ = [
-    "Named",
-    "beginning",
-    "called",
-    "first_chunks",
-    "fold",
-    "index_page",
-    "names_of",
-    "whose",
-    "wings_called",
-    "without_redirect",
-]
 
 
 class Named(NamedTuple):
@@ -79,18 +66,18 @@ def called(db: "Database", names: list[str]) -> list[Named]:
         (json.dumps(names, ensure_ascii=False),),
     )
     found = [Named(*row) for row in rows]
-    return sorted(found, key=lambda each: (KINDS.index(each.kind), each.page_id))
+    return sorted(found, key=lambda each: (NAME_KINDS.index(each.kind), each.page_id))
 
 
 def whose(db: "Database", name: str, collection: str | None = None) -> str:
     """A sentence that says which pages have this title or alias, up to three of them; nothing when none has."""
-    from quaid.core.slug import address
+    from quaid.model.slug import address
 
     rows = db.rows(
         "SELECT c.name, p.slug, p.title FROM page_names n CROSS JOIN pages p ON p.id = n.page_id"
         " JOIN collections c ON c.id = p.collection_id WHERE n.name = ?1 AND n.kind IN ('title', 'alias')"
         " AND p.quarantined_at IS NULL AND (?2 IS NULL OR c.name = ?2) ORDER BY n.kind DESC, p.slug LIMIT 3",
-        (fold(name), collection),
+        (fold_name(name), collection),
     )
     told = " and ".join(f"{address(where, slug)} ({called_so})" for where, slug, called_so in rows)
     return (

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import apsw
 
 from quaid.errors import NotADatabase, UnsafeSqlite
-from quaid.store import SCHEMA_VERSION as SCHEMA_VERSION
 from quaid.store.trouble import BUSY_SECONDS, missing, sqlite_told_plainly
 
 APPLICATION_ID = 0x51414944

@@ -7,7 +7,7 @@ shown, nor how a day's file is written.
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.core.slug import address
+from quaid.model.slug import address
 from quaid.store.days import OWN_DAY, SAID_DAY
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from quaid.store.json_text import as_json
 if TYPE_CHECKING:
     import apsw
 
-    from quaid.core.page import Page
-    from quaid.core.timeline import Entry
+    from quaid.model.page import Page
+    from quaid.model.timeline import TimelineEntry
     from quaid.store.db import Database, Row
 
 Sort = Literal["updated", "created", "title"]
@@ -165,7 +165,7 @@ def derive(
     tx: "apsw.Connection", page_id: int, page: "Page", quarantined: bool = False, *, cut: bool = True
 ) -> None:
     """Make the rows again that follow from a page."""
-    from quaid.core.timeline import summary_hash
+    from quaid.model.timeline import summary_hash
     from quaid.store import chunks, links, names, words
 
     tx.execute("DELETE FROM tags WHERE page_id = ?", (page_id,))
@@ -250,16 +250,16 @@ def count(
     return int(row[0]) if row else 0
 
 
-def entries(db: "Database", page_id: int, limit: int | None = None) -> "list[Entry]":
+def entries(db: "Database", page_id: int, limit: int | None = None) -> "list[TimelineEntry]":
     """A page's timeline, the newest first; within one day as the page has them."""
-    from quaid.core.timeline import Entry
+    from quaid.model.timeline import TimelineEntry
 
     found = db.rows(
         "SELECT date, source, summary, detail, line FROM timeline_entries WHERE page_id = ?"
         " ORDER BY date DESC, line LIMIT ?",
         (page_id, -1 if limit is None else limit),
     )
-    return [Entry(*row) for row in found]
+    return [TimelineEntry(*row) for row in found]
 
 
 def addresses(db: "Database") -> list[tuple[str, str, str]]:

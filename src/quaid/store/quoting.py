@@ -5,12 +5,12 @@ Knows how to find in a page's text what a finding cites. Does not know why two s
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.core import citing, leaving, slug as slugs
+from quaid.model import departures, facts, slug as slugs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quaid.core.contradictions import Cite
+    from quaid.model.contradictions import Citation
     from quaid.store.db import Database
 
 
@@ -49,7 +49,7 @@ class _Written(NamedTuple):
         return "" if truth_changed else self.truth, "" if timeline_changed else self.timeline
 
 
-def quotes(db: "Database", cites: "Sequence[Cite]", *, today: bool = False) -> list[Quote]:
+def quotes(db: "Database", cites: "Sequence[Citation]", *, today: bool = False) -> list[Quote]:
     """Where each of these stands, with its words.
 
     A fact without evidence is quoted from a text that is as it was when the fact was written down, or, with `today`,
@@ -66,13 +66,13 @@ def quotes(db: "Database", cites: "Sequence[Cite]", *, today: bool = False) -> l
     return [_quote(_of_today(cite) if today else cite, texts.get(cite.page_id, nowhere)) for cite in cites]
 
 
-def _of_today(cite: "Cite") -> "Cite":
+def _of_today(cite: "Citation") -> "Citation":
     return cite._replace(
         recorded_at="", needles=(*cite.needles, cite.object) if cite.object else cite.needles
     )
 
 
-def _quote(cite: "Cite", page: _Written) -> Quote:
+def _quote(cite: "Citation", page: _Written) -> Quote:
     more = (page.title, cite.says, cite.since, cite.until)
     if cite.part in ("truth", "timeline") and not cite.quote:
         # A stale page: what its halves begin or end with.
@@ -80,10 +80,10 @@ def _quote(cite: "Cite", page: _Written) -> Quote:
         line, quote = _shown(lines, cite.part)
         return Quote(page.address, cite.part, line, quote, cite.source, *more)
     if cite.part:
-        return Quote(page.address, cite.part, cite.line, citing.quoted(cite.quote), cite.source, *more)
-    place = citing.place(*page.as_of(cite.recorded_at), cite.needles)
+        return Quote(page.address, cite.part, cite.line, facts.quote_line(cite.quote), cite.source, *more)
+    place = facts.find_quote(*page.as_of(cite.recorded_at), cite.needles)
     if place and not (
-        cite.recorded_at and leaving.may_tell(place.quote)
+        cite.recorded_at and departures.may_mention_departure(place.quote)
     ):  # "left Brex" does not say "is at Brex"
         return Quote(page.address, place.part, place.line, place.quote, cite.source, *more)
     return Quote(page.address, "facts", None, cite.quote, cite.source, *more)
@@ -92,16 +92,16 @@ def _quote(cite: "Cite", page: _Written) -> Quote:
 def _shown(lines: list[str], part: str) -> tuple[int | None, str]:
     """The first line that says something beyond a heading; of a timeline the newest entry."""
     if part == "timeline":
-        from quaid.core import timeline
+        from quaid.model import timeline
 
         entries = timeline.parse("\n".join(lines))
         if entries:
             newest = max(entries, key=lambda entry: entry.date)
-            return newest.line, citing.quoted(f"{newest.date} {newest.summary}")
+            return newest.line, facts.quote_line(f"{newest.date} {newest.summary}")
     told = [
         (number, line) for number, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")
     ]
-    return (told[0][0], citing.quoted(told[0][1])) if told else (None, "")
+    return (told[0][0], facts.quote_line(told[0][1])) if told else (None, "")
 
 
 _TEXTS = (

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import apsw
 
-from quaid.core.page import Page, build
+from quaid.model.page import Page, build_page
 from quaid.store import chunks, conversations, pages, turn_vectors, vectors
 
 INDEXES = ("page_fts", "page_fts_unspaced", "chunk_fts", "turn_fts")
@@ -109,7 +109,7 @@ def _built(tx: apsw.Connection) -> Iterator[tuple[int, str, Page | str, bool]]:
         try:
             values = json.loads(str(frontmatter))
             if isinstance(values, dict):
-                made = build(str(slug), values, str(truth), str(timeline))._replace(title=str(title))
+                made = build_page(str(slug), values, str(truth), str(timeline))._replace(title=str(title))
             else:
                 made = "its front matter is not a JSON object"
         except json.JSONDecodeError:

@@ -14,8 +14,8 @@ from typing import Any
 
 import apsw
 
-from quaid.core import tags, timeline
-from quaid.core.ids import uuid7
+from quaid.model import tags, timeline
+from quaid.model.slug import uuid7
 from quaid.store import vectors
 from quaid.store.creating import add_default_collection, schema
 from quaid.store.json_text import as_json
@@ -160,8 +160,8 @@ def _with_tags(frontmatter: str, beside: list[str]) -> str:
     """The front matter with the tags that stood only beside the page."""
     values: dict[str, Any] = json.loads(frontmatter)
     key = "tag" if "tag" in values and "tags" not in values else "tags"
-    inside = tags.from_frontmatter(values.get(key))
-    missing = [tag for tag in tags.from_frontmatter(beside) if tag not in inside]
+    inside = tags.parse(values.get(key))
+    missing = [tag for tag in tags.parse(beside) if tag not in inside]
     if not missing:
         return frontmatter
     given = values.get(key)
@@ -175,7 +175,7 @@ def _with_entries(text: str, entries: list[tuple[Any, ...]]) -> str:
     for date, summary, source, detail in entries:
         line = " ".join(summary.split())
         if (date, line) not in inside:
-            text = timeline.add(text, date, line, " ".join(source.replace("—", "-").split()), detail)
+            text = timeline.add_entry(text, date, line, " ".join(source.replace("—", "-").split()), detail)
     return text
 
 

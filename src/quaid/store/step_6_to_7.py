@@ -5,7 +5,7 @@ The new shape is schema_7.sql, which stays as it was when 7 was the newest versi
 
 import apsw
 
-from quaid.core.names import fold
+from quaid.model.names import fold_name
 from quaid.store.creating import shapes
 
 REPLACED = ("links", "assertions", "contradictions")
@@ -26,7 +26,7 @@ DELETE FROM knowledge_gaps WHERE resolved_at IS NULL AND id NOT IN (
 
 def step_6_to_7(tx: apsw.Connection, _now: str) -> None:
     """Replace three tables, add what is new. Links out of texts are derived: they are made again afterwards."""
-    tx.create_scalar_function("fold", lambda *given: fold(str(given[0])), 1, deterministic=True)
+    tx.create_scalar_function("fold", lambda *given: fold_name(str(given[0])), 1, deterministic=True)
     tx.pragma("legacy_alter_table", True)  # other tables go on pointing to the name, which the new table gets
     try:
         tx.execute("DELETE FROM links WHERE source_kind = 'wiki_link'")

@@ -11,7 +11,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.core import turn_parts
+from quaid.model import chunker
 from quaid.store import shelves, vectors
 from quaid.store.shelves import Shelf
 from quaid.store.vectors import Missing
@@ -46,8 +46,8 @@ def cut(tx: "apsw.Connection", turns: "Iterable[tuple[int, str, str]]") -> None:
 
 
 def _parts(role: str, text: str) -> "Iterator[PartRow]":
-    for number, (start, end) in enumerate(turn_parts.parts(text)):
-        said = turn_parts.embedded(role, text[start:end]).encode("utf-8", "surrogatepass")
+    for number, (start, end) in enumerate(chunker.split_turn(text)):
+        said = chunker.turn_embedding_text(role, text[start:end]).encode("utf-8", "surrogatepass")
         yield PartRow(number, start, end, hashlib.sha256(said).digest()[:HASH_BYTES])
 
 
@@ -122,7 +122,7 @@ def texts(db: "Database", model: str, part_ids: list[int]) -> list[Missing]:
     )
     return list(
         {
-            content_hash: Missing(content_hash, turn_parts.embedded(role, text[start:end]))
+            content_hash: Missing(content_hash, chunker.turn_embedding_text(role, text[start:end]))
             for content_hash, role, text, start, end in rows
         }.values()
     )

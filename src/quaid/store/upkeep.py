@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import apsw
 
 from quaid.errors import AlreadyExists, DamagedDatabase, DiskFull, FileTrouble, ReadOnly
-from quaid.store import links, settings
-from quaid.store.opening import SCHEMA_VERSION
+from quaid.store import SCHEMA_VERSION, links, settings
 from quaid.store.trouble import BUSY_SECONDS, sqlite_told_plainly, system_told_plainly
 
 if TYPE_CHECKING:

@@ -12,11 +12,10 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.core.chunk import embedded
 from quaid.errors import InvalidArgument, NotFound
+from quaid.model.chunker import embedding_text
 from quaid.store import shelves
-from quaid.store.nearest import Index
-from quaid.store.shelves import Shelf, usable
+from quaid.store.shelves import Shelf
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,19 +23,6 @@ if TYPE_CHECKING:
     import apsw
 
     from quaid.store.db import Database
-
-__all__ = [
-    "Index",
-    "Missing",
-    "Model",
-    "activate",
-    "active",
-    "coverage",
-    "keep",
-    "models",
-    "register",
-    "usable",
-]
 
 MOST_LINKS = 1_000
 """So many links to a page are counted: whether there are more makes no difference."""
@@ -174,7 +160,7 @@ def texts(db: "Database", model: str, chunk_ids: list[int]) -> list[Missing]:
         " WHERE v.content_hash = c.content_hash AND v.model = ?)",
         (str(chunk_ids), model),
     )
-    return list({row[0]: Missing(row[0], embedded(*row[1:])) for row in rows}.values())
+    return list({row[0]: Missing(row[0], embedding_text(*row[1:])) for row in rows}.values())
 
 
 def pages_of(db: "Database", hashes: list[bytes]) -> tuple[str, ...]:
@@ -204,7 +190,7 @@ def sample(db: "Database", model: str) -> Sample | None:
         " WHERE v.model = ? LIMIT 1",
         (model,),
     )
-    return Sample(embedded(*row[:3]), row[3]) if row else None
+    return Sample(embedding_text(*row[:3]), row[3]) if row else None
 
 
 def cosine(raw: bytes, kept: bytes) -> float:

@@ -13,13 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import apsw
 
-from quaid.core.unspaced import (
-    cut_runs as cut_runs,
-    has_runs as has_runs,
-    pairs as pairs,
-    split_runs as split_runs,
-)
 from quaid.errors import InvalidArgument, InvalidSearch
+from quaid.model.plain_text import cut_cjk, has_cjk
 
 if TYPE_CHECKING:
     from quaid.store.db import Database
@@ -88,7 +83,7 @@ _FILTERS = {
 def index_page(tx: "apsw.Connection", page_id: int, title: str, slug: str, truth: str, timeline: str) -> None:
     """Make the second index hold this page as it is now. The first one is kept by triggers."""
     remove_page(tx, page_id)
-    if has_runs(title) or has_runs(truth) or has_runs(timeline):
+    if has_cjk(title) or has_cjk(truth) or has_cjk(timeline):
         add_page(tx, page_id, title, slug, truth, timeline)
 
 
@@ -96,7 +91,7 @@ def add_page(tx: "apsw.Connection", page_id: int, title: str, slug: str, truth: 
     """Put a page with such scripts into the second index, which does not hold it yet."""
     tx.execute(
         "INSERT INTO page_fts_unspaced (rowid, title, body) VALUES (?, ?, ?)",
-        (page_id, cut_runs(f"{title}\n{slug}"), cut_runs(f"{truth}\n{timeline}")),
+        (page_id, cut_cjk(f"{title}\n{slug}"), cut_cjk(f"{truth}\n{timeline}")),
     )
 
 

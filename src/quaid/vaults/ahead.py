@@ -12,10 +12,10 @@ import sys
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from quaid.core.derived import Derived
-from quaid.core.links import Reference
-from quaid.core.page import Entry, Page
 from quaid.errors import FileTrouble
+from quaid.model.links import LinkReference
+from quaid.model.page import DerivedData, Page
+from quaid.model.timeline import TimelineEntry
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -38,7 +38,7 @@ QUIET_SECONDS = 60.0
 class Parsed(NamedTuple):
     page: Page
     notes: tuple[str, ...]
-    derived: Derived
+    derived: DerivedData
 
 
 def is_worth_it(done: int, waiting: int) -> bool:
@@ -147,7 +147,7 @@ def plain(page: Page) -> tuple[Any, ...]:
 
 def page_of(values: tuple[Any, ...]) -> Page:
     *parts, entries = values
-    return Page._make([*parts, tuple([Entry(*entry) for entry in entries])])
+    return Page._make([*parts, tuple([TimelineEntry(*entry) for entry in entries])])
 
 
 def dumped(parsed: Parsed | None) -> bytes:
@@ -167,5 +167,5 @@ def loaded(record: bytes) -> Parsed | None:
     if held is None:
         return None
     page, notes, (front, names, references, *rest) = held
-    derived = Derived(front, names, [Reference(*each) for each in references], *rest)
+    derived = DerivedData(front, names, [LinkReference(*each) for each in references], *rest)
     return Parsed(page_of(page), notes, derived)

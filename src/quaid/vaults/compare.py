@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from quaid.core import slug
-from quaid.core.page import Page
+from quaid.model import slug
+from quaid.model.page import Page
 from quaid.vaults import index, links_and_facts, naming, scan, sidecar
 from quaid.vaults.scan import FILE_FLAGS, LARGEST_FILE, PAGE_ENDINGS, Folder, Found, LeftOut
 

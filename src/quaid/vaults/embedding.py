@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from quaid.core.counts import count
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
-from quaid.store import chunks, filling, turn_vectors, vectors
+from quaid.model.plain_text import count_noun
+from quaid.store import chunks, filling, shelves as vectors, turn_vectors, vectors as vectorss
 from quaid.store.filling_turn import Turn
 from quaid.store.vectors import Missing, Model
 
@@ -131,7 +131,7 @@ def fill_in_turn(
 
 def _refusal(filled: Filled) -> str:
     named = ", ".join(filled.failures[:MOST_NAMED])
-    chunks_ = count(filled.failed, "chunk")
+    chunks_ = count_noun(filled.failed, "chunk")
     return (
         f"it gives nothing usable for {chunks_} ({named}{' …' if len(filled.failures) > MOST_NAMED else ''})"
     )
@@ -143,8 +143,8 @@ def told(failure: QuaidError) -> str:
 
 
 def _tell_of_another(db: "Database", embedder: Passages, progress: Callable[[int, int, str], None]) -> None:
-    known = vectors.find(db, embedder.name)
-    made, total = vectors.coverage(db, known.name) if known else (0, chunks.count(db))
+    known = vectorss.find(db, embedder.name)
+    made, total = vectorss.coverage(db, known.name) if known else (0, chunks.count(db))
     progress(min(made, total - 1), total, "Another process makes vectors")
 
 
@@ -152,7 +152,7 @@ def fill_few(
     db: "Database", embedder: Passages, *, now: Callable[[], str], progress: Callable[[int, int, str], None]
 ) -> int:
     """Embed what is missing if that is little, so that what was just written is found. How many it were."""
-    active = vectors.active(db)
+    active = vectorss.active(db)
     if active is None:
         made, total, waiting = 0, chunks.count(db), None
     elif active.name == embedder.name:
@@ -181,7 +181,7 @@ def fill_few_turns(
     since: str = "",
 ) -> int:
     """The same for what was said in conversations."""
-    active = vectors.active(db)
+    active = vectorss.active(db)
     if active is None or active.name != embedder.name:
         return 0
     made, total = turn_vectors.made(db, active.name)
@@ -214,8 +214,8 @@ def fill(
     """
     cut_up(db, progress)
     model = _registered(db, embedder, now)
-    waiting = vectors.missing_chunks(db, model.name, slugs)[:limit]
-    cached, total = vectors.coverage(db, model.name)
+    waiting = vectorss.missing_chunks(db, model.name, slugs)[:limit]
+    cached, total = vectorss.coverage(db, model.name)
     made = _make_chunks(db, embedder, waiting, now=now, progress=progress, insist=insist)
     refused = list(made.refused)
     return Filled(
@@ -223,7 +223,7 @@ def fill(
         cached + made.cached,
         total,
         len(refused),
-        vectors.pages_of(db, refused) if refused else (),
+        vectorss.pages_of(db, refused) if refused else (),
     )
 
 
@@ -241,8 +241,8 @@ def _make_chunks(
         db,
         embedder,
         waiting,
-        lambda chunk_ids: vectors.texts(db, name, chunk_ids),
-        lambda tx, found: vectors.keep(tx, name, found, now()),
+        lambda chunk_ids: vectorss.texts(db, name, chunk_ids),
+        lambda tx, found: vectorss.keep(tx, name, found, now()),
         lambda done: progress(done, len(waiting), WHAT),
         insist,
     )
@@ -326,17 +326,17 @@ def cut_up(db: "Database", progress: Callable[[int, int, str], None]) -> int:
 
 
 def _registered(db: "Database", embedder: Passages, now: Callable[[], str]) -> Model:
-    known = vectors.find(db, embedder.name)
-    if known is None or known.dimensions != embedder.dimensions or vectors.active(db) is None:
+    known = vectorss.find(db, embedder.name)
+    if known is None or known.dimensions != embedder.dimensions or vectorss.active(db) is None:
         moment = now()
 
         def work(tx: object) -> None:
-            vectors.register(tx, embedder.name, embedder.dimensions, moment)  # type: ignore[arg-type]
-            if vectors.active(db) is None:
-                vectors.activate(tx, embedder.name)  # type: ignore[arg-type]
+            vectorss.register(tx, embedder.name, embedder.dimensions, moment)  # type: ignore[arg-type]
+            if vectorss.active(db) is None:
+                vectorss.activate(tx, embedder.name)  # type: ignore[arg-type]
 
         db.write(work)
-        known = vectors.find(db, embedder.name)
+        known = vectorss.find(db, embedder.name)
     assert known is not None
     return known
 

@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from quaid.core import page, slug
 from quaid.errors import DamagedDatabase, FileTrouble, NotFound, RawNeedsImport
 from quaid.formats import markdown
+from quaid.model import page as page_model, slug as slugs
 from quaid.store import collections, imports, pages, settings, sidecars
 from quaid.store.collections import DEFAULT
 from quaid.store.db import Database
@@ -79,7 +79,7 @@ def export_pages(
                 stored = pages.find(db, address, name)
                 data = sidecars.read(db, stored.id) if stored else []
             except DamagedDatabase:
-                unread.append(slug.address(name, address))
+                unread.append(slugs.address(name, address))
                 continue
             if stored is None:  # deleted meanwhile
                 continue
@@ -88,7 +88,7 @@ def export_pages(
             writer.write(path, page_text(stored, inside).encode())
             with_data += _write_sidecar(writer, data, path)
             written[name].setdefault(kind, []).append((stored.title, path))
-            places[slug.address(name, address)] = path
+            places[slugs.address(name, address)] = path
         if DEFAULT in folders:  # an attached folder would take them for pages
             writer.write("index.md", _index(written).encode())
             schema = settings.get(db, "original_schema")
@@ -224,7 +224,7 @@ def page_text(stored: Stored, path: str) -> str:
     """A page as markdown that brings slug and title back when it is imported from this path."""
     front: dict[str, Any] = dict(stored.frontmatter)
     claimed = index.claimed_slug(front)
-    if (claimed or slug.from_path(path)) != stored.slug:
+    if (claimed or slugs.from_path(path)) != stored.slug:
         front["slug"] = stored.slug
     if not _names_its_title(front, stored.truth):
         front["title"] = stored.title
@@ -234,7 +234,7 @@ def page_text(stored: Stored, path: str) -> str:
 def _names_its_title(front: dict[str, Any], truth: str) -> bool:
     if isinstance(front.get("title"), str) and front["title"].strip():
         return True
-    return page.build("x", front, truth, "", fallback_title=NO_TITLE).title != NO_TITLE
+    return page_model.build_page("x", front, truth, "", fallback_title=NO_TITLE).title != NO_TITLE
 
 
 def _write_sidecar(writer: FolderWriter, data: list[sidecars.RawData], path: str) -> list[str]:

@@ -7,9 +7,9 @@ rows; does not look at the folder.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from quaid.core import slug
-from quaid.core.page import Page
-from quaid.store import file_nodes, pages, slugs
+from quaid.model import slug as slugs
+from quaid.model.page import Page
+from quaid.store import file_nodes, pages, slugs as slugss
 from quaid.store.collections import Collection
 from quaid.vaults import index, naming
 from quaid.vaults.report import Note
@@ -61,10 +61,10 @@ def _save(
     token: str,
 ) -> int:
     made = _named(tx, collection, file_slug, node, page_id, named)
-    before = slugs.slug_of(tx, page_id) if page_id is not None else None
+    before = slugss.slug_of(tx, page_id) if page_id is not None else None
     if page_id is not None and before is not None and before != made.slug:
-        slugs.move(tx, collection.id, page_id, before, made.slug, now)
-    slugs.free(tx, collection.id, made.slug)
+        slugss.move(tx, collection.id, page_id, before, made.slug, now)
+    slugss.free(tx, collection.id, made.slug)
     saved = pages.save(
         tx,
         made,
@@ -84,21 +84,21 @@ def _named(
     tx: Any, collection: Collection, file_slug: str, node: Page, page_id: int | None, named: str
 ) -> Page:
     """The page under a slug below that of its file; where another page has it, beside it."""
-    address = slug.from_path(f"{file_slug}/{slug.segment(node.title)}")
-    holder = slugs.holder(tx, collection.id, address)
+    address = slugs.from_path(f"{file_slug}/{slugs.segment(node.title)}")
+    holder = slugss.holder(tx, collection.id, address)
     if holder is not None and holder.page_id != page_id:
         if holder.is_hidden:
-            slugs.step_aside(tx, holder.page_id)  # it gets another one when it returns
+            slugss.step_aside(tx, holder.page_id)  # it gets another one when it returns
         else:
-            taken = slugs.beginning_with(tx, collection.id, address)
-            before = slugs.slug_of(tx, page_id) if page_id is not None else None
+            taken = slugss.beginning_with(tx, collection.id, address)
+            before = slugss.slug_of(tx, page_id) if page_id is not None else None
             address = naming.beside(address, named, taken - {before or ""})
     return index.moved(node, address)
 
 
 def _uuid(tx: Any, named: str, token: str) -> str:
     """The id of the heading, unless it is none or another page has it; else a new one."""
-    if index.looks_like_uuid(named) and not slugs.has_uuid(tx, named):
+    if index.looks_like_uuid(named) and not slugss.has_uuid(tx, named):
         return named
     from uuid import NAMESPACE_URL, uuid5
 

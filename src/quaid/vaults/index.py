@@ -8,11 +8,11 @@ import hashlib
 import re
 from typing import Any, NamedTuple
 
-from quaid.core import headline, page, page_type, prose, slug
-from quaid.core.links import IN_FILE
-from quaid.core.page import Page
 from quaid.errors import InvalidSlug
 from quaid.formats import markdown
+from quaid.model import markdown_text, page as page_model, slug as slugs
+from quaid.model.links import IN_FILE_KEY
+from quaid.model.page import Page
 
 ID_KEY = "quaid_id"
 """The front-matter key that carries a page's id."""
@@ -54,8 +54,8 @@ def read(path: str, data: bytes) -> Indexed:
         return _read_org(path, data)
     text, mended = markdown.decode(data)
     document = markdown.parse(text)
-    made = page.build(
-        claimed_slug(document.frontmatter) or slug.from_path(path),
+    made = page_model.build_page(
+        claimed_slug(document.frontmatter) or slugs.from_path(path),
         document.frontmatter,
         document.truth,
         document.timeline,
@@ -83,11 +83,11 @@ def asked(path: str, data: bytes) -> Asked:
         head = data[: closing + 5] if closing >= 0 else data
     # With a backslash a key can be written otherwise than letter by letter, and in UTF-16 it always is.
     if not any(each in head for each in _TELLING):
-        return Asked(slug.from_path(path), None)
+        return Asked(slugs.from_path(path), None)
     # What is no ASCII may be decoded otherwise for what stands behind it.
     front = markdown.parse(markdown.decode(head if head.isascii() else data).text).frontmatter
     named = front.get(ID_KEY)
-    return Asked(claimed_slug(front) or slug.from_path(path), named if isinstance(named, str) else None)
+    return Asked(claimed_slug(front) or slugs.from_path(path), named if isinstance(named, str) else None)
 
 
 def _read_org(path: str, data: bytes) -> Indexed:
@@ -97,14 +97,14 @@ def _read_org(path: str, data: bytes) -> Indexed:
     text, mended = markdown.decode(data)
     document = org_page.read(text)
     front, truth, timeline = document.page[1:]
-    asked = claimed_slug(front) or slug.from_path(path)
-    made = page.build(asked, front, truth, timeline, fallback_title=_title_of_name(path))
+    asked = claimed_slug(front) or slugs.from_path(path)
+    made = page_model.build_page(asked, front, truth, timeline, fallback_title=_title_of_name(path))
     nodes: dict[str, Page] = {}
     for each in document.nodes:
-        front = {**each.frontmatter, IN_FILE: path}
-        address = slug.from_path(f"{asked}/{slug.segment(each.title)}")
+        front = {**each.frontmatter, IN_FILE_KEY: path}
+        address = slugs.from_path(f"{asked}/{slugs.segment(each.title)}")
         if front["id"] != made.frontmatter.get("id"):  # two with one id are one page; the first counts
-            nodes.setdefault(front["id"], page.build(address, front, each.truth, each.timeline))
+            nodes.setdefault(front["id"], page_model.build_page(address, front, each.truth, each.timeline))
     told = [f"line {each.line}: {each.message}" for each in document.problems[:MOST_PROBLEMS]]
     more = len(document.problems) - len(told)
     notes = [*([mended] if mended else []), *told, *([f"{more} more of this kind"] if more else [])]
@@ -113,13 +113,13 @@ def _read_org(path: str, data: bytes) -> Indexed:
 
 def _note_of_type(made: Page) -> tuple[str, ...]:
     named = made.frontmatter.get("type")
-    if named is None or page_type.known(named) is not None:
+    if named is None or page_model.known_type(named) is not None:
         return ()
     return (f"type {named!r} is not known; taken for a {made.type}",)
 
 
 def _notes_of_dates(made: Page) -> list[str]:
-    wrong = page_type.wrong_dates(made.slug, made.type, made.frontmatter)
+    wrong = page_model.invalid_dates(made.slug, made.type, made.frontmatter)
     return [
         f"{name}: {value!r} is not a date; write YYYY-MM-DD, as in 2026-04-25"
         if value
@@ -149,13 +149,15 @@ def moved(made: Page, address: str) -> Page:
     """The same page under another slug."""
     if made.slug == address:
         return made
-    return page.build(address, made.frontmatter, made.truth, made.timeline, fallback_title=made.title)
+    return page_model.build_page(
+        address, made.frontmatter, made.truth, made.timeline, fallback_title=made.title
+    )
 
 
 def titled(made: Page, path: str) -> Page:
     """The same page under the title that it has as a file at this path."""
-    head = prose.head(prose.without_code(made.truth))
-    return made._replace(title=headline.title(made.slug, made.frontmatter, head, _title_of_name(path)))
+    head = markdown_text.text_head(markdown_text.visible_text(made.truth))
+    return made._replace(title=page_model.page_title(made.slug, made.frontmatter, head, _title_of_name(path)))
 
 
 def claimed_slug(frontmatter: dict[str, Any]) -> str | None:
@@ -164,7 +166,7 @@ def claimed_slug(frontmatter: dict[str, Any]) -> str | None:
     if not isinstance(named, str):
         return None
     try:
-        return slug.check(named)
+        return slugs.check(named)
     except InvalidSlug:
         return None
 

@@ -9,9 +9,6 @@ machine stop between the two, the next sync takes the file in.
 from collections.abc import Callable
 from typing import Any
 
-from quaid.core import dates
-from quaid.core.page import Page
-from quaid.core.sync import File, Stat
 from quaid.errors import (
     CollectionReadOnly,
     FileChanged,
@@ -22,6 +19,9 @@ from quaid.errors import (
     TooLarge,
 )
 from quaid.formats import markdown, patching
+from quaid.model import dates
+from quaid.model.page import Page
+from quaid.model.sync_plan import FileSignature, ScannedFile
 from quaid.store import file_nodes, file_state, history, pages, slugs
 from quaid.store.collections import Collection
 from quaid.store.db import Database
@@ -63,7 +63,7 @@ def save(
             _remember(tx, collection, old, now, uuid)
     else:
         _write_file(db, tx, collection, collection.root, old, new, saved, now, uuid, data)
-    history.trim(tx, saved.id, dates.shifted(now[:10], -history.DAYS))
+    history.trim(tx, saved.id, dates.shift_date(now[:10], -history.DAYS))
     return saved
 
 
@@ -132,8 +132,8 @@ def _write_file(
         raise FileChanged(path=path)
     slugs.free(tx, collection.id, new.slug)
     history.keep(tx, collection.id, saved.id, saved.version, path, data, now, f"edit-{uuid}")
-    stat = Stat(found.size, found.mtime_ns, found.ctime_ns, found.inode)
-    file = File(path, found.key.casefold(), stat)
+    stat = FileSignature(found.size, found.mtime_ns, found.ctime_ns, found.inode)
+    file = ScannedFile(path, found.key.casefold(), stat)
     file_state.saw(tx, collection.id, file, index.digest(data), saved.id, now)
     if index.is_org(path):
         nodes = index.read(path, data).nodes

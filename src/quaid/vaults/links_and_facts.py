@@ -10,14 +10,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from quaid.core import dates, slug
-from quaid.core.facts import LONGEST_TEXT, Given, check, object_key
-from quaid.core.links import LONGEST_CONTEXT, relationship_of
-from quaid.core.names import fold
-from quaid.core.predicates import canonical
-from quaid.core.prose import shorten
 from quaid.errors import InvalidArgument, LinkOverlaps, QuaidError
-from quaid.store import assertions, file_state, links, pages, salvage, slugs
+from quaid.model import dates, slug as slugs
+from quaid.model.facts import FACT_TEXT_LIMITS, FactInput, canonical_predicate, check_fact, object_key
+from quaid.model.links import LONGEST_CONTEXT, normalize_relationship
+from quaid.model.markdown_text import shorten
+from quaid.model.names import fold_name
+from quaid.store import assertions, file_state, links, pages, salvage, slugs as slugss
 from quaid.store.assertions import Added, Asserted
 from quaid.store.collections import Collection
 from quaid.store.db import Database
@@ -68,8 +67,8 @@ def render(gathered: Gathered, places: dict[str, str]) -> bytes:
     """The file. `places` has the path of each page's file by its address."""
     told_links = [
         {
-            "from": slug.address(each.from_collection, each.from_slug),
-            "to": slug.address(each.to_collection, each.to_slug),
+            "from": slugs.address(each.from_collection, each.from_slug),
+            "to": slugs.address(each.to_collection, each.to_slug),
             **{name: getattr(each, name) for name in ("relationship", "context")},
             **{name: getattr(each, name) for name in ("valid_from", "valid_until", "created_at")},
         }
@@ -78,7 +77,7 @@ def render(gathered: Gathered, places: dict[str, str]) -> bytes:
     place = {fact.id: number for number, (_, _, fact) in enumerate(gathered.facts)}
     told_facts = [
         {
-            "page": slug.address(collection, address),
+            "page": slugs.address(collection, address),
             **{name: getattr(fact, name) for name in _FACT},
             "created_at": fact.created_at,
             "supersedes": place.get(fact.supersedes_id or 0),
@@ -113,7 +112,7 @@ class LinkGiven(NamedTuple):
 
 class FactGiven(NamedTuple):
     page: str
-    given: Given
+    given: FactInput
     created_at: str | None
     supersedes: int | None
     """Its place in the list."""
@@ -179,7 +178,7 @@ def _said(error: Exception, where: str) -> str:
 
 
 def _link(record: dict[str, Any], where: str) -> LinkGiven:
-    relationship = relationship_of(_text(record, "relationship", where, LONGEST_TEXT["predicate"]))
+    relationship = normalize_relationship(_text(record, "relationship", where, FACT_TEXT_LIMITS["predicate"]))
     if not relationship:
         raise InvalidArgument(name=f"{where}.relationship", problem="is missing")
     since, until = (_day(record, name, where) for name in ("valid_from", "valid_until"))
@@ -203,7 +202,7 @@ def _fact(record: dict[str, Any], where: str) -> FactGiven:
     for name, value in values.items():
         if isinstance(value, str) and "\0" in value:
             raise InvalidArgument(name=f"{where}.{name}", problem="holds a NUL character")
-    given = check({**values, "source_ref": "", "evidence_text": ""}, where)._replace(
+    given = check_fact({**values, "source_ref": "", "evidence_text": ""}, where)._replace(
         source_ref=_text(record, "source_ref", where, LONGEST_JOINED),
         evidence_text=_text(record, "evidence_text", where, LONGEST_JOINED),
     )
@@ -238,13 +237,13 @@ def _created(record: dict[str, Any]) -> str | None:
 
 def _address(record: dict[str, Any], name: str, where: str) -> str:
     """The address of a page, as `slug.address` writes it."""
-    value = _text(record, name, where, 2 * slug.LONGEST + 2)
+    value = _text(record, name, where, 2 * slugs.LONGEST + 2)
     if not value:
         raise InvalidArgument(name=f"{where}.{name}", problem="is missing")
-    collection, address = slug.split_address(value)
-    slug.check(address)
+    collection, address = slugs.split_address(value)
+    slugs.check(address)
     if collection is not None:
-        slug.check(collection)
+        slugs.check(collection)
     return value
 
 
@@ -349,9 +348,9 @@ class Returning:
         if added.changed:
             self.changed[page.id] = page
 
-    def _kept(self, page_id: int, given: Given, created: str) -> Added:
+    def _kept(self, page_id: int, given: FactInput, created: str) -> Added:
         """A fact of which the page said nothing comes back as it was. Else it joins what is there, as if said now."""
-        group = (page_id, fold(given.subject), canonical(given.predicate))
+        group = (page_id, fold_name(given.subject), canonical_predicate(given.predicate))
         there = assertions.said(self.tx, page_id, given)
         if self.untold.setdefault(group, not there):
             return assertions.bring_back(self.tx, page_id, given, created)
@@ -394,7 +393,7 @@ def of_folder(db: Database, collection: Collection, now: str) -> Returned:
         def find(address: str) -> Place | None:
             path = contents.files.get(address) or address.replace("::", "/", 1) + ".md"
             page_id = file_state.page_at(tx, collection.id, path)
-            name = None if page_id is None else slugs.slug_of(tx, page_id)
+            name = None if page_id is None else slugss.slug_of(tx, page_id)
             return None if page_id is None or name is None else Place(page_id, collection.name, name)
 
         returning = Returning(db, tx, find, now)

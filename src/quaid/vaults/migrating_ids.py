@@ -8,17 +8,17 @@ moment; the next run goes on.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from quaid.core import page
 from quaid.errors import Cancelled, FileChanged, IdsStopped, InvalidFrontMatter, QuaidError
 from quaid.formats import markdown, patching
+from quaid.model import page as page_model
 from quaid.store import file_state, pages
 from quaid.store.collections import Collection
 from quaid.store.db import Database
 from quaid.store.file_state import Kept
 from quaid.vaults import index, keeping
+from quaid.vaults.index import ID_KEY
 from quaid.vaults.report import Note
 from quaid.vaults.scan import Folder
-from quaid.vaults.taking_files import ID_KEY
 
 Progress = Callable[[int, int, str], None]
 
@@ -118,7 +118,7 @@ def _write(db: Database, collection: Collection, each: Kept, now: str, token: st
         if old is None or old.id != each.page_id:
             raise _Leave("its page changed meanwhile; run it again")
         front = {**old.frontmatter, ID_KEY: each.uuid}
-        new = page.build(old.slug, front, old.truth, old.timeline, fallback_title=old.title)
+        new = page_model.build_page(old.slug, front, old.truth, old.timeline, fallback_title=old.title)
         keeping.save(db, tx, collection, old, new, uuid=token, now=now, expected_version=old.version)
 
     try:

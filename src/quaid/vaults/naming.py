@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import NamedTuple
 
-from quaid.core import slug
+from quaid.model import slug as slugs
 from quaid.vaults import index
 from quaid.vaults.scan import path_key
 
@@ -36,7 +36,7 @@ def assign(claims: Iterable[Claim], taken: Iterable[str] = ()) -> dict[str, str]
     for claim in waiting:
         address = claim.slug
         if address in owned:
-            address = slug.from_path(claim.path)
+            address = slugs.from_path(claim.path)
         if address in owned:
             address = beside(address, claim.path, owned)
         given[claim.path] = address
@@ -48,7 +48,7 @@ def beside(address: str, path: str, taken: set[str]) -> str:
     """A free slug next to one that is taken, always the same for the same path."""
     mark = sha256(path_key(path).encode()).hexdigest()
     for length in range(SHORTEST_SUFFIX, len(mark) + 1):
-        name = f"{address[: slug.LONGEST - length - 1].rstrip('/-')}-{mark[:length]}"
+        name = f"{address[: slugs.LONGEST - length - 1].rstrip('/-')}-{mark[:length]}"
         if name not in taken:
             return name
     raise AssertionError("a hash met itself")

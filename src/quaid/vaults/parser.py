@@ -10,7 +10,7 @@ import select
 import signal
 import sys
 
-from quaid.core.derived import derive
+from quaid.model.page import derive_data
 from quaid.vaults import index
 from quaid.vaults.ahead import NUMBER, STEP, Parsed, dumped
 
@@ -46,7 +46,7 @@ def _answer(record: bytes) -> bytes | None:
         return None
     try:
         made, notes, _ = index.read(path, data)
-        return dumped(Parsed(made, notes, derive(made)))
+        return dumped(Parsed(made, notes, derive_data(made)))
     except Exception:
         return dumped(None)  # whoever asked meets the same trouble, and can tell it
 

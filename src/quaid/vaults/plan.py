@@ -5,7 +5,7 @@ Knows paths, hashes and versions. Holds no bytes, writes nothing.
 
 from typing import NamedTuple
 
-from quaid.core.page import Page
+from quaid.model.page import Page
 from quaid.store import imports
 from quaid.store.db import Database
 from quaid.store.imports import KnownFile

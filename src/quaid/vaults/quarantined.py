@@ -8,9 +8,9 @@ import json
 import os
 from typing import Any, NamedTuple
 
-from quaid.core import slug
-from quaid.core.sync import File, Stat
 from quaid.errors import AlreadyExists, FileChanged, NoPlaceToRestore
+from quaid.model import slug as slugs
+from quaid.model.sync_plan import FileSignature, ScannedFile
 from quaid.store import (
     assertions,
     collections,
@@ -20,23 +20,14 @@ from quaid.store import (
     pages,
     quarantine,
     sidecars,
-    slugs,
+    slugs as slugss,
 )
 from quaid.store.assertions import Asserted
 from quaid.store.collections import Collection
 from quaid.store.db import Database
 from quaid.store.links import AddedLink
 from quaid.store.quarantine import Waiting
-from quaid.vaults import (
-    heading_pages,
-    ignoring,
-    index,
-    links_and_facts,
-    naming,
-    replacing,
-    scan,
-    sidecar,
-)
+from quaid.vaults import heading_pages, ignoring, index, links_and_facts, naming, replacing, scan, sidecar
 from quaid.vaults.scan import Folder, Found
 from quaid.vaults.writer import FolderWriter
 
@@ -69,8 +60,8 @@ def restore(db: Database, each: Waiting, token: str, now: str) -> Returned:
         found = folder.look(path)
     if not isinstance(found, Found):
         raise FileChanged(path=path)
-    stat = Stat(found.size, found.mtime_ns, found.ctime_ns, found.inode)
-    file = File(path, found.key.casefold(), stat)
+    stat = FileSignature(found.size, found.mtime_ns, found.ctime_ns, found.inode)
+    file = ScannedFile(path, found.key.casefold(), stat)
     return db.write(lambda tx: _show(tx, collection, each, file, data, now, token))
 
 
@@ -87,7 +78,7 @@ def _show(
     tx: Any,
     collection: Collection,
     each: Waiting,
-    file: File,
+    file: ScannedFile,
     data: bytes,
     now: str,
     token: str,
@@ -96,7 +87,7 @@ def _show(
     read = index.read(file.path, data)
     made = index.moved(read.page, _address(tx, collection, each, read.page.slug, file.path))
     if made.slug != each.slug:
-        slugs.move(tx, collection.id, each.id, each.slug, made.slug, now, redirect=False)
+        slugss.move(tx, collection.id, each.id, each.slug, made.slug, now, redirect=False)
     saved = pages.save(
         tx, made, uuid=each.uuid, now=now, expected_version=None, collection=collection.name, cut=False
     )
@@ -106,7 +97,7 @@ def _show(
     return Returned(made.slug, file.path, saved.version)
 
 
-def _make_way(tx: Any, collection: Collection, each: Waiting, file: File, now: str) -> None:
+def _make_way(tx: Any, collection: Collection, each: Waiting, file: ScannedFile, now: str) -> None:
     """A page that is known at this path has lost its file, or ours could not have been made: it is put away."""
     other = file_state.page_at(tx, collection.id, file.path)
     if other is not None and other != each.id:
@@ -117,15 +108,15 @@ def _make_way(tx: Any, collection: Collection, each: Waiting, file: File, now: s
 
 def _address(tx: Any, collection: Collection, each: Waiting, asked: str, path: str) -> str:
     """The slug of a page that comes back: its own, unless it left that to another one, which may be gone by now."""
-    if not slugs.has_stepped_aside(each.slug, each.id):
+    if not slugss.has_stepped_aside(each.slug, each.id):
         return each.slug
-    holder = slugs.holder(tx, collection.id, asked)
+    holder = slugss.holder(tx, collection.id, asked)
     if holder is None:
         return asked
     if holder.is_hidden:
-        slugs.step_aside(tx, holder.page_id)
+        slugss.step_aside(tx, holder.page_id)
         return asked
-    return naming.beside(asked, path, slugs.beginning_with(tx, collection.id, asked))
+    return naming.beside(asked, path, slugss.beginning_with(tx, collection.id, asked))
 
 
 class Written(NamedTuple):
@@ -182,7 +173,7 @@ def _links_and_facts(db: Database, chosen: list[Waiting]) -> bytes | None:
         facts += [(each.collection, each.slug, fact) for fact in assertions.of_page(db, each.id)]
     if not found and not facts:
         return None
-    places = {slug.address(each.collection, each.slug): _place(each) for each in chosen}
+    places = {slugs.address(each.collection, each.slug): _place(each) for each in chosen}
     gathered = links_and_facts.Gathered([found[id] for id in sorted(found)], facts, 0)
     return links_and_facts.render(gathered, places)
 

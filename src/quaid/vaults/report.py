@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from quaid.vaults import scan
 
 if TYPE_CHECKING:
-    from quaid.core.page import Page
+    from quaid.model.page import Page
 
 Outcome = Literal[
     "new",  # a page was made

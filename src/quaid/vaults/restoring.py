@@ -9,8 +9,8 @@ import shutil
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from quaid.core.sync import File, Stat
 from quaid.errors import AlreadyExists, FileTrouble
+from quaid.model.sync_plan import FileSignature, ScannedFile
 from quaid.store import collections, durable, file_state, history
 from quaid.store.collections import Collection, State
 from quaid.store.db import Database
@@ -113,8 +113,8 @@ def _settle(db: Database, collection: Collection, wanted: list[Kept], target: st
         file_state.clear(tx, collection.id)
         for each, found in looked:
             if isinstance(found, Found):  # what vanished meanwhile is the next sync's business
-                stat = Stat(found.size, found.mtime_ns, found.ctime_ns, found.inode)
-                file = File(found.path, found.key.casefold(), stat)
+                stat = FileSignature(found.size, found.mtime_ns, found.ctime_ns, found.inode)
+                file = ScannedFile(found.path, found.key.casefold(), stat)
                 file_state.saw(tx, collection.id, file, str(each.raw_hash), each.page_id, now)
                 size += found.size
         collections.set_place(tx, collection.id, target, collection.writable, now)

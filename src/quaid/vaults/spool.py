@@ -10,12 +10,12 @@ import os
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from quaid.core.page import Page
+from quaid.model.page import Page
 from quaid.store.trouble import system_told_plainly
 from quaid.vaults import ahead, index
 
 if TYPE_CHECKING:
-    from quaid.core.derived import Derived
+    from quaid.model.page import DerivedData
 
 IN_MEMORY = 1024 * 1024
 """Bytes that need no file. One edit is far below, and need not pay for the import of tempfile either."""
@@ -32,12 +32,12 @@ class Waiting(NamedTuple):
     """Headings of the file that are pages of their own."""
     notes: tuple[str, ...] = ()
     """What had to be mended in it, where nobody was told so when it was read."""
-    derived: "Derived | None" = None
+    derived: "DerivedData | None" = None
     """What follows from the page."""
     problem: str = ""
     """Why a page file makes no page: Quaid failed on it."""
 
-    def derived_of(self, page: Page) -> "Derived | None":
+    def derived_of(self, page: Page) -> "DerivedData | None":
         """The same, unless the page has come to another slug: then it does not hold."""
         return self.derived if page is self.page else None
 
@@ -136,7 +136,7 @@ class Spool:
 
 def _worked_out(item: Waiting, plain: list[Any] | None) -> Waiting:
     """An item with its pages and what follows from them: all that can fail on a file, before anything is written."""
-    from quaid.core.derived import derive
+    from quaid.model.page import derive_data
 
     notes: tuple[str, ...] = ()
     if plain is None:
@@ -146,5 +146,5 @@ def _worked_out(item: Waiting, plain: list[Any] | None) -> Waiting:
         pages = [ahead.page_of(each) for each in plain]
     if not pages:
         return item
-    derived = [derive(each) for each in pages]
+    derived = [derive_data(each) for each in pages]
     return item._replace(page=pages[0], nodes=tuple(pages[1:]), notes=notes, derived=derived[0])

@@ -7,8 +7,8 @@ what `scan` and `core.sync` need.
 
 import os
 
-from quaid.core.sync import RACY_NS
 from quaid.errors import FileTrouble, NotFound
+from quaid.model.sync_plan import RACY_NS
 from quaid.store import file_state, wanting
 from quaid.store.collections import Collection
 from quaid.store.db import Database

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from quaid.core import dates, sync as deciding
-from quaid.core.sync import File, Known, Opened, Read, Sorted, Stat
 from quaid.errors import FileTrouble, NotFound, QuaidError
+from quaid.model import dates, sync_plan
+from quaid.model.sync_plan import FileSignature, FileToRead, LastSeenFile, ReadFile, ScannedFile, SortedFiles
 from quaid.store import collections, file_nodes, file_state, history, links, pages, quarantine, slugs
 from quaid.store.collections import Collection
 from quaid.store.db import Database
@@ -71,7 +71,7 @@ class SyncReport(NamedTuple):
 class _Seen(NamedTuple):
     """A walk through the folder, or a look at a part of it."""
 
-    files: list[File]
+    files: list[ScannedFile]
     complete: bool
     left_out: Counter[str]
     notes: list[Note]
@@ -130,14 +130,14 @@ class Syncing:
         self.seen = self._walk(folder, ignored) if only is None else self._look(folder, ignored, only)
         keys = None if only is None else {scan.path_key(path).casefold() for path in only}
         known = file_state.known(self.db, self.collection.id, keys)
-        found = deciding.sort_out(self.seen.files, known)
+        found = sync_plan.classify_files(self.seen.files, known)
         if self.retry:
             found = _with_failed(found)
         self.counts["unchanged"] = len(found.unchanged)
         with Spool(os.path.dirname(self.db.path), self.db.path) as spool:
             reads = self._read(folder, found.to_read, spool)
             away = file_state.quarantined(self.db, self.collection.id) if reads else []
-            plan = deciding.plan(reads, [*known, *away], [*found.missing, *away])
+            plan = sync_plan.plan_sync(reads, [*known, *away], [*found.missing, *away])
             self.taking.run(spool, plan)
         self._take_sidecars(folder, only)
         self._clear_leftovers(folder)
@@ -174,9 +174,9 @@ class Syncing:
         ]
         return _gathered(each for each in found if each is not None)
 
-    def _read(self, folder: Folder, files: list[Opened], spool: Spool) -> list[Read]:
+    def _read(self, folder: Folder, files: list[FileToRead], spool: Spool) -> list[ReadFile]:
         """Read what may have changed; what did is parsed and waits in the spool."""
-        reads: list[Read] = []
+        reads: list[ReadFile] = []
         for done, (file, old) in enumerate(files):
             self.progress(done, len(files), "Reading")
             data = self._bytes(folder, file, old)
@@ -184,11 +184,11 @@ class Syncing:
                 continue
             content_hash = index.digest(data)
             if old and old.content_hash == content_hash and old.page_id and old.path == file.path:
-                reads.append(Read(file, old, content_hash, old.page_uuid))
+                reads.append(ReadFile(file, old, content_hash, old.page_uuid))
                 continue
             may_leave = not index.is_org(file.path) and spool.may_leave(spool.count, len(files) - done)
             try:
-                reads.append(self._parse(Opened(file, old), content_hash, data, spool, may_leave))
+                reads.append(self._parse(FileToRead(file, old), content_hash, data, spool, may_leave))
             except (OSError, QuaidError):
                 raise
             except Exception as error:
@@ -197,21 +197,23 @@ class Syncing:
             self.progress(len(files), len(files), "Reading")
         return reads
 
-    def _parse(self, opened: Opened, content_hash: str, data: bytes, spool: Spool, leave: bool) -> Read:
+    def _parse(
+        self, opened: FileToRead, content_hash: str, data: bytes, spool: Spool, leave: bool
+    ) -> ReadFile:
         """Put a file into the spool: parsed, or left to the process that parses beside us."""
         file, old = opened
         if leave:
             identity = index.asked(file.path, data).identity
             self.taking.headings[file.path] = set()
             spool.leave(file.path, content_hash, data)
-            return Read(file, old, content_hash, identity)
+            return ReadFile(file, old, content_hash, identity)
         made, notes, nodes = index.read(file.path, data)
         spool.add(Waiting(file.path, content_hash, data, made, nodes))
         self.taking.note(file.path, notes)
         self.taking.headings[file.path] = {str(each.frontmatter["id"]) for each in nodes}
-        return Read(file, old, content_hash, index.identity(made, file.path))
+        return ReadFile(file, old, content_hash, index.identity(made, file.path))
 
-    def _bytes(self, folder: Folder, file: File, old: Known | None) -> bytes | None:
+    def _bytes(self, folder: Folder, file: ScannedFile, old: LastSeenFile | None) -> bytes | None:
         try:
             data = folder.read(file.path)
         except OSError:
@@ -278,22 +280,22 @@ class Syncing:
             self.notes += leftovers.clear(self.db, self.collection, folder, self.seen.leftovers, now)
 
     def _remove(
-        self, folder: Folder, gone: list[Known], known: int, confirmed: bool, *, whole: bool
+        self, folder: Folder, gone: list[LastSeenFile], known: int, confirmed: bool, *, whole: bool
     ) -> SyncReport:
         hidden = [each for each in gone if ignoring.hides(self.ignored, each.path)]
         missing = [each for each in gone if not ignoring.hides(self.ignored, each.path)]
         total = known if whole else file_state.count(self.db, self.collection.id)
-        may_hide = deciding.may_hide(len(hidden), total, confirmed=self.may_hide_many)
+        may_hide = sync_plan.may_hide(len(hidden), total, confirmed=self.may_hide_many)
         files = len(self.seen.files) if whole else total
-        verdict = deciding.may_remove(
+        verdict = sync_plan.may_remove(
             len(missing), total, files + len(hidden), complete=self.seen.complete, confirmed=confirmed
         )
         if verdict.allowed and missing and not confirmed and not self._is_same_root(folder):
-            verdict = deciding.Verdict(False, "the folder is another one than before")
+            verdict = sync_plan.RemovalVerdict(False, "the folder is another one than before")
         looks = [(each, folder.look(each.path)) for each in missing if verdict.allowed]
         links = [look.path for _, look in looks if isinstance(look, LeftOut) and look.reason == scan.LINK]
         if links and not confirmed:
-            verdict = deciding.Verdict(False, f"{links[0]} is a link now, and links are not followed")
+            verdict = sync_plan.RemovalVerdict(False, f"{links[0]} is a link now, and links are not followed")
         going = [
             each
             for each, look in looks
@@ -309,7 +311,7 @@ class Syncing:
         waiting = 0 if verdict.allowed else len(missing)
         return self._report(reason, waiting + (0 if may_hide.allowed else len(hidden)))
 
-    def _finish(self, tx: Any, folder: Folder, gone: list[Known], whole: bool) -> None:
+    def _finish(self, tx: Any, folder: Folder, gone: list[LastSeenFile], whole: bool) -> None:
         for each in gone:
             if not file_state.is_as(tx, self.collection.id, each):
                 continue  # somebody else was faster
@@ -324,7 +326,7 @@ class Syncing:
 
     def _discard_expired(self, tx: Any) -> None:
         """Let pages go whose time in quarantine is over, but for those that hold what nobody has elsewhere."""
-        before = dates.shifted(self.now[:10], -quarantine.DAYS)
+        before = dates.shift_date(self.now[:10], -quarantine.DAYS)
         for each in quarantine.expired(tx, self.collection.id, before):
             if each.is_safe:
                 quarantine.discard(tx, each.id)
@@ -361,24 +363,24 @@ class Syncing:
         )
 
 
-def _with_failed(found: Sorted) -> Sorted:
+def _with_failed(found: SortedFiles) -> SortedFiles:
     """The same, with files to be read again that are unchanged and could not be taken in."""
     failed = [each for each in found.unchanged if each.content_hash == file_state.NOT_TAKEN_IN]
-    again = [Opened(File(each.path, each.key, each.stat), each) for each in failed]
+    again = [FileToRead(ScannedFile(each.path, each.key, each.stat), each) for each in failed]
     unchanged = [each for each in found.unchanged if each.content_hash != file_state.NOT_TAKEN_IN]
-    return Sorted(unchanged, [*found.to_read, *again], found.missing)
+    return SortedFiles(unchanged, [*found.to_read, *again], found.missing)
 
 
 def _gathered(entries: Iterable[Found | LeftOut]) -> _Seen:
-    files: list[File] = []
+    files: list[ScannedFile] = []
     left_out: Counter[str] = Counter()
     notes: list[Note] = []
     left: list[str] = []
     sidecars: list[str] = []
     for entry in entries:
         if isinstance(entry, Found) and entry.kind != "sidecar":
-            stat = Stat(entry.size, entry.mtime_ns, entry.ctime_ns, entry.inode)
-            files.append(File(entry.path, entry.key.casefold(), stat))
+            stat = FileSignature(entry.size, entry.mtime_ns, entry.ctime_ns, entry.inode)
+            files.append(ScannedFile(entry.path, entry.key.casefold(), stat))
         elif isinstance(entry, Found):
             sidecars.append(entry.path)
         else:

@@ -9,26 +9,23 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from quaid.core import dates, slug
-from quaid.core.page import Page
-from quaid.core.sync import File, Known, Plan, Read
-from quaid.store import bulk, file_state, history, pages, slugs
+from quaid.model import dates, slug as slugs
+from quaid.model.page import Page
+from quaid.model.sync_plan import LastSeenFile, ReadFile, ScannedFile, SyncPlan
+from quaid.store import bulk, file_state, history, pages, slugs as slugss
 from quaid.store.bulk import NewPage
 from quaid.store.collections import Collection
 from quaid.store.db import Database
 from quaid.store.trouble import is_of_the_row
 from quaid.vaults import heading_pages, index, naming
-from quaid.vaults.index import ID_KEY
 from quaid.vaults.report import Note, Written
 from quaid.vaults.spool import Spool, Waiting
 
 BATCH = 100
 """Files that are written in one transaction: a fraction of a second."""
 
-__all__ = ["BATCH", "ID_KEY", "Progress", "TakingFiles", "Todo"]
-
 Progress = Callable[[int, int, str], None]
-Todo = dict[str, tuple[Known | None, Read]]
+Todo = dict[str, tuple[LastSeenFile | None, ReadFile]]
 
 
 class _Failed(Exception):
@@ -68,7 +65,7 @@ class TakingFiles:
         if unread:
             self.problems[path] = "; ".join(unread)
 
-    def fail(self, file: File, old: Known | None, problem: str) -> None:
+    def fail(self, file: ScannedFile, old: LastSeenFile | None, problem: str) -> None:
         """Name a file that cannot be taken in, and remember that. A page that it has already stays as it is."""
         self.notes.insert(self.counts["failed"], Note(file.path, problem))  # before what was merely mended
         self.counts["failed"] += 1
@@ -79,7 +76,7 @@ class TakingFiles:
             )
         )
 
-    def run(self, spool: Spool, plan: Plan) -> None:
+    def run(self, spool: Spool, plan: SyncPlan) -> None:
         """Write what the plan says of the files that were read; the spool holds their bytes."""
         for start in range(0, len(plan.touched), 10 * BATCH):
             self._touch(plan, start, start + 10 * BATCH)
@@ -107,7 +104,7 @@ class TakingFiles:
             done += self._write(waiting, todo)
             self.progress(done, spool.count, "Writing")
 
-    def _touch(self, plan: Plan, first: int, last: int) -> None:
+    def _touch(self, plan: SyncPlan, first: int, last: int) -> None:
         def work(tx: Any) -> None:
             for old, read in plan.touched[first:last]:
                 if not file_state.is_as(tx, self.collection.id, old):
@@ -166,14 +163,14 @@ class TakingFiles:
         for item in items:
             old, _ = todo[item.path]
             assert item.page is not None
-            holder = slugs.holder(tx, self.collection.id, item.page.slug) if old else None
+            holder = slugss.holder(tx, self.collection.id, item.page.slug) if old else None
             if holder is None or old is None or holder.page_id == old.page_id:
                 continue
             if holder.page_id in moving and holder.page_id not in self.left:
                 self.left[holder.page_id] = item.page.slug
-                slugs.step_aside(tx, holder.page_id)
+                slugss.step_aside(tx, holder.page_id)
             elif holder.is_hidden:
-                slugs.step_aside(tx, holder.page_id)
+                slugss.step_aside(tx, holder.page_id)
 
     def _take_all(self, tx: Any, items: list[Waiting], todo: Todo) -> None:
         """Each file into its page, in their order: those that are new and in nobody's way together."""
@@ -225,7 +222,7 @@ class TakingFiles:
         self.counts["new"] += len(made)
         self.made.update(item.path for item, _, _ in made)
 
-    def _take_in(self, tx: Any, item: Waiting, old: Known | None, read: Read) -> None:
+    def _take_in(self, tx: Any, item: Waiting, old: LastSeenFile | None, read: ReadFile) -> None:
         """One file into its page."""
         assert item.page is not None
         if self._is_overtaken(tx, read):
@@ -234,12 +231,12 @@ class TakingFiles:
         made = self._named(tx, item.page, item.path, page_id)
         if old is not None and old.path != item.path:
             file_state.forget(tx, self.collection.id, old.path, old.page_id)
-        before = slugs.slug_of(tx, page_id) if page_id is not None else None
+        before = slugss.slug_of(tx, page_id) if page_id is not None else None
         if page_id is not None and before is not None and before != made.slug:
             left = self.left.get(page_id, before)
-            another = left != before and slugs.holder(tx, self.collection.id, left) is not None
-            slugs.move(tx, self.collection.id, page_id, left, made.slug, self.now, redirect=not another)
-        slugs.free(tx, self.collection.id, made.slug)
+            another = left != before and slugss.holder(tx, self.collection.id, left) is not None
+            slugss.move(tx, self.collection.id, page_id, left, made.slug, self.now, redirect=not another)
+        slugss.free(tx, self.collection.id, made.slug)
         saved = pages.save(
             tx,
             made,
@@ -262,7 +259,7 @@ class TakingFiles:
             tx, self.collection.id, saved.id, saved.version, item.path, item.data, self.now, self.batch
         )
         if not saved.created:
-            history.trim(tx, saved.id, dates.shifted(self.now[:10], -history.DAYS))
+            history.trim(tx, saved.id, dates.shift_date(self.now[:10], -history.DAYS))
         problem = self.problems.get(item.path)
         file_state.saw(tx, self.collection.id, read.file, read.content_hash, saved.id, self.now, problem)
         if index.is_org(item.path):
@@ -287,7 +284,7 @@ class TakingFiles:
     def _has_left(self, path: str, heading: str) -> bool:
         return heading not in self.headings.get(path, {heading})
 
-    def _is_overtaken(self, tx: Any, read: Read) -> bool:
+    def _is_overtaken(self, tx: Any, read: ReadFile) -> bool:
         """Whether somebody else took this file in since we looked; the next sync sees to what is left."""
         there = file_state.content_of(tx, self.collection.id, read.file.path)
         expected = read.old.content_hash if read.old is not None and read.old.path == read.file.path else None
@@ -295,20 +292,20 @@ class TakingFiles:
 
     def _named(self, tx: Any, made: Page, path: str, page_id: int | None) -> Page:
         """The page under a slug that is free for it: what it asks for, else its path, else beside it."""
-        holder = slugs.holder(tx, self.collection.id, made.slug)
+        holder = slugss.holder(tx, self.collection.id, made.slug)
         if holder is None or holder.page_id == page_id or (holder.is_hidden and page_id is None):
             return made
-        by_path = slug.from_path(path)
-        before = slugs.slug_of(tx, page_id) if page_id is not None else None
+        by_path = slugs.from_path(path)
+        before = slugss.slug_of(tx, page_id) if page_id is not None else None
         if before is not None and before.startswith(by_path):
             return index.moved(made, before)  # it stands beside another one already
-        taken = slugs.beginning_with(tx, self.collection.id, by_path)
+        taken = slugss.beginning_with(tx, self.collection.id, by_path)
         address = by_path if by_path not in taken else naming.beside(by_path, path, taken)
         self.notes.append(Note(path, f"another file has the slug {made.slug}; this one is {address}"))
         return index.moved(made, address)
 
     def _uuid(self, tx: Any, named: str | None) -> str:
         """The id that the file names, unless another page has it; else a new one."""
-        if named and index.looks_like_uuid(named) and not slugs.has_uuid(tx, named):
+        if named and index.looks_like_uuid(named) and not slugss.has_uuid(tx, named):
             return named
         return self.new_uuid()

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from quaid.core import slug
-from quaid.core.page import Page
 from quaid.errors import VersionConflict
 from quaid.formats import markdown
+from quaid.model import slug as slugs
+from quaid.model.page import Page
 from quaid.store import bulk, history, imports, ingest_log, links, pages, settings
 from quaid.store.bulk import NewPage
 from quaid.store.db import Database
@@ -274,7 +274,7 @@ class TakingIn:
             self.tally.note(item.path, f"not JSON, kept as it is: {error}")
             return
         page_path = sidecar.page_path(item.path)
-        address = self.slugs.get(page_path) or slug.from_path(page_path + ".md")
+        address = self.slugs.get(page_path) or slugs.from_path(page_path + ".md")
         stored = pages.find(self.db, address)
         if stored is None:
             self.tally.note(item.path, f"there is no page {address} for it; kept as it is")
@@ -310,9 +310,9 @@ class TakingIn:
 
     def _place(self, address: str, files: dict[str, str]) -> links_and_facts.Place | None:
         """The page of an address in the exported memory: the one that its file became, else one of that name."""
-        collection, name = slug.split_address(address)
+        collection, name = slugs.split_address(address)
         own = self.slugs.get(index.stem(files.get(address, address.replace("::", "/", 1))))
-        inside = name if collection is None else slug.from_path(f"{collection}/{name}.md")
+        inside = name if collection is None else slugs.from_path(f"{collection}/{name}.md")
         for there, each in ((COLLECTION, own), (COLLECTION, inside), (collection, name)):
             stored = pages.find(self.db, each, there) if each and there else None
             if stored:

@@ -14,10 +14,10 @@ import stat
 from collections.abc import Callable
 from typing import Any, BinaryIO, NamedTuple
 
-from quaid.core.masking import mask
 from quaid.errors import Cancelled, NotFound, ReadingStopped
 from quaid.formats import exports, transcripts as formats
 from quaid.formats.transcripts import Broken, Turn
+from quaid.model.secrets import mask
 from quaid.store import conversations, transcript_files
 from quaid.store.conversations import Batch, NewTurn
 from quaid.store.db import Database

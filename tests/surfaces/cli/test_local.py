@@ -6,8 +6,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from quaid.brain import SCHEMA_VERSION
 from quaid.ops import gate, index
+from quaid.store import SCHEMA_VERSION
 from quaid.surfaces.cli import main, manual
 from quaid.surfaces.cli.local import COMMANDS
 

@@ -12,7 +12,7 @@ from tests.surfaces.web.payloads import ACTS, COUNT, payloads
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.core.page import build
+from quaid.model.page import build_page
 from quaid.store import pages as rows
 from quaid.surfaces.web.pages import changing, markdown
 from quaid.surfaces.web.pages.snippets import snippet
@@ -48,7 +48,7 @@ def poisoned(brain: Brain, number: int, given: list[str], folder: str) -> None:
         for place, told in enumerate(map(line, given))
     )
     slug = f"commitments/page-{number}"
-    page = build(slug, front, truth, f"{entries}\n\n{given[4]}\n")
+    page = build_page(slug, front, truth, f"{entries}\n\n{given[4]}\n")
     page = page._replace(type="commitment", title=first, summary=given[3])
     brain.db.write(lambda tx: rows.save(tx, page, uuid=brain.new_uuid(), now=brain.now(), expected_version=0))
     for place, each in enumerate(given):

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.core.page_type import TYPES
 from quaid.errors import InvalidArgument
+from quaid.model.page import PAGE_TYPES
 from quaid.ops import index
 from quaid.ops.register import Param, everything
 
@@ -31,7 +31,7 @@ NAMED = {
     "collection": "@collections",
     "wing": "@wings",
     "tag": "@tags",
-    "type": "|".join(TYPES),
+    "type": "|".join(PAGE_TYPES),
 }
 # The same by command and argument, where the name alone says nothing or something else.
 KINDS = {

@@ -7,7 +7,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from quaid.surfaces.cli.text import account, address, count, cut, lost_front, size, table, wrap
+from quaid.model.plain_text import count_noun
+from quaid.surfaces.cli.text import account, address, cut, lost_front, size, table, wrap
 
 ROOMS = (
     "notebook",
@@ -79,14 +80,14 @@ def _put(record: Any) -> str:
 def _list(record: Any) -> str:
     if not record.pages:
         return (
-            f"There {'is' if record.total == 1 else 'are'} only {count(record.total, 'page')}."
+            f"There {'is' if record.total == 1 else 'are'} only {count_noun(record.total, 'page')}."
             if record.total
             else "No pages match."
         )
     rows = [(address(page), page.type, page.updated_at[:10], page.title) for page in record.pages]
     last = record.offset + len(record.pages)
     if not record.offset and last == record.total:
-        return f"{table(rows)}\n{count(record.total, 'page')}"
+        return f"{table(rows)}\n{count_noun(record.total, 'page')}"
     more = f"; next: --offset {last}" if last < record.total else ""
     return f"{table(rows)}\n{record.offset + 1:,}-{last:,} of {record.total:,} pages{more}"
 
@@ -151,7 +152,7 @@ def _stats(record: Any) -> str:
     for name in ("links", "tags", "timeline_entries", "raw_data", "contradictions", "gaps", "imports"):
         rows.append((name.replace("_", " "), f"{getattr(record, name):,}"))
     rows.append(
-        ("embeddings", count(record.chunks, "chunk") + (f" ({record.model})" if record.model else ""))
+        ("embeddings", count_noun(record.chunks, "chunk") + (f" ({record.model})" if record.model else ""))
     )
     rows.append(("size", f"{size(record.size)} and {size(record.wal_size)} of log"))
     rows.append(("newest change", record.updated_at or "none"))
@@ -165,20 +166,20 @@ def _validate(record: Any) -> str:
     if not record.violations:
         return f"All is well: {checked}{_vectors_to_make(record)}"
     lines = [f"{each.check}: {each.where}: {each.problem}" for each in record.violations]
-    problems = f"{count(len(record.violations), 'problem')} in: {checked}"
+    problems = f"{count_noun(len(record.violations), 'problem')} in: {checked}"
     return "\n".join([*lines, problems + _vectors_to_make(record)])
 
 
 def _vectors_to_make(record: Any) -> str:
     chunks, pages = record.chunks_without_vector, record.pages_not_cut
-    parts = [count(chunks, "chunk")] if chunks else []
-    parts += [f"{count(pages, 'page')} not cut into chunks"] if pages else []
+    parts = [count_noun(chunks, "chunk")] if chunks else []
+    parts += [f"{count_noun(pages, 'page')} not cut into chunks"] if pages else []
     return f"\nNo vectors yet: {', '.join(parts)}; `quaid embed` makes them" if parts else ""
 
 
 def _compacted(record: Any) -> str:
     vectors = record.vectors_dropped
-    dropped = f" Dropped {count(vectors, 'vector')} of text that is gone." if vectors else ""
+    dropped = f" Dropped {count_noun(vectors, 'vector')} of text that is gone." if vectors else ""
     if record.busy:
         return (
             f"{size(record.folded)} of the log went into the file; a reader still needs the log"
@@ -206,7 +207,7 @@ def _imported(record: Any) -> str:
     report, seen = record.report, record.report.files_seen
     if not seen:
         return f"{report.folder} holds no files."
-    lines = [f"{report.folder}: {count(seen, 'file')}"]
+    lines = [f"{report.folder}: {count_noun(seen, 'file')}"]
     told = {
         "new": "new",
         "changed": "changed",
@@ -229,7 +230,7 @@ def _imported(record: Any) -> str:
         f"{each.path}: changed here and there; to take the file: {each.remedy}" for each in report.conflicts
     ]
     if report.gone:
-        lines.append(f"gone since the last import: {count(len(report.gone), 'file')}; their pages stay")
+        lines.append(f"gone since the last import: {count_noun(len(report.gone), 'file')}; their pages stay")
     if report.import_id is None:
         return "\n".join([*lines, f"Nothing was changed ({record.cpu_seconds:.2f} s CPU)"])
     lines += account(report)
@@ -240,26 +241,38 @@ def _imported(record: Any) -> str:
 
 
 def _exported(record: Any) -> str:
-    what = f"the files of import {record.import_id}" if record.import_id else f"{count(record.pages, 'page')}"
-    said = f"Wrote {what} to {record.folder}: {count(record.files, 'file')}, {size(record.bytes)}"
+    what = (
+        f"the files of import {record.import_id}"
+        if record.import_id
+        else f"{count_noun(record.pages, 'page')}"
+    )
+    said = f"Wrote {what} to {record.folder}: {count_noun(record.files, 'file')}, {size(record.bytes)}"
     if len(record.collections) > 1:
         rows = [
-            (f"  {each.name}", f"{count(each.pages, 'page')}", f"{record.folder}/{each.folder}".rstrip("/"))
+            (
+                f"  {each.name}",
+                f"{count_noun(each.pages, 'page')}",
+                f"{record.folder}/{each.folder}".rstrip("/"),
+            )
             for each in record.collections
         ]
         said += f"\n{table(rows)}"
     if record.links or record.facts:
-        said += f"\nBeside the texts: {count(record.links, 'link')} and {count(record.facts, 'fact')}"
+        said += (
+            f"\nBeside the texts: {count_noun(record.links, 'link')} and {count_noun(record.facts, 'fact')}"
+        )
         said += f" in {record.folder}/.quaid/links-and-facts.json"
     if record.trouble:
         said += f"\nLinks and facts are missing: {record.trouble.rstrip('.')}"
     if record.quarantined:
         said += (
-            f"\nNot written: {count(record.quarantined, 'page')} in quarantine;"
+            f"\nNot written: {count_noun(record.quarantined, 'page')} in quarantine;"
             " `quaid collection quarantine export` writes them"
         )
     if record.unread:
-        said += f"\nDamaged, and left out: {count(len(record.unread), 'page')}: {', '.join(record.unread)}"
+        said += (
+            f"\nDamaged, and left out: {count_noun(len(record.unread), 'page')}: {', '.join(record.unread)}"
+        )
     return said
 
 
@@ -268,7 +281,7 @@ def _imports(record: Any) -> str:
         return "Nothing was imported yet."
     return table(
         [
-            (each.import_id, each.created_at, f"{count(each.page_count, 'page')}", each.source_dir)
+            (each.import_id, each.created_at, f"{count_noun(each.page_count, 'page')}", each.source_dir)
             for each in record.imports
         ]
     )
@@ -284,7 +297,7 @@ def _skills(record: Any) -> str:
 def _skills_doctor(record: Any) -> str:
     lines = []
     for number, layer in enumerate(record.layers, 1):
-        state = count(len(layer.skills), "skill") if layer.present else "not there"
+        state = count_noun(len(layer.skills), "skill") if layer.present else "not there"
         origin = "" if layer.origin == layer.path else f" ({layer.origin})"
         lines.append(f"{number}. {layer.path}{origin}: {state}")
         lines += [f"     {each.name}  {each.sha256[:12]}" for each in layer.skills]

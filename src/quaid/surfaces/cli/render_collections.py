@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from quaid.surfaces.cli.text import account, count, table
+from quaid.model.plain_text import count_noun
+from quaid.surfaces.cli.text import account, table
 
 MOST_NOTES = 20
 DAYS = 30
@@ -21,7 +22,7 @@ def _collections(record: Any) -> str:
             each.state
             + ("" if each.writable else ", read-only")
             + (", takes new pages" if each.is_write_target else ""),
-            count(each.pages, "page"),
+            count_noun(each.pages, "page"),
             f"waits for you: {each.halted}" if each.halted else each.ignore_problem or _failed(each),
         )
         for each in record.collections
@@ -30,7 +31,7 @@ def _collections(record: Any) -> str:
 
 
 def _failed(each: Any) -> str:
-    return f"{count(each.files_not_taken_in, 'file')} not taken in" if each.files_not_taken_in else ""
+    return f"{count_noun(each.files_not_taken_in, 'file')} not taken in" if each.files_not_taken_in else ""
 
 
 def _info(record: Any) -> str:
@@ -38,7 +39,7 @@ def _info(record: Any) -> str:
     lines = [
         f"{each.name}: {each.root or 'in the database'}",
         f"  {each.state}{'' if each.writable else ', read-only'}, {each.kind},"
-        f" {count(each.pages, 'page')} of {count(each.files, 'file')}, last synced {each.last_sync_at or 'never'}",
+        f" {count_noun(each.pages, 'page')} of {count_noun(each.files, 'file')}, last synced {each.last_sync_at or 'never'}",
     ]
     if record.missing:
         lines += [
@@ -60,7 +61,7 @@ def _info(record: Any) -> str:
         only_here = (
             f", {len(record.waiting)} of them with knowledge that no file has" if record.waiting else ""
         )
-        lines.append(f"  In quarantine: {count(each.quarantined, 'page')}{only_here}")
+        lines.append(f"  In quarantine: {count_noun(each.quarantined, 'page')}{only_here}")
     lines += [f"  {trouble.path}: {trouble.problem}" for trouble in record.problems]
     return "\n".join(lines)
 
@@ -87,10 +88,10 @@ def _syncs(record: Any) -> str:
 
 def _rebuilt(record: Any) -> str:
     """What was made again, folder by folder."""
-    lines = [f"The index of {count(record.pages, 'page')} is made again."]
+    lines = [f"The index of {count_noun(record.pages, 'page')} is made again."]
     lines += [line for each in record.syncs for line in _sync(each)]
     if record.vectors:
-        lines.append(f"{count(record.vectors, 'vector')} made")
+        lines.append(f"{count_noun(record.vectors, 'vector')} made")
     if record.problem:
         lines.append(f"Vectors that are missing could not be made: {record.problem}")
     return "\n".join(lines)
@@ -110,7 +111,7 @@ def _sync(sync: Any) -> list[str]:
         )
         if number
     ]
-    lines = [f"{sync.collection}: {count(sync.files, 'file')}: {', '.join(told) or 'nothing to do'}"]
+    lines = [f"{sync.collection}: {count_noun(sync.files, 'file')}: {', '.join(told) or 'nothing to do'}"]
     if sync.types or sync.raw_data:
         lines += [f"  {line}" for line in account(sync)]
     left = {reason: number for reason, number in sync.left_out.items() if number}
@@ -123,14 +124,14 @@ def _sync(sync: Any) -> list[str]:
         lines.append(f"  quaid collection quarantine list {sync.collection} shows what is there")
     if sync.discarded:
         lines.append(
-            f"  {count(sync.discarded, 'page')} left the quarantine for good, 30 days after the file was gone"
+            f"  {count_noun(sync.discarded, 'page')} left the quarantine for good, 30 days after the file was gone"
         )
     shown = max(MOST_NOTES, sync.failed)  # files that failed come first, and are all named
     lines += [f"  {note.path}: {note.note}" for note in sync.notes[:shown]]
     if len(sync.notes) > shown:
-        lines.append(f"  and {count(len(sync.notes) - shown, 'more note')}; --json has them all")
+        lines.append(f"  and {count_noun(len(sync.notes) - shown, 'more note')}; --json has them all")
     if sync.halted:
-        pages = f" {count(sync.waiting, 'page stays', 'pages stay')}." if sync.waiting else ""
+        pages = f" {count_noun(sync.waiting, 'page stays', 'pages stay')}." if sync.waiting else ""
         lines.append(f"  Nothing was removed: {sync.halted}.{pages}")
         if sync.waiting and any(word in sync.halted for word in CONFIRMABLE):
             lines.append(
@@ -142,14 +143,14 @@ def _sync(sync: Any) -> list[str]:
 
 def in_quarantine(pages: int) -> str:
     """Say what happened to pages whose files are gone, or left out from now on."""
-    went = f"{count(pages, 'page')} went into quarantine"
+    went = f"{count_noun(pages, 'page')} went into quarantine"
     return f"{went}: hidden, and kept for {DAYS} days in case the file comes back"
 
 
 def _removed(record: Any) -> str:
-    going = count(record.removed, "page")
+    going = count_noun(record.removed, "page")
     waiting = (
-        f"{count(record.kept, 'page')} with knowledge that no file has"
+        f"{count_noun(record.kept, 'page')} with knowledge that no file has"
         f" {'waits' if record.kept == 1 else 'wait'} in quarantine for {DAYS} days"
     )
     if not record.done:

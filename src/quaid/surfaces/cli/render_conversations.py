@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from quaid.surfaces.cli.text import count, cut, table, words_only, wrap
+from quaid.model.plain_text import count_noun
+from quaid.surfaces.cli.text import cut, table, words_only, wrap
 
 SHORT = 12
 """Characters of a session's name that are shown in lists: enough to name it again."""
@@ -20,17 +21,17 @@ def _reading(record: Any) -> str:
     ]
     aside = ", ".join(f"{number:,} {told}" for number, told in parts if number)
     lines = [
-        f"{count(report.files, 'file')}{f' ({aside})' if aside else ''}:"
-        f" {count(report.turns, 'new turn')} in {count(report.conversations, 'new conversation')}"
+        f"{count_noun(report.files, 'file')}{f' ({aside})' if aside else ''}:"
+        f" {count_noun(report.turns, 'new turn')} in {count_noun(report.conversations, 'new conversation')}"
         + (f" and {report.grown:,} that went on" if report.grown else "")
     ]
     if report.masked:
-        lines.append(f"  {count(report.masked, 'secret')} masked")
+        lines.append(f"  {count_noun(report.masked, 'secret')} masked")
     if report.broken:
-        lines.append(f"  {count(report.broken, 'broken line')} skipped")
+        lines.append(f"  {count_noun(report.broken, 'broken line')} skipped")
     if report.removed:
         lines.append(
-            f"  {count(report.removed, 'conversation')} you removed stayed out; --again takes such ones in again"
+            f"  {count_noun(report.removed, 'conversation')} you removed stayed out; --again takes such ones in again"
         )
     lines += [f"  `quaid conversations sync` looks into {each} from now on" for each in record.watched]
     if record.unwatched:
@@ -49,7 +50,7 @@ def _list(record: Any) -> str:
             (each.ended_at or "")[:10],
             each.client,
             cut(each.session, SHORT + 1).replace("…", ""),
-            count(each.turns, "turn"),
+            count_noun(each.turns, "turn"),
             cut(each.title, 60),
         )
         for each in record.conversations
@@ -57,26 +58,26 @@ def _list(record: Any) -> str:
     last = record.offset + len(record.conversations)
     more = f"; next: --offset {last}" if last < record.total else ""
     shown = "" if not record.offset and last == record.total else f"{record.offset + 1:,}-{last:,} of "
-    return f"{table(rows)}\n{shown}{count(record.total, 'conversation')}, {count(record.turns, 'turn')}{more}"
+    return f"{table(rows)}\n{shown}{count_noun(record.total, 'conversation')}, {count_noun(record.turns, 'turn')}{more}"
 
 
 def _show(record: Any) -> str:
     held = record.conversation
     when = " to ".join(dict.fromkeys(each[:10] for each in (held.started_at, held.ended_at) if each))
     lines = [f"{held.client} {held.session}: {held.title}".rstrip(": ")]
-    lines.append("  " + ", ".join(filter(None, (when, held.project, count(held.turns, "turn")))))
+    lines.append("  " + ", ".join(filter(None, (when, held.project, count_noun(held.turns, "turn")))))
     for each in record.turns:
         at = f", {each.said_at.replace('T', ' ').removesuffix('Z')} UTC" if each.said_at else ""
         mark = " <<<" if each.turn == record.around else ""
         lines += ["", f"[{each.turn}] {each.role}{at}{mark}", each.text]
         if each.left_out:
-            lines.append(f"… {count(each.left_out, 'more character')}; --full shows them")
+            lines.append(f"… {count_noun(each.left_out, 'more character')}; --full shows them")
     if record.turns and record.turns[-1].turn < held.turns:
         last = record.turns[-1].turn
         left = held.turns - last
         # The middle of the next ones: as many as these, and none of these again.
         middle = min(held.turns, last + 1 + len(record.turns) // 2)
-        lines += ["", f"{count(left, 'turn')} {'follows' if left == 1 else 'follow'}: --around {middle}"]
+        lines += ["", f"{count_noun(left, 'turn')} {'follows' if left == 1 else 'follow'}: --around {middle}"]
     return "\n".join(lines)
 
 
@@ -88,7 +89,7 @@ def _search(record: Any) -> str:
         lines.append(f"{record.note}; `quaid embed --all` makes the missing ones.")
     if not record.hits:
         none = "; `quaid conversations add PATH` takes transcripts in" if not record.conversations else ""
-        where = count(record.conversations, "conversation")
+        where = count_noun(record.conversations, "conversation")
         lines.append(f"Nothing found for {cut(record.query, 200)!r} in {where}{none}.")
     for hit in record.hits:
         day = (hit.date or "no date")[:10]
@@ -100,7 +101,7 @@ def _search(record: Any) -> str:
 
 def _removed(record: Any) -> str:
     held = record.conversation
-    what = f"{count(held.turns, 'turn')} of {held.client} {held.session} ({held.title})"
+    what = f"{count_noun(held.turns, 'turn')} of {held.client} {held.session} ({held.title})"
     if not record.done:
         return f"These would go: {what}"
     left = f"\nBytes of it may be left in the file: {record.problem.rstrip('.')}. `quaid forget --finish` cleans it."

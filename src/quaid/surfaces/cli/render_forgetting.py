@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from quaid.surfaces.cli.text import count, cut, size
+from quaid.model.plain_text import count_noun
+from quaid.surfaces.cli.text import cut, size
 
 MOST_SHOWN = 8
 LONGEST = 60
@@ -30,7 +31,7 @@ def _layers(record: Any) -> list[str]:
     shown = [each for each in record.layers if each.before or each.after]
     if not record.done:
         return [f"  {each.before:>7,}  {each.name}" for each in shown]
-    rows = [f"  {each.before:>7,}  {each.name}: {count(each.after, 'row')} now" for each in shown]
+    rows = [f"  {each.before:>7,}  {each.name}: {count_noun(each.after, 'row')} now" for each in shown]
     others = [each.name for each in record.layers if not each.before and not each.after]
     return [*rows, f"           0 rows before and now: {', '.join(others)}"] if others else rows
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from quaid.surfaces.cli.text import count
+from quaid.model.plain_text import count_noun
 
 HASH_SHOWN = 12
 
@@ -16,7 +16,7 @@ def _gaps(record: Any) -> str:
     if shown < record.total:
         lines.append(f"{shown:,} of {record.total:,} gaps; more: --limit {record.total}")
     else:
-        lines.append(count(shown, "gap"))
+        lines.append(count_noun(shown, "gap"))
     if any(gap.approved_by is None and gap.resolved_at is None for gap in record.gaps):
         lines.append("Words are kept only after an approval: quaid gaps approve ID --help")
     return "\n".join(lines)
@@ -27,7 +27,9 @@ def _gap(record: Any) -> str:
     if record.done == "logged":
         return f"Gap {gap.id} noted; only the hash of the question is kept"
     if record.done == "counted":
-        return f"Gap {gap.id} was known: asked {count(gap.times_seen, 'time')} since {gap.detected_at[:10]}"
+        return (
+            f"Gap {gap.id} was known: asked {count_noun(gap.times_seen, 'time')} since {gap.detected_at[:10]}"
+        )
     if record.done == "approved":
         return f"Gap {gap.id} approved by {gap.approved_by} ({gap.sensitivity}): {_question(gap)}"
     return f"Gap {gap.id} resolved{f' by {gap.resolved_by_slug}' if gap.resolved_by_slug else ''}"
@@ -56,7 +58,7 @@ def _cleared(record: Any) -> str:
     told = (
         "No open gap is without its words"
         if not record.closed
-        else f"Closed {count(record.closed, 'gap')} whose words nobody keeps"
+        else f"Closed {count_noun(record.closed, 'gap')} whose words nobody keeps"
     )
     return f"{told}; {record.open:,} with their words stay open" if record.open else told
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from quaid.model.plain_text import count_noun
 from quaid.surfaces.cli.render_links import span
-from quaid.surfaces.cli.text import count
 
 
 def _graph(record: Any) -> str:
@@ -34,7 +34,7 @@ def _tree(record: Any) -> str:
 
     show(record.nodes[0])
     cut = "" if record.complete else "; there is more: --limit"
-    figures = f"{count(len(record.nodes), 'page')}, {count(len(record.links), 'link')}"
+    figures = f"{count_noun(len(record.nodes), 'page')}, {count_noun(len(record.links), 'link')}"
     return "\n".join([*lines, "", f"{figures} ({record.temporal}, {record.as_of}){cut}"])
 
 
@@ -93,7 +93,7 @@ def _path(record: Any) -> str:
         time = f" ({span(arrow)})" if span(arrow) else ""
         line = f"-{arrow.relationship}{time}->" if arrow.to_slug == page else f"<-{arrow.relationship}{time}-"
         lines.append(f"  {line} {page}")
-    return "\n".join([*lines, count(len(record.steps), "step")])
+    return "\n".join([*lines, count_noun(len(record.steps), "step")])
 
 
 RENDERERS: dict[str, Callable[[Any], str]] = {"GraphRecord": _graph, "PathRecord": _path}

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from quaid.surfaces.cli.text import count, lost_front
+from quaid.model.plain_text import count_noun
+from quaid.surfaces.cli.text import lost_front
 
 NEXT = (
     "Next: the ingest skill (`quaid skills show ingest`) says how an agent brings its facts into other pages."
@@ -38,7 +39,7 @@ def _page(outcome: Any) -> str:
         ("link", "links"): outcome.links,
         ("fact", "facts"): outcome.assertions,
     }
-    told = [count(number, *nouns) for nouns, number in counts.items() if number]
+    told = [count_noun(number, *nouns) for nouns, number in counts.items() if number]
     if outcome.truth and outcome.outcome != "created":
         told.insert(0, f"truth: {outcome.truth}")
     if outcome.truth == "same words":

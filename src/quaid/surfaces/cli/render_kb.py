@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from quaid.surfaces.cli.text import count, cut, size, table
+from quaid.model.plain_text import count_noun
+from quaid.surfaces.cli.text import cut, size, table
 
 MOST_SHOWN = 10
 
@@ -103,11 +104,16 @@ def _lint(record: Any) -> str:
         lines.append(f"{each.path}:{each.line}: {mark}{each.message}. {_sentence(each.remedy)}")
     style = len(record.findings) - record.fatal
     told = (
-        f"{count(record.fatal, 'finding')} that would stop a commit" if record.fatal else "Nothing is wrong"
+        f"{count_noun(record.fatal, 'finding')} that would stop a commit"
+        if record.fatal
+        else "Nothing is wrong"
     )
-    rest = f", {count(style, 'remark')} on style" if style else ""
+    rest = f", {count_noun(style, 'remark')} on style" if style else ""
     return "\n".join(
-        [*lines, f"{told}{rest}; looked at {count(record.files, 'file')}, {count(record.nodes, 'node')}."]
+        [
+            *lines,
+            f"{told}{rest}; looked at {count_noun(record.files, 'file')}, {count_noun(record.nodes, 'node')}.",
+        ]
     )
 
 
@@ -118,9 +124,9 @@ def _sentence(text: str) -> str:
 def _index(record: Any) -> str:
     lines = [f"Took up {path}, which was not committed" for path in record.taken_up]
     if record.files:
-        lines.append(f"Wrote {', '.join(record.files)} for {count(record.nodes, 'node')}")
+        lines.append(f"Wrote {', '.join(record.files)} for {count_noun(record.nodes, 'node')}")
     else:
-        lines.append(f"The index is that of the {count(record.nodes, 'node')} already")
+        lines.append(f"The index is that of the {count_noun(record.nodes, 'node')} already")
     return "\n".join(lines) + (f", commit {record.commit[:10]}" if record.commit else ".")
 
 
@@ -151,7 +157,7 @@ def _superseded(each: Any) -> str:
 
 def _curate(record: Any) -> str:
     if record.stamped:
-        return f"Marked {count(record.stamped, 'node')} as looked through."
+        return f"Marked {count_noun(record.stamped, 'node')} as looked through."
     report = record.report
     lines: list[str] = []
 
@@ -185,7 +191,7 @@ def _push(record: Any) -> str:
         "pushed": "Pushed.",
         "nothing": f"Nothing to push{f': {record.problem}' if record.problem else ''}.",
         "rejected": f"Not pushed: {record.problem}. Nothing is lost; `ai-kb doctor` says what to do.",
-        "unreachable": f"The remote was not reached: {record.problem}. Not pushed: {count(record.ahead, 'commit')}.",
+        "unreachable": f"The remote was not reached: {record.problem}. Not pushed: {count_noun(record.ahead, 'commit')}.",
     }[record.outcome]
 
 

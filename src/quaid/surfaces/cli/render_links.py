@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from quaid.core.slug import address
-from quaid.surfaces.cli.text import count, table
+from quaid.model.plain_text import count_noun
+from quaid.model.slug import address
+from quaid.surfaces.cli.text import table
 
 KINDS = {"wiki_link": "text", "programmatic": "added"}
 
@@ -52,7 +53,7 @@ def _links(record: Any) -> str:
         for link in record.links
     ]
     more = f"; {record.total - len(rows):,} more: --limit {record.total}" if record.total > len(rows) else ""
-    return f"{table(rows)}\n{count(record.total, 'link')}{more}"
+    return f"{table(rows)}\n{count_noun(record.total, 'link')}{more}"
 
 
 def _unlink(record: Any) -> str:

@@ -3,14 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-from quaid.surfaces.cli.text import count, cut
+from quaid.model.plain_text import count_noun
+from quaid.surfaces.cli.text import cut
 
 SHOWN_TEXT = 2_000
 
 
 def _dupes(record: Any) -> str:
     if not record.pairs:
-        return f"No two of {count(record.pages, 'page')} say the same."
+        return f"No two of {count_noun(record.pages, 'page')} say the same."
     lines = []
     for each in record.pairs:
         alike = "    " if each.likeness is None else f"{each.likeness:.2f}"
@@ -20,7 +21,10 @@ def _dupes(record: Any) -> str:
     shown = len(record.pairs)
     more = f"; more: --limit {record.total}" if shown < record.total else ""
     return "\n".join(
-        [*lines, f"{shown:,} of {count(record.total, 'pair')} among {count(record.pages, 'page')}{more}"]
+        [
+            *lines,
+            f"{shown:,} of {count_noun(record.total, 'pair')} among {count_noun(record.pages, 'page')}{more}",
+        ]
     )
 
 

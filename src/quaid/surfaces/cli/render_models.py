@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from quaid.surfaces.cli.text import count
+from quaid.model.plain_text import count_noun
 
 
 def _models(record: Any) -> str:
@@ -24,7 +24,7 @@ def _models(record: Any) -> str:
 def _added(record: Any) -> str:
     model = record.model
     return (
-        f"Added {model.name}: {count(model.dimensions, 'dimension')}, up to {model.max_tokens:,} tokens\n"
+        f"Added {model.name}: {count_noun(model.dimensions, 'dimension')}, up to {model.max_tokens:,} tokens\n"
         f"`quaid embed --model {model.name}` makes it the active one"
     )
 
@@ -40,11 +40,11 @@ def _checked(record: Any) -> str:
 
 
 def _embedded(record: Any) -> str:
-    chunks = count(record.total, "chunk")
+    chunks = count_noun(record.total, "chunk")
     lines = [f"{record.model}: {record.embedded:,} of {chunks} embedded, {record.cached:,} had a vector"]
     if record.turns or record.turns_left:
         left = f", {record.turns_left:,} not yet" if record.turns_left else ""
-        lines.append(f"{count(record.turns, 'turn')} of conversations embedded{left}")
+        lines.append(f"{count_noun(record.turns, 'turn')} of conversations embedded{left}")
     if record.failed:
         named = ", ".join(record.failures[:10]) + (" …" if len(record.failures) > 10 else "")
         lines.append(f"{record.failed:,} got none ({named}); `quaid model check {record.model}` says more")
@@ -71,7 +71,7 @@ def _status(record: Any) -> str:
     ]
     if model.remedy:
         rows.append(("", model.remedy))
-    rows += [("other model", f"{each.name}, {count(each.vectors, 'vector')}") for each in record.others]
+    rows += [("other model", f"{each.name}, {count_noun(each.vectors, 'vector')}") for each in record.others]
     rows.append(("background", _background(record)))
     if record.resident:
         rows.append(("server", "runs here; commands are handed to it"))
@@ -82,10 +82,10 @@ def _status(record: Any) -> str:
 
 
 def _said(said: Any) -> str:
-    turns = count(said.turns, "turn")
+    turns = count_noun(said.turns, "turn")
     if said.embedding == "off":
         return f"{turns}, found by words: embed_conversations is off"
-    which = f" of the last {count(said.recent_days, 'day')}" if said.embedding == "recent" else ""
+    which = f" of the last {count_noun(said.recent_days, 'day')}" if said.embedding == "recent" else ""
     if said.missing:
         return f"{turns}, {said.missing:,}{which} not embedded yet"
     return f"{turns}, no vector missing{which and f' among those{which}'}"  # very short turns get none

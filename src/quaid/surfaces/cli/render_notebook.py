@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from quaid.surfaces.cli.text import count, size, table, words_only
+from quaid.model.plain_text import count_noun
+from quaid.surfaces.cli.text import size, table, words_only
 
 COLUMN = 52
 """Where the score of a finding stands."""
@@ -13,10 +14,10 @@ def _init(record: Any) -> str:
     made = f", made {', '.join(f'{each}/' for each in record.folders)}" if record.folders else ""
     if record.created:
         return (
-            f"The notebook is {record.root} ({count(record.files, 'file')}{made})\n"
+            f"The notebook is {record.root} ({count_noun(record.files, 'file')}{made})\n"
             "Next: quaid remember WORDS, quaid log WORDS, quaid recall WORDS"
         )
-    return f"{record.root} is the notebook already ({count(record.files, 'file')}{made or '; nothing was changed'})"
+    return f"{record.root} is the notebook already ({count_noun(record.files, 'file')}{made or '; nothing was changed'})"
 
 
 def _list(record: Any) -> str:
@@ -58,7 +59,7 @@ def _recalled(record: Any) -> str:
         lines.append(f"Nothing found for {record.query!r}.")
     for place, (name, hits) in enumerate(groups):
         last = place == len(groups) - 1
-        lines.append(f"{'└' if last else '├'}── {name} ({count(len(hits), 'result')})")
+        lines.append(f"{'└' if last else '├'}── {name} ({count_noun(len(hits), 'result')})")
         lines += [("    " if last else "│   ") + line for line in _hits(hits)]
     return "\n".join(lines)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from quaid.surfaces.cli.text import count
+from quaid.model.plain_text import count_noun
 
 
 def _days(record: Any) -> str:
@@ -38,8 +38,10 @@ def _wing(record: Any) -> str:
     lines = [f"{each.slug}  {each.title} ({each.type})" for each in record.nodes]
     lines += [f"  {each.from_slug} -[{each.relationship}]-> {each.to_slug}" for each in record.links]
     shown = len(record.nodes)
-    pages = (f"{shown:,} of " if shown < record.pages else "") + count(record.pages, "page")
-    return "\n".join([*lines, f"{pages} in {record.wing}, {count(len(record.links), 'link')} between them"])
+    pages = (f"{shown:,} of " if shown < record.pages else "") + count_noun(record.pages, "page")
+    return "\n".join(
+        [*lines, f"{pages} in {record.wing}, {count_noun(len(record.links), 'link')} between them"]
+    )
 
 
 def _contradictions(record: Any) -> str:

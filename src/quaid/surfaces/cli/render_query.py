@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from quaid.surfaces.cli.text import address, count
+from quaid.model.plain_text import count_noun
+from quaid.surfaces.cli.text import address
 
 FOUNDED = {
     "strong": "Found (strong):",
@@ -20,7 +21,7 @@ def _answer(record: Any) -> str:
         lines += [*_result(place, result), ""]
     if record.lanes:
         lines += [*_lanes(record.lanes), ""]
-    left = f"{count(record.total_tokens, 'token')}, {record.budget_remaining:,} left"
+    left = f"{count_noun(record.total_tokens, 'token')}, {record.budget_remaining:,} left"
     return "\n".join([*lines, left, *_notes(record)])
 
 

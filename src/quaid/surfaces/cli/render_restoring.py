@@ -3,13 +3,16 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from quaid.surfaces.cli.text import count, size, table
+from quaid.model.plain_text import count_noun
+from quaid.surfaces.cli.text import size, table
 
 MOST_SHOWN = 20
 
 
 def _restored(record: Any) -> str:
-    lines = [f"Wrote {count(record.files, 'file')} of {record.name} to {record.root}, {size(record.bytes)}"]
+    lines = [
+        f"Wrote {count_noun(record.files, 'file')} of {record.name} to {record.root}, {size(record.bytes)}"
+    ]
     if record.without_bytes:
         lines.append(f"No bytes are kept of {', '.join(record.without_bytes[:MOST_SHOWN])}")
     if record.left:
@@ -18,18 +21,20 @@ def _restored(record: Any) -> str:
 
 
 def _audit(record: Any) -> str:
-    head = f"{record.name}: {count(record.files, 'file')}, {count(record.pages, 'page')}"
+    head = f"{record.name}: {count_noun(record.files, 'file')}, {count_noun(record.pages, 'page')}"
     if not record.differences:
         return f"{head}: they agree, and the kept bytes with them"
     rows = [(each.kind, each.where, each.problem) for each in record.differences]
-    return f"{table(rows)}\n{head}, {count(len(rows), 'difference')}"
+    return f"{table(rows)}\n{head}, {count_noun(len(rows), 'difference')}"
 
 
 def _ids(record: Any) -> str:
     verb = "would get" if record.is_rehearsal else "got"
-    lines = [f"{record.collection}: {count(record.written, 'file')} {verb} an id, {record.had:,} had theirs"]
+    lines = [
+        f"{record.collection}: {count_noun(record.written, 'file')} {verb} an id, {record.had:,} had theirs"
+    ]
     if record.left:
-        lines.append(f"Left as they are: {count(len(record.left), 'file')}")
+        lines.append(f"Left as they are: {count_noun(len(record.left), 'file')}")
         lines += [f"  {each.path}: {each.note}" for each in record.left]
     return "\n".join(lines)
 
@@ -59,12 +64,12 @@ def _paths(what: str, paths: Sequence[str]) -> list[str]:
         return []
     more = f"\n  and {len(paths) - MOST_SHOWN:,} more" if len(paths) > MOST_SHOWN else ""
     shown = "\n".join(f"  {each}" for each in paths[:MOST_SHOWN])
-    return [f"{what}: {count(len(paths), 'file')}", shown + more]
+    return [f"{what}: {count_noun(len(paths), 'file')}", shown + more]
 
 
 def _only_here(each: Any) -> str:
     parts = [
-        count(number, noun)
+        count_noun(number, noun)
         for number, noun in ((each.links, "link"), (each.assertions, "fact"), (each.raw_data, "raw answer"))
         if number
     ]
@@ -79,11 +84,11 @@ def _quarantine(record: Any) -> str:
         (f"{each.collection}::{each.slug}", f"{each.since[:10]} to {each.until}", _only_here(each))
         for each in record.pages
     ]
-    return f"{table(rows)}\n{count(len(rows), 'page')}"
+    return f"{table(rows)}\n{count_noun(len(rows), 'page')}"
 
 
 def _exported(record: Any) -> str:
-    return f"Wrote {count(len(record.pages), 'page')} to {record.folder}: {count(record.files, 'file')}"
+    return f"Wrote {count_noun(len(record.pages), 'page')} to {record.folder}: {count_noun(record.files, 'file')}"
 
 
 def _discarded(record: Any) -> str:
@@ -91,7 +96,7 @@ def _discarded(record: Any) -> str:
         lines = ["No page had to go."]
     else:
         verb = "Discarded" if record.done else "These would go for good:"
-        lines = [f"{verb} {count(len(record.pages), 'page')}"] if record.done else [verb]
+        lines = [f"{verb} {count_noun(len(record.pages), 'page')}"] if record.done else [verb]
         lines += [f"  {each.collection}::{each.slug}  {_only_here(each)}" for each in record.pages]
     if record.kept:
         lines.append(f"Kept, for they hold what no file has: {', '.join(record.kept)}")

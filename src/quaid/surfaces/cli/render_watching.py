@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from quaid.model.plain_text import count_noun
 from quaid.surfaces.cli.render_collections import in_quarantine
-from quaid.surfaces.cli.text import count
 
 MOST_NOTES = 20
 
@@ -29,7 +29,7 @@ def _synced(event: Any) -> str:
     ]
     said = ", ".join(told) or "nothing changed"
     if event.whole and sync.files:
-        said += f" ({count(sync.files, 'file')})"
+        said += f" ({count_noun(sync.files, 'file')})"
     if sync.halted:
         said = f"{said + '; ' if told else ''}nothing was removed: {sync.halted}"
     if sync.halted and sync.files:  # there is a folder: whether its files are gone for good, a person knows
@@ -41,7 +41,7 @@ def _synced(event: Any) -> str:
     if away := sync.removed + sync.hidden:
         lines.insert(1, f"  {in_quarantine(away)}")
     if len(event.notes) > MOST_NOTES:
-        more = count(len(event.notes) - MOST_NOTES, "more note")
+        more = count_noun(len(event.notes) - MOST_NOTES, "more note")
         lines.append(f"  and {more}: quaid collection info {sync.collection}")
     return "\n".join(lines)
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from quaid.core import slug
-from quaid.core.counts import count as count
+from quaid.model import slug as slugs
 
 WIDTH = 78
 
@@ -76,4 +75,4 @@ def size(number: int) -> str:
 
 def address(page: Any) -> str:
     """How a page is named so that it cannot be mistaken: with its collection, unless that is the default one."""
-    return slug.address(page.collection, page.slug)
+    return slugs.address(page.collection, page.slug)

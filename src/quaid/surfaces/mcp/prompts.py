@@ -8,8 +8,8 @@ import re
 from typing import Any, NamedTuple
 
 from quaid.brain import Brain
-from quaid.core import dates
 from quaid.errors import InvalidArgument
+from quaid.model import dates
 from quaid.ops import gate
 
 LINES = 10  # of each part of a briefing

@@ -20,9 +20,6 @@ from quaid.surfaces.web.pages import (
     static,
     timeline,
 )
-from quaid.surfaces.web.pages.rendering import error_page
-
-__all__ = ["error_page", "routes"]
 
 ROOMS = (home, search, notebook, timeline, graph, review, settings, kb, changing, page, static)
 """In this order: of two routes that fit an address, the first is taken."""

@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from quaid.core import dates
 from quaid.errors import QuaidError
+from quaid.model import dates
 from quaid.ops.register import Scope
 
 MOST_FIELDS = 100

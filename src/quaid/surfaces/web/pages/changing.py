@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from quaid.core import page as pages, slug as slugs
 from quaid.errors import FileChanged, PageExists, PageMoved, PageNotFound, QuaidError, VersionConflict
 from quaid.formats import markdown as written
+from quaid.model import page as page_model, slug as slugs
 from quaid.surfaces.web.guard import MAX_BODY
 from quaid.surfaces.web.pages import addresses, markdown
 from quaid.surfaces.web.pages.asking import ask, attempt, form, number, together
@@ -219,7 +219,7 @@ def preview_of(address: str, text: str, lead: Leading = nowhere, known: str = ""
     document = written.parse(text)
     slug = address.rpartition("::")[2] or "page"
     parts = (document.frontmatter, document.truth, document.timeline)
-    made = pages.build(slug, *parts, fallback_title=known or None)
+    made = page_model.build_page(slug, *parts, fallback_title=known or None)
     return {
         "title": made.title,
         "summary": linked(lede(made.summary, made.frontmatter, made.truth), lead),

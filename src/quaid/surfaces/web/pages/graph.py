@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from quaid.core import slug as slugs
+from quaid.model import slug as slugs
 from quaid.surfaces.web.pages import addresses
 from quaid.surfaces.web.pages.asking import ask, attempt, days_of, lately, number, together
 from quaid.surfaces.web.pages.rendering import page

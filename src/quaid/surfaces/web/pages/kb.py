@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from quaid.core.links import BY_ID
+from quaid.model.links import ID_PREFIX
 from quaid.surfaces.web.pages import addresses, markdown
 from quaid.surfaces.web.pages.asking import ask
 from quaid.surfaces.web.pages.leading import Place
@@ -16,7 +16,7 @@ async def show(request: Request) -> Response:
     known = {each.id: each.title for each in (*record.links, *record.backlinks)}
 
     def lead(named: str) -> Place | None:
-        id = named.removeprefix(BY_ID).partition("::")[0].strip()
+        id = named.removeprefix(ID_PREFIX).partition("::")[0].strip()
         return Place(addresses.node(id), known[id]) if id in known else None
 
     return page(

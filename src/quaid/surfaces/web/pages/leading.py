@@ -9,8 +9,8 @@ from posixpath import dirname, normpath
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
-from quaid.core import slug as slugs
-from quaid.core.links import BY_ID, OR_FROM_ROOT, key_of
+from quaid.model import slug as slugs
+from quaid.model.links import ID_PREFIX, OR_FROM_ROOT, target_key
 from quaid.surfaces.web.pages import addresses
 
 if TYPE_CHECKING:
@@ -49,13 +49,13 @@ def of_page(record: "PageRecord", found: Iterable[Any], titles: Mapping[str, str
     slug = record.slug
 
     def lead(named: str) -> Place | None:
-        if named.startswith(BY_ID):
-            return known.get(key_of(BY_ID + named[len(BY_ID) :].partition("::")[0].strip()))
+        if named.startswith(ID_PREFIX):
+            return known.get(target_key(ID_PREFIX + named[len(ID_PREFIX) :].partition("::")[0].strip()))
         if named.startswith((PATH, "./", "../")):
             path = unquote(named.removeprefix(PATH).partition("#")[0].partition("::")[0])
             place = path if path.startswith("/") else f"{dirname(slug)}/{path}"
-            return known.get(key_of("/" + slugs.from_path(normpath(place).lstrip("/"))))
-        return known.get(key_of(named.removesuffix(".md").removesuffix(".org")))
+            return known.get(target_key("/" + slugs.from_path(normpath(place).lstrip("/"))))
+        return known.get(target_key(named.removesuffix(".md").removesuffix(".org")))
 
     return lead
 
@@ -66,7 +66,7 @@ def _known(links: Iterable[Any], titles: Mapping[str, str]) -> dict[str, Place]:
     for link in links:
         if link.resolved:
             for name in link.as_written:
-                known.setdefault(key_of(name.replace(OR_FROM_ROOT, "/")), _place(link, titles))
+                known.setdefault(target_key(name.replace(OR_FROM_ROOT, "/")), _place(link, titles))
     return known
 
 

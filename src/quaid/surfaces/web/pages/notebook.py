@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from quaid.core import slug as slugs
 from quaid.errors import NoNotebook, NotFound, QuaidError, VersionConflict
+from quaid.model import slug as slugs
 from quaid.surfaces.web.guard import MAX_BODY
 from quaid.surfaces.web.pages import addresses, markdown
 from quaid.surfaces.web.pages.asking import Trouble, ask, attempt, form, number, together

@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from quaid.core import prose, slug as slugs, timeline
 from quaid.errors import FileChanged, VersionConflict
+from quaid.model import markdown_text, slug as slugs, timeline
 from quaid.surfaces.web.pages import addresses, markdown
 from quaid.surfaces.web.pages.asking import ask, attempt, form, lately, number, together
 from quaid.surfaces.web.pages.leading import Leading, of_page
@@ -244,9 +244,9 @@ def _doubted(clashes: Any) -> dict[int, int]:
 
 def lede(summary: str, front: dict[str, Any], truth: str) -> str:
     """What stands below the title: not the summary that is only the first paragraph, which comes next anyhow."""
-    text = prose.head(prose.without_code(truth))
-    said = prose.one_line(front.get("summary")) or prose.top_quote(text)
-    return summary if said or not prose.first_paragraph(text) else ""
+    text = markdown_text.text_head(markdown_text.visible_text(truth))
+    said = markdown_text.one_line(front.get("summary")) or markdown_text.top_quote(text)
+    return summary if said or not markdown_text.first_paragraph(text) else ""
 
 
 def _fact(each: Any, names: Names, doubted: dict[int, int]) -> Fact:

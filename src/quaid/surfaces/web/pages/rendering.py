@@ -16,8 +16,8 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from quaid.core.counts import count
 from quaid.errors import QuaidError
+from quaid.model.plain_text import count_noun
 from quaid.surfaces.web.pages import addresses, static
 from quaid.surfaces.web.pages.asking import scope_of
 
@@ -106,7 +106,7 @@ def environment() -> Environment:
         with_values=addresses.with_values,
         asset=static.asset,
         navigation=NAVIGATION,
-        plural=count,
+        plural=count_noun,
     )
     return made
 
@@ -246,7 +246,7 @@ def ago(text: str | None, now: float | None = None) -> str:
         if unit == "day" and passed > 30:
             return day(text)
         if passed:
-            return f"{count(passed, unit)} ago"
+            return f"{count_noun(passed, unit)} ago"
     return "just now"
 
 
@@ -254,7 +254,7 @@ def size(number: int) -> str:
     for unit, length in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
         if number >= length:
             return f"{number / length:.1f} {unit}"
-    return count(number, "byte")
+    return count_noun(number, "byte")
 
 
 def words(name: str) -> str:

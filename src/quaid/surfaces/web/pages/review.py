@@ -10,20 +10,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from quaid.core import slug as slugs
-from quaid.core.counts import count
-from quaid.core.gaps import question_hash
 from quaid.errors import InvalidArgument, PageOfFolder, QuaidError, VersionConflict
+from quaid.model import slug as slugs
+from quaid.model.plain_text import count_noun
+from quaid.model.similarity import question_hash
 from quaid.surfaces.web.pages import addresses
-from quaid.surfaces.web.pages.asking import (
-    ask,
-    attempt,
-    form,
-    lately,
-    number,
-    something_changes,
-    together,
-)
+from quaid.surfaces.web.pages.asking import ask, attempt, form, lately, number, something_changes, together
 from quaid.surfaces.web.pages.rendering import Told, day, go, page, plainly, tell, told, words
 
 TABS = (
@@ -203,7 +195,7 @@ async def look_again(request: Request) -> Response:
     something_changes(request)
     record = await ask(request, "check")
     found = (
-        count(record.total, "contradiction is", "contradictions are")
+        count_noun(record.total, "contradiction is", "contradictions are")
         if record.total
         else "No contradiction is"
     )
@@ -279,7 +271,7 @@ async def _gap(request: Request, act: str, id: int, given: dict[str, str]) -> st
     """What was done, in words."""
     if act == "clear":
         record = await ask(request, "gaps clear")
-        return f"Closed {count(record.closed, 'question')} whose words nobody keeps."
+        return f"Closed {count_noun(record.closed, 'question')} whose words nobody keeps."
     if act == "close":
         record = await ask(
             request, "gaps resolve", gap_id=id, resolved_by_slug=given.get("by", "").strip() or None

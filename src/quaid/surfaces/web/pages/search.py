@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from quaid.core import names as called, slug as slugs, timeline
-from quaid.core.gaps import is_question
+from quaid.model import names, slug as slugs, timeline
+from quaid.model.similarity import is_question
 from quaid.surfaces.web.pages import addresses
 from quaid.surfaces.web.pages.asking import attempt, days_of, lately, may_write, together
 from quaid.surfaces.web.pages.naming import Names, named
@@ -170,8 +170,14 @@ def _in_order(findings: list[Finding]) -> list[Finding]:
 def fit_of(result: Any) -> int:
     """How a page's name fits what was asked for."""
     if result.lane == "exact":
-        return called.EXACT
-    return 0 if result.lane != "name" else called.WORDS if result.strength == "strong" else called.BEGUN
+        return names.EXACT_MATCH
+    return (
+        0
+        if result.lane != "name"
+        else names.WORD_MATCH
+        if result.strength == "strong"
+        else names.PREFIX_MATCH
+    )
 
 
 def _group(result: Any) -> str:
@@ -265,11 +271,11 @@ class _Teller:
 
     def _fit(self, title: str) -> int:
         """How a node's title fits; a whole question, or words that are in every text, ask for none by its name."""
-        typed = called.fold(self._question)
+        typed = names.fold_name(self._question)
         words = typed.split()
         is_name = len(words) <= LONGEST_NAME and not COMMON.issuperset(words)
-        fit = called.fit(called.fold(title), typed)
-        return fit if is_name or fit == called.EXACT else 0
+        fit = names.match_strength(names.fold_name(title), typed)
+        return fit if is_name or fit == names.EXACT_MATCH else 0
 
 
 def _strength_of(match: Any) -> str:

@@ -14,8 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from quaid.core.counts import count
 from quaid.errors import QuaidError
+from quaid.model.plain_text import count_noun
 from quaid.surfaces.web.mcp import Session
 from quaid.surfaces.web.pages.asking import ask, attempt, form, lately, scope_of, something_changes, together
 from quaid.surfaces.web.pages.rendering import failed, go, page, tell, words
@@ -113,11 +113,9 @@ def in_words(kind: str, facts: dict[str, Any]) -> str:
     if kind == "changed":
         return f"Pages changed: there are {facts.get('pages', 0):,} now"
     if kind == "gap":
-        return (
-            f"A question found no answer: {count(facts.get('open', 0), 'question is', 'questions are')} open"
-        )
+        return f"A question found no answer: {count_noun(facts.get('open', 0), 'question is', 'questions are')} open"
     if kind == "lost":
-        return f"{count(facts.get('events', 0), 'event')} came too fast to be told"
+        return f"{count_noun(facts.get('events', 0), 'event')} came too fast to be told"
     if kind == "compaction":
         return "A compaction was simulated"
     if kind == "embedding":
@@ -161,16 +159,14 @@ def health_of(folder: Any) -> Health:
             False, "folder is gone", "Its folder cannot be found; nothing is removed while it is away."
         )
     if folder.files_not_taken_in:
-        files = count(folder.files_not_taken_in, "file")
+        files = count_noun(folder.files_not_taken_in, "file")
         return Health(False, f"{files} not taken in", "The page of this collection names them, and says why.")
     if folder.ignore_problem:
         return Health(False, "left-out patterns", folder.ignore_problem)
     if folder.state != "active":
         return Health(False, folder.state, STATES.get(folder.state, ""))
     if folder.quarantined:
-        why = (
-            f"{count(folder.quarantined, 'page has', 'pages have')} lost the file; Review can bring it back."
-        )
+        why = f"{count_noun(folder.quarantined, 'page has', 'pages have')} lost the file; Review can bring it back."
         return Health(False, f"{folder.quarantined} in quarantine", why)
     if folder.root and not folder.last_sync_at:
         return Health(False, "not read yet", "Sync reads the folder.")
@@ -204,12 +200,12 @@ async def rebuild(request: Request) -> Response:
 
 def _rebuilt(record: Any) -> str:
     """What a rebuild made, and what it could not."""
-    told = [f"The index of {count(record.pages, 'page')} is made again."]
+    told = [f"The index of {count_noun(record.pages, 'page')} is made again."]
     told += [
         _synced(each) for each in record.syncs if each.halted or each.new or each.changed or each.removed
     ]
     if record.vectors:
-        told.append(f"{count(record.vectors, 'vector was', 'vectors were')} missing and made.")
+        told.append(f"{count_noun(record.vectors, 'vector was', 'vectors were')} missing and made.")
     if record.problem:
         told.append(f"Missing vectors could not be made: {record.problem}")
     return " ".join(told)
@@ -244,7 +240,7 @@ def _synced(each: Any) -> str:
     if each.halted:
         return f"{each.collection} waits for you: {each.halted}"
     counts = ((each.new, "new"), (each.changed, "changed"), (each.moved, "moved"), (each.removed, "gone"))
-    rest = f" {count(each.failed, 'file')} could not be taken in." if each.failed else ""
+    rest = f" {count_noun(each.failed, 'file')} could not be taken in." if each.failed else ""
     told = ", ".join(f"{number:,} {word}" for number, word in counts if number)
     return f"{each.collection} is in step with its folder: {told or 'nothing had changed'}.{rest}"
 

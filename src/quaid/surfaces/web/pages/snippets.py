@@ -4,7 +4,7 @@ import re
 
 from markupsafe import Markup, escape
 
-from quaid.core import prose
+from quaid.model import markdown_text
 
 LONGEST = 260
 BEFORE = 70
@@ -59,7 +59,7 @@ def plain_text(text: str) -> str:
     """A passage without its marks, on one line. What a cut has left of a mark goes with it."""
     text = _RULED.sub("", _LEADING.sub("", _ITEM.sub(" · ", text)))
     text = _CELLS.sub(lambda row: " · ".join(filter(None, map(str.strip, _CELL.split(row[0])))), text)
-    shown = prose.one_line(_BOX.sub("· ", prose.plain(_torn(text))))
+    shown = markdown_text.one_line(_BOX.sub("· ", markdown_text.strip_markdown(_torn(text))))
     return _BAR.sub("·", _LOOSE.sub("", shown)).removeprefix("· ").replace("…· ", "…")
 
 
@@ -78,7 +78,7 @@ def _torn(text: str) -> str:
 
 def cut(text: str, longest: int) -> str:
     """As much of a line of markdown as fits: whole words, no half of a link, no mark without its other half."""
-    short = prose.shorten(text, longest)
+    short = markdown_text.shorten(text, longest)
     if short == text:
         return text
     if short.rfind("[[") > short.rfind("]]"):

@@ -1,0 +1,474 @@
+"""Split pages and conversation turns into chunks that fit an embedding model.
+
+The compiled truth is split at # and ## headings, the timeline at its entries; a section that is too long is split
+into overlapping windows. Each chunk keeps its line numbers, and no line is left out.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from quaid.model import markdown_text, timeline
+from quaid.model.plain_text import TokenMeasure, count_tokens, token_measure
+
+_SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’»)\]*_]*(?:[ \t]+|\Z)|[。！？；｡]+[”’」』）]*")
+_NON_BLANK = re.compile(r"\S")
+
+
+class Window(NamedTuple):
+    """Where a window begins, where it begins to say something new, where it ends, and its tokens."""
+
+    start: int
+    fresh: int
+    end: int
+    tokens: int
+
+
+def split_windows(text: str, start: int, end: int, limit: int, overlap: int) -> Iterator[Window]:
+    """A stretch of a text as windows of at most so many tokens; one that is short enough is one."""
+    total = count_tokens(text[start:end])
+    if total <= limit:
+        yield Window(start, start, end, total)
+        return
+    tokens_in = token_measure(text, start, end)
+    width = (end - start) / total  # characters of a token
+    fresh = start
+    while True:
+        reach = _token_reach(tokens_in, start, end, limit, width)
+        if reach >= end:
+            yield Window(start, fresh, end, count_tokens(text[start:end]))
+            return
+        least = max(fresh, start + (reach - start) * 6 // 10)
+        stop = _best_break(text, least, reach)
+        # What is blank to Python may count as tokens: a window of nothing else ends where it begins.
+        last = max(fresh, start + len(text[start:stop].rstrip()))
+        yield Window(start, fresh, last, count_tokens(text[start:last]))
+        fresh = _next_text_start(text, stop, end)
+        start = (
+            _overlap_start(text, tokens_in, max(start, stop - int(overlap * width)), stop, overlap) or fresh
+        )
+
+
+def _token_reach(tokens_in: TokenMeasure, start: int, end: int, limit: int, width: float) -> int:
+    """How far a number of tokens goes, almost."""
+    stop = min(end, start + min(int(limit * width), limit * 8) + 1)
+    within, beyond = start, end + 1
+    while beyond - within > 1:
+        room = limit - tokens_in(start, stop)
+        if room < 0:
+            beyond = stop
+        else:
+            within = stop
+            if room < limit // 20:
+                break
+        stop = (within + beyond) // 2 if beyond <= end else min(end, 2 * stop - start)
+        if stop == within:
+            break
+    return within
+
+
+def _best_break(text: str, least: int, reach: int) -> int:
+    """The last place to cut at: where a paragraph ends, else a line, a sentence, a word; else the last at all."""
+    for mark in ("\n\n", "\n"):
+        found = text.rfind(mark, least, reach)
+        if found > least:
+            return found + len(mark)
+    ends = [sentence.end() for sentence in _SENTENCE_END.finditer(text, least, reach)]
+    if ends and ends[-1] > least:
+        return ends[-1]
+    found = text.rfind(" ", least, reach)
+    return found + 1 if found > least else reach
+
+
+def _overlap_start(text: str, tokens_in: TokenMeasure, least: int, stop: int, overlap: int) -> int:
+    """Where the next window begins, so that it repeats the last lines or sentences; 0: nowhere."""
+    while least < stop and (beyond := tokens_in(least, stop) - overlap) > 0:
+        least += max(beyond // 2, 1)
+    line = text.find("\n", max(least - 1, 0), stop - 1) + 1
+    if not line:
+        sentence = _SENTENCE_END.search(text, least, stop - 1)
+        line = sentence.end() if sentence else text.find(" ", least, stop - 1) + 1
+    ink = _NON_BLANK.search(text, line, stop) if line else None
+    return ink.start() if ink else 0
+
+
+def _next_text_start(text: str, start: int, end: int) -> int:
+    """The beginning of the next words, with what indents them."""
+    ink = _NON_BLANK.search(text, start, end)
+    position = ink.start() if ink else start
+    return max(start, text.rfind("\n", start, position) + 1)
+
+
+TRUTH_KIND, ENTRY_KIND = "truth_section", "timeline_entry"
+
+STRATEGIES = ("section", "window", "paragraph", "page")
+
+STRATEGY_LIMITS = {"section": (450, 60), "window": (400, 80), "paragraph": (450, 60), "page": (450, 60)}
+"""How many tokens a chunk may have, and about how many of them it may share with the one before. With title
+and headings a chunk then rarely has more than the 512 that the usual models read."""
+
+FALLBACK_LENGTH = 1_500
+"""Characters of a chunk that is cut by length alone."""
+
+ACROSS_HEADINGS = " across headings"
+
+_LONGEST_HEADING = 200
+_HEADING_REACH = 4_000
+"""How far below a heading its first words are looked for."""
+
+MOST_PARTS = 10_000
+"""Headings, and parts, of one text that count for themselves: what comes behind them is cut by its length alone."""
+
+# Begins with \n instead of ^, and searches a text with one put in front: several times as fast.
+_HEADING = re.compile(r"\n {0,3}(#{1,6})(?:[ \t]+([^\n]*)|(?=\n|\Z))")
+_LEADING_HEADINGS = re.compile(r"(?:\s*#{1,6}(?:[ \t][^\n]*)?(?=\n))+\s*(?=\S)")
+_ONLY_HEADINGS = re.compile(r"(?:\s*#{1,6}(?:[ \t][^\n]*)?(?=\n|\Z))*\s*\Z")
+_VISIBLE = re.compile(r"\S")
+_BLANK_LINES = re.compile(r"\n[ \t\r\f\v]*(?=\n)")
+_ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])[ \t]")
+_SPEAKER = re.compile(r"\S[^:\n]{0,40}: \S")
+
+
+class Chunk(NamedTuple):
+    """A piece of a page. Its lines are those of the truth or of the timeline, from 1."""
+
+    kind: str
+    text: str
+    heading_path: str
+    start_line: int
+    end_line: int
+    tokens: int
+    date: str = ""
+
+
+class MarkdownHeading(NamedTuple):
+    start: int
+    level: int
+    text: str
+
+
+class _Segment(NamedTuple):
+    """A part of a text that is cut for itself; an entry has a date."""
+
+    start: int
+    end: int
+    date: str = ""
+    entry: int = 0
+    """Where the entry itself begins, below the headings that go with it."""
+
+
+def chunk_page(truth: str, timeline: str, strategy: str = "section") -> tuple[Chunk, ...]:
+    """The chunks of a page, in the order of its text.
+
+    A page whose structure this fails on is cut by its length alone, so that it stays findable and costs no other.
+    """
+    try:
+        return chunk_by_structure(truth, timeline, strategy)
+    except Exception:
+        return (*_chunk_by_length(truth, TRUTH_KIND), *_chunk_by_length(timeline, ENTRY_KIND))
+
+
+def _chunk_by_length(text: str, kind: str) -> Iterator[Chunk]:
+    line = 1
+    for start in range(0, len(text), FALLBACK_LENGTH):
+        piece = text[start : start + FALLBACK_LENGTH]
+        end = line + piece.count("\n")
+        if piece.strip():
+            yield Chunk(kind, piece, "", line, end, count_tokens(piece))
+        line = end
+
+
+def chunk_by_structure(truth: str, timeline: str, strategy: str = "section") -> tuple[Chunk, ...]:
+    """The same; fails on a page that this module does not understand."""
+    strategy, limit, overlap = _parse_strategy(strategy)
+    headings = _find_headings(truth)
+    stretches = _limit_segments(_SPLITTERS[strategy](truth, headings), len(truth))
+    chunks = list(_make_chunks(truth, TRUTH_KIND, stretches, headings, limit, overlap))
+    if timeline and not timeline.isspace():
+        headings = _find_headings(timeline)
+        stretches = (
+            _whole_text(timeline, headings) if strategy == "page" else _split_entries(timeline, headings)
+        )
+        stretches = _limit_segments(stretches, len(timeline))
+        chunks += _make_chunks(timeline, ENTRY_KIND, stretches, headings, limit, overlap)
+    return tuple(chunks)
+
+
+def _limit_segments(stretches: Iterable[_Segment], end: int) -> Iterator[_Segment]:
+    """Parts of a text; of very many the rest as one, up to the end."""
+    for number, stretch in enumerate(stretches):
+        if number == MOST_PARTS:
+            yield _Segment(stretch.start, end)
+            return
+        yield stretch
+
+
+def window_strategy(limit: int, overlap: int, respect_headings: bool = True) -> str:
+    """The strategy of windows of another size, or of such that do not end at a heading."""
+    size = "" if (limit, overlap) == STRATEGY_LIMITS["window"] else f" {limit}/{overlap}"
+    return f"window{size}{'' if respect_headings else ACROSS_HEADINGS}"
+
+
+def _parse_strategy(strategy: str) -> tuple[str, int, int]:
+    """A strategy's name, limit and overlap; `window 300/40 across headings` is what `window` gives."""
+    across = strategy.endswith(ACROSS_HEADINGS)
+    name, _, size = strategy.removesuffix(ACROSS_HEADINGS).partition(" ")
+    limit, overlap = map(int, size.split("/")) if size else STRATEGY_LIMITS[name]
+    return "page" if across else name, limit, overlap
+
+
+def chunk_embedding_text(title: str, chunk: Chunk) -> str:
+    """What is embedded of a chunk: the title, the headings above it, its text."""
+    return embedding_text(title, chunk.heading_path, chunk.text)
+
+
+def embedding_text(title: str, heading_path: str, text: str) -> str:
+    """The same from the parts of a chunk. A heading that is among those above is not said again."""
+    names = [part.lstrip("# ") for part in heading_path.split(" > ")] if heading_path else []
+    said = {title, *names}
+    heading = _LEADING_HEADINGS.match(text) if text[:1] in "# " else None
+    if heading and _heading_text(heading[0].rstrip().rpartition("\n")[2].lstrip(" #")) in said:
+        text = text[heading.end() :]
+    above = " > ".join([name for name in names if name and name != title])
+    return "\n".join([part for part in (title, above, text) if part])
+
+
+# Where a text is cut first
+
+
+def _split_sections(text: str, headings: list[MarkdownHeading], *, bare: bool = False) -> Iterator[_Segment]:
+    """From one heading of level 1 or 2 to the next; one with nothing below it goes with the one after.
+
+    With `bare` it does so only if that is a lower one: of two on a level, each says something of its own.
+    """
+    start = looked = 0
+    above = 0  # the level of the last one
+    for heading in headings:
+        if heading.level <= 2:
+            is_bare = _ONLY_HEADINGS.match(text, looked, heading.start)
+            if not is_bare or (bare and above and heading.level <= above):
+                yield _Segment(start, heading.start)
+                start = heading.start
+            looked, above = heading.start, heading.level
+    yield _Segment(start, len(text))
+
+
+def _split_note_sections(text: str, headings: list[MarkdownHeading]) -> Iterator[_Segment]:
+    """Sections of notes: in a log a heading alone is an entry."""
+    return _split_sections(text, headings, bare=True)
+
+
+def _find_headings(text: str) -> list[MarkdownHeading]:
+    """Every heading that is not code."""
+    if "#" not in text:
+        return []
+    blocks = iter(markdown_text.find_fences(text))
+    block = next(blocks, None)
+    found: list[MarkdownHeading] = []
+    for match in _HEADING.finditer("\n" + text):
+        start = match.start()
+        while block and block.end <= start:
+            block = next(blocks, None)
+        if not block or start < block.start:
+            found.append(MarkdownHeading(start, len(match[1]), _heading_text(match[2] or "")))
+            if len(found) == MOST_PARTS:
+                break
+    return found
+
+
+def _heading_text(text: str) -> str:
+    text = text.strip()
+    bare = text.rstrip("#")
+    text = bare.rstrip() if not bare or bare[-1] in " \t" else text
+    return text[:_LONGEST_HEADING]
+
+
+class _HeadingPath:
+    """The headings above a place, for places that come in the order of the text."""
+
+    def __init__(self, headings: list[MarkdownHeading]) -> None:
+        self._ahead = iter(headings)
+        self._next = next(self._ahead, None)
+        self._above: list[MarkdownHeading] = []
+
+    def at(self, position: int) -> str:
+        while self._next and self._next.start <= position:
+            level = self._next.level
+            self._above = [above for above in self._above if above.level < level] + [self._next]
+            self._next = next(self._ahead, None)
+        return " > ".join([f"{'#' * level} {text}" for _, level, text in self._above if text])
+
+
+def _whole_text(text: str, _: list[MarkdownHeading]) -> Iterator[_Segment]:
+    yield _Segment(0, len(text))
+
+
+def _split_paragraphs(text: str, headings: list[MarkdownHeading]) -> Iterator[_Segment]:
+    """What stands between empty lines, and of lists and conversations each item; code is one paragraph."""
+    breaks = _outside_code([blank.start() + 1 for blank in _BLANK_LINES.finditer(text)], text)
+    sections = [heading.start for heading in headings if heading.level <= 2]
+    start = looked = 0
+    for place in [*sorted({*breaks, *sections}), len(text)]:
+        if not _ONLY_HEADINGS.match(text, looked, place):  # headings alone go with what stands below them
+            yield from _split_items(text, start, place)
+            start = place
+        looked = place
+    yield _Segment(start, len(text))
+
+
+def _outside_code(breaks: list[int], text: str) -> list[int]:
+    blocks = markdown_text.find_fences(text)
+    kept: list[int] = []
+    at = 0
+    for place in breaks:
+        while at < len(blocks) and blocks[at].end < place:
+            at += 1
+        if at == len(blocks) or place <= blocks[at].start:
+            kept.append(place)
+    return kept
+
+
+def _split_items(text: str, start: int, end: int) -> Iterator[_Segment]:
+    """A paragraph as the items that it lists, or the turns that are spoken; else whole."""
+    starts = [start, *(start + line.end() for line in re.finditer("\n", text[start:end]))]
+    lines = [place for place in starts if place < end and _VISIBLE.match(text, place)]
+    spoken = len(lines) > 1 and all(_SPEAKER.match(text, place) for place in lines)
+    for place in lines:
+        if (spoken or _ITEM.match(text, place)) and not _ONLY_HEADINGS.match(text, start, place):
+            yield _Segment(start, place)
+            start = place
+    yield _Segment(start, end)
+
+
+def _split_entries(text: str, headings: list[MarkdownHeading]) -> Iterator[_Segment]:
+    """The entries of a timeline, and what stands between them; headings above an entry go with it."""
+    position = 0
+    for date, start, end in _entry_places(text):
+        if not _ONLY_HEADINGS.match(text, position, start):
+            yield from _split_between_entries(text, position, start, headings)
+            position = start
+        yield _Segment(position, end, date, start)
+        position = end
+    yield from _split_between_entries(text, position, len(text), headings)
+
+
+def _split_between_entries(
+    text: str, start: int, end: int, headings: list[MarkdownHeading]
+) -> Iterator[_Segment]:
+    if _VISIBLE.search(text, start, end):
+        inside = _find_headings(text[start:end]) if headings else []
+        for section in _split_sections(text[start:end], inside):
+            yield _Segment(start + section.start, start + section.end)
+
+
+def _entry_places(text: str) -> list[tuple[str, int, int]]:
+    """Date, begin and end of each entry."""
+    entries = timeline.parse(text, MOST_PARTS + 1)
+    starts: list[int] = []
+    line, position = 1, 0
+    for entry in entries:
+        while line < entry.line:
+            position = text.index("\n", position) + 1
+            line += 1
+        starts.append(position)
+    ends = [*starts[1:], len(text)]
+    return [
+        (entry.date, start, _entry_end(text, start, end))
+        for entry, start, end in zip(entries, starts, ends, strict=False)
+    ]
+
+
+def _entry_end(text: str, start: int, limit: int) -> int:
+    """Where an entry ends: at the next heading, or, in a list, where the text stands no further in."""
+    heading = text.startswith("#", start)
+    indent = len(text[start : start + 4]) - len(text[start : start + 4].lstrip(" "))
+    position = text.find("\n", start, limit) + 1
+    while 0 < position < limit:
+        line = text[position : text.find("\n", position) + 1 or len(text)]
+        stripped = line.lstrip(" \t")
+        if stripped.strip():
+            depth = len(line[: len(line) - len(stripped)].expandtabs(4))
+            if stripped.startswith("#") if heading else depth <= indent:
+                return position
+        position += len(line)
+    return limit
+
+
+_SPLITTERS: dict[str, Callable[[str, list[MarkdownHeading]], Iterator[_Segment]]] = {
+    "section": _split_sections,
+    "window": _split_note_sections,
+    "paragraph": _split_paragraphs,
+    "page": _whole_text,
+}
+
+
+# Making chunks of stretches
+
+
+def _make_chunks(
+    text: str,
+    kind: str,
+    stretches: Iterable[_Segment],
+    headings: list[MarkdownHeading],
+    limit: int,
+    overlap: int,
+) -> Iterator[Chunk]:
+    trail = _HeadingPath(headings)
+    line, counted = 1, 0
+    for stretch in stretches:
+        ink = _VISIBLE.search(text, stretch.start, stretch.end)
+        if ink is None:
+            continue
+        start = max(stretch.start, text.rfind("\n", stretch.start, ink.start()) + 1)
+        end = start + len(text[start : stretch.end].rstrip())
+        for first, fresh, last, tokens in split_windows(text, start, end, limit, overlap):
+            line += (
+                text.count("\n", counted, first) if first >= counted else -text.count("\n", first, counted)
+            )
+            counted = first
+            piece = text[first:last]
+            path = _chunk_heading_path(text, trail, stretch, fresh)
+            yield Chunk(kind, piece, path, line, line + piece.count("\n"), tokens, stretch.date)
+
+
+def _chunk_heading_path(text: str, trail: _HeadingPath, stretch: _Segment, start: int) -> str:
+    """The headings above the first words of a chunk; of an entry, those above it and its date."""
+    if stretch.date:
+        return f"{trail.at(stretch.entry - 1) or '## Timeline'} > {stretch.date}"
+    near = min(stretch.end, start + _HEADING_REACH)
+    heading = _LEADING_HEADINGS.match(text, start, near) if text[start] in "# " else None
+    return trail.at(heading.end() if heading else start)
+
+
+TURN_PART_TOKENS, TURN_PART_OVERLAP = 400, 60
+"""How many tokens a part may have, and about how many of them it may share with the one before."""
+
+SHORTEST_TURN = 6
+"""A turn of fewer tokens has no parts."""
+
+MOST_TURN_PARTS = 8
+"""Parts of one turn: about four pages of a book."""
+
+
+class TurnPart(NamedTuple):
+    """A stretch of a turn, by its characters."""
+
+    start: int
+    end: int
+
+
+def split_turn(text: str) -> tuple[TurnPart, ...]:
+    """The parts of a turn's text, in their order."""
+    # What comes after the last part is not measured: a pasted file may have millions of characters.
+    end = min(len(text), (MOST_TURN_PARTS + 1) * TURN_PART_TOKENS * 4)
+    tokens = count_tokens(text[:end])
+    if tokens <= TURN_PART_TOKENS:
+        return (TurnPart(0, end),) if tokens >= SHORTEST_TURN else ()
+    cut = islice(split_windows(text, 0, end, TURN_PART_TOKENS, TURN_PART_OVERLAP), MOST_TURN_PARTS)
+    return tuple(TurnPart(each.start, each.end) for each in cut if not text[each.start : each.end].isspace())
+
+
+def turn_embedding_text(role: str, text: str) -> str:
+    """What a model is given of a part: who says it belongs to it, or a question for Ada's plans finds anybody's."""
+    return f"{role}: {text}"

@@ -1,0 +1,734 @@
+"""Find contradictions in the memory, and decide which facts and links end when one is resolved.
+
+There are four kinds: a fact whose link has ended, a text that says it ended, two values of a single-valued predicate,
+and a compiled truth older than its timeline.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from quaid.model import dates, timeline
+from quaid.model.dates import find_dates
+from quaid.model.departures import (
+    IMPLIED_OBJECT,
+    OWNER,
+    Departure,
+    PageOwner,
+    comebacks,
+    find_departures,
+    may_mention_departure,
+)
+from quaid.model.facts import (
+    INVERSE_PREDICATES,
+    EntityRef,
+    ResolvedFact,
+    Snapshot,
+    SnapshotLink,
+    SnapshotText,
+    canonical_predicate,
+    entity_title,
+    fact_needles,
+    is_current,
+    object_key,
+    person_name_parts,
+    post_of_predicate,
+    predicate_family,
+    resolve_facts,
+    value_key,
+)
+from quaid.model.links import RELATED
+from quaid.model.names import fold_name
+
+STALE_DAYS = 30
+"""A timeline that is so much newer than the truth above it has something to say to it."""
+
+MOST_COMPARED = 20
+"""Values that one is compared with before it is taken to agree with the rest."""
+
+_OPEN_END = "~"  # after every day
+
+
+class Citation(NamedTuple):
+    """One side of a contradiction: where it stands, in which words."""
+
+    page_id: int
+    quote: str
+    part: str
+    """truth, timeline or frontmatter; "" when the words are still to be found in the page."""
+    line: int | None
+    source: str
+    """What says so besides a text: fact 12 (meeting/7), link 3."""
+    needles: tuple[str, ...] = ()
+    """Words by which the place in the page can be found."""
+    fact: int | None = None
+    link: int | None = None
+    """The row that says so; a text has none."""
+    says: str = ""
+    """What the row says, as in lives_in Oslo."""
+    since: str | None = None
+    until: str | None = None
+    object: str = ""
+    """Of what a fact says something: a text that mentions it may still say the same."""
+    recorded_at: str = ""
+    """When a fact without evidence was written down: a text that changed later is not what it was taken from."""
+
+
+class ContradictionFinding(NamedTuple):
+    """One contradiction."""
+
+    type: str
+    page_id: int
+    other_page_id: int | None
+    fingerprint: str
+    description: str
+    cites: tuple[Citation, ...]
+    day: str | None = None
+    """When it is over, where one side says that it is."""
+
+
+def find_contradictions(world: Snapshot, type: str | None = None) -> list[ContradictionFinding]:
+    """Every contradiction of the world, or those of one type; each once."""
+    found: dict[str, ContradictionFinding] = {}
+    all_claims = resolve_facts(world) if type != "stale" else []
+    rules: list[Iterator[ContradictionFinding]] = []
+    if type in (None, "temporal"):
+        rules += [ended_links(world, all_claims), ended_in_text(world, all_claims)]
+    if type in (None, "cross_page"):
+        rules.append(conflicting_values(world, all_claims))
+    if type in (None, "stale"):
+        rules.append(stale_pages(world))
+    for rule in rules:
+        for finding in rule:
+            found.setdefault(finding.fingerprint, finding)
+    return list(found.values())
+
+
+def fingerprint(*parts: object) -> str:
+    """What makes a finding the same finding, whatever words describe it."""
+    return hashlib.sha256("\x1f".join(map(str, parts)).encode()).hexdigest()
+
+
+def cite_fact(claim: ResolvedFact) -> Citation:
+    """A fact as one side: in the words that were given for it, else in its own."""
+    fact = claim.fact
+    own = f"{fact.subject} {fact.predicate} {fact.object}"
+    time = "".join(
+        [f" since {fact.since}" if fact.since else "", f" until {fact.until}" if fact.until else ""]
+    )
+    source = f"fact {fact.id}" + (f", {fact.source}" if fact.source else "")
+    words = fact_needles(fact.evidence, fact.object)
+    return Citation(
+        *(fact.page_id, fact.evidence or own + time, "", None, source, words),
+        *(fact.id, None, f"{claim.predicate} {claim.says}", fact.since, fact.until),
+        object=fact.object,
+        recorded_at="" if fact.evidence else fact.recorded_at,
+    )
+
+
+def cite_link(world: Snapshot, tie: SnapshotLink) -> Citation:
+    """A link as one side."""
+    page = world.pages.get(tie.to_id)
+    target, name = (page.slug, page.title) if page else ("?", "?")
+    time = "".join([f" since {tie.since}" if tie.since else "", f" until {tie.until}" if tie.until else ""])
+    quote = f"{tie.relationship} {target}{time}"
+    return Citation(
+        *(tie.from_id, quote, tie.part or "links", tie.line, f"link {tie.id}", ()),
+        *(None, tie.id, f"{tie.relationship} {name}", tie.since, tie.until),
+    )
+
+
+def ended_links(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
+    """Facts that stand although the link that says the same has ended, and no later one took its place."""
+    between: dict[tuple[int, int], list[SnapshotLink]] = {}
+    for tie in world.links:
+        between.setdefault((tie.from_id, tie.to_id), []).append(tie)
+    for claim in all_claims:
+        if not (isinstance(claim.subject, int) and isinstance(claim.object, int)):
+            continue
+        ties = [
+            tie for tie in between.get((claim.subject, claim.object), ()) if _ends_fact(tie, claim.predicate)
+        ]
+        turned = INVERSE_PREDICATES.get(claim.predicate)
+        if turned:
+            ties += [
+                tie
+                for tie in between.get((claim.object, claim.subject), ())
+                if _ends_fact(tie, turned, exactly=True)
+            ]
+        if not ties or not is_current(claim.since, claim.until, world.today):
+            continue
+        last = max(ties, key=lambda tie: tie.until or _OPEN_END)
+        ended = last.until
+        if ended is None or ended > world.today or (claim.since is not None and claim.since >= ended):
+            continue
+        target = world.pages[claim.object].slug
+        yield ContradictionFinding(
+            "temporal",
+            claim.subject,
+            claim.fact.page_id if claim.fact.page_id != claim.subject else claim.object,
+            fingerprint("ended link", claim.subject, claim.predicate, claim.object, last.id, ended),
+            f"{claim.about} {claim.fact.predicate} {claim.says} stands as a fact, but the link {last.relationship}"
+            f" to {target} ended on {ended}.",
+            (cite_fact(claim), cite_link(world, last)),
+            ended,
+        )
+
+
+def _ends_fact(tie: SnapshotLink, predicate: str, exactly: bool = False) -> bool:
+    """Whether the end of a link is the end of what a fact says: leaving a company ends every post there."""
+    relationship = canonical_predicate(tie.relationship)
+    if relationship == predicate:
+        return True
+    return (
+        not exactly
+        and relationship in ("works_at", RELATED)
+        and predicate_family(predicate) in ("work", "post")
+    )
+
+
+def conflicting_values(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
+    """Two values at the same time of a predicate that has one. One after the other is no conflict."""
+    groups: dict[tuple[EntityRef, str], list[ResolvedFact]] = {}
+    for claim in all_claims:
+        if claim.predicate in world.single:
+            groups.setdefault((claim.subject, claim.predicate), []).append(claim)
+        turned = INVERSE_PREDICATES.get(claim.predicate)
+        if turned in world.single:
+            name = entity_title(world, claim.object, claim.says)
+            turned_round = ResolvedFact(claim.fact, turned, claim.object, claim.subject, name, claim.about)
+            groups.setdefault((claim.object, turned), []).append(turned_round)
+    for group in groups.values():
+        if len({claim.object for claim in group}) > 1:
+            yield from _overlapping(world, group)
+
+
+def _overlapping(world: Snapshot, group: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
+    """Each value against the first other one that holds at the same time."""
+    begun = [
+        claim
+        for claim in group
+        # One that ended on its first day was corrected: it never held.
+        if claim.since is None or (claim.since <= world.today and claim.since != claim.until)
+    ]
+    spans = sorted(
+        [(*_certain_span(claim, world.today), claim.fact.id, claim) for claim in begun],
+        key=lambda each: each[:3],
+    )
+    standing: dict[EntityRef, tuple[str, str, ResolvedFact]] = {}
+    for start, end, _, claim in spans:
+        standing = {key: each for key, each in standing.items() if each[1] > start}
+        for first, _, other in list(standing.values())[:MOST_COMPARED]:
+            if first < end and not _agree(other, claim):
+                yield _conflict(other, claim)
+                break
+        before = standing.get(claim.object)
+        if before is None or before[1] < end:
+            standing[claim.object] = (start, end, claim)
+
+
+def _certain_span(claim: ResolvedFact, today: str) -> tuple[str, str]:
+    """When a fact holds for certain. One without a beginning holds on its last day; what ends later holds now."""
+    until = claim.until if claim.until and claim.until <= today else None
+    return claim.since or until or "9999-12-31", until or _OPEN_END
+
+
+def _conflict(one: ResolvedFact, other: ResolvedFact) -> ContradictionFinding:
+    page_id = one.subject if isinstance(one.subject, int) else min(one.fact.page_id, other.fact.page_id)
+    others = [each for each in (other.fact.page_id, one.fact.page_id) if each != page_id]
+    names = sorted((str(one.object), str(other.object)))
+    return ContradictionFinding(
+        "cross_page",
+        page_id,
+        others[0] if others else None,
+        fingerprint("cross_page", one.subject, one.predicate, *names),
+        f"{one.about} {one.predicate} is said to be both {one.says} ({_validity_text(one)}) and {other.says}"
+        f" ({_validity_text(other)}).",
+        (cite_fact(one), cite_fact(other)),
+    )
+
+
+def _validity_text(claim: ResolvedFact) -> str:
+    since = f"since {claim.since}" if claim.since else "since an unknown day"
+    return f"{since}, until {claim.until}" if claim.until else since
+
+
+def _agree(one: ResolvedFact, other: ResolvedFact) -> bool:
+    """Whether two values can be the same thing, told more or less exactly."""
+    if one.object == other.object or object_key(one.says) == object_key(other.says):
+        return True
+    if one.predicate == "role":
+        return _role_words(one.says) <= _role_words(other.says) or _role_words(other.says) <= _role_words(
+            one.says
+        )
+    if _is_date_within(one.says, other.says):
+        return True
+    if value_key(one.says) or value_key(other.says):
+        return False  # the commas of a number part nothing
+    first, second = _comma_parts(one.says), _comma_parts(other.says)
+    short, long = sorted((first, second), key=len)
+    return len(short) < len(long) and short in (long[: len(short)], long[-len(short) :])
+
+
+def _is_date_within(one: str, other: str) -> bool:
+    """Whether both are dates and one lies within the other: 1980 and 1980-07-04."""
+    spans = [find_dates(text) for text in (one, other)]
+    if any(
+        len(told) != 1 or told[0].start or told[0].end < len(text)
+        for told, text in zip(spans, (one, other), strict=True)
+    ):
+        return False
+    a, b = spans[0][0], spans[1][0]
+    return (a.first <= b.first and b.last <= a.last) or (b.first <= a.first and a.last <= b.last)
+
+
+def _comma_parts(text: str) -> list[str]:
+    return [object_key(part) for part in text.split(",")]
+
+
+_CHIEF_OFFICERS = {
+    "executive": "ceo",
+    "technology": "cto",
+    "technical": "cto",
+    "financial": "cfo",
+    "operating": "coo",
+}
+
+
+def _role_words(text: str) -> set[str]:
+    """The words of a role; to be a founder as well says nothing against another one."""
+    text = re.sub(
+        r"\bchief (\w+) officer\b",
+        lambda role: _CHIEF_OFFICERS.get(role[1].lower(), role[0]),
+        text,
+        flags=re.I,
+    )
+    text = re.sub(
+        r"\bvice president\b", "vp", re.sub(r"\bco-?founder\b", "founder", text, flags=re.I), flags=re.I
+    )
+    return set(re.findall(r"\w+", text.lower())) - {"and", "of", "the", "at", "founder"}
+
+
+def stale_pages(world: Snapshot) -> Iterator[ContradictionFinding]:
+    """Pages whose evidence is at least thirty days newer than their truth, and than the last look at it."""
+    for age in world.ages:
+        base = max(age.truth_updated_at, age.reviewed_at or "")
+        if base >= age.timeline_updated_at:
+            continue
+        days = dates.day_number(age.timeline_updated_at[:10]) - dates.day_number(base[:10])
+        days -= age.timeline_updated_at[10:] < base[10:]  # of the last day not all has passed
+        if days >= STALE_DAYS:
+            page = world.pages[age.page_id]
+            yield ContradictionFinding(
+                "stale",
+                age.page_id,
+                None,
+                fingerprint("stale", age.page_id, base),
+                f"{page.title}: the timeline is {days} days newer than the truth ({base[:10]}).",
+                (
+                    Citation(age.page_id, "", "truth", 1, f"changed on {age.truth_updated_at[:10]}"),
+                    Citation(age.page_id, "", "timeline", None, f"changed on {age.timeline_updated_at[:10]}"),
+                ),
+            )
+
+
+SCOPE_FAMILIES = {
+    "work": ("work", "post"),
+    "move": ("work", "post", "home"),
+    "board": ("board",),
+    "home": ("home",),
+    "marriage": ("marriage",),
+    "property": ("property",),
+    "parent": ("parent",),
+}
+"""Which families of ties a kind of departure ends."""
+
+_TOKEN = re.compile(r"[\w&+#][\w'’&.+#/-]*|[,;()]")
+_COMPANY_SUFFIXES = {"inc", "llc", "ltd", "gmbh", "corp", "plc", "ag", "as", "limited", "corporation"}
+_FOLLOWING_WORDS = set(
+    "in on for to after as when because before this last during since amid following due and but by around back"
+    " earlier later early late mid where which who over upon once while yesterday permanently together again is was"
+    " until from through any anymore completely altogether recently january february march april may june july august"
+    " september october november december".split()
+)
+_ERRAND = re.compile(
+    r"for (?:lunch|dinner|breakfast|the day|home|a meeting|a conference|the weekend|a week|a trip|the airport)\b"
+    r"|to (?:catch|get|pick|buy|meet|attend|go home|fetch|see|visit)\b"
+    r"|in (?:a hurry|tears|charge|limbo|the lurch|debt|trouble|ruins|good hands|the hands|peace)\b"
+    r"|on (?:a|the) (?:trip|train|bus|plane|way|read|shelf)\b|as (?:is|it was)\b"
+    r"|by (?:train|bus|car|bike|plane|taxi)\b",
+    re.IGNORECASE,
+)
+
+
+class OpenRelation(NamedTuple):
+    """Something that still holds between a page and something else."""
+
+    relationship: str
+    since: str | None
+    names: frozenset[str]
+    """What the other side is called, folded."""
+    shown: str
+    target: int | None
+    cite: Citation
+
+
+class _OpenRelations:
+    """The open ties of each page, by the page."""
+
+    def __init__(self, world: Snapshot, all_claims: list[ResolvedFact]) -> None:
+        self._world = world
+        self._links: dict[int, list[int]] = {}
+        self._claims: dict[int, list[ResolvedFact]] = {}
+        for place, tie in enumerate(world.links):
+            if (
+                is_current(tie.since, tie.until, world.today)
+                and canonical_predicate(tie.relationship) != RELATED
+            ):
+                self._links.setdefault(tie.from_id, []).append(place)
+        for claim in all_claims:
+            if isinstance(claim.subject, int) and is_current(claim.since, claim.until, world.today):
+                self._claims.setdefault(claim.subject, []).append(claim)
+
+    def of(self, page_id: int) -> Iterator[OpenRelation]:
+        world = self._world
+        for place in self._links.get(page_id, ()):
+            tie = world.links[place]
+            if predicate_family(tie.relationship):
+                names = frozenset(world.names.of(tie.to_id))
+                shown = world.pages[tie.to_id].title if tie.to_id in world.pages else "?"
+                yield OpenRelation(
+                    tie.relationship, tie.since, names, shown, tie.to_id, cite_link(world, tie)
+                )
+        for claim in self._claims.get(page_id, ()):
+            if predicate_family(claim.predicate):
+                target = claim.object if isinstance(claim.object, int) else None
+                names = frozenset(
+                    {fold_name(claim.says), *(world.names.of(target) if target is not None else ())}
+                )
+                yield OpenRelation(claim.predicate, claim.since, names, claim.says, target, cite_fact(claim))
+
+
+def ended_in_text(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
+    """Each tie that is open while a text says that it ended after it had begun."""
+    ties = _OpenRelations(world, all_claims)
+    for text in world.texts:
+        page = world.pages[text.page_id]
+        is_person = page.type == "person"
+        names = world.names.of(text.page_id)
+        reader = PageOwner(
+            frozenset(names | person_name_parts(page.title)) if is_person else frozenset(names), is_person
+        )
+        for departure in find_departures(text.truth, reader):
+            yield from _ended_relations(world, ties, text, "truth", departure)
+        if may_mention_departure(text.timeline):
+            for entry in timeline.parse(text.timeline):
+                for departure in find_departures(entry.summary, reader, entry.line, entry.date):
+                    yield from _ended_relations(world, ties, text, "timeline", departure)
+                for departure in find_departures(entry.detail, reader, entry.line + 1, entry.date):
+                    yield from _ended_relations(world, ties, text, "timeline", departure)
+
+
+def _ended_relations(
+    world: Snapshot, ties: _OpenRelations, text: SnapshotText, part: str, departure: Departure
+) -> Iterator[ContradictionFinding]:
+    subject = text.page_id if departure.subject == OWNER else world.names.page(departure.subject)
+    if subject is None or (departure.first and departure.first > world.today):
+        return
+    ended = [tie for tie in ties.of(subject) if _is_ended(tie, departure)]
+    if departure.object == IMPLIED_OBJECT:
+        here = [tie for tie in ended if tie.target == text.page_id]
+        ended = here if subject != text.page_id else ended if len({tie.shown for tie in ended}) == 1 else []
+    else:
+        said = f" {fold_name(departure.object)} "
+        named = [
+            any(f" {name} " in said for name in tie.names)
+            and _is_named(departure.object, tie.names, departure.scope)
+            for tie in ended
+        ]
+        wanted = departure.scope != "parent"  # a new owner is named, and it is the others' time that is over
+        ended = [tie for tie, is_named in zip(ended, named, strict=True) if is_named is wanted]
+    written = text.truth if part == "truth" else text.timeline
+    told: set[int | str] = set()
+    for tie in ended:
+        key = tie.target if tie.target is not None else fold_name(tie.shown)
+        if key not in told and not _came_back(written, tie, departure):
+            told.add(key)
+            yield _ended_contradiction(world, text, part, subject, tie, departure)
+
+
+def _is_ended(tie: OpenRelation, departure: Departure) -> bool:
+    """Whether the tie is one that the words end, and began before that."""
+    kind = predicate_family(tie.relationship)
+    if departure.scope == "post":
+        if kind != "post" or post_of_predicate(tie.relationship) != departure.post:
+            return False
+    elif departure.scope == "study":
+        if canonical_predicate(tie.relationship) != "studies_at":
+            return False
+    elif kind not in SCOPE_FAMILIES[departure.scope]:
+        return False
+    if not departure.first:
+        return tie.since is None or not departure.is_event
+    exact = departure.first == departure.last
+    return tie.since is None or tie.since < departure.last or (not exact and tie.since == departure.last)
+
+
+def _is_named(words: str, names: frozenset[str], scope: str) -> bool:
+    """Whether the words begin with one of the names, and the name ends there."""
+    tokens = list(_TOKEN.finditer(words[:200]))
+    for start in _name_starts(tokens):
+        for name in names:
+            end = _match_name(tokens, start, name.split())
+            if end and _name_ends_at(words, tokens, end, scope):
+                return True
+    return False
+
+
+def _name_starts(tokens: list["re.Match[str]"]) -> Iterator[int]:
+    """Where a name can begin: at first, behind "the", and behind each name of a list."""
+    at = 1 if tokens and tokens[0][0].lower() == "the" else 0
+    for _ in range(4):
+        yield at
+        if at == 1:
+            yield 0
+        while at < len(tokens) and (tokens[at][0][0].isupper() or "/" in tokens[at][0]):
+            at += 1
+        while at < len(tokens) and tokens[at][0].lower() in (",", "and"):
+            at += 1
+        if at >= len(tokens) or not (tokens[at][0][0].isupper() or "/" in tokens[at][0]):
+            return
+
+
+def _match_name(tokens: list["re.Match[str]"], start: int, name: list[str]) -> int:
+    """Behind which token a name ends that begins at a token; 0: it is another name."""
+    at = start
+    have: list[str] = []
+    while at < len(tokens) and len(have) < len(name):
+        word = tokens[at][0]
+        have += fold_name(re.sub(r"['’]s\Z", "", word)).split()
+        at += 1
+    return at if have == name else 0
+
+
+def _name_ends_at(words: str, tokens: list["re.Match[str]"], end: int, scope: str) -> bool:
+    last = tokens[end - 1][0]
+    rest = words[tokens[end - 1].end() :].lstrip()
+    if last.endswith(("'s", "’s")):
+        return scope == "board" and bool(re.match(r"(?:\w+ )?board\b", rest))
+    while (
+        end < len(tokens)
+        and tokens[end][0].lower().strip(".") in _COMPANY_SUFFIXES
+        and tokens[end][0][0].isupper()
+    ):
+        rest = words[tokens[end].end() :].lstrip()
+        end += 1
+    if not rest or not rest[0].isalnum() or rest[0].isdigit():
+        return True
+    if _ERRAND.match(rest):
+        return False
+    following = rest.split(None, 1)[0].strip(".,;:").lower()
+    if following == "at":
+        return bool(re.match(r"at the (?:end|start|beginning)|at age", rest))
+    return following in _FOLLOWING_WORDS or (following in _ROLE_NOUNS and scope == "work")
+
+
+_ROLE_NOUNS = {
+    "engineer",
+    "employee",
+    "executive",
+    "manager",
+    "designer",
+    "ceo",
+    "cto",
+    "cfo",
+    "researcher",
+    "staffer",
+}
+
+
+def _came_back(written: str, tie: OpenRelation, departure: Departure) -> bool:
+    """Whether the same page says that it began again, then or later."""
+    for sentence in comebacks(written):
+        if sentence == departure.quote or not any(
+            f" {name} " in f" {fold_name(sentence)} " for name in tie.names
+        ):
+            continue
+        told = find_dates(sentence)
+        if not told or not departure.first or told[-1].last >= departure.first:
+            return True
+    return False
+
+
+def _ended_contradiction(
+    world: Snapshot, text: SnapshotText, part: str, subject: int, tie: OpenRelation, departure: Departure
+) -> ContradictionFinding:
+    who = world.pages[subject].title if subject in world.pages else departure.subject
+    when = ""
+    if departure.first:
+        when = f" ({departure.first if departure.first == departure.last else departure.first[:4]})"
+    other = text.page_id if text.page_id != subject else tie.target
+    return ContradictionFinding(
+        "temporal",
+        subject,
+        other,
+        fingerprint(
+            "over",
+            subject,
+            tie.target or fold_name(tie.shown),
+            predicate_family(tie.relationship),
+            departure.first,
+        ),
+        f"The text says that it is over between {who} and {tie.shown}{when}, but {tie.relationship} still stands.",
+        (Citation(text.page_id, departure.quote, part, departure.line, ""), tie.cite),
+        # Of a month or a year only its end is certain.
+        min(departure.last, world.today) if departure.first else None,
+    )
+
+
+class ResolutionChange(NamedTuple):
+    """A fact or a link that gives way."""
+
+    kind: str
+    """fact or link."""
+    id: int
+    page_id: int
+    says: str
+    since: str | None
+    """From when on it holds now."""
+    until: str | None
+    """Until when; none: it goes on, since it was its end that was wrong."""
+    successor: int | None = None
+    """The fact that took its place."""
+
+    @property
+    def never_held(self) -> bool:
+        return self.since is not None and self.since == self.until
+
+
+def resolution_changes(world: Snapshot, finding: ContradictionFinding, kept: int) -> list[ResolutionChange]:
+    """What changes when the side with this number, 0 or 1, is kept. A text gives way only where it is written."""
+    winner, loser = finding.cites[kept], finding.cites[1 - kept]
+    known = resolve_facts(world)
+    lost = next((each for each in known if each.fact.id == loser.fact), None)
+    tie = next((each for each in world.links if each.id == loser.link), None)
+    if winner.fact is None and winner.link is None:
+        return _end_relation(world, finding, known, lost, tie)
+    if lost is not None:
+        # Every fact that says so, on whichever page: one alone would leave the others.
+        won = next((each for each in known if each.fact.id == winner.fact), None)
+        found = [
+            _shorten_fact(each, won, finding.day, world.today)
+            for each in known
+            if _is_same_statement(each, lost)
+        ]
+        return [each for each in found if each is not None]
+    if tie is None or is_text_link(tie):
+        return []
+    return [ResolutionChange("link", tie.id, tie.from_id, _describe_link(world, tie), tie.since, None)]
+
+
+def remaining_text_links(world: Snapshot, finding: ContradictionFinding, kept: int) -> list[Citation]:
+    """The links out of texts that still say what was not kept: they change with their page alone."""
+    loser = finding.cites[1 - kept]
+    tie = next((each for each in world.links if each.id == loser.link), None)
+    if tie is not None:
+        return [cite_link(world, tie)] if is_text_link(tie) else []
+    if loser.fact is None or finding.cites[kept].link is not None or finding.cites[kept].fact is not None:
+        return []
+    lost = next((each for each in resolve_facts(world) if each.fact.id == loser.fact), None)
+    ties = [
+        each for each in world.links if lost and _connects(each, lost.subject, lost.object, lost.predicate)
+    ]
+    return [cite_link(world, each) for each in ties if is_text_link(each) and _holds_today(each, world.today)]
+
+
+def is_text_link(tie: SnapshotLink) -> bool:
+    """Whether a text makes this link, anew with every write of its page."""
+    return tie.part is not None
+
+
+def _end_relation(
+    world: Snapshot,
+    finding: ContradictionFinding,
+    known: list[ResolvedFact],
+    lost: ResolvedFact | None,
+    tie: SnapshotLink | None,
+) -> list[ResolutionChange]:
+    """A text is right that it is over: whatever of that kind still stands between the two ends."""
+    if lost is not None:
+        ends = (lost.subject, lost.object, lost.predicate)
+    elif tie is not None:
+        ends = (tie.from_id, tie.to_id, tie.relationship)
+    else:
+        return []
+    standing = [
+        each
+        for each in known
+        if (each.subject, each.object) == ends[:2]
+        and predicate_family(each.predicate) == predicate_family(ends[2])
+        and _holds_today(each, world.today)
+    ]
+    found = [_shorten_fact(each, None, finding.day, world.today) for each in standing]
+    ties = [each for each in world.links if _connects(each, *ends) and _holds_today(each, world.today)]
+    return [
+        *(each for each in found if each is not None),
+        *(
+            ResolutionChange(
+                *("link", each.id, each.from_id, _describe_link(world, each), each.since),
+                _not_before(finding.day or world.today, each.since),
+            )
+            for each in ties
+            if not is_text_link(each)
+        ),
+    ]
+
+
+def _connects(tie: SnapshotLink, subject: EntityRef, target: EntityRef, relationship: str) -> bool:
+    return (tie.from_id, tie.to_id) == (subject, target) and predicate_family(
+        tie.relationship
+    ) == predicate_family(relationship)
+
+
+def _holds_today(each: ResolvedFact | SnapshotLink, today: str) -> bool:
+    return is_current(each.since, each.until, today)
+
+
+def _is_same_statement(one: ResolvedFact, other: ResolvedFact) -> bool:
+    wanted = (other.subject, other.predicate, other.object)
+    return wanted in (
+        (one.subject, one.predicate, one.object),
+        (one.object, INVERSE_PREDICATES.get(one.predicate), one.subject),
+    )
+
+
+def _shorten_fact(
+    lost: ResolvedFact, won: ResolvedFact | None, over: str | None, today: str
+) -> ResolutionChange | None:
+    fact = lost.fact
+    says = f"{lost.about} {lost.predicate} {lost.says}"
+    if won is not None and won.until and won.until <= today:
+        if fact.since and fact.since >= won.until:
+            return None  # it began when the other was over
+        if fact.since and fact.since >= (won.since or "") and (fact.until is None or fact.until > won.until):
+            return ResolutionChange("fact", fact.id, fact.page_id, says, won.until, fact.until)
+    day = (won.since if won is not None else over) or today
+    if fact.until is not None and fact.until <= day:
+        return None
+    follows = won is not None and (won.subject, won.predicate) == (lost.subject, lost.predicate)
+    until = _not_before(day, fact.since)
+    if fact.until is not None and fact.until <= until:
+        return None
+    successor = won.fact.id if won is not None and follows else None
+    return ResolutionChange("fact", fact.id, fact.page_id, says, fact.since, until, successor)
+
+
+def _not_before(day: str, since: str | None) -> str:
+    """Nothing ends before it began: what is wrong from its first day on never held."""
+    return max(day, since or day)
+
+
+def _describe_link(world: Snapshot, tie: SnapshotLink) -> str:
+    names = [world.pages[each].title if each in world.pages else "?" for each in (tie.from_id, tie.to_id)]
+    return f"{names[0]} {tie.relationship} {names[1]}"

@@ -1,0 +1,133 @@
+"""Dates and timestamps as text: validation, arithmetic, periods such as 7d, and dates written in English."""
+
+import re
+import time
+from typing import NamedTuple
+
+from quaid.errors import InvalidDate
+
+_ISO = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_PERIOD = re.compile(r"([0-9]{1,3})([hdw])")
+_UNITS = {"h": 3_600, "d": 86_400, "w": 604_800}
+_MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def is_date(value: str) -> bool:
+    """Whether the text is YYYY-MM-DD and that day exists."""
+    match = _ISO.fullmatch(value)
+    if not match:
+        return False
+    year, month, day = map(int, match.groups())
+    if not (year and 1 <= month <= 12 and 1 <= day <= _MONTH_DAYS[month - 1]):
+        return False
+    return (month, day) != (2, 29) or (year % 4 == 0 and (year % 100 != 0 or year % 400 == 0))
+
+
+def check_date(value: str, name: str) -> str:
+    """The value itself, or InvalidDate naming the argument that held it."""
+    if not isinstance(value, str) or not is_date(value):
+        raise InvalidDate(name=name, value=value)
+    return value
+
+
+def timestamp(seconds: float) -> str:
+    """Unix seconds as UTC in ISO 8601, to the second: 2026-04-25T12:00:00Z."""
+    at = time.gmtime(seconds)
+    return f"{at[0]:04}-{at[1]:02}-{at[2]:02}T{at[3]:02}:{at[4]:02}:{at[5]:02}Z"
+
+
+def day_number(day: str) -> int:
+    """How many days a date lies after 1970-01-01."""
+    year, month, number = map(int, day.split("-"))
+    year -= month < 3  # counted from March, so that a leap day is the last of its year
+    passed = (153 * ((month + 9) % 12) + 2) // 5 + number - 1
+    return 365 * year + year // 4 - year // 100 + year // 400 + passed - 719_468
+
+
+def shift_date(day: str, by: int) -> str:
+    """The date so many days later, or earlier."""
+    return timestamp((day_number(day) + by) * 86_400)[:10]
+
+
+def period_seconds(period: str) -> int | None:
+    """The length of a period as in 24h, 7d or 2w; None for any other text."""
+    match = _PERIOD.fullmatch(period.strip())
+    return int(match[1]) * _UNITS[match[2]] if match else None
+
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_YEAR_PARTS = {
+    "early": (1, 4),
+    "mid": (5, 8),
+    "late": (9, 12),
+    "spring": (3, 6),
+    "summer": (6, 9),
+    "autumn": (9, 12),
+}
+_YEAR_PARTS |= {"fall": (9, 12), "winter": (1, 12), "q1": (1, 3), "q2": (4, 6), "q3": (7, 9), "q4": (10, 12)}
+
+_DATE = re.compile(
+    rf"""(?<![\w.,/-])(?:
+      (?P<iso>(?:19|20)\d\d-\d\d-\d\d)(?![\w-])
+    | (?P<iso_month>(?:19|20)\d\d-\d\d)(?![\w-])
+    | (?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month>{_MONTH}),?\s+(?P<year>(?:19|20)\d\d)\b
+    | (?P<us_month>{_MONTH})\s+(?P<us_day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<us_year>(?:19|20)\d\d)\b
+    | (?P<m_month>{_MONTH}),?\s+(?:of\s+)?(?P<m_year>(?:19|20)\d\d)\b
+    | (?P<part>early|mid|late|spring|summer|autumn|fall|winter|q[1-4])[\s-]+(?:of\s+|in\s+)?
+      (?P<p_year>(?:19|20)\d\d)\b
+    | (?P<only>(?:19|20)\d\d)(?![\w-]|,\d|\.\d|%)
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+class DatePhrase(NamedTuple):
+    """A date of a text: its first and last day, and where the words end."""
+
+    first: str
+    last: str
+    start: int
+    end: int
+
+    @property
+    def exact(self) -> bool:
+        return self.first == self.last
+
+
+def find_dates(text: str) -> list[DatePhrase]:
+    """Every date of a text, in its order."""
+    if not any(mark in text for mark in ("19", "20")):
+        return []
+    found = []
+    for match in _DATE.finditer(text):
+        first, last = _date_range(match)
+        if first:
+            found.append(DatePhrase(first, last, match.start(), match.end()))
+    return found
+
+
+def _date_range(match: "re.Match[str]") -> tuple[str, str]:
+    if match["iso"]:
+        return (match["iso"], match["iso"]) if is_date(match["iso"]) else ("", "")
+    if match["iso_month"]:
+        return f"{match['iso_month']}-01", f"{match['iso_month']}-31"
+    if match["only"]:
+        return f"{match['only']}-01-01", f"{match['only']}-12-31"
+    if match["part"]:
+        low, high = _YEAR_PARTS[match["part"].lower()]
+        return f"{match['p_year']}-{low:02}-01", f"{match['p_year']}-{high:02}-31"
+    if match["m_month"]:
+        month = f"{match['m_year']}-{_month_number(match['m_month']):02}"
+        return f"{month}-01", f"{month}-31"
+    year = match["year"] or match["us_year"]
+    number = _month_number(match["month"] or match["us_month"])
+    day = f"{year}-{number:02}-{int(match['day'] or match['us_day']):02}"
+    return (day, day) if is_date(day) else ("", "")
+
+
+def _month_number(month: str) -> int:
+    return _MONTHS.index(month[:3].lower()) + 1

@@ -1,0 +1,671 @@
+"""Facts: validation, canonical values and predicates, names resolved to pages, and the quoted source line."""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from quaid.errors import InvalidArgument
+from quaid.model import dates
+from quaid.model.dates import find_dates
+from quaid.model.links import RELATED, normalize_relationship
+from quaid.model.markdown_text import replace_wiki_links, shorten, strip_markdown
+from quaid.model.names import LONGEST_NAME, NAME_KINDS, fold_name
+
+ASSERTED_BY = ("agent", "manual", "import", "enrichment")
+"""Who can say so, as the table knows them."""
+
+FACT_TEXT_LIMITS = {
+    "subject": LONGEST_NAME,
+    "predicate": 100,
+    "object": 1_000,
+    "source_ref": 1_000,
+    "evidence_text": 4_000,
+}
+"""Characters of each part."""
+_SIGNS = re.compile(r"[+#%$€£]")
+_COMPANY_SUFFIX = re.compile(
+    r"(?: (?:inc|llc|ltd|gmbh|corp|corporation|co|company|limited|plc|ag|asa|as|ab|oy|bv|nv|sa|srl))+\Z"
+)
+
+
+LONGEST_VALUE = 60
+_MONTH = r"[a-z]{3,9}\.?"
+_DAY_OF_YEAR = re.compile(
+    rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month>{_MONTH})"
+    rf"|(?P<us_month>{_MONTH})\s+(?P<us_day>\d{{1,2}})(?:st|nd|rd|th)?",
+    re.IGNORECASE,
+)
+_CURRENCIES = {
+    "$": "USD",
+    "US$": "USD",
+    "USD": "USD",
+    "DOLLARS": "USD",
+    "€": "EUR",
+    "EUR": "EUR",
+    "EURO": "EUR",
+    "EUROS": "EUR",
+    "£": "GBP",
+    "GBP": "GBP",
+    "POUNDS": "GBP",
+    **{each: each for each in ("NOK", "SEK", "DKK", "CHF", "JPY", "CAD", "AUD")},
+}
+_CURRENCY = "|".join(re.escape(each) for each in sorted(_CURRENCIES, key=len, reverse=True))
+_MULTIPLIERS = {
+    **dict.fromkeys(("k", "thousand"), 3),
+    **dict.fromkeys(("m", "mn", "mio", "million"), 6),
+    **dict.fromkeys(("b", "bn", "billion"), 9),
+}
+_NUMBER = re.compile(
+    rf"(?P<sign>-)?(?P<before>{_CURRENCY})?\s*"
+    r"(?P<number>(?:[1-9]\d{0,2}(?:[,' \u00a0\u202f]\d{3})+|0|[1-9]\d*)(?:\.\d+)?)"
+    rf"\s*(?P<times>{'|'.join(sorted(_MULTIPLIERS, key=len, reverse=True))})?\s*(?P<after>{_CURRENCY})?",
+    re.IGNORECASE,
+)
+_PHONE = re.compile(r"\+?[\d(][\d ().\u00a0-]*\d")
+_NUMERIC_DATE = re.compile(r"\d{1,4}[.-]\d{1,2}[.-]\d{1,4}")
+
+
+class FactInput(NamedTuple):
+    """A fact that somebody wants kept. The parts are checked and tidy."""
+
+    subject: str
+    predicate: str
+    object: str
+    valid_from: str | None = None
+    valid_until: str | None = None
+    confidence: float = 1.0
+    asserted_by: str = "agent"
+    source_ref: str = ""
+    evidence_text: str = ""
+    supersedes_id: int | None = None
+
+
+def check_fact(values: dict[str, Any], where: str, subject: str = "") -> FactInput:
+    """A fact of the wire as a value, or an error that names its field, as in `assertions[2].valid_from`.
+
+    `subject` is who it is about when the fact names nobody: the title of its page.
+    """
+    for name in values:
+        if name not in FactInput._fields:
+            known = ", ".join(FactInput._fields)
+            raise InvalidArgument(
+                name=_field_path(where, name), problem=f"is no part of a fact; there are: {known}"
+            )
+    given = {name: value for name, value in values.items() if value is not None}
+    if subject:
+        given.setdefault("subject", subject)
+    parts: dict[str, Any] = {
+        "subject": _name_field(given, "subject", where),
+        "predicate": _predicate_field(given, where),
+        "object": _name_field(given, "object", where),
+        "source_ref": _text_field(given, "source_ref", where),
+        "evidence_text": _text_field(given, "evidence_text", where),
+        "asserted_by": given.get("asserted_by", "agent"),
+        "confidence": _check_confidence(given.get("confidence", 1.0), _field_path(where, "confidence")),
+        "supersedes_id": _check_fact_id(given.get("supersedes_id"), _field_path(where, "supersedes_id")),
+    }
+    if parts["asserted_by"] not in ASSERTED_BY:
+        raise InvalidArgument(
+            name=_field_path(where, "asserted_by"), problem=f"must be one of {', '.join(ASSERTED_BY)}"
+        )
+    for name in ("valid_from", "valid_until"):
+        if name in given:
+            parts[name] = dates.check_date(given[name], _field_path(where, name))
+    since, until = parts.get("valid_from"), parts.get("valid_until")
+    if since and until and until < since:
+        raise InvalidArgument(
+            name=_field_path(where, "valid_until"), problem=f"{until} is before valid_from, {since}"
+        )
+    return FactInput(**parts)
+
+
+def _field_path(where: str, name: str) -> str:
+    return f"{where}.{name}" if where else name
+
+
+def _text_field(given: dict[str, Any], name: str, where: str) -> str:
+    value = given.get(name, "")
+    if isinstance(value, int | float) and not isinstance(value, bool) and name == "object":
+        value = str(value)
+    if not isinstance(value, str):
+        raise InvalidArgument(name=_field_path(where, name), problem="must be text")
+    if len(value) > FACT_TEXT_LIMITS[name]:
+        raise InvalidArgument(
+            name=_field_path(where, name),
+            problem=f"has {len(value):,} characters; {FACT_TEXT_LIMITS[name]:,} is the most",
+        )
+    return value.strip()
+
+
+def _name_field(given: dict[str, Any], name: str, where: str) -> str:
+    value = " ".join(replace_wiki_links(_text_field(given, name, where)).split())
+    if not value:
+        raise InvalidArgument(
+            name=_field_path(where, name), problem="is missing" if name not in given else "is empty"
+        )
+    if name == "subject" and not fold_name(value):
+        raise InvalidArgument(name=_field_path(where, name), problem=f"{value!r} holds no letter or digit")
+    return value
+
+
+def _predicate_field(given: dict[str, Any], where: str) -> str:
+    text = _text_field(given, "predicate", where)
+    predicate = normalize_relationship(text)
+    if not predicate:
+        problem = "is missing; write it as in works_at" if not text else f"{text!r} holds no letter or digit"
+        raise InvalidArgument(name=_field_path(where, "predicate"), problem=problem)
+    return predicate
+
+
+def _check_confidence(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidArgument(name=name, problem="must be a number from 0 to 1")
+    return float(value)
+
+
+def _check_fact_id(value: Any, name: str) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise InvalidArgument(name=name, problem="must be the id of a fact, as `quaid facts` shows it")
+    return value
+
+
+def object_key(text: str) -> str:
+    """An object with everything taken out in which two spellings of it differ; `C++` stays apart from `C#`."""
+    value = value_key(text)
+    if value:
+        return value
+    signs = "".join(_SIGNS.findall(text))
+    folded = (
+        fold_name(text)
+        if len(text) <= LONGEST_NAME
+        else " ".join(re.split(r"[\W_]+", text.casefold())).strip()
+    )
+    folded = _COMPANY_SUFFIX.sub("", folded) if " " in folded else folded
+    return f"{folded.removeprefix('the ')} {signs}".strip() or text.casefold()
+
+
+def value_key(text: str) -> str:
+    """A number, a sum of money, a phone number or a day in the one form that all its spellings share; else ""."""
+    text = text.strip()
+    if len(text) > LONGEST_VALUE or not any(map(str.isdigit, text)):
+        return ""
+    return _day_key(text) or _number_key(text) or _phone_key(text)
+
+
+def _day_key(text: str) -> str:
+    told = find_dates(text)
+    if len(told) == 1 and told[0].exact and (told[0].start, told[0].end) == (0, len(text)):
+        return told[0].first
+    match = _DAY_OF_YEAR.fullmatch(text)
+    if not match:
+        return ""
+    year = find_dates(f"{match['day'] or match['us_day']} {match['month'] or match['us_month']} 2000")
+    return year[0].first[5:] if year and year[0].exact else ""
+
+
+def _number_key(text: str) -> str:
+    from decimal import Decimal
+
+    match = _NUMBER.fullmatch(text)
+    if not match:
+        return ""
+    before, after = (_CURRENCIES.get((match[name] or "").upper(), "") for name in ("before", "after"))
+    times = match["times"] or ""
+    money = before or after
+    if (before and after and before != after) or (times in ("m", "b") and not money):
+        return ""  # 5 m are metres
+    digits = re.sub(r"[,' \u00a0\u202f]", "", match["number"])
+    value = Decimal(digits) * 10 ** _MULTIPLIERS.get(times.lower(), 0)
+    return f"{match['sign'] or ''}{value.normalize():f} {money}".strip()
+
+
+def _phone_key(text: str) -> str:
+    digits = re.sub(r"\D", "", text)
+    if not _PHONE.fullmatch(text) or not 7 <= len(digits) <= 15 or _NUMERIC_DATE.fullmatch(text):
+        return ""
+    return f"+{digits}" if text.startswith("+") else f"+{digits[2:]}" if text.startswith("00") else digits
+
+
+def join_sources(one: str, other: str) -> str:
+    """The sources of a fact that two say, each once; as a merge of two pages writes them."""
+    return "; ".join(dict.fromkeys(filter(None, [*one.split("; "), other])))
+
+
+def join_evidence(one: str, other: str) -> str:
+    """The words of two witnesses; what the first holds already says nothing more."""
+    return one if other in one else f"{one} / {other}".removeprefix(" / ")
+
+
+def fact_needles(evidence: str, value: str) -> tuple[str, ...]:
+    """By which words a fact is found in a text: those of its witnesses, together or each; without any, its object."""
+    return tuple(dict.fromkeys(filter(None, (evidence, *evidence.split(" / "))))) or (value,)
+
+
+def is_valid_on(since: str | None, until: str | None, day: str) -> bool:
+    """Whether what holds from `since` until `until` holds on a day."""
+    return (since is None or since <= day) and (until is None or day < until)
+
+
+SINGLE_VALUED = frozenset(
+    {
+        # people
+        *("works_at", "reports_to", "role", "lives_in", "born_on", "born_in", "died_on", "married_to"),
+        *("nationality", "phone", "email", "birthday", "linkedin", "twitter", "score", "location"),
+        # who leads what: one at a time, both ways round
+        *("is_ceo_of", "ceo"),
+        # companies, projects, deals
+        *(
+            "headquartered_in",
+            "founded_on",
+            "status",
+            "stage",
+            "owner",
+            "owned_by",
+            "valuation",
+            "employee_count",
+            "domain",
+            "value",
+            "expected_close",
+        ),
+        *("due_on", "decided_by", "priority", "price", "deadline"),
+        # decisions, commitments, journals, one's own ideas
+        *("made_at", "revisit_at", "date", "origin", "confidence"),
+    }
+)
+"""One value at a time. Age is left out on purpose: it grows by itself; write born_on. The fields of page types that
+hold a single value are all here; lists (roles, affiliations, funding, parties, stakeholders) are not."""
+
+PREDICATE_SYNONYMS: dict[str, str] = {
+    **dict.fromkeys(
+        ("works_for", "employed_by", "employee_of", "employer", "employed_at", "is_employed_by", "job_at"),
+        "works_at",
+    ),
+    **dict.fromkeys(("is_ceo", "ceo_of", "ceo_at", "is_ceo_at", "chief_executive_of"), "is_ceo_of"),
+    **dict.fromkeys(("has_ceo", "chief_executive", "led_by_ceo"), "ceo"),
+    **dict.fromkeys(("title", "job_title", "position", "has_role"), "role"),
+    **dict.fromkeys(
+        ("resides_in", "residence", "home_city", "lives_at", "living_in", "city", "home"), "lives_in"
+    ),
+    **dict.fromkeys(("born", "birth_date", "date_of_birth", "birthdate"), "born_on"),
+    **dict.fromkeys(("birthplace", "place_of_birth"), "born_in"),
+    **dict.fromkeys(("died", "date_of_death"), "died_on"),
+    **dict.fromkeys(("spouse", "spouse_of", "husband", "wife", "husband_of", "wife_of"), "married_to"),
+    **dict.fromkeys(("hq", "headquarters", "hq_in", "based_in", "headquarters_in"), "headquartered_in"),
+    **dict.fromkeys(("headcount", "number_of_employees", "team_size", "staff_count"), "employee_count"),
+    **dict.fromkeys(("located_in", "located_at"), "location"),
+    **dict.fromkeys(("close_date", "closes_on", "expected_close_date"), "expected_close"),
+    **dict.fromkeys(("deal_value",), "value"),
+    **dict.fromkeys(("made_on", "decided_on", "decided_at"), "made_at"),
+    **dict.fromkeys(("revisit_on", "review_on", "review_at"), "revisit_at"),
+    **dict.fromkeys(("founded_in", "founding_date", "founding_year"), "founded_on"),
+    **dict.fromkeys(("manager", "managed_by", "boss", "line_manager"), "reports_to"),
+    **dict.fromkeys(("parent_company", "subsidiary_of", "parent"), "owned_by"),
+    **dict.fromkeys(("has_status", "state"), "status"),
+    **dict.fromkeys(("funding_stage", "round_stage"), "stage"),
+    **dict.fromkeys(("due", "due_date"), "due_on"),
+    **dict.fromkeys(("on_board_of", "board_member_of", "sits_on_board_of", "director_of"), "board_member"),
+    **dict.fromkeys(("advisor_to", "advisor_of", "adviser_to", "adviser_of"), "advises"),
+    **dict.fromkeys(("student_at", "attends", "studies"), "studies_at"),
+    **dict.fromkeys(("is_member_of", "belongs_to"), "member_of"),
+}
+"""Other words for the same."""
+
+INVERSE_PREDICATES = {"is_ceo_of": "ceo", "ceo": "is_ceo_of", "married_to": "married_to"}
+"""What a fact says about its object: who leads a company is also the one whom the company is led by."""
+
+POSTS = (
+    "ceo",
+    "cto",
+    "cfo",
+    "coo",
+    "cmo",
+    "cpo",
+    "chair",
+    "president",
+    "head",
+    "vp",
+    "engineer",
+    "manager",
+    "intern",
+)
+
+_FAMILIES = {
+    "works_at": "work",
+    "role_at": "work",
+    RELATED: "work",
+    "member_of": "work",
+    "studies_at": "work",
+    "volunteers_at": "work",
+    "reports_to": "reports_to",
+    "board_member": "board",
+    "advises": "advice",
+    "lives_in": "home",
+    "location": "home",
+    "headquartered_in": "home",
+    "married_to": "marriage",
+    "owns": "property",
+    "owner_of": "property",
+    "owned_by": "parent",
+}
+
+
+@lru_cache(maxsize=4096)
+def canonical_predicate(predicate: str) -> str:
+    """A predicate or relationship by the word that stands for all its spellings."""
+    spelled = normalize_relationship(predicate)
+    return PREDICATE_SYNONYMS.get(spelled, spelled)
+
+
+def single_valued_predicates(setting: str | None) -> frozenset[str]:
+    """The predicates with one value at a time: ours, with those of the setting, without those that it calls many.
+
+    The setting is a list as in `favourite_colour, works_at:many`.
+    """
+    added: set[str] = set()
+    removed: set[str] = set()
+    for word in (setting or "").split(","):
+        name, _, number = word.partition(":")
+        if canonical_predicate(name):
+            (removed if number.strip() == "many" else added).add(canonical_predicate(name))
+    return (SINGLE_VALUED | added) - removed
+
+
+def check_predicate_setting(key: str, value: str) -> None:
+    """Refuse a setting of which a part says nothing."""
+    for word in value.split(",") if value.strip() else ():
+        name, colon, number = word.partition(":")
+        if not canonical_predicate(name) or (colon and number.strip() != "many"):
+            raise InvalidArgument(
+                name=key,
+                problem=f"{word.strip()!r} is no predicate; write them as in 'colour, works_at:many'",
+            )
+
+
+@lru_cache(maxsize=4096)
+def predicate_family(predicate: str) -> str:
+    """What a predicate is about, as far as an end of it goes: work, board, home, …; "" for what does not end.
+
+    Whoever leaves a company leaves every post there; who leaves a post may stay with the company.
+    """
+    name = canonical_predicate(predicate)
+    return "post" if is_post_predicate(name) else _FAMILIES.get(name, "")
+
+
+def is_post_predicate(name: str) -> bool:
+    """Whether a predicate names a post somewhere: is_ceo_of, cto_at, head_of_sales_at."""
+    bare = name.removeprefix("is_")
+    return bare.endswith(("_of", "_at")) and bare.split("_", 1)[0] in POSTS
+
+
+def post_of_predicate(name: str) -> str:
+    """The post that a predicate names: ceo, of is_ceo_of."""
+    return (
+        canonical_predicate(name).removeprefix("is_").split("_", 1)[0]
+        if is_post_predicate(canonical_predicate(name))
+        else ""
+    )
+
+
+_SLUG = re.compile(r"[a-z0-9_-]+(?:/[a-z0-9_-]+)+")
+
+EntityRef = int | str
+"""A page by its id, or what has no page by its folded name."""
+
+
+class PageInfo(NamedTuple):
+    """A page without its texts."""
+
+    slug: str
+    title: str
+    type: str
+
+
+class StoredFact(NamedTuple):
+    """A row of the facts. The first columns are those of the table."""
+
+    id: int
+    page_id: int
+    subject: str
+    subject_key: str
+    predicate: str
+    object: str
+    since: str | None
+    until: str | None
+    source: str
+    evidence: str
+    recorded_at: str
+    superseded: bool
+
+
+class SnapshotLink(NamedTuple):
+    """A link between two pages."""
+
+    id: int
+    from_id: int
+    to_id: int
+    relationship: str
+    since: str | None
+    until: str | None
+    context: str
+    part: str | None
+    line: int | None
+
+
+class SnapshotText(NamedTuple):
+    """What is written on a page."""
+
+    page_id: int
+    truth: str
+    timeline: str
+
+
+class PageAge(NamedTuple):
+    """When the two halves of a page were last changed, and when a person last said that all is well with it."""
+
+    page_id: int
+    truth_updated_at: str
+    timeline_updated_at: str
+    reviewed_at: str | None
+
+
+class NameIndex:
+    """Which page a name means."""
+
+    def __init__(self, rows: Iterable[tuple[str, int, str]]) -> None:
+        self._pages: dict[str, list[tuple[int, int]]] = {}
+        for name, page_id, kind in rows:
+            self._pages.setdefault(name, []).append((NAME_KINDS.index(kind), page_id))
+        self._names: dict[int, set[str]] = {}
+
+    def page(self, key: str, own: int | None = None) -> int | None:
+        """The page of a folded name: the one that says so, else the one that is called so most certainly."""
+        found = self._pages.get(key)
+        if not found:
+            return None
+        if len(found) == 1:
+            return found[0][1]
+        if any(page_id == own for _, page_id in found):
+            return own
+        best = min(kind for kind, _ in found)
+        pages = {page_id for kind, page_id in found if kind == best}
+        return pages.pop() if len(pages) == 1 else None
+
+    def of(self, page_id: int) -> set[str]:
+        """What a page is called."""
+        if not self._names:
+            for name, pages in self._pages.items():
+                for _, each in pages:
+                    self._names.setdefault(each, set()).add(name)
+        return self._names.get(page_id, set())
+
+
+class Snapshot(NamedTuple):
+    """All that is looked at."""
+
+    pages: Mapping[int, PageInfo]
+    names: NameIndex
+    facts: list[StoredFact]
+    links: list[SnapshotLink]
+    texts: Iterable[SnapshotText]
+    ages: list[PageAge]
+    single: frozenset[str]
+    today: str
+
+
+class ResolvedFact(NamedTuple):
+    """A fact with its words resolved."""
+
+    fact: StoredFact
+    predicate: str
+    subject: EntityRef
+    object: EntityRef
+    about: str
+    """The subject as people read it."""
+    says: str
+    """The object as people read it."""
+
+    @property
+    def since(self) -> str | None:
+        return self.fact.since
+
+    @property
+    def until(self) -> str | None:
+        return self.fact.until
+
+
+def resolve_facts(world: Snapshot) -> list[ResolvedFact]:
+    """The facts that were not superseded, each with the pages that its words mean."""
+    subjects: dict[tuple[str, int], tuple[EntityRef, str]] = {}
+    objects: dict[str, tuple[EntityRef, str]] = {}
+    found = []
+    for fact in world.facts:
+        if fact.superseded:
+            continue
+        about = subjects.get((fact.subject_key, fact.page_id))
+        if about is None:
+            subject = fact_subject(world, fact)
+            about = subjects[fact.subject_key, fact.page_id] = (
+                subject,
+                entity_title(world, subject, fact.subject),
+            )
+        meant = objects.get(fact.object)
+        if meant is None:
+            meant = objects[fact.object] = _resolve_object(world, fact.object)
+        found.append(
+            ResolvedFact(fact, canonical_predicate(fact.predicate), about[0], meant[0], about[1], meant[1])
+        )
+    return found
+
+
+def _resolve_object(world: Snapshot, text: str) -> tuple[EntityRef, str]:
+    """What an object means, and how people read it: a slug by the title of its page."""
+    name = text.rpartition("::")[2]
+    page_id = world.names.page(fold_name(name))
+    if page_id is None:
+        return object_key(name.rpartition("/")[2] if _SLUG.fullmatch(name) else text), text
+    page = world.pages.get(page_id)
+    return page_id, page.title if page and page.slug == name else text
+
+
+def fact_subject(world: Snapshot, fact: StoredFact) -> EntityRef:
+    """Whom a fact is about."""
+    return resolve_name(world.names, fact.subject_key, fact.page_id, world.pages.get(fact.page_id))
+
+
+def resolve_name(names: NameIndex, key: str, page_id: int, page: PageInfo | None) -> EntityRef:
+    """Whom a folded name means on a page. On a person's own page the first or last name is enough."""
+    found = names.page(key, page_id)
+    if found is not None:
+        return found
+    return page_id if page and page.type == "person" and key in person_name_parts(page.title) else key
+
+
+def person_name_parts(title: str) -> set[str]:
+    """A person's first and last name, folded."""
+    words = fold_name(title).split()
+    return {words[0], words[-1]} if words else set()
+
+
+def entity_title(world: Snapshot, subject: EntityRef, otherwise: str) -> str:
+    page = world.pages.get(subject) if isinstance(subject, int) else None
+    return page.title if page else otherwise
+
+
+def is_current(since: str | None, until: str | None, today: str) -> bool:
+    return (since is None or since <= today) and (until is None or until > today)
+
+
+LONGEST_QUOTE = 300
+
+
+class QuotedLine(NamedTuple):
+    """A line of a page."""
+
+    part: str
+    """truth or timeline."""
+    line: int | None
+    """From 1; none: of an earlier text."""
+    quote: str
+
+
+def find_quote(truth: str, timeline: str, needles: tuple[str, ...]) -> QuotedLine | None:
+    """The first line that holds the first needle that is there at all; the case of letters does not matter."""
+    for needle in needles:
+        wanted = _normalize_space(needle)
+        if not wanted:
+            continue
+        for part, text in (("truth", truth), ("timeline", timeline)):
+            line = _line_with(text, wanted)
+            if line:
+                return QuotedLine(part, line, quote_line(text.split("\n")[line - 1]))
+    return None
+
+
+def _line_with(text: str, wanted: str) -> int:
+    low = text.lower()
+    at = _find_whole_words(low, wanted)
+    if at >= 0:
+        return low.count("\n", 0, at) + 1
+    if " " not in wanted:
+        return 0
+    tidy = _normalize_space(text)  # the words may run over the end of a line
+    at = _find_whole_words(tidy, wanted)
+    if at < 0:
+        return 0
+    words = tidy.count(" ", 0, at)
+    for number, line in enumerate(low.split("\n"), 1):
+        count = len(line.split())
+        if words < count:
+            return number
+        words -= count
+    return 0
+
+
+def _find_whole_words(text: str, wanted: str) -> int:
+    """Where whole words stand, or -1: active is not in inactive."""
+    at = text.find(wanted)
+    while at >= 0:
+        end = at + len(wanted)
+        if not (
+            _is_same_word(text[at - 1 : at], wanted[0]) or _is_same_word(wanted[-1], text[end : end + 1])
+        ):
+            return at
+        at = text.find(wanted, at + 1)
+    return -1
+
+
+def _is_same_word(before: str, after: str) -> bool:
+    """Whether two neighbours are of one word. Where words are not parted by spaces, nobody can tell."""
+    return all(
+        each.isalnum() and (each.isascii() or each.lower() != each.upper()) for each in (before, after)
+    )
+
+
+def quote_line(line: str) -> str:
+    """A line as people read it."""
+    return shorten(strip_markdown(line.lstrip(" \t>#-*+")), LONGEST_QUOTE)
+
+
+def _normalize_space(text: str) -> str:
+    return " ".join(text.lower().split())

@@ -1,0 +1,440 @@
+"""Links between pages: find them in text and front matter, resolve a target to a page, and walk the graph.
+
+A target is a name (slug, file name, alias or title), a path if it begins with '/', an id if it begins with 'id:'.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from quaid.model import dates, slug as slugs
+from quaid.model.markdown_text import code_spans, shorten, strip_markdown
+from quaid.model.names import LONGEST_NAME, fold_name
+
+if TYPE_CHECKING:
+    from quaid.model.page import Page
+
+MENTIONS = "mentions"
+"""The relationship of a link in running text."""
+
+RELATED = "related"
+"""The relationship of a link whose maker names none."""
+
+ID_PREFIX = "id:"
+"""What stands before the id of a page, where a link names that."""
+
+IN_FILE_KEY = "in_file"
+"""The front-matter key that says which file a page is a heading of."""
+
+LONGEST_CONTEXT = 200
+MOST_LISTED = 1_000
+"""Links in one front matter."""
+
+MOST_LINKS = 10_000
+"""Different targets in one text. Nobody wrote more of them into a page."""
+
+MOST_PLACES = 100_000
+"""Links of one kind in a text, those that name the same page counted too."""
+
+MOST_CONTEXTS = 1_000
+"""Lines of one text that are shown with their links: a page with more of them is a list, or a trap."""
+
+# Two patterns, each with a beginning that can be searched for as it is: three times as fast as one for both.
+_WIKI = re.compile(
+    r"\[\[([^\[\]|#^\n]+)(?:[#^][^\[\]|\n]*)?(?:\\?\|[^\[\]\n]*)?\](\[[^\[\]]{0,500}(?:\[[^\[\]\n]*\][^\[\]]{0,500})?\])?\]"
+)
+_PATH = re.compile(
+    r"\]\((?:<([^<>\n]+)>|([^()\s<>]+(?:\([^()\s<>]*\)[^()\s<>]*)*))"
+    r"(?:[ \t]+(?:\"[^\"\n]{0,300}\"|'[^'\n]{0,300}'))?[ \t]*\)"
+)
+_PAGE_FILE = re.compile(r"\.(?:md|markdown|org)\Z", re.IGNORECASE)
+_ENDINGS = (".md", ".MD", ".markdown", ".org")
+_OTHER_FILE = re.compile(r"\.[A-Za-z0-9]{2,5}\Z")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_BULLET = re.compile(r"\A\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
+
+
+OR_FROM_ROOT = "//"
+"""Stands before a path without a leading "./" or "/": it may start at the page's folder or, as Obsidian also writes
+it, at the root of the collection."""
+
+
+class LinkReference(NamedTuple):
+    """A link as a page's text makes it."""
+
+    target: str
+    key: str
+    """The target without a collection, folded as names are."""
+    relationship: str
+    context: str
+    part: str
+    """Where it stands: truth, timeline or frontmatter."""
+    line: int
+    """Within that part, from 1; 1 in front matter."""
+    valid_from: str | None = None
+    valid_until: str | None = None
+
+
+def find_references(page: "Page") -> list[LinkReference]:
+    """The links of a page, each once: the first place that names a target with a relationship."""
+    found: dict[tuple[str, ...], LinkReference] = {}
+    listed = page.frontmatter.get("links")
+    in_text = [
+        *_text_references(page, page.truth, "truth"),
+        *_text_references(page, page.timeline, "timeline"),
+    ]
+    for each in [*_frontmatter_references(listed), *in_text]:
+        named = each.target if each.target[0] == "/" or "::" in each.target else each.key
+        key = (named, each.relationship, each.valid_from or "")
+        found.setdefault(key, each)
+    return list(found.values())
+
+
+def _text_references(page: "Page", text: str, part: str) -> list[LinkReference]:
+    links = _wiki_links(_base_path(page), text) if "[[" in text else []
+    if "](" in text and any(ending in text for ending in _ENDINGS):
+        links = sorted([*links, *_path_links(_base_path(page), text)])
+    code = code_spans(text) if links and ("`" in text or "~~~" in text) else []
+    found = []
+    contexts: dict[tuple[int, int], str] = {}  # several links often stand in one line
+    named: set[str] = set()
+    line = 1
+    counted = passed = hidden = 0
+    for start, end, target in links:
+        while passed < len(code) and code[passed][0] <= start:
+            hidden = max(hidden, code[passed][1])
+            passed += 1
+        if start < hidden or target in named:
+            continue
+        if len(named) == MOST_LINKS:
+            break
+        named.add(target)
+        line += text.count("\n", counted, start)
+        counted = start
+        around = _context_span(text, start, end)
+        if around not in contexts:
+            shown = text[slice(*around)] if len(contexts) < MOST_CONTEXTS else ""
+            contexts[around] = _context_text(_BULLET.sub("", shown, count=1))
+        found.append(LinkReference(target, target_key(target), MENTIONS, contexts[around], part, line))
+    return found
+
+
+def _base_path(page: "Page") -> str:
+    """From where the paths in a page's text lead: its slug, or the file that it is a heading of."""
+    file = page.frontmatter.get(IN_FILE_KEY)
+    return file if isinstance(file, str) and page.slug.startswith(slugs.from_path(file)) else page.slug
+
+
+def _wiki_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
+    """Where links in double brackets begin and end, and what they name; pictures and such are left out."""
+    found = []
+    known: dict[tuple[str, bool], str] = {}
+    for match in islice(_WIKI.finditer(text), MOST_PLACES):
+        written = (match[1], match[2] is not None)
+        name = known.get(written)
+        if name is None:
+            if len(known) == 2 * MOST_LINKS:
+                break
+            name = known[written] = _wiki_target(page_slug, *written)
+        if name:
+            found.append((match.start(), match.end(), name))
+    return found
+
+
+def _wiki_target(page_slug: str, name: str, described: bool) -> str:
+    """What double brackets name, if it can be a page."""
+    name = name.rstrip("\\").strip()  # in a table the bar is escaped
+    if name.startswith((ID_PREFIX, "file:", "*")) or described:
+        name = _org_target(page_slug, name, described=described)
+    elif _PAGE_FILE.search(name):
+        name = _PAGE_FILE.sub("", name)
+    elif _OTHER_FILE.search(name) and " " not in name:
+        return ""
+    return name[:LONGEST_NAME] if fold_name(name) else ""
+
+
+def _org_target(page_slug: str, name: str, *, described: bool) -> str:
+    """What a link of org names: an id, or the file of a page. Web addresses and places in the same file are none."""
+    if name.startswith(ID_PREFIX):
+        return ID_PREFIX + name[len(ID_PREFIX) :].partition("::")[0].strip()
+    kind, _, path = name.partition(":")
+    if kind == "file" or name.startswith(("./", "../")):
+        path = (path if kind == "file" else name).partition("::")[0]
+        return (
+            _resolve_path(page_slug, path)
+            if _PAGE_FILE.search(path) and not path.startswith(("/", "~"))
+            else ""
+        )
+    return "" if name.startswith("*") or (described and _SCHEME.match(name)) else name
+
+
+def _path_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
+    """The same for links that name the file of a page; web addresses are left out."""
+    found = []
+    known: dict[str, str] = {}
+    for match in islice(_PATH.finditer(text), MOST_PLACES):
+        written = match[1] or match[2]
+        target = known.get(written)
+        if target is None:
+            if len(known) == 2 * MOST_LINKS:
+                break
+            target = known[written] = _page_target(page_slug, written)
+        if target:
+            found.append((match.start(), match.end(), target))
+    return found
+
+
+def _page_target(page_slug: str, written: str) -> str:
+    """The page whose file an address names, if it does."""
+    path = written.partition("#")[0].partition("?")[0]
+    if not _PAGE_FILE.search(path) or _SCHEME.match(path) or path.startswith("//"):
+        return ""
+    if "%" in path:
+        from urllib.parse import unquote
+
+        path = unquote(path)
+    folder = page_slug.rpartition("/")[0]
+    if folder and "/" in path and not path.startswith((".", "/")) and "/../" not in path:
+        return f"/{folder}{OR_FROM_ROOT}{slugs.from_path(path)}"
+    return _resolve_path(page_slug, path)
+
+
+def _resolve_path(page_slug: str, path: str) -> str:
+    """The slug that a path leads to, from where the page stands; "" when it leads out of the collection."""
+    steps = [] if path.startswith("/") else page_slug.split("/")[:-1]
+    for step in path.split("/"):
+        if step == "..":
+            if not steps:
+                return ""
+            steps.pop()
+        elif step not in ("", "."):
+            steps.append(step)
+    return "/" + slugs.from_path("/".join(steps)) if steps else ""
+
+
+def _context_span(text: str, start: int, end: int) -> tuple[int, int]:
+    """The line around a link; of a long one, what is near."""
+    reach = 2 * LONGEST_CONTEXT + 1  # no farther: a line may be as long as the page
+    first = text.rfind("\n", max(0, start - reach), start) + 1 or max(0, start - reach)
+    last = text.find("\n", end, end + reach)
+    last = min(len(text), end + reach) if last < 0 else last
+    if last - first > 2 * LONGEST_CONTEXT:
+        return max(first, start - LONGEST_CONTEXT), min(last, end + LONGEST_CONTEXT)
+    return first, last
+
+
+def _context_text(text: str) -> str:
+    return shorten(strip_markdown(text), LONGEST_CONTEXT)
+
+
+def _frontmatter_references(links: Any) -> list[LinkReference]:
+    """Links in front matter: names, or maps with `to` and `relationship` (`target` and `type` are the same)."""
+    found = []
+    for entry in (links if isinstance(links, list) else [links])[:MOST_LISTED]:
+        values = entry if isinstance(entry, dict) else {"to": entry}
+        target = values.get("to", values.get("target"))
+        if not isinstance(target, str):
+            continue
+        target = target.strip().removeprefix("[[").removesuffix("]]").partition("|")[0].strip()
+        target = _PAGE_FILE.sub("", target).lstrip("/")[:LONGEST_NAME]
+        if not fold_name(target):
+            continue
+        since, until = _date_or_none(values.get("valid_from")), _date_or_none(values.get("valid_until"))
+        if since and until and until < since:
+            since = until = None
+        named = values.get("relationship", values.get("type"))
+        relationship = normalize_relationship(named) if isinstance(named, str) else ""
+        context = values.get("context")
+        found.append(
+            LinkReference(
+                *(target, target_key(target), relationship or RELATED),
+                *(_context_text(context) if isinstance(context, str) else "", "frontmatter", 1),
+                *(since, until),
+            )
+        )
+    return found
+
+
+def target_key(target: str) -> str:
+    """The name by which a target is looked up."""
+    name = target.rpartition("::")[2]
+    return fold_name(name.rpartition("/")[2] if OR_FROM_ROOT in name else name)
+
+
+def normalize_relationship(text: str) -> str:
+    """A relationship as it is stored: `Works at` and `works-at` are works_at."""
+    return fold_name(text).replace(" ", "_")
+
+
+def _date_or_none(value: Any) -> str | None:
+    """A day, or the first day of a month or year; None for what is none."""
+    text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    text += {4: "-01-01", 7: "-01"}.get(len(text), "")
+    return text if dates.is_date(text) else None
+
+
+class LinkCandidate(NamedTuple):
+    """A page that has the name which a link gives."""
+
+    page_id: int
+    collection: str
+    slug: str
+    kind: str
+    """What of the page it is: title, slug, alias or name."""
+    former: tuple[str, ...] = ()
+    """Slugs that the page had before."""
+
+
+def resolve_link(
+    target: str, page_slug: str, collection: str, candidates: "Iterable[LinkCandidate]"
+) -> int | None:
+    """The page that a link leads to: by path, else by the one file name, alias or title that fits.
+
+    The page's own collection comes first. Where two pages fit equally well the link leads nowhere, until it
+    says which one it means.
+    """
+    named, _, name = target.rpartition("::")
+    near = [each for each in candidates if each.collection == (named or collection)]
+    if not near and not named:
+        near = list(candidates)
+    if name.startswith(ID_PREFIX):
+        ids = {each.page_id for each in near if each.kind == "alias"}
+        return ids.pop() if len(ids) == 1 else None
+    nested, _, rooted = name.partition(OR_FROM_ROOT)
+    path = slugs.from_path(name.lstrip("/"))
+    fits = [[each for each in near if each.slug == path], [each for each in near if path in each.former]]
+    if rooted:
+        beside = f"{nested.lstrip('/')}/{rooted}"
+        fits = [[each for each in near if each.slug == path] for path in (beside, rooted)]
+    elif not name.startswith("/"):
+        folder = page_slug.rpartition("/")[0]
+        key = fold_name(name)
+        by_file = [each for each in near if fold_name(each.slug.rpartition("/")[2]) == key]
+        fits.append([each for each in by_file if each.slug.rpartition("/")[0] == folder])
+        fits.append(by_file)
+        fits += [[each for each in near if each.kind == kind] for kind in ("alias", "title", "slug")]
+    for fitting in fits:
+        found = {each.page_id for each in fitting}
+        if len(found) == 1:
+            return found.pop()
+        if found:
+            return None
+    return None
+
+
+class EdgeLike(Protocol):
+    """Anything with two ends."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def from_id(self) -> int: ...
+    @property
+    def to_id(self) -> int: ...
+
+
+EdgeQuery = Callable[[list[int], int], Iterable[EdgeLike]]
+"""The edges that touch one of these nodes, at most so many."""
+
+
+class ReachedNode(NamedTuple):
+    """A node, how far from the start it is, and the edge over which it was first reached."""
+
+    node: int
+    distance: int
+    via: EdgeLike | None
+    before: int | None
+
+
+class GraphWalk(NamedTuple):
+    reached: dict[int, ReachedNode]
+    edges: list[EdgeLike]
+    """Between nodes that were reached."""
+    complete: bool
+    """False: a cap was met, and there is more."""
+
+
+def walk_from(
+    start: int, touching: EdgeQuery, among: EdgeQuery, *, depth: int, most_nodes: int, most_edges: int
+) -> GraphWalk:
+    """Everything within `depth` steps of a node, the nearest first. `among` finds the edges between nodes."""
+    reached = {start: ReachedNode(start, 0, None, None)}
+    ring, complete = [start], True
+    for distance in range(1, depth + 1):
+        found = list(touching(ring, most_edges + 1))
+        complete = complete and len(found) <= most_edges
+        outer: list[int] = []
+        for edge in found[:most_edges]:
+            for node, before in ((edge.to_id, edge.from_id), (edge.from_id, edge.to_id)):
+                if node in reached or before not in reached or reached[before].distance == distance:
+                    continue
+                if len(reached) >= most_nodes:
+                    complete = False
+                    continue
+                reached[node] = ReachedNode(node, distance, edge, before)
+                outer.append(node)
+        ring = outer
+        if not ring:
+            break
+    edges = list(among(list(reached), most_edges + 1)) if depth else []
+    return GraphWalk(reached, edges[:most_edges], complete and len(edges) <= most_edges)
+
+
+def path_to(walk: GraphWalk, node: int) -> list[ReachedNode]:
+    """The way from the start to a node, without the start."""
+    way: list[ReachedNode] = []
+    at: int | None = node
+    while at is not None and walk.reached[at].before is not None:
+        way.append(walk.reached[at])
+        at = walk.reached[at].before
+    return way[::-1]
+
+
+class GraphPath(NamedTuple):
+    edges: tuple[EdgeLike, ...]
+    complete: bool
+    """False: the search was given up at its cap; there may be a way."""
+
+
+def shortest_path(
+    start: int, end: int, touching: EdgeQuery, *, longest: int, most_nodes: int, most_edges: int
+) -> GraphPath | None:
+    """The shortest way from one node to another, or None. It is walked from both ends, the smaller ring first."""
+    sides: tuple[dict[int, EdgeLike | None], dict[int, EdgeLike | None]] = ({start: None}, {end: None})
+    rings = [[start], [end]]
+    for _ in range(longest):
+        side = 0 if len(rings[0]) <= len(rings[1]) else 1
+        if not rings[side]:
+            return None
+        mine, other = sides[side], sides[1 - side]
+        outer: list[int] = []
+        met: int | None = None
+        for edge in touching(rings[side], most_edges):
+            for node, before in ((edge.to_id, edge.from_id), (edge.from_id, edge.to_id)):
+                if before in mine and node not in mine:
+                    mine[node] = edge
+                    outer.append(node)
+                    if node in other:
+                        met = node if met is None else met
+        if met is not None:
+            return GraphPath(_join_paths(met, *sides), True)
+        if len(sides[0]) + len(sides[1]) > most_nodes:
+            return GraphPath((), False)
+        rings[side] = outer
+    return GraphPath((), False) if all(rings) else None
+
+
+def _join_paths(
+    met: int, forward: dict[int, EdgeLike | None], backward: dict[int, EdgeLike | None]
+) -> tuple[EdgeLike, ...]:
+    return (*_path_back(met, forward)[::-1], *_path_back(met, backward))
+
+
+def _path_back(node: int, side: dict[int, EdgeLike | None]) -> list[EdgeLike]:
+    """The edges from a node back to where its side began."""
+    found: list[EdgeLike] = []
+    while (edge := side[node]) is not None:
+        found.append(edge)
+        node = edge.from_id if edge.to_id == node else edge.to_id
+    return found

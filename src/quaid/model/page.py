@@ -1,0 +1,443 @@
+"""Pages: parts, type, title, summary, wing and room, derived index data, and changes requested by an ingest."""
+
+import json
+import re
+from typing import Any, NamedTuple
+
+from quaid.errors import InvalidArgument, InvalidType
+from quaid.model import dates, links, markdown_text, slug as slugs, tags
+from quaid.model.dates import is_date
+from quaid.model.links import LinkReference, find_references
+from quaid.model.markdown_text import shorten
+from quaid.model.names import names_of
+from quaid.model.plain_text import has_cjk
+from quaid.model.timeline import TimelineEntry, parse as parse_timeline, summary_hash
+
+PAGE_TYPES: dict[str, str] = {
+    "person": "people",
+    "company": "companies",
+    "deal": "deals",
+    "yc": "yc",
+    "civic": "civic",
+    "project": "projects",
+    "area": "areas",
+    "resource": "resources",
+    "archive": "archives",
+    "concept": "concepts",
+    "original": "originals",
+    "source": "sources",
+    "media": "media",
+    "decision": "decisions",
+    "commitment": "commitments",
+    "action_item": "actions",
+    "journal": "journal",
+}
+"""Each page type with the wing that it falls into by default."""
+
+DATE_FIELDS: dict[str, tuple[str, ...]] = {
+    "deal": ("expected_close",),
+    "decision": ("date", "made_at", "revisit_at"),
+    "commitment": ("made_at", "revisit_at", "due"),
+    "action_item": ("due",),
+    "journal": ("date",),
+}
+"""Front-matter keys whose value is a day, by page type."""
+
+_TYPE_FOLDERS: dict[str, str] = {
+    **{name: name for name in PAGE_TYPES},
+    **{wing: name for name, wing in PAGE_TYPES.items()},
+    "meeting": "source",
+    "meetings": "source",
+    "program": "source",
+    "programs": "source",
+    "action": "action_item",
+    "action_items": "action_item",
+    "journals": "journal",
+    "daily": "journal",
+    "ideas": "project",
+}
+_ORDER_NUMBER = re.compile(r"[0-9]{1,3}[-_]+(?=[a-z])")
+_WORD_SEPARATORS = re.compile(r"[\s_-]+")
+
+
+def check_type(value: str) -> str:
+    """The type as it is stored ("Action Item" is action_item), or InvalidType with the nearest name."""
+    name = known_type(value)
+    if name:
+        return name
+    from difflib import get_close_matches
+
+    near = get_close_matches(str(value).lower(), PAGE_TYPES, 1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    raise InvalidType(type=value, hint=hint, known=", ".join(PAGE_TYPES))
+
+
+def known_type(value: Any) -> str | None:
+    """The type that a front matter value names, if it names one."""
+    if not isinstance(value, str):
+        return None
+    name = _WORD_SEPARATORS.sub("_", value.strip().lower())
+    return name if name in PAGE_TYPES else None
+
+
+def type_from_folders(slug: str) -> str:
+    """The type that the outermost telling folder of a slug stands for, else concept."""
+    for folder in slug.split("/")[:-1]:
+        name = _TYPE_FOLDERS.get(strip_order_number(folder).replace("-", "_"))
+        if name:
+            return name
+    return "concept"
+
+
+def strip_order_number(folder: str) -> str:
+    """A folder without the number that only keeps it in order: 1-projects is projects, 2024-03 stays."""
+    return _ORDER_NUMBER.sub("", folder, count=1) if folder[:1].isdigit() else folder
+
+
+def invalid_dates(slug: str, kind: str, frontmatter: dict[str, Any]) -> dict[str, Any]:
+    """Keys that ought to hold a day and do not, with what they hold.
+
+    A page that says it is a journal needs a day: in `date`, or at the end of its slug.
+    """
+    wrong = {
+        key: value
+        for key in DATE_FIELDS.get(kind, ())
+        if (value := frontmatter.get(key)) not in (None, "") and not _begins_with_day(value)
+    }
+    is_journal = kind == "journal" and known_type(frontmatter.get("type")) == kind
+    if is_journal and not frontmatter.get("date") and not is_date(slug[-10:]):
+        wrong["date"] = frontmatter.get("date")
+    return wrong
+
+
+def _begins_with_day(value: Any) -> bool:
+    """Whether a value is a day, or a day with a time."""
+    return isinstance(value, str) and is_date(value[:10]) and value[10:11] in ("", "T", " ")
+
+
+SUMMARY_LENGTH = 300
+
+_DATE_NAME = re.compile(r"[0-9]{4}-[0-9]{2}(?:-[0-9]{2})?")
+
+
+def page_title(slug: str, frontmatter: dict[str, Any], text: str, fallback: str | None) -> str:
+    """The one that is given, else the first H1, else the fallback, else the slug's last name in words."""
+    given = (
+        markdown_text.one_line(frontmatter.get("title")) or markdown_text.first_heading(text, 1) or fallback
+    )
+    if given:
+        return given
+    name = slug.rpartition("/")[2]
+    if _DATE_NAME.fullmatch(name):
+        return name
+    words = name.replace("-", " ").replace("_", " ").split()
+    return " ".join([word[0].upper() + word[1:] for word in words]) or name
+
+
+def page_summary(frontmatter: dict[str, Any], text: str) -> str:
+    """Return the summary: as given, else the quotation below the title, the first paragraph, the description."""
+    given = markdown_text.one_line(frontmatter.get("summary"))
+    if given and len(given) <= SUMMARY_LENGTH:
+        return given
+    return markdown_text.shorten(
+        markdown_text.strip_markdown(given)  # a cut must not go through its markup
+        or markdown_text.top_quote(text)
+        or markdown_text.first_paragraph(text)
+        or markdown_text.strip_markdown(markdown_text.one_line(frontmatter.get("description"))),
+        SUMMARY_LENGTH,
+    )
+
+
+def page_wing(address: str, page_type: str, frontmatter: dict[str, Any]) -> str:
+    """The front matter's wing, else the first folder, else the wing of the type."""
+    named = markdown_text.one_line(frontmatter.get("wing"))
+    if named:
+        return slugs.segment(named)
+    folder, mark, _ = address.partition("/")
+    if not mark:
+        return PAGE_TYPES[page_type]
+    folder = strip_order_number(folder)
+    return PAGE_TYPES.get(folder.replace("-", "_"), folder)  # project/x and projects/x are of one wing
+
+
+def page_room(address: str, frontmatter: dict[str, Any], text: str) -> str:
+    """The front matter's room, else the second of two folders or more, else the first H2 of the text."""
+    named = markdown_text.one_line(frontmatter.get("room"))
+    if named:
+        return slugs.segment(named)
+    segments = address.split("/")
+    if len(segments) > 2:
+        return strip_order_number(segments[1])
+    heading = markdown_text.first_heading(text, 2)
+    return slugs.segment(heading) if heading else ""
+
+
+class Page(NamedTuple):
+    """Compiled truth and timeline with everything that is derived from them."""
+
+    slug: str
+    type: str
+    title: str
+    summary: str
+    truth: str
+    timeline: str
+    frontmatter: dict[str, Any]
+    wing: str
+    room: str
+    tags: tuple[str, ...]
+    entries: tuple[TimelineEntry, ...]
+
+
+def build_page(
+    slug: str, frontmatter: dict[str, Any], truth: str, timeline: str, *, fallback_title: str | None = None
+) -> Page:
+    """The page that these parts make; the front matter overrides whatever would be inferred."""
+
+    text = markdown_text.visible_text(truth)
+    head = markdown_text.text_head(text)
+    kind = known_type(frontmatter.get("type")) or type_from_folders(slug)
+    return Page(
+        slug=slug,
+        type=kind,
+        title=page_title(slug, frontmatter, head, fallback_title),
+        summary=page_summary(frontmatter, head),
+        truth=truth,
+        timeline=timeline,
+        frontmatter=frontmatter,
+        wing=page_wing(slug, kind, frontmatter),
+        room=page_room(slug, frontmatter, head),
+        tags=_page_tags(frontmatter, text, timeline),
+        entries=parse_timeline(timeline),
+    )
+
+
+def _page_tags(frontmatter: dict[str, Any], text: str, timeline: str) -> tuple[str, ...]:
+    named = tags.of_frontmatter(frontmatter)
+    if "#" not in text and "#" not in timeline:
+        return named
+
+    below = tags.in_text(markdown_text.visible_text(timeline)) if "#" in timeline else ()
+    return tuple(dict.fromkeys((*named, *tags.in_text(text), *below)))
+
+
+encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+class DerivedData(NamedTuple):
+    """What a page brings along that nobody has linked, renamed or merged yet."""
+
+    frontmatter: str
+    names: list[tuple[str, str]]
+    """Each name, folded, with its kind; sorted."""
+    references: list[LinkReference]
+    hashes: list[str]
+    """Of the summaries of its entries, in their order."""
+    is_unspaced: bool
+    """Whether it holds scripts that put no space between words."""
+
+
+def derive_data(page: "Page") -> DerivedData:
+    return DerivedData(
+        encode_json(page.frontmatter),
+        sorted(names_of(page.title, page.slug, page.frontmatter)),
+        find_references(page),
+        [summary_hash(entry.summary) for entry in page.entries],
+        has_cjk(page.title) or has_cjk(page.truth) or has_cjk(page.timeline),
+    )
+
+
+CHANGE_KEYS = (
+    *("slug", "content", "compiled_truth", "timeline_append", "frontmatter", "expected_version"),
+    *("assertions", "links", "timeline_entries", "tags"),
+)
+LINK_KEYS = ("to", "relationship", "context", "valid_from", "valid_until", "target", "type")
+ENTRY_KEYS = ("date", "summary", "source", "detail")
+
+MOST_CHANGES = 500
+"""In one ingest."""
+
+
+class LinkInput(NamedTuple):
+    where: str
+    to: str
+    relationship: str
+    context: str
+    valid_from: str | None
+    valid_until: str | None
+
+
+class EntryInput(NamedTuple):
+    date: str
+    summary: str
+    source: str
+    detail: str
+
+
+class PageChange(NamedTuple):
+    """One page of an ingest. Facts are checked later: they may leave their subject to the page's title."""
+
+    where: str
+    slug: str
+    collection: str | None
+    """None: whichever collection has the page, or takes new ones."""
+    expected_version: int = 0
+    """What its author had read; 0: there is none yet."""
+    content: str | None = None
+    compiled_truth: str | None = None
+    timeline_append: str | None = None
+    frontmatter: dict[str, Any] | None = None
+    assertions: tuple[dict[str, Any], ...] = ()
+    links: tuple[LinkInput, ...] = ()
+    entries: tuple[EntryInput, ...] = ()
+    tags: tuple[str, ...] = ()
+    title: str | None = None
+    """What a page is called that does not name itself."""
+
+    @property
+    def address(self) -> str:
+        return self.slug if self.collection in (None, "default") else f"{self.collection}::{self.slug}"
+
+
+def parse_changes(pages: list[dict[str, Any]]) -> list[PageChange]:
+    """The changes that an ingest is given, each page once."""
+    if len(pages) > MOST_CHANGES:
+        problem = f"holds {len(pages):,} pages and {MOST_CHANGES} are allowed; ingest it in parts"
+        raise InvalidArgument(name="pages", problem=problem)
+    changes = [_parse_change(values, f"pages[{place}]") for place, values in enumerate(pages, 1)]
+    seen: set[str] = set()
+    for change in changes:
+        if change.address in seen:
+            raise InvalidArgument(
+                name=f"{change.where}.slug", problem=f"{change.address} is there twice; put it into one"
+            )
+        seen.add(change.address)
+    return changes
+
+
+def _parse_change(values: dict[str, Any], where: str) -> PageChange:
+    _check_keys(values, CHANGE_KEYS, where)
+    given = {name: value for name, value in values.items() if value is not None}
+    address = _text_value(given, "slug", where, needed=True)
+    collection, name = slugs.split_address(address)
+    content = _optional_text(given, "content", where)
+    parts = [part for part in ("compiled_truth", "timeline_append", "frontmatter") if part in given]
+    if content is not None and parts:
+        problem = f"is the whole page; send either it or {parts[0]}, not both"
+        raise InvalidArgument(name=f"{where}.content", problem=problem)
+    if content is not None and not content.strip():
+        raise InvalidArgument(name=f"{where}.content", problem="is empty; a page needs text")
+    front = given.get("frontmatter")
+    if front is not None and not isinstance(front, dict):
+        raise InvalidArgument(name=f"{where}.frontmatter", problem="must be an object")
+    return PageChange(
+        where=where,
+        slug=slugs.check(name),
+        collection=collection,
+        expected_version=_version_value(given.get("expected_version", 0), f"{where}.expected_version"),
+        content=content,
+        compiled_truth=_optional_text(given, "compiled_truth", where),
+        timeline_append=_optional_text(given, "timeline_append", where),
+        frontmatter=front,
+        assertions=tuple(value for value, _ in _object_list(given, "assertions", where)),
+        links=tuple(_parse_link(*each) for each in _object_list(given, "links", where, "to")),
+        entries=tuple(_parse_entry(*each) for each in _object_list(given, "timeline_entries", where)),
+        tags=tuple(tags.check(each) for each in _text_list(given, "tags", where)),
+    )
+
+
+def _parse_link(values: dict[str, Any], where: str) -> LinkInput:
+    _check_keys(values, LINK_KEYS, where)
+    given = {{"target": "to", "type": "relationship"}.get(name, name): each for name, each in values.items()}
+    since, until = _date_value(given, "valid_from", where), _date_value(given, "valid_until", where)
+    if since and until and until < since:
+        raise InvalidArgument(name=f"{where}.valid_until", problem=f"{until} is before valid_from, {since}")
+    named = _text_value(given, "relationship", where) or links.RELATED
+    relationship = links.normalize_relationship(named)
+    if not relationship:
+        raise InvalidArgument(name=f"{where}.relationship", problem=f"{named!r} holds no letter or digit")
+    context = " ".join(_text_value(given, "context", where).split())
+    return LinkInput(
+        *(where, _text_value(given, "to", where, needed=True), relationship),
+        *(shorten(context, links.LONGEST_CONTEXT), since, until),
+    )
+
+
+def _parse_entry(values: dict[str, Any], where: str) -> EntryInput:
+    _check_keys(values, ENTRY_KEYS, where)
+    date = dates.check_date(_text_value(values, "date", where, needed=True), f"{where}.date")
+    summary = _text_value(values, "summary", where, needed=True).strip()
+    source = _text_value(values, "source", where).strip()
+    for name, text in (("summary", summary), ("source", source)):
+        if "\n" in text or "\r" in text:
+            raise InvalidArgument(
+                name=f"{where}.{name}", problem="must be one line; put the rest into detail"
+            )
+    if "—" in source:
+        raise InvalidArgument(
+            name=f"{where}.source", problem="'—' ends a source in a timeline; write '-' in it instead"
+        )
+    return EntryInput(date, summary, source, _text_value(values, "detail", where))
+
+
+def _object_list(
+    given: dict[str, Any], name: str, where: str, short: str = ""
+) -> list[tuple[dict[str, Any], str]]:
+    """A list of objects with the place of each; where there is a short form, plain text stands for one."""
+    found = []
+    for place, each in enumerate(_list_value(given, name, where), 1):
+        here = f"{where}.{name}[{place}]"
+        if short and isinstance(each, str):
+            each = {short: each}
+        if not isinstance(each, dict):
+            raise InvalidArgument(name=here, problem="must be an object")
+        found.append((each, here))
+    return found
+
+
+def _text_list(given: dict[str, Any], name: str, where: str) -> list[str]:
+    for place, each in enumerate(_list_value(given, name, where), 1):
+        if not isinstance(each, str):
+            raise InvalidArgument(name=f"{where}.{name}[{place}]", problem="must be text")
+    return _list_value(given, name, where)
+
+
+def _list_value(given: dict[str, Any], name: str, where: str) -> list[Any]:
+    value = given.get(name, [])
+    if not isinstance(value, list):
+        raise InvalidArgument(name=f"{where}.{name}", problem="must be a list")
+    return value
+
+
+def _text_value(given: dict[str, Any], name: str, where: str, *, needed: bool = False) -> str:
+    value = given.get(name)
+    value = "" if value is None else value
+    if not isinstance(value, str):
+        raise InvalidArgument(name=f"{where}.{name}", problem="must be text")
+    if needed and not value.strip():
+        raise InvalidArgument(name=f"{where}.{name}", problem="is required")
+    return value
+
+
+def _optional_text(given: dict[str, Any], name: str, where: str) -> str | None:
+    return _text_value(given, name, where) if name in given else None
+
+
+def _date_value(given: dict[str, Any], name: str, where: str) -> str | None:
+    text = _text_value(given, name, where)
+    return dates.check_date(text, f"{where}.{name}") if text else None
+
+
+def _version_value(value: Any, name: str) -> int:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise InvalidArgument(name=name, problem="must be the version that you read, a whole number")
+    return value
+
+
+def _check_keys(values: dict[str, Any], known: tuple[str, ...], where: str) -> None:
+    for name in values:
+        if name not in known:
+            raise InvalidArgument(
+                name=f"{where}.{name}", problem=f"is no part of it; there are: {', '.join(known)}"
+            )

@@ -1,0 +1,273 @@
+"""Merge two pages into one: text, timeline, front matter and link validity, without losing content."""
+
+import re
+from typing import Any, NamedTuple
+
+from quaid.model import markdown_text, names, tags, timeline
+
+MERGED_KEY = "merged"
+"""The front-matter key for what the page that went said otherwise."""
+
+_HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|\Z)")
+_BLANK = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
+_IDENTITY_KEYS = ("title", "slug", "type", "wing", "room")
+"""Keys that say what a page is. They are never taken over."""
+
+
+class LinkSpan(NamedTuple):
+    """The time of a link, and which link it is."""
+
+    id: int
+    valid_from: str | None
+    valid_until: str | None
+
+
+class JoinedSpan(NamedTuple):
+    """A span that stands for several; the first of them gives the id."""
+
+    span: LinkSpan
+    absorbed: tuple[int, ...]
+
+
+# Truth
+
+
+def merge_truth(kept: str, other: str, title: str) -> str:
+    """The first text, then what only the other one says, under a heading with the other's title."""
+    known = {_fold_text(block) for block in _blocks(kept)}
+    new = _new_blocks(_blocks(other), known, title)
+    if not new or _fold_text(other) in _fold_text(kept):
+        return kept
+    section = "\n\n".join([f"## From {title}", *_lower_headings(new)])
+    return f"{kept.rstrip()}\n\n{section}" if kept.strip() else section
+
+
+def _blocks(text: str) -> list[str]:
+    """Pieces between blank lines; a fenced block is never cut."""
+    blocks: list[str] = []
+    position = 0
+    for fence in [*markdown_text.find_fences(text), markdown_text.Fence(len(text), len(text), "")]:
+        blocks += _BLANK.split(text[position : fence.start].strip("\n"))
+        blocks.append(text[fence.start : fence.end])
+        position = fence.end
+    return [each for block in blocks for each in _headings_apart(block) if each.strip()]
+
+
+def _headings_apart(block: str) -> list[str]:
+    """A heading is a block of its own, whether or not a blank line follows it."""
+    if _is_fence(block) or not any(map(_HEADING.match, block.split("\n"))):
+        return [block]
+    parts: list[list[str]] = [[]]
+    for line in block.split("\n"):
+        if _HEADING.match(line):
+            parts += [[line], []]
+        else:
+            parts[-1].append(line)
+    return ["\n".join(lines) for lines in parts if lines]
+
+
+def _new_blocks(blocks: list[str], known: set[str], title: str) -> list[str]:
+    """The blocks that are not known, with the headings above them; a heading alone says nothing."""
+    new: list[str] = []
+    above: list[tuple[int, str]] = []
+    for block in blocks:
+        level = _heading_level(block)
+        if level:
+            above = [each for each in above if each[0] < level]
+            if not (level == 1 and _fold_text(block.lstrip("# ")) == _fold_text(title)):
+                above.append((level, block))
+        elif _fold_text(block) not in known:
+            new += [heading for _, heading in above]
+            new.append(block)
+            above = []
+    return new
+
+
+def _lower_headings(blocks: list[str]) -> list[str]:
+    """Headings moved down so that the highest stands below the heading of the section."""
+    levels = [level for level in map(_heading_level, blocks) if level]
+    down = max(0, 3 - min(levels)) if levels else 0
+    return [
+        f"{'#' * min(6, level + down)}{block.lstrip(' ').lstrip('#')}"
+        if (level := _heading_level(block))
+        else block
+        for block in blocks
+    ]
+
+
+def _heading_level(block: str) -> int:
+    found = None if "\n" in block else _HEADING.match(block)
+    return len(found[1]) if found else 0
+
+
+def _is_fence(block: str) -> bool:
+    return bool(markdown_text.find_fences(block))
+
+
+def _fold_text(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+# Timeline
+
+
+def merge_timeline(kept: str, other: str, title: str) -> str:
+    """The first timeline with every entry of the other that it does not hold, and the other's free text below.
+
+    A timeline that runs in one direction goes on to do so; entries of the other come last in any other.
+    """
+    merged = timeline.insert_entries(kept.rstrip("\n"), timeline.missing_entries(other, kept))
+    held = set(map(_fold_text, merged.split("\n")))
+    _, free = timeline.split_entries(other)
+    free = [
+        piece for piece in free if not held.issuperset(map(_fold_text, filter(str.strip, piece.split("\n"))))
+    ]
+    if free:
+        merged = "\n\n".join(filter(None, [merged, f"### From {title}", *free]))
+    return merged
+
+
+# Front matter
+
+
+def merge_frontmatter(
+    kept: dict[str, Any], other: dict[str, Any], *, slug: str, title: str, kept_title: str
+) -> dict[str, Any]:
+    """The first page's front matter with the other's tags, names, links and further keys.
+
+    Where both say something and not the same, the first one's word stays, and the other's is kept under `merged`.
+    """
+    result = dict(kept)
+    lost: dict[str, Any] = {}
+    for key, value in other.items():
+        if key in _IDENTITY_KEYS or (key in result and key not in _JOINED_KEYS):
+            if key not in ("title", "slug") and result.get(key) != value:
+                lost[key] = value
+        elif key not in _JOINED_KEYS:
+            result[key] = value
+    _join_tags(result, other)
+    _join_names(result, other, title, kept_title)
+    if other.get("links") is not None:
+        result["links"] = _union(_as_list(result.get("links")), _as_list(other["links"]))
+    _record_conflicts(result, other, slug, lost)
+    return result
+
+
+_JOINED_KEYS = ("tags", "tag", "aliases", "alias", "links", MERGED_KEY)
+
+
+def _record_conflicts(result: dict[str, Any], other: dict[str, Any], slug: str, lost: dict[str, Any]) -> None:
+    earlier = result.get(MERGED_KEY), other.get(MERGED_KEY)
+    notes: dict[str, Any] = {}
+    for each in earlier:
+        notes.update(each if isinstance(each, dict) else {} if each is None else {slug: each})
+    if lost:
+        notes[slug] = lost
+    if notes:
+        result[MERGED_KEY] = notes
+
+
+def _join_tags(result: dict[str, Any], other: dict[str, Any]) -> None:
+    ours = tags.parse(result.get("tags", result.get("tag")))
+    more = [tag for tag in tags.parse(other.get("tags", other.get("tag"))) if tag not in ours]
+    if more:
+        key = "tag" if "tag" in result and "tags" not in result else "tags"
+        given = result.get(key)
+        result[key] = [*(given if isinstance(given, list) else ours), *more]
+
+
+def _join_names(result: dict[str, Any], other: dict[str, Any], title: str, kept_title: str) -> None:
+    ours = names.aliases(result)
+    known = {names.fold_name(each) for each in [*ours, kept_title]}
+    more = []
+    for name in [title, *names.aliases(other)]:
+        if names.fold_name(name) not in known:
+            known.add(names.fold_name(name))
+            more.append(name)
+    if more:
+        key = "alias" if "alias" in result and "aliases" not in result else "aliases"
+        result[key] = [*ours, *more]
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _union(ours: list[Any], theirs: list[Any]) -> list[Any]:
+    return [*ours, *(each for each in theirs if each not in ours)]
+
+
+# Links
+
+
+def join_spans(given: list[LinkSpan]) -> list[JoinedSpan]:
+    """Times of one relationship between the same pages, those that overlap made one."""
+    joined: list[JoinedSpan] = []
+    for span in sorted(given, key=lambda each: each.id):
+        new = JoinedSpan(span, ())
+        while other := next((each for each in joined if _spans_overlap(each.span, new.span)), None):
+            joined.remove(other)
+            new = JoinedSpan(
+                _join_two_spans(other.span, new.span), (*other.absorbed, new.span.id, *new.absorbed)
+            )
+        joined.append(new)
+    return joined
+
+
+def _spans_overlap(one: LinkSpan, other: LinkSpan) -> bool:
+    return _span_start(one) < _span_end(other) and _span_start(other) < _span_end(one)
+
+
+def _span_start(span: LinkSpan) -> str:
+    """As validate counts: from the last day if the first is unknown, from the end of time without any."""
+    return span.valid_from or span.valid_until or "9999-12-31"
+
+
+def _span_end(span: LinkSpan) -> str:
+    return span.valid_until or "~"
+
+
+def _join_two_spans(one: LinkSpan, other: LinkSpan) -> LinkSpan:
+    since = [each for each in (one.valid_from, other.valid_from) if each]
+    until = None
+    if one.valid_until and other.valid_until:
+        until = max(one.valid_until, other.valid_until)
+    return LinkSpan(one.id, min(since, default=None), until)
+
+
+# Places
+
+
+def rebase_relative_links(text: str, old_slug: str, new_slug: str) -> str:
+    """A text whose relative links lead where they led, now that it stands at another place."""
+    if "](" not in text or old_slug.rpartition("/")[0] == new_slug.rpartition("/")[0]:
+        return text
+    code = [(block.start, block.end) for block in markdown_text.find_fences(text)]
+
+    def moved(link: "re.Match[str]") -> str:
+        if any(first <= link.start() < last for first, last in code):
+            return link[0]
+        return f"]({link['open']}{_rebase_path(link['path'], old_slug, new_slug)}"
+
+    return _RELATIVE_PATH.sub(moved, text)
+
+
+_RELATIVE_PATH = re.compile(
+    r"\]\((?P<open><?)(?P<path>(?![A-Za-z][A-Za-z0-9+.-]+:|/|#)[^()\s<>#?]+\.(?:md|markdown|org)\b)"
+)
+
+
+def _rebase_path(path: str, old_slug: str, new_slug: str) -> str:
+    steps = old_slug.split("/")[:-1]
+    for step in path.split("/"):
+        if step == "..":
+            if not steps:
+                return path
+            steps.pop()
+        elif step not in ("", "."):
+            steps.append(step)
+    here = new_slug.split("/")[:-1]
+    common = 0
+    while common < min(len(here), len(steps) - 1) and here[common] == steps[common]:
+        common += 1
+    return "/".join([".."] * (len(here) - common) + steps[common:])

@@ -1,0 +1,120 @@
+"""Slugs and addresses of pages, slugs made from file paths, and UUIDs."""
+
+import hashlib
+import re
+from unicodedata import category, combining, normalize
+
+from quaid.errors import InvalidSlug
+
+LONGEST = 255
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_-"
+_FORBIDDEN = re.compile(r"[^a-z0-9_/-]")
+_GAP = re.compile(r"[^a-z0-9_]+")
+_EXTENSION = re.compile(r"(?i)\.(?:md|markdown|org)\Z")
+_SPELLED = str.maketrans(
+    {"ß": "ss", "æ": "ae", "ø": "o", "ł": "l", "đ": "d", "þ": "th", "ð": "d", "œ": "oe", "ı": "i"}
+)
+
+
+def check(slug: str) -> str:
+    """The slug itself, or InvalidSlug naming the rule that it breaks."""
+    if len(slug) <= LONGEST and all(name and not name.strip(_LETTERS) for name in slug.split("/")):
+        return slug
+    raise InvalidSlug(slug=slug if len(slug) <= LONGEST else slug[:60] + "…", problem=_broken_rule(slug))
+
+
+def _broken_rule(slug: str) -> str:
+    if not slug:
+        return "it is empty"
+    if len(slug) > LONGEST:
+        return f"it has {len(slug)} characters and {LONGEST} are allowed"
+    forbidden = _FORBIDDEN.search(slug)
+    if forbidden:
+        return f"{forbidden.group()!r} is not allowed in it"
+    if slug.startswith("/") or slug.endswith("/"):
+        return "it begins or ends with '/'"
+    return "it holds an empty folder name ('//')"
+
+
+def from_path(path: str) -> str:
+    """The slug of a file by its path within the collection; always valid, always the same."""
+    slug = "/".join([segment(name) for name in _EXTENSION.sub("", path).split("/")])
+    if len(slug) <= LONGEST:
+        return slug
+    digest = hashlib.sha256(slug.encode()).hexdigest()[:12]
+    return f"{slug[: LONGEST - 13].rstrip('/-')}-{digest}"
+
+
+def segment(name: str) -> str:
+    """One folder or page name as a slug segment: accents dropped, other scripts spelled as code points."""
+    if not name.isascii():
+        name = _spell_out(name)
+    return _GAP.sub("-", name.lower()).strip("-") or "x"
+
+
+def _spell_out(name: str) -> str:
+    """ASCII for a name in any script; NFC first, so that both ways to encode an accent agree.
+
+    A character whose base is Latin loses its accents. Any other keeps its marks, because there they make
+    another letter (й is not и, が is not か).
+    """
+    spelled: list[str] = []
+    latin = True
+    for character in normalize("NFC", name):
+        if character.isascii():
+            spelled.append(character)
+            latin = True
+            continue
+        bare = "".join([part for part in normalize("NFKD", character) if not combining(part)])
+        bare = bare.lower().translate(_SPELLED)
+        if bare.isascii():
+            if bare or not latin:
+                spelled.append(bare or f"u{ord(character):x}")
+            latin = latin or bool(bare)
+        else:
+            spelled.extend(map(_code_point, normalize("NFKC", character).lower()))
+            latin = False
+    return "".join(spelled)
+
+
+def _code_point(character: str) -> str:
+    if character.isascii():
+        return character
+    return f"u{ord(character):x}" if category(character)[0] in "LNM" else "-"
+
+
+def split_address(address: str) -> tuple[str | None, str]:
+    """The collection named before '::', if any, and the slug after it; neither is checked further."""
+    collection, mark, slug = address.partition("::")
+    if not mark:
+        return None, address
+    if not collection:
+        raise InvalidSlug(slug=address, problem="no collection is named before '::'")
+    return collection, slug
+
+
+def address(collection: str, slug: str) -> str:
+    """How a page is named so that it cannot be mistaken: with its collection, unless that is the default one."""
+    return slug if collection == "default" else f"{collection}::{slug}"
+
+
+def uuid7(milliseconds: int, random: bytes) -> str:
+    """An RFC 9562 UUIDv7: 48 bits of Unix milliseconds, then 74 of the 80 given random bits."""
+    if len(random) != 10:
+        raise ValueError("uuid7 takes exactly 10 random bytes")
+    return _uuid((milliseconds & 0xFFFF_FFFF_FFFF) << 80 | int.from_bytes(random, "big"), 7)
+
+
+def uuid4(random: bytes) -> str:
+    """An RFC 9562 UUIDv4, as `uuidgen` makes them: 122 of the 128 given random bits."""
+    if len(random) != 16:
+        raise ValueError("uuid4 takes exactly 16 random bytes")
+    return _uuid(int.from_bytes(random, "big"), 4)
+
+
+def _uuid(bits: int, version: int) -> str:
+    bits = bits & ~(0xF << 76) | version << 76
+    bits = bits & ~(0x3 << 62) | 0x2 << 62
+    digits = f"{bits:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

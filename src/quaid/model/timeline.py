@@ -1,0 +1,367 @@
+"""Timelines: parse dated entries, add entries, and merge two timelines without losing an entry.
+
+An entry is a list item or a heading that begins with a date:
+
+- **2026-04-14** | demo day — Met the founders. Lines indented below it are its detail.
+
+Two entries are the same if date and summary are equal; one with a longer source or detail is kept as well.
+"""
+
+import hashlib
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import NamedTuple
+
+from quaid.errors import InvalidArgument
+from quaid.model.dates import check_date, is_date
+
+_MARK = re.compile(
+    r"""^(?:(?P<hashes>\#{1,6})|(?P<indent>[ ]{0,3})[-*+])[ \t]+
+    (?P<bold>\*\*|__)?(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})(?![^\W_]|[/.-]\S)(?P<rest>[^\n]*)$
+    | ^(?P<heading>\#{1,6})(?:[ \t][^\n]*)?$""",
+    re.MULTILINE | re.VERBOSE,
+)
+_DASH = re.compile(r"[ \t]*(?:[—–]|[-:](?=[ \t]|\Z))")
+_SOURCE_ENDS = tuple(map(re.compile, ("—", "–", r"[ \t]-(?:[ \t]|\Z)", r":(?:[ \t]|\Z)")))
+_BULLET = re.compile(r" {0,3}[-*+](?:[ \t]|\Z)")
+
+
+MOST_ENTRIES = 30_000
+"""Entries of one timeline; what comes behind them is text."""
+
+
+class TimelineEntry(NamedTuple):
+    """One dated thing that happened, with the line of the timeline on which it stands."""
+
+    date: str
+    source: str
+    summary: str
+    detail: str
+    line: int
+
+
+def parse(text: str, most: int = MOST_ENTRIES) -> tuple[TimelineEntry, ...]:
+    """Every entry, in the order of the text; what is no entry is passed over."""
+    entries: list[TimelineEntry] = []
+    line, counted = 1, 0
+    before: re.Match[str] | None = None  # the mark of an entry whose end is looked for
+    for mark in _MARK.finditer(text):
+        dated = mark["date"] and is_date(mark["date"])
+        if not dated and not mark["hashes"] and not mark["heading"]:
+            continue
+        if before:
+            line += text.count("\n", counted, before.start())
+            counted = before.start()
+            entries.append(_parse_entry(before, text[before.end() : mark.start()], line))
+            if len(entries) == most:
+                return tuple(entries)
+        before = mark if dated else None
+    if before:
+        line += text.count("\n", counted, before.start())
+        entries.append(_parse_entry(before, text[before.end() :], line))
+    return tuple(entries)
+
+
+def _parse_entry(mark: re.Match[str], below: str, line: int) -> TimelineEntry:
+    source, summary = _source_and_summary(mark)
+    below = below[1:] if mark["hashes"] else _indented(below[1:], len(mark["indent"]))
+    detail = _tidy(below)
+    if not summary and detail:
+        first, _, rest = detail.partition("\n")
+        summary, detail = _BULLET.sub("", first, count=1).strip(), _tidy(rest)
+    return TimelineEntry(mark["date"], source, summary, detail, line)
+
+
+def _source_and_summary(mark: re.Match[str]) -> tuple[str, str]:
+    """What follows the date on its line. The source ends at the first em dash, else at a lesser sign."""
+    rest: str = mark["rest"]
+    if mark["bold"]:
+        before, _, after = rest.partition(mark["bold"])
+        rest = before + after
+    if mark["hashes"]:
+        rest = re.sub(r"(?<=[ \t])#+\Z", "", rest.rstrip())
+    dash = _DASH.match(rest)
+    if dash:
+        rest = rest[dash.end() :]
+    rest = rest.strip()
+    if dash or not rest.startswith("|"):
+        return "", rest
+    rest = rest[1:].strip()
+    for sign in _SOURCE_ENDS:
+        found = sign.search(rest)
+        if found:
+            return rest[: found.start()].strip(), rest[found.end() :].strip()
+    return "", rest
+
+
+def _indented(below: str, indent: int) -> str:
+    """The lines that belong to a list item: those that stand further in than its bullet."""
+    kept: list[str] = []
+    for line in below.split("\n"):
+        stripped = line.lstrip(" \t")
+        if stripped and len(line[: len(line) - len(stripped)].expandtabs(4)) <= indent:
+            break
+        kept.append(line)
+    return "\n".join(kept)
+
+
+def _tidy(detail: str) -> str:
+    """Detail without common indentation, trailing blanks, and empty lines at both ends."""
+    lines = [line.rstrip() for line in detail.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+    indents = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line]
+    low, high = min(indents, default=""), max(indents, default="")
+    common = next((at for at, character in enumerate(low) if character != high[at]), len(low))
+    return "\n".join([line[common:] for line in lines]).strip("\n")
+
+
+def add_entry(text: str, date: str, summary: str, source: str = "", detail: str = "") -> str:
+    """The timeline with one more entry; every other character stays as it is.
+
+    A timeline is kept newest first. One that a person keeps oldest first, or in no order, grows at its end.
+    """
+    entry = _render_entry(
+        check_date(date, "date"), _check_line(summary, "summary"), _check_line(source, "source"), detail
+    )
+    entries = parse(text)
+    dates = [known.date for known in entries]
+    newest_first = dates == sorted(dates, reverse=True)
+    if newest_first and (len(dates) == 1 or dates[:1] > dates[-1:]):
+        for known in entries:
+            if known.date <= date:
+                return _insert_entry(text, known.line, entry)
+    return _append_entry(text, entry)
+
+
+def _check_line(value: str, name: str) -> str:
+    value = value.strip()
+    if "\n" in value or "\r" in value:
+        raise InvalidArgument(name=name, problem="it must be one line; put the rest into detail")
+    if name == "summary" and not value:
+        raise InvalidArgument(name=name, problem="it is empty; say in one line what happened")
+    if name == "source" and "—" in value:
+        raise InvalidArgument(name=name, problem="'—' ends a source in a timeline; write '-' in it instead")
+    return value
+
+
+def _render_entry(date: str, summary: str, source: str, detail: str) -> str:
+    head = f"- **{date}** | {source} — {summary}" if source else f"- **{date}** — {summary}"
+    lines = _tidy(detail).split("\n") if detail.strip() else []
+    below = _indent(lines, "  ")
+    if _MARK.search(below):  # a detail that looks like an entry must not become one
+        below = _indent(lines, "    ")
+    return f"{head}\n{below}" if lines else head
+
+
+def _indent(lines: list[str], margin: str) -> str:
+    return "\n".join([margin + line if line else "" for line in lines])
+
+
+def _insert_entry(text: str, line: int, entry: str) -> str:
+    position = 0
+    for _ in range(line - 1):
+        position = text.index("\n", position) + 1
+    gap = "\n\n" if text.startswith("#", position) else "\n"
+    return text[:position] + entry + gap + text[position:]
+
+
+def _append_entry(text: str, entry: str) -> str:
+    if not text.strip():
+        return entry
+    newlines = len(text) - len(text.rstrip("\n"))
+    missing = (1 if _ends_in_list(text) else 2) - newlines
+    return text + "\n" * missing + entry + ("\n" if newlines else "")
+
+
+def _ends_in_list(text: str) -> bool:
+    end = len(text)
+    while end > 0:
+        start = text.rfind("\n", 0, end) + 1
+        line = text[start:end]
+        if _BULLET.match(line):
+            return True
+        if line.strip() and line[0] not in " \t":
+            return False
+        end = start - 1
+    return False
+
+
+def summary_hash(summary: str) -> str:
+    """SHA-256 of a summary as it is stored: with page and date, what makes an entry the same entry."""
+    return hashlib.sha256(summary.strip().encode("utf-8", "surrogatepass")).hexdigest()
+
+
+EntryKey = tuple[str, str]
+
+MOST_LISTED_ENTRIES = 20
+"""Entries that an answer names one by one."""
+_LONGEST_LISTED = 100
+_HEADING = re.compile(r"#{1,6}(?=[ \t]|\Z)")
+_INDENTED_BULLET = re.compile(r"( *)[-*+][ \t]")
+_BLANKS = re.compile(r"[ \t]+")
+
+
+class EntryText(NamedTuple):
+    """An entry with its lines as they are written."""
+
+    entry: TimelineEntry
+    text: str
+
+
+def entry_keys(text: str) -> set[EntryKey]:
+    """What makes each entry of a timeline the entry that it is."""
+    return {(entry.date, summary_hash(entry.summary)) for entry in parse(text)}
+
+
+def append_text(text: str, more: str) -> str:
+    """A timeline with a piece of text behind it, unless it holds that already."""
+    if not more.strip() or more.strip() in text:
+        return text
+    if entry_keys(text) & entry_keys(more):
+        return insert_entries(text, [each for each in missing_entries(more, text) if each.entry.summary])
+    return f"{text}\n{more}" if text.strip() else more
+
+
+def merge_timelines(old: str, new: str) -> str:
+    """A new timeline in place of an old one, with every entry of the old one that it leaves out."""
+    if not new.strip():
+        return old
+    return insert_entries(new, missing_entries(old, new), old)
+
+
+def missing_entries(old: str, new: str) -> list[EntryText]:
+    """The entries of one timeline that another does not hold, each once."""
+    if old == new:
+        return []
+    held: dict[EntryKey, list[TimelineEntry]] = {}
+    for entry in parse(new):
+        held.setdefault(_content_key(entry), []).append(entry)
+    lost: list[EntryText] = []
+    for piece in split_entries(old)[0]:
+        same = held.setdefault(_content_key(piece.entry), [])
+        if not any(_adds_nothing(piece.entry, each) for each in same):
+            same.append(piece.entry)
+            lost.append(piece)
+    return lost
+
+
+def describe_entries(lost: Iterable[EntryText]) -> tuple[str, ...]:
+    """Entries in a line each, for an answer; of many only the first, and how many more there are."""
+    lines = [_truncate(f"{each.entry.date} {each.entry.summary}".strip(), _LONGEST_LISTED) for each in lost]
+    more = len(lines) - MOST_LISTED_ENTRIES
+    return tuple(lines) if more <= 1 else (*lines[:MOST_LISTED_ENTRIES], f"and {more:,} more")
+
+
+def add_entry_once(text: str, date: str, summary: str, source: str = "", detail: str = "") -> str:
+    """A timeline with one more entry, unless it has that one."""
+    if (date, summary_hash(summary)) in entry_keys(text):
+        return text
+    return add_entry(text, date, summary, source, detail)
+
+
+def insert_entries(text: str, more: list[EntryText], like: str = "") -> str:
+    """A timeline with more entries, each where its date belongs.
+
+    Where the text has too few entries to tell their order, it takes that of `like`, else the newest comes first. In
+    a text without order they come last.
+    """
+    if not more:
+        return text
+    there, _ = split_entries(text)
+    days = [each.entry.date for each in there]
+    order = _date_order(days)
+    if order is None and len(set(days)) < 2:
+        others = [each.date for each in parse(like)]
+        order = _date_order(others)
+        if order is None and len(set(others)) < 2:
+            order = True
+    rows = text.split("\n")
+    places: dict[int, list[str]] = {}  # before which line
+    last = _end_line(there[-1]) if there else len(rows)
+    for piece in more:
+        after = len(there) if order is None else _insert_position(days, piece.entry.date, order)
+        place = last if after == len(there) else there[after].entry.line - 1
+        places.setdefault(place, []).append(piece.text)
+    result: list[str] = []
+    for line in range(len(rows) + 1):
+        for block in places.get(line, ()):
+            _append_block(result, block)
+        if line < len(rows):
+            if line in places and rows[line].strip() and _needs_blank_line(rows[line], places[line][-1]):
+                result.append("")
+            result.append(rows[line])
+    return "\n".join(result)
+
+
+def split_entries(text: str) -> tuple[list[EntryText], list[str]]:
+    """Each entry with its lines, and the text between the entries."""
+    rows = text.split("\n")
+    entries = parse(text)
+    starts = [each.line - 1 for each in entries]
+    free = ["\n".join(rows[: starts[0]] if starts else rows).strip("\n")]
+    found: list[EntryText] = []
+    for entry, (start, end) in zip(entries, pairwise([*starts, len(rows)]), strict=True):
+        length = _entry_length(rows[start:end])
+        found.append(EntryText(entry, "\n".join(rows[start : start + length]).rstrip()))
+        free.append("\n".join(rows[start + length : end]).strip("\n"))
+    return found, free
+
+
+def _content_key(entry: TimelineEntry) -> EntryKey:
+    return entry.date, _BLANKS.sub(" ", entry.summary.strip())
+
+
+def _adds_nothing(entry: TimelineEntry, same: TimelineEntry) -> bool:
+    detail = not entry.detail or f"\n{entry.detail}\n" in f"\n{same.detail}\n"
+    return detail and entry.source in ("", same.source)
+
+
+def _truncate(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
+
+
+def _entry_length(rows: list[str]) -> int:
+    """How many of these lines belong to the entry that begins with the first."""
+    bullet = _INDENTED_BULLET.match(rows[0])
+    for place, row in enumerate(rows[1:], 1):
+        if bullet is None:
+            if _HEADING.match(row):
+                return place
+        elif row.strip(" \t"):
+            margin = row[: len(row) - len(row.lstrip(" \t"))]
+            if len(margin.expandtabs(4)) <= len(bullet[1]):
+                return place
+    return len(rows)
+
+
+def _date_order(days: list[str]) -> bool | None:
+    """True: the newest comes first. False: the oldest does. None: neither, or nothing to tell it by."""
+    if len(set(days)) < 2:
+        return None
+    return True if days == sorted(days, reverse=True) else False if days == sorted(days) else None
+
+
+def _insert_position(days: list[str], day: str, newest_first: bool) -> int:
+    """How many of the days come before this one."""
+    return len(days) - bisect_left(days[::-1], day) if newest_first else bisect_right(days, day)
+
+
+def _end_line(piece: EntryText) -> int:
+    return piece.entry.line - 1 + piece.text.count("\n") + 1
+
+
+def _append_block(rows: list[str], block: str) -> None:
+    """Put an entry below what is there: close to another item of a list, apart from everything else."""
+    if rows and rows[-1].strip():
+        above = next((row for row in reversed(rows) if row[:1] not in (" ", "\t", "")), "")
+        if block.startswith("#") or not _INDENTED_BULLET.match(above.lstrip(" ")):
+            rows.append("")
+    elif not any(map(str.strip, rows)):
+        rows.clear()
+    rows.append(block)
+
+
+def _needs_blank_line(row: str, block: str) -> bool:
+    """Whether a blank line belongs between an entry and the line below it."""
+    return block.startswith("#") or _INDENTED_BULLET.match(row) is None
