@@ -1,7 +1,7 @@
 """Where reading ends in a text that has too much of something: the rest is text, and what matters is told."""
 
 from quaid.formats import org
-from quaid.formats.org_reading import MOST_MARKS
+from quaid.formats.org import MOST_MARKS
 from quaid.model import markdown_text, plain_text, secrets, tags, timeline
 
 

@@ -18,11 +18,13 @@ def assistant(tokens: int, **more: Any) -> bytes:
 
 
 def test_an_event_is_read_and_odd_fields_are_nothing() -> None:
-    event = hook_events.read('{"session_id": "s", "cwd": 3, "source": "compact", "stop_hook_active": true}')
+    event = hook_events.parse_event(
+        '{"session_id": "s", "cwd": 3, "source": "compact", "stop_hook_active": true}'
+    )
     assert (event.session, event.cwd, event.source, event.stopped_before) == ("s", "", "compact", True)
     for text in ("", "[]", "{", "3", "[" * 100_000):
         with pytest.raises(ValueError):  # noqa: PT011 (each says something else)
-            hook_events.read(text)
+            hook_events.parse_event(text)
 
 
 def test_the_last_answer_tells_how_full_the_context_is() -> None:
@@ -51,12 +53,12 @@ def test_without_figures_the_size_is_a_guess() -> None:
 
 
 def test_more_than_fits_means_the_long_window() -> None:
-    assert hook_events.window(150_000, 200_000) == 200_000
-    assert hook_events.window(250_000, 200_000) == 1_000_000
+    assert hook_events.context_window(150_000, 200_000) == 200_000
+    assert hook_events.context_window(250_000, 200_000) == 1_000_000
 
 
 def test_only_a_call_of_a_writing_tool_is_one() -> None:
-    assert hook_events.writes(b'{"type":"tool_use","name":"mcp__quaid__remember","input":{}}')
-    assert hook_events.writes(b'{"name": "mcp__my-quaid__daily_log"}')
-    assert not hook_events.writes(b'{"name":"mcp__quaid__recall"}')
-    assert not hook_events.writes(b'{"text":"call mcp__quaid__remember"}')
+    assert hook_events.calls_writing_tool(b'{"type":"tool_use","name":"mcp__quaid__remember","input":{}}')
+    assert hook_events.calls_writing_tool(b'{"name": "mcp__my-quaid__daily_log"}')
+    assert not hook_events.calls_writing_tool(b'{"name":"mcp__quaid__recall"}')
+    assert not hook_events.calls_writing_tool(b'{"text":"call mcp__quaid__remember"}')

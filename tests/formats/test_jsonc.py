@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.formats import jsonc
+from quaid.formats import config_text
 
 ENTRY = {"command": "/bin/quaid", "args": ["serve"]}
 ZED = """\
@@ -25,8 +25,10 @@ PATHS = ("mcpServers", "quaid")
 
 
 def test_comments_and_trailing_commas_are_read() -> None:
-    assert jsonc.parse(ZED)["context_servers"]["other"]["command"] == "x"
-    assert jsonc.parse('\ufeff{"a": "// no comment /* nor this */"}') == {"a": "// no comment /* nor this */"}
+    assert config_text.parse_json(ZED)["context_servers"]["other"]["command"] == "x"
+    assert config_text.parse_json('\ufeff{"a": "// no comment /* nor this */"}') == {
+        "a": "// no comment /* nor this */"
+    }
 
 
 @pytest.mark.parametrize(
@@ -44,13 +46,16 @@ def test_comments_and_trailing_commas_are_read() -> None:
     ],
 )
 def test_what_is_not_json_is_refused_with_a_place(text: str) -> None:
-    with pytest.raises(jsonc.NotJson):
-        jsonc.put(text, PATHS, ENTRY)
+    with pytest.raises(config_text.NotJson):
+        config_text.put_json(text, PATHS, ENTRY)
 
 
 def test_a_member_is_put_in_and_nothing_else_changes() -> None:
-    new = jsonc.put(ZED, ("context_servers", "quaid"), ENTRY)
-    assert jsonc.parse(new)["context_servers"] == {"other": {"command": "x", "args": []}, "quaid": ENTRY}
+    new = config_text.put_json(ZED, ("context_servers", "quaid"), ENTRY)
+    assert config_text.parse_json(new)["context_servers"] == {
+        "other": {"command": "x", "args": []},
+        "quaid": ENTRY,
+    }
     added = [line for line in new.splitlines() if line not in ZED.splitlines()]
     assert added[0] == '    "quaid": {'
     assert [line for line in new.splitlines() if line in ZED.splitlines()][:7] == ZED.splitlines()[:7]
@@ -58,31 +63,31 @@ def test_a_member_is_put_in_and_nothing_else_changes() -> None:
 
 def test_a_file_without_servers_gets_them_behind_the_last_comment() -> None:
     text = '{\n\t"a": 1 // one\n}\n'
-    assert jsonc.put(text, ("s", "q"), {"c": 1}) == (
+    assert config_text.put_json(text, ("s", "q"), {"c": 1}) == (
         '{\n\t"a": 1, // one\n\t"s": {\n\t\t"q": {\n\t\t\t"c": 1\n\t\t}\n\t}\n}\n'
     )
 
 
 def test_a_file_on_one_line_stays_on_one_line() -> None:
-    assert jsonc.put('{"a": 1}', PATHS, {"c": 1}) == '{"a": 1, "mcpServers": {"quaid": {"c": 1}}}'
+    assert config_text.put_json('{"a": 1}', PATHS, {"c": 1}) == '{"a": 1, "mcpServers": {"quaid": {"c": 1}}}'
 
 
 def test_line_ends_of_windows_stay() -> None:
-    new = jsonc.put('{\r\n    "a": 1\r\n}\r\n', PATHS, ENTRY)
+    new = config_text.put_json('{\r\n    "a": 1\r\n}\r\n', PATHS, ENTRY)
     assert new.count("\n") == new.count("\r\n")
     assert '\r\n    "mcpServers": {\r\n        "quaid"' in new
 
 
 def test_the_same_value_again_changes_no_byte() -> None:
-    new = jsonc.put(ZED, ("context_servers", "quaid"), ENTRY)
-    assert jsonc.put(new, ("context_servers", "quaid"), ENTRY) == new
+    new = config_text.put_json(ZED, ("context_servers", "quaid"), ENTRY)
+    assert config_text.put_json(new, ("context_servers", "quaid"), ENTRY) == new
 
 
 def test_a_way_through_something_that_is_no_object_is_refused() -> None:
-    with pytest.raises(jsonc.NotJson, match="mcpServers is not an object"):
-        jsonc.put('{"mcpServers": []}', PATHS, ENTRY)
-    with pytest.raises(jsonc.NotJson, match="the whole is not an object"):
-        jsonc.put("[]", PATHS, ENTRY)
+    with pytest.raises(config_text.NotJson, match="mcpServers is not an object"):
+        config_text.put_json('{"mcpServers": []}', PATHS, ENTRY)
+    with pytest.raises(config_text.NotJson, match="the whole is not an object"):
+        config_text.put_json("[]", PATHS, ENTRY)
 
 
 @pytest.mark.parametrize(
@@ -100,28 +105,31 @@ def test_a_way_through_something_that_is_no_object_is_refused() -> None:
     ],
 )
 def test_put_and_remove_give_back_the_bytes(text: str) -> None:
-    new = jsonc.put(text, PATHS, ENTRY)
-    assert jsonc.parse(new)["mcpServers"]["quaid"] == ENTRY
-    back = jsonc.remove(new, PATHS)
+    new = config_text.put_json(text, PATHS, ENTRY)
+    assert config_text.parse_json(new)["mcpServers"]["quaid"] == ENTRY
+    back = config_text.remove_json(new, PATHS)
     assert back == text or (text == "{\n}\n" and back == "{}\n")
 
 
 def test_items_of_lists_come_and_go() -> None:
     text = '{\n  "hooks": {\n    "Stop": [\n      {"mine": 1}\n    ]\n  }\n}\n'
-    new = jsonc.append(text, ("hooks", "Stop"), {"ours": 2})
-    new = jsonc.append(new, ("hooks", "PreCompact"), {"ours": 2})
-    assert jsonc.parse(new)["hooks"] == {"Stop": [{"mine": 1}, {"ours": 2}], "PreCompact": [{"ours": 2}]}
+    new = config_text.append_json(text, ("hooks", "Stop"), {"ours": 2})
+    new = config_text.append_json(new, ("hooks", "PreCompact"), {"ours": 2})
+    assert config_text.parse_json(new)["hooks"] == {
+        "Stop": [{"mine": 1}, {"ours": 2}],
+        "PreCompact": [{"ours": 2}],
+    }
     for event in ("Stop", "PreCompact"):
-        new = jsonc.remove_items(new, ("hooks", event), lambda item: "ours" in item)
+        new = config_text.remove_json_items(new, ("hooks", event), lambda item: "ours" in item)
     assert new == text
 
 
 def test_taking_out_the_first_and_the_middle_member_keeps_the_others() -> None:
     text = '{\n  "a": 1, // one\n  "b": 2, // two\n  "c": 3\n}'
-    assert jsonc.remove(text, ("a",)) == '{ // one\n  "b": 2, // two\n  "c": 3\n}'
-    assert jsonc.remove(text, ("b",)) == '{\n  "a": 1, // one // two\n  "c": 3\n}'
-    assert jsonc.remove(text, ("c",)) == '{\n  "a": 1, // one\n  "b": 2 // two\n}'
-    assert jsonc.remove(text, ("d",)) == text
+    assert config_text.remove_json(text, ("a",)) == '{ // one\n  "b": 2, // two\n  "c": 3\n}'
+    assert config_text.remove_json(text, ("b",)) == '{\n  "a": 1, // one // two\n  "c": 3\n}'
+    assert config_text.remove_json(text, ("c",)) == '{\n  "a": 1, // one\n  "b": 2 // two\n}'
+    assert config_text.remove_json(text, ("d",)) == text
 
 
 names = st.text(st.sampled_from('ab"\\/,{}[]: é\n'), min_size=1, max_size=4)
@@ -137,10 +145,10 @@ def test_any_text_gets_the_value_and_loses_it_again(
     value: dict[str, Any], indent: int | str | None, key: str, added: Any
 ) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    new = jsonc.put(text, (key,), added)
+    new = config_text.put_json(text, (key,), added)
     assert json.loads(new) == {**value, key: added}
     if key not in value:
-        assert jsonc.remove(new, (key,)) == text
+        assert config_text.remove_json(new, (key,)) == text
 
 
 @pytest.mark.parametrize(
@@ -155,16 +163,16 @@ def test_any_text_gets_the_value_and_loses_it_again(
     ],
 )
 def test_a_remark_never_swallows_what_follows(text: str, path: tuple[str, ...]) -> None:
-    gone = jsonc.remove(text, path)
-    expected = jsonc.parse(text)
+    gone = config_text.remove_json(text, path)
+    expected = config_text.parse_json(text)
     del expected[path[0]]
-    assert jsonc.parse(gone) == expected
+    assert config_text.parse_json(gone) == expected
     assert [mark in gone for mark in ("// mine", "// one", "// x")] == [
         mark in text for mark in ("// mine", "// one", "// x")
     ]
-    again = jsonc.put(gone, path, 5)
-    assert jsonc.parse(again)[path[0]] in (5, {"q": 5})
-    assert {key: value for key, value in jsonc.parse(again).items() if key != path[0]} == expected
+    again = config_text.put_json(gone, path, 5)
+    assert config_text.parse_json(again)[path[0]] in (5, {"q": 5})
+    assert {key: value for key, value in config_text.parse_json(again).items() if key != path[0]} == expected
 
 
 remarks = st.sampled_from(["", " ", "\n", "\n  ", "// r\n", "/* r */", " // , }\n\t", "\r\n"])
@@ -194,11 +202,14 @@ def commented(draw: st.DrawFn) -> tuple[str, list[str]]:
 @given(commented())
 def test_any_remarks_are_lived_with(drawn: tuple[str, list[str]]) -> None:
     text, keys = drawn
-    value = jsonc.parse(text)
-    assert jsonc.parse(jsonc.put(text, PATHS, ENTRY)) == {**value, "mcpServers": {"quaid": ENTRY}}
+    value = config_text.parse_json(text)
+    assert config_text.parse_json(config_text.put_json(text, PATHS, ENTRY)) == {
+        **value,
+        "mcpServers": {"quaid": ENTRY},
+    }
     for key in keys:
         try:
-            gone = jsonc.remove(text, (key,))
-        except jsonc.NotJson:
+            gone = config_text.remove_json(text, (key,))
+        except config_text.NotJson:
             continue  # refused, and nothing was changed
-        assert jsonc.parse(gone) == {name: each for name, each in value.items() if name != key}
+        assert config_text.parse_json(gone) == {name: each for name, each in value.items() if name != key}

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import assume, example, given, settings, strategies as st
 
 from quaid.formats import markdown
-from quaid.formats.markdown import Document, decode, parse, render
+from quaid.formats.markdown import MarkdownDocument, decode, parse, render
 
 
 def test_a_whole_page_has_three_parts() -> None:
     text = "---\ntitle: Alice\n---\n\n# Alice\n\nTruth.\n\n---\n\n- 2024-03-01 — Met.\n\n---\n\nmore\n"
-    assert parse(text) == Document(
+    assert parse(text) == MarkdownDocument(
         {"title": "Alice"}, "# Alice\n\nTruth.", "- 2024-03-01 — Met.\n\n---\n\nmore", None
     )
     assert render(*parse(text)[:3]) == text
@@ -167,7 +167,7 @@ MAPPINGS = st.dictionaries(TEXT | st.sampled_from(["_unparsed", "_fence"]), VALU
 def test_any_front_matter_with_any_sound_truth_and_timeline_survives(
     frontmatter: dict[str, Any], truth: str, timeline: str
 ) -> None:
-    truth, timeline = markdown.tidy(truth), markdown.tidy(timeline)
+    truth, timeline = markdown.normalize_part(truth), markdown.normalize_part(timeline)
     assume(not markdown.has_divider(truth))
     truth = markdown.close_fence(truth)
     assert parse(render(frontmatter, truth, timeline))[:3] == (frontmatter, truth, timeline)

@@ -41,7 +41,7 @@ def test_the_head_of_a_node() -> None:
         "CREATED": "[2026-05-24 Sun 10:12]",
     }
     assert (read.title, read.filetags) == ("How the watcher decides", ("watcher", "decision"))
-    assert org.head(NODE) == (read.properties, read.title, read.filetags)
+    assert org.parse_head(NODE) == (read.properties, read.title, read.filetags)
     assert NODE[read.body_start :].startswith("See [[id:")
 
 
@@ -178,7 +178,7 @@ TEXTS = st.one_of(
 @given(TEXTS)
 def test_any_text_is_read_and_its_pieces_are_the_text(text: str) -> None:
     read = org.parse(text)
-    assert "".join(org.pieces(text, read)) == text
+    assert "".join(org.split_text(text, read)) == text
     lines = text.count("\n") + 1
     for each in read.headings:
         assert text.startswith("*" * each.level + " ", each.start)
@@ -223,6 +223,6 @@ def test_hostile_text_costs_no_more_than_its_length(name: str) -> None:
     started = time.process_time()
     read = org.parse(text)
     spent = time.process_time() - started
-    assert "".join(org.pieces(text, read)) == text
+    assert "".join(org.split_text(text, read)) == text
     # 200 KB: what grows with the square takes minutes; the bound leaves room for a busy machine.
     assert spent < 3

@@ -35,7 +35,7 @@ FILE = (
         (lambda text: org_edit.set_title(text, "New"), "Old title", "New"),
         (lambda text: org_edit.set_filetags(text, ["b", "c"]), ":a:", ":b:c:"),
         (lambda text: org_edit.set_filetags(text, []), "#+filetags: :a:\r\n", ""),
-        (lambda text: org_edit.append(text, ["- more"]), "no line end", "no line end\r\n- more\r\n"),
+        (lambda text: org_edit.append_lines(text, ["- more"]), "no line end", "no line end\r\n- more\r\n"),
         (lambda text: org_edit.replace_id(text, "u1", "u7"), "[[id:u1][me]]", "[[id:u7][me]]"),
     ],
 )

@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 
 from quaid.errors import InvalidFrontMatter
 from quaid.formats import markdown
-from quaid.formats.patching import patch
+from quaid.formats.markdown import patch
 
 PAGE = """\
 ---
@@ -135,7 +135,11 @@ def test_a_patched_page_is_the_page_that_was_wanted(
     new_timeline: str,
     end: str,
 ) -> None:
-    before = markdown.parse(markdown.render(front, markdown.tidy(truth), markdown.tidy(timeline)))
-    after = markdown.parse(markdown.render(new_front, markdown.tidy(new_truth), markdown.tidy(new_timeline)))
+    before = markdown.parse(
+        markdown.render(front, markdown.normalize_part(truth), markdown.normalize_part(timeline))
+    )
+    after = markdown.parse(
+        markdown.render(new_front, markdown.normalize_part(new_truth), markdown.normalize_part(new_timeline))
+    )
     text = markdown.render(*before[:3]).replace("\n", end)
     assert markdown.parse(patch(text, *after[:3]))[:3] == after[:3]

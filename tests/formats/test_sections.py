@@ -9,45 +9,45 @@ TODO = "# Lists\n\n## To Do\n- [ ] Call Ann\n- [x] Pay rent\n\n## Later\n1. Pain
 
 
 def test_a_line_goes_to_the_end_of_its_section() -> None:
-    added = sections.append(TODO, "to do", "- [ ] Buy nails")
+    added = sections.append_to_section(TODO, "to do", "- [ ] Buy nails")
     assert added.text == TODO.replace("Pay rent\n", "Pay rent\n- [ ] Buy nails\n")
     assert added.line == 6
 
 
 def test_a_missing_section_is_made_at_the_end() -> None:
-    added = sections.append("# A\n\ntext", "## Notes", "- x")
+    added = sections.append_to_section("# A\n\ntext", "## Notes", "- x")
     assert added.text == "# A\n\ntext\n\n## Notes\n- x\n"
     assert added.text.split("\n")[added.line - 1] == "- x"
-    assert sections.append("", "Notes", "- x").text == "## Notes\n- x\n"
+    assert sections.append_to_section("", "Notes", "- x").text == "## Notes\n- x\n"
 
 
 def test_a_section_without_a_body_gets_one_and_its_neighbour_stays() -> None:
-    assert sections.append("## A\n## B\n- b\n", "A", "- a").text == "## A\n- a\n## B\n- b\n"
+    assert sections.append_to_section("## A\n## B\n- b\n", "A", "- a").text == "## A\n- a\n## B\n- b\n"
 
 
 def test_a_block_after_a_paragraph_stands_for_itself() -> None:
-    assert sections.append("## A\nWords.\n", "A", "- a").text == "## A\nWords.\n\n- a\n"
-    assert sections.append("## A\n- a\n  more\n", "A", "- b").text == "## A\n- a\n  more\n- b\n"
+    assert sections.append_to_section("## A\nWords.\n", "A", "- a").text == "## A\nWords.\n\n- a\n"
+    assert sections.append_to_section("## A\n- a\n  more\n", "A", "- b").text == "## A\n- a\n  more\n- b\n"
 
 
 def test_headings_in_code_and_front_matter_are_none() -> None:
     text = "---\nx: 1\n## Notes\n---\n```\n## Notes\n```\n\n## Notes\n- a\n"
-    assert sections.append(text, "Notes", "- b").text == text + "- b\n"
-    assert [each.title for each in sections.sections(text)] == ["Notes"]
+    assert sections.append_to_section(text, "Notes", "- b").text == text + "- b\n"
+    assert [each.title for each in sections.find_sections(text)] == ["Notes"]
 
 
 def test_a_deeper_heading_belongs_to_its_section_and_a_higher_one_ends_it() -> None:
     text = "## A\n### B\n- b\n# C\nend\n"
-    assert sections.read(text, "A") == "### B\n- b"
-    assert sections.read(text, "missing") is None
+    assert sections.read_section(text, "A") == "### B\n- b"
+    assert sections.read_section(text, "missing") is None
 
 
 def test_a_section_is_replaced_and_the_others_stay() -> None:
-    assert sections.replace(TODO, "To Do", "- none\n").text == TODO.replace(
+    assert sections.replace_section(TODO, "To Do", "- none\n").text == TODO.replace(
         "- [ ] Call Ann\n- [x] Pay rent", "- none"
     )
-    assert sections.replace("## A\nold", "A", "new").text == "## A\nnew\n"
-    assert sections.replace("## A\nold\n\n## B\nb\n", "A", "").text == "## A\n\n## B\nb\n"
+    assert sections.replace_section("## A\nold", "A", "new").text == "## A\nnew\n"
+    assert sections.replace_section("## A\nold\n\n## B\nb\n", "A", "").text == "## A\n\n## B\nb\n"
 
 
 @pytest.mark.parametrize(
@@ -63,12 +63,12 @@ def test_a_section_is_replaced_and_the_others_stay() -> None:
     ],
 )
 def test_new_lines_are_like_the_list_that_is_there(body: str, box: bool, wanted: str) -> None:
-    assert sections.as_items(["x", "y"], body, box) == wanted
+    assert sections.format_items(["x", "y"], body, box) == wanted
 
 
 def test_what_is_told_cannot_make_headings_nor_swallow_the_rest() -> None:
-    assert sections.harmless("# big\n---\n#tag stays") == "\\# big\n\\---\n#tag stays"
-    assert sections.harmless("see\n```\n# code\n") == "see\n```\n# code\n```"
+    assert sections.sanitize("# big\n---\n#tag stays") == "\\# big\n\\---\n#tag stays"
+    assert sections.sanitize("see\n```\n# code\n") == "see\n```\n# code\n```"
 
 
 MARKDOWN = st.text(alphabet="#ab -*`1.\n\r~", max_size=60)
@@ -76,7 +76,7 @@ MARKDOWN = st.text(alphabet="#ab -*`1.\n\r~", max_size=60)
 
 @given(MARKDOWN, st.sampled_from([None, "a", "b a", "New"]), st.sampled_from(["- x", "words", "1. x"]))
 def test_nothing_but_the_addition_changes(text: str, section: str | None, block: str) -> None:
-    added = sections.append(text, section, block)
+    added = sections.append_to_section(text, section, block)
     assert block in added.text
     at = added.text.split("\n")[added.line - 1 :]
     assert at[0] == block
@@ -85,5 +85,5 @@ def test_nothing_but_the_addition_changes(text: str, section: str | None, block:
     for line in text.split("\n"):
         assert line.strip() in without or not line.strip()
     if section:
-        inside = sections.read(added.text, section)
+        inside = sections.read_section(added.text, section)
         assert inside is None or block in inside

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quaid.formats import toml_tables
+from quaid.formats import config_text
 
 PATH = ("mcp_servers", "quaid")
 ENTRY: dict[str, str | list[str]] = {"command": "/bin/quaid", "args": ["serve", "--db", 'C:\\a "b"']}
@@ -24,11 +24,11 @@ theme = "dark"
 
 @pytest.mark.parametrize("text", ["", CODEX, "a = 1", "a = 1\r\n", "[mcp_servers]\n", "# nothing\n\n"])
 def test_a_table_comes_and_goes(text: str) -> None:
-    new = toml_tables.put(text, PATH, ENTRY)
-    assert toml_tables.parse(new)["mcp_servers"]["quaid"] == ENTRY
+    new = config_text.put_toml(text, PATH, ENTRY)
+    assert config_text.parse_toml(new)["mcp_servers"]["quaid"] == ENTRY
     assert new.startswith(text)
-    assert toml_tables.put(new, PATH, ENTRY) == new
-    assert toml_tables.remove(new, PATH).rstrip() == text.rstrip()
+    assert config_text.put_toml(new, PATH, ENTRY) == new
+    assert config_text.remove_toml(new, PATH).rstrip() == text.rstrip()
 
 
 def test_a_table_in_the_middle_goes_with_what_is_below_it() -> None:
@@ -36,16 +36,16 @@ def test_a_table_in_the_middle_goes_with_what_is_below_it() -> None:
         "[tui]",
         '[mcp_servers."quaid"]\ncommand = "q"\n\n[mcp_servers.quaid.env]\nA = "1"\n\n# of the screen\n[tui]',
     )
-    back = toml_tables.remove(text, PATH)
+    back = config_text.remove_toml(text, PATH)
     assert back == CODEX.replace("[tui]", "\n# of the screen\n[tui]")
 
 
 def test_a_changed_entry_keeps_its_other_keys_and_remarks() -> None:
     text = "[mcp_servers.quaid]\n# slow disk\nstartup_timeout_sec = 30\n"
     text += 'args = [\n  "serve",\n]\ncommand = "old"\n\n[z]\n'
-    new = toml_tables.put(text, PATH, ENTRY)
+    new = config_text.put_toml(text, PATH, ENTRY)
     assert "# slow disk\nstartup_timeout_sec = 30\n" in new
-    assert toml_tables.parse(new)["mcp_servers"]["quaid"] == {**ENTRY, "startup_timeout_sec": 30}
+    assert config_text.parse_toml(new)["mcp_servers"]["quaid"] == {**ENTRY, "startup_timeout_sec": 30}
     assert new.endswith("\n\n[z]\n")
 
 
@@ -59,19 +59,19 @@ def test_a_changed_entry_keeps_its_other_keys_and_remarks() -> None:
     ],
 )
 def test_what_cannot_be_edited_is_refused(text: str) -> None:
-    with pytest.raises(toml_tables.NotToml):
-        toml_tables.put(text, PATH, ENTRY)
-    with pytest.raises(toml_tables.NotToml):
-        toml_tables.remove(text, PATH)
+    with pytest.raises(config_text.NotToml):
+        config_text.put_toml(text, PATH, ENTRY)
+    with pytest.raises(config_text.NotToml):
+        config_text.remove_toml(text, PATH)
 
 
 def test_a_header_inside_a_text_is_not_one() -> None:
     text = 'a = """\n[mcp_servers.quaid]\n"""\n'
-    new = toml_tables.put(text, PATH, ENTRY)
-    with pytest.raises(toml_tables.NotToml):
-        toml_tables.remove(new, PATH)
+    new = config_text.put_toml(text, PATH, ENTRY)
+    with pytest.raises(config_text.NotToml):
+        config_text.remove_toml(new, PATH)
 
 
 def test_a_number_in_the_place_of_the_tables_is_refused() -> None:
-    with pytest.raises(toml_tables.NotToml):
-        toml_tables.put("mcp_servers = 1\n", PATH, ENTRY)
+    with pytest.raises(config_text.NotToml):
+        config_text.put_toml("mcp_servers = 1\n", PATH, ENTRY)

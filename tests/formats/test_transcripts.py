@@ -6,8 +6,17 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.formats import claude_code, codex, exports, transcripts
-from quaid.formats.transcripts import Broken, Line, Turn, items, known_by, parsed, plain, time
+from quaid.formats import transcripts
+from quaid.formats.transcripts import (
+    BrokenTranscript,
+    TranscriptLine,
+    TranscriptTurn,
+    detect_client,
+    iter_json_list,
+    parse_line,
+    parse_time,
+    read_plain_line,
+)
 
 CLAUDE = {
     "type": "user",
@@ -19,8 +28,8 @@ CLAUDE = {
 }
 
 
-def claude(**changes: Any) -> Line:
-    return claude_code.read({**CLAUDE, **changes})
+def claude(**changes: Any) -> TranscriptLine:
+    return transcripts.read_claude_code_line({**CLAUDE, **changes})
 
 
 def said(text: str, role: str = "user") -> dict[str, Any]:
@@ -48,15 +57,15 @@ def said(text: str, role: str = "user") -> dict[str, Any]:
     ],
 )
 def test_a_client_is_known_by_its_lines(value: dict[str, Any], client: str | None) -> None:
-    assert known_by(value) == client
+    assert detect_client(value) == client
 
 
 # Claude Code
 
 
 def test_a_line_of_claude_code_is_a_turn() -> None:
-    turn = Turn("user", "Why SQLite?", "2026-04-25T12:00:00Z", "u1")
-    assert claude() == Line("s1", turn, project="/p")
+    turn = TranscriptTurn("user", "Why SQLite?", "2026-04-25T12:00:00Z", "u1")
+    assert claude() == TranscriptLine("s1", turn, project="/p")
 
 
 def test_only_the_text_of_an_answer_is_said() -> None:
@@ -97,9 +106,9 @@ def test_a_note_of_the_client_is_taken_out_of_what_a_person_said() -> None:
 
 
 def test_a_summary_is_a_title() -> None:
-    assert claude_code.read({"type": "summary", "summary": "Choosing", "leafUuid": "x"}) == Line(
-        title="Choosing"
-    )
+    assert transcripts.read_claude_code_line(
+        {"type": "summary", "summary": "Choosing", "leafUuid": "x"}
+    ) == TranscriptLine(title="Choosing")
 
 
 # Codex
@@ -107,16 +116,16 @@ def test_a_summary_is_a_title() -> None:
 
 def test_codex_names_its_session_first_and_then_talks() -> None:
     meta = {"type": "session_meta", "timestamp": "t", "payload": {"id": "abc", "cwd": "/p"}}
-    assert codex.read(meta) == Line("abc", project="/p")
-    line = codex.read(
+    assert transcripts.read_codex_line(meta) == TranscriptLine("abc", project="/p")
+    line = transcripts.read_codex_line(
         {"type": "response_item", "timestamp": "2026-04-25T12:00:00Z", "payload": said("Hello")}
     )
-    assert line == Line(turn=Turn("user", "Hello", "2026-04-25T12:00:00Z"))
+    assert line == TranscriptLine(turn=TranscriptTurn("user", "Hello", "2026-04-25T12:00:00Z"))
 
 
 def test_codex_of_the_first_months_is_read_too() -> None:
-    assert codex.read({"id": "abc", "timestamp": "t", "instructions": None}).session == "abc"
-    assert codex.read(said("Hello")).turn == Turn("user", "Hello")
+    assert transcripts.read_codex_line({"id": "abc", "timestamp": "t", "instructions": None}).session == "abc"
+    assert transcripts.read_codex_line(said("Hello")).turn == TranscriptTurn("user", "Hello")
 
 
 @pytest.mark.parametrize(
@@ -131,40 +140,44 @@ def test_codex_of_the_first_months_is_read_too() -> None:
     ],
 )
 def test_what_codex_does_by_itself_is_no_turn(payload: dict[str, Any]) -> None:
-    assert codex.read({"type": "response_item", "payload": payload}).turn is None
+    assert transcripts.read_codex_line({"type": "response_item", "payload": payload}).turn is None
 
 
 def test_an_event_of_codex_repeats_an_item_and_is_left_out() -> None:
-    line = codex.read({"type": "event_msg", "payload": {"type": "user_message", "message": "Hello"}})
-    assert line == Line()
+    line = transcripts.read_codex_line(
+        {"type": "event_msg", "payload": {"type": "user_message", "message": "Hello"}}
+    )
+    assert line == TranscriptLine()
 
 
 # Plain lines
 
 
 def test_a_plain_line_may_name_its_session() -> None:
-    line = plain({"role": "Human", "content": "Hi", "timestamp": 1_777_118_400, "session_id": "x", "id": "1"})
-    assert line == Line("x", Turn("user", "Hi", "2026-04-25T12:00:00Z", "1"))
+    line = read_plain_line(
+        {"role": "Human", "content": "Hi", "timestamp": 1_777_118_400, "session_id": "x", "id": "1"}
+    )
+    assert line == TranscriptLine("x", TranscriptTurn("user", "Hi", "2026-04-25T12:00:00Z", "1"))
 
 
 @pytest.mark.parametrize("role", ["system", "tool", "developer", "", None, 3])
 def test_only_people_and_agents_talk(role: Any) -> None:
-    assert plain({"role": role, "content": "x"}).turn is None
+    assert read_plain_line({"role": role, "content": "x"}).turn is None
 
 
 def test_a_name_can_be_a_role() -> None:
-    line = plain({"role": "Nina", "content": [{"text": "a"}, "b", {"type": "image"}, 7]})
-    assert line.turn == Turn("nina", "a\n\nb")
+    line = read_plain_line({"role": "Nina", "content": [{"text": "a"}, "b", {"type": "image"}, 7]})
+    assert line.turn == TranscriptTurn("nina", "a\n\nb")
 
 
 def test_what_cannot_be_stored_is_mended() -> None:
-    line = plain({"role": "user", "content": "a\0b \ud800 c"})
+    line = read_plain_line({"role": "user", "content": "a\0b \ud800 c"})
     assert line.turn
     assert line.turn.text == "ab ? c"
 
 
 def test_an_endless_turn_is_cut() -> None:
-    line = plain({"role": "user", "content": "x" * 1_000_000})
+    line = read_plain_line({"role": "user", "content": "x" * 1_000_000})
     assert line.turn
     assert len(line.turn.text) < transcripts.LONGEST_TURN + 20
 
@@ -192,13 +205,13 @@ def test_an_endless_turn_is_cut() -> None:
     ],
 )
 def test_times_are_told_in_many_ways(value: Any, expected: str) -> None:
-    assert time(value) == expected
+    assert parse_time(value) == expected
 
 
 @pytest.mark.parametrize("line", [b"", b"{", b"[]", b"7", b"\xff\xfe{}", b"[" * 100_000, b'{"a":' * 100_000])
 def test_a_broken_line_is_told(line: bytes) -> None:
-    with pytest.raises(Broken):
-        parsed(line)
+    with pytest.raises(BrokenTranscript):
+        parse_line(line)
 
 
 JSON = st.recursive(
@@ -216,9 +229,9 @@ OBJECTS = st.dictionaries(KEYS, JSON | st.dictionaries(KEYS, JSON, max_size=5), 
 @given(OBJECTS)
 def test_any_object_can_be_read(value: dict[str, Any]) -> None:
     for client in ("claude-code", "codex", "plain"):
-        assert isinstance(transcripts.read(client, value), Line)
-    known_by(value)
-    exports.read(value)
+        assert isinstance(transcripts.read_line(client, value), TranscriptLine)
+    detect_client(value)
+    transcripts.read_export(value)
 
 
 # Exports
@@ -244,7 +257,7 @@ def chatgpt(*nodes: dict[str, Any], current: str) -> dict[str, Any]:
 
 
 def test_of_chatgpt_the_branch_is_taken_that_was_seen_last() -> None:
-    held = exports.read(
+    held = transcripts.read_export(
         chatgpt(
             node("a", "root", "system", "Be nice."),
             node("b", "a", "user", "Which database?"),
@@ -259,11 +272,13 @@ def test_of_chatgpt_the_branch_is_taken_that_was_seen_last() -> None:
     assert held is not None
     assert (held.client, held.session, held.title) == ("chatgpt", "c1", "Databases")
     assert [turn.text for turn in held.turns] == ["Which database?", "SQLite.", "Thanks."]
-    assert held.turns[0] == Turn("user", "Which database?", "2026-04-25T12:00:00Z", "m-b")
+    assert held.turns[0] == TranscriptTurn("user", "Which database?", "2026-04-25T12:00:00Z", "m-b")
 
 
 def test_a_tree_that_bites_its_tail_ends() -> None:
-    held = exports.read(chatgpt(node("a", "b", "user", "A"), node("b", "a", "user", "B"), current="a"))
+    held = transcripts.read_export(
+        chatgpt(node("a", "b", "user", "A"), node("b", "a", "user", "B"), current="a")
+    )
     assert held
     assert [turn.text for turn in held.turns] == ["B", "A"]
 
@@ -274,7 +289,7 @@ def test_an_export_of_claude_is_read() -> None:
         {"uuid": "2", "sender": "assistant", "text": "", "content": [{"type": "text", "text": "Hello"}]},
         "broken",
     ]
-    held = exports.read({"uuid": "c", "name": "Greeting", "chat_messages": messages})
+    held = transcripts.read_export({"uuid": "c", "name": "Greeting", "chat_messages": messages})
     assert held is not None
     assert (held.client, held.session, held.title) == ("claude.ai", "c", "Greeting")
     assert [(turn.role, turn.text) for turn in held.turns] == [("user", "Hi"), ("assistant", "Hello")]
@@ -284,7 +299,7 @@ def test_an_export_of_claude_is_read() -> None:
     "value", [None, 7, "x", [], {}, {"mapping": []}, {"mapping": {}}, {"chat_messages": []}]
 )
 def test_what_is_no_conversation_is_none(value: Any) -> None:
-    assert exports.read(value) is None
+    assert transcripts.read_export(value) is None
 
 
 @given(
@@ -293,10 +308,10 @@ def test_what_is_no_conversation_is_none(value: Any) -> None:
 def test_a_list_comes_item_by_item_however_it_is_cut(values: list[Any], width: int) -> None:
     text = json.dumps(values, indent=1)
     pieces = [text[at : at + width] for at in range(0, len(text), width)]
-    assert json.dumps(list(items(pieces))) == json.dumps(values)
+    assert json.dumps(list(iter_json_list(pieces))) == json.dumps(values)
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[", '[{"a": 1}', '[{"a": 1}, {', "[}", "[" * 200_000])
 def test_a_list_that_is_none_or_ends_early_is_told(text: str) -> None:
-    with pytest.raises(Broken):
-        list(items([text]))
+    with pytest.raises(BrokenTranscript):
+        list(iter_json_list([text]))

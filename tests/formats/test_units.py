@@ -3,13 +3,13 @@
 import configparser
 import plistlib
 
-from quaid.formats import units
+from quaid.formats import config_text
 
 COMMAND = ("/opt/my tools/quaid", "--db", '/home/ada/100% "mine"/$HOME.db', "serve", "--http")
 
 
 def test_a_unit_runs_the_words_as_they_are() -> None:
-    text = units.service(COMMAND, "Quaid", {"QUAID_CONFIG": "/x y.yaml"})
+    text = config_text.systemd_unit(COMMAND, "Quaid", {"QUAID_CONFIG": "/x y.yaml"})
     unit = configparser.RawConfigParser(strict=True)
     unit.read_string(text)
     assert unit["Service"]["ExecStart"] == (
@@ -21,7 +21,7 @@ def test_a_unit_runs_the_words_as_they_are() -> None:
 
 
 def test_a_property_list_runs_the_words_as_they_are() -> None:
-    told = plistlib.loads(units.agent(COMMAND, "quaid.daemon", {"A": "b"}, "/log").encode())
+    told = plistlib.loads(config_text.launchd_plist(COMMAND, "quaid.daemon", {"A": "b"}, "/log").encode())
     assert told["ProgramArguments"] == list(COMMAND)
     assert told["KeepAlive"] == {"SuccessfulExit": False}
     assert told["EnvironmentVariables"] == {"A": "b"}
@@ -29,4 +29,4 @@ def test_a_property_list_runs_the_words_as_they_are() -> None:
 
 
 def test_a_word_with_a_line_end_stays_one_line() -> None:
-    assert "\n" not in units.word("a\nb\tc")
+    assert "\n" not in config_text.systemd_quote("a\nb\tc")

@@ -8,7 +8,7 @@ import pytest
 import ryaml
 from hypothesis import example, given, settings, strategies as st
 
-from quaid.formats import yaml_writer
+from quaid.formats import front_matter
 
 # fmt: off
 AWKWARD = st.sampled_from([
@@ -45,14 +45,14 @@ def read(text: str) -> Any:
 @example({"k" * 1500: {"a": 1}, "x": [{"l" * 1500: [1, {"b": 2}]}]}, False)
 @example({"a": -0.0, "b": 1e300, "c": 5e-324, "d": 1e16, "e": 1.0}, False)
 def test_what_is_written_reads_back_the_same(values: dict[str, Any], guarded: bool) -> None:
-    text = yaml_writer.write(values, guarded=guarded)
+    text = front_matter.write_yaml(values, guarded=guarded)
     assert json.dumps(read(text) or {}) == json.dumps(values)
     assert not any(line.rstrip() in ("---", "...") for line in text.split("\n"))
 
 
 @given(MAPPINGS)
 def test_guarded_text_hides_brackets_and_anchors(values: dict[str, Any]) -> None:
-    text = yaml_writer.write(values, guarded=True)
+    text = front_matter.write_yaml(values, guarded=True)
     assert "&" not in text
     assert "*" not in text
     assert not set(text.replace("[]", "").replace("{}", "")) & set("[]{}")
@@ -74,7 +74,7 @@ def test_ordinary_front_matter_is_readable() -> None:
         "matrix": [[1, 2], [3, 4]],
         "quote": 'She said "no"\nand left',
     }
-    assert yaml_writer.write(values) == (
+    assert front_matter.write_yaml(values) == (
         "title: Alice Example\n"
         "born: 1990-01-02\n"
         "url: https://example.org/a\n"
@@ -99,17 +99,17 @@ def test_ordinary_front_matter_is_readable() -> None:
 
 
 def test_a_long_list_goes_down_the_page() -> None:
-    text = yaml_writer.write({"names": ["a" * 40, "b" * 40, "c" * 40]})
+    text = front_matter.write_yaml({"names": ["a" * 40, "b" * 40, "c" * 40]})
     assert text.count("\n  - ") == 3
 
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, 2**64, -(2**63) - 1, "\ud800"])
 def test_what_yaml_cannot_carry_becomes_text(odd: Any) -> None:
-    assert isinstance(read(yaml_writer.write({"a": odd}))["a"], str)
+    assert isinstance(read(front_matter.write_yaml({"a": odd}))["a"], str)
 
 
 def test_days_stand_without_quotes_and_other_digits_do_not() -> None:
     values = {"due": "2024-02-29", "days": ["2024-01-15", "x"], "no": "2023-02-29", "2024-01-15": "2024-01"}
-    text = yaml_writer.write(values)
+    text = front_matter.write_yaml(values)
     assert text == ('due: 2024-02-29\ndays: [2024-01-15, x]\n"no": "2023-02-29"\n"2024-01-15": "2024-01"\n')
     assert read(text) == values

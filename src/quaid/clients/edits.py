@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quaid.clients.known import Client
-from quaid.formats import jsonc, toml_tables
+from quaid.formats import config_text
 
 NAME = "quaid"
 EVENTS = {
@@ -42,12 +42,12 @@ def with_server(client: Client, text: str, launch: Launch) -> str:
     path = (*client.keys, NAME)
     try:
         if client.format == "toml":
-            return toml_tables.put(text, path, {"command": launch.command, "args": args})
+            return config_text.put_toml(text, path, {"command": launch.command, "args": args})
         text = text if text.strip() else "{}\n"
         entry = {**({"type": "stdio"} if client.typed else {}), "command": launch.command, "args": args}
         known = server(client, text)
-        return jsonc.put(text, path, {**known, **entry} if isinstance(known, dict) else entry)
-    except (jsonc.NotJson, toml_tables.NotToml) as error:
+        return config_text.put_json(text, path, {**known, **entry} if isinstance(known, dict) else entry)
+    except (config_text.NotJson, config_text.NotToml) as error:
         raise Unreadable(str(error)) from None
 
 
@@ -56,10 +56,10 @@ def without_server(client: Client, text: str, before: str = "") -> str:
     path = (*client.keys, NAME)
     try:
         if client.format == "toml":
-            return toml_tables.remove(text, path)
+            return config_text.remove_toml(text, path)
         keep = _there(before, [path[:-1]])
-        return jsonc.remove(text, path, keep) if text.strip() else text
-    except (jsonc.NotJson, toml_tables.NotToml) as error:
+        return config_text.remove_json(text, path, keep) if text.strip() else text
+    except (config_text.NotJson, config_text.NotToml) as error:
         raise Unreadable(str(error)) from None
 
 
@@ -67,10 +67,10 @@ def server(client: Client, text: str) -> Any:
     """Our entry as it stands in a text, or None."""
     try:
         if client.format == "toml":
-            found: Any = toml_tables.parse(text)
+            found: Any = config_text.parse_toml(text)
         else:
-            found = jsonc.parse(text) if text.strip() else {}
-    except (jsonc.NotJson, toml_tables.NotToml) as error:
+            found = config_text.parse_json(text) if text.strip() else {}
+    except (config_text.NotJson, config_text.NotToml) as error:
         raise Unreadable(str(error)) from None
     for key in (*client.keys, NAME):
         found = found.get(key) if isinstance(found, dict) else None
@@ -109,8 +109,8 @@ def with_hooks(text: str, commands: Mapping[str, str]) -> str:
             entry = {"hooks": [{"type": "command", "command": command, "timeout": HOOK_SECONDS}]}
             ours = [each for each in _commands(text, event) if _is_ours(each, event)]
             if ours != [command]:
-                text = jsonc.append(_without(text, event), ("hooks", event), entry)
-    except jsonc.NotJson as error:
+                text = config_text.append_json(_without(text, event), ("hooks", event), entry)
+    except config_text.NotJson as error:
         raise Unreadable(str(error)) from None
     return text
 
@@ -121,7 +121,7 @@ def without_hooks(text: str, before: str = "") -> str:
         keep = _there(before, [("hooks",), *(("hooks", event) for event in EVENTS)])
         for event in EVENTS if text.strip() else ():
             text = _without(text, event, keep)
-    except jsonc.NotJson as error:
+    except config_text.NotJson as error:
         raise Unreadable(str(error)) from None
     return text
 
@@ -130,28 +130,30 @@ def hooks(text: str) -> list[str]:
     """The events that our hooks stand at."""
     try:
         return [event for event in EVENTS if any(_is_ours(each, event) for each in _commands(text, event))]
-    except jsonc.NotJson as error:
+    except config_text.NotJson as error:
         raise Unreadable(str(error)) from None
 
 
 def _there(before: str, paths: Sequence[tuple[str | int, ...]]) -> list[tuple[str | int, ...]]:
     """Those of the paths that a text has; one that cannot be read has none."""
     try:
-        return [path for path in paths if before.strip() and jsonc.has(before, path)]
-    except jsonc.NotJson:
+        return [path for path in paths if before.strip() and config_text.has_json(before, path)]
+    except config_text.NotJson:
         return []
 
 
-def _without(text: str, event: str, keep: jsonc.Paths = ()) -> str:
+def _without(text: str, event: str, keep: config_text.JsonPaths = ()) -> str:
     path = ("hooks", event)
-    text = jsonc.remove_items(text, path, lambda group: _all_ours(group, event), keep)
+    text = config_text.remove_json_items(text, path, lambda group: _all_ours(group, event), keep)
     for at in range(len(_groups(text, event))):  # a group that somebody put other hooks into
-        text = jsonc.remove_items(text, (*path, at, "hooks"), lambda each: _is_ours(_command(each), event))
+        text = config_text.remove_json_items(
+            text, (*path, at, "hooks"), lambda each: _is_ours(_command(each), event)
+        )
     return text
 
 
 def _groups(text: str, event: str) -> Sequence[Any]:
-    found = jsonc.parse(text) if text.strip() else {}
+    found = config_text.parse_json(text) if text.strip() else {}
     for key in ("hooks", event):
         found = found.get(key) if isinstance(found, dict) else None
     return found if isinstance(found, list) else []

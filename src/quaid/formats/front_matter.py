@@ -1,8 +1,6 @@
-"""Front matter: YAML and TOML to plain values, and plain values to YAML.
+"""Front matter: read YAML and TOML, write YAML.
 
-Plain values are what JSON can carry: str keys, str, bool, None, finite floats, integers of 64 bits, lists and
-mappings. Reading is capped, because front matter comes from anywhere: a hostile block is refused at little
-cost, before a parser expands it. Does not know where a block begins and ends in a file.
+Values are those of JSON. Reading is limited in size and depth, because files come from anywhere.
 """
 
 import re
@@ -10,10 +8,103 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from quaid.errors import InvalidFrontMatter
-from quaid.formats import yaml_writer
+from quaid.model import dates
 
-LARGEST = 64 * 1024
-DEEPEST = 100
+_WIDEST_LIST = 100
+_LONGEST_KEY = 500  # readers give up on `key:` beyond 1,024 characters and want `? key`
+
+_BARE = re.compile(r"[^\W\d](?:[\w ./@+()'!%;=~–—’-]*[\w.)!%'’])?")
+_BARE_URL = re.compile(r"https?://[\w./%=~+-]*[\w/]")
+_MISREAD = frozenset(
+    ("y", "n", "yes", "no", "on", "off", "true", "false", "null", "none", "nan", "inf", "infinity")
+)
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNPRINTABLE = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)
+_ESCAPES = {
+    **{code: f"\\u{code:04x}" for code in _UNPRINTABLE},
+    **str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}),
+}
+_GUARDED_ESCAPES = {**_ESCAPES, **{ord(mark): f"\\u{ord(mark):04x}" for mark in "[]{}&*"}}
+
+
+def write_yaml(values: Mapping[str, Any], *, guarded: bool = False) -> str:
+    """The YAML lines of a mapping; guarded hides from naive checks the signs that stand within text."""
+    lines: list[str] = []
+    _YamlWriter(lines, guarded).mapping(values, "")
+    return "".join([line + "\n" for line in lines])
+
+
+class _YamlWriter:
+    """Appends lines; holds the two things that every part of the tree needs."""
+
+    def __init__(self, lines: list[str], guarded: bool) -> None:
+        self.lines = lines
+        self.guarded = guarded
+
+    def mapping(self, values: Mapping[str, Any], indent: str) -> None:
+        for key, value in values.items():
+            name = self.text(key)
+            if len(name) > _LONGEST_KEY:
+                self.lines.append(f"{indent}? {name}")
+                name = ""
+            self.entry(f"{indent}{name}:", value, indent)
+
+    def sequence(self, items: list[Any] | tuple[Any, ...], indent: str) -> None:
+        for item in items:
+            if isinstance(item, dict) and item:
+                first = len(self.lines)
+                self.mapping(item, indent + "  ")
+                self.lines[first] = f"{indent}- {self.lines[first][len(indent) + 2 :]}"
+            else:
+                self.entry(f"{indent}-", item, indent)
+
+    def entry(self, head: str, value: Any, indent: str) -> None:
+        inline = self.inline(value)
+        if inline is not None:
+            self.lines.append(f"{head} {inline}")
+            return
+        self.lines.append(head)
+        if isinstance(value, dict):
+            self.mapping(value, indent + "  ")
+        else:
+            self.sequence(value, indent + "  ")
+
+    def inline(self, value: Any) -> str | None:
+        """The value if it goes on the line of its key: scalars, empty things and short lists of scalars."""
+        if isinstance(value, dict):
+            return None if value else "{}"
+        if not isinstance(value, (list, tuple)):
+            return self.scalar(value, bare_urls=True)
+        if value and (self.guarded or any(isinstance(item, (dict, list, tuple)) for item in value)):
+            return None
+        flow = ", ".join([self.scalar(item, bare_urls=False) for item in value])
+        return f"[{flow}]" if len(flow) <= _WIDEST_LIST else None
+
+    def scalar(self, value: Any, *, bare_urls: bool) -> str:
+        if value is None or isinstance(value, bool):
+            return "null" if value is None else str(value).lower()
+        if isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
+            return str(value)
+        if isinstance(value, float) and value - value == 0:
+            mantissa, exponent, power = repr(value).partition("e")
+            return mantissa + (".0" if "." not in mantissa else "") + exponent + power
+        text = str(value)
+        if dates.is_date(text):
+            return text  # Obsidian and other readers take a day for a date only without quotes
+        return self.text(text, bare_urls=bare_urls)
+
+    def text(self, text: str, *, bare_urls: bool = False) -> str:
+        if (
+            _BARE.fullmatch(text) or (bare_urls and _BARE_URL.fullmatch(text))
+        ) and text.lower() not in _MISREAD:
+            return text
+        quoted = text.translate(_GUARDED_ESCAPES if self.guarded else _ESCAPES)
+        return f'"{quoted}"' if quoted.isascii() else '"' + _SURROGATE.sub("\ufffd", quoted) + '"'
+
+
+LARGEST_BLOCK = 64 * 1024
+DEEPEST_NESTING = 100
 MOST_BRACKETS = 2000  # the YAML reader's time grows with the square of their depth, which quotes can hide
 
 # Patterns, not compiled here: only a block that is odd or broken meets them.
@@ -43,7 +134,7 @@ def read_yaml(text: str, first_line: int = 1) -> dict[str, Any]:
         if type(error).__name__ != "PanicException":
             raise
         raise InvalidFrontMatter(problem="the YAML reader gave up on it") from None
-    return _mapping(values)
+    return _check_mapping(values)
 
 
 def read_toml(text: str, first_line: int = 1) -> dict[str, Any]:
@@ -55,18 +146,18 @@ def read_toml(text: str, first_line: int = 1) -> dict[str, Any]:
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         _fail(str(error), text, first_line)
-    return _mapping(values)
+    return _check_mapping(values)
 
 
 def dump_yaml(values: Mapping[str, Any]) -> str:
     """The YAML of plain values; read_yaml gives them back as long as it fits into LARGEST."""
-    text = yaml_writer.write(values)
-    return yaml_writer.write(values, guarded=True) if _refusal(text) else text
+    text = write_yaml(values)
+    return write_yaml(values, guarded=True) if _refusal(text) else text
 
 
 def plain_values(values: Mapping[Any, Any]) -> dict[str, Any]:
     """Any mapping as plain values: the door for front matter that does not come out of a file."""
-    plain = _mapping(dict(values))
+    plain = _check_mapping(dict(values))
     _refuse(dump_yaml(plain))
     return plain
 
@@ -80,13 +171,13 @@ def _refuse(text: str) -> None:
 def _refusal(text: str) -> str | None:
     """Why a block is not even handed to its parser, if so."""
     size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
-    if size > LARGEST:
-        return f"it has {size:,} bytes and {LARGEST:,} are allowed"
+    if size > LARGEST_BLOCK:
+        return f"it has {size:,} bytes and {LARGEST_BLOCK:,} are allowed"
     brackets = text.count("[") + text.count("{")
     if brackets > MOST_BRACKETS:
         return f"it has {brackets:,} brackets and {MOST_BRACKETS:,} are allowed"
-    if brackets > DEEPEST and _bracket_depth(text) > DEEPEST:
-        return f"it nests deeper than {DEEPEST} levels"
+    if brackets > DEEPEST_NESTING and _bracket_depth(text) > DEEPEST_NESTING:
+        return f"it nests deeper than {DEEPEST_NESTING} levels"
     if "&" in text and "*" in text:
         shared = set(re.findall(_ANCHOR, text)).intersection(re.findall(_ALIAS, text))
         if shared:
@@ -112,20 +203,20 @@ def _fail(message: str, text: str, first_line: int) -> NoReturn:
         message = f"the key {duplicate[1][:40]!r} appears twice"
     elif places:
         # Where a bracket or a quotation mark is missing, the place where it opened says more than the end.
-        line = _line(places[0] if "block" in message else places[-1], text)
+        line = _error_line(places[0] if "block" in message else places[-1], text)
         message = message[: places[0].start()] or message
     message = next((words for sign, words in _REWORDED.items() if sign in message), message)
     raise InvalidFrontMatter(problem=f"line {line + first_line - 1}: {message[:120].strip()}") from None
 
 
-def _line(place: re.Match[str], text: str) -> int:
+def _error_line(place: re.Match[str], text: str) -> int:
     if place[1]:
         return min(int(place[1]), text.count("\n") + 1)
     before = text.encode("utf-8", "replace")
     return (before[: int(place[2])] if place[2] else before).count(b"\n") + 1
 
 
-def _mapping(values: Any) -> dict[str, Any]:
+def _check_mapping(values: Any) -> dict[str, Any]:
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -135,7 +226,7 @@ def _mapping(values: Any) -> dict[str, Any]:
 
 
 def _plain_mapping(values: dict[Any, Any], depth: int) -> dict[str, Any]:
-    plain = {_plain_key(key): _plain(value, depth + 1) for key, value in values.items()}
+    plain = {_plain_key(key): _plain_value(value, depth + 1) for key, value in values.items()}
     if len(plain) < len(values):
         raise InvalidFrontMatter(problem="two of its keys are spelled alike")
     return plain
@@ -144,10 +235,10 @@ def _plain_mapping(values: dict[Any, Any], depth: int) -> dict[str, Any]:
 def _plain_key(key: Any) -> str:
     if key is None or isinstance(key, bool):
         return "null" if key is None else str(key).lower()
-    return str(_plain(key, 0))
+    return str(_plain_value(key, 0))
 
 
-def _plain(value: Any, depth: int) -> Any:
+def _plain_value(value: Any, depth: int) -> Any:
     if isinstance(value, str):
         return _without_surrogates(value)
     if value is None or isinstance(value, bool):
@@ -156,12 +247,12 @@ def _plain(value: Any, depth: int) -> Any:
         return value if -(1 << 63) <= value < 1 << 64 else str(value)
     if isinstance(value, float):
         return value if value - value == 0 else ".nan" if value != value else ".inf" if value > 0 else "-.inf"
-    if isinstance(value, (dict, list, tuple)) and depth > DEEPEST:
-        raise InvalidFrontMatter(problem=f"it nests deeper than {DEEPEST} levels")
+    if isinstance(value, (dict, list, tuple)) and depth > DEEPEST_NESTING:
+        raise InvalidFrontMatter(problem=f"it nests deeper than {DEEPEST_NESTING} levels")
     if isinstance(value, dict):
         return _plain_mapping(value, depth)
     if isinstance(value, (list, tuple)):
-        return [_plain(item, depth + 1) for item in value]
+        return [_plain_value(item, depth + 1) for item in value]
     return _without_surrogates(value.isoformat() if hasattr(value, "isoformat") else str(value))
 
 

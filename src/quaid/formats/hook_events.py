@@ -1,8 +1,4 @@
-"""Hook events of Claude Code, its transcripts' tails, and the answers that it understands.
-
-Text in, values out. Knows the fields that its documentation names; whatever is missing or odd reads as nothing.
-Does not know files, nor what a memory is.
-"""
+"""Claude Code hooks: parse events, estimate tokens from the end of a transcript, build responses."""
 
 import json
 from re import search
@@ -20,7 +16,7 @@ WRITING_TOOLS = (
 )
 
 
-class Event(NamedTuple):
+class HookEvent(NamedTuple):
     name: str  # SessionStart, PreCompact, Stop, UserPromptSubmit
     session: str
     transcript: str
@@ -30,7 +26,7 @@ class Event(NamedTuple):
     stopped_before: bool  # it goes on because a Stop hook told it to
 
 
-def read(text: str) -> Event:
+def parse_event(text: str) -> HookEvent:
     """An event, or ValueError."""
     try:
         values = json.loads(text)
@@ -43,7 +39,7 @@ def read(text: str) -> Event:
         value = values.get(key)
         return value if isinstance(value, str) else ""
 
-    return Event(
+    return HookEvent(
         word("hook_event_name"),
         word("session_id"),
         word("transcript_path"),
@@ -54,17 +50,17 @@ def read(text: str) -> Event:
     )
 
 
-def context(event: str, text: str) -> dict[str, Any]:
+def context_response(event: str, text: str) -> dict[str, Any]:
     """The answer that puts a text before the model, at the start of a session or beside a prompt."""
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}} if text else {}
 
 
-def message(text: str) -> dict[str, Any]:
+def message_response(text: str) -> dict[str, Any]:
     """The answer that shows a text to the person."""
     return {"systemMessage": text}
 
 
-def go_on(reason: str) -> dict[str, Any]:
+def block_response(reason: str) -> dict[str, Any]:
     """The answer that lets the model do one thing more before it stops."""
     return {"decision": "block", "reason": reason}
 
@@ -87,12 +83,12 @@ def tokens_in_use(tail: bytes, size: int) -> int:
     return size // BYTES_PER_TOKEN
 
 
-def window(tokens: int, configured: int) -> int:
+def context_window(tokens: int, configured: int) -> int:
     """The size of the context: a session that holds more than was thought possible has the long one."""
     return configured if tokens <= configured else max(LONG_WINDOW, configured)
 
 
-def writes(data: bytes) -> bool:
+def calls_writing_tool(data: bytes) -> bool:
     """Whether a piece of a transcript calls one of our tools that write."""
     if b"mcp__" not in data:
         return False

@@ -1,7 +1,7 @@
-"""The shape of a page in markdown: front matter, compiled truth, a bare `---`, timeline.
+"""Markdown pages: decode, parse into front matter, compiled truth and timeline, render, and patch in place.
 
-Knows where the parts begin and end, and nothing of what they say. Blank lines at the ends of a part are not
-kept, line ends become LF; everything else survives parse and render.
+A bare `---` line separates truth and timeline. A patch keeps every byte that the edit does not concern, and is parsed
+again before it is returned.
 """
 
 import re
@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from quaid.errors import InvalidFrontMatter
+from quaid.formats import front_matter
 
-UNPARSED = "_unparsed"
+UNPARSED_KEY = "_unparsed"
 """The key under which front matter that cannot be read is kept, as it was written between its fences."""
-FENCE = "_fence"
+FENCE_KEY = "_fence"
 """The key beside it that says "+++" when those were the fences."""
 
 _DIVIDER = re.compile(r"(?m)^---[ \t]*$")
@@ -24,7 +25,7 @@ _CLOSING = {
 _BOM = "\ufeff"
 
 
-class Document(NamedTuple):
+class MarkdownDocument(NamedTuple):
     """A page as its text gives it; problem says why the front matter could not be read, if so."""
 
     frontmatter: dict[str, Any]
@@ -33,32 +34,32 @@ class Document(NamedTuple):
     problem: str | None
 
 
-class Decoded(NamedTuple):
+class DecodedText(NamedTuple):
     """The text of a file; mended says what had to be replaced in it, if anything."""
 
     text: str
     mended: str | None
 
 
-def decode(data: bytes) -> Decoded:
+def decode(data: bytes) -> DecodedText:
     """Bytes as text: UTF-8, UTF-16 with its mark, old Windows text, else UTF-8 with what is wrong replaced."""
     mended: list[str] = []
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         if _is_western(data):
-            return Decoded(data.decode("cp1252"), "not UTF-8: read as Windows-1252")
+            return DecodedText(data.decode("cp1252"), "not UTF-8: read as Windows-1252")
         encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
         text = data.decode(encoding, "replace")
         kept = data.decode(encoding, "ignore").encode("utf-8" if encoding == "utf-8" else "utf-16-le")
         lost = len(data) - len(kept) - (2 if encoding == "utf-16" else 0)
         if lost:
-            mended.append(f"not {encoding.upper()}: {_count(lost, 'byte')} replaced")
+            mended.append(f"not {encoding.upper()}: {_count_noun(lost, 'byte')} replaced")
     text = text.removeprefix(_BOM)
     if "\0" in text:
-        mended.append(f"{_count(text.count(chr(0)), 'NUL character')} replaced")
+        mended.append(f"{_count_noun(text.count(chr(0)), 'NUL character')} replaced")
         text = text.replace("\0", "\ufffd")
-    return Decoded(text, "; ".join(mended) or None)
+    return DecodedText(text, "; ".join(mended) or None)
 
 
 def _is_western(data: bytes) -> bool:
@@ -71,27 +72,27 @@ def _is_western(data: bytes) -> bool:
         return False
 
 
-def _count(number: int, noun: str) -> str:
+def _count_noun(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def parse(text: str) -> Document:
+def parse(text: str) -> MarkdownDocument:
     """The parts of a page; never fails, for a block that cannot be read is kept as it is."""
     frontmatter, problem, body = _split_front_matter(_with_line_feeds(text).removeprefix(_BOM))
     divider = _find_divider(body)
     if not divider:
-        return Document(frontmatter, _strip_blank_lines(body), "", problem)
+        return MarkdownDocument(frontmatter, _strip_blank_lines(body), "", problem)
     truth, timeline = body[: divider.start()], body[divider.end() :]
-    return Document(frontmatter, _strip_blank_lines(truth), _strip_blank_lines(timeline), problem)
+    return MarkdownDocument(frontmatter, _strip_blank_lines(truth), _strip_blank_lines(timeline), problem)
 
 
-def check(document: Document, before: Mapping[str, Any]) -> None:
+def check_front_matter(document: MarkdownDocument, before: Mapping[str, Any]) -> None:
     """Raise InvalidFrontMatter for a text whose front matter cannot be read, unless the page has it already."""
     if document.problem and (not document.frontmatter or document.frontmatter != before):
         raise InvalidFrontMatter(problem=document.problem)
 
 
-class Places(NamedTuple):
+class PartLines(NamedTuple):
     """In which lines the parts of a text stand, counted from 0."""
 
     fence: str
@@ -102,7 +103,7 @@ class Places(NamedTuple):
     divider: int | None
 
 
-def places(text: str) -> Places:
+def part_lines(text: str) -> PartLines:
     """Where `parse` finds the parts of a text whose line ends are LF."""
     text = text.removeprefix(_BOM)
     frontmatter, problem, body = _split_front_matter(text)
@@ -110,11 +111,11 @@ def places(text: str) -> Places:
         divider = _find_divider(body)
         first = text.count("\n", 0, len(text) - len(body))
         last = None if divider is None else first + body.count("\n", 0, divider.start())
-        return Places("", None, first, last)
+        return PartLines("", None, first, last)
     closing = text.count("\n", 0, len(text) - len(body))  # the line of the closing fence
     opening = _OPENING.match(text) if len(body) < len(text) else None
     divider = _find_divider(body)
-    return Places(
+    return PartLines(
         opening[2] if opening else "",
         (text.count("\n", 0, opening.end()), closing) if opening else None,
         closing + 1 if opening else 0,
@@ -138,20 +139,19 @@ def _split_front_matter(text: str) -> tuple[dict[str, Any], str | None, str]:
         unclosed = f"line 1 opens it with '{opening[2]}', and no later line closes it"
         return {}, unclosed, text[opening.end() :] if opening[2] == "---" else text
     block = text[opening.end() : max(opening.end(), closing.start() - 1)]
-    frontmatter, problem = _read(opening[2], block)
+    frontmatter, problem = _read_front_matter(opening[2], block)
     if opening[1] and (problem or not frontmatter):
         return {}, None, text
     return frontmatter, problem, text[closing.end() :]
 
 
-def _read(fence: str, block: str) -> tuple[dict[str, Any], str | None]:
-    from quaid.formats import front_matter
+def _read_front_matter(fence: str, block: str) -> tuple[dict[str, Any], str | None]:
 
     read = front_matter.read_yaml if fence == "---" else front_matter.read_toml
     try:
         return read(block, 2), None
     except InvalidFrontMatter as error:
-        kept = {UNPARSED: block} if fence == "---" else {UNPARSED: block, FENCE: fence}
+        kept = {UNPARSED_KEY: block} if fence == "---" else {UNPARSED_KEY: block, FENCE_KEY: fence}
         return kept, str(error.facts["problem"])
 
 
@@ -183,7 +183,7 @@ def _strip_blank_lines(text: str) -> str:
     return text[start:end] if end >= 0 else text[start:]
 
 
-def tidy(text: str) -> str:
+def normalize_part(text: str) -> str:
     """A truth or timeline as parse would give it."""
     return _strip_blank_lines(_with_line_feeds(text))
 
@@ -212,7 +212,7 @@ def render(frontmatter: Mapping[str, Any], truth: str, timeline: str) -> str:
         parts.append(close_fence(truth) if timeline else truth)
     if timeline:
         parts.extend(["---", timeline])
-    block = _block(frontmatter)
+    block = _front_matter_block(frontmatter)
     if not block and parts and (not truth or truth.startswith(("---", "+++", _BOM))):
         block = "---\n---\n"  # or the first line would be taken for something else
     if block:
@@ -220,15 +220,224 @@ def render(frontmatter: Mapping[str, Any], truth: str, timeline: str) -> str:
     return "\n\n".join(parts) + "\n" if parts else ""
 
 
-def _block(frontmatter: Mapping[str, Any]) -> str:
+def _front_matter_block(frontmatter: Mapping[str, Any]) -> str:
     if not frontmatter:
         return ""
-    unread = frontmatter.get(UNPARSED)
+    unread = frontmatter.get(UNPARSED_KEY)
     if isinstance(unread, str):
-        fence = frontmatter.get(FENCE, "---")
+        fence = frontmatter.get(FENCE_KEY, "---")
         block = f"{fence}\n{unread}\n{fence}\n"
         if parse(block)[:3] == (frontmatter, "", ""):
             return block
-    from quaid.formats import front_matter
 
     return f"---\n{front_matter.dump_yaml(frontmatter)}---\n"
+
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_YAML_KEY = re.compile(
+    r"""("[^"]*"|'[^']*'|[^\s#"'\-?:,\[\]{}&*!|>%@`][^#\n]*?|-[^\s#][^#\n]*?)[ \t]*:(?=[ \t]|$)"""
+)
+_COMMENT = re.compile(r"(?<![ \t])[ \t]+#.*$")
+_YAML_ITEM = re.compile(r"([ \t]*-[ \t]+)\S")
+_BLANK = " \t\r\n"
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+class _PageLines(NamedTuple):
+    """Where the parts of a page stand, in lines: from the first to behind the last."""
+
+    fence: str
+    """What encloses the front matter, or nothing where there is none."""
+    front: tuple[int, int]
+    truth: tuple[int, int]
+    divider: int | None
+    timeline: tuple[int, int]
+
+
+def patch(text: str, frontmatter: Mapping[str, Any], truth: str, timeline: str) -> str:
+    """The text with these parts. InvalidFrontMatter where the front matter cannot be changed in place."""
+    old = parse(text)
+    lines: list[str] = _LINE.findall(text)
+    end = _line_end(lines)
+    shape = _page_lines(lines)
+    if timeline != old.timeline:
+        _splice(lines, *_timeline_splice(lines, shape, timeline, end))
+    if truth != old.truth:
+        _splice(lines, *_truth_splice(lines, shape, truth, end))
+    if frontmatter != old.frontmatter:
+        _splice(lines, *_front_matter_splice(lines, shape, old.frontmatter, frontmatter, end))
+    patched = "".join(lines)
+    if parse(patched)[:3] == (frontmatter, truth, timeline):
+        return patched
+    whole = _with_line_ends(render(frontmatter, truth, timeline), end)
+    if parse(whole)[:3] == (frontmatter, truth, timeline):
+        return whole
+    raise InvalidFrontMatter(problem="this change cannot be written into the file")
+
+
+def _line_end(lines: list[str]) -> str:
+    """The line end that most lines have."""
+    found = [line[len(line.rstrip("\r\n")) :] for line in lines]
+    return max(("\n", "\r\n", "\r"), key=found.count) if found else "\n"
+
+
+def _page_lines(lines: list[str]) -> _PageLines:
+    parts = part_lines("".join([line.rstrip("\r\n") + "\n" for line in lines]))
+    front = (0, 0) if parts.front is None else parts.front
+    bare = [line.strip(_BLANK + "\ufeff") for line in lines]
+    last = len(lines) if parts.divider is None else parts.divider
+    truth = _without_blank_ends(bare, parts.body, last)
+    timeline = (
+        (len(lines), len(lines))
+        if parts.divider is None
+        else _without_blank_ends(bare, parts.divider + 1, len(lines))
+    )
+    return _PageLines(parts.fence, front, truth, parts.divider, timeline)
+
+
+def _without_blank_ends(bare: list[str], first: int, last: int) -> tuple[int, int]:
+    """The same lines without the blank ones at either end."""
+    while first < last and not bare[first]:
+        first += 1
+    while last > first and not bare[last - 1]:
+        last -= 1
+    return first, last
+
+
+_Splice = tuple[int, int, list[str]]
+
+
+def _splice(lines: list[str], first: int, last: int, new: list[str]) -> None:
+    if new and first and not lines[first - 1].endswith(("\n", "\r")):
+        lines[first - 1] += _line_end(lines)
+    lines[first:last] = new
+
+
+def _with_line_ends(text: str, end: str) -> str:
+    return text.replace("\n", end) if end != "\n" else text
+
+
+def _smallest_splice(lines: list[str], span: tuple[int, int], text: str, end: str) -> _Splice:
+    """The smallest run of lines that turns a span into a text."""
+    first, last = span
+    new = text.split("\n") if text else []
+    old = [line.rstrip("\r\n") for line in lines[first:last]]
+    same = 0
+    while same < min(len(old), len(new)) and old[same] == new[same]:
+        same += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - same and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    middle = [line + end for line in new[same : len(new) - tail]]
+    if middle and last - tail == len(lines) and lines and not lines[-1].endswith(("\r", "\n")):
+        middle[-1] = middle[-1].rstrip("\r\n")  # the file ended without a line end, and still does
+    return first + same, last - tail, middle
+
+
+def _truth_splice(lines: list[str], shape: _PageLines, truth: str, end: str) -> _Splice:
+    first, last = shape.truth
+    if first < last:
+        return _smallest_splice(lines, shape.truth, truth, end)
+    place = shape.front[1] + 1 if shape.fence else 0
+    new = [line + end for line in truth.split("\n")]
+    before = [end] if place else []
+    after = [end] if place < len(lines) and lines[place].strip(_BLANK) else []
+    return place, place, [*before, *new, *after]
+
+
+def _timeline_splice(lines: list[str], shape: _PageLines, timeline: str, end: str) -> _Splice:
+    first, last = shape.timeline
+    if first < last:
+        return _smallest_splice(lines, shape.timeline, timeline, end)
+    new = [line + end for line in timeline.split("\n")]
+    if shape.divider is not None:
+        return shape.divider + 1, shape.divider + 1, [end, *new]
+    blank = [] if not lines or not lines[-1].strip(_BLANK) else [end]
+    return len(lines), len(lines), [*blank, "---" + end, end, *new]
+
+
+def _front_matter_splice(
+    lines: list[str], shape: _PageLines, old: Mapping[str, Any], new: Mapping[str, Any], end: str
+) -> _Splice:
+    """The block of front matter with the keys that changed, and only those, written anew."""
+    if not shape.fence:
+        written = front_matter.dump_yaml(dict(new)) if new else ""
+        made = [line + end for line in f"---\n{written}---\n".split("\n")]
+        if lines and lines[0].startswith(_BYTE_ORDER_MARK):
+            return 0, 1, [_BYTE_ORDER_MARK + made[0], *made[1:], lines[0].removeprefix(_BYTE_ORDER_MARK)]
+        return 0, 0, made
+    if shape.fence != "---" or UNPARSED_KEY in old:
+        raise InvalidFrontMatter(problem="only YAML front matter that can be read is changed in place")
+    first, last = shape.front
+    block = [line.rstrip("\r\n") for line in lines[first:last]]
+    spans = _key_spans(block)
+    for key in [key for key in spans if old.get(key) != new.get(key) or key not in new][::-1]:
+        start, stop = spans[key]
+        block[start:stop] = _rewrite_key(block[start:stop], key, old.get(key), new[key]) if key in new else []
+    for key in new:
+        if key not in old:
+            block += front_matter.write_yaml({key: new[key]}).splitlines()
+    return first, last, [line + end for line in block]
+
+
+def _key_spans(block: list[str]) -> dict[str, tuple[int, int]]:
+    """The lines of each key, without the comments and blank lines that follow it."""
+    starts: list[tuple[str, int]] = []
+    for place, line in enumerate(block):
+        match = _YAML_KEY.match(line)
+        if match:
+            name = match[1]
+            starts.append((name[1:-1] if name[0] in "\"'" else name, place))
+    spans: dict[str, tuple[int, int]] = {}
+    for number, (name, start) in enumerate(starts):
+        stop = starts[number + 1][1] if number + 1 < len(starts) else len(block)
+        while stop > start + 1 and (not block[stop - 1].strip() or block[stop - 1].startswith("#")):
+            stop -= 1
+        spans[name] = (start, stop)
+    return spans
+
+
+def _rewrite_key(block: list[str], key: str, old: Any, new: Any) -> list[str]:
+    """The lines of one key with a new value, in the manner of the old ones."""
+    if isinstance(old, list) and isinstance(new, list) and new:
+        listed = _rewrite_list(block, old, new)
+        if listed:
+            return listed
+    written = front_matter.write_yaml({key: new}).splitlines()
+    spelled = block[0].partition(":")[0]
+    written[0] = spelled + written[0][written[0].index(":") :] if ":" not in key else written[0]
+    if len(block) == len(written) == 1:
+        comment = _COMMENT.search(block[0])
+        if comment and _is_comment(block[0], comment.start()):
+            written[0] += comment[0]
+    return written
+
+
+def _rewrite_list(block: list[str], old: list[Any], new: list[Any]) -> list[str] | None:
+    """A list with one item to a line, changed item by item; comments between them stay. None: it is no such list."""
+    items = [line for line in block[1:] if _YAML_ITEM.match(line)]
+    others = [line for line in block[1:] if not _YAML_ITEM.match(line)]
+    made = {str(item): front_matter.write_yaml({"x": item})[3:].rstrip("\n") for item in new}
+    if len(items) != len(old) or not items or any("\n" in text for text in made.values()):
+        return None
+    if any(line.strip() and not line.lstrip().startswith("#") for line in others):
+        return None
+    mark = _YAML_ITEM.match(items[0])
+    assert mark is not None
+    lines = dict(zip(map(str, old), items, strict=True))
+    order = [str(item) for item in new]
+    if [name for name in map(str, old) if name in made] != order[
+        : sum(name in made for name in map(str, old))
+    ]:
+        return [block[0], *(lines.get(name, mark[1] + made[name]) for name in order)]
+    gone = {id(line) for name, line in lines.items() if name not in made}
+    kept = [line for line in block if id(line) not in gone]
+    return [*kept, *(mark[1] + made[name] for name in order if name not in lines)]
+
+
+def _is_comment(line: str, place: int) -> bool:
+    """Whether what follows is a comment: the line says the same without it."""
+    try:
+        return front_matter.read_yaml(line[:place]) == front_matter.read_yaml(line)
+    except InvalidFrontMatter:
+        return False

@@ -1,16 +1,623 @@
-"""An org file as values: head, headings, drawers, blocks, links, timestamps, and what is wrong with it.
+"""Org files: parse headings, drawers, blocks, links and timestamps as Emacs does, and convert a file to pages.
 
-Reads as Emacs does (org-element of Org 9.5), also where Emacs passes over something in silence; that is told as a
-problem. The text is kept as it is: whoever writes patches it (org_edit.py). Evaluates nothing and follows nothing:
-no code block, no macro, no #+INCLUDE, no #+SETUPFILE.
+Nothing is evaluated and no include is followed. Problems that Emacs passes over silently are reported.
 """
 
 import re
-from itertools import pairwise
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from typing import Any, NamedTuple
 
-from quaid.formats.org_inline import find_links, find_timestamps
-from quaid.formats.org_reading import Reading
-from quaid.formats.org_values import Head, Keyword, Org, Problem
+from quaid.formats import markdown
+from quaid.model.dates import is_date
+
+LINK_KINDS = frozenset(
+    "id file file+sys file+emacs attachment http https ftp mailto news doi cite info help man shell elisp docview"
+    " bbdb eww gnus irc mhe rmail w3m".split()
+)
+"""What may stand before the colon of a link; anything else before a colon is part of a name to search for."""
+
+MOST_LINKS = 50_000
+"""Of one file; double brackets behind them are text."""
+
+MOST_TIMESTAMPS = 50_000
+
+OrgSpans = list[tuple[int, int]]
+
+_START = re.compile(r"\[\[(?=[^\[\]])")
+_TARGET = re.compile(r"(?:[^\[\]\\]|\\.?)+", re.DOTALL)
+# Where a paragraph ends: an empty line, a heading, an item, a row, a comment, a keyword, the edge of a drawer.
+_BREAK = re.compile(
+    r"\n(?=[ \t]*(?:\r?\n|[-+][ \t]|[0-9]+[.)][ \t]|\||#(?:[+ \r\n]|\Z)|:(?:[-\w]+:)?[ \t\r]*\n|: )|\*+ |\Z)"
+)
+_PLAIN_ID = re.compile(r"id:([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})(?![\w-])")
+_WORD = re.compile(r"\w(?=id:)")
+_CLOSED = re.compile(r"\]\]")
+_DAY = "([12][0-9]{3}-[0-9]{2}-[0-9]{2})"
+_TIMESTAMPS = [
+    re.compile(rf"{left}{_DAY}(?: ([^<\[\]>\n]*))?{right}(?:--{left}{_DAY}[^<\[\]>\n]*{right})?")
+    for left, right in ("<>", (r"\[", r"\]"))
+]
+_TIME = re.compile(r"(?:^| )([0-9]{1,2}:[0-9]{2})(?![0-9])")
+_LINE_END = re.compile(r"\n")
+# One pattern for each sign: a beginning that can be searched for as it is makes them several times as fast.
+_OPENERS = {sign: re.compile(rf"{sign}(?=\S)(?<![^\s({{'\"\u2013\u2014\u200b-]{sign})") for sign in "=~"}
+_CLOSERS = {
+    sign: re.compile(rf"{sign}(?<=\S{sign})(?=[\s.,;:!?'\")}}\\\[\u2013\u2014\u200b-]|\Z)") for sign in "=~"
+}
+
+
+class OrgLink(NamedTuple):
+    """A link in double brackets."""
+
+    kind: str
+    """id, file, https and so on; custom-id for `#name`, fuzzy for a name to search for."""
+    target: str
+    """What it names, without kind and without a place in the file."""
+    place: str
+    """What stands after `::` in the link of a file."""
+    description: str
+    line: int
+    start: int
+    end: int
+
+
+class OrgTimestamp(NamedTuple):
+    date: str
+    time: str
+    """As written: 9:05; "" when it names none."""
+    until: str
+    """The day on which a range ends, or ""."""
+    active: bool
+    """In angle brackets: it stands in an agenda."""
+    line: int
+    start: int
+    end: int
+
+
+class OrgLinks(NamedTuple):
+    links: list[OrgLink]
+    torn: list[int]
+    """Where a link to an id or a file begins that never ends, or only at the end of another one."""
+
+
+def find_links(text: str, hidden: OrgSpans) -> OrgLinks:
+    """Every link in order, but for those in hidden stretches and verbatim text."""
+    found: list[OrgLink] = []
+    torn: list[int] = []
+    if "[[" not in text:
+        return OrgLinks(_with_plain_ids(text, found, hidden), torn)
+    lines = _LineCounter(text)
+    closed, breaks = _ForwardSearch(text, _CLOSED), _ForwardSearch(text, _BREAK)
+    cover = _SpanCover(hidden)
+    quoted = _SpanCover(list(verbatim_spans(text)))
+    end = 0
+    for _ in range(MOST_LINKS):
+        beginning = _START.search(text, end)
+        if beginning is None:
+            break
+        start = beginning.start()
+        end = start + 1
+        if not cover.holds(start) and not quoted.holds(start):
+            target = _TARGET.match(text, start + 2)
+            stop = target.end() if target else -1
+            described = text.startswith("][", stop)
+            at = closed.after(stop + 3) if described else stop if text.startswith("]]", stop) else -1
+            if target and at >= 0 and not start < breaks.after(start) < at:
+                end = at + 2
+                description = text[stop + 2 : at] if described else ""
+                found.append(_make_link(target[0], description, lines.of(start), start, end))
+            if text.startswith(("id:", "file:"), start + 2) and (end == start + 1 or "[[" in text[stop:end]):
+                torn.append(start)
+    return OrgLinks(_with_plain_ids(text, found, hidden), torn)
+
+
+def _with_plain_ids(text: str, links: list[OrgLink], hidden: OrgSpans) -> list[OrgLink]:
+    """The links, and between them the ids that stand in the text as they are, which are links for Emacs too."""
+    matches = [each for each in _PLAIN_ID.finditer(text) if not _WORD.match(text, max(each.start() - 1, 0))]
+    if not matches:
+        return links
+    lines, cover, quoted = _LineCounter(text), _SpanCover(hidden), _SpanCover(list(verbatim_spans(text)))
+    inside = _SpanCover([(link.start, link.end) for link in links])
+    for each in matches:
+        start = each.start()
+        if not (inside.holds(start) or cover.holds(start) or quoted.holds(start)):
+            links.append(OrgLink("id", each[1], "", "", lines.of(start), start, each.end()))
+    return sorted(links, key=_link_start)
+
+
+def _link_start(link: OrgLink) -> int:
+    return link.start
+
+
+def _make_link(target: str, description: str, line: int, start: int, end: int) -> OrgLink:
+    if "\n" in target:
+        target = " ".join(target.split())
+    if "\\" in target:
+        target = target.replace("\\[", "[").replace("\\]", "]").replace("\\\\", "\\")
+    kind, colon, rest = target.partition(":")
+    place = ""
+    if colon and kind in LINK_KINDS:
+        target = rest
+    elif target.startswith(("/", "./", "../", "~/")):
+        kind = "file"
+    elif target.startswith("#"):
+        kind, target = "custom-id", target[1:]
+    else:
+        kind = "fuzzy"
+    if kind == "file":
+        target, _, place = target.partition("::")
+    return OrgLink(kind, target, place, description, line, start, end)
+
+
+def find_timestamps(text: str, hidden: OrgSpans) -> Iterator[OrgTimestamp]:
+    """Every timestamp in order, but for those in hidden stretches."""
+    found = [
+        (match.start(), match)
+        for each in _TIMESTAMPS
+        for match in islice(each.finditer(text), MOST_TIMESTAMPS)
+    ]
+    if not found:
+        return
+    lines, cover = _LineCounter(text), _SpanCover(hidden)
+    for start, match in sorted(found):
+        if cover.holds(start):
+            continue
+        time = _TIME.search(match[2]) if match[2] else None
+        yield OrgTimestamp(
+            *(match[1], time[1] if time else "", match[3] or "", text[start] == "<"),
+            *(lines.of(start), start, match.end()),
+        )
+
+
+def verbatim_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Stretches of =verbatim= and ~code~, which may go over one line end."""
+    closers = {sign: _ForwardSearch(text, closer) for sign, closer in _CLOSERS.items()}
+    first, second = _ForwardSearch(text, _LINE_END), _ForwardSearch(text, _LINE_END)
+    passed = 0
+    openers = [
+        found.start() for sign, opener in _OPENERS.items() if sign in text for found in opener.finditer(text)
+    ]
+    for at in sorted(openers):
+        end = closers[text[at]].after(at + 2) if at >= passed else -1
+        if end < 0:
+            continue
+        line_end = first.after(at)
+        limit = second.after(line_end + 1) if line_end >= 0 else -1
+        if limit < 0 or end < limit:
+            passed = end + 1
+            yield at, passed
+
+
+class _LineCounter:
+    """Which line an offset stands in; asked for in order."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.line, self.counted = text, 1, 0
+
+    def of(self, start: int) -> int:
+        self.line += self.text.count("\n", self.counted, start)
+        self.counted = start
+        return self.line
+
+
+class _ForwardSearch:
+    """Where a pattern comes next, or -1; asked for in order, so that no stretch is searched twice."""
+
+    def __init__(self, text: str, sought: re.Pattern[str]) -> None:
+        self.text, self.sought, self.at = text, sought, -2
+
+    def after(self, start: int) -> int:
+        if self.at != -1 and self.at < start:
+            found = self.sought.search(self.text, start)
+            self.at = found.start() if found else -1
+        return self.at
+
+
+class _SpanCover:
+    """Whether an offset lies in one of these stretches; asked for in order."""
+
+    def __init__(self, spans: OrgSpans) -> None:
+        self.spans, self.passed, self.until = spans, 0, -1
+
+    def holds(self, start: int) -> bool:
+        while self.passed < len(self.spans) and self.spans[self.passed][0] <= start:
+            self.until = max(self.until, self.spans[self.passed][1])
+            self.passed += 1
+        return start < self.until
+
+
+class OrgProblem(NamedTuple):
+    """Something that Emacs or org-roam would choke on, or read otherwise than it looks."""
+
+    line: int
+    code: str
+    message: str
+
+
+class OrgKeyword(NamedTuple):
+    """A line like `#+title: Words`; the name in upper case."""
+
+    name: str
+    value: str
+    line: int
+    start: int
+
+
+class OrgBlock(NamedTuple):
+    """From the line that begins it to the end of the line that ends it."""
+
+    kind: str
+    """src, example, quote and so on, in lower case; dynamic for `#+begin: name`."""
+    argument: str
+    line: int
+    start: int
+    end: int
+
+
+class OrgHeading(NamedTuple):
+    """A heading and its subtree."""
+
+    level: int
+    title: str
+    """Without keyword, priority and tags."""
+    todo: str
+    done: bool
+    """Whether the keyword is one of those that say so."""
+    priority: str
+    tags: tuple[str, ...]
+    properties: dict[str, str]
+    planning: dict[str, str]
+    """SCHEDULED, DEADLINE and CLOSED with their timestamps, as they are written."""
+    line: int
+    start: int
+    body: int
+    """Where the text below begins: after the line itself, planning and property drawer."""
+    end: int
+    """Where the subtree ends."""
+
+
+class OrgHead(NamedTuple):
+    """What an index needs of a file."""
+
+    properties: dict[str, str]
+    title: str
+    filetags: tuple[str, ...]
+
+
+class OrgDocument(NamedTuple):
+    properties: dict[str, str]
+    """Of the drawer at the top of the file: names in upper case, the first of a name wins."""
+    title: str
+    filetags: tuple[str, ...]
+    keywords: tuple[OrgKeyword, ...]
+    headings: tuple[OrgHeading, ...]
+    links: tuple[OrgLink, ...]
+    timestamps: tuple[OrgTimestamp, ...]
+    blocks: tuple[OrgBlock, ...]
+    problems: tuple[OrgProblem, ...]
+    body_start: int
+    """Where the text begins: after the drawer, the keywords at the top and the empty lines below them."""
+    drawer: tuple[int, int] | None
+    """The drawer at the top of the file: where it begins, and where the line after it does."""
+    comments: tuple[tuple[int, int], ...]
+    """Lines that are comments, each from its start to its line end."""
+
+
+VERBATIM_BLOCKS = ("src", "example", "comment", "export")
+"""Blocks in which nothing is markup."""
+
+BOM = "\ufeff"
+
+# Begins with \n instead of ^, and searches a text with one put in front: several times as fast.
+_MARK = re.compile(r"\n(?:(\*+)|[ \t]*([#:]))")
+_BLOCK = re.compile(r"#\+(begin|end)(?:_(\S+)|:)", re.IGNORECASE)
+_KEYWORD = re.compile(r"#\+(\S+):[ \t]*([^\n]*)")
+_HEAD = re.compile(
+    r"(?:[ \t]*(?:#(?: [^\n]*|\r)?|#\+(?!(?:begin|end)[_:]|(?:attr_\w+|caption|header|name|plot|results)[\[:])"
+    r"\S+:[^\n]*|\r)?(?:\n|\Z(?<!\n)))*+",  # never given back: a million lines need no memory
+    re.IGNORECASE,
+)
+_DRAWER = re.compile(r":([-\w]+):[ \t\r]*(?=\n|\Z)")
+_PROPERTY = re.compile(r"[ \t]*:(\S+):(?: ([^\n]*)|[ \t\r]*)(?:\n|\Z)")
+_TAGS = re.compile(r":[\w@#%:]+:")
+_PLANNING = re.compile(r"[ \t]*(?:CLOSED|DEADLINE|SCHEDULED):")
+_PLANNED = re.compile(r"(CLOSED|DEADLINE|SCHEDULED): *([<\[][^<\[\]>\n]*[>\]])")
+_WORD_LISTS = re.compile(r"^[ \t]*#\+(?:seq_|typ_)?todo:([^\n]*)", re.MULTILINE | re.IGNORECASE)
+
+
+MOST_MARKS = 50_000
+"""Lines of one file that mean something: what comes below them is plain text, and told as a problem."""
+
+_AT_THE_TOP = "at the very top of the file"
+
+
+class OrgReader:
+    """A walk over the lines that mean something, from top to bottom."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.keywords: list[OrgKeyword] = []
+        self.headings: list[list[Any]] = []  # the fields of each Heading
+        self.blocks: list[OrgBlock] = []
+        self.problems: list[OrgProblem] = []
+        self.properties: dict[str, str] = {}
+        self.drawer: tuple[int, int] | None = None
+        self.comments: list[tuple[int, int]] = []
+        self.hidden: list[tuple[int, int]] = []  # where brackets are no links
+        self.top = 1 if text.startswith(BOM) else 0
+        self.drawer_place = self.top  # where a property drawer may stand
+        self.passed = 0  # what lies before this is done with
+        self.line, self.counted = 1, 0
+        self.marks: list[
+            tuple[int, str, str, int]
+        ] = []  # the start of each line, stars or sign, and where it stands
+        self._ends: dict[int, int] | None = None
+        self.own_ends: set[int] = set()  # the :END: lines of drawers that were seen
+        self.ids: dict[str, int] = {}
+        self.open, self.done = _todo_words(text)
+
+    def run(self) -> None:
+        text = self.text
+        padded = "\n" + text if not self.top else " \n" + text[1:]
+        # In the padded text the line end before a line has the offset of the line itself.
+        self.marks = [
+            (mark.start(), mark[1], mark[2], mark.end() - 2)
+            for mark in islice(_MARK.finditer(padded), MOST_MARKS + 1)
+        ]
+        beyond = self.marks.pop() if len(self.marks) > MOST_MARKS else None
+        for start, stars, sign, at in self.marks:
+            if start < self.passed:
+                continue
+            if stars:
+                self._stars(start, len(stars))
+            elif sign == "#":
+                self._hash(start, at)
+            else:
+                self._colon(start, at)
+        if beyond:
+            message = (
+                f"more than {MOST_MARKS:,} headings, keywords and drawers; from here on all is plain text"
+            )
+            self._say(self.text.count("\n", 0, beyond[0]) + 1, "too-many-marks", message)
+
+    def _end_of(self, start: int) -> int | None:
+        """Where the block or drawer that begins here ends, if it does."""
+        if self._ends is None:
+            self._ends = self._paired()
+        return self._ends.get(start)
+
+    def _paired(self) -> dict[int, int]:
+        """Where each block and drawer ends: at the next line that ends its kind, if no heading comes before."""
+        text = self.text
+        ends: dict[int, int] = {}
+        next_end: dict[str, int] = {}
+        for start, stars, sign, at in reversed(self.marks):
+            if stars:
+                if text[start + len(stars) : start + len(stars) + 1] == " ":
+                    next_end.clear()
+            elif sign == ":":
+                if text[at : at + 5].upper() == ":END:" and _DRAWER.match(text, at):
+                    next_end[":"] = start
+                elif ":" in next_end:
+                    ends[start] = next_end[":"]
+            elif text.startswith("+", at + 1) and (edge := _BLOCK.match(text, at)):
+                kind = (edge[2] or "").lower() + "_"
+                if len(edge[1]) == 5:  # begin
+                    if kind in next_end:
+                        ends[start] = next_end[kind]
+                elif not text[edge.end() : self._line_end(at)].strip():
+                    next_end[kind] = start
+        return ends
+
+    # Lines
+
+    def _line_of(self, start: int) -> int:
+        self.line += self.text.count("\n", self.counted, start)
+        self.counted = start
+        return self.line
+
+    def _line_end(self, start: int) -> int:
+        end = self.text.find("\n", start)
+        return len(self.text) if end < 0 else end
+
+    def _next_line(self, start: int) -> int:
+        return min(self._line_end(start) + 1, len(self.text))
+
+    def _say(self, line: int, code: str, message: str) -> None:
+        self.problems.append(OrgProblem(line, code, message))
+
+    def _stars(self, start: int, level: int) -> None:
+        text = self.text
+        end = self._line_end(start)
+        if text[start + level : start + level + 1] != " ":
+            rest = text[start + level : end]
+            if rest[:1] == "\t" or (level > 1 and rest.strip() and "*" not in rest):
+                message = "stars without a space after them make no heading"
+                self._say(self._line_of(start), "no-heading", message)
+            return
+        body = min(end + 1, len(text))
+        planning: dict[str, str] = {}
+        if text[body : body + 9].lstrip(" \t")[:1] in ("C", "D", "S") and _PLANNING.match(text, body):
+            stop = self._line_end(body)
+            planning = dict(_PLANNED.findall(text[body:stop]))
+            body = min(stop + 1, len(text))
+        self.drawer_place = body
+        fields = _heading_words(text[start + level + 1 : end].strip(" \t\r"), self.open, self.done)
+        self.headings.append([level, *fields, {}, planning, self._line_of(start), start, body])
+
+    def _hash(self, start: int, at: int) -> None:
+        """A line that begins with `#`: a comment, a keyword, or the edge of a block."""
+        text = self.text
+        following = text[at + 1 : at + 2]
+        if following != "+":
+            if not following.strip():
+                end = self._line_end(at)
+                self.hidden.append((start, end))
+                self.comments.append((start, end))
+                if start == self.drawer_place and not self.headings:
+                    self.drawer_place = end + 1  # the drawer of a file may stand below comments
+            return
+        edge = _BLOCK.match(text, at)
+        if edge is not None:
+            if len(edge[1]) == 5:
+                self._block(start, (edge[2] or "dynamic").lower(), edge.end())
+            return
+        keyword = _KEYWORD.match(text, at)
+        if keyword is not None:
+            self.keywords.append(
+                OrgKeyword(keyword[1].upper(), keyword[2].rstrip(), self._line_of(start), start)
+            )
+
+    def _block(self, start: int, kind: str, after_name: int) -> None:
+        line, end = self._line_of(start), self._line_end(after_name)
+        closing = self._end_of(start)
+        if closing is None:
+            message = (
+                f"the {kind} block is not closed before the next heading, so it is plain text;"
+                " a line in it that begins with a star needs a comma before the star"
+            )
+            self._say(line, "unclosed-block", message)
+            return
+        argument = self.text[after_name:end].strip()
+        self.blocks.append(OrgBlock(kind, argument, line, start, self._line_end(closing)))
+        if kind in VERBATIM_BLOCKS:
+            self.hidden.append((end, closing))
+            self.passed = closing + 1
+
+    def _colon(self, start: int, at: int) -> None:
+        """A line that begins with `:`: text of fixed width, or the edge of a drawer."""
+        text = self.text
+        if text[at + 1 : at + 2] in (" ", "", "\n", "\r"):
+            self.hidden.append((start, self._line_end(at)))
+            return
+        drawer = _DRAWER.match(text, at)
+        name = drawer[1].upper() if drawer else ""
+        if name == "PROPERTIES":
+            self._property_drawer(start)
+        elif name == "END":
+            if start not in self.own_ends:
+                self._say(self._line_of(start), "stray-end", ":END: closes no drawer")
+        elif name and (closing := self._end_of(start)) is not None:
+            self.own_ends.add(closing)
+        elif drawer and drawer[1] == name:
+            message = f":{name}: is not closed by :END: before the next heading, so it is plain text"
+            self._say(self._line_of(start), "unclosed-drawer", message)
+
+    def _property_drawer(self, start: int) -> None:
+        """Names and values down to :END:. One line that is neither, and Emacs sees no properties at all."""
+        line = number = self._line_of(start)
+        if start != self.drawer_place:
+            self._no_drawer(
+                start, line, f"must stand {'right below its heading' if self.headings else _AT_THE_TOP}"
+            )
+            return
+        found: dict[str, str] = {}
+        position = self._next_line(start)
+        problems: list[OrgProblem] = []
+        while (match := _PROPERTY.match(self.text, position)) is not None:
+            number += 1
+            position = match.end()
+            name, value = match[1].upper(), (match[2] or "").strip()
+            if name == "END" and not value:
+                self.problems += problems
+                self._keep_properties(found, start, position, line)
+                return
+            if name[-1] == "+" and len(name) > 1:
+                name = name[:-1]
+                found[name] = f"{found[name]} {value}" if name in found else value
+            elif name not in found:
+                found[name] = value
+            else:
+                code = "second-id" if name == "ID" else "duplicate-property"
+                problems.append(OrgProblem(number, code, f":{name}: stands here twice; the first one counts"))
+        self._no_drawer(start, number + 1, "")
+
+    def _no_drawer(self, start: int, line: int, misplaced: str) -> None:
+        """Say why a property drawer says nothing."""
+        closing = self._end_of(start)
+        if closing is None:
+            message = "the property drawer is not closed by :END:, so it says nothing"
+            self._say(self.line, "unclosed-drawer", message)
+            return
+        self.own_ends.add(closing)
+        if misplaced:
+            self._say(line, "misplaced-drawer", f"a property drawer {misplaced}, so this one says nothing")
+        else:
+            self._say(line, "bad-property", "no line like ':NAME: value', so the whole drawer says nothing")
+
+    def _keep_properties(self, found: dict[str, str], start: int, after: int, line: int) -> None:
+        self.passed, self.drawer_place = after, -1
+        named = found.get("ID")
+        if named and self.ids.setdefault(named, line) != line:
+            self._say(line, "duplicate-id", f"the id {named} stands in line {self.ids[named]} too")
+        if self.headings:
+            self.headings[-1][6] = found
+            self.headings[-1][10] = after
+        else:
+            self.properties, self.drawer = found, (start, after)
+
+    # The whole
+
+    def body_start(self) -> int:
+        found = _HEAD.match(self.text, self.drawer[1] if self.drawer else self.top)
+        return found.end() if found else self.top
+
+    def finished_headings(self) -> tuple[OrgHeading, ...]:
+        """The headings, each with the end of its subtree: where the next one begins that is not below it."""
+        ends: list[int] = []
+        above: list[tuple[int, int]] = []  # level and start of the headings that follow, the nearest last
+        for fields in reversed(self.headings):
+            while above and above[-1][0] > fields[0]:
+                above.pop()
+            ends.append(above[-1][1] if above else len(self.text))
+            above.append((fields[0], fields[9]))
+        return tuple(
+            [
+                OrgHeading._make((*fields, end))
+                for fields, end in zip(self.headings, reversed(ends), strict=True)
+            ]
+        )
+
+
+def _heading_words(
+    words: str, open_words: set[str], done_words: set[str]
+) -> tuple[str, str, bool, str, tuple[str, ...]]:
+    """Title, keyword, whether that says done, priority and tags."""
+    todo = priority = ""
+    tags: tuple[str, ...] = ()
+    first, _, rest = words.partition(" ")
+    if rest and (first in open_words or first in done_words):
+        todo, words = first, rest.lstrip(" \t")
+    if words[:2] == "[#" and words[3:4] == "]":
+        priority, words = words[2], words[4:].lstrip(" \t")
+    if words == "COMMENT" or words[:8] == "COMMENT ":
+        words = words[8:].lstrip(" \t")
+    if words[-1:] == ":":
+        before = max(words.rfind(" "), words.rfind("\t"))
+        if (before >= 0 or not todo + priority) and _TAGS.fullmatch(words, before + 1):
+            tags = tuple(each for each in words[before + 1 :].split(":") if each)
+            words = words[: max(before, 0)].rstrip(" \t")
+    return words, todo, todo in done_words, priority, tags
+
+
+def _todo_words(text: str) -> tuple[set[str], set[str]]:
+    """The words for things that are to do and that are done: those that the file names, else those of Emacs."""
+    lists = (
+        [found.split() for found in _WORD_LISTS.findall(text)] if "TODO:" in text or "todo:" in text else []
+    )
+    if not lists:
+        return {"TODO"}, {"DONE"}
+    open_words: set[str] = set()
+    done_words: set[str] = set()
+    for each in lists:
+        words = [word.partition("(")[0] for word in each]
+        cut = words.index("|") if "|" in words else len(words) - 1
+        open_words.update(words[:cut])
+        done_words.update(words[cut:])
+    return open_words, done_words - {"|"}
+
 
 LONGEST_TITLE = 2_000
 """Characters of a title whose links are read."""
@@ -18,9 +625,9 @@ LONGEST_TITLE = 2_000
 _LINK = re.compile(r"\[\[((?:[^\[\]\\]|\\.)+)\](?:\[(.+?)\])?\]")
 
 
-def parse(text: str) -> Org:
+def parse(text: str) -> OrgDocument:
     """Everything that the text says; never fails."""
-    reading = Reading(text)
+    reading = OrgReader(text)
     reading.run()
     links, torn = find_links(text, reading.hidden)
     problems = reading.problems
@@ -28,13 +635,13 @@ def parse(text: str) -> Org:
     for at in torn:
         line, counted = line + text.count("\n", counted, at), at
         problems.append(
-            Problem(line + 1, "torn-link", "a link begins here that never ends: close it with ]]")
+            OrgProblem(line + 1, "torn-link", "a link begins here that never ends: close it with ]]")
         )
     if "\r\n" in text and text.count("\r\n") != text.count("\n"):
         problems.append(
-            Problem(1, "line-ends", "some lines end with CR LF and others with LF; Emacs shows ^M")
+            OrgProblem(1, "line-ends", "some lines end with CR LF and others with LF; Emacs shows ^M")
         )
-    return Org(
+    return OrgDocument(
         reading.properties,
         *_title_and_tags(reading.keywords),
         tuple(reading.keywords),
@@ -49,23 +656,264 @@ def parse(text: str) -> Org:
     )
 
 
-def head(text: str) -> Head:
+def parse_head(text: str) -> OrgHead:
     """Properties, title and tags of a file that has its keywords above its first heading."""
     end = text.find("\n*")
-    reading = Reading(text if end < 0 else text[: end + 1])
+    reading = OrgReader(text if end < 0 else text[: end + 1])
     reading.run()
-    return Head(reading.properties, *_title_and_tags(reading.keywords))
+    return OrgHead(reading.properties, *_title_and_tags(reading.keywords))
 
 
-def pieces(text: str, org: Org) -> list[str]:
+def split_text(text: str, org: OrgDocument) -> list[str]:
     """The text cut where its parts begin: head, body, and each heading's own stretch. Joined they are the text."""
     cuts = [0, org.body_start, *(each.start for each in org.headings), len(text)]
     return [text[start:end] for start, end in pairwise(cuts)]
 
 
-def _title_and_tags(keywords: list[Keyword]) -> tuple[str, tuple[str, ...]]:
+def _title_and_tags(keywords: list[OrgKeyword]) -> tuple[str, tuple[str, ...]]:
     title = next((each.value for each in keywords if each.name == "TITLE"), "")
     if "[[" in title and len(title) <= LONGEST_TITLE:  # a link in a title is its words
         title = _LINK.sub(lambda link: link[2] or link[1], title)
     named = [each.value.replace(":", " ").split() for each in keywords if each.name == "FILETAGS"]
     return title, tuple(dict.fromkeys(tag for tags in named for tag in tags))
+
+
+PAGE_KEYWORDS = ("DATE", "AUTHOR", "DESCRIPTION", "CATEGORY", "SUBTITLE", "SUMMARY", "TYPE")
+"""Those of a file that are front matter of its page, beside title and tags."""
+
+MOST_HEADING_PAGES = 1_000
+"""Headings of one file that can be pages of their own."""
+
+_DATED = re.compile(
+    r"[<\[]?([0-9]{4}-[0-9]{2}-[0-9]{2})(?![0-9-])[^<\[\]>]*[>\]]|([0-9]{4}-[0-9]{2}-[0-9]{2})(?![\w/-])"
+)
+_WEEKDAY = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)day", re.IGNORECASE)
+_ALIAS = re.compile(r'"([^"]*)"|(\S+)')
+_ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TICKS = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
+_NO_LINK_PROPERTIES = ("ROAM_REFS", "ROAM_ALIASES")
+
+
+class OrgPage(NamedTuple):
+    """The parts of one page."""
+
+    title: str
+    frontmatter: dict[str, Any]
+    truth: str
+    timeline: str
+
+
+class OrgPages(NamedTuple):
+    page: OrgPage
+    nodes: tuple[OrgPage, ...]
+    """Of the headings that have an id, which is `id` in their front matter."""
+    problems: tuple[OrgProblem, ...]
+
+
+def read_pages(text: str) -> OrgPages:
+    """The pages that a file makes; line ends become LF."""
+    text = text.replace("\r\n", "\n").removeprefix(BOM)
+    parsed = parse(text)
+    writing = _PageBuilder(text, parsed)
+    writing.run()
+    first, *nodes = [each.part() for each in writing.owners]
+    return OrgPages(first, tuple(nodes), parsed.problems)
+
+
+class _OrgPageDraft:
+    """A page in the making."""
+
+    def __init__(self, title: str, frontmatter: dict[str, Any], level: int, end: int) -> None:
+        self.title = title
+        self.frontmatter = frontmatter
+        self.level = level
+        self.end = end
+        self.truth: list[str] = []
+        self.timeline: list[str] = []
+        self.threads: list[str] = []
+        self.entry_end = 0
+        """Where the heading ends that is the entry in the making."""
+
+    def part(self) -> OrgPage:
+        if self.threads:
+            self.truth += ["\n\n# Open threads\n\n", *(f"- [ ] {each}\n" for each in self.threads)]
+        summary = self.frontmatter.get("summary")
+        if isinstance(summary, str) and summary.strip():  # told where pages tell it, so that it is found
+            self.truth.insert(0, f"> {summary.strip()}\n\n")
+        truth, timeline = (
+            markdown.normalize_part("".join(self.truth)),
+            markdown.normalize_part("".join(self.timeline)),
+        )
+        return OrgPage(self.title, self.frontmatter, truth, timeline)
+
+
+class _PageBuilder:
+    def __init__(self, text: str, parsed: OrgDocument) -> None:
+        self.text = text
+        self.org = parsed
+        self.owners = [_OrgPageDraft(parsed.title, _front_matter(parsed), 0, len(text))]
+        self.above = [self.owners[0]]  # the owner of what is read now, and those around it
+        self.patches = _patches(text, parsed)
+        self.starts = [start for start, _, _ in self.patches]
+
+    def run(self) -> None:
+        headings = self.org.headings
+        first = headings[0].start if headings else len(self.text)
+        self.owners[0].truth.append(self._plain(min(self.org.body_start, first), first))
+        ends = [each.start for each in headings[1:]] + [len(self.text)]
+        tags: list[tuple[int, tuple[str, ...]]] = []  # of the headings around, each with where it ends
+        for heading, end in zip(headings, ends, strict=False):
+            while tags and tags[-1][0] <= heading.start:
+                tags.pop()
+            tags.append((heading.end, heading.tags))
+            self._heading(heading, self._plain(heading.body, end), [tag for _, each in tags for tag in each])
+
+    def _heading(self, heading: OrgHeading, body: str, tags: list[str]) -> None:
+        while self.above[-1].end <= heading.start and len(self.above) > 1:
+            self.above.pop()
+        owner = self.above[-1]
+        if heading.properties.get("ID") and len(self.owners) <= MOST_HEADING_PAGES:
+            self._node(owner, heading, body, tags)
+            return
+        if heading.todo and not heading.done:
+            owner.threads.append(_thread_text(heading))
+        date = "" if heading.todo and not heading.done else _heading_date(heading.title)
+        if date:
+            owner.timeline.append(f"\n## {date}{_title_without_date(heading.title, date)}\n{body}")
+            owner.entry_end = max(owner.entry_end, heading.end)
+        elif heading.start < owner.entry_end:
+            owner.timeline.append(f"\n{self._words(heading)}\n{body}")
+        else:
+            depth = min(max(heading.level - owner.level, 1), 6)
+            owner.truth.append(f"\n{'#' * depth} {self._words(heading)[heading.level + 1 :]}\n{body}")
+
+    def _node(self, owner: _OrgPageDraft, heading: OrgHeading, body: str, tags: list[str]) -> None:
+        """A heading that is a page: a link stands in its place."""
+        title = _without_links(heading.title) or heading.properties["ID"]
+        depth = min(max(heading.level - owner.level, 1), 6)
+        link = f"[[id:{heading.properties['ID']}][{title.replace('[', '(').replace(']', ')')}]]"
+        place = owner.timeline if heading.start < owner.entry_end else owner.truth
+        place.append(f"\n{'#' * depth} {title}\n\n{link}\n" if place is owner.truth else f"\n{link}\n")
+        front = _property_front_matter(heading.properties)
+        named = list(dict.fromkeys([*self.org.filetags, *tags]))
+        front = {"title": title, **front, **({"tags": named} if named else {})}
+        node = _OrgPageDraft(title, front, heading.level, heading.end)
+        if heading.todo:
+            node.frontmatter.setdefault("todo", heading.todo)
+            if not heading.done:
+                node.threads.append(_thread_text(heading))
+        node.frontmatter.update({key.lower(): stamp for key, stamp in heading.planning.items()})
+        node.truth.append(body)
+        date = _heading_date(heading.title)
+        if date and not (heading.todo and not heading.done):
+            node.timeline.append(f"## {date}{_title_without_date(heading.title, date)}\n")
+        self.owners.append(node)
+        self.above.append(node)
+
+    def _words(self, heading: OrgHeading) -> str:
+        end = self.text.find("\n", heading.start)
+        return self.text[heading.start : len(self.text) if end < 0 else end].rstrip()
+
+    def _plain(self, start: int, end: int) -> str:
+        """A stretch of the text with its patches."""
+        parts: list[str] = []
+        for place in range(bisect_left(self.starts, start), len(self.starts)):
+            at, stop, words = self.patches[place]
+            if at >= end:
+                break
+            parts += [self.text[start:at], words]
+            start = stop
+        return "".join([*parts, self.text[start:end]])
+
+
+def _patches(text: str, parsed: OrgDocument) -> list[tuple[int, int, str]]:
+    """What is written otherwise: code as fenced code, comments not at all, verbatim brackets in backticks."""
+    found: list[tuple[int, int, str]] = []
+    for block in parsed.blocks:
+        if block.kind not in VERBATIM_BLOCKS:
+            continue
+        first = text.find("\n", block.start) + 1
+        last = text.rfind("\n", 0, block.end) + 1
+        if block.kind == "comment":
+            found.append((block.start, block.end, ""))
+            continue
+        ticks = max((len(run) for run in _TICKS.findall(text[first:last])), default=2)
+        fence = "`" * max(3, ticks + 1)
+        language = block.argument.split()[0] if block.kind != "example" and block.argument else ""
+        language = language if language.replace("-", "").replace("+", "").isalnum() else ""
+        found.append((block.start, first, f"{fence}{language}\n"))
+        found.append((last, block.end, fence))
+    blocks = [(block.start, block.end) for block in parsed.blocks if block.kind in VERBATIM_BLOCKS]
+    found += [(start, end, "") for start, end in parsed.comments]
+    if "[[" in text:
+        for start, end in verbatim_spans(text):
+            if "[[" in text[start:end] and "`" not in text[start:end] and not _is_in_spans(blocks, start):
+                found.append((start, end, f"`{text[start + 1 : end - 1]}`"))
+    return sorted(found)
+
+
+def _is_in_spans(spans: list[tuple[int, int]], at: int) -> bool:
+    place = bisect_left(spans, (at + 1, 0))
+    return place > 0 and spans[place - 1][1] > at
+
+
+def _front_matter(parsed: OrgDocument) -> dict[str, Any]:
+    """What the head of a file says: title, properties, tags, and the keywords that tell of the file itself."""
+    front: dict[str, Any] = {"title": parsed.title} if parsed.title else {}
+    front.update(_property_front_matter(parsed.properties))
+    for keyword in parsed.keywords:
+        if keyword.name in PAGE_KEYWORDS and keyword.value:
+            front.setdefault(keyword.name.lower(), keyword.value)
+    if parsed.filetags:
+        front["tags"] = list(parsed.filetags)
+    return front
+
+
+def _property_front_matter(properties: dict[str, str]) -> dict[str, Any]:
+    """Properties as front matter, their other names as aliases, their links as links of that relationship."""
+    front: dict[str, Any] = {
+        name.lower(): value for name, value in properties.items() if name != "ROAM_ALIASES"
+    }
+    named = [one or other for one, other in _ALIAS.findall(properties.get("ROAM_ALIASES", ""))]
+    if named:
+        front["aliases"] = named
+    links = [
+        {"to": f"id:{link.target}", "relationship": name.lower()}
+        for name, value in properties.items()
+        if "[[id:" in value and name not in _NO_LINK_PROPERTIES
+        for link in parse(value).links
+        if link.kind == "id"
+    ]
+    if links:
+        front["links"] = links
+    return front
+
+
+def _heading_date(title: str) -> str:
+    """The day that a heading is about: one that begins with it, or that has a timestamp."""
+    for found in _DATED.finditer(title):
+        date = found[1] or found[2]
+        if is_date(date) and (found.start() == 0 or found[1]):
+            return str(date)
+    return ""
+
+
+def _title_without_date(title: str, date: str) -> str:
+    """A dated heading without its date."""
+    for found in _DATED.finditer(title):
+        if date in (found[1], found[2]):
+            title = f"{title[: found.start()].strip()} {title[found.end() :].strip()}".strip()
+            break
+    return "" if not title or _WEEKDAY.fullmatch(title) else f" — {title.lstrip('-—–: ')}"
+
+
+def _thread_text(heading: OrgHeading) -> str:
+    day = _ISO_DAY.search(heading.planning.get("DEADLINE", ""))
+    return f"{heading.title or heading.todo}{f' (deadline {day[0]})' if day else ''}"
+
+
+def _without_links(title: str) -> str:
+    """A heading's words, a link by its description."""
+    for link in reversed(parse(title).links):
+        title = title[: link.start] + (link.description or link.target) + title[link.end :]
+    return title.strip()

@@ -1,14 +1,10 @@
-"""Changes to an org file as text: each changes what it is asked to change, and leaves every other byte.
-
-Line ends, indentation, the spaces after a property's name, the case of keywords and whatever is not understood stay
-as they are. Knows text only: neither files nor what the properties mean.
-"""
+"""Edit org text in place: properties, title, tags, appended lines and ids; every other byte stays."""
 
 import re
 from collections.abc import Iterable, Iterator
 
 from quaid.errors import InvalidArgument
-from quaid.formats import org, org_reading, org_values
+from quaid.formats import org
 
 _PROPERTY = re.compile(r"([ \t]*):(\S+):([ \t]*)((?:[^\n]*[^ \t\r\n])?)([ \t\r]*)(?:\n|\Z)")
 _KEYWORD = re.compile(r"([ \t]*#\+\S+?:[ \t]*)((?:[^\n]*[^ \t\r\n])?)([ \t\r]*)(?:\n|\Z)")
@@ -27,8 +23,8 @@ def set_property(text: str, name: str, value: str) -> str:
     if read.drawer is None:
         _refuse_torn(text, read)
         end = _line_end(text)
-        drawer = f":PROPERTIES:{end}{_property(name, value)}{end}:END:{end}"
-        top = 1 if text.startswith(org_reading.BOM) else 0
+        drawer = f":PROPERTIES:{end}{_property_line(name, value)}{end}:END:{end}"
+        top = 1 if text.startswith(org.BOM) else 0
         below = _COMMENTS.match(text, top)
         return _insert(text, below.end() if below else top, drawer, end)
     for line in _drawer_lines(text, read.drawer):
@@ -37,7 +33,9 @@ def set_property(text: str, name: str, value: str) -> str:
             return text[: line.start(3)] + (gap + value if value else "") + text[line.end(4) :]
         if line[2].upper() == "END":
             here = line.start()
-            return _insert(text, here, line[1] + _property(name, value) + _line_end(text), _line_end(text))
+            return _insert(
+                text, here, line[1] + _property_line(name, value) + _line_end(text), _line_end(text)
+            )
     return text
 
 
@@ -75,15 +73,11 @@ def set_filetags(text: str, tags: Iterable[str]) -> str:
     return _set_keyword(text, "filetags", f":{':'.join(named)}:") if named else text
 
 
-def append(text: str, lines: Iterable[str]) -> str:
+def append_lines(text: str, lines: Iterable[str]) -> str:
     """The text with these lines below it."""
     end = _line_end(text)
     added = "".join([line.rstrip("\r\n") + end for line in lines])
-    return (
-        text
-        + (end if added and text not in ("", org_reading.BOM) and not text.endswith("\n") else "")
-        + added
-    )
+    return text + (end if added and text not in ("", org.BOM) and not text.endswith("\n") else "") + added
 
 
 def replace_id(text: str, old: str, new: str) -> str:
@@ -112,19 +106,19 @@ def _set_keyword(text: str, name: str, value: str) -> str:
     return text[: found.start(2)] + gap + value + text[found.end(2) :]
 
 
-def _below_head(text: str, read: org_values.Org, name: str) -> int:
+def _below_head(text: str, read: org.OrgDocument, name: str) -> int:
     """Where a keyword goes that is not there yet: tags below the title, a title below the drawer."""
     title = next((each.start for each in read.keywords if each.name == "TITLE"), None)
     if name != "title" and title is not None:
         return _next_line(text, title)
     if read.drawer is not None:
         return read.drawer[1]
-    top = 1 if text.startswith(org_reading.BOM) else 0
+    top = 1 if text.startswith(org.BOM) else 0
     below = _COMMENTS.match(text, top)
     return below.end() if below else top
 
 
-def _refuse_torn(text: str, read: org_values.Org) -> None:
+def _refuse_torn(text: str, read: org.OrgDocument) -> None:
     """A drawer at the top that cannot be read is for a person to mend: a second one above it would hide it."""
     until = read.headings[0].line if read.headings else text.count("\n") + 2
     for each in read.problems:
@@ -139,14 +133,14 @@ def _drawer_lines(text: str, drawer: tuple[int, int]) -> Iterator[re.Match[str]]
         position = line.end()
 
 
-def _property(name: str, value: str) -> str:
+def _property_line(name: str, value: str) -> str:
     return f":{name}:{' ' * max(1, 9 - len(name))}{value}".rstrip() if value else f":{name}:"
 
 
 def _insert(text: str, place: int, lines: str, end: str) -> str:
     """Lines put in at the start of a line; one before it that does not end is ended."""
     before = text[:place]
-    gap = "" if before in ("", org_reading.BOM) or before.endswith("\n") else end
+    gap = "" if before in ("", org.BOM) or before.endswith("\n") else end
     return before + gap + lines + text[place:]
 
 

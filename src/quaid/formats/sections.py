@@ -1,8 +1,4 @@
-"""Sections of a markdown text: what stands under a `##` heading, read, added to, replaced.
-
-Everything else stays as it is, character for character. Headings in fenced code and in front matter are none. A line
-added to a list continues it: with its bullet, its box or the next number. Knows neither files nor pages.
-"""
+"""Sections and lists of a markdown text: find, append to and replace the text under a ## heading."""
 
 import re
 from typing import NamedTuple
@@ -11,12 +7,12 @@ from quaid.model import markdown_text
 
 _HEADING = re.compile(r"\n {0,3}(#{1,2})[ \t]+([^\n]*)|\n {0,3}(#{1,2})(?=\n|\Z)")
 _FRONT = re.compile(r"\A(---|\+\+\+)[ \t]*\r?\n(?s:.*?)^(?:\1|\.\.\.)[ \t]*\r?$", re.MULTILINE)
-ITEM = re.compile(r"([ \t]*)([-*+]|([0-9]{1,9})([.)]))[ \t]+(?:\[([ xX])\](?:[ \t]+|$))?(.*)")
-_TELLING = re.compile(r"^(?= {0,3}#{1,6}(?:[ \t]|$)|(?:---+|===+|\+\+\+)[ \t]*$)", re.MULTILINE)
+LIST_ITEM = re.compile(r"([ \t]*)([-*+]|([0-9]{1,9})([.)]))[ \t]+(?:\[([ xX])\](?:[ \t]+|$))?(.*)")
+_MARKUP_LINE = re.compile(r"^(?= {0,3}#{1,6}(?:[ \t]|$)|(?:---+|===+|\+\+\+)[ \t]*$)", re.MULTILINE)
 NEW_LINE = "\n"
 
 
-class Place(NamedTuple):
+class Section(NamedTuple):
     """A section: where its heading begins, where what it says begins, and where that ends."""
 
     start: int
@@ -25,13 +21,13 @@ class Place(NamedTuple):
     title: str
 
 
-class Added(NamedTuple):
+class SectionEdit(NamedTuple):
     text: str
     line: int
     """Where the addition begins, from 1."""
 
 
-class Item(NamedTuple):
+class ListItem(NamedTuple):
     """A line of a list; `number` is 0 for a bullet, `box` what stands in the box, None: it has none."""
 
     line: int
@@ -42,25 +38,25 @@ class Item(NamedTuple):
     text: str
 
 
-def sections(text: str) -> list[Place]:
+def find_sections(text: str) -> list[Section]:
     """The sections under `##` headings, in order."""
-    return [place for level, place in _headed(text) if level == 2]
+    return [place for level, place in _headed_sections(text) if level == 2]
 
 
-def opening_list(text: str) -> Place | None:
+def find_opening_list(text: str) -> Section | None:
     """The part before the first `##` heading that holds a list: the whole of it, or what is under one `#` heading."""
     front = _FRONT.match(text)
-    headed = _headed(text)
+    headed = _headed_sections(text)
     first = headed[0][1].start if headed else len(text)
-    parts = [Place(0, front.end() if front else 0, first, "")]
+    parts = [Section(0, front.end() if front else 0, first, "")]
     for level, place in headed:
         if level == 2:
             break
         parts.append(place)
-    return next((each for each in parts if items(text[each.body : each.end])), None)
+    return next((each for each in parts if list_items(text[each.body : each.end])), None)
 
 
-def _headed(text: str) -> list[tuple[int, Place]]:
+def _headed_sections(text: str) -> list[tuple[int, Section]]:
     """What stands under each `#` or `##` heading, with the heading's level."""
     front = _FRONT.match(text)
     code = markdown_text.find_fences(text)
@@ -70,44 +66,44 @@ def _headed(text: str) -> list[tuple[int, Place]]:
         if (front and start < front.end()) or any(each.start <= start < each.end for each in code):
             continue
         level = len(found[1] or found[3])
-        heads.append((start, found.end() - 1, level, title_of(found[2] or "")))
+        heads.append((start, found.end() - 1, level, heading_title(found[2] or "")))
     ends = [start for start, *_ in heads[1:]] + [len(text)]
     return [
-        (level, Place(start, body, end, title))
+        (level, Section(start, body, end, title))
         for (start, body, level, title), end in zip(heads, ends, strict=False)
     ]
 
 
-def title_of(heading: str) -> str:
+def heading_title(heading: str) -> str:
     """A heading's words, however it is given: `## To Do ##`, `To Do`."""
     text = heading.strip().lstrip("#").strip()
     bare = text.rstrip("#")
     return bare.rstrip() if not bare or bare[-1] in " \t" else text
 
 
-def find(text: str, section: str) -> Place | None:
+def find_section(text: str, section: str) -> Section | None:
     """The first section of this title; case and spaces do not matter."""
-    wanted = _folded(section)
-    return next((each for each in sections(text) if _folded(each.title) == wanted), None)
+    wanted = _fold_title(section)
+    return next((each for each in find_sections(text) if _fold_title(each.title) == wanted), None)
 
 
-def read(text: str, section: str) -> str | None:
+def read_section(text: str, section: str) -> str | None:
     """What stands in a section, without its heading; None when there is no such section."""
-    place = find(text, section)
+    place = find_section(text, section)
     return None if place is None else text[place.body : place.end].strip("\n")
 
 
-def append(text: str, section: str | None, block: str) -> Added:
+def append_to_section(text: str, section: str | None, block: str) -> SectionEdit:
     """The text with a block at the end of a section, which is made if it is missing, or at the end of all."""
-    place = find(text, section) if section else None
+    place = find_section(text, section) if section else None
     if section and place is None:
-        heading = f"## {title_of(section)}\n"
+        heading = f"## {heading_title(section)}\n"
         joint = _before_heading(text)
-        return Added(f"{text}{joint}{heading}{block.strip(NEW_LINE)}\n", _line(text + joint) + 1)
-    return append_at(text, place, block)
+        return SectionEdit(f"{text}{joint}{heading}{block.strip(NEW_LINE)}\n", _line_number(text + joint) + 1)
+    return append_to_place(text, place, block)
 
 
-def append_at(text: str, place: Place | None, block: str) -> Added:
+def append_to_place(text: str, place: Section | None, block: str) -> SectionEdit:
     """The text with a block at the end of a place, or at the end of all."""
     block = block.strip("\n")
     body, end = (place.body, place.end) if place else (0, len(text))
@@ -118,39 +114,41 @@ def append_at(text: str, place: Place | None, block: str) -> Added:
     else:
         line_end = text.find("\n", last)
         last = line_end if line_end >= 0 else len(text)
-        joint = "\n" if _goes_on(text[body:last], block) else "\n\n"
-    return Added(f"{text[:last]}{joint}{block}{text[last:] or NEW_LINE}", _line(text[:last] + joint))
+        joint = "\n" if _continues_list(text[body:last], block) else "\n\n"
+    return SectionEdit(
+        f"{text[:last]}{joint}{block}{text[last:] or NEW_LINE}", _line_number(text[:last] + joint)
+    )
 
 
-def replace(text: str, section: str, body: str) -> Added:
+def replace_section(text: str, section: str, body: str) -> SectionEdit:
     """The text with another body in a section, which is made if it is missing."""
-    place = find(text, section)
+    place = find_section(text, section)
     if place is None:
-        return append(text, section, body)
+        return append_to_section(text, section, body)
     body = body.strip("\n")
     inside = text[place.body : place.end]
     gap = inside[len(inside.rstrip()) :] or NEW_LINE
     new = f"{text[: place.body]}{NEW_LINE if body else ''}{body}{gap}{text[place.end :]}"
-    return Added(new, _line(text[: place.body] + "\n"))
+    return SectionEdit(new, _line_number(text[: place.body] + "\n"))
 
 
-def items(text: str) -> list[Item]:
+def list_items(text: str) -> list[ListItem]:
     """The lines of lists, outside of code, with their numbers."""
     code = markdown_text.find_fences(text)
-    found: list[Item] = []
+    found: list[ListItem] = []
     position = 0
     for number, line in enumerate(text.split("\n"), 1):
-        match = ITEM.fullmatch(line.rstrip("\r"))
+        match = LIST_ITEM.fullmatch(line.rstrip("\r"))
         if match and not any(each.start <= position < each.end for each in code):
             indent, bullet, digits, _, box, words = match.groups()
-            found.append(Item(number, indent, bullet, int(digits or 0), box, words.strip()))
+            found.append(ListItem(number, indent, bullet, int(digits or 0), box, words.strip()))
         position += len(line) + 1
     return found
 
 
-def as_items(texts: list[str], body: str, box: bool) -> str:
+def format_items(texts: list[str], body: str, box: bool) -> str:
     """Texts as further lines of the list at the end of a body, in its manner; a new list has bullets, or boxes."""
-    there = [each for each in items(body) if not each.indent]
+    there = [each for each in list_items(body) if not each.indent]
     last = there[-1] if there else None
     boxed = box if last is None else last.box is not None or (box and not last.number)
     lines = []
@@ -170,7 +168,7 @@ _CONTROLS = {
 """Characters that say nothing and do something to a terminal; those that end lines end them."""
 
 
-def harmless(text: str) -> str:
+def sanitize(text: str) -> str:
     """A text whose lines make no heading and no rule, whose code ends with it, and which moves no cursor."""
     text = text.translate(_CONTROLS)
     text = "\n".join(line.rstrip() for line in text.strip().splitlines())
@@ -178,23 +176,23 @@ def harmless(text: str) -> str:
     kept: list[str] = []
     position = 0
     for block in blocks:
-        kept += [_TELLING.sub(r"\\", text[position : block.start]), text[block.start : block.end]]
+        kept += [_MARKUP_LINE.sub(r"\\", text[position : block.start]), text[block.start : block.end]]
         position = block.end
-    kept.append(_TELLING.sub(r"\\", text[position:]))
+    kept.append(_MARKUP_LINE.sub(r"\\", text[position:]))
     if blocks and blocks[-1].left_open:
         kept.append(f"\n{blocks[-1].left_open}")
     return "".join(kept)
 
 
-def _goes_on(before: str, block: str) -> bool:
+def _continues_list(before: str, block: str) -> bool:
     """Whether a block is a further line of the list that stands before it."""
-    if not ITEM.match(block):
+    if not LIST_ITEM.match(block):
         return False
     last = before.rpartition("\n")[2]
-    if ITEM.match(last):
+    if LIST_ITEM.match(last):
         return True
     # An item of several lines: those below the first stand further in.
-    return last.startswith((" ", "\t")) and bool(items(before))
+    return last.startswith((" ", "\t")) and bool(list_items(before))
 
 
 def _before_heading(text: str) -> str:
@@ -207,9 +205,9 @@ def _before_heading(text: str) -> str:
     return "" if text.endswith("\n\n") else "\n" if text.endswith("\n") else "\n\n"
 
 
-def _line(before: str) -> int:
+def _line_number(before: str) -> int:
     return before.count("\n") + 1
 
 
-def _folded(title: str) -> str:
-    return " ".join(title_of(title).casefold().split())
+def _fold_title(title: str) -> str:
+    return " ".join(heading_title(title).casefold().split())

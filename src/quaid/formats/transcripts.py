@@ -1,12 +1,6 @@
-"""Transcripts of conversations with agents: lines and exports to turns.
+"""Conversation transcripts of Claude Code and Codex, and exports of ChatGPT and Claude.ai, as turns.
 
-Knows what is common to all clients: what a turn is, how a text is taken out of the parts of a message, how times
-are written, and by which line a client is known. What each client writes is in claude_code.py, codex.py and
-exports.py. Does not know files, nor what was read before.
-
-Only what a person and an agent said to each other is a turn. Tool calls and their output, hidden reasoning,
-instructions, and what a client puts into the conversation by itself are left out: they are most of the bytes
-and little of the memory.
+A turn is a message of a person or an agent; tool calls, reasoning and client notes are left out.
 """
 
 import re
@@ -23,10 +17,16 @@ LONGEST_TURN = 100_000
 LONGEST_ITEM = 64 * 1024 * 1024
 """Characters of one conversation in an export."""
 
-LATEST = 4_102_444_800.0  # 2100-01-01: what is larger counts milliseconds
+LATEST_SECONDS = 4_102_444_800.0  # 2100-01-01: what is larger counts milliseconds
 
-ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "bot": "assistant", "agent": "assistant"}
-NOT_SAID = frozenset(
+ROLE_NAMES = {
+    "human": "user",
+    "ai": "assistant",
+    "model": "assistant",
+    "bot": "assistant",
+    "agent": "assistant",
+}
+IGNORED_ROLES = frozenset(
     ("system", "developer", "tool", "function", "toolresult", "tool_result", "critic", "discriminator")
 )
 """Roles that neither a person nor an agent has."""
@@ -35,7 +35,7 @@ _UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
 _BLANK = re.compile(r"[\s,]*")
 
 
-class Turn(NamedTuple):
+class TranscriptTurn(NamedTuple):
     """What somebody said."""
 
     role: str
@@ -46,41 +46,41 @@ class Turn(NamedTuple):
     """The client's own name for it."""
 
 
-class Line(NamedTuple):
+class TranscriptLine(NamedTuple):
     """What one line of a transcript says."""
 
     session: str = ""
     """Empty: the same as the line before."""
-    turn: Turn | None = None
+    turn: TranscriptTurn | None = None
     title: str = ""
     project: str = ""
 
 
-class Conversation(NamedTuple):
+class ExportedConversation(NamedTuple):
     """One conversation of an export."""
 
     client: str
     session: str
     title: str
-    turns: tuple[Turn, ...]
+    turns: tuple[TranscriptTurn, ...]
 
 
-class Broken(ValueError):
+class BrokenTranscript(ValueError):
     """A line or an export that is not what it should be."""
 
 
-def parsed(line: bytes) -> dict[str, Any]:
+def parse_line(line: bytes) -> dict[str, Any]:
     """A line as an object; Broken when it is none."""
     try:
         value = loads(line)
     except (ValueError, RecursionError) as error:
-        raise Broken(str(error)) from None
+        raise BrokenTranscript(str(error)) from None
     if not isinstance(value, dict):
-        raise Broken("not an object")
+        raise BrokenTranscript("not an object")
     return value
 
 
-def known_by(value: dict[str, Any]) -> str | None:
+def detect_client(value: dict[str, Any]) -> str | None:
     """The client that writes such lines: claude-code, codex or plain; None when the line does not tell."""
     kind = value.get("type")
     if "sessionId" in value or (kind == "summary" and "leafUuid" in value):
@@ -95,34 +95,38 @@ def known_by(value: dict[str, Any]) -> str | None:
     return None
 
 
-def read(client: str, value: dict[str, Any]) -> Line:
+def read_line(client: str, value: dict[str, Any]) -> TranscriptLine:
     """What a line of that client says."""
-    from quaid.formats import claude_code, codex
 
-    readers = {"claude-code": claude_code.read, "codex": codex.read, "plain": plain}
+    readers = {"claude-code": read_claude_code_line, "codex": read_codex_line, "plain": read_plain_line}
     return readers[client](value)
 
 
-def plain(value: dict[str, Any]) -> Line:
+def read_plain_line(value: dict[str, Any]) -> TranscriptLine:
     """A line {role, content, timestamp}, perhaps with a session and a project."""
     session = next((value[key] for key in ("session", "session_id", "conversation_id") if value.get(key)), "")
     at = next((value[key] for key in ("timestamp", "created_at", "time", "date") if value.get(key)), "")
-    turn = said(value.get("role"), texts(value.get("content")), at, value.get("id"))
+    turn = make_turn(value.get("role"), content_text(value.get("content")), at, value.get("id"))
     title = value.get("title")
-    return Line(short(session), turn, title if isinstance(title, str) else "", short(value.get("project")))
-
-
-def said(role: Any, text: str, at: Any, key: Any = "") -> Turn | None:
-    """A turn; None when the role is none of a person or an agent, or nothing was said."""
-    name = role.strip().lower()[:40] if isinstance(role, str) else ""
-    if not name or name in NOT_SAID or not text.strip():
-        return None
-    return Turn(
-        clean(ROLES.get(name, name)), clean(text), time(at), key[:200] if isinstance(key, str) else ""
+    return TranscriptLine(
+        short_text(session), turn, title if isinstance(title, str) else "", short_text(value.get("project"))
     )
 
 
-def texts(content: Any) -> str:
+def make_turn(role: Any, text: str, at: Any, key: Any = "") -> TranscriptTurn | None:
+    """A turn; None when the role is none of a person or an agent, or nothing was said."""
+    name = role.strip().lower()[:40] if isinstance(role, str) else ""
+    if not name or name in IGNORED_ROLES or not text.strip():
+        return None
+    return TranscriptTurn(
+        clean_text(ROLE_NAMES.get(name, name)),
+        clean_text(text),
+        parse_time(at),
+        key[:200] if isinstance(key, str) else "",
+    )
+
+
+def content_text(content: Any) -> str:
     """The text of a message: itself, or its parts that are text."""
     if isinstance(content, str):
         return content
@@ -130,10 +134,10 @@ def texts(content: Any) -> str:
         content = content.get("parts") or [content]
     if not isinstance(content, list):
         return ""
-    return "\n\n".join([text for part in content if (text := _of_part(part))])
+    return "\n\n".join([text for part in content if (text := _part_text(part))])
 
 
-def _of_part(part: Any) -> str:
+def _part_text(part: Any) -> str:
     if isinstance(part, str):
         return part
     if isinstance(part, dict) and part.get("type", "text") in ("text", "input_text", "output_text"):
@@ -142,7 +146,7 @@ def _of_part(part: Any) -> str:
     return ""
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """A text that can be stored: no NUL, no half characters, not endless."""
     text = text.strip()
     if len(text) > LONGEST_TURN:
@@ -152,24 +156,26 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode().replace("\0", "")
 
 
-def short(value: Any) -> str:
+def short_text(value: Any) -> str:
     """A name as it stands in a line, if there is one."""
-    return clean(value[:1000]) if isinstance(value, str) else str(value) if isinstance(value, int) else ""
+    return (
+        clean_text(value[:1000]) if isinstance(value, str) else str(value) if isinstance(value, int) else ""
+    )
 
 
-def time(value: Any) -> str:
+def parse_time(value: Any) -> str:
     """A time in UTC to the second: from ISO 8601, seconds or milliseconds since 1970; "" when it is none."""
     if isinstance(value, str):
         if _UTC.fullmatch(value):
             return value[:19] + "Z"
-        return _other_time(value)
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1000 * LATEST:
-        seconds = value / 1000 if value > LATEST else value
-        return timestamp(float(seconds)) if 0 < seconds < LATEST else ""
+        return _parse_iso_time(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1000 * LATEST_SECONDS:
+        seconds = value / 1000 if value > LATEST_SECONDS else value
+        return timestamp(float(seconds)) if 0 < seconds < LATEST_SECONDS else ""
     return ""
 
 
-def _other_time(value: str) -> str:
+def _parse_iso_time(value: str) -> str:
     if not value.strip():
         return ""
     try:
@@ -181,13 +187,13 @@ def _other_time(value: str) -> str:
         return ""
 
 
-def items(chunks: Iterable[str]) -> Iterator[Any]:
+def iter_json_list(chunks: Iterable[str]) -> Iterator[Any]:
     """What a JSON list holds, one after the other, without ever holding all of it; Broken when it is no list."""
     decoder = JSONDecoder()
     source = iter(chunks)
     text = next(source, "").lstrip("\ufeff \t\r\n")
     if not text.startswith("["):
-        raise Broken("not a list of conversations")
+        raise BrokenTranscript("not a list of conversations")
     at, wanted, ended = 1, 0, False
     while True:
         blank = _BLANK.match(text, at)
@@ -201,13 +207,136 @@ def items(chunks: Iterable[str]) -> Iterator[Any]:
                 yield value
                 continue
             except RecursionError:
-                raise Broken("nested too deeply") from None
+                raise BrokenTranscript("nested too deeply") from None
             except JSONDecodeError:
                 if ended:
-                    raise Broken("it ends in the middle of a conversation") from None
+                    raise BrokenTranscript("it ends in the middle of a conversation") from None
                 wanted = 2 * (len(text) - at)  # so that a long one is not tried with each piece that comes
         more = next(source, "")
         ended = not more
         text, at = text[at:] + more, 0
         if len(text) > LONGEST_ITEM:
-            raise Broken(f"a conversation has more than {LONGEST_ITEM:,} characters, or is broken")
+            raise BrokenTranscript(f"a conversation has more than {LONGEST_ITEM:,} characters, or is broken")
+
+
+_CLIENT_NOTES = re.compile(
+    r"<(system-reminder|local-command-stdout|local-command-stderr|local-command-caveat|command-message|command-name"
+    r"|command-args|command-contents|bash-stdout|bash-stderr|bash-input|ide_opened_file|ide_selection"
+    r"|task-notification)>.*?(?:</\1>|\Z)",
+    re.DOTALL,
+)
+_TITLE_FIELDS = {"summary": "summary", "custom-title": "customTitle", "ai-title": "aiTitle"}
+
+
+def read_claude_code_line(value: dict[str, Any]) -> TranscriptLine:
+    """What one line says."""
+    kind = value.get("type")
+    session, project = short_text(value.get("sessionId")), short_text(value.get("cwd"))
+    if isinstance(kind, str) and kind in _TITLE_FIELDS:
+        return TranscriptLine(session, title=short_text(value.get(_TITLE_FIELDS[kind])), project=project)
+    message = value.get("message")
+    left_out = value.get("isSidechain") or value.get("isMeta") or value.get("isCompactSummary")
+    if kind not in ("user", "assistant") or left_out or not isinstance(message, dict):
+        return TranscriptLine(session, project=project)
+    text = content_text(message.get("content"))
+    if kind == "user" and "<" in text:
+        text = _CLIENT_NOTES.sub("", text)
+    turn = make_turn(message.get("role") or kind, text, value.get("timestamp"), value.get("uuid"))
+    return TranscriptLine(session, turn, project=project)
+
+
+CLIENT_TEXT_PREFIXES = (
+    *("<environment_context>", "<user_instructions>", "<permissions instructions>", "<turn_aborted>"),
+    *("<INSTRUCTIONS>", "# AGENTS.md instructions", "<user_shell_command>", "<skill>"),
+)
+"""How a text begins that the client wrote in the person's name."""
+
+
+def read_codex_line(value: dict[str, Any]) -> TranscriptLine:
+    """What one line says."""
+    kind, payload = value.get("type"), value.get("payload")
+    if kind == "session_meta" and isinstance(payload, dict):
+        return TranscriptLine(short_text(payload.get("id")), project=short_text(payload.get("cwd")))
+    if kind == "response_item" and isinstance(payload, dict):
+        return _codex_message(payload, value.get("timestamp"))
+    if kind == "turn_context" and isinstance(payload, dict):
+        return TranscriptLine(project=short_text(payload.get("cwd")))
+    if kind == "message":
+        return _codex_message(value, value.get("timestamp"))
+    if kind is None and "instructions" in value:
+        return TranscriptLine(short_text(value.get("id")))
+    return TranscriptLine()
+
+
+def _codex_message(item: dict[str, Any], at: Any) -> TranscriptLine:
+    if item.get("type") != "message":
+        return TranscriptLine()
+    text = content_text(item.get("content"))
+    if item.get("role") == "user" and text.lstrip().startswith(CLIENT_TEXT_PREFIXES):
+        return TranscriptLine()
+    return TranscriptLine(turn=make_turn(item.get("role"), text, at, item.get("id")))
+
+
+def read_export(value: Any) -> ExportedConversation | None:
+    """A conversation of an export; None when it is none."""
+    if not isinstance(value, dict):
+        return None
+    if isinstance(value.get("mapping"), dict):
+        return _chatgpt_conversation(value)
+    if isinstance(value.get("chat_messages"), list):
+        return _claude_conversation(value)
+    return None
+
+
+def _chatgpt_conversation(value: dict[str, Any]) -> ExportedConversation | None:
+    session = short_text(value.get("conversation_id") or value.get("id"))
+    turns = [turn for node in _chatgpt_branch(value) if (turn := _chatgpt_turn(node))]
+    return (
+        ExportedConversation("chatgpt", session, short_text(value.get("title")), tuple(turns))
+        if session
+        else None
+    )
+
+
+def _chatgpt_branch(value: dict[str, Any]) -> list[dict[str, Any]]:
+    """The nodes from the first message to the current one."""
+    nodes: dict[str, Any] = value["mapping"]
+    at = value.get("current_node")
+    if not isinstance(at, str) or at not in nodes:  # the last one that was made
+        at = next(reversed(nodes), None)
+    path: dict[str, dict[str, Any]] = {}
+    while isinstance(at, str) and at not in path and isinstance(nodes.get(at), dict):
+        path[at] = nodes[at]
+        at = nodes[at].get("parent")
+    return list(reversed(path.values()))
+
+
+def _chatgpt_turn(node: dict[str, Any]) -> TranscriptTurn | None:
+    message = node.get("message")
+    if not isinstance(message, dict):
+        return None
+    content, author, facts = (message.get(key) or {} for key in ("content", "author", "metadata"))
+    if not all(isinstance(each, dict) for each in (content, author, facts)):
+        return None
+    if content.get("content_type") not in ("text", "multimodal_text"):
+        return None
+    if message.get("recipient", "all") != "all" or facts.get("is_visually_hidden_from_conversation"):
+        return None
+    parts = content.get("parts")
+    text = "\n\n".join([part for part in parts if isinstance(part, str)]) if isinstance(parts, list) else ""
+    return make_turn(author.get("role"), text, message.get("create_time"), message.get("id"))
+
+
+def _claude_conversation(value: dict[str, Any]) -> ExportedConversation | None:
+    session = short_text(value.get("uuid"))
+    turns = []
+    for message in value["chat_messages"]:
+        if isinstance(message, dict):
+            text = content_text(message.get("content")) or content_text(message.get("text"))
+            turns.append(
+                make_turn(message.get("sender"), text, message.get("created_at"), message.get("uuid"))
+            )
+    kept = tuple(turn for turn in turns if turn)
+    return (
+        ExportedConversation("claude.ai", session, short_text(value.get("name")), kept) if session else None
+    )

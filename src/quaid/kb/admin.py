@@ -22,7 +22,7 @@ def merge(catalog: Catalog, kept: Node, gone: Node, today: str) -> Change:
     _refuse_same(kept, gone)
     body = _body(catalog, gone).strip("\n")
     lines = [f"* {gone.title}", gone.summary, *(["", _deeper(body)] if body else [])]
-    text = org_edit.append(catalog.text(kept.path), ["", *"\n".join(lines).split("\n")])
+    text = org_edit.append_lines(catalog.text(kept.path), ["", *"\n".join(lines).split("\n")])
     for old in (gone.id, *gone.merged):
         text = org_edit.replace_id(text, old, kept.id)
     text = _without_self(_joined(text, kept, gone), kept.id)
@@ -100,7 +100,7 @@ def supersede(catalog: Catalog, old: Node, new: Node, today: str) -> Change:
     _refuse_same(old, new)
     text = catalog.text(new.path)
     if not any(link.id == old.id and link.relation == "SUPERSEDES" for link in new.links):
-        text = org_edit.append(text, ["", f"SUPERSEDES [[id:{old.id}][{described(old.title)}]]"])
+        text = org_edit.append_lines(text, ["", f"SUPERSEDES [[id:{old.id}][{described(old.title)}]]"])
     for name, value in (("STATUS", "current"), ("UPDATED", today)):
         text = org_edit.set_property(text, name, value)
     marked = _marked(catalog, old, {"STATUS": "superseded", "UPDATED": today})
@@ -120,7 +120,7 @@ def contest(catalog: Catalog, node: Node, other: Node | None, today: str, *, set
         if not any(link.id == other.id and link.relation == "CONTRADICTS" for link in node.links):
             line = f"CONTRADICTS [[id:{other.id}][{described(other.title)}]]"
             text = (files[node.path] or b"").decode("utf-8", "replace")
-            files[node.path] = _bytes(org_edit.append(text, ["", line]))
+            files[node.path] = _bytes(org_edit.append_lines(text, ["", line]))
     return Change(files, f"{'settle' if settle else 'contest'}: {node.title[:100]}")
 
 

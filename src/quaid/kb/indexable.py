@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from quaid.formats.org_values import Org
+    from quaid.formats.org import OrgDocument
 
 EXCLUDED = "ROAM_EXCLUDE"
 LISTS = ("ROAM_ALIASES", "ROAM_REFS")
@@ -30,7 +30,7 @@ def is_left_out(properties: dict[str, str]) -> bool:
     return properties.get(EXCLUDED, "nil") != "nil"
 
 
-def problems(text: str, org: "Org") -> Iterator[Problem]:
+def problems(text: str, org: "OrgDocument") -> Iterator[Problem]:
     """Why org-roam would not have this file, or not as it is."""
     top = text.count("\n", 0, org.drawer[0]) + 1 if org.drawer else 1
     if is_left_out(org.properties):

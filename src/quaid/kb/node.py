@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from quaid.kb.indexable import is_left_out
 
 if TYPE_CHECKING:
-    from quaid.formats import org_values
+    from quaid.formats import org
 
 TYPES = ("principle", "preference", "procedure", "observation", "reference")
 CREATORS = (
@@ -91,7 +91,7 @@ class Node(NamedTuple):
 class Read(NamedTuple):
     node: Node
     body: str
-    parsed: "org_values.Org"
+    parsed: "org.OrgDocument"
 
 
 def read(path: str, text: str) -> Read:
@@ -103,7 +103,7 @@ def read(path: str, text: str) -> Read:
     return Read(_node(path, text, parsed, len(body)), body, parsed)
 
 
-def _node(path: str, text: str, parsed: "org_values.Org", size: int) -> Node:
+def _node(path: str, text: str, parsed: "org.OrgDocument", size: int) -> Node:
     value = parsed.properties.get
     links = tuple(
         Reference(link.target.lower(), _relation(text, link.start), link.line)

@@ -135,7 +135,7 @@ def added(
     opposites = _with_named(opposed(catalog, said, but=node.id), references, said)
     lines = [*(_link_line(*each) for each in references), *_against(opposites)]
     lines = [*harmless(text).split("\n"), *dict.fromkeys(lines)]
-    new = org_edit.append(old, lines)
+    new = org_edit.append_lines(old, lines)
     values = {"UPDATED": local[:10]} | ({"SUMMARY": " ".join(summary.split())} if summary.strip() else {})
     new = nodes.stamped(new, values | ({"STATUS": "contested"} if opposites or turned else {}))
     files = {node.path: new.encode("utf-8", "replace"), **_contested(catalog, opposites, local[:10])}

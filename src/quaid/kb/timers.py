@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from quaid.formats import units
+from quaid.formats import config_text
 from quaid.kb import calling
 from quaid.kb.guarding import write_private
 from quaid.kb.records import Timer
@@ -50,7 +50,7 @@ WantedBy=timers.target
 
 def service(command: Sequence[str]) -> str:
     """The unit that pushes once. Through env, since systemd is choosy about the name of a program, not of a word."""
-    return SERVICE.format(command=" ".join(map(units.word, command)))
+    return SERVICE.format(command=" ".join(map(config_text.systemd_quote, command)))
 
 
 def timer() -> str:
@@ -164,7 +164,7 @@ def _judged(
     if not os.path.exists(place):
         return None
     text = _read(named_in) or ""
-    if units.word(f"AI_KB_DIR={root}") not in text and f"AI_KB_DIR={root}<" not in text:
+    if config_text.systemd_quote(f"AI_KB_DIR={root}") not in text and f"AI_KB_DIR={root}<" not in text:
         return Installed(
             place, "another store", f"it does not push {root}", "`ai-kb install-timer` writes it anew"
         )

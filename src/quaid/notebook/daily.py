@@ -46,7 +46,7 @@ def entry(local: str, text: str) -> str:
     """What is written: the time with the first line as heading, then the text, unless the heading says it all."""
     from quaid.formats import sections
 
-    text = sections.harmless(text)
+    text = sections.sanitize(text)
     if not text:
         raise InvalidArgument(name="entry", problem="is empty; say what happened")
     first, _, rest = text.partition("\n")
@@ -65,7 +65,7 @@ def add(old: str | None, local: str, text: str) -> Logged:
 
     before = old if old and old.strip() else f"# {local[:10]}\n"
     block = entry(local, text)
-    added = sections.append(before, None, block)
+    added = sections.append_to_section(before, None, block)
     return Logged(added.text, added.line)
 
 
@@ -73,7 +73,7 @@ def entries(text: str) -> tuple[Noted, ...]:
     """The entries of a day's file in their order. What stands before the first one is an entry without a time."""
     from quaid.formats import sections
 
-    places = sections.sections(text)
+    places = sections.find_sections(text)
     found = []
     before = text[: places[0].start] if places else text
     opening = _TITLE.sub("", before, count=1)

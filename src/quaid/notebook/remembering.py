@@ -53,7 +53,7 @@ def target(
         content = on.items
     person = kind.name == "contacts"
     title = _checked(section) if section else _section(content, kind)
-    lines = [sections.harmless(each) for each in routing.lines(content, kind)]
+    lines = [sections.sanitize(each) for each in routing.lines(content, kind)]
     return Target(path, title, lines, kind.box, bool(section) or person, person)
 
 
@@ -82,14 +82,16 @@ def write(text: str | None, goal: Target) -> Written:
         elif not any(similarity.same_line(line, each) for each in new):
             new.append(line)
     if new:
-        place = sections.find(text, goal.section)
+        place = sections.find_section(text, goal.section)
         if place is None and not goal.within:
             # A file of somebody's own: its list goes on, rather than a second one under a heading of ours.
-            place = sections.opening_list(text)
+            place = sections.find_opening_list(text)
             goal = goal._replace(section="") if place else goal
-        block = sections.as_items(new, text[place.body : place.end] if place else "", goal.box)
+        block = sections.format_items(new, text[place.body : place.end] if place else "", goal.box)
         added = (
-            sections.append_at(text, place, block) if place else sections.append(text, goal.section, block)
+            sections.append_to_place(text, place, block)
+            if place
+            else sections.append_to_section(text, goal.section, block)
         )
         text, number = added
         for line in new:
@@ -98,16 +100,16 @@ def write(text: str | None, goal: Target) -> Written:
     return Written(text, goal.section, tuple(told[line] for line in goal.lines if line in told))
 
 
-def _standing(text: str, goal: Target, line: str) -> "sections.Item | None":
+def _standing(text: str, goal: Target, line: str) -> "sections.ListItem | None":
     """Where this is said already, in which words. What is done or bought may be wanted again."""
-    place = sections.find(text, goal.section) if goal.within else None
+    place = sections.find_section(text, goal.section) if goal.within else None
     if goal.within and place is None:
         return None
     first = text.count("\n", 0, place.body) + 1 if place else 1
     last = text.count("\n", 0, place.end) + 1 if place else text.count("\n") + 1
     wanted, *more = line.split("\n")
     every = text.split("\n")
-    for item in sections.items(text):
+    for item in sections.list_items(text):
         if first <= item.line <= last and item.box in (None, " ") and similarity.same_line(item.text, wanted):
             below = every[item.line : item.line + len(more)]
             if [each.strip() for each in below] == [each.strip() for each in more]:
@@ -117,10 +119,10 @@ def _standing(text: str, goal: Target, line: str) -> "sections.Item | None":
 
 def _of_person(text: str, name: str) -> str:
     """The section of a person: that of the name, else the only one of somebody who has it as first or last name."""
-    if sections.find(text, name):
+    if sections.find_section(text, name):
         return name
     wanted = name.casefold()
-    alike = [each.title for each in sections.sections(text) if wanted in each.title.casefold().split()]
+    alike = [each.title for each in sections.find_sections(text) if wanted in each.title.casefold().split()]
     return alike[0] if len(alike) == 1 else name
 
 
@@ -187,7 +189,7 @@ def _heading(name: str) -> str:
 
 
 def _checked(section: str) -> str:
-    title = sections.title_of(" ".join(section.split()))
+    title = sections.heading_title(" ".join(section.split()))
     if not title or len(title) > LONGEST_SECTION:
         raise InvalidArgument(name="section", problem=f"is empty or longer than {LONGEST_SECTION} characters")
     return title

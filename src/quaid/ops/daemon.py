@@ -12,7 +12,7 @@ from quaid.brain import Brain
 from quaid.clients import files
 from quaid.clients.files import Change
 from quaid.errors import NoService, ServiceMissing
-from quaid.formats import units
+from quaid.formats import config_text
 from quaid.kb import calling
 from quaid.ops.clients import launch
 from quaid.ops.register import Arg, op
@@ -187,8 +187,8 @@ def text(brain: Brain, keeper: Keeper, port: int) -> str:
     environ = brain.settings.environ
     passed = {name: environ[name] for name in PASSED_ON if environ.get(name)}
     if keeper.kind == "launchd":
-        return units.agent(command, LABEL, passed, _log(brain))
-    return units.service(command, DESCRIPTION, passed)
+        return config_text.launchd_plist(command, LABEL, passed, _log(brain))
+    return config_text.systemd_unit(command, DESCRIPTION, passed)
 
 
 def _keeper(brain: Brain) -> Keeper:

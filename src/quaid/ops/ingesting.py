@@ -372,7 +372,7 @@ def _truth_of(change: PageChange) -> str | None:
     """The truth that a change brings, if it brings one."""
     if change.content is not None:
         return markdown.parse(change.content).truth
-    return None if change.compiled_truth is None else markdown.tidy(change.compiled_truth)
+    return None if change.compiled_truth is None else markdown.normalize_part(change.compiled_truth)
 
 
 def _text(change: PageChange, old: Stored | None) -> tuple[dict[str, Any], str, str]:
@@ -380,17 +380,19 @@ def _text(change: PageChange, old: Stored | None) -> tuple[dict[str, Any], str, 
     front, truth, lines = (old.frontmatter, old.truth, old.timeline) if old else ({}, "", "")
     if change.content is not None:
         document = markdown.parse(change.content)
-        markdown.check(document, front)
+        markdown.check_front_matter(document, front)
         return document.frontmatter, document.truth, timeline.merge_timelines(lines, document.timeline)
     if change.frontmatter is not None:
         front = editing.with_keys(front, change.frontmatter)
     if change.compiled_truth is not None:
-        truth = markdown.tidy(change.compiled_truth)
+        truth = markdown.normalize_part(change.compiled_truth)
         if markdown.has_divider(truth):
             problem = "holds a '---' line, which begins the timeline"
             raise InvalidArgument(name=f"{change.where}.compiled_truth", problem=problem)
     if change.timeline_append is not None:
-        lines = markdown.tidy(timeline.append_text(lines, markdown.tidy(change.timeline_append)))
+        lines = markdown.normalize_part(
+            timeline.append_text(lines, markdown.normalize_part(change.timeline_append))
+        )
     return front, truth, lines
 
 

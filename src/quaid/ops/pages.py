@@ -240,7 +240,7 @@ def _whole(
     if not content.strip():
         raise InvalidArgument(name="content", problem="is empty; a page needs text")
     document = markdown.parse(content)
-    markdown.check(document, old.frontmatter if old else {})
+    markdown.check_front_matter(document, old.frontmatter if old else {})
     truth, lines = document.truth, document.timeline
     left_out: tuple[str, ...] = ()
     if old and old.timeline and old.timeline != lines:
@@ -265,8 +265,8 @@ def _parts(
     front = editing.with_keys(old.frontmatter if old else {}, keys or {})
     lines = old.timeline if old else ""
     if appended is not None:
-        lines = markdown.tidy(f"{lines}\n{markdown.tidy(appended)}")
-    truth = (old.truth if old else "") if truth is None else markdown.tidy(truth)
+        lines = markdown.normalize_part(f"{lines}\n{markdown.normalize_part(appended)}")
+    truth = (old.truth if old else "") if truth is None else markdown.normalize_part(truth)
     if markdown.has_divider(truth):
         raise InvalidArgument(name="compiled_truth", problem="holds a '---' line, which begins the timeline")
     if lines:

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from quaid.formats.transcripts import Broken, items
+from quaid.formats.transcripts import BrokenTranscript, iter_json_list
 
 if TYPE_CHECKING:
     from zipfile import ZipInfo
@@ -40,7 +40,7 @@ def conversations(file: BinaryIO, is_archive: bool) -> Iterator[Any]:
     if is_archive:
         yield from _unpacked(file)
     else:
-        yield from items(_texts(file))
+        yield from iter_json_list(_texts(file))
 
 
 def _unpacked(file: BinaryIO) -> Iterator[Any]:
@@ -48,19 +48,21 @@ def _unpacked(file: BinaryIO) -> Iterator[Any]:
 
     try:
         if _directory_size(file) > LARGEST_DIRECTORY:
-            raise Broken("its list of files is far too long for an export")
+            raise BrokenTranscript("its list of files is far too long for an export")
         with zipfile.ZipFile(file) as archive:
             members = [each for each in archive.infolist() if is_export(each.filename)]
             if not members:
-                raise Broken("holds no conversations.json; name the archive that ChatGPT or Claude.ai sent")
+                raise BrokenTranscript(
+                    "holds no conversations.json; name the archive that ChatGPT or Claude.ai sent"
+                )
             _refuse_bombs(members)
             for member in members:
                 with archive.open(member) as packed:
-                    yield from items(_texts(packed))
+                    yield from iter_json_list(_texts(packed))
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise Broken(f"is a damaged archive ({error})") from None
+        raise BrokenTranscript(f"is a damaged archive ({error})") from None
     except (RuntimeError, NotImplementedError) as error:  # a password, or an unusual packing
-        raise Broken(f"cannot be unpacked ({error})") from None
+        raise BrokenTranscript(f"cannot be unpacked ({error})") from None
 
 
 def _directory_size(file: BinaryIO) -> int:
@@ -78,7 +80,7 @@ def _refuse_bombs(members: "list[ZipInfo]") -> None:
     size = sum(each.file_size for each in members)
     packed = sum(each.compress_size for each in members)
     if size > LARGEST or (size > LARGE and size > TIGHTEST * packed):
-        raise Broken(f"would unpack {packed:,} bytes to {size:,}; no export does, so it is refused")
+        raise BrokenTranscript(f"would unpack {packed:,} bytes to {size:,}; no export does, so it is refused")
 
 
 def _texts(file: Any) -> Iterator[str]:

@@ -92,10 +92,10 @@ def asked(path: str, data: bytes) -> Asked:
 
 def _read_org(path: str, data: bytes) -> Indexed:
     """The page of a file of org, and those of its headings that have an id."""
-    from quaid.formats import org_page
+    from quaid.formats import org
 
     text, mended = markdown.decode(data)
-    document = org_page.read(text)
+    document = org.read_pages(text)
     front, truth, timeline = document.page[1:]
     asked = claimed_slug(front) or slugs.from_path(path)
     made = page_model.build_page(asked, front, truth, timeline, fallback_title=_title_of_name(path))

@@ -18,7 +18,7 @@ from quaid.errors import (
     QuaidError,
     TooLarge,
 )
-from quaid.formats import markdown, patching
+from quaid.formats import markdown
 from quaid.model import dates
 from quaid.model.page import Page
 from quaid.model.sync_plan import FileSignature, ScannedFile
@@ -161,7 +161,7 @@ def _patched(path: str, data: bytes, new: Page) -> bytes:
         raise FileTrouble(path=path, problem="is not UTF-8; convert it before you change it here") from None
     if index.is_org(path):
         return _patched_org(path, data, text, new)
-    return patching.patch(text, new.frontmatter, new.truth, new.timeline).encode()
+    return markdown.patch(text, new.frontmatter, new.truth, new.timeline).encode()
 
 
 def _patched_org(path: str, data: bytes, text: str, new: Page) -> bytes:

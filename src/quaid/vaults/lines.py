@@ -6,7 +6,7 @@ Knows that a line may be endless, not yet whole, or one of millions that are emp
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from quaid.formats.transcripts import Broken, parsed
+from quaid.formats.transcripts import BrokenTranscript, parse_line
 
 LONGEST_LINE = 32 * 1024 * 1024
 MANY_EMPTY = 100
@@ -55,7 +55,7 @@ def _after_empty(file: BinaryIO, end: int) -> int:
 
 def _is_whole(line: bytes) -> bool:
     try:
-        parsed(line)
-    except Broken:
+        parse_line(line)
+    except BrokenTranscript:
         return False
     return True

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from quaid.errors import Cancelled, FileChanged, IdsStopped, InvalidFrontMatter, QuaidError
-from quaid.formats import markdown, patching
+from quaid.formats import markdown
 from quaid.model import page as page_model
 from quaid.store import file_state, pages
 from quaid.store.collections import Collection
@@ -94,7 +94,7 @@ def _needs_id(folder: Folder, each: Kept) -> bool:
     if there is not None:
         raise _Leave(f"names another id: {there}")
     try:
-        new = patching.patch(
+        new = markdown.patch(
             text, {**document.frontmatter, ID_KEY: each.uuid}, document.truth, document.timeline
         )
     except InvalidFrontMatter as error:

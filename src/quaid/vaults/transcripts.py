@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any, BinaryIO, NamedTuple
 
 from quaid.errors import Cancelled, NotFound, ReadingStopped
-from quaid.formats import exports, transcripts as formats
-from quaid.formats.transcripts import Broken, Turn
+from quaid.formats import transcripts
+from quaid.formats.transcripts import BrokenTranscript, TranscriptTurn
 from quaid.model.secrets import mask
 from quaid.store import conversations, transcript_files
 from quaid.store.conversations import Batch, NewTurn
@@ -133,14 +133,14 @@ class _File:
     def read(self) -> None:
         try:
             if not _is_text(self._path):
-                raise Broken("its name is not UTF-8")
+                raise BrokenTranscript("its name is not UTF-8")
             with os.fdopen(os.open(self._path, FILE_FLAGS), "rb") as file:
                 self._read(file)
         except FileNotFoundError:
             self._tally.gone += 1
         except OSError as error:
             self._trouble(f"cannot be read ({error.strerror}); check its permissions")
-        except Broken as error:
+        except BrokenTranscript as error:
             self._trouble(str(error))
 
     def _trouble(self, problem: str) -> None:
@@ -149,7 +149,7 @@ class _File:
     def _read(self, file: BinaryIO) -> None:
         facts = os.fstat(file.fileno())
         if not stat.S_ISREG(facts.st_mode):
-            raise Broken("is not a file")
+            raise BrokenTranscript("is not a file")
         known = None if self._again else self._known(file, facts)
         looks = (facts.st_size, facts.st_mtime_ns, facts.st_ino)
         is_same = known is not None and (known.size, known.mtime_ns, known.inode) == looks
@@ -210,9 +210,9 @@ class _File:
     def _take_line(self, client: str, line: bytes | None) -> None:
         try:
             if line is None:
-                raise Broken("too long")
-            said = formats.read(client, formats.parsed(line))
-        except Broken:
+                raise BrokenTranscript("too long")
+            said = transcripts.read_line(client, transcripts.parse_line(line))
+        except BrokenTranscript:
             self._tally.broken += 1
             self._state = self._state._replace(broken=self._state.broken + 1)
             return
@@ -231,7 +231,7 @@ class _File:
 
     def _own_session(self, client: str) -> str:
         """A name for a conversation that its lines do not name."""
-        stem = formats.clean(os.path.basename(self._path).partition(".")[0])
+        stem = transcripts.clean_text(os.path.basename(self._path).partition(".")[0])
         if client != "plain":
             return stem
         return f"{stem}-{hashlib.sha256(self._path.encode()).hexdigest()[:8]}"
@@ -243,7 +243,7 @@ class _File:
         problem = None
         try:
             for value in archives.conversations(file, is_archive):
-                held = exports.read(value)
+                held = transcripts.read_export(value)
                 if held is None:
                     self._tally.broken += 1
                     continue
@@ -252,7 +252,7 @@ class _File:
                     self._gather(held.client, held.session, turn, held.title, "")
                 if self._turns >= TURNS_AT_ONCE or self._characters >= CHARACTERS_AT_ONCE:
                     self._flush(None)
-        except Broken as error:
+        except BrokenTranscript as error:
             problem = str(error)
         self._state = self._state._replace(client=min(clients, default=""))
         self._end(file, 0, problem=problem if clients or self._is_named else None)
@@ -265,7 +265,9 @@ class _File:
 
     # Towards the store
 
-    def _gather(self, client: str, session: str, turn: Turn | None, title: str, project: str) -> None:
+    def _gather(
+        self, client: str, session: str, turn: TranscriptTurn | None, title: str, project: str
+    ) -> None:
         held = self._waiting.get((client, session))
         if held is None:
             held = self._waiting[client, session] = _Gathered()
@@ -333,8 +335,8 @@ def _client(file: BinaryIO) -> str:
     """Who writes such lines, seen from the first of them; "" when nobody that we know."""
     for number, (_, line) in enumerate(lines(file, 0)):
         try:
-            client = formats.known_by(formats.parsed(line)) if line else None
-        except Broken:
+            client = transcripts.detect_client(transcripts.parse_line(line)) if line else None
+        except BrokenTranscript:
             client = None
         if client:
             return client

@@ -16,7 +16,7 @@ from typing import Any
 
 from quaid.config import Settings
 from quaid.formats import hook_events
-from quaid.formats.hook_events import Event
+from quaid.formats.hook_events import HookEvent
 
 CPU_SECONDS = 0.3
 WALL_SECONDS = 2.0
@@ -91,11 +91,11 @@ def _answers(name: str, settings: Settings, client: str | None) -> Iterator[dict
     data = sys.stdin.buffer.read(LARGEST_EVENT + 1)
     if len(data) > LARGEST_EVENT:
         raise ValueError("the event is too large")
-    event = hook_events.read(data.decode("utf-8", "replace"))
+    event = hook_events.parse_event(data.decode("utf-8", "replace"))
     yield from HANDLERS[name](event, settings, client)
 
 
-def _session_start(event: Event, settings: Settings, client: str | None) -> Iterator[dict[str, Any]]:
+def _session_start(event: HookEvent, settings: Settings, client: str | None) -> Iterator[dict[str, Any]]:
     from quaid.ops import noting
 
     limit = noting.session_room(client, settings.environ)
@@ -104,33 +104,33 @@ def _session_start(event: Event, settings: Settings, client: str | None) -> Iter
         _forget(settings, event, "flushed")
     room = limit - sum(len(each) + 2 for each in parts) - NUDGE_ROOM
     parts += filter(None, [_context(event, settings, room)])
-    yield hook_events.context("SessionStart", "\n\n".join(parts)[:limit])
+    yield hook_events.context_response("SessionStart", "\n\n".join(parts)[:limit])
     parts += filter(None, [_nudge(settings)])
-    yield hook_events.context("SessionStart", "\n\n".join(parts)[:limit])
+    yield hook_events.context_response("SessionStart", "\n\n".join(parts)[:limit])
 
 
-def _pre_compact(event: Event, settings: Settings, _: str | None) -> Iterator[dict[str, Any]]:
+def _pre_compact(event: HookEvent, settings: Settings, _: str | None) -> Iterator[dict[str, Any]]:
     _forget(settings, event, "compacted")  # the start after it may say so again
-    yield hook_events.message(TOLD)
+    yield hook_events.message_response(TOLD)
 
 
-def _user_prompt(event: Event, settings: Settings, _: str | None) -> Iterator[dict[str, Any]]:
+def _user_prompt(event: HookEvent, settings: Settings, _: str | None) -> Iterator[dict[str, Any]]:
     tokens = _tokens(event.transcript)
-    limit = hook_events.window(tokens, int(settings.option("hooks.context_tokens")))
+    limit = hook_events.context_window(tokens, int(settings.option("hooks.context_tokens")))
     if tokens < limit * float(settings.option("hooks.flush_at")):
         _forget(settings, event, "flushed")
     elif _is_new(settings, event, "flushed"):
-        yield hook_events.context("UserPromptSubmit", FLUSH)
+        yield hook_events.context_response("UserPromptSubmit", FLUSH)
 
 
-def _stop(event: Event, settings: Settings, _: str | None) -> Iterator[dict[str, Any]]:
+def _stop(event: HookEvent, settings: Settings, _: str | None) -> Iterator[dict[str, Any]]:
     if not settings.option("hooks.stop_reminder") or event.stopped_before or _wrote(event.transcript):
         return
     if _is_new(settings, event, "stopped"):
-        yield hook_events.go_on(STOPPING)
+        yield hook_events.block_response(STOPPING)
 
 
-HANDLERS: dict[str, Callable[[Event, Settings, str | None], Iterator[dict[str, Any]]]] = {
+HANDLERS: dict[str, Callable[[HookEvent, Settings, str | None], Iterator[dict[str, Any]]]] = {
     "session-start": _session_start,
     "user-prompt": _user_prompt,
     "pre-compact": _pre_compact,
@@ -138,7 +138,7 @@ HANDLERS: dict[str, Callable[[Event, Settings, str | None], Iterator[dict[str, A
 }
 
 
-def _context(event: Event, settings: Settings, room: int) -> str:
+def _context(event: HookEvent, settings: Settings, room: int) -> str:
     """What `quaid prompt` says in so many characters, if there is a memory and a notebook."""
     from quaid.brain import Brain
     from quaid.errors import QuaidError
@@ -186,7 +186,7 @@ def _wrote(transcript: str) -> bool:
         if os.path.getsize(transcript) < SHORT_SESSION:
             return True
         with open(transcript, "rb") as file:
-            return any(hook_events.writes(line) for line in file.readlines(LARGEST_SCAN))
+            return any(hook_events.calls_writing_tool(line) for line in file.readlines(LARGEST_SCAN))
     except OSError:
         return True
 
@@ -194,12 +194,12 @@ def _wrote(transcript: str) -> bool:
 # What was said in a session
 
 
-def _mark(settings: Settings, event: Event, what: str) -> str:
+def _mark(settings: Settings, event: HookEvent, what: str) -> str:
     session = hashlib.sha256(event.session.encode("utf-8", "replace")).hexdigest()[:20]
     return os.path.join(settings.home, "hooks", f"{session}.{what}")
 
 
-def _is_new(settings: Settings, event: Event, what: str) -> bool:
+def _is_new(settings: Settings, event: HookEvent, what: str) -> bool:
     """Whether something was not said in this session yet; it counts as said from now on."""
     path = _mark(settings, event, what)
     try:
@@ -214,7 +214,7 @@ def _is_new(settings: Settings, event: Event, what: str) -> bool:
     return True
 
 
-def _forget(settings: Settings, event: Event, what: str) -> None:
+def _forget(settings: Settings, event: HookEvent, what: str) -> None:
     try:
         os.unlink(_mark(settings, event, what))
     except OSError:

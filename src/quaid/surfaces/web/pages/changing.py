@@ -13,10 +13,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from quaid.errors import FileChanged, PageExists, PageMoved, PageNotFound, QuaidError, VersionConflict
-from quaid.formats import markdown as written
+from quaid.formats import markdown
 from quaid.model import page as page_model, slug as slugs
 from quaid.surfaces.web.guard import MAX_BODY
-from quaid.surfaces.web.pages import addresses, markdown
+from quaid.surfaces.web.pages import addresses, markdown as markdowns
 from quaid.surfaces.web.pages.asking import ask, attempt, form, number, together
 from quaid.surfaces.web.pages.leading import Leading, Place, nowhere
 from quaid.surfaces.web.pages.naming import linked, named
@@ -64,7 +64,7 @@ async def edit(request: Request) -> Response:
 
 
 def _text(record: Any) -> str:
-    return written.render(record.frontmatter, record.compiled_truth, record.timeline)
+    return markdown.render(record.frontmatter, record.compiled_truth, record.timeline)
 
 
 async def _form(
@@ -216,14 +216,14 @@ async def preview(request: Request) -> Response:
 
 def preview_of(address: str, text: str, lead: Leading = nowhere, known: str = "") -> dict[str, Any]:
     """What the page will look like. A text that says no title keeps the one by which the page is known."""
-    document = written.parse(text)
+    document = markdown.parse(text)
     slug = address.rpartition("::")[2] or "page"
     parts = (document.frontmatter, document.truth, document.timeline)
     made = page_model.build_page(slug, *parts, fallback_title=known or None)
     return {
         "title": made.title,
         "summary": linked(lede(made.summary, made.frontmatter, made.truth), lead),
-        "truth": markdown.render(made.truth, lead, title=made.title, summary=made.summary),
+        "truth": markdowns.render(made.truth, lead, title=made.title, summary=made.summary),
         "entries": entries(made.timeline, lead),
         "problem": document.problem or "",
         "tags": made.tags,

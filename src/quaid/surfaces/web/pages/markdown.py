@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import nh3
 from markupsafe import Markup, escape
 
-from quaid.formats import org_page
+from quaid.formats import org as org_page
 from quaid.surfaces.web.pages import addresses
 from quaid.surfaces.web.pages.leading import PATH, Leading, Place, as_words, nowhere
 
@@ -93,7 +93,7 @@ def org(text: str, lead: Leading = nowhere) -> Markup:
     """An org file the same way: headings, code and links; everything else as it is written. Nothing is evaluated."""
     if _is_too_much(text):
         return Markup('<pre class="plain">{}</pre>').format(text)
-    document = org_page.read(text)
+    document = org_page.read_pages(text)
     parts = []
     for part in (document.page, *document.nodes):
         head = "" if part is document.page else f"## {part.title}\n\n"

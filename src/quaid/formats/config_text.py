@@ -1,0 +1,577 @@
+"""Configuration text of other programs: edit JSONC and TOML in place, write systemd units and launchd plists.
+
+An edit keeps every other byte, and is parsed again before it is returned.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+DEEPEST_JSON = 100
+_SPACE = " \t\r\n\ufeff"
+
+
+class NotJson(ValueError):
+    """The text is not JSON; the message says what stands where."""
+
+
+class JsonNode(NamedTuple):
+    """A value and its place: members of an object carry a key and where it begins."""
+
+    value: Any
+    start: int
+    end: int
+    items: "tuple[JsonItem, ...]" = ()
+
+
+class JsonItem(NamedTuple):
+    key: str | None
+    start: int  # of the key, or of the value in a list
+    node: JsonNode
+
+
+def parse_json(text: str) -> Any:
+    """The value of a text, or NotJson."""
+    return _json_root(text).value
+
+
+def put_json(text: str, path: tuple[str, ...], value: Any) -> str:
+    """The text with `value` at the end of a path of keys; objects on the way that are missing or null are made."""
+    node = _json_root(text)
+    for depth, key in enumerate(path):
+        if not isinstance(node.value, dict):
+            raise NotJson(f"{'.'.join(path[:depth]) or 'the whole'} is not an object")
+        found = next((each for each in node.items if each.key == key), None)
+        if found is None:
+            for name in reversed(path[depth + 1 :]):
+                value = {name: value}
+            return _insert_member(text, node, key, value)
+        node = found.node
+        if node.value is None:  # as good as missing
+            for name in reversed(path[depth + 1 :]):
+                value = {name: value}
+            break
+    if node.value == value:
+        return text
+    return text[: node.start] + _json_text(text, value, _indent_at(text, node.start)) + text[node.end :]
+
+
+def append_json(text: str, path: tuple[str, ...], value: Any) -> str:
+    """The text with one more item at the end of the list at a path, which is made if it is missing."""
+    node = _find_node(text, path)
+    if node is None or node.value is None:
+        return put_json(text, path, [value])
+    if not isinstance(node.value, list):
+        raise NotJson(f"{'.'.join(path)} is not a list")
+    return _insert_member(text, node, None, value)
+
+
+JsonPaths = Collection[tuple[str | int, ...]]
+
+
+def has_json(text: str, path: tuple[str | int, ...]) -> bool:
+    """Whether there is anything at a path."""
+    return _find_node(text, path) is not None
+
+
+def remove_json(text: str, path: tuple[str | int, ...], keep: JsonPaths = ()) -> str:
+    """The text without the member at a path; objects that this leaves empty go too, but the outermost and `keep`."""
+    parent = _find_node(text, path[:-1])
+    if parent is None or not isinstance(parent.value, dict) or path[-1] not in parent.value:
+        return text
+    if len(parent.items) == 1 and len(path) > 1 and path[:-1] not in keep and _has_no_comment(text, parent):
+        return remove_json(text, path[:-1], keep)
+    at = next(number for number, each in enumerate(parent.items) if each.key == path[-1])
+    return _cut_member(text, path[:-1], parent, at)
+
+
+def remove_json_items(
+    text: str, path: tuple[str | int, ...], unwanted: Callable[[Any], bool], keep: JsonPaths = ()
+) -> str:
+    """The text without those items of the list at a path; a list that this leaves empty goes too, unless in `keep`.
+
+    A number in the path is the place of an item in a list.
+    """
+    while True:
+        node = _find_node(text, path)
+        if node is None or not isinstance(node.value, list):
+            return text
+        at = next((number for number, each in enumerate(node.items) if unwanted(each.node.value)), None)
+        if at is None:
+            return text
+        if len(node.items) == 1 and path not in keep and _has_no_comment(text, node):
+            return remove_json(text, path, keep)
+        text = _cut_member(text, path, node, at)
+
+
+def _find_node(text: str, path: tuple[str | int, ...]) -> JsonNode | None:
+    node = _json_root(text)
+    for key in path:
+        found = next((each for at, each in enumerate(node.items) if key in (each.key, at)), None)
+        if found is None:
+            return None
+        node = found.node
+    return node
+
+
+# Changing
+
+
+def _insert_member(text: str, node: JsonNode, key: str | None, value: Any) -> str:
+    """Put a member or an item behind the last one of an object or list."""
+    close = node.end - 1
+    lines = "\n" in text[node.start : node.end] or not node.items
+    outer = _indent_at(text, node.start)
+    inner = _indent_at(text, node.items[0].start) if node.items and lines else outer + _unit(text)
+    name = "" if key is None else f"{_quoted(key)}: "
+    written = name + (_json_text(text, value, inner) if lines else _compact(value))
+    newline = _newline(text)
+    if not node.items:
+        kept = text[node.start + 1 : close].rstrip(_SPACE)  # a comment in an empty object
+        body = f"{kept}{newline}{inner}{written}{newline}{outer}"
+        return text[: node.start + 1] + body + text[close:]
+    last = node.items[-1].node.end
+    comma = _comma(text, last, close)
+    if not lines:
+        end = comma + 1 if comma is not None else last
+        return text[:end] + (" " if comma is not None else ", ") + written + text[end:]
+    end = _content_end(text, last, close)
+    if comma is not None:
+        return f"{text[:end]}{newline}{inner}{written},{text[end:]}"
+    tail = text[end:] if "\n" in text[end:close] else newline + outer + text[close:]
+    return f"{text[:last]},{text[last:end]}{newline}{inner}{written}{tail}"
+
+
+def _cut_member(text: str, path: tuple[str | int, ...], node: JsonNode, at: int) -> str:
+    """Take one member or item out, with its comma and the space before it, and prove that only it is gone."""
+    if isinstance(node.value, dict):
+        rest: Any = {key: value for key, value in node.value.items() if key != node.items[at].key}
+    else:
+        rest = [value for number, value in enumerate(node.value) if number != at]
+    expected = _replaced(parse_json(text), path, rest)
+    item = node.items[at]
+    before = _content_end(text, node.items[at - 1].node.end if at else node.start + 1, item.start)
+    for begin in (before, item.start):  # the space stays where a remark before it would swallow what follows
+        new = _cut_from(text, node, at, begin)
+        try:
+            if parse_json(new) == expected:
+                return new
+        except NotJson:
+            pass
+    raise NotJson("the entry stands among remarks that it cannot be taken out of")
+
+
+def _cut_from(text: str, node: JsonNode, at: int, begin: int) -> str:
+    item, close = node.items[at], node.end - 1
+    comma = _comma(text, item.node.end, node.items[at + 1].start if at + 1 < len(node.items) else close)
+    end = item.node.end if comma is None else comma + 1
+    if len(node.items) == 1:
+        rest = text[end:close]
+        empty = not rest.strip(_SPACE) and begin == node.start + 1
+        return text[:begin] + ("" if empty else rest) + text[close:]
+    if at + 1 < len(node.items) or comma is not None:
+        return text[:begin] + text[end:]
+    previous = _comma(text, node.items[at - 1].node.end, item.start)
+    assert previous is not None  # between two members stands a comma
+    return text[:previous] + text[previous + 1 : begin] + text[end:]
+
+
+def _replaced(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
+    if not path:
+        return new
+    changed: Any = list(value) if isinstance(value, list) else dict(value)
+    changed[path[0]] = _replaced(value[path[0]], path[1:], new)
+    return changed
+
+
+def _has_no_comment(text: str, node: JsonNode) -> bool:
+    """Whether there is no comment in an object or list of one item, beside the item itself."""
+    item = node.items[0]
+    around = text[node.start + 1 : item.start] + text[item.node.end : node.end - 1]
+    return not around.strip(_SPACE + ",")
+
+
+def _comma(text: str, start: int, end: int) -> int | None:
+    at = start
+    while at < end:
+        if text[at] == ",":
+            return at
+        at = _skip(text, at) if text[at] == "/" else at + 1
+    return None
+
+
+def _content_end(text: str, start: int, end: int) -> int:
+    """Where the last character stands between two places that is not white; comments count as content."""
+    found = at = start
+    while at < end:
+        if text[at] in _SPACE:
+            at += 1
+        else:
+            at = found = _skip(text, at) if text[at] == "/" else at + 1
+    return found
+
+
+def _indent_at(text: str, at: int) -> str:
+    """The white space that the line of a place begins with."""
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _unit(text: str) -> str:
+    """One step of indentation, as this text does it."""
+    for line in text.splitlines():
+        white = line[: len(line) - len(line.lstrip(" \t"))]
+        if white and line.strip() and not line.lstrip().startswith(("//", "*", "/*")):
+            return "\t" if white.startswith("\t") else white
+    return "  "
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _json_text(text: str, value: Any, indent: str) -> str:
+    lines = json.dumps(value, ensure_ascii=False, indent=_unit(text)).split("\n")
+    return (_newline(text) + indent).join(lines)
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _quoted(key: str) -> str:
+    return _compact(key)
+
+
+# Reading
+
+
+def _json_root(text: str) -> JsonNode:
+    at = _white(text, 0)
+    node = _json_value(text, at, 0)
+    rest = _white(text, node.end)
+    if rest < len(text):
+        raise _json_error(text, rest)
+    return node
+
+
+def _json_value(text: str, at: int, depth: int) -> JsonNode:
+    if depth > DEEPEST_JSON:
+        raise NotJson("it is nested too deeply")
+    sign = text[at : at + 1]
+    if sign == "{":
+        return _container(text, at, depth, "}")
+    if sign == "[":
+        return _container(text, at, depth, "]")
+    try:
+        value, end = json.JSONDecoder().raw_decode(text, at)
+    except (ValueError, RecursionError):
+        raise _json_error(text, at) from None
+    return JsonNode(value, at, end)
+
+
+def _container(text: str, start: int, depth: int, close: str) -> JsonNode:
+    """An object or a list with its items."""
+    items: list[JsonItem] = []
+    at = _white(text, start + 1)
+    while text[at : at + 1] != close:
+        begin, key = at, None
+        if close == "}":
+            if text[at : at + 1] != '"':
+                raise _json_error(text, at)
+            name = _json_value(text, at, depth)
+            key = str(name.value)
+            at = _white(text, name.end)
+            if text[at : at + 1] != ":":
+                raise _json_error(text, at)
+            at = _white(text, at + 1)
+        node = _json_value(text, at, depth + 1)
+        items.append(JsonItem(key, begin, node))
+        at = _white(text, node.end)
+        if text[at : at + 1] == ",":
+            at = _white(text, at + 1)
+        elif text[at : at + 1] != close:
+            raise _json_error(text, at)
+    value: Any = [each.node.value for each in items]
+    if close == "}":
+        value = {str(each.key): each.node.value for each in items}
+        if len(value) < len(items):
+            raise NotJson("a key stands twice in one object")
+    return JsonNode(value, start, at + 1, tuple(items))
+
+
+def _white(text: str, at: int) -> int:
+    """The next place that is neither white nor in a comment."""
+    while at < len(text) and (text[at] in _SPACE or text[at] == "/"):
+        at = _skip(text, at) if text[at] == "/" else at + 1
+    return at
+
+
+def _skip(text: str, at: int) -> int:
+    """The end of the comment that begins here."""
+    if text.startswith("//", at):
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        return end - 1 if text[end - 1 : end] == "\r" else end
+    if text.startswith("/*", at):
+        end = text.find("*/", at + 2)
+        if end >= 0:
+            return end + 2
+    raise _json_error(text, at)
+
+
+def _json_error(text: str, at: int) -> NotJson:
+    line = text.count("\n", 0, at) + 1
+    what = f"{text[at]!r} is not expected" if at < len(text) else "it ends too early"
+    return NotJson(f"line {line}: {what}")
+
+
+_TOML_HEADER = re.compile(r"[ \t]*\[{1,2}([^\[\]\n]+)\]{1,2}[ \t]*(?:#.*)?")
+_INLINE_TABLE = re.compile(r"""((?:"(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_.\- \t])++)=[ \t]*\{""")
+_TOML_KEY_PART = re.compile(r"""[ \t]*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)[ \t]*(\.|\Z)""")
+
+
+class NotToml(ValueError):
+    """The text is not TOML, or writes the table in a way that is not edited here."""
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The values of a text, or NotToml."""
+    import tomllib
+
+    try:
+        return tomllib.loads(text.removeprefix("\ufeff"))
+    except (ValueError, RecursionError) as error:
+        raise NotToml(str(error)) from None
+
+
+def put_toml(text: str, path: tuple[str, ...], values: Mapping[str, str | list[str]]) -> str:
+    """The text with a table that has these values; other keys of the table stay."""
+    try:
+        return _put_table(text, path, values)
+    except NotToml as error:
+        raise NotToml(_inline_table_error(text, path) or str(error)) from None
+
+
+def remove_toml(text: str, path: tuple[str, ...]) -> str:
+    """The text without a table and the tables below it."""
+    try:
+        return _remove_table(text, path)
+    except NotToml as error:
+        raise NotToml(_inline_table_error(text, path) or str(error)) from None
+
+
+def _put_table(text: str, path: tuple[str, ...], values: Mapping[str, str | list[str]]) -> str:
+    old = parse_toml(text)
+    table = _table_at(old, path)
+    if table is not None and all(table.get(key) == value for key, value in values.items()):
+        return text
+    newline = "\r\n" if "\r\n" in text else "\n"
+    if table is None:
+        block = [
+            f"[{'.'.join(map(_toml_key, path))}]",
+            *(f"{_toml_key(k)} = {_toml_value(v)}" for k, v in values.items()),
+        ]
+        gap = "" if not text or text.endswith(newline * 2) else newline
+        gap = gap if not text or text.endswith("\n") else newline * 2
+        new = text + gap + "".join(line + newline for line in block)
+    else:
+        new = text
+        for key, value in values.items():
+            new = _set_key(new, path, key, f"{_toml_key(key)} = {_toml_value(value)}{newline}")
+    return _check_edit(new, _with_table(old, path, {**(table or {}), **values}))
+
+
+def _inline_table_error(text: str, path: tuple[str, ...]) -> str:
+    """What to say of a table within a line, which an edit of lines cannot change; nothing when there is none."""
+    above: tuple[str, ...] = ()
+    for line in text.splitlines():
+        header = _table_header(line)
+        if header is not None:
+            above = header
+            continue
+        match = _INLINE_TABLE.match(line)
+        if match is None or "=" not in line:
+            continue
+        keys = _key_parts(match[1]) or ()
+        whole = (*above, *keys)
+        if keys and whole == path[: len(whole)]:
+            name = ".".join(whole)
+            tables = ".".join(map(_toml_key, path))
+            return (
+                f"{name} is an inline table ({name} = {{ … }}), and inline tables are not edited here;"
+                f" write it as tables, each with a header such as [{tables}]"
+            )
+    return ""
+
+
+def _remove_table(text: str, path: tuple[str, ...]) -> str:
+    old = parse_toml(text)
+    if _table_at(old, path) is None:
+        return text
+    kept: list[str] = []
+    loose: list[str] = []  # blank lines and remarks in our table so far: they may belong to the next one
+    inside = False
+    for line in text.splitlines(keepends=True):
+        header = _table_header(line)
+        if header is not None:
+            kept += loose if inside and header[: len(path)] != path else []
+            inside, loose = header[: len(path)] == path, []
+        if not inside:
+            kept.append(line)
+        elif header is None:
+            loose = [*loose, line] if not line.strip() or line.lstrip().startswith("#") else []
+    new = _without_gap("".join([*kept, *loose]), text)
+    return _check_edit(new, _with_table(old, path, None), _with_table(old, path, None, keep_empty=True))
+
+
+def _without_gap(new: str, old: str) -> str:
+    """The blank line before a table at the end goes with the table."""
+    for newline in ("\r\n", "\n"):
+        if new.endswith(newline * 2) and not old.endswith(newline * 2):
+            return new[: -len(newline)]
+    return new
+
+
+def _set_key(text: str, path: tuple[str, ...], key: str, line: str) -> str:
+    """The text with one line of a table exchanged, or put below its header."""
+    lines = text.splitlines(keepends=True)
+    at = next((number for number, each in enumerate(lines) if _table_header(each) == path), None)
+    if at is None:
+        raise NotToml(f"{'.'.join(path)} is not written as a table of its own")
+    for start in range(at + 1, len(lines)):
+        if _table_header(lines[start]) is not None:
+            break
+        if re.match(rf"[ \t]*{re.escape(_toml_key(key))}[ \t]*=", lines[start]):
+            end = start + 1
+            while end < len(lines) and not _is_toml("".join(lines[start:end])):
+                end += 1
+            return "".join([*lines[:start], line, *lines[end:]])
+    return "".join([*lines[: at + 1], line, *lines[at + 1 :]])
+
+
+def _is_toml(text: str) -> bool:
+    try:
+        parse_toml(text)
+    except NotToml:
+        return False
+    return True
+
+
+def _check_edit(text: str, *expected: dict[str, Any]) -> str:
+    if parse_toml(text) not in expected:
+        raise NotToml("the table is written in a way that cannot be edited line by line")
+    return text
+
+
+def _table_header(line: str) -> tuple[str, ...] | None:
+    """The path that a line opens a table of, if it does."""
+    match = _TOML_HEADER.fullmatch(line.strip("\r\n\ufeff"))
+    return None if match is None else _key_parts(match[1])
+
+
+def _key_parts(name: str) -> tuple[str, ...] | None:
+    """The parts of a dotted name."""
+    parts, at = [], 0
+    while at < len(name):
+        part = _TOML_KEY_PART.match(name, at)
+        if part is None:
+            return None
+        word = part[1]
+        parts.append(parse_toml(f"x = {word}")["x"] if word[0] in "\"'" else word)
+        at = part.end()
+    return tuple(parts)
+
+
+def _table_at(values: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any] | None:
+    found: Any = values
+    for key in path:
+        if not isinstance(found, dict) or key not in found:
+            return None
+        found = found[key]
+    if not isinstance(found, dict):
+        raise NotToml(f"{'.'.join(path)} is not a table")
+    return found
+
+
+def _with_table(
+    values: dict[str, Any], path: tuple[str, ...], table: dict[str, Any] | None, keep_empty: bool = False
+) -> dict[str, Any]:
+    """The values with one table exchanged or gone; a parent that this leaves empty goes too, if it was implied."""
+    key, rest = path[0], path[1:]
+    if not rest:
+        changed = {name: value for name, value in values.items() if name != key}
+        return changed if table is None else {**changed, key: table}
+    below = values.get(key, {})
+    if not isinstance(below, dict):
+        raise NotToml(f"{key} is not a table")
+    inner = _with_table(below, rest, table, keep_empty)
+    changed = {name: value for name, value in values.items() if name != key}
+    return {**changed, key: inner} if inner or keep_empty or table is not None else changed
+
+
+def _toml_key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
+
+
+def _toml_value(value: str | list[str]) -> str:
+    """Text and lists of text: what JSON writes without escaping letters is TOML too."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text.replace("\x7f", "\\u007f")
+
+
+SYSTEMD_TEMPLATE = """\
+[Unit]
+Description={description}
+After=default.target
+
+[Service]
+Type=exec
+ExecStart=/usr/bin/env {command}
+{environment}Restart=on-failure
+RestartSec=5
+TimeoutStopSec=5
+KillMode=mixed
+UMask=0077
+NoNewPrivileges=yes
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def systemd_unit(command: Sequence[str], description: str, environment: Mapping[str, str]) -> str:
+    """A unit that keeps a program running. Through env, since systemd is choosy about the name of a program."""
+    variables = "".join(
+        f"Environment={systemd_quote(f'{name}={value}')}\n" for name, value in environment.items()
+    )
+    return SYSTEMD_TEMPLATE.format(
+        command=" ".join(map(systemd_quote, command)), description=description, environment=variables
+    )
+
+
+def launchd_plist(command: Sequence[str], label: str, environment: Mapping[str, str], log: str) -> str:
+    """The same for launchd, which starts a program anew only if it failed."""
+    import plistlib
+
+    told = {
+        "Label": label,
+        "ProgramArguments": list(command),
+        "EnvironmentVariables": dict(environment),
+        "KeepAlive": {"SuccessfulExit": False},
+        "RunAtLoad": True,
+        "ProcessType": "Background",
+        "StandardErrorPath": log,
+        "StandardOutPath": log,
+        "Umask": 0o077,
+        "ExitTimeOut": 5,
+    }
+    return plistlib.dumps(told).decode()
+
+
+def systemd_quote(text: str) -> str:
+    """A word of a command line, so that systemd reads it as it is."""
+    for sign, meant in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$"), ("\n", "\\n"), ("\t", "\\t")):
+        text = text.replace(sign, meant)
+    return f'"{text}"'
