@@ -15,8 +15,8 @@ from quaid.model.page import Page
 from quaid.search import pipeline
 from quaid.search.answer import Looked
 from quaid.search.fuse import STRATEGIES, fuse
-from quaid.store import chunks, nearest, pages, settings, vectors, words as index
-from quaid.store.db import Database
+from quaid.storage import chunks, collections, embedding_queue, page_edits, pages, vector_index, vectors
+from quaid.storage.sqlite.connection import Database
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NOW = "2026-04-25T12:00:00Z"
@@ -46,7 +46,7 @@ def data_folder() -> str:
 def memory(corpus: Corpus, embedder: Embedder | None) -> Iterator[Database]:
     """A new memory that holds the corpus, with vectors."""
     with tempfile.TemporaryDirectory() as folder, Database.create(f"{folder}/memory.db", NOW) as db:
-        db.write(lambda tx: settings.set(tx, "chunk_strategy", corpus.cut))
+        db.write(lambda tx: collections.set_setting(tx, "chunk_strategy", corpus.cut))
         for at in range(0, len(corpus.pages), BATCH):
             save(db, corpus.pages[at : at + BATCH], at)
         if embedder is not None:
@@ -56,20 +56,20 @@ def memory(corpus: Corpus, embedder: Embedder | None) -> Iterator[Database]:
 
 def fill(db: Database, embedder: Embedder) -> None:
     """Give every chunk its vector."""
-    db.write(lambda tx: vectors.register(tx, embedder.name, embedder.dimensions, NOW))
-    db.write(lambda tx: vectors.activate(tx, embedder.name))
-    wanted = vectors.missing_chunks(db, embedder.name)
+    db.write(lambda tx: vectors.register_model(tx, embedder.name, embedder.dimensions, NOW))
+    db.write(lambda tx: vectors.activate_model(tx, embedder.name))
+    wanted = embedding_queue.missing_chunks(db, embedder.name)
     for at in range(0, len(wanted), BATCH):
-        batch = vectors.texts(db, embedder.name, wanted[at : at + BATCH])
+        batch = embedding_queue.texts_of_chunks(db, embedder.name, wanted[at : at + BATCH])
         made = embedder.embed_passages([each.text for each in batch])
         found = [(each.content_hash, vector) for each, vector in zip(batch, made, strict=True)]
-        db.write(lambda tx, found=found: vectors.keep(tx, embedder.name, found, NOW))  # type: ignore[misc]
+        db.write(lambda tx, found=found: vectors.keep_chunk_vectors(tx, embedder.name, found, NOW))  # type: ignore[misc]
 
 
 def save(db: Database, batch: Sequence[Page], at: int) -> None:
     def work(tx: apsw.Connection) -> None:
         for number, page in enumerate(batch, at):
-            pages.save(tx, page, uuid=f"uuid-{number}", now=NOW, expected_version=0)
+            page_edits.save(tx, page, uuid=f"uuid-{number}", now=NOW, expected_version=0)
 
     db.write(work)
 
@@ -78,7 +78,7 @@ def save(db: Database, batch: Sequence[Page], at: int) -> None:
 
 
 def ask_all(corpus: Corpus, db: Database, embedder: Embedder | None) -> list[Judged]:
-    resident = nearest.Index(db) if embedder else None
+    resident = vector_index.ChunkIndex(db) if embedder else None
     judged = []
     for ask in corpus.asks:
         looked = pipeline.look(
@@ -101,7 +101,8 @@ def by_chunk(db: Database, looked: Looked) -> dict[str, list[str]]:
         for row in chunks.load(db, list({each for order in orders.values() for each in order[:10]}))
     }
     slugs = {
-        head.id: head.slug for head in index.heads(db, list({row.page_id for row in rows.values()})).values()
+        head.id: head.slug
+        for head in pages.page_heads(db, list({row.page_id for row in rows.values()})).values()
     }
     return {
         way: [f"{slugs[rows[each].page_id]}#{rows[each].start_line}" for each in order[:10]]
@@ -117,7 +118,7 @@ def by_page(db: Database, looked: Looked) -> dict[str, list[str]]:
     for strategy in STRATEGIES[1:]:
         orders[strategy] = looked._replace(ranking=fuse(evidence, strategy)).pages
     orders[DEFAULT] = looked.pages
-    heads = index.heads(db, list({each for order in orders.values() for each in order[:10]}))
+    heads = pages.page_heads(db, list({each for order in orders.values() for each in order[:10]}))
     return {way: [heads[each].slug for each in order[:10]] for way, order in orders.items()}
 
 

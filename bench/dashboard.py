@@ -17,7 +17,7 @@ from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.model.page import Page, build_page
 from quaid.ops import gate, tokens
-from quaid.store import pages, vectors
+from quaid.storage import embedding_queue, page_edits, vectors
 from quaid.surfaces.web import app as web
 from quaid.surfaces.web.pages import static
 
@@ -80,7 +80,7 @@ def fill(settings: Settings, made: list[Page]) -> None:
 
             def work(tx: object, at: int = at) -> None:
                 for number, page in enumerate(made[at : at + 1_000], at):
-                    pages.save(tx, page, uuid=f"uuid-{number}", now=NOW, expected_version=0)  # type: ignore[arg-type]
+                    page_edits.save(tx, page, uuid=f"uuid-{number}", now=NOW, expected_version=0)  # type: ignore[arg-type]
 
             db.write(work)
         gate.call(brain, gate.command("notebook init"), {}, "owner")
@@ -88,15 +88,15 @@ def fill(settings: Settings, made: list[Page]) -> None:
         gate.call(
             brain, gate.command("recall"), {"query": "sarah"}, "owner"
         )  # has everything cut as configured
-        db.write(lambda tx: vectors.register(tx, MODEL, DIMENSIONS, NOW))
-        db.write(lambda tx: vectors.activate(tx, MODEL))
-        wanted = vectors.missing_chunks(db, MODEL)
+        db.write(lambda tx: vectors.register_model(tx, MODEL, DIMENSIONS, NOW))
+        db.write(lambda tx: vectors.activate_model(tx, MODEL))
+        wanted = embedding_queue.missing_chunks(db, MODEL)
         for at in range(0, len(wanted), 2_000):
-            batch = vectors.texts(db, MODEL, wanted[at : at + 2_000])
+            batch = embedding_queue.texts_of_chunks(db, MODEL, wanted[at : at + 2_000])
             raw = rng.standard_normal((len(batch), DIMENSIONS)).astype(np.float32)
             raw /= np.linalg.norm(raw, axis=1, keepdims=True)
             found = [(each.content_hash, row.tobytes()) for each, row in zip(batch, raw, strict=True)]
-            db.write(lambda tx, found=found: vectors.keep(tx, MODEL, found, NOW))  # type: ignore[misc]
+            db.write(lambda tx, found=found: vectors.keep_chunk_vectors(tx, MODEL, found, NOW))  # type: ignore[misc]
 
 
 async def measured(settings: Settings, count: int) -> list[tuple[str, ...]]:

@@ -15,7 +15,7 @@ from quaid import config
 from quaid.brain import Brain
 from quaid.model.page import build_page
 from quaid.ops import gate
-from quaid.store import pages
+from quaid.storage import page_edits
 
 PAGES, SIZES = 20, (0, 1_000, 10_000)
 ROUNDS, QUICK_ROUNDS = 9, 3
@@ -65,7 +65,7 @@ def _fill(brain: Brain, size: int) -> None:
             made = build_page(
                 f"people/old{number}", {"tags": ["old"]}, _text(number), "- **2025-01-01** — Met."
             )
-            pages.save(tx, made, uuid=brain.new_uuid(), now=brain.now(), expected_version=0)
+            page_edits.save(tx, made, uuid=brain.new_uuid(), now=brain.now(), expected_version=0)
 
     brain.db.write(work)
 

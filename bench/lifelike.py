@@ -20,8 +20,8 @@ from bench.scale import NOTEBOOK_FILES, folder_of
 from bench.search import TYPES, vocabulary
 from bench.standin import MODEL, WIDTH
 from quaid.model.names import fold_name, names_of
-from quaid.store import chunks, vectors
-from quaid.store.db import Database
+from quaid.storage import chunks, vectors
+from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
 
@@ -60,11 +60,11 @@ def make(size: int) -> str:
     path = os.path.join(making, "memory.db")
     world = World(size)
     with Database.create(path, NOW) as db:
-        db.write(lambda tx: vectors.register(tx, MODEL, WIDTH, NOW))
-        db.write(lambda tx: vectors.activate(tx, MODEL))
+        db.write(lambda tx: vectors.register_model(tx, MODEL, WIDTH, NOW))
+        db.write(lambda tx: vectors.activate_model(tx, MODEL))
         for batch in world.batches():
             db.write(lambda tx, batch=batch: _write(tx, batch))  # type: ignore[misc]
-        db.write(lambda tx: vectors.encode_all(tx, MODEL))
+        db.write(lambda tx: vectors.encode_chunk_vectors(tx, MODEL))
     _notebook(os.path.join(making, "notebook"))
     asked = [(text, vector.hex()) for text, vector in world.questions]
     for name, some in (("questions.json", asked), ("question.json", asked[5:6])):
@@ -235,7 +235,7 @@ def _write(tx: apsw.Connection, batch: Batch) -> None:
     )
     chunks.index_words(tx, batch.words)
     tx.executemany(
-        f"INSERT INTO {vectors.vec_table(WIDTH)} (model, content_hash, embedded_at, vector)"
+        f"INSERT INTO {vectors.vector_table(WIDTH)} (model, content_hash, embedded_at, vector)"
         " VALUES (?, ?, ?, ?)",
         batch.vectors,
     )

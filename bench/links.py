@@ -12,7 +12,7 @@ from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.model.page import build_page
 from quaid.ops import gate
-from quaid.store import pages
+from quaid.storage import page_edits
 
 PAGES, LINKS = 20_000, 100_000
 QUICK = 10
@@ -52,7 +52,7 @@ def _fill(brain: Brain, count: int, links: int) -> float:
     def work(tx: object) -> None:
         for number, named in enumerate(texts):
             page = build_page(f"p{number}", {}, "Words around " + " and ".join(named), "")
-            pages.save(tx, page, uuid=str(number), now=NOW, expected_version=0, cut=False)  # type: ignore[arg-type]
+            page_edits.save(tx, page, uuid=str(number), now=NOW, expected_version=0, cut=False)  # type: ignore[arg-type]
 
     started = time.process_time()
     brain.db.write(work)

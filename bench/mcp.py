@@ -15,7 +15,7 @@ from quaid.brain import Brain
 from quaid.model.page import build_page
 from quaid.ops import gate
 from quaid.ops.plain import plain
-from quaid.store import pages
+from quaid.storage import page_edits
 
 RUNS, QUICK_RUNS = 15, 5
 CALLS, QUICK_CALLS = 1_000, 200
@@ -155,7 +155,7 @@ def fill(path: str) -> None:
 
         def work(tx: Any) -> None:
             for page in made:
-                pages.save(tx, page, uuid=brain.new_uuid(), now=NOW, expected_version=0)
+                page_edits.save(tx, page, uuid=brain.new_uuid(), now=NOW, expected_version=0)
 
         brain.create(path).write(work)
 

@@ -18,10 +18,10 @@ import apsw
 import numpy as np
 
 from bench.table import show, verdict
-from quaid.store import codes, vectors
-from quaid.store.db import Database
-from quaid.store.nearest import Index
-from quaid.store.words import Filters
+from quaid.storage import vectors
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.text_index import SearchFilters
+from quaid.storage.vector_index import ChunkIndex
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NOW = "2026-04-25T12:00:00Z"
@@ -91,12 +91,12 @@ def repeated(passages: Array, size: int) -> Array:
 
 def recall_rows(passages: Array, questions: Array) -> Rows:
     mean = passages.mean(axis=0)
-    coded = np.ascontiguousarray(codes.encode(passages, mean).T)
-    size = codes.shortlist_size(len(passages), K)
+    coded = np.ascontiguousarray(vectors.encode_vectors(passages, mean).T)
+    size = vectors.shortlist_size(len(passages), K)
     shares = []
     for query in questions[:1_000]:
         exact = passages @ query
-        places = codes.nearest(coded, codes.encode(query[None, :], mean)[0], size, None)
+        places = vectors.nearest_codes(coded, vectors.encode_vectors(query[None, :], mean)[0], size, None)
         rows = passages[places].astype(np.float16).astype(np.float32) @ query
         found = places[np.argsort(-rows)[:K]]
         shares.append(len(set(found.tolist()) & set(np.argsort(-exact)[:K].tolist())) / K)
@@ -111,8 +111,8 @@ def recall_rows(passages: Array, questions: Array) -> Rows:
 def build(path: str, many: Array) -> None:
     """A memory whose pages say nothing but have vectors."""
     with Database.create(path, NOW) as db:
-        db.write(lambda tx: vectors.register(tx, MODEL, many.shape[1], NOW))
-        db.write(lambda tx: vectors.activate(tx, MODEL))
+        db.write(lambda tx: vectors.register_model(tx, MODEL, many.shape[1], NOW))
+        db.write(lambda tx: vectors.activate_model(tx, MODEL))
         for start in range(0, len(many), BATCH):
             db.write(lambda tx, start=start: add(tx, start, many[start : start + BATCH]))  # type: ignore[misc]
 
@@ -133,19 +133,21 @@ def add(tx: apsw.Connection, start: int, rows: Array) -> None:
         ],
     )
     found = [(number.to_bytes(16, "big"), row.tobytes()) for number, row in zip(numbers, rows, strict=True)]
-    vectors.keep(tx, MODEL, found, NOW)
+    vectors.keep_chunk_vectors(tx, MODEL, found, NOW)
 
 
 def time_rows(path: str, many: Array, questions: Array, size: int) -> Rows:
     asked = questions[:: max(1, len(questions) // QUESTIONS)][:QUESTIONS]
     bare = times(lambda query: many @ query, asked[:ALSO])
     with Database.open(path, NOW) as db:
-        index = Index(db)
+        index = ChunkIndex(db)
         for query in asked[:3]:
             index.nearest(MODEL, query, K)
         ours = times(lambda query: index.nearest(MODEL, query, K), asked)
         wide = times(lambda query: index.nearest(MODEL, query, 100), asked[:ALSO])
-        narrow = times(lambda query: index.nearest(MODEL, query, K, Filters(wing="wing-3")), asked[:ALSO])
+        narrow = times(
+            lambda query: index.nearest(MODEL, query, K, SearchFilters(wing="wing-3")), asked[:ALSO]
+        )
     ratio = middle(ours) / middle(bare)
     cold, started = cold_cpu(path, asked[0])
     rows = [
@@ -188,8 +190,8 @@ def high(values: list[float]) -> float:
 COLD = """
 import sys, time
 import numpy as np
-from quaid.store.db import Database
-from quaid.store.vectors import Index
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.vectors import Index
 started = time.process_time()
 query = np.frombuffer(bytes.fromhex(sys.argv[2]), "<f4")
 db = Database.open(sys.argv[1], "2026-04-25T12:00:00Z")

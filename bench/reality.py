@@ -18,8 +18,8 @@ from bench.table import show, verdict
 from bench.vectors import Kept, MadeUp
 from quaid.model.page import Page
 from quaid.search import pipeline
-from quaid.store import chunks, nearest
-from quaid.store.db import Database
+from quaid.storage import chunks, vector_index
+from quaid.storage.sqlite.connection import Database
 
 QUESTIONS = 100
 NAMED = 300
@@ -103,7 +103,7 @@ def conversations_speed() -> None:
 def speed_rows(db: Database, model: MadeUp, asked: Sequence[str]) -> list[tuple[str, str, str]]:
     """CPU of a whole query: p50 and p95 over a hundred questions, and of the model alone."""
     asked = asked[:: max(1, len(asked) // QUESTIONS)][:QUESTIONS]
-    resident = nearest.Index(db)
+    resident = vector_index.ChunkIndex(db)
     gc.collect()
     gc.freeze()  # what this benchmark keeps in memory is no part of a query
     times, of_model = [], []

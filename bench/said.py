@@ -20,10 +20,10 @@ from bench.table import show, verdict
 from bench.vectors import Kept
 from quaid.embed.protocol import Embedder
 from quaid.search import conversations
-from quaid.store import conversations as store, turn_vectors, vectors
-from quaid.store.conversations import Batch, NewTurn
-from quaid.store.db import Database
-from quaid.store.turn_nearest import TurnIndex
+from quaid.storage import conversations as store, embedding_queue, vectors
+from quaid.storage.conversations import NewTurn, TurnBatch
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.vector_index import TurnIndex
 from quaid.vaults import embedding
 
 TUNED_ON = 5
@@ -89,7 +89,7 @@ def ask(corpus: Corpus, embedder: Embedder) -> Talk:
             for place, line in enumerate(page.truth.split("\n\n")):
                 role, _, text = line.partition(": ")
                 turns.append(NewTurn(role, text, "", str(place)))
-            batch = Batch("plain", page.slug, turns)
+            batch = TurnBatch("plain", page.slug, turns)
             db.write(lambda tx, batch=batch: store.add(tx, batch, NOW, {}, anew=True))  # type: ignore[misc]
         embedding.fill_turns(db, embedder, now=lambda: NOW, progress=lambda *_: None)
         index = TurnIndex(db)
@@ -113,8 +113,8 @@ def at_scale(memory: str) -> Rows:
         name, width = embedder.name, embedder.dimensions
 
         def work(tx: object) -> None:
-            vectors.register(tx, name, width, NOW)  # type: ignore[arg-type]
-            vectors.activate(tx, name)  # type: ignore[arg-type]
+            vectors.register_model(tx, name, width, NOW)  # type: ignore[arg-type]
+            vectors.activate_model(tx, name)  # type: ignore[arg-type]
 
         db.write(work)
         hashes = [each for (each,) in db.rows("SELECT DISTINCT content_hash FROM turn_parts")]
@@ -122,7 +122,7 @@ def at_scale(memory: str) -> Rows:
             some = hashes[at : at + 5_000]
             made = chance.normal(size=(len(some), width)).astype("<f4")
             found = [(each, row.tobytes()) for each, row in zip(some, made, strict=True)]
-            db.write(lambda tx, found=found: turn_vectors.keep(tx, name, found, NOW))  # type: ignore[misc]
+            db.write(lambda tx, found=found: vectors.keep_turn_vectors(tx, name, found, NOW))  # type: ignore[misc]
         index, spent = TurnIndex(db), []
         for question in QUESTIONS * 8:
             embedder.embed_query(question)
@@ -130,7 +130,7 @@ def at_scale(memory: str) -> Rows:
             conversations.look(db, embedder, question, vectors=index)
             spent.append(time.process_time() - started)
         missing = time.process_time()
-        turn_vectors.missing_turns(db, name)
+        embedding_queue.count_missing_turns(db, name)
         missing = time.process_time() - missing
     p95 = sorted(spent[len(QUESTIONS) :])[-2] * 1000  # of 35, after each was asked once
     return [

@@ -335,11 +335,11 @@ def _touch(brain: Any, number: int) -> None:
 
 def _tidy(tx: Any) -> None:
     """Leave the memory as it was made."""
-    from quaid.store import vectors
+    from quaid.storage import vectors
 
     tx.execute("DELETE FROM pages WHERE slug GLOB 'bench/*'")
     tx.execute("DELETE FROM knowledge_gaps")
-    vectors.purge(tx)
+    vectors.purge_chunk_vectors(tx)
 
 
 def _rss() -> float:

@@ -17,9 +17,10 @@ from bench.table import show, verdict
 from quaid.model.page import Page, build_page
 from quaid.search.plan import plan
 from quaid.search.words import search
-from quaid.store import creating, pages
-from quaid.store.db import Database
-from quaid.store.words import SPACED, Filters, heads, match
+from quaid.storage import migrations, page_edits
+from quaid.storage.pages import page_heads
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.text_index import SPACED, SearchFilters, match
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NOW = "2026-04-25T12:00:00Z"
@@ -94,7 +95,7 @@ def build_cpu(memory: str, bare: str, texts: list[Page]) -> tuple[float, float]:
 
     The two take turns, so that a busy minute of the machine hits both.
     """
-    statement = re.search(r"CREATE VIRTUAL TABLE page_fts USING .*?;", creating.schema(), re.S)
+    statement = re.search(r"CREATE VIRTUAL TABLE page_fts USING .*?;", migrations.read_schema(), re.S)
     assert statement is not None
     plain = apsw.Connection(bare)
     plain.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -32768")
@@ -114,7 +115,7 @@ def build_cpu(memory: str, bare: str, texts: list[Page]) -> tuple[float, float]:
 def save(db: Database, batch: list[tuple[int, Page]]) -> None:
     def work(tx: apsw.Connection) -> None:
         for number, page in batch:
-            pages.save(tx, page, uuid=f"uuid-{number}", now=NOW, expected_version=0, cut=False)
+            page_edits.save(tx, page, uuid=f"uuid-{number}", now=NOW, expected_version=0, cut=False)
 
     db.write(work)
 
@@ -139,7 +140,7 @@ def batches(texts: list[Page]) -> Iterator[list[tuple[int, Page]]]:
 
 class Question(NamedTuple):
     text: str
-    filters: Filters
+    filters: SearchFilters
 
 
 def questions(texts: list[Page], *, rare: float, filtered: bool) -> list[Question]:
@@ -152,8 +153,12 @@ def questions(texts: list[Page], *, rare: float, filtered: bool) -> list[Questio
         by_length = sorted(set(text), key=len)
         longest = by_length[len(by_length) * 2 // 3 :]
         chosen = [rng.choice(longest if rng.random() < rare else text) for _ in range(number % 6 + 1)]
-        some = (Filters(type=page.type), Filters(wing=page.wing), Filters(tag=(*page.tags, "tag-3")[0]))
-        found.append(Question(" ".join(chosen), rng.choice(some) if filtered else Filters()))
+        some = (
+            SearchFilters(type=page.type),
+            SearchFilters(wing=page.wing),
+            SearchFilters(tag=(*page.tags, "tag-3")[0]),
+        )
+        found.append(Question(" ".join(chosen), rng.choice(some) if filtered else SearchFilters()))
     return found
 
 
@@ -281,9 +286,10 @@ def answers(db: Database, question: str) -> tuple[set[str], set[str], set[str]]:
     every = " AND ".join(word.quoted for word in asked.words)
     any_word = " OR ".join(word.quoted for word in asked.words)
     found = [
-        [page_id for page_id, _ in match(db, SPACED, each, Filters(), LIMIT)] for each in (every, any_word)
+        [page_id for page_id, _ in match(db, SPACED, each, SearchFilters(), LIMIT)]
+        for each in (every, any_word)
     ]
-    by_all, by_any = ({head.slug for head in heads(db, ids).values()} for ids in found)
+    by_all, by_any = ({head.slug for head in page_heads(db, ids).values()} for ids in found)
     return by_all, by_any, {hit.slug for hit in search(db, question, limit=LIMIT)}
 
 

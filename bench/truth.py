@@ -139,13 +139,13 @@ def _fill(brain: Brain, case: Case, clock: Clock) -> None:
 
 
 def _page(brain: Brain, slug: str, aliases: dict[str, list[str]], text: str = "") -> None:
-    from quaid.store import pages as store
+    from quaid.storage import pages
 
     name = slug.rpartition("/")[2].replace("-", " ").title()
     if text and not text.startswith(("#", "---")):
         text = f"# {name}\n\n{text}"
     front = f"---\naliases: [{', '.join(aliases[slug])}]\n---\n" if slug in aliases else ""
-    if text or store.find(brain.db, slug) is None:
+    if text or pages.find(brain.db, slug) is None:
         _call(brain, "put", slug=slug, content=front + (text or f"# {name}"))
 
 
@@ -230,7 +230,7 @@ def _check_of(folder: str, pages: int, facts: int) -> tuple[float, int]:
 def _filler(pages: int, facts: int) -> Callable[[Any], None]:
     """A memory of many people and companies; a few facts in a hundred contradict another."""
     from quaid.model import facts as factss, page as page_model
-    from quaid.store import assertions, pages as store
+    from quaid.storage import facts as assertions, page_edits
 
     chance = random.Random(7)
     now = "2026-04-20T12:00:00Z"
@@ -242,7 +242,9 @@ def _filler(pages: int, facts: int) -> Callable[[Any], None]:
             slug = f"companies/firm-{number}" if number < firms else f"people/person-{number}"
             text = "\n".join(_sentences(chance, number, firms))
             built = page_model.build_page(slug, {}, text, "", fallback_title=None)
-            ids.append(store.save(tx, built, uuid=f"u{number}", now=now, expected_version=None, cut=False).id)
+            ids.append(
+                page_edits.save(tx, built, uuid=f"u{number}", now=now, expected_version=None, cut=False).id
+            )
         for number in range(facts):
             who, firm = firms + number % (pages - firms), chance.randrange(firms)
             predicate = chance.choice(("works_at", "knows", "invested_in", "lives_in", "attended"))
@@ -250,7 +252,7 @@ def _filler(pages: int, facts: int) -> Callable[[Any], None]:
             year = chance.randrange(1900, 2026)
             since, until = f"{year}-01-01", None if chance.random() < 0.02 else f"{year + 1}-01-01"
             given = factss.FactInput(f"Person {who}", predicate, value, since, until)
-            assertions.add(tx, ids[who], given, now)
+            assertions.add_fact(tx, ids[who], given, now)
             if number % 5 == 0:
                 tx.execute(
                     "INSERT INTO links (from_page_id, to_page_id, relationship, valid_from, created_at)"

@@ -11,7 +11,7 @@ from quaid import config, options
 from quaid.brain import Brain
 from quaid.errors import FileTrouble, InvalidConfig
 from quaid.ops import gate
-from quaid.store import settings as stored
+from quaid.storage import collections
 
 SEED = """\
 memory:
@@ -72,7 +72,7 @@ def test_the_file_beside_the_memory_is_read_by_itself(tmp_path: Path) -> None:
 def test_the_environment_goes_before_the_file_and_the_file_before_the_memory(
     brain: Brain, tmp_path: Path
 ) -> None:
-    brain.db.write(lambda tx: stored.set(tx, "default_token_budget", "111"))
+    brain.db.write(lambda tx: collections.set_setting(tx, "default_token_budget", "111"))
     assert brain.option("default_token_budget") == 111
     brain.settings = brain.settings._replace(given={"default_token_budget": 222}, config_path="/c.yaml")
     assert brain.option("default_token_budget") == 222

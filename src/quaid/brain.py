@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
     from quaid.embed.protocol import Embedder
     from quaid.embed.sharing import Models
-    from quaid.store.db import Database
-    from quaid.store.nearest import Index
-    from quaid.store.turn_nearest import TurnIndex
+    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.vector_index import ChunkIndex, TurnIndex
     from quaid.vaults.staleness import Seen
 
 Progress = Callable[[int, int, str], None]
@@ -26,16 +25,16 @@ Progress = Callable[[int, int, str], None]
 
 def sqlite_version() -> str:
     """The SQLite that does the work, as in 3.54.1."""
-    from quaid.store import opening
+    from quaid.storage.sqlite import connection
 
-    return opening.sqlite_version()
+    return connection.sqlite_version()
 
 
 def schema_of(path: str) -> int:
     """Return the schema version in the header of a memory. Nothing is opened for writing or brought forward."""
-    from quaid.store import opening
+    from quaid.storage.sqlite import connection
 
-    return opening.header_of(path).version
+    return connection.read_header(path).version
 
 
 def shared_models() -> "Models":
@@ -77,7 +76,7 @@ class Brain:
         self._db: Database | None = None
         self._embedder: Embedder | None = None
         self._models = models  # of several brains in one process
-        self._vectors: Index | None = None
+        self._vectors: ChunkIndex | None = None
         self._turn_vectors: TurnIndex | None = None
         self._seen: Seen | None = None
         self.agent = ""  # the program that calls, as it names itself; nothing: a person
@@ -86,7 +85,7 @@ class Brain:
     @property
     def db(self) -> "Database":
         if self._db is None:
-            from quaid.store.db import Database
+            from quaid.storage.sqlite.connection import Database
 
             accept = self.settings.environ.get("QUAID_TORN_LOG") == "accept"
             self._db = Database.open(self.settings.db_path, self.now(), accept_torn_log=accept)
@@ -101,7 +100,7 @@ class Brain:
         """The active model, loaded when it is first asked; it stays for the next question."""
         from quaid.embed import registry
         from quaid.embed.protocol import Surroundings
-        from quaid.store import settings
+        from quaid.storage import collections
 
         name = self.model_name
         if not name:
@@ -111,7 +110,7 @@ class Brain:
         # numpy's threads go on spinning after each small product: twice the CPU of a whole question.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         if self._embedder is None or self._embedder.name != name:
-            added = registry.read(settings.get(self.db, registry.SETTING))
+            added = registry.read(collections.get_setting(self.db, registry.SETTING))
             here = Surroundings(self.settings.models_folder, self.settings.environ)
 
             def opened() -> "Embedder":
@@ -124,27 +123,27 @@ class Brain:
     def model_name(self) -> str:
         """The model that was chosen, or nothing when semantic search is off."""
         from quaid.embed import registry
-        from quaid.store import settings
+        from quaid.storage import collections
 
         chosen = str(self.settings.said("embedding.plugin")[0] or "")
-        if not chosen and settings.get(self.db, "semantic_search") == "off":
+        if not chosen and collections.get_setting(self.db, "semantic_search") == "off":
             return ""
         if chosen in ("off", "none"):
             return ""
         if chosen in registry.OTHER_NAMES:
             return registry.DEFAULT
-        return chosen or settings.get(self.db, "embedding_model") or registry.DEFAULT
+        return chosen or collections.get_setting(self.db, "embedding_model") or registry.DEFAULT
 
     @property
     def way_to_meaning(self) -> str:
         """What turns semantic search on again, wherever it was turned off."""
         from quaid.embed import registry
-        from quaid.store import settings
+        from quaid.storage import collections
 
         value, source = self.settings.said("embedding.plugin")
         if value is not None:
             return f"{source} says so (embedding.plugin: {value}); change it there"
-        name = settings.get(self.db, "embedding_model") or registry.DEFAULT
+        name = collections.get_setting(self.db, "embedding_model") or registry.DEFAULT
         return f"`quaid embeddings use {name}` turns it on"
 
     def option(self, name: str) -> Any:
@@ -152,26 +151,26 @@ class Brain:
         value, _ = self.settings.said(name)
         if value is None:
             from quaid.options import OPTIONS, checked
-            from quaid.store import settings
+            from quaid.storage import collections
 
             stored = OPTIONS[name].stored
-            kept = settings.get(self.db, stored) if stored else None
+            kept = collections.get_setting(self.db, stored) if stored else None
             value = checked(name, kept) if kept else OPTIONS[name].default
         return value
 
     @property
-    def vectors(self) -> "Index":
+    def vectors(self) -> "ChunkIndex":
         """The vectors of this memory, ready to be searched; a resident process keeps them."""
-        from quaid.store.nearest import Index
+        from quaid.storage.vector_index import ChunkIndex
 
         if self._vectors is None:
-            self._vectors = Index(self.db)
+            self._vectors = ChunkIndex(self.db)
         return self._vectors
 
     @property
     def turn_vectors(self) -> "TurnIndex":
         """Those of conversations, the same way."""
-        from quaid.store.turn_nearest import TurnIndex
+        from quaid.storage.vector_index import TurnIndex
 
         if self._turn_vectors is None:
             self._turn_vectors = TurnIndex(self.db)
@@ -188,7 +187,7 @@ class Brain:
 
     def create(self, path: str, memory_id: str = "") -> "Database":
         """Make a new memory at `path`, with a new id unless one is given, and keep it open as this brain's store."""
-        from quaid.store.db import Database
+        from quaid.storage.sqlite.connection import Database
 
         self._db = Database.create(path, self.now(), memory_id or self.new_uuid())
         return self._db

@@ -1,26 +1,26 @@
 """Pieces of a page that give it away."""
 
-from quaid.storage import erase
+from quaid.storage import erase as erasure
 
 
 def test_names_come_first_and_pieces_are_short_and_plain() -> None:
     text = 'A line that is long enough to be a trace of something, "quoted" or not.\nshort\n\\escaped'
-    found = erase.erasure_probes(
+    found = erasure.erasure_probes(
         "people/bo", "Bo", "0190-uuid", ["people/bob"], [text, "extraordinarily long"]
     )
     assert found[:3] == ["0190-uuid", "people/bo", "people/bob"]
     assert "extraordinarily" in found
-    assert all(5 <= len(each) <= erase.PROBE_LENGTH for each in found)
+    assert all(5 <= len(each) <= erasure.PROBE_LENGTH for each in found)
     assert not any(character in each for each in found for character in '"\\\n')
 
 
 def test_a_long_page_gives_pieces_from_all_over_it() -> None:
     lines = [f"Line number {number} of a long page" for number in range(1_000)]
-    found = erase.erasure_probes("a", "A", "0190-uuid", [], ["\n".join(lines)])
+    found = erasure.erasure_probes("a", "A", "0190-uuid", [], ["\n".join(lines)])
     numbers = [int(each.split()[2]) for each in found if each.startswith("Line")]
-    assert len(found) <= erase.MOST_PROBES + 8
+    assert len(found) <= erasure.MOST_PROBES + 8
     assert max(numbers) > 900
 
 
 def test_texts_are_found_anywhere_in_json() -> None:
-    assert erase.json_strings({"a": ["x", {"b": "y"}, 3, None], "c": True}) == ["x", "y"]
+    assert erasure.json_strings({"a": ["x", {"b": "y"}, 3, None], "c": True}) == ["x", "y"]

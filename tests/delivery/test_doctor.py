@@ -17,8 +17,8 @@ from quaid.config import Settings
 from quaid.ops import gate, index
 from quaid.ops.doctor import DoctorRecord, doctor
 from quaid.ops.doctor_memory import Finding
-from quaid.store import pages
-from quaid.store.rebuild import rebuild
+from quaid.storage import pages
+from quaid.storage.checks import rebuild_derived_rows
 from quaid.surfaces.cli import main, speaking
 
 
@@ -289,7 +289,7 @@ def test_the_steps_without_a_backup_bring_collections_back(home: Brain, tmp_path
     )
     home.close()
     run(home, steps)
-    addresses = [f"{name}::{slug}" for name, _, slug in pages.addresses(home.db)]
+    addresses = [f"{name}::{slug}" for name, _, slug in pages.page_addresses(home.db)]
     assert {"notes::one", "wiki::one"} < {*addresses}
     assert 52 <= len(addresses) <= 62
     assert found(doctor(home), "rows").state == "fine"
@@ -396,7 +396,7 @@ def test_damage_to_what_is_derived_throws_no_memory_away(home: Brain, damage: st
     assert found(record, "rows").state == "wrong"
     assert record.next_steps[:2] == ("quaid rebuild", "quaid validate")
     assert not [step for step in record.next_steps if step.startswith(("mv", "cp", "quaid init"))]
-    home.db.write(rebuild)
+    home.db.write(rebuild_derived_rows)
     assert found(doctor(home), "rows").state == "fine"
     assert home.db.rows("SELECT * FROM pages") == kept
     assert len(call(home, "search", query="words").hits) == 4

@@ -24,7 +24,7 @@ from quaid.embed.protocol import Surroundings
 from quaid.errors import QuaidError
 from quaid.kb import changing, remembering  # noqa: F401 (loaded once, for all)
 from quaid.ops.register import everything
-from quaid.store.migrations import bring_forward  # noqa: F401
+from quaid.storage.migrations import migrate  # noqa: F401
 from quaid.vaults import keeping, syncing  # noqa: F401
 
 MODELS = shared_models()

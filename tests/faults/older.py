@@ -5,7 +5,7 @@ from pathlib import Path
 import apsw
 from tests.faults.here import FOLDER, saying
 
-from quaid.store.creating import add_default_collection, schema
+from quaid.storage.migrations import add_default_collection, read_schema
 
 SCHEMAS = (5, 6, 7)
 V5 = Path(__file__).resolve().parents[1] / "store" / "fixtures" / "v5.sql"
@@ -15,7 +15,7 @@ def make(path: Path, version: int, pages: int = 50, root: Path | None = None) ->
     """A memory of a schema with pages old/0, old/1 and so on, d0 and d1, and perhaps a folder."""
     connection = apsw.Connection(str(path))
     connection.pragma("synchronous", "OFF")  # nobody kills us
-    connection.execute(V5.read_text() if version == 5 else schema(f"schema_{version}.sql"))
+    connection.execute(V5.read_text() if version == 5 else read_schema(f"schema_{version}.sql"))
     connection.execute("BEGIN")
     if version > 5:
         add_default_collection(connection, "2026-04-25T12:00:00Z")

@@ -12,7 +12,7 @@ from tests.faults.ledger import Cases
 
 from quaid.brain import Brain
 from quaid.errors import DiskFull, FileChanged, FileTrouble, InvalidArgument, QuaidError, TooLarge
-from quaid.store import collections
+from quaid.storage import collections
 from quaid.vaults import replacing
 from quaid.vaults.index import digest
 from quaid.vaults.scan import LARGEST_FILE, Folder
@@ -138,7 +138,7 @@ def test_a_database_that_is_full_at_any_moment_leaves_file_and_page_as_they_were
 def test_a_file_that_somebody_changed_after_us_is_not_changed_back(brain: Brain, root: Path) -> None:
     def work(tx: apsw.Connection) -> None:
         from quaid.ops import editing
-        from quaid.store import pages
+        from quaid.storage import pages
         from quaid.vaults import keeping
 
         old = pages.require(brain.db, "a", FOLDER)

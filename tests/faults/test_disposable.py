@@ -10,7 +10,7 @@ from tests.faults.household import living_in
 from tests.faults.ledger import LONG, SHARE, Cases
 
 from quaid.brain import Brain
-from quaid.store.rebuild import rebuild
+from quaid.storage.checks import rebuild_derived_rows
 
 pytestmark = pytest.mark.promise("the index is disposable")
 FILES = max(300, round(10_000 * SHARE)) if LONG else 150
@@ -70,7 +70,7 @@ def test_a_burned_and_a_new_index_are_what_the_old_one_was(tmp_path: Path, cases
             run(brain, "collection add", name=FOLDER, path=str(root))
             seen.append((state(brain), answers(brain, seeds)))
             if home == tmp_path:
-                brain.db.write(rebuild)
+                brain.db.write(rebuild_derived_rows)
                 seen.append((state(brain), answers(brain, seeds)))
     first, *others = seen
     assert len(first[0]["pages"]) == FILES

@@ -17,8 +17,8 @@ from tests.faults.killer import Nursery
 from tests.faults.ledger import Cases
 
 from quaid.brain import Brain
-from quaid.store import vectors
-from quaid.store.history import MOST_VERSIONS
+from quaid.storage import embedding_queue
+from quaid.storage.history import MOST_VERSIONS
 
 KILLS = {
     "put": (12, 3_000),
@@ -127,7 +127,7 @@ def check_vectors(brain: Brain, acknowledged: list[list[str]]) -> None:
     ]
     begun = [int(number) for truth in truths for number in re.findall(r"w\d+x(\d+) begins", truth)]
     if any(last in truth for truth in truths) and max(begun) == int(last.partition("x")[2]):
-        covered, total = vectors.coverage(brain.db, brain.model_name)
+        covered, total = embedding_queue.chunk_coverage(brain.db, brain.model_name)
         assert covered == total > 0
 
 

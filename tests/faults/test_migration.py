@@ -15,7 +15,7 @@ from tests.faults.places import leave_room, make_room, quick_folder, tiny_disk
 from tests.faults.stage import Stage, set_stage
 
 from quaid.errors import NewerDatabase, QuaidError
-from quaid.store import SCHEMA_VERSION
+from quaid.storage import SCHEMA_VERSION
 
 MIGRATIONS = [f"migrate {each}" for each in older.SCHEMAS]
 

@@ -11,7 +11,7 @@ from tests.faults import telling
 from tests.faults.here import FOLDER, files, open_brain, run
 from tests.faults.ledger import Cases
 
-from quaid.store import collections
+from quaid.storage import collections
 from quaid.vaults.watching import Pace, SystemHints, Watcher
 
 pytestmark = pytest.mark.promise("missed events")
@@ -42,7 +42,7 @@ class HardOfHearing(SystemHints):
 
 def watch(home: Path, stop: threading.Event) -> None:
     with open_brain(home) as brain:
-        ids = frozenset(each.id for each in collections.every(brain.db) if each.root)
+        ids = frozenset(each.id for each in collections.list_all(brain.db) if each.root)
         Watcher(
             *(brain.db,),
             now=brain.now,

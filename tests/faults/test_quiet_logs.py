@@ -36,7 +36,7 @@ from tests.surfaces.mcp.pipes import HELLO, PATIENCE, Pipes
 from tests.surfaces.web.process import Process
 
 from quaid.ops import tokens
-from quaid.store import filling_turn
+from quaid.storage import embedding_queue
 from quaid.surfaces.cli.hook import HANDLERS
 
 pytestmark = pytest.mark.promise("quiet logs")
@@ -44,8 +44,8 @@ pytestmark = pytest.mark.promise("quiet logs")
 
 WRECKED = f"""
 import sys
-from quaid.store import pages
-from quaid.store.db import Database
+from quaid.storage import pages
+from quaid.storage.sqlite.connection import Database
 def broken(*given, **named):
     raise RuntimeError(f"A {PAGE} text, asked with {{given}} {{named}}")
 pages.find = broken
@@ -206,19 +206,21 @@ def over_stdio(home: Path, token: str, model: Server, seed: int) -> list[str]:
         server.call("memory_get", slug=5, nonsense=ASKED)
         server.call("memory_put", slug="a/page", content=PAGE, expected_version=99)
         server.write(f'{{"broken": "{ASKED} {PAGE} {seed}'.encode())
-        filling_turn.clear(str(home / "memory.db"))
+        embedding_queue.clear_failure(str(home / "memory.db"))
         (home / FOLDER / f"stdio{seed}.md").write_text(f"---\n[{PAGE}\n---\n# {PAGE}\n\nstdio{seed}\n")
         wait_until(lambda: knows(home, f"stdio{seed}"))
-        wait_until(lambda: filling_turn.trouble(str(home / "memory.db")))
+        wait_until(lambda: embedding_queue.last_failure(str(home / "memory.db")))
         for question in (ASKED, f"{ASKED} {PAGE}"):  # the first lets it make vectors, the second is refused
             assert seen(home, token) == []
-            filling_turn.clear(str(home / "memory.db"))  # a model that has just failed is asked nothing
+            embedding_queue.clear_failure(
+                str(home / "memory.db")
+            )  # a model that has just failed is asked nothing
             model.asked.clear()
             server.call("memory_query", question=question)
             asked = [str(body["input"]) for _, body, _ in model.asked]
             assert any(question in each for each in asked)
             assert any(PAGE in each for each in asked)
-            assert filling_turn.trouble(str(home / "memory.db"))
+            assert embedding_queue.last_failure(str(home / "memory.db"))
         assert seen(home, token) == []
         _, _, errors = server.end()
     finally:

@@ -21,7 +21,7 @@ from tests.kb.stores import plain
 from tests.surfaces.web.process import Process
 
 from quaid.ops import tokens
-from quaid.store import vectors
+from quaid.storage import embedding_queue
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc"),
@@ -181,7 +181,9 @@ def undone(home: Path, remote: Path, environ: dict[str, str]) -> str:
             if path not in there or told.get(path) != telling.by_file(path, there[path])
         ]
         models = brain.db.rows("SELECT name FROM embedding_models WHERE active = 1")
-        covered, total = vectors.coverage(brain.db, models[0][0] if models else "") if LONG else (0, 0)
+        covered, total = (
+            embedding_queue.chunk_coverage(brain.db, models[0][0] if models else "") if LONG else (0, 0)
+        )
     if differing:
         return f"the index is not in step with {sorted(differing)[:5]}"
     if plain(home / KB, "rev-parse", "HEAD", environ=environ) != plain(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tests.faults.here import FOLDER, attach, open_brain, run, saying
 
 from quaid.brain import Brain
-from quaid.store import durable
+from quaid.storage import files as durable_files
 
 if TYPE_CHECKING:
     from quaid.embed.sharing import Models
@@ -117,10 +117,10 @@ class Worker:
         path.parent.mkdir(exist_ok=True)
         temporary = path.with_name(f".{path.name}.{threading.get_ident()}~")
         temporary.write_text(text + "\n")
-        durable.sync_file(str(temporary))
+        durable_files.sync_file(str(temporary))
         os.replace(temporary, path)
-        durable.sync_folder(str(path.parent))
-        durable.sync_folder(str(self.root))
+        durable_files.sync_folder(str(path.parent))
+        durable_files.sync_folder(str(self.root))
 
     def migrate(self) -> None:
         """The first look at an older memory brings it forward."""

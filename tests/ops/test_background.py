@@ -11,8 +11,8 @@ from quaid.config import Settings
 from quaid.errors import EmbedderUnavailable
 from quaid.ops import background, gate
 from quaid.ops.background import RETRY_SECONDS, Watch
-from quaid.store import filling_turn, vectors
-from quaid.store.filling_turn import Turn
+from quaid.storage import embedding_queue, vectors
+from quaid.storage.embedding_queue import EmbeddingLease
 
 NOON = 1_777_118_400.0
 
@@ -59,7 +59,7 @@ def test_a_server_is_told_once_for_each_state(brain: Brain) -> None:
 def test_vectors_of_texts_that_are_gone_are_let_go_when_they_are_most(
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectors.outlived, "__defaults__", (4,))
+    monkeypatch.setattr(vectors.unused_contents, "__defaults__", (4,))
     monkeypatch.setattr(background, "AT_ONCE", 2)
     put(brain, "kept")
     for number in range(8):
@@ -67,7 +67,7 @@ def test_vectors_of_texts_that_are_gone_are_let_go_when_they_are_most(
         version = {"expected_version": page.version} if page else {}
         run(brain, "put", slug="a", content=f"# A\n\nText number {number}.", **version)
         run(brain, "embed")
-    table = vectors.active(brain.db).vec_table  # type: ignore[union-attr]
+    table = vectors.active_model(brain.db).vec_table  # type: ignore[union-attr]
     assert brain.db.one(f"SELECT count(*) FROM {table}") == (9,)
     background.fill(brain)
     assert brain.db.one(f"SELECT count(*) FROM {table}") == (2,)
@@ -88,7 +88,7 @@ def test_what_others_wrote_counts_too(brain: Brain, settings: Settings) -> None:
 
 def test_nobody_is_sent_while_somebody_is_at_work(brain: Brain) -> None:
     put(brain)
-    turn = Turn(brain.db.path)
+    turn = EmbeddingLease(brain.db.path)
     assert turn.try_take()
     turn.begin("m", brain.now())
     watch = Watch()
@@ -116,7 +116,7 @@ def test_a_failure_is_left_alone_until_a_write_or_ten_minutes_later(brain: Brain
 def test_a_process_that_died_is_a_failure_unless_it_said_more(brain: Brain) -> None:
     background.note(brain, "m", "the reason")
     background.note_end(brain, "status -9")
-    told = filling_turn.trouble(brain.db.path)
+    told = embedding_queue.last_failure(brain.db.path)
     assert told
     assert told.problem == "the reason"
 
@@ -148,7 +148,7 @@ def test_the_environment_comes_before_the_setting(
 def test_a_model_that_is_unknown_is_noted(brain: Brain) -> None:
     brain.db.write(lambda tx: tx.execute("INSERT INTO config VALUES ('embedding_model', 'gone')"))
     background.fill(brain)
-    told = filling_turn.trouble(brain.db.path)
+    told = embedding_queue.last_failure(brain.db.path)
     assert told
     assert told.problem.startswith("There is no model 'gone'")
 
@@ -162,7 +162,7 @@ def test_what_was_just_put_is_found_by_meaning(brain: Brain) -> None:
     answer = run(brain, "query", question="what did the doctor say?")
     assert (answer.results[0].slug, answer.notes) == ("a", ())
     assert answer.results[0].lane in ("meaning", "both")
-    assert vectors.coverage(brain.db, "bge-small-en-v1.5") == (2, 2)
+    assert embedding_queue.chunk_coverage(brain.db, "bge-small-en-v1.5") == (2, 2)
     run(brain, "config set", key="background_embedding", value="off")
     put(brain, "c")
     assert run(brain, "query", question="what did the doctor say?").notes == (
@@ -198,7 +198,7 @@ def test_a_model_that_hangs_on_the_way_is_not_asked_for_the_same_question(
     said = "The model bge-small-en-v1.5 cannot be used now: it hangs. Wait"
     assert background.fill_few(brain, Down()) == said  # type: ignore[arg-type]
     assert background.fill_few(brain, Down()) == ""  # type: ignore[arg-type]
-    told = filling_turn.trouble(brain.db.path)
+    told = embedding_queue.last_failure(brain.db.path)
     assert told
     assert (told.problem, told.down) == ("it hangs", True)
 
@@ -251,6 +251,6 @@ def test_a_model_that_is_back_has_the_filling_go_on_at_once(brain: Brain, clock:
     assert run(brain, "query", question="a text").notes == (
         "1 of 31 chunks have vectors; `quaid embed` makes the others",
     )
-    assert filling_turn.trouble(brain.db.path) is None
+    assert embedding_queue.last_failure(brain.db.path) is None
     assert run(brain, "status").model.ready
     assert watch.wants(brain)

@@ -13,7 +13,8 @@ from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import MissingDatabase
 from quaid.ops import completing, gate
-from quaid.store import SCHEMA_VERSION, opening
+from quaid.storage import SCHEMA_VERSION
+from quaid.storage.sqlite import connection as opening
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
@@ -124,7 +125,7 @@ def test_a_memory_of_another_schema_is_left_alone(brain: Brain, filled: Settings
     connection.pragma("user_version", SCHEMA_VERSION - 1)
     connection.close()
     assert completing.names(filled, "slugs", "") == []
-    assert opening.header_of(filled.db_path).version == SCHEMA_VERSION - 1
+    assert opening.read_header(filled.db_path).version == SCHEMA_VERSION - 1
 
 
 def test_a_tab_does_not_wait_for_who_writes(brain: Brain, filled: Settings) -> None:

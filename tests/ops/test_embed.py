@@ -8,7 +8,7 @@ import pytest
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument, PageNotFound, UnknownModel
 from quaid.ops import gate
-from quaid.store import chunks, vectors
+from quaid.storage import chunks, embedding_queue
 from quaid.surfaces.cli.render import RENDERERS
 
 
@@ -27,9 +27,9 @@ def imported(brain: Brain, tmp_path: Path) -> Brain:
 
 
 def test_an_import_leaves_pages_whole_and_a_question_cuts_them(imported: Brain) -> None:
-    assert len(chunks.uncut(imported.db)) == 2
+    assert len(chunks.uncut_pages(imported.db)) == 2
     assert run(imported, "query", question="when does the boat leave?").results[0].slug == "ferry"
-    assert chunks.uncut(imported.db) == []
+    assert chunks.uncut_pages(imported.db) == []
     assert run(imported, "validate").violations == ()
 
 
@@ -44,7 +44,7 @@ def test_a_question_is_answered_by_words_while_vectors_are_still_missing(
     run(brain, "embed", slug="p3")
     answer = run(brain, "query", question="keyword41")
     assert answer.results[0].slug == "p41"
-    done, total = vectors.coverage(brain.db, run(brain, "embed", slug="p3").model)
+    done, total = embedding_queue.chunk_coverage(brain.db, run(brain, "embed", slug="p3").model)
     assert done < total == 80
 
 
@@ -53,7 +53,7 @@ def test_embedding_fills_every_chunk_once(imported: Brain) -> None:
     again = run(imported, "embed")
     assert (first.embedded, first.total, first.active) == (2, 2, True)
     assert (again.embedded, again.cached) == (0, 2)
-    assert vectors.coverage(imported.db, first.model) == (2, 2)
+    assert embedding_queue.chunk_coverage(imported.db, first.model) == (2, 2)
 
 
 def test_validate_counts_chunks_without_a_vector_and_finds_nothing_wrong(imported: Brain) -> None:
@@ -86,9 +86,9 @@ def test_a_question_is_answered_by_meaning_after_that(imported: Brain) -> None:
 def test_a_changed_page_is_stale_until_it_is_embedded_again(imported: Brain) -> None:
     model = run(imported, "embed").model
     run(imported, "put", slug="bread", compiled_truth="# Bread\n\nRye, this time.")
-    assert vectors.coverage(imported.db, model) == (1, 2)
+    assert embedding_queue.chunk_coverage(imported.db, model) == (1, 2)
     assert run(imported, "embed", slug="bread").embedded == 1
-    assert vectors.coverage(imported.db, model) == (2, 2)
+    assert embedding_queue.chunk_coverage(imported.db, model) == (2, 2)
 
 
 def test_wrong_calls_are_named(imported: Brain) -> None:

@@ -15,7 +15,7 @@ from quaid.brain import Brain
 from quaid.embed import registry
 from quaid.errors import EmbeddingsOff, InvalidArgument, NotAllowed, UnknownModel
 from quaid.ops import background, gate
-from quaid.store import settings, vectors
+from quaid.storage import collections, vectors
 from quaid.surfaces.cli.render import render
 
 
@@ -147,7 +147,7 @@ def test_that_it_is_off_is_said_once(two_models: Brain) -> None:
     said = "By words only. Semantic search is off. `quaid embeddings use one` turns it on."
     for command in ("recall", "conversations search"):
         assert render(call(two_models, command, query="boat")).partition("\n")[0] == said
-    two_models.db.write(lambda tx: settings.set(tx, "embed_conversations", "off"))
+    two_models.db.write(lambda tx: collections.set_setting(tx, "embed_conversations", "off"))
     other = render(call(two_models, "conversations search", query="boat")).partition("\n")[0]
     assert other == "By words only: embed_conversations is off."
 
@@ -165,7 +165,7 @@ def test_a_model_that_goes_away_stays_chosen_and_comes_back_by_itself(
     for _ in range(70):
         two_models.now()  # a second each: a model that failed is asked again after a minute
     assert not by_words(call(two_models, "query", question="when does the boat leave"))
-    active = vectors.active(two_models.db)
+    active = vectors.active_model(two_models.db)
     assert active is not None
     assert active.name == "one"
 

@@ -18,7 +18,7 @@ from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import InvalidArgument, NotAllowed, PageMoved, PageNotFound
 from quaid.ops import gate
-from quaid.store import ingest_log, vectors
+from quaid.storage import history, vectors
 
 SRC = str(Path(__file__).resolve().parents[2] / "src")
 BOB = """---
@@ -132,11 +132,11 @@ def _side_rows(tx: Any) -> None:
         " VALUES ('x', ?, 'people/bob', ?, ?)",
         (now, now, now),
     )
-    vectors.register(tx, "small", 384, now)
-    vectors.activate(tx, "small")
+    vectors.register_model(tx, "small", 384, now)
+    vectors.activate_model(tx, "small")
     hashes = [each for (each,) in tx.execute("SELECT DISTINCT content_hash FROM chunks ORDER BY 1")]
     made = np.random.default_rng(1).normal(size=(len(hashes), 384)).astype("<f4")
-    vectors.keep(
+    vectors.keep_chunk_vectors(
         tx, "small", [(each, vector.tobytes()) for each, vector in zip(hashes, made, strict=True)], now
     )
 
@@ -229,7 +229,7 @@ def test_remnants_are_found_although_another_page_has_the_same_words(
         if name == "words_stay":
             brain.db.write(lambda tx: tx.execute("DROP TRIGGER chunks_ad"))
         else:
-            monkeypatch.setattr(f"quaid.store.forgetting.{name}", value)
+            monkeypatch.setattr(f"quaid.storage.erase.{name}", value)
     record = run(brain, "forget", slug="kwyjibo", yes=True)
     assert not record.clean
     assert record.exit_status == 1
@@ -307,9 +307,9 @@ def test_a_source_that_changed_only_this_page_goes_with_it(known: Brain) -> None
         ids = dict(tx.execute("SELECT slug, id FROM pages"))
         for name, slugs in (("a", ["people/bob"]), ("b", ["people/bob", "companies/river"])):
             data = f"They met in {name}, and there was a flugelhorn.".encode() if name == "a" else b"Both."
-            source = ingest_log.Source("meeting", f"meeting/{name}", f"meeting/{name}.md", data, name)
+            source = history.IngestSource("meeting", f"meeting/{name}", f"meeting/{name}.md", data, name)
             pages = [ids[slug] for slug in slugs]
-            ingest_log.keep(
+            history.keep_source(
                 tx, source, import_id=f"import-{name}", now="2026-01-01T00:00:00Z", page_ids=pages
             )
 

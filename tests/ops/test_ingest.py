@@ -29,8 +29,8 @@ from quaid.errors import (
 )
 from quaid.ops import gate
 from quaid.ops.register import Scope
-from quaid.store import ingest_log, upkeep
-from quaid.store.ingest_log import Source
+from quaid.storage import checks, history
+from quaid.storage.history import IngestSource
 
 ALICE = """# Alice
 
@@ -107,7 +107,7 @@ def test_a_source_and_everything_it_changes_come_in_at_once(alice: Brain) -> Non
     assert (page.tags, page.version) == (("mover",), 2)
     links = [(each.from_slug, each.to_slug) for each in call(alice, "links", slug="people/alice").links]
     assert ("people/alice", "people/bo") in links
-    assert upkeep.validate(alice.db) == []
+    assert checks.validate(alice.db) == []
 
 
 def test_a_page_that_comes_later_in_the_call_can_be_linked(brain: Brain) -> None:
@@ -155,7 +155,7 @@ def test_replaying_by_force_duplicates_nothing(alice: Brain) -> None:
     after = rows(alice)
     log = ("import_manifest", "import_files", "ingest_log")
     assert {name: after[name] - before[name] for name in after} == {name: int(name in log) for name in after}
-    assert upkeep.validate(alice.db) == []
+    assert checks.validate(alice.db) == []
 
 
 def test_a_conflict_names_every_page_and_writes_nothing(alice: Brain) -> None:
@@ -240,7 +240,7 @@ def test_a_source_without_pages_is_a_page_that_is_found_shown_and_listed(brain: 
     assert [each.slug for each in call(brain, "list", type="source").pages] == [done.source_page]
     again = ingest(brain)
     assert (again.written, again.source_page, again.known_pages) == (False, done.source_page, ())
-    assert upkeep.validate(brain.db) == []
+    assert checks.validate(brain.db) == []
 
 
 def test_pages_that_come_with_a_source_that_is_known_are_written(alice: Brain) -> None:
@@ -303,7 +303,7 @@ def test_a_new_edition_of_a_source_replaces_its_text_and_another_text_gets_a_pag
     assert call(brain, "get", slug=first).compiled_truth == "Edited by hand."
     for slug in (first, other, third):
         assert len(active(brain, slug)) == 1
-    assert upkeep.validate(brain.db) == []
+    assert checks.validate(brain.db) == []
 
 
 @pytest.mark.parametrize(
@@ -349,8 +349,8 @@ def test_sources_of_an_earlier_quaid_get_their_pages(brain: Brain) -> None:
     def as_before(tx: Any) -> None:
         for number, words in enumerate(("Ann sold the crane.", "Bo bought a boat.")):
             data = words.encode()
-            source = Source("meeting", f"m/{number}", f"m/{number}.md", data, sha256(data).hexdigest())
-            ingest_log.keep(tx, source, import_id=f"i{number}", now="2026-01-01T00:00:00Z", page_ids=[])
+            source = IngestSource("meeting", f"m/{number}", f"m/{number}.md", data, sha256(data).hexdigest())
+            history.keep_source(tx, source, import_id=f"i{number}", now="2026-01-01T00:00:00Z", page_ids=[])
 
     brain.db.write(as_before)
     findings = {each.name: each for each in gate.call(brain, gate.command("doctor"), {}, "owner").checks}
@@ -362,7 +362,7 @@ def test_sources_of_an_earlier_quaid_get_their_pages(brain: Brain) -> None:
     assert [each.slug for each in call(brain, "search", query="boat").hits] == ["sources/m/1"]
     assert gate.call(brain, gate.command("forget"), {"slug": "sources/m/0", "yes": True}, "owner").clean
     assert brain.db.rows("SELECT 1 FROM raw_imports WHERE raw_bytes LIKE '%crane%'") == []
-    assert upkeep.validate(brain.db) == []
+    assert checks.validate(brain.db) == []
 
 
 def test_a_reader_cannot_ingest(brain: Brain) -> None:
@@ -499,7 +499,7 @@ def test_a_folder_that_is_imported_later_is_not_taken_for_an_ingested_file(
     assert not ingest_file(brain, folder / "people" / "bo.md").written
     again = gate.call(brain, gate.command("import"), {"folder": str(folder)}, "owner").report
     assert again.import_id is None
-    assert upkeep.validate(brain.db) == []
+    assert checks.validate(brain.db) == []
 
 
 # A person's way

@@ -14,7 +14,8 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.ops import gate
-from quaid.store import upkeep
+from quaid.storage import checks
+from quaid.storage.sqlite import backup as backups
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 CALL = """
@@ -114,7 +115,7 @@ def counted(brain: Brain) -> dict[str, int]:
 def memory(brain: Brain) -> Iterator[Brain]:
     gate.call(brain, gate.tool("memory_put"), {"slug": "people/bo", "content": "# Bo"}, "write")
     yield brain
-    assert upkeep.validate(brain.db) == []
+    assert checks.validate(brain.db) == []
 
 
 def test_of_four_writers_with_the_same_version_exactly_one_wins(memory: Brain) -> None:
@@ -165,7 +166,7 @@ def test_whoever_is_killed_before_the_commit_leaves_nothing_and_can_try_again(me
     arguments = source(many_pages())
     path, before = memory.settings.db_path, counted(memory)
     aside = f"{path}.aside.db"
-    upkeep.backup(memory.db, aside)
+    backups.create_backup(memory.db, aside)
     rehearsal = start(aside, arguments)
     looks = int(rehearsal.communicate("\n", timeout=60)[0].split()[-1])
     assert looks > 20
@@ -174,7 +175,7 @@ def test_whoever_is_killed_before_the_commit_leaves_nothing_and_can_try_again(me
         killed.communicate("\n", timeout=60)
         assert killed.returncode == -signal.SIGKILL
         assert counted(memory) == before
-    assert upkeep.validate(memory.db) == []
+    assert checks.validate(memory.db) == []
     assert together([start(path, arguments)]) == ["wrote"]
     assert together([start(path, arguments)]) == ["known"]
     assert counted(memory)["pages"] == 22

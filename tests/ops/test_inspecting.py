@@ -5,7 +5,7 @@ from typing import Any
 
 from quaid.brain import Brain
 from quaid.ops import gate
-from quaid.store import settings
+from quaid.storage import collections
 from quaid.surfaces.cli.render import render
 
 
@@ -50,7 +50,7 @@ def test_a_rebuild_takes_in_what_changed_in_the_folders(brain: Brain, tmp_path: 
 
 def test_a_model_that_is_not_there_is_told_and_words_are_in_step(brain: Brain) -> None:
     call(brain, "put", slug="notes/one", content="# One\n\nAbout vanadium.\n")
-    brain.db.write(lambda tx: settings.set(tx, "embedding_model", "no-such-model"))
+    brain.db.write(lambda tx: collections.set_setting(tx, "embedding_model", "no-such-model"))
     done = call(brain, "rebuild")
     assert "no-such-model" in done.problem
     assert done.exit_status == 1

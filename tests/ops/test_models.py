@@ -23,7 +23,7 @@ from quaid.errors import (
     UnknownModel,
 )
 from quaid.ops import gate, models, register
-from quaid.store import settings
+from quaid.storage import collections
 from quaid.surfaces.cli.render_models import RENDERERS
 
 
@@ -118,7 +118,7 @@ def test_a_server_is_added_checked_and_removed(brain: Brain, address: str) -> No
 def test_a_key_is_never_written_down(brain: Brain, address: str) -> None:
     brain.settings = brain.settings._replace(environ={"SOME_KEY": "very-secret"})
     call(brain, "model_add", place=address, kind="ollama", model="m", key_env="SOME_KEY")
-    kept = settings.get(brain.db, registry.SETTING) or ""
+    kept = collections.get_setting(brain.db, registry.SETTING) or ""
     assert "SOME_KEY" in kept
     assert "very-secret" not in kept
 
@@ -126,7 +126,7 @@ def test_a_key_is_never_written_down(brain: Brain, address: str) -> None:
 def test_a_server_that_is_not_there_is_not_added(brain: Brain) -> None:
     with pytest.raises(EmbedderUnavailable, match="cannot be reached"):
         call(brain, "model_add", place="http://127.0.0.1:9", kind="ollama", model="m")
-    assert settings.get(brain.db, registry.SETTING) is None
+    assert collections.get_setting(brain.db, registry.SETTING) is None
 
 
 def test_another_machine_needs_a_word(brain: Brain) -> None:
@@ -162,7 +162,7 @@ def test_a_name_with_vectors_stays_with_the_model_that_made_them(
     call(brain, "model_add", place=address, kind="ollama", model="m")
     gate.call(brain, gate.command("put"), {"slug": "a", "content": "# A\n\nText."}, "owner")
     call(brain, "embed", model="m")
-    brain.db.write(lambda tx: settings.set(tx, "embedding_model", registry.DEFAULT))
+    brain.db.write(lambda tx: collections.set_setting(tx, "embedding_model", registry.DEFAULT))
     call(brain, "model_remove", name="m")
     with pytest.raises(InvalidArgument, match=r"m has vectors of another model here \(3 dimensions\)"):
         call(brain, "model_add", place=str(folder), name="m")
@@ -176,7 +176,7 @@ def test_another_model_of_the_same_width_is_noticed_by_its_vectors(
     call(brain, "model_add", place=address, kind="ollama", model="m")
     gate.call(brain, gate.command("put"), {"slug": "a", "content": "# A\n\nText."}, "owner")
     call(brain, "embed", model="m")
-    brain.db.write(lambda tx: settings.set(tx, "embedding_model", registry.DEFAULT))
+    brain.db.write(lambda tx: collections.set_setting(tx, "embedding_model", registry.DEFAULT))
     call(brain, "model_remove", name="m")
     monkeypatch.setattr(_Handler, "turned", True)
     with pytest.raises(InvalidArgument, match="another model"):
@@ -189,7 +189,7 @@ def test_the_built_in_and_the_active_model_stay(brain: Brain, address: str) -> N
     with pytest.raises(UnknownModel):
         call(brain, "model_remove", name="nothing")
     call(brain, "model_add", place=address, kind="ollama", model="m")
-    brain.db.write(lambda tx: settings.set(tx, "embedding_model", "m"))
+    brain.db.write(lambda tx: collections.set_setting(tx, "embedding_model", "m"))
     with pytest.raises(ModelInUse):
         call(brain, "model_remove", name="m")
     assert [each.active for each in call(brain, "model_list").models] == [False, True]

@@ -12,7 +12,7 @@ from quaid.brain import Brain
 from quaid.errors import FileTrouble, InvalidArgument, NoNotebook
 from quaid.ops import gate
 from quaid.ops.plain import plain
-from quaid.store import chunks
+from quaid.storage import chunks
 from quaid.surfaces.mcp import resources
 
 REMEMBERING = """

@@ -17,7 +17,7 @@ from quaid.errors import (
 )
 from quaid.ops import gate
 from quaid.ops.plain import plain
-from quaid.store import collections
+from quaid.storage import collections
 from quaid.surfaces.cli.render import render
 
 

@@ -11,8 +11,8 @@ from quaid.brain import Brain
 from quaid.errors import InvalidConfig
 from quaid.ops import gate, watching
 from quaid.ops.plain import plain
-from quaid.store import chunks, settings
-from quaid.store.upkeep import validate
+from quaid.storage import chunks, collections
+from quaid.storage.checks import validate
 from quaid.vaults.watching import PACE, Watcher
 
 Configured = Callable[[str], Brain]
@@ -75,7 +75,7 @@ def test_a_notebook_is_cut_as_configured_and_anew_when_that_changes(configured: 
     with configured("") as brain:
         call(brain, "recall", query="harbour")
         assert sorted(cut(brain)) == sorted(usual)
-        assert settings.get(brain.db, chunks.NOTEBOOK_WINDOW) == "window"
+        assert collections.get_setting(brain.db, chunks.NOTEBOOK_WINDOW) == "window"
 
 
 @pytest.mark.parametrize("said", ["{maxTokens: 100, overlapTokens: 500}", "{maxTokens: 100}"])
@@ -92,7 +92,7 @@ def test_windows_that_would_be_mostly_repetition_are_told_and_left_out(
     assert "must be at most half of chunking.max_tokens (100); both are left out" in warning
     with Brain(read) as brain:
         assert call(brain, "recall", query="garage")["notebook"]
-        assert settings.get(brain.db, chunks.NOTEBOOK_WINDOW) in (None, "window")
+        assert collections.get_setting(brain.db, chunks.NOTEBOOK_WINDOW) in (None, "window")
         assert (brain.option("chunking.max_tokens"), brain.option("search.max_results")) == (400, 3)
 
 

@@ -16,7 +16,7 @@ from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import MissingDatabase
 from quaid.ops import gate
-from quaid.store import collections, folder_list, pages, settings as store_settings, upkeep
+from quaid.storage import briefing, checks, collections, pages
 
 SRC = str(Path(__file__).resolve().parents[2] / "src")
 
@@ -58,14 +58,14 @@ def delete(brain: Brain) -> None:
 def attached(brain: Brain) -> list[tuple[Any, ...]]:
     return [
         (each.name, each.kind, each.root, each.writable, each.is_write_target)
-        for each in collections.every(brain.db)
+        for each in collections.list_all(brain.db)
     ]
 
 
 @pytest.mark.parametrize("question", ["recall", "query"])
 def test_the_next_question_rebuilds_a_deleted_memory(lived_in: Brain, question: str) -> None:
-    before, id_ = attached(lived_in), store_settings.memory_id(lived_in.db)
-    files = [each for each in pages.addresses(lived_in.db) if each[0] != "default"]
+    before, id_ = attached(lived_in), collections.read_memory_id(lived_in.db)
+    files = [each for each in pages.page_addresses(lived_in.db) if each[0] != "default"]
     told: list[str] = []
     lived_in.notice = told.append
     delete(lived_in)
@@ -74,9 +74,9 @@ def test_the_next_question_rebuilds_a_deleted_memory(lived_in: Brain, question: 
     else:
         assert {each.slug for each in call(lived_in, "query", question="what is a pod?").results} == {"one"}
     assert attached(lived_in) == before
-    assert store_settings.memory_id(lived_in.db) == id_
-    assert pages.addresses(lived_in.db) == files
-    assert upkeep.validate(lived_in.db) == []
+    assert collections.read_memory_id(lived_in.db) == id_
+    assert pages.page_addresses(lived_in.db) == files
+    assert checks.validate(lived_in.db) == []
     assert len(told) == 1
     assert "1 page of notebook, 1 page of notes, 1 page of wiki" in told[0]
     assert "that no file holds are not in it" in told[0]
@@ -119,7 +119,7 @@ def test_a_log_that_was_left_behind_is_kept_and_not_played_in(lived_in: Brain) -
     call(lived_in, "query", question="pod")
     assert told[0].endswith(f"the log that it left is {path}-wal-of-deleted")
     assert Path(f"{path}-wal-of-deleted").read_bytes() == b"what is left of it"
-    assert upkeep.validate(lived_in.db) == []
+    assert checks.validate(lived_in.db) == []
 
 
 def test_a_process_that_has_the_deleted_file_open_rebuilds_it_too(lived_in: Brain) -> None:
@@ -151,13 +151,13 @@ def test_without_folders_nothing_is_made(brain: Brain) -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"memory_id": "x", "folders": [{"name": "a"}]}', "\0" * 9])
 def test_a_list_that_cannot_be_read_rebuilds_nothing(lived_in: Brain, text: str) -> None:
     delete(lived_in)
-    Path(folder_list.path_of(lived_in.settings.db_path)).write_text(text)
+    Path(collections.folder_list_path(lived_in.settings.db_path)).write_text(text)
     with pytest.raises(MissingDatabase):
         call(lived_in, "query", question="pod")
 
 
 def test_the_list_follows_the_collections(lived_in: Brain, tmp_path: Path) -> None:
-    path = Path(folder_list.path_of(lived_in.settings.db_path))
+    path = Path(collections.folder_list_path(lived_in.settings.db_path))
     assert path.stat().st_mode & 0o077 == 0
     assert [each["name"] for each in json.loads(path.read_text())["folders"]] == ["notebook", "notes", "wiki"]
     call(lived_in, "collection remove", name="wiki", yes=True)
@@ -170,14 +170,14 @@ def test_the_list_follows_the_collections(lived_in: Brain, tmp_path: Path) -> No
 
 
 def test_a_memory_from_before_there_were_lists_gets_one_with_its_next_question(lived_in: Brain) -> None:
-    path = Path(folder_list.path_of(lived_in.settings.db_path))
+    path = Path(collections.folder_list_path(lived_in.settings.db_path))
     path.unlink()
     call(lived_in, "recall", query="sarah")
     assert [each["name"] for each in json.loads(path.read_text())["folders"]] == ["notebook", "notes", "wiki"]
 
 
 def test_a_deleted_memory_of_this_folder_is_not_taken_for_the_one_at_home(tmp_path: Path) -> None:
-    assert folder_list.path_of(str(tmp_path / "memory.db")) == str(tmp_path / config.FOLDER_LIST)
+    assert collections.folder_list_path(str(tmp_path / "memory.db")) == str(tmp_path / config.FOLDER_LIST)
     (tmp_path / config.FOLDER_LIST).write_text("{}")
     assert config.read(None, {"HOME": "/nowhere"}, str(tmp_path)).db_path == str(tmp_path / "memory.db")
 
@@ -241,5 +241,5 @@ def test_a_rebuild_that_is_killed_leaves_no_half_memory(
     process.wait()
     assert not os.path.exists(settings.db_path)
     call(brain, "query", question="pod")
-    assert upkeep.pages_of(brain.db) == 600
+    assert briefing.page_count(brain.db) == 600
     assert not [each for each in os.listdir(tmp_path) if "unfinished" in each]

@@ -15,7 +15,7 @@ from quaid.brain import Brain
 from quaid.errors import AlreadyExists, CollectionReadOnly, FileTrouble, IdsStopped, InvalidArgument, NotFound
 from quaid.ops import gate
 from quaid.ops.plain import plain
-from quaid.store import collections
+from quaid.storage import collections
 
 FILES = {
     "README.md": b"# Read me\n",

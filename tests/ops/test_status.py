@@ -8,8 +8,8 @@ import pytest
 from quaid.brain import Brain
 from quaid.ops import background, gate
 from quaid.ops.plain import plain
-from quaid.store import settings, vectors
-from quaid.store.filling_turn import Turn
+from quaid.storage import collections, embedding_queue, vectors
+from quaid.storage.embedding_queue import EmbeddingLease
 from quaid.surfaces.cli.render_models import RENDERERS
 
 MODEL = "bge-small-en-v1.5"
@@ -67,7 +67,7 @@ def test_who_fills_and_what_went_wrong_is_told(brain: Brain) -> None:
     found = status(brain)
     assert found.trouble.problem == "it is too warm"
     assert "last failure" in RENDERERS["StatusRecord"](found)
-    turn = Turn(brain.db.path)
+    turn = EmbeddingLease(brain.db.path)
     assert turn.try_take()
     turn.begin(MODEL, brain.now())
     found = status(brain)
@@ -81,13 +81,13 @@ def test_models_that_made_vectors_before_are_named(brain: Brain) -> None:
 
     def work(tx: Any) -> None:
         for name in ("first", "second", "unused"):
-            vectors.register(tx, name, 4, "now")
-        vectors.activate(tx, "second")
+            vectors.register_model(tx, name, 4, "now")
+        vectors.activate_model(tx, "second")
 
     brain.db.write(work)
-    (text,) = vectors.missing(brain.db, "first", 1)
+    (text,) = embedding_queue.pending_texts(brain.db, "first", 1)
     raw = bytes.fromhex("0000803f") * 4
-    brain.db.write(lambda tx: vectors.keep(tx, "first", [(text.content_hash, raw)], "now"))
+    brain.db.write(lambda tx: vectors.keep_chunk_vectors(tx, "first", [(text.content_hash, raw)], "now"))
     found = status(brain)
     assert [(each.name, each.vectors) for each in found.others] == [("first", 1)]
     assert (found.model.name, found.model.vectors, found.model.missing) == ("second", 0, 1)
@@ -98,9 +98,9 @@ def test_no_fault_of_a_model_keeps_the_rest_from_being_told(brain: Brain, added:
     put(brain, "a")
 
     def work(tx: Any) -> None:
-        settings.set(tx, "embedding_model", "gone")
+        collections.set_setting(tx, "embedding_model", "gone")
         if added:
-            settings.set(tx, "embedders", added)
+            collections.set_setting(tx, "embedders", added)
 
     brain.db.write(work)
     found = status(brain)

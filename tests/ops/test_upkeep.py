@@ -9,7 +9,7 @@ from quaid.errors import InvalidArgument, NotFound
 from quaid.model import chunker
 from quaid.ops import gate
 from quaid.ops.upkeep import SETTINGS
-from quaid.store import chunks, vectors
+from quaid.storage import chunks, embedding_queue, vectors
 from quaid.surfaces.cli.render import render
 
 VECTOR = bytes.fromhex("0000803f") * 4
@@ -59,20 +59,20 @@ def test_compact_drops_vectors_of_text_that_is_gone_and_keeps_those_of_pages_not
         run(brain, "put", slug=slug, content=f"# {slug}\n\nText of {slug}.")
 
     def embed(tx: Any) -> None:
-        vectors.register(tx, "m", 4, "now")
-        vectors.activate(tx, "m")
-        found = [(each.content_hash, VECTOR) for each in vectors.missing(brain.db, "m", 10)]
-        vectors.keep(tx, "m", found, "now")
+        vectors.register_model(tx, "m", 4, "now")
+        vectors.activate_model(tx, "m")
+        found = [(each.content_hash, VECTOR) for each in embedding_queue.pending_texts(brain.db, "m", 10)]
+        vectors.keep_chunk_vectors(tx, "m", found, "now")
 
     brain.db.write(embed)
     run(brain, "put", slug="a", content="# a\n\nOther text.")
     row = brain.db.one("SELECT id FROM pages WHERE slug = 'b'")
     assert row
-    brain.db.write(lambda tx: chunks.forget(tx, row[0]))  # as an import leaves it
+    brain.db.write(lambda tx: chunks.leave_uncut(tx, row[0]))  # as an import leaves it
     done = run(brain, "compact")
     assert done.vectors_dropped == 1
     assert render(done).endswith("Dropped 1 vector of text that is gone.")
-    assert vectors.coverage(brain.db, "m") == (1, 2)
+    assert embedding_queue.chunk_coverage(brain.db, "m") == (1, 2)
     assert run(brain, "compact").vectors_dropped == 0
     assert run(brain, "validate").violations == ()
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from quaid.model.page import build_page
-from quaid.store import pages
-from quaid.store.db import Database
+from quaid.storage import page_edits
+from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
 Put = Callable[..., int]
@@ -27,7 +27,7 @@ def put(db: Database) -> Put:
     def save(slug: str, truth: str = "", timeline: str = "", **front: Any) -> int:
         page = build_page(slug, {"title": slug, "type": "concept", **front}, truth, timeline)
         saved = db.write(
-            lambda tx: pages.save(tx, page, uuid=f"id of {slug}", now=NOW, expected_version=None)
+            lambda tx: page_edits.save(tx, page, uuid=f"id of {slug}", now=NOW, expected_version=None)
         )
         return saved.id
 

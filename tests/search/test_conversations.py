@@ -8,8 +8,8 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.search.conversations import Looked, look, search
-from quaid.store import conversations as store
-from quaid.store.conversations import Batch, NewTurn
+from quaid.storage import conversations
+from quaid.storage.conversations import NewTurn, TurnBatch
 from quaid.vaults.embedding import fill_turns
 
 
@@ -23,8 +23,8 @@ def talk(brain: Brain) -> Brain:
         ("user", "The file is large."),
     ]
     turns = [NewTurn(role, text, f"2026-04-25T12:00:0{at}Z", "") for at, (role, text) in enumerate(said)]
-    batch = Batch("codex", "abc", turns, "Databases", "/p")
-    brain.db.write(lambda tx: store.add(tx, batch, brain.now(), {}, anew=True))
+    batch = TurnBatch("codex", "abc", turns, "Databases", "/p")
+    brain.db.write(lambda tx: conversations.add(tx, batch, brain.now(), {}, anew=True))
     return brain
 
 
@@ -68,7 +68,9 @@ def test_pages_are_not_searched(talk: Brain) -> None:
 
 def test_among_many_turns_the_newest_of_the_common_are_found(brain: Brain) -> None:
     turns = [NewTurn("user", f"common words here and number{at}", "", f"k{at}") for at in range(20_000)]
-    brain.db.write(lambda tx: store.add(tx, Batch("plain", "x", turns), brain.now(), {}, anew=True))
+    brain.db.write(
+        lambda tx: conversations.add(tx, TurnBatch("plain", "x", turns), brain.now(), {}, anew=True)
+    )
     assert found(brain, "number77") == [78]
     assert len(found(brain, "common words here")) == 10
     assert len(found(brain, "common words elsewhere")) == 10
@@ -120,7 +122,9 @@ def talks(talk: Brain) -> Brain:
     turns = [
         NewTurn("user", text, f"2026-04-26T12:00:{at % 60:02}Z", str(at)) for at, text in enumerate(texts)
     ]
-    talk.db.write(lambda tx: store.add(tx, Batch("plain", "xyz", turns), talk.now(), {}, anew=True))
+    talk.db.write(
+        lambda tx: conversations.add(tx, TurnBatch("plain", "xyz", turns), talk.now(), {}, anew=True)
+    )
     fill_turns(talk.db, Places(), now=talk.now, progress=lambda *_: None)
     return talk
 
@@ -157,7 +161,9 @@ def test_a_turn_without_a_vector_is_found_by_its_words(talks: Brain) -> None:
         NewTurn("user", "no", "", "a"),
         NewTurn("user", "The zebra was on the ferry, they say.", "", "b"),
     ]
-    talks.db.write(lambda tx: store.add(tx, Batch("plain", "late", turns), talks.now(), {}, anew=True))
+    talks.db.write(
+        lambda tx: conversations.add(tx, TurnBatch("plain", "late", turns), talks.now(), {}, anew=True)
+    )
     found = looked(talks, "zebra")
     assert [(hit.session, hit.lanes) for hit in found.hits[:1]] == [("late", ("words",))]
     assert found.note.startswith("67 of 68 texts have vectors")
@@ -170,7 +176,9 @@ def test_of_a_long_turn_the_part_is_shown_that_was_meant(talks: Brain) -> None:
         + "And then the ship sank in the harbour. " * 80
     )
     turns = [NewTurn("user", text, "", "a")]
-    talks.db.write(lambda tx: store.add(tx, Batch("plain", "long", turns), talks.now(), {}, anew=True))
+    talks.db.write(
+        lambda tx: conversations.add(tx, TurnBatch("plain", "long", turns), talks.now(), {}, anew=True)
+    )
     fill_turns(talks.db, Places(), now=talks.now, progress=lambda *_: None)
     hits = looked(talks, "boat?").hits
     (hit,) = [each for each in hits if each.session == "long"]

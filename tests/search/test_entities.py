@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from quaid.search import entities
-from quaid.store.db import Database
+from quaid.storage.sqlite.connection import Database
 
 Put = Callable[..., int]
 

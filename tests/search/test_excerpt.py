@@ -4,8 +4,8 @@ import pytest
 
 from quaid.search.excerpt import LEAD, WIDTH, Marker
 from quaid.search.plan import plan
-from quaid.store.db import Database
-from quaid.store.words import Stemmer
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.text_index import Stemmer
 
 
 def excerpt(db: Database, query: str, *texts: str) -> str:

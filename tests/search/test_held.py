@@ -3,8 +3,8 @@
 import pytest
 
 from quaid.search.held import mistakable, stems
-from quaid.store.db import Database
-from quaid.store.words import Stemmer
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.text_index import Stemmer
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 from quaid.errors import EmbedderUnavailable
 from quaid.search import pipeline
 from quaid.search.answer import Answer
-from quaid.store import vectors
-from quaid.store.db import Database
-from quaid.store.words import Filters
+from quaid.storage import embedding_queue, vectors
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.text_index import SearchFilters
 
 NOW = "2026-04-25T12:00:00Z"
 SYNONYMS = {"automobile": "car", "vehicle": "car", "physician": "doctor", "ill": "sick"}
@@ -48,12 +48,12 @@ class Synonyms:
 
 
 def embed(db: Database, model: Synonyms, limit: int = 1_000) -> None:
-    db.write(lambda tx: vectors.register(tx, model.name, model.dimensions, NOW))
-    db.write(lambda tx: vectors.activate(tx, model.name))
-    wanted = vectors.missing(db, model.name, limit)
+    db.write(lambda tx: vectors.register_model(tx, model.name, model.dimensions, NOW))
+    db.write(lambda tx: vectors.activate_model(tx, model.name))
+    wanted = embedding_queue.pending_texts(db, model.name, limit)
     made = model.embed_passages([each.text for each in wanted])
     found = [(each.content_hash, vector) for each, vector in zip(wanted, made, strict=True)]
-    db.write(lambda tx: vectors.keep(tx, model.name, found, NOW))
+    db.write(lambda tx: vectors.keep_chunk_vectors(tx, model.name, found, NOW))
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_both_lanes_say_so(db: Database, model: Synonyms) -> None:
 
 def test_filters_are_applied_inside_the_search_for_meaning(db: Database, model: Synonyms) -> None:
     embed(db, model)
-    assert slugs(ask(db, model, "car", filters=Filters(wing="health"))) == ["clinic"]
+    assert slugs(ask(db, model, "car", filters=SearchFilters(wing="health"))) == ["clinic"]
 
 
 def test_a_page_that_is_gone_is_not_found_by_meaning(db: Database, model: Synonyms) -> None:

@@ -11,9 +11,9 @@ from quaid.model.plain_text import count_tokens
 from quaid.search import pipeline, words
 from quaid.search.answer import Answer
 from quaid.search.budget import DEPTHS
-from quaid.store import chunks, settings
-from quaid.store.db import Database
-from quaid.store.words import Filters
+from quaid.storage import chunks, collections
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.text_index import SearchFilters
 
 NOW = "2026-04-25T12:00:00Z"
 Put = Callable[..., int]
@@ -185,7 +185,7 @@ def test_a_question_that_only_names_a_time_finds_what_is_of_that_time(db: Databa
 def test_the_words_of_a_day_find_every_part_of_the_page_that_is_titled_with_it(
     db: Database, put: Put
 ) -> None:
-    db.write(lambda tx: settings.set(tx, "chunk_strategy", "paragraph"))
+    db.write(lambda tx: collections.set_setting(tx, "chunk_strategy", "paragraph"))
     for number in range(120):
         put(f"sessions/{number}", "Anna: Hello there.", title=f"Session {number}", date="2023-06-01")
     lines = [*["Ben: Well, that may be so."] * 9, "Anna: The harp has come.", "Ben: Fine, then."]
@@ -212,7 +212,7 @@ def test_a_time_is_cut_out_by_its_place_not_out_of_other_words(db: Database, put
 
 @pytest.mark.usefixtures("vault")
 def test_since_and_until_filter_by_the_day_of_an_entry(db: Database) -> None:
-    found = ask(db, "Mira", filters=Filters(since="2025-01-01", until="2025-12-31"), depth="section")
+    found = ask(db, "Mira", filters=SearchFilters(since="2025-01-01", until="2025-12-31"), depth="section")
     assert [(each.slug, each.start_line) for each in found.results] == [("people/mira-dahlquist", 2)]
 
 
@@ -220,13 +220,13 @@ def test_since_and_until_filter_by_the_day_of_an_entry(db: Database) -> None:
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
-        (Filters(since="2024-03-07", until="2024-03-07"), ["journal/2024-03-07"]),
-        (Filters(until="2024-03-31"), ["journal/2024-03-07"]),
-        (Filters(since="2026-01-01", until="2026-12-31"), []),
+        (SearchFilters(since="2024-03-07", until="2024-03-07"), ["journal/2024-03-07"]),
+        (SearchFilters(until="2024-03-31"), ["journal/2024-03-07"]),
+        (SearchFilters(since="2026-01-01", until="2026-12-31"), []),
     ],
 )
 def test_since_and_until_go_by_the_day_that_a_page_names(
-    db: Database, filters: Filters, expected: list[str]
+    db: Database, filters: SearchFilters, expected: list[str]
 ) -> None:
     assert slugs(ask(db, "rain", filters=filters)) == expected
 
@@ -238,14 +238,14 @@ def test_since_and_until_go_by_the_day_that_a_page_names(
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
-        (Filters(wing="concepts"), {"concepts/vanadium", "concepts/zinc"}),
-        (Filters(type="person"), {"people/mira-dahlquist"}),
-        (Filters(tag="founder"), {"people/mira-dahlquist"}),
-        (Filters(collection="default", wing="concepts"), {"concepts/vanadium", "concepts/zinc"}),
-        (Filters(collection="elsewhere"), set()),
+        (SearchFilters(wing="concepts"), {"concepts/vanadium", "concepts/zinc"}),
+        (SearchFilters(type="person"), {"people/mira-dahlquist"}),
+        (SearchFilters(tag="founder"), {"people/mira-dahlquist"}),
+        (SearchFilters(collection="default", wing="concepts"), {"concepts/vanadium", "concepts/zinc"}),
+        (SearchFilters(collection="elsewhere"), set()),
     ],
 )
-def test_filters_hold_for_every_lane(db: Database, filters: Filters, expected: set[str]) -> None:
+def test_filters_hold_for_every_lane(db: Database, filters: SearchFilters, expected: set[str]) -> None:
     found = ask(db, "Mira Dahlquist vanadium zinc water", filters=filters)
     assert set(slugs(found)) <= expected
     assert bool(found.results) == bool(expected)
@@ -253,7 +253,9 @@ def test_filters_hold_for_every_lane(db: Database, filters: Filters, expected: s
 
 @pytest.mark.usefixtures("vault")
 def test_a_filter_keeps_out_even_a_page_of_that_name(db: Database) -> None:
-    assert "people/mira-dahlquist" not in slugs(ask(db, "Mira Dahlquist", filters=Filters(wing="concepts")))
+    assert "people/mira-dahlquist" not in slugs(
+        ask(db, "Mira Dahlquist", filters=SearchFilters(wing="concepts"))
+    )
 
 
 @pytest.mark.usefixtures("vault")
@@ -317,7 +319,7 @@ def test_a_question_of_a_megabyte_is_cut(db: Database) -> None:
 
 @pytest.mark.usefixtures("vault")
 def test_a_budget_that_is_too_small_for_anything_says_that_something_was_found(db: Database) -> None:
-    found = ask(db, "lease signed", token_budget=1, filters=Filters(type="person"))
+    found = ask(db, "lease signed", token_budget=1, filters=SearchFilters(type="person"))
     assert found.results == ()
     assert any("the budget is too small" in note for note in found.notes)
 

@@ -10,7 +10,7 @@ from quaid.errors import InvalidSearch
 from quaid.search import words
 from quaid.search.plan import plan
 from quaid.search.words import Hit, affordable, search
-from quaid.store.db import Database
+from quaid.storage.sqlite.connection import Database
 
 Put = Callable[..., int]
 LATER = "2026-04-26T12:00:00Z"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from quaid.store.db import Database
+from quaid.storage.sqlite.connection import Database
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 Start = Callable[..., "subprocess.Popen[str]"]

@@ -8,8 +8,8 @@ from quaid.brain import Brain
 from quaid.errors import InvalidArgument, InvalidDate, NotFound, QuaidError
 from quaid.model.facts import FactInput, check_fact
 from quaid.ops import gate
-from quaid.store import assertions, settings
-from quaid.store.assertions import Added
+from quaid.storage import collections, facts
+from quaid.storage.facts import FactChange
 
 NOW = "2026-04-25T12:00:00Z"
 
@@ -22,21 +22,23 @@ def page(brain: Brain) -> int:
     return int(row[0])
 
 
-def add(brain: Brain, page: int, predicate: str, value: str, since: str | None = None, **more: Any) -> Added:
+def add(
+    brain: Brain, page: int, predicate: str, value: str, since: str | None = None, **more: Any
+) -> FactChange:
     given = FactInput("Alice", predicate, value, since, **more)
-    return brain.db.write(lambda tx: assertions.add(tx, page, given, NOW))
+    return brain.db.write(lambda tx: facts.add_fact(tx, page, given, NOW))
 
 
 def held(brain: Brain, page: int) -> list[tuple[str, str | None, str | None, int | None]]:
     return [
         (row.object, row.valid_from, row.valid_until, row.supersedes_id)
-        for row in assertions.of_page(brain.db, page)
+        for row in facts.facts_of_page(brain.db, page)
     ]
 
 
 def test_the_same_fact_again_changes_nothing(brain: Brain, page: int) -> None:
     first = add(brain, page, "lives_in", "São Paulo", "2020-01-01")
-    assert add(brain, page, "Lives in", "sao paulo", "2020-01-01") == Added(first.id, False, (), False)
+    assert add(brain, page, "Lives in", "sao paulo", "2020-01-01") == FactChange(first.id, False, (), False)
     assert len(held(brain, page)) == 1
 
 
@@ -77,7 +79,9 @@ def test_a_predicate_of_many_values_ends_nothing(brain: Brain, page: int) -> Non
 
 
 def test_the_user_says_which_further_predicates_have_one_value(brain: Brain, page: int) -> None:
-    brain.db.write(lambda tx: settings.set(tx, assertions.SETTING, "favourite_colour, lives_in:many"))
+    brain.db.write(
+        lambda tx: collections.set_setting(tx, facts.SINGLE_VALUED_SETTING, "favourite_colour, lives_in:many")
+    )
     add(brain, page, "favourite colour", "red", "2015-01-01")
     assert add(brain, page, "favourite_colour", "blue", "2016-01-01").superseded == (1,)
     add(brain, page, "lives_in", "Ghent", "2015-01-01")
@@ -143,10 +147,10 @@ def test_a_fact_supersedes_only_one_of_its_own_subject_and_predicate(brain: Brai
     assert "Alice works_at Hexa" in str(caught.value)
     stranger = FactInput("Bob", "lives_in", "Lyon", supersedes_id=home.id)
     with pytest.raises(InvalidArgument):
-        brain.db.write(lambda tx: assertions.add(tx, page, stranger, NOW))
+        brain.db.write(lambda tx: facts.add_fact(tx, page, stranger, NOW))
     assert held(brain, page) == [("Ghent", "2020-01-01", None, None)]
     same = FactInput("people/alice", "residence", "Lyon", "2021-01-01", supersedes_id=home.id)
-    assert brain.db.write(lambda tx: assertions.add(tx, page, same, NOW)).superseded == (home.id,)
+    assert brain.db.write(lambda tx: facts.add_fact(tx, page, same, NOW)).superseded == (home.id,)
 
 
 def test_a_fact_that_is_known_can_still_say_what_it_supersedes(brain: Brain, page: int) -> None:
@@ -183,7 +187,7 @@ def test_a_second_witness_is_kept_and_the_first_one_again_changes_nothing(brain:
     assert (second.id, second.added, second.changed, second.witnessed) == (first.id, False, True, True)
     for again in (mail, call, {}):
         assert add(brain, page, "lives_in", "Ghent", **again).changed is False
-    (row,) = assertions.of_page(brain.db, page)
+    (row,) = facts.facts_of_page(brain.db, page)
     assert (row.source_ref, row.evidence_text, row.confidence) == (
         *("mail/12; mail/1", "I live in Ghent / Alice, of Ghent", 0.9),
     )
@@ -192,7 +196,7 @@ def test_a_second_witness_is_kept_and_the_first_one_again_changes_nothing(brain:
 def test_the_only_witness_may_become_less_sure(brain: Brain, page: int) -> None:
     add(brain, page, "lives_in", "Ghent", source_ref="mail/1")
     assert add(brain, page, "lives_in", "Ghent", source_ref="mail/1", confidence=0.5).witnessed
-    assert assertions.of_page(brain.db, page)[0].confidence == 0.5
+    assert facts.facts_of_page(brain.db, page)[0].confidence == 0.5
 
 
 def test_an_undated_fact_that_was_ended_can_be_stated_again(brain: Brain, page: int) -> None:

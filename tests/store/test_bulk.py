@@ -5,9 +5,9 @@ from typing import Any
 
 from quaid.model import page as page_model
 from quaid.model.page import Page
-from quaid.store import bulk, chunks, links, pages
-from quaid.store.bulk import NewPage
-from quaid.store.db import Database
+from quaid.storage import chunks, links, page_edits
+from quaid.storage.page_edits import NewPage
+from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
 BELOW = "- **2026-04-14** | mail — Wrote.\n- **2026-04-14** | call — Wrote.\n- **2026-04-15** — Came.\n"
@@ -31,7 +31,7 @@ def rows(db: Database) -> dict[str, Any]:
     names = [name for (name,) in db.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")]
     found: dict[str, Any] = {name: db.rows(f'SELECT * FROM "{name}"') for name in names if "fts" not in name}
     # It counts pages that were cut before; new ones are found by their ids.
-    found["quaid_config"] = [row for row in found["quaid_config"] if row[0] != chunks.LEFT_UNCUT]
+    found["quaid_config"] = [row for row in found["quaid_config"] if row[0] != chunks.UNCUT_COUNTER]
     for index in ("page_fts", "page_fts_unspaced"):
         found[index] = [
             db.rows(f"SELECT rowid, bm25({index}) FROM {index}(?) ORDER BY rowid", (word,))
@@ -44,15 +44,21 @@ def test_together_is_as_one_by_one(tmp_path: Path) -> None:
     uuids = [f"0190a6d0-0000-7000-9000-{number:012}" for number in range(len(TOGETHER))]
 
     def first(tx: Any) -> None:
-        pages.save(tx, BEFORE, uuid="0190a6d0-0000-7000-8000-000000000000", now=NOW, expected_version=0)
+        page_edits.save(tx, BEFORE, uuid="0190a6d0-0000-7000-8000-000000000000", now=NOW, expected_version=0)
 
     def one_by_one(tx: Any) -> None:
         for each, uuid in zip(TOGETHER, uuids, strict=True):
-            pages.save(tx, each, uuid=uuid, now=NOW, expected_version=0, cut=False)
+            page_edits.save(tx, each, uuid=uuid, now=NOW, expected_version=0, cut=False)
 
     def together(tx: Any) -> None:
         new = [NewPage(each, uuid) for each, uuid in zip(TOGETHER, uuids, strict=True)]
-        assert bulk.add(tx, new, now=NOW, collection_id=1, collection="default") == [2, 3, 4, 5, 6]
+        assert page_edits.add_pages(tx, new, now=NOW, collection_id=1, collection="default") == [
+            2,
+            3,
+            4,
+            5,
+            6,
+        ]
 
     with (
         Database.create(str(tmp_path / "a.db"), NOW) as one,
@@ -64,9 +70,9 @@ def test_together_is_as_one_by_one(tmp_path: Path) -> None:
             db.write(
                 lambda tx: tx.execute("INSERT INTO page_fts (page_fts, rank) VALUES ('integrity-check', 1)")
             )
-            assert links.misled(db.connection) == []
+            assert links.wrong_targets(db.connection) == []
         assert rows(one) == rows(many)
-        assert chunks.uncut(one) == chunks.uncut(many) != []
+        assert chunks.uncut_pages(one) == chunks.uncut_pages(many) != []
         assert len(rows(many)["links"]) > 8
         assert rows(many)["page_fts_unspaced"][2]
 
@@ -75,11 +81,11 @@ def test_slugs_that_somebody_has_or_had_are_taken(tmp_path: Path) -> None:
     with Database.create(str(tmp_path / "a.db"), NOW) as db:
 
         def work(tx: Any) -> set[str]:
-            saved = pages.save(tx, BEFORE, uuid="u", now=NOW, expected_version=0)
-            links.redirect(tx, 1, "notes/before", saved.id, NOW)
+            saved = page_edits.save(tx, BEFORE, uuid="u", now=NOW, expected_version=0)
+            links.add_redirect(tx, 1, "notes/before", saved.id, NOW)
             wanted = ["notes/waits", "notes/before", "notes/free", "notes/wait"]
-            assert bulk.taken(tx, 2, wanted) == set()
-            return bulk.taken(tx, 1, wanted)
+            assert page_edits.taken_slugs(tx, 2, wanted) == set()
+            return page_edits.taken_slugs(tx, 1, wanted)
 
         assert db.write(work) == {"notes/waits", "notes/before"}
 
@@ -87,5 +93,8 @@ def test_slugs_that_somebody_has_or_had_are_taken(tmp_path: Path) -> None:
 def test_nothing_is_written_for_no_pages(tmp_path: Path) -> None:
     with Database.create(str(tmp_path / "a.db"), NOW) as db:
         before = rows(db)
-        assert db.write(lambda tx: bulk.add(tx, [], now=NOW, collection_id=1, collection="default")) == []
+        assert (
+            db.write(lambda tx: page_edits.add_pages(tx, [], now=NOW, collection_id=1, collection="default"))
+            == []
+        )
         assert rows(db) == before

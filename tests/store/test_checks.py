@@ -9,8 +9,8 @@ import apsw
 import pytest
 
 from quaid.model.page import build_page
-from quaid.store import checks, pages, upkeep, vectors
-from quaid.store.db import Database
+from quaid.storage import checks, page_edits, vectors
+from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
 
@@ -22,7 +22,7 @@ def full(db: Database) -> Database:
     def work(tx: apsw.Connection) -> None:
         for slug, truth in (("a", "engine"), ("b", "東京の図書館"), ("c", "")):
             page = build_page(slug, {"tags": ["t", slug]}, truth, "- **2020-01-01** | s — One.\n")
-            pages.save(tx, page, uuid=slug, now=NOW, expected_version=0)
+            page_edits.save(tx, page, uuid=slug, now=NOW, expected_version=0)
         tx.execute("UPDATE pages SET quarantined_at = ? WHERE slug = 'c'", (NOW,))
 
     db.write(work)
@@ -56,15 +56,15 @@ def without_rules(db: Database, work: Callable[[apsw.Connection], object]) -> No
 
 
 def found(db: Database, *which: str) -> list[tuple[str, str]]:
-    return [(violation.where, violation.problem) for violation in upkeep.validate(db, which)]
+    return [(violation.where, violation.problem) for violation in checks.validate(db, which)]
 
 
 def test_a_good_memory_passes_every_check(full: Database) -> None:
-    assert upkeep.validate(full) == []
+    assert checks.validate(full) == []
 
 
 def test_the_checks_are_those_that_upkeep_names() -> None:
-    assert tuple(checks.CHECKS) == upkeep.CHECKS
+    assert tuple(checks.CHECKS) == checks.CHECK_NAMES
 
 
 # Links
@@ -160,14 +160,14 @@ def test_a_superseded_fact_that_is_gone_is_found(full: Database) -> None:
     [({}, []), ({1: 1}, [1]), ({2: 1}, []), ({2: 3, 3: 2, 4: 3, 5: 5}, [2, 5]), ({3: 2, 2: 1}, [])],
 )
 def test_circles_are_named_by_their_smallest_member(older: dict[int, int], circles: list[int]) -> None:
-    assert checks.cycles(older) == circles
+    assert checks.find_cycles(older) == circles
 
 
 # Embeddings
 
 
 def model(tx: apsw.Connection, name: str, active: int) -> None:
-    vectors.register(tx, name, 4, "")
+    vectors.register_model(tx, name, 4, "")
     tx.execute("UPDATE embedding_models SET active = ? WHERE name = ?", (active, name))
 
 
@@ -184,14 +184,14 @@ def test_one_model_must_be_active_if_there_is_any(full: Database) -> None:
 
 def test_vectors_of_an_unknown_model_are_found(full: Database) -> None:
     full.write(lambda tx: model(tx, "m", 1))
-    full.write(lambda tx: vectors.keep(tx, "m", [(b"1", four(1))], ""))
+    full.write(lambda tx: vectors.keep_chunk_vectors(tx, "m", [(b"1", four(1))], ""))
     without_rules(full, lambda tx: tx.execute("UPDATE page_embeddings_vec_4 SET model = 'ghost'"))
     assert found(full, "embeddings") == [("model ghost", "1 vectors are of it, but it is not registered")]
 
 
 def test_vectors_of_another_width_are_found(full: Database) -> None:
     full.write(lambda tx: model(tx, "m", 1))
-    full.write(lambda tx: vectors.keep(tx, "m", [(b"1", four(1)), (b"2", four(2))], ""))
+    full.write(lambda tx: vectors.keep_chunk_vectors(tx, "m", [(b"1", four(1)), (b"2", four(2))], ""))
     assert found(full, "embeddings") == []
     full.write(lambda tx: tx.execute("UPDATE page_embeddings_vec_4 SET vector = x'00' WHERE id = 2"))
     assert found(full, "embeddings") == [("model m", "1 vectors are not of 4 dimensions")]
@@ -208,11 +208,11 @@ def test_a_model_without_its_table_is_found(full: Database) -> None:
 def test_codes_that_do_not_fit_the_vectors_are_found(full: Database) -> None:
     full.write(lambda tx: model(tx, "m", 1))
     many = [(str(number).encode(), four(number)) for number in range(300)]
-    full.write(lambda tx: vectors.keep(tx, "m", many, ""))
+    full.write(lambda tx: vectors.keep_chunk_vectors(tx, "m", many, ""))
     assert found(full, "embeddings") == []
     full.write(lambda tx: tx.execute("UPDATE vector_codes SET codes = x'00'"))
     assert found(full, "embeddings") == [("model m", "a block of its codes has not the length of its ids")]
-    full.write(lambda tx: vectors.encode_all(tx, "m"))
+    full.write(lambda tx: vectors.encode_chunk_vectors(tx, "m"))
     full.write(lambda tx: tx.execute("DELETE FROM page_embeddings_vec_4 WHERE id = 7"))
     assert found(full, "embeddings") == [("model m", "its codes are not those of its vectors")]
 
@@ -305,13 +305,13 @@ def test_a_damaged_file_is_a_finding_and_not_a_crash(full: Database, byte: bytes
     content[at : at + 8192] = byte * 8192
     file.write_bytes(content)
     with Database.open(full.path, NOW) as again:
-        violations = upkeep.validate(again)
+        violations = checks.validate(again)
     assert {violation.check for violation in violations} >= {"fts", "integrity"}
 
 
 def test_links_that_are_not_those_of_the_text_are_found(full: Database) -> None:
     page = build_page("x/linking", {}, "To [[people/ada]].", "")
-    full.write(lambda tx: pages.save(tx, page, uuid="linking", now="2026-01-01", expected_version=0))
+    full.write(lambda tx: page_edits.save(tx, page, uuid="linking", now="2026-01-01", expected_version=0))
     assert found(full, "links") == []
     full.write(lambda tx: tx.execute("UPDATE links SET context = 'lies' WHERE target IS NOT NULL"))
     assert found(full, "links") == [("page x/linking", "its links are not those of its text")]
@@ -321,7 +321,7 @@ def test_a_link_that_leads_elsewhere_than_its_text_says_is_found(full: Database)
     def work(tx: apsw.Connection) -> None:
         for slug, text in (("x/linking", "To [[x/target]]."), ("x/target", ""), ("x/other", "")):
             page = build_page(slug, {}, text, "")
-            pages.save(tx, page, uuid=slug, now=NOW, expected_version=0)
+            page_edits.save(tx, page, uuid=slug, now=NOW, expected_version=0)
         tx.execute("UPDATE links SET to_page_id = (SELECT id FROM pages WHERE slug = 'x/other')")
 
     full.write(work)

@@ -4,21 +4,21 @@ import apsw
 import pytest
 
 from quaid.model.page import build_page
-from quaid.store import chunks, pages, settings, upkeep
-from quaid.store.db import Database
-from quaid.store.rebuild import recut
-from quaid.store.words import Filters
+from quaid.storage import checks, chunks, collections, page_edits
+from quaid.storage.checks import recut_pages
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.text_index import SearchFilters
 
 NOW = "2026-04-25T12:00:00Z"
-ALL = Filters()
+ALL = SearchFilters()
 
 
 def save(db: Database, slug: str, truth: str, timeline: str = "", **frontmatter: object) -> int:
     page = build_page(slug, {"title": slug, **frontmatter}, truth, timeline)
-    return db.write(lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=None)).id
+    return db.write(lambda tx: page_edits.save(tx, page, uuid=slug, now=NOW, expected_version=None)).id
 
 
-def found(db: Database, expression: str, filters: Filters = ALL) -> list[str]:
+def found(db: Database, expression: str, filters: SearchFilters = ALL) -> list[str]:
     ids = [chunk_id for chunk_id, _, _ in chunks.match(db, expression, filters, 10)]
     return [row.text for row in chunks.load(db, ids)]
 
@@ -60,7 +60,7 @@ def test_the_same_words_under_other_headings_are_another_chunk(db: Database) -> 
     after = chunks.of_page(db, page_id)
     assert [row.text for row in after] == ["## A\n\none", "## Timeline\n\n- **2026-01-02** — x"]
     assert set(before).isdisjoint({row.id for row in after})
-    assert upkeep.validate(db) == []
+    assert checks.validate(db) == []
 
 
 def test_a_new_title_makes_new_chunks(db: Database) -> None:
@@ -113,13 +113,13 @@ def test_filters_apply_to_the_page_and_dates_to_the_entry(db: Database) -> None:
     save(db, "people/a", "engine", "- **2020-01-02** — engine entry\n", tags=["t"], wing="w")
     save(db, "b", "engine too")
     assert len(found(db, '"engine"')) == 3
-    assert len(found(db, '"engine"', Filters(tag="t"))) == 2
-    assert len(found(db, '"engine"', Filters(wing="w"))) == 2
-    assert len(found(db, '"engine"', Filters(type="person"))) == 2
-    assert len(found(db, '"engine"', Filters(collection="default"))) == 3
-    assert found(db, '"engine"', Filters(collection="none")) == []
-    assert found(db, '"engine"', Filters(until="2020-12-31")) == ["- **2020-01-02** — engine entry"]
-    assert len(found(db, '"engine"', Filters(since="2026-04-25", until="2026-04-25"))) == 2
+    assert len(found(db, '"engine"', SearchFilters(tag="t"))) == 2
+    assert len(found(db, '"engine"', SearchFilters(wing="w"))) == 2
+    assert len(found(db, '"engine"', SearchFilters(type="person"))) == 2
+    assert len(found(db, '"engine"', SearchFilters(collection="default"))) == 3
+    assert found(db, '"engine"', SearchFilters(collection="none")) == []
+    assert found(db, '"engine"', SearchFilters(until="2020-12-31")) == ["- **2020-01-02** — engine entry"]
+    assert len(found(db, '"engine"', SearchFilters(since="2026-04-25", until="2026-04-25"))) == 2
 
 
 def test_scores_of_given_chunks_are_those_of_the_match(db: Database) -> None:
@@ -135,10 +135,10 @@ def test_scores_of_given_chunks_are_those_of_the_match(db: Database) -> None:
 
 def test_chunks_of_pages_come_page_by_page(db: Database) -> None:
     first, second = save(db, "a", "## A\n\nx\n\n## B\n\ny"), save(db, "b", "z")
-    assert chunks.of_pages(db, [second, first], 10) == dict.fromkeys(ids(db, second), second) | dict.fromkeys(
-        ids(db, first), first
-    )
-    assert len(chunks.of_pages(db, [first, second], 2)) == 2
+    assert chunks.chunks_of_pages(db, [second, first], 10) == dict.fromkeys(
+        ids(db, second), second
+    ) | dict.fromkeys(ids(db, first), first)
+    assert len(chunks.chunks_of_pages(db, [first, second], 2)) == 2
 
 
 def test_neighbours_are_those_beside_a_chunk_on_its_page(db: Database) -> None:
@@ -155,8 +155,8 @@ def test_another_strategy_cuts_every_page_anew(db: Database) -> None:
     kept = ids(db, page_id)[1]
 
     def work(tx: apsw.Connection) -> None:
-        settings.set(tx, "chunk_strategy", "paragraph")
-        recut(tx)
+        collections.set_setting(tx, "chunk_strategy", "paragraph")
+        recut_pages(tx)
 
     db.write(work)
     assert [row.text for row in chunks.of_page(db, page_id)] == ["one", "two", "## B\n\nthree"]
@@ -177,30 +177,30 @@ def test_pages_that_are_left_uncut_are_known_after_every_write(
     def leave(memory: Database, slug: str, text: str) -> int:
         page = build_page(slug, {"title": slug}, text, "")
         return memory.write(
-            lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=None, cut=False)
+            lambda tx: page_edits.save(tx, page, uuid=slug, now=NOW, expected_version=None, cut=False)
         ).id
 
     kept = save(db, "kept", "Words.")
-    assert chunks.uncut(db) == []
+    assert chunks.uncut_pages(db) == []
     first = leave(db, "first", "One.")
-    assert chunks.uncut(db) == [first]
+    assert chunks.uncut_pages(db) == [first]
     with Database.open(db.path, NOW) as other:
         leave(other, "kept", "Other words.")  # a page that was cut before
         leave(other, "empty", "")
-    assert chunks.uncut(db) == [kept, first]
+    assert chunks.uncut_pages(db) == [kept, first]
     db.write(lambda tx: chunks.write_pages(tx, [first]))
-    assert chunks.uncut(db) == [kept]
+    assert chunks.uncut_pages(db) == [kept]
     looked = []
-    every = chunks._uncut
+    every = chunks._find_uncut
 
     def look(db: Database, above: int = 0, among: str = "[]") -> object:
         looked.append(above)
         return every(db, above, among)
 
-    monkeypatch.setattr(chunks, "_uncut", look)
+    monkeypatch.setattr(chunks, "_find_uncut", look)
     save(db, "new", "Cut at once.")
-    assert chunks.uncut(db) == [kept]
+    assert chunks.uncut_pages(db) == [kept]
     assert looked
     assert all(looked)  # never again from the first page on
     db.write(lambda tx: tx.execute("DELETE FROM pages WHERE id = ?", (kept,)))
-    assert chunks.uncut(db) == []
+    assert chunks.uncut_pages(db) == []

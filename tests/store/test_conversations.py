@@ -3,17 +3,19 @@
 import apsw
 import pytest
 
-from quaid.store import conversations as store, upkeep
-from quaid.store.conversations import Batch, NewTurn
-from quaid.store.db import Database
-from quaid.store.rebuild import rebuild
+from quaid.storage import checks, conversations
+from quaid.storage.checks import rebuild_derived_rows
+from quaid.storage.conversations import NewTurn, TurnBatch
+from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
 
 
-def add(db: Database, *texts: str, title: str = "", session: str = "s") -> store.Added:
+def add(db: Database, *texts: str, title: str = "", session: str = "s") -> conversations.TurnsAdded:
     turns = [NewTurn("user", text, NOW, "") for text in texts]
-    return db.write(lambda tx: store.add(tx, Batch("plain", session, turns, title), NOW, {}, anew=True))
+    return db.write(
+        lambda tx: conversations.add(tx, TurnBatch("plain", session, turns, title), NOW, {}, anew=True)
+    )
 
 
 def words(db: Database) -> list[tuple[object, ...]]:
@@ -28,9 +30,9 @@ def test_words_burn_and_come_back_as_they_were(db: Database) -> None:
     before = words(db)
     db.write(lambda tx: tx.execute("INSERT INTO turn_fts (turn_fts) VALUES ('delete-all')"))
     assert words(db) == []
-    db.write(rebuild)
+    db.write(rebuild_derived_rows)
     assert words(db) == before
-    assert upkeep.validate(db) == []
+    assert checks.validate(db) == []
 
 
 @pytest.mark.parametrize(
@@ -44,7 +46,7 @@ def test_words_burn_and_come_back_as_they_were(db: Database) -> None:
 def test_validate_sees_wrong_words(db: Database, sql: str, problem: str) -> None:
     add(db, "engines weave", "third")
     db.write(lambda tx: tx.execute(sql))
-    (found,) = upkeep.validate(db, ["fts"])
+    (found,) = checks.validate(db, ["fts"])
     assert found.where.startswith("turn ")
     assert problem in found.problem
 
@@ -52,24 +54,24 @@ def test_validate_sees_wrong_words(db: Database, sql: str, problem: str) -> None
 def test_the_words_of_a_removed_conversation_go(db: Database) -> None:
     added = add(db, "engines weave")
     add(db, "looms", session="t")
-    db.write(lambda tx: store.remove(tx, added.conversation, NOW))
+    db.write(lambda tx: conversations.remove(tx, added.conversation, NOW))
     assert {term for term, _, _ in words(db)} == {"loom"}
-    assert store.count(db) == (1, 1)
+    assert conversations.count(db) == (1, 1)
     assert add(db, "engines weave").removed
 
 
 def test_the_first_thing_said_is_the_title_until_there_is_one(db: Database) -> None:
     add(db, "How do\nengines weave? " + "x" * 500)
-    (held,) = store.every(db, None, 10, 0)
+    (held,) = conversations.list_all(db, None, 10, 0)
     assert held.title.startswith("How do engines weave? xxx")
-    assert len(held.title) == store.LONGEST_TITLE
+    assert len(held.title) == conversations.LONGEST_TITLE
     add(db, "more", title="Looms")
-    assert store.every(db, None, 10, 0)[0].title == "Looms"
+    assert conversations.list_all(db, None, 10, 0)[0].title == "Looms"
 
 
 def test_a_title_without_a_turn_makes_no_conversation(db: Database) -> None:
     assert add(db, title="Looms") == (0, 0, False, False)
-    assert store.count(db) == (0, 0)
+    assert conversations.count(db) == (0, 0)
 
 
 def test_a_turn_needs_its_conversation(db: Database) -> None:

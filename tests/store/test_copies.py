@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from quaid.model.page import build_page
-from quaid.store import copies, pages, settings, upkeep
-from quaid.store.db import Database
+from quaid.storage import collections, page_edits
+from quaid.storage.sqlite import backup as backups
+from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
 
@@ -21,7 +22,7 @@ def memory(path: Path, *slugs: str) -> Database:
 
 def put(db: Database, slug: str, uuid: str) -> None:
     page = build_page(slug, {}, f"# {slug}", "")
-    db.write(lambda tx: pages.save(tx, page, uuid=uuid, now=NOW, expected_version=0))
+    db.write(lambda tx: page_edits.save(tx, page, uuid=uuid, now=NOW, expected_version=0))
 
 
 def hurt(path: Path) -> None:
@@ -36,7 +37,7 @@ def damaged(tmp_path: Path) -> Path:
     path = tmp_path / "memory.db"
     with memory(path, "a", "b") as db:
         for made, name in enumerate(("old.db", "young.db")):
-            upkeep.backup(db, str(tmp_path / name))
+            backups.create_backup(db, str(tmp_path / name))
             os.utime(tmp_path / name, (1_000 + made, 1_000 + made))
     memory(tmp_path / "work.db", "a", "b").close()
     with open(tmp_path / "young.db", "r+b") as file:
@@ -47,7 +48,7 @@ def damaged(tmp_path: Path) -> Path:
 
 
 def test_the_youngest_that_is_whole_is_found_and_no_other_memory(damaged: Path) -> None:
-    found = copies.whole(str(damaged), (str(damaged.parent),))
+    found = backups.newest_intact_copy(str(damaged), (str(damaged.parent),))
     assert found is not None
     assert (os.path.basename(found.path), found.pages, found.changed, found.is_same) == (
         "old.db",
@@ -59,27 +60,27 @@ def test_the_youngest_that_is_whole_is_found_and_no_other_memory(damaged: Path) 
 
 def test_one_of_which_nothing_is_whole_has_none(damaged: Path) -> None:
     (damaged.parent / "old.db").unlink()
-    assert copies.whole(str(damaged), (str(damaged.parent),)) is None
+    assert backups.newest_intact_copy(str(damaged), (str(damaged.parent),)) is None
 
 
 def test_the_backup_of_a_migration_counts_and_an_unfinished_one_does_not(damaged: Path) -> None:
     (damaged.parent / "old.db").rename(f"{damaged}.backup-v8-unfinished")
-    assert copies.whole(str(damaged), (str(damaged.parent),)) is None
+    assert backups.newest_intact_copy(str(damaged), (str(damaged.parent),)) is None
     os.rename(f"{damaged}.backup-v8-unfinished", f"{damaged}.backup-v8")
-    found = copies.whole(str(damaged), (str(damaged.parent),))
+    found = backups.newest_intact_copy(str(damaged), (str(damaged.parent),))
     assert found is not None
     assert found.path == os.path.realpath(f"{damaged}.backup-v8")
 
 
 def test_of_an_empty_file_one_may_be_a_copy_but_nobody_knows(damaged: Path) -> None:
     damaged.write_bytes(b"")
-    found = copies.whole(str(damaged), (str(damaged.parent),))
+    found = backups.newest_intact_copy(str(damaged), (str(damaged.parent),))
     assert found is not None
     assert (os.path.basename(found.path), found.is_same) == ("work.db", False)
 
 
 def newest(path: Path) -> str | None:
-    found = copies.newest(str(path), (str(path.parent),))
+    found = backups.newest_backup(str(path), (str(path.parent),))
     return os.path.basename(found[0]) if found else None
 
 
@@ -90,7 +91,7 @@ def test_only_a_copy_of_the_same_memory_is_its_backup(tmp_path: Path) -> None:
         with Database.create(str(tmp_path / "work.db"), NOW, "id-of-another") as other:
             put(other, "a", "uuid of a")  # taken in from the same folder
         assert newest(path) is None
-        upkeep.backup(db, str(tmp_path / "copy.db"))
+        backups.create_backup(db, str(tmp_path / "copy.db"))
         os.utime(tmp_path / "copy.db", (1_000, 1_000))
         put(db, "b", "uuid of b")
     assert newest(path) == "copy.db"
@@ -100,12 +101,12 @@ def test_only_a_copy_of_the_same_memory_is_its_backup(tmp_path: Path) -> None:
 def test_a_memory_without_an_id_gets_one_with_its_first_backup(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with memory(path, "a") as db:
-        assert settings.memory_id(db) is None
-        upkeep.backup(db, str(tmp_path / "old.db"))  # as before there were ids
-        upkeep.backup(db, str(tmp_path / "young.db"), "the-id")
-        assert settings.memory_id(db) == "the-id"
-        upkeep.backup(db, str(tmp_path / "younger.db"), "another-id")
-        assert settings.memory_id(db) == "the-id"
+        assert collections.read_memory_id(db) is None
+        backups.create_backup(db, str(tmp_path / "old.db"))  # as before there were ids
+        backups.create_backup(db, str(tmp_path / "young.db"), "the-id")
+        assert collections.read_memory_id(db) == "the-id"
+        backups.create_backup(db, str(tmp_path / "younger.db"), "another-id")
+        assert collections.read_memory_id(db) == "the-id"
     memory(tmp_path / "work.db", "a").close()  # made in the same second, with other pages
     for name in ("work.db", "younger.db", "young.db", "old.db"):
         assert newest(path) == ("younger.db" if name == "work.db" else name)
@@ -117,10 +118,10 @@ def test_a_damaged_memory_is_compared_by_id(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with Database.create(str(path), NOW, "0199-the-id-of-one") as db:
         put(db, "a", "uuid of a")
-        upkeep.backup(db, str(tmp_path / "copy.db"))
+        backups.create_backup(db, str(tmp_path / "copy.db"))
         with db.connection as tx:
             tx.execute("UPDATE pages SET uuid = 'another uuid'")
     hurt(path)
-    found = copies.whole(str(path), (str(tmp_path),))
+    found = backups.newest_intact_copy(str(path), (str(tmp_path),))
     assert found is not None
     assert (os.path.basename(found.path), found.is_same) == ("copy.db", True)

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from quaid.model.page import build_page
-from quaid.store import dated, pages
-from quaid.store.db import Database
-from quaid.store.words import Filters
+from quaid.storage import chunks, page_edits
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.text_index import SearchFilters
 
 NOW = "2026-04-25T12:00:00Z"
 
@@ -19,7 +19,7 @@ def db(tmp_path: Path) -> Database:
 
 def put(db: Database, slug: str, truth: str = "", timeline: str = "", **front: object) -> int:
     page = build_page(slug, front, truth, timeline)
-    return db.write(lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=None)).id
+    return db.write(lambda tx: page_edits.save(tx, page, uuid=slug, now=NOW, expected_version=None)).id
 
 
 def test_entries_of_a_time_are_found_newest_first(db: Database) -> None:
@@ -31,25 +31,25 @@ def test_entries_of_a_time_are_found_newest_first(db: Database) -> None:
         type="person",
     )
     put(db, "people/b", "Text.", "- **2024-04-01** | call — Three.", type="person")
-    found = dated.entries(db, "2024-03-01", "2024-03-31", Filters(), 10)
-    assert list(dated.chunk_dates(db, found).values()) == ["2024-03-05", "2024-03-09"]
+    found = chunks.chunks_in_period(db, "2024-03-01", "2024-03-31", SearchFilters(), 10)
+    assert list(chunks.chunk_dates(db, found).values()) == ["2024-03-05", "2024-03-09"]
     assert found == sorted(found, reverse=True)
-    assert dated.entries(db, "2024-03-01", "2024-03-31", Filters(type="concept"), 10) == []
-    assert len(dated.entries(db, "2024-01-01", "2024-12-31", Filters(), 2)) == 2
+    assert chunks.chunks_in_period(db, "2024-03-01", "2024-03-31", SearchFilters(type="concept"), 10) == []
+    assert len(chunks.chunks_in_period(db, "2024-01-01", "2024-12-31", SearchFilters(), 2)) == 2
 
 
 def test_pages_that_are_called_by_a_day_are_found(db: Database) -> None:
     put(db, "journal/2024-03-07", "Rain.")
     put(db, "journal/2024-04-07", "Sun.")
-    assert len(dated.first_chunks(db, "2024-03-01", "2024-03-31", Filters(), 10)) == 1
-    assert len(dated.first_chunks(db, "2024-03-07", "2024-03-07", Filters(), 10)) == 1
+    assert len(chunks.first_chunks_in_period(db, "2024-03-01", "2024-03-31", SearchFilters(), 10)) == 1
+    assert len(chunks.first_chunks_in_period(db, "2024-03-07", "2024-03-07", SearchFilters(), 10)) == 1
 
 
 def test_pages_of_a_month_and_pages_that_say_their_day_are_found_too(db: Database) -> None:
     put(db, "journal/2024-03", "All of March.")
     put(db, "meetings/kickoff", "Began.", date="2024-03-05")
-    assert len(dated.first_chunks(db, "2024-03-01", "2024-03-31", Filters(), 10)) == 2
-    assert len(dated.first_chunks(db, "2024-04-01", "2024-04-30", Filters(), 10)) == 0
+    assert len(chunks.first_chunks_in_period(db, "2024-03-01", "2024-03-31", SearchFilters(), 10)) == 2
+    assert len(chunks.first_chunks_in_period(db, "2024-04-01", "2024-04-30", SearchFilters(), 10)) == 0
 
 
 def test_the_date_of_a_page_is_in_its_front_matter_or_its_slug(db: Database) -> None:
@@ -57,7 +57,7 @@ def test_the_date_of_a_page_is_in_its_front_matter_or_its_slug(db: Database) -> 
     named = put(db, "meetings/2024-04-14-pier-review")
     month = put(db, "journal/2024-02")
     none = put(db, "notes/b", date=7)
-    assert dated.page_dates(db, [given, named, month, none]) == {
+    assert chunks.page_dates(db, [given, named, month, none]) == {
         given: "2024-05-06",
         named: "2024-04-14",
         month: "2024-02",

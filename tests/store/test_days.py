@@ -3,9 +3,9 @@
 import pytest
 
 from quaid.model.page import build_page
-from quaid.store import pages
-from quaid.store.days import OWN_DAY, PAGE_DAY
-from quaid.store.db import Database
+from quaid.storage import page_edits
+from quaid.storage.chunks import OWN_DAY, PAGE_DAY
+from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
 
@@ -37,5 +37,5 @@ def test_a_page_is_of_the_day_that_it_says_or_was_last_changed(
     db: Database, slug: str, front: dict[str, object], own: str | None, day: str
 ) -> None:
     page = build_page(slug, {"title": "t", **front}, "text", "")
-    db.write(lambda tx: pages.save(tx, page, uuid="u", now=NOW, expected_version=None))
+    db.write(lambda tx: page_edits.save(tx, page, uuid="u", now=NOW, expected_version=None))
     assert db.rows(f"SELECT {OWN_DAY}, {PAGE_DAY} FROM pages AS p") == [(own, day)]

@@ -22,8 +22,8 @@ from quaid.errors import (
     NotADatabase,
     ReadOnly,
 )
-from quaid.store import SCHEMA_VERSION
-from quaid.store.db import Database
+from quaid.storage import SCHEMA_VERSION
+from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
 ADD = "INSERT INTO config (key, value) VALUES (?, ?)"
@@ -103,7 +103,7 @@ def test_a_memory_that_cannot_be_made_leaves_nothing(
     def no_room(path: str) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("quaid.store.durable.sync_file", no_room)
+    monkeypatch.setattr("quaid.storage.files.sync_file", no_room)
     with pytest.raises(DiskFull):
         Database.create(path, NOW)
     assert os.listdir(tmp_path) == []
@@ -369,7 +369,7 @@ def test_a_process_that_forgets_to_close_loses_nothing(db: Database, output: Cal
     output(
         """
         import os, sys
-        from quaid.store.db import Database
+        from quaid.storage.sqlite.connection import Database
         db = Database.open(sys.argv[1], "now")
         db.write(lambda tx: tx.execute("INSERT INTO config VALUES ('a', 'b')"))
         os._exit(0)
@@ -407,8 +407,8 @@ def test_a_copy_with_a_rollback_journal_gets_a_log_when_it_is_opened(tmp_path: P
 UNPRIVILEGED = """
     import os, sys
     from quaid.errors import QuaidError
-    from quaid.store.db import Database
-    from quaid.store import upkeep, checks, pages
+    from quaid.storage.sqlite.connection import Database
+    from quaid.storage import upkeep, checks, pages
     os.chdir("/")
     if os.getuid() == 0:
         os.setgid(65534)
@@ -476,6 +476,6 @@ def test_a_memory_that_may_not_even_be_read_says_so(shelf: Path, start: Callable
 def test_an_older_memory_that_may_not_be_written_says_what_it_needs(
     v5: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quaid.store.opening.is_writable", lambda path: False)
+    monkeypatch.setattr("quaid.storage.sqlite.connection.is_writable", lambda path: False)
     with pytest.raises(ReadOnly, match="schema 5 must be brought to 8"):
         Database.open(v5, NOW)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from quaid.store import durable
+from quaid.storage import files as durable_files
 
 RACER = """
 import sys
-from quaid.store import durable
+from quaid.storage import durable
 sys.stdout.write("ready\\n")
 sys.stdout.flush()
 sys.stdin.readline()
@@ -22,9 +22,9 @@ for number in range(int(sys.argv[2])):
 
 
 def test_folders_are_made_down_to_the_last_and_for_their_owner_only(tmp_path: Path) -> None:
-    durable.make_folders(str(tmp_path / "a" / "b" / "c"))
+    durable_files.make_folders(str(tmp_path / "a" / "b" / "c"))
     assert [stat.S_IMODE((tmp_path / path).stat().st_mode) for path in ("a", "a/b", "a/b/c")] == [0o700] * 3
-    durable.make_folders(str(tmp_path / "a" / "b" / "c"))
+    durable_files.make_folders(str(tmp_path / "a" / "b" / "c"))
 
 
 def test_two_processes_may_make_the_same_folders(tmp_path: Path) -> None:
@@ -55,13 +55,13 @@ def test_two_processes_may_make_the_same_folders(tmp_path: Path) -> None:
 def test_a_file_in_the_place_of_a_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("mine")
     with pytest.raises(NotADirectoryError, match="a file stands where a folder must be") as refused:
-        durable.make_folders(str(tmp_path / "a" / "b"))
+        durable_files.make_folders(str(tmp_path / "a" / "b"))
     assert refused.value.filename == str(tmp_path / "a")
     assert (tmp_path / "a").read_text() == "mine"
 
 
 def test_a_private_file_is_never_somebody_elses(tmp_path: Path) -> None:
-    durable.make_private_file(str(tmp_path / "new"))
+    durable_files.make_private_file(str(tmp_path / "new"))
     assert stat.S_IMODE(os.stat(tmp_path / "new").st_mode) == 0o600
     with pytest.raises(FileExistsError):
-        durable.make_private_file(str(tmp_path / "new"))
+        durable_files.make_private_file(str(tmp_path / "new"))

@@ -6,8 +6,8 @@ import apsw
 import pytest
 
 from quaid.model.page import build_page
-from quaid.store import filling, pages, vectors
-from quaid.store.db import Database
+from quaid.storage import embedding_queue, page_edits, vectors
+from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
 MODEL = "small"
@@ -21,86 +21,91 @@ def db(tmp_path: Path) -> Database:
 
     def work(tx: apsw.Connection) -> None:
         for page in made:
-            pages.save(tx, page, uuid=page.slug, now=NOW, expected_version=None)
+            page_edits.save(tx, page, uuid=page.slug, now=NOW, expected_version=None)
 
     memory.write(work)
-    memory.write(lambda tx: vectors.register(tx, MODEL, 384, NOW))
+    memory.write(lambda tx: vectors.register_model(tx, MODEL, 384, NOW))
     return memory
 
 
 def fill(db: Database, limit: int) -> None:
-    found = [(each.content_hash, bytes(range(1, 5)) * 384) for each in vectors.missing(db, MODEL, limit)]
-    db.write(lambda tx: vectors.keep(tx, MODEL, found, NOW))
+    found = [
+        (each.content_hash, bytes(range(1, 5)) * 384)
+        for each in embedding_queue.pending_texts(db, MODEL, limit)
+    ]
+    db.write(lambda tx: vectors.keep_chunk_vectors(tx, MODEL, found, NOW))
 
 
 @pytest.mark.parametrize("few", [0, 10_000])
 def test_counting_and_looking_agree(db: Database, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filling, "FEW", few)
-    model = vectors.find(db, MODEL)
+    monkeypatch.setattr(embedding_queue, "FEW_CHUNKS", few)
+    model = vectors.find_model(db, MODEL)
     assert model is not None
-    assert filling.made(db, model) == (0, 150)
+    assert embedding_queue.estimate_coverage(db, model) == (0, 150)
     fill(db, 60)
-    assert filling.made(db, model) == (60, 150)
+    assert embedding_queue.estimate_coverage(db, model) == (60, 150)
     fill(db, 1_000)
-    assert filling.made(db, model) == (150, 150)
+    assert embedding_queue.estimate_coverage(db, model) == (150, 150)
 
 
-def found(db: Database, model: vectors.Model) -> tuple[int, int]:
+def found(db: Database, model: vectors.EmbeddingModel) -> tuple[int, int]:
     """What a look at every chunk says; and that what is waited for are those that lack one."""
-    waiting = filling.waiting(db, model)
-    assert waiting is None or sorted(waiting) == sorted(vectors.missing_chunks(db, MODEL))
-    return vectors.coverage(db, MODEL)
+    waiting = embedding_queue.pending_chunks(db, model)
+    assert waiting is None or sorted(waiting) == sorted(embedding_queue.missing_chunks(db, MODEL))
+    return embedding_queue.chunk_coverage(db, MODEL)
 
 
 def save(db: Database, slug: str, text: str, *, cut: bool = True) -> None:
     page = build_page(slug, {"title": slug}, text, "")
-    db.write(lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=None, cut=cut))
+    db.write(lambda tx: page_edits.save(tx, page, uuid=slug, now=NOW, expected_version=None, cut=cut))
 
 
 def test_after_a_write_only_what_is_new_is_looked_at(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filling, "FEW", 100)
-    model = vectors.find(db, MODEL)
+    monkeypatch.setattr(embedding_queue, "FEW_CHUNKS", 100)
+    model = vectors.find_model(db, MODEL)
     assert model is not None
     fill(db, 1_000)
-    assert filling.made(db, model) == (150, 150)
-    monkeypatch.setattr(filling, "_find", None)  # whoever looked at everything again would fail
+    assert embedding_queue.estimate_coverage(db, model) == (150, 150)
+    monkeypatch.setattr(
+        embedding_queue, "_measure_coverage", None
+    )  # whoever looked at everything again would fail
     save(db, "new", "## One\n\nFirst.\n\n## Two\n\nSecond.")
-    assert filling.made(db, model) == found(db, model) == (150, 152)
+    assert embedding_queue.estimate_coverage(db, model) == found(db, model) == (150, 152)
     with Database.open(db.path, NOW) as other:
         save(other, "of another", "Third.")
-        assert filling.made(db, model) == found(db, model) == (150, 153)
+        assert embedding_queue.estimate_coverage(db, model) == found(db, model) == (150, 153)
         fill(other, 1)
-    assert filling.made(db, model) == found(db, model) == (151, 153)
+    assert embedding_queue.estimate_coverage(db, model) == found(db, model) == (151, 153)
     fill(db, 10)
-    assert filling.made(db, model) == found(db, model) == (153, 153)
+    assert embedding_queue.estimate_coverage(db, model) == found(db, model) == (153, 153)
 
 
 def test_chunks_that_went_are_counted_out_after_some_writes(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filling, "FEW", 20)
-    monkeypatch.setattr(filling, "LOOKS", 3)
-    model = vectors.find(db, MODEL)
+    monkeypatch.setattr(embedding_queue, "FEW_CHUNKS", 20)
+    monkeypatch.setattr(embedding_queue, "MOST_UPDATES", 3)
+    model = vectors.find_model(db, MODEL)
     assert model is not None
     fill(db, 1_000)
-    assert filling.made(db, model) == (150, 150)
+    assert embedding_queue.estimate_coverage(db, model) == (150, 150)
     db.write(lambda tx: tx.execute("DELETE FROM pages WHERE slug = 'notes/1'"))
     seen = []
     for number in range(5):
         save(db, f"new{number}", "")
-        seen.append(filling.made(db, model))
+        seen.append(embedding_queue.estimate_coverage(db, model))
     assert seen[-1] == found(db, model) == (100, 100)
 
 
 def test_of_a_large_memory_the_newest_are_looked_at_back_to_where_none_lacks_one(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = vectors.find(db, MODEL)
+    model = vectors.find_model(db, MODEL)
     assert model is not None
     fill(db, 1_000)
     save(db, "long", "\n\n".join(f"## P{number}\n\nNew {number}." for number in range(10)))
-    monkeypatch.setattr(filling, "FEW", 60)
-    monkeypatch.setattr(filling, "WINDOW", 8)
-    monkeypatch.setattr(filling, "coverage", None)  # nothing is counted whole
+    monkeypatch.setattr(embedding_queue, "FEW_CHUNKS", 60)
+    monkeypatch.setattr(embedding_queue, "SAMPLE_WINDOW", 8)
+    monkeypatch.setattr(embedding_queue, "chunk_coverage", None)  # nothing is counted whole
     with Database.open(db.path, NOW) as other:
-        assert filling.made(other, model) == found(other, model) == (150, 160)
+        assert embedding_queue.estimate_coverage(other, model) == found(other, model) == (150, 160)

@@ -4,14 +4,14 @@ import apsw
 import pytest
 
 from quaid.errors import NotFound
-from quaid.store import gaps
-from quaid.store.db import Database
+from quaid.storage import gaps
+from quaid.storage.sqlite.connection import Database
 
 NOW, LATER = "2026-04-25T12:00:00Z", "2026-04-26T12:00:00Z"
 
 
 def log(db: Database, digest: str = "a" * 64, context: str = "", now: str = NOW) -> gaps.Gap:
-    return db.write(lambda tx: gaps.log(tx, digest, context, 0.5, now))
+    return db.write(lambda tx: gaps.log_gap(tx, digest, context, 0.5, now))
 
 
 def approve(db: Database, gap: gaps.Gap, approver: str, sensitivity: str = "external") -> gaps.Gap:

@@ -3,30 +3,30 @@
 import numpy as np
 import pytest
 
-from quaid.store.growing import LEAST, Growing
+from quaid.storage.vector_index import LEAST_GROWTH, GrowingArray
 
 
 @pytest.mark.parametrize("axis", [0, -1])
 def test_it_holds_what_was_put_together(axis: int) -> None:
     rng = np.random.default_rng(1)
     parts = [rng.integers(0, 9, (3, 3)) for _ in range(5)]
-    growing = Growing(parts[0], axis)
+    growing = GrowingArray(parts[0], axis)
     for each in parts[1:]:
         growing.add(each)
     assert growing.now.tolist() == np.concatenate(parts, axis=axis).tolist()
 
 
 def test_most_additions_copy_nothing_that_was_there() -> None:
-    growing = Growing(np.zeros(0, np.int64))
+    growing = GrowingArray(np.zeros(0, np.int64))
     places = set()
-    for number in range(LEAST + 1):
+    for number in range(LEAST_GROWTH + 1):
         growing.add(np.array([number]))
         places.add(growing.now.ctypes.data)
-    assert growing.now.tolist() == list(range(LEAST + 1))
+    assert growing.now.tolist() == list(range(LEAST_GROWTH + 1))
     assert len(places) <= 2
 
 
 def test_what_it_was_made_of_is_left_alone() -> None:
     first = np.arange(3)
-    Growing(first).add(np.array([9]))
+    GrowingArray(first).add(np.array([9]))
     assert first.tolist() == [0, 1, 2]

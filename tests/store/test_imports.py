@@ -6,9 +6,9 @@ import apsw
 import pytest
 
 from quaid.model.page import build_page
-from quaid.store import imports, pages
-from quaid.store.db import Database
-from quaid.store.imports import Batch, KnownFile
+from quaid.storage import history, page_edits, pages
+from quaid.storage.history import ImportBatch, ImportedFile
+from quaid.storage.sqlite.connection import Database
 
 T1, T2 = "2026-04-25T12:00:01Z", "2026-04-25T12:00:02Z"
 ODD = b"\xef\xbb\xbf# A\r\n\0\xff"
@@ -24,9 +24,9 @@ def take_in(
     page_id = version = None
     if slug:
         page = build_page(slug, {}, data.decode("utf-8", "replace"), "")
-        saved = pages.save(tx, page, uuid=slug, now=now, expected_version=None)
+        saved = page_edits.save(tx, page, uuid=slug, now=now, expected_version=None)
         page_id, version = saved.id, saved.version
-    return imports.keep(tx, import_id, path, data, digest(data), page_id, version, now)
+    return history.keep_imported_file(tx, import_id, path, data, digest(data), page_id, version, now)
 
 
 @pytest.fixture
@@ -34,65 +34,69 @@ def first(db: Database) -> dict[str, int]:
     """An import of two pages and a file that makes none."""
 
     def work(tx: apsw.Connection) -> dict[str, int]:
-        imports.begin(tx, "first", "/notes", T1)
+        history.begin_import(tx, "first", "/notes", T1)
         kept = {
             "a.md": take_in(tx, "first", "a.md", ODD, "a"),
             "b.md": take_in(tx, "first", "b.md", b"b", "b"),
             "README.md": take_in(tx, "first", "README.md", b"hello"),
         }
-        imports.finish(tx, "first", 2)
+        history.finish_import(tx, "first", 2)
         return kept
 
     return db.write(work)
 
 
 def test_every_file_comes_back_byte_for_byte(db: Database, first: dict[str, int]) -> None:
-    assert list(imports.batch_files(db, "first")) == [("README.md", b"hello"), ("a.md", ODD), ("b.md", b"b")]
-    assert imports.bytes_of(db, first["a.md"]) == ODD
-    assert list(imports.batch_files(db, "unknown")) == []
+    assert list(history.read_import_files(db, "first")) == [
+        ("README.md", b"hello"),
+        ("a.md", ODD),
+        ("b.md", b"b"),
+    ]
+    assert history.imported_bytes(db, first["a.md"]) == ODD
+    assert list(history.read_import_files(db, "unknown")) == []
 
 
 def test_what_was_taken_in_is_known_by_its_path(db: Database, first: dict[str, int]) -> None:
-    known = imports.known_files(db)
+    known = history.imported_files(db)
     page = pages.require(db, "a")
-    assert known["a.md"] == KnownFile(first["a.md"], digest(ODD), page.id, "a", 1, 1)
-    assert known["README.md"] == KnownFile(first["README.md"], digest(b"hello"), None, None, None, None)
-    assert known == imports.files_of(db, "first")
+    assert known["a.md"] == ImportedFile(first["a.md"], digest(ODD), page.id, "a", 1, 1)
+    assert known["README.md"] == ImportedFile(first["README.md"], digest(b"hello"), None, None, None, None)
+    assert known == history.files_of_import(db, "first")
 
 
 def test_a_page_that_was_edited_since_shows_it(db: Database, first: dict[str, int]) -> None:
-    db.write(lambda tx: pages.touch(tx, "a", expected_version=None, now=T2))
-    known = imports.known_files(db)["a.md"]
+    db.write(lambda tx: page_edits.touch(tx, "a", expected_version=None, now=T2))
+    known = history.imported_files(db)["a.md"]
     assert (known.page_version_at_import, known.page_version_now) == (1, 2)
 
 
 def test_an_import_stands_for_the_files_that_did_not_change(db: Database, first: dict[str, int]) -> None:
     def work(tx: apsw.Connection) -> None:
-        imports.begin(tx, "second", "/copy/of/notes", T2)
-        imports.carry(tx, "second", "a.md", first["a.md"])
+        history.begin_import(tx, "second", "/copy/of/notes", T2)
+        history.add_file_to_import(tx, "second", "a.md", first["a.md"])
         take_in(tx, "second", "b.md", b"b2", "b", T2)
-        imports.finish(tx, "second", 2)
+        history.finish_import(tx, "second", 2)
 
     db.write(work)
-    assert dict(imports.batch_files(db, "second")) == {"a.md": ODD, "b.md": b"b2"}
-    assert dict(imports.batch_files(db, "first"))["b.md"] == b"b"
-    assert imports.batches(db) == [
-        Batch("second", "/copy/of/notes", 2, 2, T2),
-        Batch("first", "/notes", 2, 3, T1),
+    assert dict(history.read_import_files(db, "second")) == {"a.md": ODD, "b.md": b"b2"}
+    assert dict(history.read_import_files(db, "first"))["b.md"] == b"b"
+    assert history.list_imports(db) == [
+        ImportBatch("second", "/copy/of/notes", 2, 2, T2),
+        ImportBatch("first", "/notes", 2, 3, T1),
     ]
-    assert imports.newest(db) == "second"
-    assert imports.newest(db, "/notes") == "first"
-    assert imports.newest(db, "/elsewhere") is None
+    assert history.newest_import(db) == "second"
+    assert history.newest_import(db, "/notes") == "first"
+    assert history.newest_import(db, "/elsewhere") is None
 
 
 def test_the_newest_bytes_of_a_path_are_the_active_ones(db: Database, first: dict[str, int]) -> None:
     def work(tx: apsw.Connection) -> None:
-        imports.begin(tx, "second", "/notes", T2)
+        history.begin_import(tx, "second", "/notes", T2)
         take_in(tx, "second", "a.md", b"new", "a", T2)
         take_in(tx, "second", "README.md", b"again", now=T2)
 
     db.write(work)
-    known = imports.known_files(db)
+    known = history.imported_files(db)
     assert known["a.md"].content_hash == digest(b"new")
     assert known["a.md"].page_version_at_import == 2
     assert known["README.md"].content_hash == digest(b"again")
@@ -101,21 +105,21 @@ def test_the_newest_bytes_of_a_path_are_the_active_ones(db: Database, first: dic
 
 def test_a_page_has_one_active_file_even_when_it_moved(db: Database, first: dict[str, int]) -> None:
     def work(tx: apsw.Connection) -> None:
-        imports.begin(tx, "second", "/notes", T2)
+        history.begin_import(tx, "second", "/notes", T2)
         take_in(tx, "second", "new/a.md", b"moved", "a", T2)
 
     db.write(work)
-    assert imports.known_files(db).keys() == {"new/a.md", "b.md", "README.md"}
-    origin = imports.origin_of(db, pages.require(db, "a").id)
+    assert history.imported_files(db).keys() == {"new/a.md", "b.md", "README.md"}
+    origin = history.origin_of_page(db, pages.require(db, "a").id)
     assert origin
     assert origin[:2] == ("/notes", "new/a.md")
-    assert imports.origin_of(db, 99) is None
+    assert history.origin_of_page(db, 99) is None
 
 
 def test_a_removed_page_takes_its_bytes_along(db: Database, first: dict[str, int]) -> None:
     db.write(lambda tx: tx.execute("DELETE FROM pages WHERE slug = 'a'"))
-    assert dict(imports.batch_files(db, "first")).keys() == {"b.md", "README.md"}
-    assert "a.md" not in imports.known_files(db)
+    assert dict(history.read_import_files(db, "first")).keys() == {"b.md", "README.md"}
+    assert "a.md" not in history.imported_files(db)
 
 
 def test_every_file_is_logged_with_its_hash(db: Database, first: dict[str, int]) -> None:

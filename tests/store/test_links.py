@@ -6,9 +6,9 @@ import pytest
 
 from quaid.errors import LinkFromText, LinkOverlaps, NotFound, TextSaysSo
 from quaid.model.page import build_page
-from quaid.store import links, pages
-from quaid.store.db import Database
-from quaid.store.rebuild import rebuild
+from quaid.storage import links, page_edits, pages
+from quaid.storage.checks import rebuild_derived_rows
+from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
 TODAY = "2026-04-25"
@@ -16,7 +16,9 @@ TODAY = "2026-04-25"
 
 def put(db: Database, slug: str, truth: str = "", timeline: str = "", **front: object) -> int:
     page = build_page(slug, front, truth, timeline)
-    saved = db.write(lambda tx: pages.save(tx, page, uuid=f"{slug}{db.path}", now=NOW, expected_version=None))
+    saved = db.write(
+        lambda tx: page_edits.save(tx, page, uuid=f"{slug}{db.path}", now=NOW, expected_version=None)
+    )
     return saved.id
 
 
@@ -79,7 +81,7 @@ def test_a_second_page_of_the_same_name_makes_a_link_ambiguous(db: Database) -> 
 
 def test_an_old_slug_leads_on(db: Database) -> None:
     page = put(db, "people/robert")
-    db.write(lambda tx: links.redirect(tx, 1, "people/bob", page, NOW))
+    db.write(lambda tx: links.add_redirect(tx, 1, "people/bob", page, NOW))
     put(db, "people/robert", "changed")  # names are made anew with the next write
     put(db, "a", "[[people/bob]] and [text](people/bob.md)")
     assert out(db, "a") == [("people/robert", "mentions", True)]  # two rows, shown once
@@ -92,7 +94,7 @@ def test_an_old_slug_leads_on(db: Database) -> None:
 def test_links_to_a_page_that_goes_wait_for_it(db: Database) -> None:
     put(db, "a", "[[b]]")
     b = put(db, "b")
-    names = db.write(lambda tx: links.let_go(tx, b))
+    names = db.write(lambda tx: links.detach_page(tx, b))
     db.write(lambda tx: tx.execute("DELETE FROM pages WHERE id = ?", (b,)))
     assert "b" in names
     assert out(db, "a") == [("b", "mentions", False)]
@@ -122,7 +124,7 @@ def test_burned_links_come_back_as_they_were(db: Database) -> None:
     )
     before = db.rows(columns)
     db.write(lambda tx: tx.execute("DELETE FROM links WHERE source_kind = 'wiki_link'"))
-    db.write(rebuild)
+    db.write(rebuild_derived_rows)
     assert db.rows(columns) == before
     assert len(before) == 4
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from quaid.errors import DamagedDatabase
-from quaid.store import log_end
-from quaid.store.db import Database
+from quaid.storage.sqlite import connection
+from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
-PAGE = log_end.FRAME + 4096
+PAGE = connection.WAL_FRAME_BYTES + 4096
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def log_of(path: Path) -> bytearray:
 
 def commits(log: bytearray) -> list[int]:
     """Where the frames begin with which a transaction ends."""
-    frames = range(log_end.HEADER, len(log) - log_end.FRAME, PAGE)
+    frames = range(connection.WAL_HEADER_BYTES, len(log) - connection.WAL_FRAME_BYTES, PAGE)
     return [at for at in frames if log[at + 4 : at + 8] != bytes(4) and log[at + 8 : at + 16] == log[16:24]]
 
 
@@ -97,7 +97,7 @@ def test_frames_of_an_earlier_round_of_the_log_do_not_count(db: Database) -> Non
     db.connection.execute("PRAGMA wal_checkpoint(RESTART)")
     db.write(lambda tx: tx.execute("DELETE FROM config WHERE key = 'k0'"))
     size = os.path.getsize(db.path + "-wal")
-    assert size > log_end.HEADER + 20 * PAGE
+    assert size > connection.WAL_HEADER_BYTES + 20 * PAGE
     with Database.open(db.path, NOW) as other:
         assert other.one("SELECT count(*) FROM config WHERE key LIKE 'k%'") is not None
     assert os.path.getsize(db.path + "-wal") == size
@@ -105,7 +105,7 @@ def test_frames_of_an_earlier_round_of_the_log_do_not_count(db: Database) -> Non
 
 def test_a_log_that_was_cut_off_behind_a_commit_is_seen(noted: Path) -> None:
     log = log_of(noted)
-    for end in (commits(log)[-2] + PAGE, commits(log)[-1] + 100, log_end.HEADER, 31, 3, 2, 1):
+    for end in (commits(log)[-2] + PAGE, commits(log)[-1] + 100, connection.WAL_HEADER_BYTES, 31, 3, 2, 1):
         Path(f"{noted}-wal").write_bytes(log[:end])
         for _ in range(2):
             with pytest.raises(DamagedDatabase, match="acknowledged writes are lost"):
@@ -156,7 +156,7 @@ def test_who_closes_without_a_log_leaves_no_note_about_one(tmp_path: Path) -> No
     with Database.create(str(path), NOW) as db:
         set_key(db, "k0", "")
         assert any(db.lock.noted())
-    assert Path(f"{path}-lock").read_bytes() == log_end.NO_LOG
+    assert Path(f"{path}-lock").read_bytes() == connection.NO_WAL_NOTE
     with Database.open(str(path), NOW) as db:
         db.write(lambda tx: tx.execute("DELETE FROM config WHERE key = 'nobody'"))
     Path(f"{path}-wal").write_bytes(bytes(4096))  # begun, and not on the disk when the current went off

@@ -8,8 +8,9 @@ from subprocess import Popen
 import apsw
 
 from quaid.model.page import build_page
-from quaid.store import pages, upkeep
-from quaid.store.db import Database
+from quaid.storage import checks, page_edits, pages
+from quaid.storage.sqlite import backup as backups
+from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
 Start = Callable[..., "Popen[str]"]
@@ -18,8 +19,8 @@ COUNTS_UP = """
     import sys
     from quaid.model.page import build
     from quaid.errors import VersionConflict
-    from quaid.store import pages
-    from quaid.store.db import Database
+    from quaid.storage import pages
+    from quaid.storage.sqlite.connection import Database
     path, name, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
     conflicts = 0
     with Database.open(path, "now") as db:
@@ -40,7 +41,7 @@ COUNTS_UP = """
 
 def save(db: Database, slug: str, truth: str) -> None:
     page = build_page(slug, {}, truth, "")
-    db.write(lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=None))
+    db.write(lambda tx: page_edits.save(tx, page, uuid=slug, now=NOW, expected_version=None))
 
 
 def test_four_processes_that_change_one_page_lose_nothing(db: Database, start: Start) -> None:
@@ -60,7 +61,7 @@ def test_four_processes_that_change_one_page_lose_nothing(db: Database, start: S
     for name in "abcd":
         own = [line for line in lines if line.startswith(name)]
         assert own == [f"{name}{number}" for number in range(50)]
-    assert upkeep.validate(db) == []
+    assert checks.validate(db) == []
 
 
 def test_of_writers_with_the_same_version_one_wins(db: Database, start: Start) -> None:
@@ -69,8 +70,8 @@ def test_of_writers_with_the_same_version_one_wins(db: Database, start: Start) -
         import sys
         from quaid.model.page import build
         from quaid.errors import VersionConflict
-        from quaid.store import pages
-        from quaid.store.db import Database
+        from quaid.storage import pages
+        from quaid.storage.sqlite.connection import Database
         with Database.open(sys.argv[1], "now") as db:
             sys.stdin.readline()
             page = build("counter", {}, sys.argv[2], "")
@@ -93,8 +94,8 @@ def test_a_killed_writer_loses_only_what_it_had_not_been_told_is_safe(db: Databa
     writer = """
         import sys
         from quaid.model.page import build
-        from quaid.store import pages
-        from quaid.store.db import Database
+        from quaid.storage import pages
+        from quaid.storage.sqlite.connection import Database
         db = Database.open(sys.argv[1], "now")
         first = int(sys.argv[2])
         for number in range(first, first + 10_000):
@@ -115,14 +116,14 @@ def test_a_killed_writer_loses_only_what_it_had_not_been_told_is_safe(db: Databa
         acknowledged += 1 + len(process.communicate()[0].split())
         halves = [number for (number,) in db.rows("SELECT count(*) FROM pages GROUP BY substr(slug, 1, 1)")]
         assert halves[0] == halves[1] >= acknowledged
-        assert upkeep.validate(db) == []
+        assert checks.validate(db) == []
 
 
 def test_many_processes_may_open_and_close_while_one_writes(db: Database, start: Start) -> None:
     """Whoever closes last moves the log; a write that happens meanwhile must not be lost."""
     script = """
         import sys
-        from quaid.store.db import Database
+        from quaid.storage.sqlite.connection import Database
         for _ in range(60):
             with Database.open(sys.argv[1], "now") as db:
                 assert db.one("SELECT count(*) FROM config")[0] >= 4
@@ -136,13 +137,13 @@ def test_many_processes_may_open_and_close_while_one_writes(db: Database, start:
         assert process.communicate(timeout=60)[1] == ""
     with Database.open(db.path, NOW) as again:
         assert again.one("SELECT count(*) FROM config WHERE key GLOB 'k*'") == (60,)
-        assert upkeep.validate(again) == []
+        assert checks.validate(again) == []
 
 
 def test_a_backup_while_others_write_is_one_state(db: Database, start: Start, tmp_path: object) -> None:
     writer = """
         import sys
-        from quaid.store.db import Database
+        from quaid.storage.sqlite.connection import Database
         with Database.open(sys.argv[1], "now") as db:
             print("ready", flush=True)
             for number in range(100_000):
@@ -154,7 +155,7 @@ def test_a_backup_while_others_write_is_one_state(db: Database, start: Start, tm
     process.stdout.readline()
     for number in range(5):
         target = f"{tmp_path}/copy-{number}.db"
-        upkeep.backup(db, target)
+        backups.create_backup(db, target)
         copy = apsw.Connection(target)
         counts = copy.execute(
             "SELECT count(*) FROM config WHERE key GLOB '[ab][0-9]*' GROUP BY substr(key, 1, 1)"

@@ -14,10 +14,9 @@ import apsw
 import pytest
 
 from quaid.errors import DiskFull, MigrationFailed
-from quaid.store import SCHEMA_VERSION, imports, migrations, pages, settings, sidecars, upkeep
-from quaid.store.creating import add_default_collection, schema
-from quaid.store.db import Database
-from quaid.store.step_5_to_6 import identity
+from quaid.storage import SCHEMA_VERSION, checks, collections, history, migrations, pages
+from quaid.storage.migrations import add_default_collection, read_schema, uuid_of_v5_page
+from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-06-01T00:00:00Z"
 
@@ -41,14 +40,14 @@ def test_a_migrated_memory_has_the_shape_of_a_new_one(v5: str, tmp_path: Path) -
     with Database.open(v5, NOW) as old, Database.create(str(tmp_path / "new.db"), NOW) as new:
         assert shape(old) == shape(new)
         assert old.connection.pragma("user_version") == SCHEMA_VERSION
-        assert settings.get(old, "version") == str(SCHEMA_VERSION)
+        assert collections.get_setting(old, "version") == str(SCHEMA_VERSION)
         assert old.connection.pragma("foreign_keys") == 1
         assert old.connection.pragma("journal_mode") == "wal"
 
 
 def test_a_migrated_memory_has_nothing_to_complain_of(v5: str) -> None:
     with Database.open(v5, NOW) as db:
-        assert upkeep.validate(db) == []
+        assert checks.validate(db) == []
 
 
 @pytest.mark.parametrize(
@@ -82,14 +81,15 @@ def test_tags_and_entries_that_stood_beside_a_page_are_in_it_now(v5: str) -> Non
         assert ada.tags == ("math", "history")
         assert babbage.frontmatter == {"tag": ["math", "engines"]}
         assert [
-            (entry.date, entry.source, entry.summary, entry.detail) for entry in pages.entries(db, ada.id)
+            (entry.date, entry.source, entry.summary, entry.detail)
+            for entry in pages.timeline_entries(db, ada.id)
         ] == [
             ("1852-11-27", "register", "Died in London.", "Aged 36."),
             ("1843-09-01", "journal", "Notes published.", ""),
         ]
         engine = pages.require(db, "projects/engine")
         assert engine.frontmatter == {"x-unknown": {"a": [1, None]}, "tags": ["machines"]}
-        assert [entry.summary for entry in pages.entries(db, engine.id)] == ["First description."]
+        assert [entry.summary for entry in pages.timeline_entries(db, engine.id)] == ["First description."]
 
 
 def test_words_are_found_after_a_migration(v5: str) -> None:
@@ -100,18 +100,18 @@ def test_words_are_found_after_a_migration(v5: str) -> None:
 
 def test_the_bytes_of_imports_stay_and_know_their_page(v5: str) -> None:
     with Database.open(v5, NOW) as db:
-        known = imports.known_files(db)
+        known = history.imported_files(db)
         assert known["people/ada.md"].content_hash == hashlib.sha256(b"# Ada\n").hexdigest()
         assert known["people/ada.md"].page_version_at_import == 3  # nobody changed it since
         assert known["projects/engine.md"].page_version_at_import is None  # somebody did
-        assert dict(imports.batch_files(db, "first"))["people/ada.md"] == b"# Ada"
-        assert {batch.import_id for batch in imports.batches(db)} == {"first", "second", "stray"}
-        assert sidecars.read(db, 1)[0].data == {"born": 1815, "names": ["Augusta", "Ada"]}
+        assert dict(history.read_import_files(db, "first"))["people/ada.md"] == b"# Ada"
+        assert {batch.import_id for batch in history.list_imports(db)} == {"first", "second", "stray"}
+        assert pages.read_raw_data(db, 1)[0].data == {"born": 1815, "names": ["Augusta", "Ada"]}
 
 
 def test_settings_of_the_user_stay(v5: str) -> None:
     with Database.open(v5, NOW) as db:
-        assert settings.all(db) == [
+        assert collections.list_settings(db) == [
             ("chunk_strategy", "paragraph"),
             ("default_token_budget", "4000"),
             ("embedding_dimensions", "384"),
@@ -131,7 +131,7 @@ def test_a_question_without_a_name_under_its_permission_is_internal_again(v5: st
 def test_every_copy_of_a_memory_gets_the_same_identities(v5: str) -> None:
     with Database.open(v5, NOW) as db:
         ada = pages.require(db, "people/ada")
-        assert ada.uuid == identity("people/ada", "2026-01-02T03:04:05Z")
+        assert ada.uuid == uuid_of_v5_page("people/ada", "2026-01-02T03:04:05Z")
         assert ada.uuid.startswith("019b7ca9-8c88-7")  # the milliseconds of created_at, then version 7
         assert db.one("SELECT count(DISTINCT uuid) FROM pages") == (4,)
 
@@ -157,7 +157,7 @@ def test_a_backup_that_is_there_is_never_overwritten(v5: str, tmp_path: Path) ->
 def test_the_backup_can_be_brought_forward_again(v5: str) -> None:
     Database.open(v5, NOW).close()
     with Database.open(v5 + ".backup-v5", NOW) as db:
-        assert upkeep.validate(db) == []
+        assert checks.validate(db) == []
 
 
 def test_opening_again_does_nothing_more(v5: str, tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_no_room_for_the_backup_stops_a_migration(v5: str, monkeypatch: pytest.M
     def no_room(path: str) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("quaid.store.durable.sync_file", no_room)
+    monkeypatch.setattr("quaid.storage.files.sync_file", no_room)
     with pytest.raises(DiskFull):
         Database.open(v5, NOW)
     assert not os.path.exists(v5 + ".backup-v5")
@@ -212,7 +212,7 @@ def test_of_many_processes_that_open_it_at_once_one_migrates(
 ) -> None:
     script = """
         import sys
-        from quaid.store.db import Database
+        from quaid.storage.sqlite.connection import Database
         sys.stdin.readline()
         with Database.open(sys.argv[1], "2026-06-01T00:00:00Z") as db:
             print(db.one("SELECT count(*) FROM pages WHERE collection_id = 1"))
@@ -236,8 +236,8 @@ def test_a_migration_that_is_killed_can_be_done_again(
     process = start(
         """
         import os, signal, sys, threading, time
-        from quaid.store import migrations
-        from quaid.store.db import Database
+        from quaid.storage import migrations
+        from quaid.storage.sqlite.connection import Database
         def kill():
             time.sleep(float(sys.argv[2]))
             os.kill(os.getpid(), signal.SIGKILL)
@@ -250,7 +250,7 @@ def test_a_migration_that_is_killed_can_be_done_again(
     )
     process.wait(timeout=60)
     with Database.open(v5, NOW) as db:
-        assert upkeep.validate(db) == []
+        assert checks.validate(db) == []
         assert db.one("SELECT count(*) FROM pages") == (4,)
 
 
@@ -260,7 +260,7 @@ def v6(tmp_path: Path) -> str:
     path = str(tmp_path / "v6.db")
     connection = apsw.Connection(path)
     connection.pragma("foreign_keys", True)
-    connection.execute(schema("schema_6.sql"))
+    connection.execute(read_schema("schema_6.sql"))
     add_default_collection(connection, NOW)
     page = (
         "INSERT INTO pages (id, slug, uuid, type, title, created_at, updated_at, truth_updated_at,"
@@ -290,8 +290,8 @@ def v6(tmp_path: Path) -> str:
 def test_a_memory_of_schema_6_has_the_shape_of_a_new_one(v6: str, tmp_path: Path) -> None:
     with Database.open(v6, NOW) as old, Database.create(str(tmp_path / "new.db"), NOW) as new:
         assert shape(old) == shape(new)
-        assert settings.get(old, "version") == str(SCHEMA_VERSION)
-        assert upkeep.validate(old) == []
+        assert collections.get_setting(old, "version") == str(SCHEMA_VERSION)
+        assert checks.validate(old) == []
 
 
 def test_links_and_facts_of_schema_6_stay_and_texts_get_their_links(v6: str) -> None:
@@ -318,19 +318,19 @@ def test_the_same_question_of_schema_6_is_one_gap(v6: str) -> None:
 def test_a_memory_of_schema_7_has_the_shape_of_a_new_one(tmp_path: Path) -> None:
     path = str(tmp_path / "v7.db")
     connection = apsw.Connection(path)
-    connection.execute(schema("schema_7.sql"))
+    connection.execute(read_schema("schema_7.sql"))
     add_default_collection(connection, NOW)
     connection.close()
     with Database.open(path, NOW) as old, Database.create(str(tmp_path / "new.db"), NOW) as new:
         assert shape(old) == shape(new)
-        assert settings.get(old, "version") == str(SCHEMA_VERSION)
-        assert upkeep.validate(old) == []
+        assert collections.get_setting(old, "version") == str(SCHEMA_VERSION)
+        assert checks.validate(old) == []
 
 
 def test_turns_of_schema_7_are_cut_so_that_they_can_be_embedded(tmp_path: Path) -> None:
     path = str(tmp_path / "v7.db")
     connection = apsw.Connection(path)
-    connection.execute(schema("schema_7.sql"))
+    connection.execute(read_schema("schema_7.sql"))
     add_default_collection(connection, NOW)
     connection.execute(
         "INSERT INTO conversations (client, session, added_at) VALUES ('codex', 'a', ?)", (NOW,)
@@ -345,7 +345,7 @@ def test_turns_of_schema_7_are_cut_so_that_they_can_be_embedded(tmp_path: Path) 
     connection.close()
     with Database.open(path, NOW) as old:
         assert old.rows("SELECT turn_id, part, start_at, end_at FROM turn_parts") == [(1, 0, 0, len(said))]
-        assert upkeep.validate(old) == []
+        assert checks.validate(old) == []
 
 
 @pytest.mark.parametrize("words", [["list", "--json"], ["call", "memory_list", "{}"], ["list"]])

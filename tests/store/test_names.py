@@ -6,9 +6,9 @@ import pytest
 
 from quaid.model import names as namess
 from quaid.model.page import build_page
-from quaid.store import names, pages
-from quaid.store.db import Database
-from quaid.store.words import Filters
+from quaid.storage import chunks, page_edits, pages
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.text_index import SearchFilters
 
 NOW = "2026-04-25T12:00:00Z"
 
@@ -20,7 +20,7 @@ def db(tmp_path: Path) -> Database:
 
 def put(db: Database, slug: str, truth: str = "Text.", **front: object) -> int:
     page = build_page(slug, front, truth, "")
-    return db.write(lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=None)).id
+    return db.write(lambda tx: page_edits.save(tx, page, uuid=slug, now=NOW, expected_version=None)).id
 
 
 @pytest.mark.parametrize(
@@ -51,48 +51,50 @@ def test_a_page_is_found_by_title_slug_alias_and_last_name(db: Database) -> None
         ("captain", "alias"),
         ("mira d", "name"),
     ):
-        assert names.called(db, [name]) == [names.Named(name, page_id, kind)]
+        assert pages.pages_called(db, [name]) == [pages.PageName(name, page_id, kind)]
 
 
 def test_a_single_alias_may_be_text(db: Database) -> None:
     put(db, "people/mira", alias="The Captain")
-    assert [each.kind for each in names.called(db, ["the captain"])] == ["alias"]
+    assert [each.kind for each in pages.pages_called(db, ["the captain"])] == ["alias"]
 
 
 def test_the_most_certain_name_comes_first(db: Database) -> None:
     put(db, "one/captain", title="Somebody")
     titled = put(db, "two/x", title="Captain")
-    assert names.called(db, ["captain"])[0].page_id == titled
+    assert pages.pages_called(db, ["captain"])[0].page_id == titled
 
 
 def test_names_follow_the_page(db: Database) -> None:
     put(db, "people/mira", title="Old")
     put(db, "people/mira", title="New")
-    assert names.called(db, ["old"]) == []
-    assert len(names.called(db, ["new"])) == 1
+    assert pages.pages_called(db, ["old"]) == []
+    assert len(pages.pages_called(db, ["new"])) == 1
     db.write(lambda tx: tx.execute("UPDATE pages SET quarantined_at = ?", (NOW,)))
-    assert names.called(db, ["new"]) == []
+    assert pages.pages_called(db, ["new"]) == []
     db.write(lambda tx: tx.execute("DELETE FROM pages"))
     assert db.rows("SELECT * FROM page_names") == []
 
 
 def test_wings_are_known_by_their_names(db: Database) -> None:
     put(db, "river-ai/plan")
-    assert names.wings_called(db, ["river-ai", "ai", "nothing"]) == ["river-ai"]
+    assert pages.wings_called(db, ["river-ai", "ai", "nothing"]) == ["river-ai"]
 
 
 def test_the_first_chunk_of_a_page_is_the_one_that_filters_allow(db: Database) -> None:
     page_id = put(db, "people/mira", "# A\n\nOne.\n\n## B\n\nTwo.", type="person")
-    assert list(names.first_chunks(db, [page_id, 99], Filters())) == [page_id]
-    assert names.first_chunks(db, [page_id], Filters(type="concept")) == {}
+    assert list(chunks.first_chunks_of_pages(db, [page_id, 99], SearchFilters())) == [page_id]
+    assert chunks.first_chunks_of_pages(db, [page_id], SearchFilters(type="concept")) == {}
 
 
 def test_whose_a_title_or_an_alias_is_is_told_with_the_slug(db: Database) -> None:
     put(db, "people/mira", "# Mira Dahlquist\n", aliases=["MD"])
-    assert names.whose(db, "mira dahlquist") == "The page of that name is people/mira (Mira Dahlquist)."
-    assert names.whose(db, "md") == "The page of that name is people/mira (Mira Dahlquist)."
-    assert names.whose(db, "Mira Dahlquist", "elsewhere") == ""
-    assert names.whose(db, "Nobody") == ""
+    assert (
+        pages.namesake_hint(db, "mira dahlquist") == "The page of that name is people/mira (Mira Dahlquist)."
+    )
+    assert pages.namesake_hint(db, "md") == "The page of that name is people/mira (Mira Dahlquist)."
+    assert pages.namesake_hint(db, "Mira Dahlquist", "elsewhere") == ""
+    assert pages.namesake_hint(db, "Nobody") == ""
     put(db, "notes/mira", "# Mira Dahlquist\n")
     told = "The pages of that name are notes/mira (Mira Dahlquist) and people/mira (Mira Dahlquist)."
-    assert names.whose(db, "Mira Dahlquist") == told
+    assert pages.namesake_hint(db, "Mira Dahlquist") == told

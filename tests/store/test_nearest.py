@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from quaid.model.page import build_page
-from quaid.store import chunks, codes, filling, page_vectors, pages, vectors
-from quaid.store.db import Database
-from quaid.store.nearest import Index
-from quaid.store.vectors import Model
-from quaid.store.words import Filters
+from quaid.storage import chunks, embedding_queue, page_edits, vector_index, vectors
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.text_index import SearchFilters
+from quaid.storage.vector_index import ChunkIndex
+from quaid.storage.vectors import EmbeddingModel
 
 NOW = "2026-04-25T12:00:00Z"
 MODEL = "small"
@@ -21,20 +21,24 @@ def save(db: Database, number: int, *, slug: str = "", **front: object) -> int:
     page = build_page(
         slug or f"p{number}", {"title": "t", **front}, f"## A\n\n{number} a\n\n## B\n\n{number} b", ""
     )
-    return db.write(lambda tx: pages.save(tx, page, uuid=page.slug, now=NOW, expected_version=None)).id
+    return db.write(lambda tx: page_edits.save(tx, page, uuid=page.slug, now=NOW, expected_version=None)).id
 
 
 def embed(db: Database) -> None:
     """Give every content some direction of its own."""
-    db.write(lambda tx: vectors.register(tx, MODEL, DIMENSIONS, NOW))
+    db.write(lambda tx: vectors.register_model(tx, MODEL, DIMENSIONS, NOW))
     found = [
         (
             each.content_hash,
             np.random.default_rng(list(each.content_hash)).normal(size=DIMENSIONS).astype("<f4"),
         )
-        for each in vectors.missing(db, MODEL, 10_000)
+        for each in embedding_queue.pending_texts(db, MODEL, 10_000)
     ]
-    db.write(lambda tx: vectors.keep(tx, MODEL, [(hash_, made.tobytes()) for hash_, made in found], NOW))
+    db.write(
+        lambda tx: vectors.keep_chunk_vectors(
+            tx, MODEL, [(hash_, made.tobytes()) for hash_, made in found], NOW
+        )
+    )
 
 
 @pytest.fixture
@@ -43,16 +47,16 @@ def query() -> "np.ndarray":
     return np.asarray(made / np.linalg.norm(made))
 
 
-def warm(db: Database, query: "np.ndarray") -> Index:
-    index = Index(db)
+def warm(db: Database, query: "np.ndarray") -> ChunkIndex:
+    index = ChunkIndex(db)
     for _ in range(2):
         index.nearest(MODEL, query, 3)
     return index
 
 
-def both(db: Database, query: "np.ndarray") -> tuple[Index, Index]:
+def both(db: Database, query: "np.ndarray") -> tuple[ChunkIndex, ChunkIndex]:
     """One that reads the file, and one that has everything in memory."""
-    return Index(db), warm(db, query)
+    return ChunkIndex(db), warm(db, query)
 
 
 def test_memory_and_file_say_the_same(db: Database, query: "np.ndarray") -> None:
@@ -66,7 +70,7 @@ def test_memory_and_file_say_the_same(db: Database, query: "np.ndarray") -> None
     assert resident.cosines(MODEL, query, ids) == pytest.approx(cold.cosines(MODEL, query, ids), abs=1e-6)
     assert resident.cosines(MODEL, query, [-1, 0, 10**9]) == resident.cosines(MODEL, query, []) == {}
     page_ids = [row[0] for row in db.rows("SELECT id FROM pages")]
-    of_pages = [page_vectors.cosines(db, each, MODEL, query, page_ids) for each in (cold, resident)]
+    of_pages = [vector_index.page_cosines(db, each, MODEL, query, page_ids) for each in (cold, resident)]
     assert of_pages[0] == pytest.approx(of_pages[1], abs=1e-6)
     assert of_pages[0].keys() == set(page_ids[:-1])
 
@@ -78,13 +82,13 @@ def test_vectors_that_do_not_fit_into_memory_are_read_and_say_the_same(
         save(db, number)
     embed(db)
     ids = [row[0] for row in db.rows("SELECT id FROM chunks ORDER BY id DESC")][:500]
-    roomy, narrow = warm(db, query), Index(db, resident_bytes=1_000)
+    roomy, narrow = warm(db, query), ChunkIndex(db, resident_bytes=1_000)
     for _ in range(2):
         found = narrow.nearest(MODEL, query, 20)
     assert [chunk for chunk, _ in found] == [chunk for chunk, _ in roomy.nearest(MODEL, query, 20)]
     assert narrow.cosines(MODEL, query, ids) == pytest.approx(roomy.cosines(MODEL, query, ids), abs=1e-6)
     delete(db, "p1199")
-    db.write(vectors.purge)
+    db.write(vectors.purge_chunk_vectors)
     assert narrow.cosines(MODEL, query, ids).keys() == set(ids[2:])
 
 
@@ -93,17 +97,17 @@ def test_among_many_codes_the_question_itself_chooses_those_that_are_read() -> N
     made = rng.normal(size=(5_000, 100)).astype(np.float32)  # no whole number of words
     made /= np.linalg.norm(made, axis=1, keepdims=True)
     mean = made.mean(axis=0)
-    words = np.ascontiguousarray(codes.encode(made, mean).T)
+    words = np.ascontiguousarray(vectors.encode_vectors(made, mean).T)
     query = made[17] + rng.normal(scale=0.05, size=100).astype(np.float32)
     places = np.arange(5_000)
 
-    chosen = codes.refined(words, places, query, 400)
+    chosen = vectors.refine_codes(words, places, query, 400)
 
     assert len(set(chosen.tolist())) == 400
     exact = np.argsort(-(made @ query))[:20]
     share = len({*exact.tolist()} & {*chosen.tolist()}) / 20
     assert share >= 0.9
-    assert codes.refined(words, places[:300], query, 400).tolist() == places[:300].tolist()
+    assert vectors.refine_codes(words, places[:300], query, 400).tolist() == places[:300].tolist()
 
 
 def test_a_resident_index_finds_the_same_days_as_the_file(db: Database, query: "np.ndarray") -> None:
@@ -113,13 +117,14 @@ def test_a_resident_index_finds_the_same_days_as_the_file(db: Database, query: "
     save(db, 4)  # of the day on which it was saved
     timeline = "- **2023-12-31** | before\n- **2024-03-31** | after\n"
     page = build_page("p5", {"title": "t"}, "words", timeline)
-    db.write(lambda tx: pages.save(tx, page, uuid="p5", now=NOW, expected_version=None))
+    db.write(lambda tx: page_edits.save(tx, page, uuid="p5", now=NOW, expected_version=None))
     embed(db)
     resident = warm(db, query)
 
-    def agree(filters: Filters) -> set[int]:
+    def agree(filters: SearchFilters) -> set[int]:
         found = [
-            {chunk for chunk, _ in each.nearest(MODEL, query, 50, filters)} for each in (Index(db), resident)
+            {chunk for chunk, _ in each.nearest(MODEL, query, 50, filters)}
+            for each in (ChunkIndex(db), resident)
         ]
         assert found[0] == found[1]
         return found[0]
@@ -132,11 +137,11 @@ def test_a_resident_index_finds_the_same_days_as_the_file(db: Database, query: "
         ("2026-04-25", None),
         ("2027-01-01", None),
     ]
-    counts = [len(agree(Filters(since=since, until=until))) for since, until in spans]
+    counts = [len(agree(SearchFilters(since=since, until=until))) for since, until in spans]
     assert counts == [1, 2, 4, 5, 3, 0]
     db.write(lambda tx: tx.execute("UPDATE pages SET frontmatter = '{}' WHERE slug = 'p1'"))
-    assert len(agree(Filters(since="2024-03-05", until="2024-03-05"))) == 2
-    assert len(agree(Filters(since="2026-04-25", type="concept"))) == 5
+    assert len(agree(SearchFilters(since="2024-03-05", until="2024-03-05"))) == 2
+    assert len(agree(SearchFilters(since="2026-04-25", type="concept"))) == 5
 
 
 def quarantine(db: Database, slug: str) -> None:
@@ -154,12 +159,12 @@ def test_a_page_that_goes_takes_its_chunks_out_of_a_warm_index(
     ids = [save(db, number) for number in range(5)]
     embed(db)
     index = warm(db, query)
-    gone = set(chunks.of_pages(db, [ids[2]], 10))
+    gone = set(chunks.chunks_of_pages(db, [ids[2]], 10))
     with Database.open(db.path, NOW) as other:
         remove(other, "p2")
     assert len(gone) == 2
     assert not gone & {chunk for chunk, _ in index.nearest(MODEL, query, 100)}
-    assert ids[2] not in page_vectors.cosines(db, index, MODEL, query, ids)
+    assert ids[2] not in vector_index.page_cosines(db, index, MODEL, query, ids)
 
 
 def test_what_is_written_later_has_its_vector_in_a_warm_index(db: Database, query: "np.ndarray") -> None:
@@ -170,8 +175,10 @@ def test_what_is_written_later_has_its_vector_in_a_warm_index(db: Database, quer
     new, copy = save(db, 50), save(db, 3, slug="copy")  # the copy's contents have vectors already
     embed(db)
     for page_id in (new, copy):
-        found = page_vectors.cosines(db, index, MODEL, query, [page_id])
-        assert found == pytest.approx(page_vectors.cosines(db, Index(db), MODEL, query, [page_id]), abs=1e-6)
+        found = vector_index.page_cosines(db, index, MODEL, query, [page_id])
+        assert found == pytest.approx(
+            vector_index.page_cosines(db, ChunkIndex(db), MODEL, query, [page_id]), abs=1e-6
+        )
         assert found
 
 
@@ -180,15 +187,15 @@ def test_how_much_is_made_is_looked_up_again_after_a_write(
 ) -> None:
     save(db, 1)
     embed(db)
-    index, model = Index(db), vectors.models(db)[0]
-    looks: list[Model] = []
-    made = filling.made
+    index, model = ChunkIndex(db), vectors.list_models(db)[0]
+    looks: list[EmbeddingModel] = []
+    made = embedding_queue.estimate_coverage
 
-    def look(db: Database, model: Model) -> tuple[int, int]:
+    def look(db: Database, model: EmbeddingModel) -> tuple[int, int]:
         looks.append(model)
         return made(db, model)
 
-    monkeypatch.setattr(filling, "made", look)
+    monkeypatch.setattr(embedding_queue, "estimate_coverage", look)
     assert [index.made(model), index.made(model)] == [(2, 2), (2, 2)]
     assert len(looks) == 1
     save(db, 2)
@@ -201,13 +208,13 @@ def test_how_much_is_made_is_looked_up_again_after_a_write(
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
-        (Filters(since="2024-03-01"), {"daily/2024-03-07", "b"}),
-        (Filters(until="2024-03-31"), {"daily/2024-03-07", "a"}),
-        (Filters(since="2024-03-01", until="2024-03-31", wing="w"), {"daily/2024-03-07"}),
+        (SearchFilters(since="2024-03-01"), {"daily/2024-03-07", "b"}),
+        (SearchFilters(until="2024-03-31"), {"daily/2024-03-07", "a"}),
+        (SearchFilters(since="2024-03-01", until="2024-03-31", wing="w"), {"daily/2024-03-07"}),
     ],
 )
 def test_days_of_pages_filter_vectors(
-    db: Database, query: "np.ndarray", filters: Filters, expected: set[str]
+    db: Database, query: "np.ndarray", filters: SearchFilters, expected: set[str]
 ) -> None:
     save(db, 1, slug="a", date="2020-01-01", wing="w")
     save(db, 2, slug="daily/2024-03-07", wing="w")
@@ -221,5 +228,5 @@ def test_days_of_pages_filter_vectors(
 
 def test_the_highest_come_in_order_and_of_equals_the_first() -> None:
     scores = np.array([0.1, 0.9, 0.5, 0.9, 0.2], np.float32)
-    assert codes.highest(scores, 3).tolist() == [1, 3, 2]
-    assert codes.highest(scores, 9).tolist() == [1, 3, 2, 4, 0]
+    assert vectors.highest_scores(scores, 3).tolist() == [1, 3, 2]
+    assert vectors.highest_scores(scores, 9).tolist() == [1, 3, 2, 4, 0]

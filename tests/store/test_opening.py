@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from quaid import store
+from quaid import storage
 from quaid.errors import UnsafeSqlite
-from quaid.store import opening
-from quaid.store.db import Database
+from quaid.storage.sqlite import connection as opening
+from quaid.storage.sqlite.connection import Database
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from quaid.store.db import Database
     ],
 )
 def test_only_a_sqlite_that_keeps_commits_is_used(version: str, safe: bool) -> None:
-    assert opening.is_safe(version) is safe
+    assert opening.is_safe_sqlite(version) is safe
 
 
 def test_an_unsafe_sqlite_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
@@ -42,7 +42,7 @@ def test_an_unsafe_sqlite_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, pa
 
 
 def test_the_header_tells_version_and_log(db: Database) -> None:
-    assert opening.header_of(db.path) == opening.Header(version=store.SCHEMA_VERSION, wal=True)
+    assert opening.read_header(db.path) == opening.DatabaseHeader(version=storage.SCHEMA_VERSION, wal=True)
 
 
 def test_looking_at_a_file_keeps_the_locks_that_this_process_holds_on_it(
@@ -50,12 +50,12 @@ def test_looking_at_a_file_keeps_the_locks_that_this_process_holds_on_it(
 ) -> None:
     db.write(lambda tx: tx.execute("INSERT INTO config VALUES ('a', 'b')"))
     Database.open(db.path, "now").close()
-    opening.header_of(db.path)
+    opening.read_header(db.path)
     # The other process is the last one as far as it can see, unless our locks still stand.
     output(
         """
         import sys
-        from quaid.store.db import Database
+        from quaid.storage.sqlite.connection import Database
         Database.open(sys.argv[1], "now").close()
         """,
         db.path,
@@ -84,5 +84,5 @@ def test_a_name_with_odd_characters_can_be_read_without_writing(tmp_path: Path, 
     Database.create(path, "now").close()
     connection = opening.connect(path, writable=False)
     assert connection.readonly("main")
-    assert connection.pragma("user_version") == store.SCHEMA_VERSION
+    assert connection.pragma("user_version") == storage.SCHEMA_VERSION
     connection.close()

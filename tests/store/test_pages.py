@@ -7,9 +7,9 @@ import pytest
 
 from quaid.errors import NotFound, PageNotFound, VersionConflict
 from quaid.model.page import Page, build_page
-from quaid.store import collections, pages
-from quaid.store.db import Database
-from quaid.store.pages import Saved
+from quaid.storage import collections, page_edits, pages
+from quaid.storage.page_edits import SaveResult
+from quaid.storage.sqlite.connection import Database
 
 T1, T2, T3 = "2026-04-25T12:00:01Z", "2026-04-25T12:00:02Z", "2026-04-25T12:00:03Z"
 ADA = build_page(
@@ -20,9 +20,9 @@ ADA = build_page(
 )
 
 
-def save(db: Database, page: Page, now: str = T1, expected: int | None = None) -> Saved:
+def save(db: Database, page: Page, now: str = T1, expected: int | None = None) -> SaveResult:
     return db.write(
-        lambda tx: pages.save(tx, page, uuid=f"id of {page.slug}", now=now, expected_version=expected)
+        lambda tx: page_edits.save(tx, page, uuid=f"id of {page.slug}", now=now, expected_version=expected)
     )
 
 
@@ -49,7 +49,7 @@ def test_a_saved_page_is_found_as_it_was(db: Database) -> None:
     saved = save(db, ADA)
     found = pages.find(db, "people/ada")
     assert found
-    assert saved == Saved(found.id, 1, created=True, changed=True)
+    assert saved == SaveResult(found.id, 1, created=True, changed=True)
     assert found.frontmatter == ADA.frontmatter
     assert list(found.frontmatter["x-own"]) == ["b", "a"]
     for name in ("slug", "type", "title", "summary", "truth", "timeline", "wing", "room", "tags"):
@@ -68,7 +68,7 @@ def test_any_text_survives(db: Database, text: str) -> None:
 
 def test_the_same_page_again_changes_nothing(db: Database) -> None:
     first = save(db, ADA)
-    assert save(db, ADA, T2) == Saved(first.id, 1, created=False, changed=False)
+    assert save(db, ADA, T2) == SaveResult(first.id, 1, created=False, changed=False)
     assert pages.require(db, "people/ada").updated_at == T1
 
 
@@ -124,7 +124,9 @@ def test_a_page_that_must_be_there_may_not_be_missing(db: Database) -> None:
 
 def test_a_collection_that_is_not_there_is_named(db: Database) -> None:
     with pytest.raises(NotFound, match="collection work"):
-        db.write(lambda tx: pages.save(tx, ADA, uuid="x", now=T1, expected_version=None, collection="work"))
+        db.write(
+            lambda tx: page_edits.save(tx, ADA, uuid="x", now=T1, expected_version=None, collection="work")
+        )
 
 
 def test_collections_may_use_the_same_slug(db: Database) -> None:
@@ -132,7 +134,7 @@ def test_collections_may_use_the_same_slug(db: Database) -> None:
     db.write(lambda tx: tx.execute(new, (T1, T1)))
     save(db, ADA)
     other = ADA._replace(truth="at work")
-    db.write(lambda tx: pages.save(tx, other, uuid="x", now=T1, expected_version=0, collection="work"))
+    db.write(lambda tx: page_edits.save(tx, other, uuid="x", now=T1, expected_version=0, collection="work"))
     found = pages.find(db, "people/ada", "work")
     assert found
     assert (found.truth, found.collection) == ("at work", "work")
@@ -146,21 +148,21 @@ def test_tags_and_entries_follow_the_page(db: Database) -> None:
     saved = save(db, ADA)
     save(db, build_page("people/ada", {"tags": ["new"]}, "x", "- **2000-01-01** — Only this.\n"))
     assert pages.require(db, "people/ada").tags == ("new",)
-    assert [entry.summary for entry in pages.entries(db, saved.id)] == ["Only this."]
+    assert [entry.summary for entry in pages.timeline_entries(db, saved.id)] == ["Only this."]
 
 
 def test_entries_come_newest_first_and_as_written_within_a_day(db: Database) -> None:
     lines = ("- **2001-01-01** — c", "- **2003-01-01** | s — a", "  more", "- **2002-01-01** — b")
     saved = save(db, build_page("a", {}, "x", "\n".join([*lines, "- **2001-01-01** — d"])))
-    found = pages.entries(db, saved.id)
+    found = pages.timeline_entries(db, saved.id)
     assert [(entry.summary, entry.line) for entry in found] == [("a", 2), ("b", 4), ("c", 1), ("d", 5)]
     assert (found[0].source, found[0].detail) == ("s", "more")
-    assert pages.entries(db, saved.id, limit=2) == found[:2]
+    assert pages.timeline_entries(db, saved.id, limit=2) == found[:2]
 
 
 def test_the_same_entry_twice_is_one_row(db: Database) -> None:
     saved = save(db, build_page("a", {}, "x", "- **2001-01-01** — Same.\n- **2001-01-01** — Same.\n"))
-    assert len(pages.entries(db, saved.id)) == 1
+    assert len(pages.timeline_entries(db, saved.id)) == 1
 
 
 def test_words_follow_the_page(db: Database) -> None:
@@ -177,17 +179,17 @@ def test_a_quarantined_page_is_hidden_everywhere(db: Database) -> None:
     assert pages.find(db, "a") is None
     assert pages.listing(db) == []
     assert pages.count(db) == 0
-    assert pages.addresses(db) == []
+    assert pages.page_addresses(db) == []
     assert matches(db, "engine") == []
     with pytest.raises(PageNotFound):
-        db.write(lambda tx: pages.touch(tx, "a", expected_version=None, now=T1))
+        db.write(lambda tx: page_edits.touch(tx, "a", expected_version=None, now=T1))
 
 
 @pytest.mark.parametrize("expected", [None, 0, 1])
 def test_saving_brings_a_quarantined_page_back(db: Database, expected: int | None) -> None:
     first = save(db, note("a", "engine"))
     quarantine(db, "a")
-    assert save(db, note("a", "engine"), T3, expected) == Saved(first.id, 2, created=True, changed=True)
+    assert save(db, note("a", "engine"), T3, expected) == SaveResult(first.id, 2, created=True, changed=True)
     assert matches(db, "engine") == ["a"]
 
 
@@ -204,16 +206,19 @@ def test_a_removed_page_takes_everything_along(db: Database) -> None:
 def test_touching_raises_the_version_and_nothing_else(db: Database) -> None:
     saved = save(db, ADA)
     before = pages.require(db, "people/ada")
-    assert db.write(lambda tx: pages.touch(tx, "people/ada", expected_version=1, now=T2)) == (saved.id, 2)
+    assert db.write(lambda tx: page_edits.touch(tx, "people/ada", expected_version=1, now=T2)) == (
+        saved.id,
+        2,
+    )
     assert pages.require(db, "people/ada") == before._replace(version=2, updated_at=T2)
 
 
 def test_touching_checks_the_version(db: Database) -> None:
     save(db, ADA)
     with pytest.raises(VersionConflict):
-        db.write(lambda tx: pages.touch(tx, "people/ada", expected_version=2, now=T2))
+        db.write(lambda tx: page_edits.touch(tx, "people/ada", expected_version=2, now=T2))
     with pytest.raises(PageNotFound):
-        db.write(lambda tx: pages.touch(tx, "none", expected_version=None, now=T2))
+        db.write(lambda tx: page_edits.touch(tx, "none", expected_version=None, now=T2))
 
 
 # Near misses
@@ -241,7 +246,9 @@ def test_a_slug_of_two_collections_is_proposed_once(db: Database) -> None:
     save(db, note("ada"))
     db.write(lambda tx: collections.add(tx, "notes", "markdown", "/notes", True, T2))
     db.write(
-        lambda tx: pages.save(tx, note("ada"), uuid="2", now=T2, expected_version=None, collection="notes")
+        lambda tx: page_edits.save(
+            tx, note("ada"), uuid="2", now=T2, expected_version=None, collection="notes"
+        )
     )
     with pytest.raises(PageNotFound) as missing:
         pages.require(db, "people/ada")
@@ -268,13 +275,13 @@ def shelf(db: Database) -> Database:
     return db
 
 
-def slugs(found: list[pages.Header]) -> list[str]:
+def slugs(found: list[pages.PageListItem]) -> list[str]:
     return [header.slug for header in found]
 
 
 def test_a_header_has_everything_but_the_texts(shelf: Database) -> None:
     (header,) = pages.listing(shelf, tag="blue")
-    assert header == pages.Header(
+    assert header == pages.PageListItem(
         slug="b",
         collection="default",
         type="person",
@@ -311,7 +318,7 @@ def test_listings_come_in_parts(shelf: Database) -> None:
 
 
 def test_addresses_come_by_collection_and_type(shelf: Database) -> None:
-    assert pages.addresses(shelf) == [
+    assert pages.page_addresses(shelf) == [
         ("default", "concept", "c"),
         ("default", "person", "a"),
         ("default", "person", "b"),
@@ -321,7 +328,7 @@ def test_addresses_come_by_collection_and_type(shelf: Database) -> None:
 def test_the_newest_pages_are_listed_without_a_scan(db: Database) -> None:
     plan = db.rows(
         "EXPLAIN QUERY PLAN SELECT slug FROM pages WHERE quarantined_at IS NULL ORDER BY"
-        f" {pages.ORDER['updated']} LIMIT 50"
+        f" {pages.PAGE_ORDER['updated']} LIMIT 50"
     )
     assert [row[3] for row in plan] == ["SCAN pages USING INDEX pages_by_update"]
 
@@ -329,4 +336,6 @@ def test_the_newest_pages_are_listed_without_a_scan(db: Database) -> None:
 def test_a_constraint_is_a_developers_error(db: Database) -> None:
     save(db, ADA)
     with pytest.raises(apsw.ConstraintError):
-        db.write(lambda tx: pages.save(tx, note("b"), uuid="id of people/ada", now=T1, expected_version=None))
+        db.write(
+            lambda tx: page_edits.save(tx, note("b"), uuid="id of people/ada", now=T1, expected_version=None)
+        )

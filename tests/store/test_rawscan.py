@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from quaid.store import rawscan
+from quaid.storage import files as durable_files
 
 
-@pytest.mark.parametrize("scan", [rawscan.scan, rawscan.scan_apart])
+@pytest.mark.parametrize("scan", [durable_files.scan_files, durable_files.scan_files_in_subprocess])
 def test_pieces_are_found_wherever_they_are(tmp_path: Path, scan: object) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     here.write_bytes(b"\0\xffneedle\0" + "é".encode())
@@ -16,10 +16,10 @@ def test_pieces_are_found_wherever_they_are(tmp_path: Path, scan: object) -> Non
 
 
 def test_a_piece_across_two_blocks_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rawscan, "AT_ONCE", 7)
+    monkeypatch.setattr(durable_files, "SCAN_BLOCK_BYTES", 7)
     file = tmp_path / "file"
     file.write_bytes(b"01234needle89")
-    assert rawscan.scan([str(file)], ["needle", "89", "0123456"]) == [
+    assert durable_files.scan_files([str(file)], ["needle", "89", "0123456"]) == [
         (str(file), "needle"),
         (str(file), "89"),
     ]

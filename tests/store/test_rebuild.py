@@ -5,9 +5,9 @@ import pytest
 
 from quaid.model import chunker
 from quaid.model.page import build_page
-from quaid.store import checks, pages
-from quaid.store.db import Database
-from quaid.store.rebuild import rebuild
+from quaid.storage import checks, page_edits
+from quaid.storage.checks import rebuild_derived_rows
+from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
 DERIVED = {
@@ -53,7 +53,7 @@ def fill(db: Database) -> None:
             ("c", {}, "Nothing special.", ""),
             ("d", {"tags": ["hidden"]}, "隠", "- **2020-01-01** — Hidden."),
         ):
-            pages.save(
+            page_edits.save(
                 tx,
                 build_page(slug, dict(frontmatter), truth, timeline),
                 uuid=slug,
@@ -79,14 +79,14 @@ def test_derived_rows_burn_and_come_back_as_they_were(db: Database) -> None:
 
     db.write(burn)
     assert not any(everything(db).values())
-    db.write(rebuild)
+    db.write(rebuild_derived_rows)
     assert everything(db) == before
 
 
 def test_rebuilding_what_is_right_changes_nothing(db: Database) -> None:
     fill(db)
     before, rows = everything(db), db.rows("SELECT * FROM pages")
-    db.write(rebuild)
+    db.write(rebuild_derived_rows)
     assert everything(db) == before
     assert db.rows("SELECT * FROM pages") == rows
 
@@ -97,7 +97,7 @@ def test_wrong_rows_go(db: Database) -> None:
     db.write(lambda tx: tx.execute("INSERT INTO tags (page_id, tag) VALUES (1, 'wrong')"))
     db.write(lambda tx: tx.execute("INSERT INTO page_fts (rowid, title) VALUES (77, 'wrong')"))
     assert everything(db) != before
-    db.write(rebuild)
+    db.write(rebuild_derived_rows)
     assert everything(db) == before
 
 
@@ -114,8 +114,8 @@ def test_a_page_that_nothing_can_be_derived_from_is_named_and_costs_no_other(
 ) -> None:
     fill(db)
     db.write(lambda tx: tx.execute("UPDATE pages SET frontmatter = ? WHERE slug = 'a'", (frontmatter,)))
-    db.write(rebuild)
-    assert checks.run(db, ("integrity",)) == [("integrity", "page a", problem)]
+    db.write(rebuild_derived_rows)
+    assert checks.run_checks(db, ("integrity",)) == [("integrity", "page a", problem)]
     assert db.rows("SELECT tag FROM tags") != []
 
 
@@ -128,7 +128,7 @@ def test_a_page_that_is_cut_by_its_length_alone_is_named(
     monkeypatch.setattr(chunker, "chunk_by_structure", fails)
     monkeypatch.setattr(checks, "chunk_by_structure", fails)
     fill(db)
-    named = [finding for finding in checks.run(db, ("integrity",)) if finding.where == "page a"]
+    named = [finding for finding in checks.run_checks(db, ("integrity",)) if finding.where == "page a"]
     assert len(named) == 1
     assert named[0].problem.startswith(
         "it is cut by its length alone: Quaid fails on its text (ValueError: zip() argument 2 is longer)"

@@ -7,8 +7,8 @@ import apsw
 import pytest
 
 from quaid.model.page import build_page
-from quaid.store import creating, pages
-from quaid.store.db import Database
+from quaid.storage import migrations, page_edits
+from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
 
@@ -18,7 +18,7 @@ def two_pages(db: Database) -> Database:
     for slug in ("a", "b"):
         page = build_page(slug, {}, f"engine {slug}", "")
         db.write(
-            lambda tx, page=page: pages.save(tx, page, uuid=page.slug, now=NOW, expected_version=0)  # type: ignore[misc]
+            lambda tx, page=page: page_edits.save(tx, page, uuid=page.slug, now=NOW, expected_version=0)  # type: ignore[misc]
         )
     return db
 
@@ -32,7 +32,7 @@ def refused(db: Database, sql: str, *params: object) -> bool:
 
 
 def test_the_schema_file_makes_exactly_the_tables_of_a_memory(db: Database) -> None:
-    named = set(re.findall(r"^CREATE (?:VIRTUAL )?TABLE (\w+)", creating.schema(), re.MULTILINE))
+    named = set(re.findall(r"^CREATE (?:VIRTUAL )?TABLE (\w+)", migrations.read_schema(), re.MULTILINE))
     there = {
         name
         for (name,) in db.rows(
@@ -52,13 +52,13 @@ def test_every_plain_table_is_strict(db: Database) -> None:
 
 
 def test_nothing_in_the_schema_reads_the_clock() -> None:
-    assert not re.search(r"strftime|CURRENT_|datetime\(|'now'", creating.schema())
+    assert not re.search(r"strftime|CURRENT_|datetime\(|'now'", migrations.read_schema())
 
 
 def test_the_schema_needs_no_double_quoted_text(path: str) -> None:
     connection = apsw.Connection(":memory:")
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
-    connection.execute(creating.schema())
+    connection.execute(migrations.read_schema())
     assert connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] > 20  # type: ignore[index]
     connection.close()
 
@@ -142,4 +142,4 @@ def test_quarantine_takes_words_out_and_puts_them_back(two_pages: Database) -> N
 
 
 def test_the_schema_file_is_in_the_package() -> None:
-    assert Path(creating.__file__).with_name("schema.sql").is_file()
+    assert Path(migrations.__file__).with_name("schema.sql").is_file()

@@ -6,8 +6,8 @@ import pytest
 from quaid.errors import DamagedDatabase
 from quaid.model.page import build_page
 from quaid.search.words import search
-from quaid.store import pages
-from quaid.store.db import Database
+from quaid.storage import page_edits, pages
+from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
 LONG = "\n\n".join(f"## Part {number}\n\n{'Some words about boats and tea. ' * 60}" for number in range(9))
@@ -16,7 +16,7 @@ TIMELINE = "- **2020-01-01** — One thing.\n- **2020-02-01** — Another thing.
 
 def save(db: Database, slug: str, *, cut: bool = True) -> None:
     page = build_page(slug, {}, f"# {slug}\n\n{LONG}", TIMELINE)
-    db.write(lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=0, cut=cut))
+    db.write(lambda tx: page_edits.save(tx, page, uuid=slug, now=NOW, expected_version=0, cut=cut))
 
 
 def flip(db: Database, table: str, column: str, old: str, new: str) -> None:

@@ -12,9 +12,9 @@ import pytest
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.model import dates
-from quaid.store import collections, sessions
-from quaid.store.db import Database
-from quaid.store.sessions import Owner, Session
+from quaid.storage import collections
+from quaid.storage.collections import WatchOwner, WatchSession
+from quaid.storage.sqlite.connection import Database
 
 NOON = 1_777_118_400.0
 HERE, ELSEWHERE = "here", "elsewhere"
@@ -56,71 +56,74 @@ def ended() -> int:
         return process.pid
 
 
-def far(id: str, pid: int = 1) -> Session:
+def far(id: str, pid: int = 1) -> WatchSession:
     """Each on a machine of its own: only time tells whether it lives."""
-    return Session(id, pid, f"host of {id}")
+    return WatchSession(id, pid, f"host of {id}")
 
 
 def test_the_first_takes_every_folder_and_the_second_none(db: Database, clock: Clock) -> None:
-    first, second = sessions.take(db, far("a", 11), clock), sessions.take(db, far("b", 12), clock)
+    first, second = (
+        collections.take_leases(db, far("a", 11), clock),
+        collections.take_leases(db, far("b", 12), clock),
+    )
     assert (len(first.mine), first.others, first.free) == (2, (), ())
     assert second.mine == frozenset()
-    assert second.others == (Owner("notes", 11, "host of a"), Owner("wiki", 11, "host of a"))
+    assert second.others == (WatchOwner("notes", 11, "host of a"), WatchOwner("wiki", 11, "host of a"))
 
 
 def test_looking_writes_nothing(db: Database, clock: Clock) -> None:
     before = db.connection.total_changes()
-    assert sessions.look(db, far("a"), clock).free == ("notes", "wiki")
+    assert collections.read_leases(db, far("a"), clock).free == ("notes", "wiki")
     assert db.connection.total_changes() == before
-    sessions.take(db, far("b"), clock)
+    collections.take_leases(db, far("b"), clock)
     before = db.connection.total_changes()
-    assert sessions.look(db, far("a"), clock).free == ()
+    assert collections.read_leases(db, far("a"), clock).free == ()
     assert db.connection.total_changes() == before
 
 
 def test_one_folder_can_be_leased_alone_and_another_session_takes_the_rest(
     db: Database, clock: Clock
 ) -> None:
-    mine = sessions.take(db, far("a"), clock, "wiki")
-    rest = sessions.take(db, far("b"), clock)
+    mine = collections.take_leases(db, far("a"), clock, "wiki")
+    rest = collections.take_leases(db, far("b"), clock)
     assert (len(mine.mine), mine.free, len(rest.mine)) == (1, (), 1)
     assert [each.collection for each in rest.others] == ["wiki"]
 
 
 def test_who_is_silent_for_too_long_loses_the_lease_and_hears_of_it(db: Database, clock: Clock) -> None:
-    sessions.take(db, far("a"), clock)
-    clock.time += sessions.STALE_SECONDS
-    assert sessions.take(db, far("b"), clock).mine == frozenset()
+    collections.take_leases(db, far("a"), clock)
+    clock.time += collections.STALE_SECONDS
+    assert collections.take_leases(db, far("b"), clock).mine == frozenset()
     clock.time += 1
-    assert sessions.look(db, far("b"), clock).free == ("notes", "wiki")
-    assert len(sessions.take(db, far("b"), clock).mine) == 2
-    assert sessions.take(db, far("a"), clock).mine == frozenset()
+    assert collections.read_leases(db, far("b"), clock).free == ("notes", "wiki")
+    assert len(collections.take_leases(db, far("b"), clock).mine) == 2
+    assert collections.take_leases(db, far("a"), clock).mine == frozenset()
 
 
 def test_a_sign_of_life_keeps_the_lease(db: Database, clock: Clock) -> None:
     for _ in range(5):
-        clock.time += sessions.STALE_SECONDS
-        assert len(sessions.take(db, far("a"), clock).mine) == 2
-    assert sessions.take(db, far("b"), clock).mine == frozenset()
+        clock.time += collections.STALE_SECONDS
+        assert len(collections.take_leases(db, far("a"), clock).mine) == 2
+    assert collections.take_leases(db, far("b"), clock).mine == frozenset()
 
 
 def test_a_sign_of_life_out_of_the_future_counts_for_nothing(db: Database, clock: Clock) -> None:
-    sessions.take(db, far("a"), clock)
+    collections.take_leases(db, far("a"), clock)
     clock.time -= 3_600
-    assert len(sessions.take(db, far("b"), clock).mine) == 2
+    assert len(collections.take_leases(db, far("b"), clock).mine) == 2
 
 
 @pytest.mark.skipif(os.name == "nt", reason="asks the system about processes")
 def test_a_process_of_this_machine_that_ended_loses_the_lease_at_once(db: Database, clock: Clock) -> None:
     gone = ended()
-    sessions.take(db, Session("a", gone, HERE), clock)
-    assert sessions.take(db, Session("b", os.getpid(), ELSEWHERE), clock).mine == frozenset()
-    assert len(sessions.take(db, Session("c", os.getpid(), HERE), clock).mine) == 2
+    collections.take_leases(db, WatchSession("a", gone, HERE), clock)
+    assert collections.take_leases(db, WatchSession("b", os.getpid(), ELSEWHERE), clock).mine == frozenset()
+    assert len(collections.take_leases(db, WatchSession("c", os.getpid(), HERE), clock).mine) == 2
 
 
 def test_a_number_that_is_ours_now_was_somebody_elses_before(db: Database, clock: Clock) -> None:
-    sessions.take(db, Session("a", os.getpid(), HERE), clock)
-    assert len(sessions.take(db, Session("b", os.getpid(), HERE), clock).mine) == 2
+    collections.take_leases(db, WatchSession("a", os.getpid(), HERE), clock)
+    assert len(collections.take_leases(db, WatchSession("b", os.getpid(), HERE), clock).mine) == 2
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="a number that waits for its parent")
@@ -130,25 +133,25 @@ def test_a_process_that_ended_and_was_not_waited_for_does_not_run() -> None:
         assert process.stdout
         process.stdout.read()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        assert not sessions.is_running(process.pid)
-        assert sessions.is_running(os.getpid())
+        assert not collections.is_process_running(process.pid)
+        assert collections.is_process_running(os.getpid())
     finally:
         process.communicate()
 
 
 def test_who_leaves_frees_the_folders(db: Database, clock: Clock) -> None:
-    sessions.take(db, far("a"), clock)
-    sessions.leave(db, far("a"))
-    assert sessions.look(db, far("b"), clock).free == ("notes", "wiki")
+    collections.take_leases(db, far("a"), clock)
+    collections.release_leases(db, far("a"))
+    assert collections.read_leases(db, far("b"), clock).free == ("notes", "wiki")
     assert db.rows("SELECT * FROM serve_sessions UNION ALL SELECT *, 1, 1 FROM collection_owners") == []
 
 
 def test_a_new_folder_goes_to_the_next_beat_and_a_detached_one_is_let_go(db: Database, clock: Clock) -> None:
-    before = sessions.take(db, far("a"), clock).mine
+    before = collections.take_leases(db, far("a"), clock).mine
     id = add(db, "more")
-    assert sessions.take(db, far("a"), clock).mine == before | {id}
+    assert collections.take_leases(db, far("a"), clock).mine == before | {id}
     db.write(lambda tx: collections.set_state(tx, id, "detached", clock()))
-    assert sessions.take(db, far("a"), clock).mine == before
+    assert collections.take_leases(db, far("a"), clock).mine == before
     assert len(db.rows("SELECT * FROM collection_owners")) == 2
 
 
@@ -163,7 +166,7 @@ def test_of_many_who_ask_at_once_exactly_one_wins(
             with Brain(settings) as brain:
                 memory = brain.db
                 start.wait()
-                if sessions.take(memory, far(str(number)), clock).mine:
+                if collections.take_leases(memory, far(str(number)), clock).mine:
                     won.append(str(number))
 
         return work

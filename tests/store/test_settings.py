@@ -1,11 +1,11 @@
 """Settings that are kept in the database."""
 
-from quaid.store import settings
-from quaid.store.db import Database
+from quaid.storage import collections
+from quaid.storage.sqlite.connection import Database
 
 
 def test_a_new_memory_has_its_defaults(db: Database) -> None:
-    assert settings.all(db) == [
+    assert collections.list_settings(db) == [
         ("chunk_strategy", "section"),
         ("default_token_budget", "4000"),
         ("search_merge_strategy", "sum"),
@@ -14,11 +14,11 @@ def test_a_new_memory_has_its_defaults(db: Database) -> None:
 
 
 def test_a_setting_can_be_changed_and_added(db: Database) -> None:
-    db.write(lambda tx: settings.set(tx, "chunk_strategy", "page"))
-    db.write(lambda tx: settings.set(tx, "new", "välue"))
-    assert settings.get(db, "chunk_strategy") == "page"
-    assert settings.get(db, "new") == "välue"
+    db.write(lambda tx: collections.set_setting(tx, "chunk_strategy", "page"))
+    db.write(lambda tx: collections.set_setting(tx, "new", "välue"))
+    assert collections.get_setting(db, "chunk_strategy") == "page"
+    assert collections.get_setting(db, "new") == "välue"
 
 
 def test_an_unknown_setting_is_none(db: Database) -> None:
-    assert settings.get(db, "unheard-of") is None
+    assert collections.get_setting(db, "unheard-of") is None

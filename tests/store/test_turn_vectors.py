@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from quaid.model.page import build_page
-from quaid.store import checks, conversations as store, pages, turn_vectors, vectors
-from quaid.store.conversations import Batch, NewTurn
-from quaid.store.db import Database
-from quaid.store.nearest import Index
-from quaid.store.rebuild import rebuild
-from quaid.store.turn_nearest import TurnIndex
+from quaid.storage import checks, conversations, embedding_queue, page_edits, vectors
+from quaid.storage.checks import rebuild_derived_rows
+from quaid.storage.conversations import NewTurn, TurnBatch
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.vector_index import ChunkIndex, TurnIndex
 
 NOW = "2026-04-25T12:00:00Z"
 MODEL, WIDTH = "m", 64
@@ -18,8 +17,8 @@ MODEL, WIDTH = "m", 64
 @pytest.fixture
 def db(tmp_path: object) -> Database:
     db = Database.create(f"{tmp_path}/memory.db", NOW)
-    db.write(lambda tx: vectors.register(tx, MODEL, WIDTH, NOW))
-    db.write(lambda tx: vectors.activate(tx, MODEL))
+    db.write(lambda tx: vectors.register_model(tx, MODEL, WIDTH, NOW))
+    db.write(lambda tx: vectors.activate_model(tx, MODEL))
     return db
 
 
@@ -27,7 +26,9 @@ def say(db: Database, session: str, *texts: str, day: str = "2026-04-01") -> int
     turns = [
         NewTurn("user", text, f"{day}T10:00:{at % 60:02}Z", f"{session}{at}") for at, text in enumerate(texts)
     ]
-    return db.write(lambda tx: store.add(tx, Batch("plain", session, turns), NOW, {}, anew=True)).conversation
+    return db.write(
+        lambda tx: conversations.add(tx, TurnBatch("plain", session, turns), NOW, {}, anew=True)
+    ).conversation
 
 
 def vector(content_hash: bytes) -> bytes:
@@ -36,9 +37,9 @@ def vector(content_hash: bytes) -> bytes:
 
 def embed(db: Database, limit: int | None = None) -> list[str]:
     """Make vectors of so many parts. The texts in the order of work."""
-    waiting = turn_vectors.texts(db, MODEL, turn_vectors.missing_parts(db, MODEL)[:limit])
+    waiting = embedding_queue.texts_of_parts(db, MODEL, embedding_queue.missing_parts(db, MODEL)[:limit])
     found = [(each.content_hash, vector(each.content_hash)) for each in waiting]
-    db.write(lambda tx: turn_vectors.keep(tx, MODEL, found, NOW))
+    db.write(lambda tx: vectors.keep_turn_vectors(tx, MODEL, found, NOW))
     return [each.text for each in waiting]
 
 
@@ -54,7 +55,7 @@ def near(db: Database, text: str, k: int = 1) -> list[tuple[int, float]]:
 
 
 def wrong(db: Database) -> list[object]:
-    return [*checks.run(db, ("embeddings", "fts", "integrity"))]
+    return [*checks.run_checks(db, ("embeddings", "fts", "integrity"))]
 
 
 def sentence(number: int) -> str:
@@ -69,17 +70,17 @@ def test_the_latest_conversation_comes_first_and_its_end_before_its_beginning(db
         "user: The first thing that was said today.",
         "user: What was said a long time ago.",
     ]
-    assert turn_vectors.made(db, MODEL) == (3, 3)
+    assert embedding_queue.turn_coverage(db, MODEL) == (3, 3)
 
 
 def test_a_moment_leaves_older_conversations_out(db: Database) -> None:
     say(db, "old", "What was said a long time ago.", day="2025-01-01")
     say(db, "new", "The first thing that was said today.")
-    assert turn_vectors.missing_turns(db, MODEL, "2026-01-01T00:00:00Z") == 1
-    assert turn_vectors.missing_turns(db, MODEL) == 2
-    assert len(turn_vectors.missing_parts(db, MODEL, "2026-01-01T00:00:00Z")) == 1
-    assert turn_vectors.lacks_some(db, MODEL, "2026-01-01T00:00:00Z", 0)
-    assert not turn_vectors.lacks_some(db, MODEL, "2027-01-01T00:00:00Z", 0)
+    assert embedding_queue.count_missing_turns(db, MODEL, "2026-01-01T00:00:00Z") == 1
+    assert embedding_queue.count_missing_turns(db, MODEL) == 2
+    assert len(embedding_queue.missing_parts(db, MODEL, "2026-01-01T00:00:00Z")) == 1
+    assert embedding_queue.has_missing_parts(db, MODEL, "2026-01-01T00:00:00Z", 0)
+    assert not embedding_queue.has_missing_parts(db, MODEL, "2027-01-01T00:00:00Z", 0)
 
 
 def test_the_same_words_said_twice_are_embedded_once_and_both_are_found(db: Database) -> None:
@@ -102,17 +103,19 @@ def test_the_nearest_is_found_among_few_and_among_many(db: Database, count: int)
 
 def test_turns_are_not_among_chunks_and_their_mean_is_their_own(db: Database) -> None:
     page = build_page("p", {}, "A page about boats.", "")
-    db.write(lambda tx: pages.save(tx, page, uuid="p", now=NOW, expected_version=None))
-    found = [(each.content_hash, vector(each.content_hash)) for each in vectors.missing(db, MODEL, 9)]
-    db.write(lambda tx: vectors.keep(tx, MODEL, found, NOW))
+    db.write(lambda tx: page_edits.save(tx, page, uuid="p", now=NOW, expected_version=None))
+    found = [
+        (each.content_hash, vector(each.content_hash)) for each in embedding_queue.pending_texts(db, MODEL, 9)
+    ]
+    db.write(lambda tx: vectors.keep_chunk_vectors(tx, MODEL, found, NOW))
     query = np.ones(WIDTH, np.float32)
-    before = Index(db).nearest(MODEL, query, 1_000), Index(db).baseline(MODEL, query)
+    before = ChunkIndex(db).nearest(MODEL, query, 1_000), ChunkIndex(db).baseline(MODEL, query)
     say(db, "a", *[sentence(number) for number in range(400)])
     embed(db)
-    assert (Index(db).nearest(MODEL, query, 1_000), Index(db).baseline(MODEL, query)) == before
+    assert (ChunkIndex(db).nearest(MODEL, query, 1_000), ChunkIndex(db).baseline(MODEL, query)) == before
     assert len(before[0]) == 1
     assert len(TurnIndex(db).nearest(MODEL, query, 1_000)) == 400
-    assert vectors.coverage(db, MODEL) == (1, 1)
+    assert embedding_queue.chunk_coverage(db, MODEL) == (1, 1)
     assert db.rows("SELECT count(*) FROM page_embeddings") == [(1,)]
 
 
@@ -123,19 +126,19 @@ def test_a_conversation_takes_the_vectors_along_that_no_other_needs(db: Database
     index = TurnIndex(db)
     query = np.ones(WIDTH, np.float32)
     index.nearest(MODEL, query, 10)
-    db.write(lambda tx: store.remove(tx, a, NOW))
+    db.write(lambda tx: conversations.remove(tx, a, NOW))
     assert db.rows("SELECT count(*) FROM turn_vectors") == [(2,)]
-    assert turn_vectors.made(db, MODEL) == (2, 2)
+    assert embedding_queue.turn_coverage(db, MODEL) == (2, 2)
     assert len(index.nearest(MODEL, query, 10)) == 2  # whoever held them in memory lets go, too
     assert wrong(db) == []
 
 
 def test_a_vector_that_comes_after_its_conversation_went_is_not_kept(db: Database) -> None:
     a = say(db, "a", sentence(1))
-    (waiting,) = turn_vectors.texts(db, MODEL, turn_vectors.missing_parts(db, MODEL))
-    db.write(lambda tx: store.remove(tx, a, NOW))
+    (waiting,) = embedding_queue.texts_of_parts(db, MODEL, embedding_queue.missing_parts(db, MODEL))
+    db.write(lambda tx: conversations.remove(tx, a, NOW))
     found = [(waiting.content_hash, vector(waiting.content_hash))]
-    assert db.write(lambda tx: turn_vectors.keep(tx, MODEL, found, NOW)) == 0
+    assert db.write(lambda tx: vectors.keep_turn_vectors(tx, MODEL, found, NOW)) == 0
     assert db.rows("SELECT 1 FROM turn_vectors") == []
 
 
@@ -143,7 +146,7 @@ def test_what_was_said_while_an_index_is_in_use_is_found(db: Database) -> None:
     say(db, "a", *[sentence(number) for number in range(10)])
     embed(db, 5)
     index, query = TurnIndex(db), np.ones(WIDTH, np.float32)
-    model = vectors.find(db, MODEL)
+    model = vectors.find_model(db, MODEL)
     assert model is not None
     for _ in range(2):
         assert len(index.nearest(MODEL, query, 100)) == 5
@@ -165,11 +168,11 @@ def test_parts_and_codes_burn_and_come_back(db: Database) -> None:
     db.write(lambda tx: tx.execute("DELETE FROM turn_parts"))
     db.write(lambda tx: tx.execute("DELETE FROM turn_codes"))
     assert len(wrong(db)) > 300
-    db.write(rebuild)
+    db.write(rebuild_derived_rows)
     assert kept == (
         db.rows(parts),
         db.rows("SELECT * FROM turn_codes"),
         db.rows("SELECT model, mean FROM turn_encodings"),
     )
     assert wrong(db) == []
-    assert turn_vectors.missing_parts(db, MODEL) == []
+    assert embedding_queue.missing_parts(db, MODEL) == []

@@ -11,14 +11,15 @@ from tests.store.conftest import Start
 
 from quaid.errors import AlreadyExists, DamagedDatabase, DiskFull, FileTrouble, ReadOnly
 from quaid.model.page import build_page
-from quaid.store import imports, pages, sidecars, upkeep
-from quaid.store.db import Database
+from quaid.storage import briefing, checks, history, page_edits, pages
+from quaid.storage.sqlite import backup as backups
+from quaid.storage.sqlite.connection import Database
 from quaid.surfaces.cli.render import render
 
 DIES_AT_THE_END = """
 import os, signal, sys
-from quaid.store import durable, upkeep
-from quaid.store.db import Database
+from quaid.storage import durable, upkeep
+from quaid.storage.sqlite.connection import Database
 from quaid.surfaces.cli.render import render
 durable.sync_file = lambda path: os.kill(os.getpid(), signal.SIGKILL)
 with Database.open(sys.argv[1], "") as db:
@@ -35,9 +36,9 @@ def full(db: Database) -> Database:
             page = build_page(
                 slug, {"type": kind, "tags": ["t"]}, "text " * 3000, "- **2020-01-01** — One.\n"
             )
-            pages.save(tx, page, uuid=slug, now=now, expected_version=0)
-        sidecars.write(tx, 1, "s", {}, T1)
-        imports.begin(tx, "i", "/notes", T1)
+            page_edits.save(tx, page, uuid=slug, now=now, expected_version=0)
+        pages.write_raw_data(tx, 1, "s", {}, T1)
+        history.begin_import(tx, "i", "/notes", T1)
         tx.execute("INSERT INTO links (from_page_id, to_page_id, created_at) VALUES (1, 2, '')")
         tx.execute(
             "INSERT INTO contradictions (page_id, type, description, detected_at, resolved_at)"
@@ -53,15 +54,15 @@ def full(db: Database) -> Database:
 
 
 def test_figures_of_an_empty_memory_are_noughts(db: Database) -> None:
-    found = upkeep.stats(db)
+    found = briefing.database_stats(db)
     assert found.pages_by_type == {}
     assert (found.pages, found.links, found.chunks, found.imports) == (0, 0, 0, 0)
     assert (found.model, found.updated_at, found.schema_version) == (None, None, 8)
 
 
 def test_everything_is_counted(full: Database) -> None:
-    found = upkeep.stats(full)
-    assert found._replace(size=0, wal_size=0) == upkeep.Stats(
+    found = briefing.database_stats(full)
+    assert found._replace(size=0, wal_size=0) == briefing.Stats(
         path=full.path,
         schema_version=8,
         pages=3,
@@ -88,17 +89,17 @@ def test_everything_is_counted(full: Database) -> None:
 
 def test_a_backup_is_a_whole_memory_and_private(full: Database, tmp_path: Path) -> None:
     target = str(tmp_path / "copy.db")
-    done = upkeep.backup(full, target)
-    assert done == upkeep.BackedUp(target, os.path.getsize(target))
+    done = backups.create_backup(full, target)
+    assert done == backups.BackedUp(target, os.path.getsize(target))
     assert stat.S_IMODE(os.stat(target).st_mode) == 0o600
     with Database.open(target, T1) as copy:
         assert copy.rows("SELECT * FROM pages") == full.rows("SELECT * FROM pages")
-        assert upkeep.validate(copy) == []
+        assert checks.validate(copy) == []
 
 
 def test_a_backup_leaves_nothing_else_behind(full: Database, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    upkeep.backup(full, str(tmp_path / "out" / "copy.db"))
+    backups.create_backup(full, str(tmp_path / "out" / "copy.db"))
     assert os.listdir(tmp_path / "out") == ["copy.db"]
 
 
@@ -107,15 +108,15 @@ def test_a_backup_clears_away_what_killed_ones_left_and_nothing_else(full: Datab
     folder.mkdir()
     now = os.stat(folder).st_mtime
     for name, age in (
-        (".quaid-backup-4711", 2 * upkeep.PATIENCE),
-        (".quaid-backup-4711-journal", 2 * upkeep.PATIENCE),
-        (".quaid-backup-4712", upkeep.PATIENCE - 60),
-        (".quaid-backup-mine", 2 * upkeep.PATIENCE),
-        ("4711", 2 * upkeep.PATIENCE),
+        (".quaid-backup-4711", 2 * backups.UNFINISHED_BACKUP_SECONDS),
+        (".quaid-backup-4711-journal", 2 * backups.UNFINISHED_BACKUP_SECONDS),
+        (".quaid-backup-4712", backups.UNFINISHED_BACKUP_SECONDS - 60),
+        (".quaid-backup-mine", 2 * backups.UNFINISHED_BACKUP_SECONDS),
+        ("4711", 2 * backups.UNFINISHED_BACKUP_SECONDS),
     ):
         (folder / name).write_bytes(b"piece")
         os.utime(folder / name, (now - age, now - age))
-    upkeep.backup(full, str(folder / "copy.db"))
+    backups.create_backup(full, str(folder / "copy.db"))
     assert sorted(os.listdir(folder)) == [".quaid-backup-4712", ".quaid-backup-mine", "4711", "copy.db"]
 
 
@@ -128,31 +129,31 @@ def test_a_backup_that_was_killed_leaves_a_name_that_the_next_one_knows(
     assert killed.wait(60) == -signal.SIGKILL
     (left,) = folder.iterdir()
     os.utime(left, (0, 0))
-    upkeep.backup(full, str(folder / "copy.db"))
+    backups.create_backup(full, str(folder / "copy.db"))
     assert os.listdir(folder) == ["copy.db"]
 
 
 def test_a_backup_never_overwrites(full: Database, tmp_path: Path) -> None:
     (tmp_path / "copy.db").write_text("precious")
     with pytest.raises(AlreadyExists):
-        upkeep.backup(full, str(tmp_path / "copy.db"))
+        backups.create_backup(full, str(tmp_path / "copy.db"))
     with pytest.raises(AlreadyExists):
-        upkeep.backup(full, full.path)
+        backups.create_backup(full, full.path)
     assert (tmp_path / "copy.db").read_text() == "precious"
 
 
 def test_a_backup_into_a_missing_folder_says_so(full: Database, tmp_path: Path) -> None:
     with pytest.raises(FileTrouble, match="folder is not there"):
-        upkeep.backup(full, str(tmp_path / "none" / "copy.db"))
+        backups.create_backup(full, str(tmp_path / "none" / "copy.db"))
 
 
 def test_a_backup_takes_the_present_state_while_others_write(full: Database, tmp_path: Path) -> None:
     with Database.open(full.path, T1) as other:
         other.write(lambda tx: tx.execute("DELETE FROM links"))
         with other.lock.held():
-            upkeep.backup(full, str(tmp_path / "copy.db"))
+            backups.create_backup(full, str(tmp_path / "copy.db"))
     with Database.open(str(tmp_path / "copy.db"), T1) as copy:
-        assert upkeep.stats(copy).links == 0
+        assert briefing.database_stats(copy).links == 0
 
 
 def test_a_backup_without_room_leaves_nothing(
@@ -161,10 +162,10 @@ def test_a_backup_without_room_leaves_nothing(
     def no_room(path: str) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("quaid.store.durable.sync_file", no_room)
+    monkeypatch.setattr("quaid.storage.files.sync_file", no_room)
     (tmp_path / "out").mkdir()
     with pytest.raises(DiskFull, match=r"copy\.db"):
-        upkeep.backup(full, str(tmp_path / "out" / "copy.db"))
+        backups.create_backup(full, str(tmp_path / "out" / "copy.db"))
     assert os.listdir(tmp_path / "out") == []
 
 
@@ -176,7 +177,7 @@ def test_a_memory_too_damaged_to_copy_makes_no_backup(full: Database, tmp_path: 
     content[at : at + 8192] = b"\0" * 8192
     file.write_bytes(content)
     with Database.open(full.path, T1) as again, pytest.raises(DamagedDatabase):
-        upkeep.backup(again, str(tmp_path / "copy.db"))
+        backups.create_backup(again, str(tmp_path / "copy.db"))
     assert not os.path.exists(tmp_path / "copy.db")
 
 
@@ -184,12 +185,12 @@ def test_a_memory_too_damaged_to_copy_makes_no_backup(full: Database, tmp_path: 
 
 
 def test_compacting_leaves_an_empty_log(full: Database) -> None:
-    done = upkeep.compact(full)
+    done = backups.compact(full)
     size = os.path.getsize(full.path)
-    assert done == upkeep.Compacted(size, done.wal_before, 0, busy=False, folded=done.wal_before)
+    assert done == backups.Compacted(size, done.wal_before, 0, busy=False, folded=done.wal_before)
     assert done.wal_before > 0
     assert os.path.getsize(full.path + "-wal") == 0
-    assert upkeep.validate(full) == []
+    assert checks.validate(full) == []
 
 
 def test_a_reader_in_a_long_snapshot_does_not_hinder_compacting(full: Database) -> None:
@@ -198,21 +199,21 @@ def test_a_reader_in_a_long_snapshot_does_not_hinder_compacting(full: Database) 
         full.write(lambda tx: tx.execute("DELETE FROM pages WHERE slug = 'a'"))
         full.connection.execute("CREATE INDEX for_optimize ON pages (title)")  # so that optimize writes
         full.connection.execute("SELECT 1 FROM pages WHERE title = 'a'").fetchall()
-        done = upkeep.compact(full)
+        done = backups.compact(full)
         assert done.busy
         assert 0 <= done.folded <= done.wal_after
         assert "-" not in render(done)
         assert reader.rows("SELECT slug FROM pages") == before
-    assert not upkeep.compact(full).busy
+    assert not backups.compact(full).busy
     assert os.path.getsize(full.path + "-wal") == 0
 
 
 def test_a_writer_after_compacting_still_waits_as_long_as_before(full: Database) -> None:
-    upkeep.compact(full)
+    backups.compact(full)
     assert full.connection.pragma("busy_timeout") >= 5000
 
 
 def test_a_memory_for_reading_only_is_not_compacted(full: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quaid.store.opening.is_writable", lambda path: False)
+    monkeypatch.setattr("quaid.storage.sqlite.connection.is_writable", lambda path: False)
     with Database.open(full.path, T1) as reader, pytest.raises(ReadOnly):
-        upkeep.compact(reader)
+        backups.compact(reader)

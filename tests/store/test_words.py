@@ -6,16 +6,16 @@ import pytest
 
 from quaid.model import plain_text
 from quaid.model.page import build_page
-from quaid.store import pages, words
-from quaid.store.db import Database
-from quaid.store.words import SPACED, UNSPACED, Filters
+from quaid.storage import page_edits, text_index
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.text_index import SPACED, UNSPACED, SearchFilters
 
 NOW = "2026-04-25T12:00:00Z"
 
 
 def put(db: Database, slug: str, truth: str, timeline: str = "", **front: Any) -> int:
     page = build_page(slug, {"title": slug, "type": "concept", **front}, truth, timeline)
-    return db.write(lambda tx: pages.save(tx, page, uuid=slug, now=NOW, expected_version=None)).id
+    return db.write(lambda tx: page_edits.save(tx, page, uuid=slug, now=NOW, expected_version=None)).id
 
 
 def unspaced_rows(db: Database) -> list[int]:
@@ -35,8 +35,8 @@ def test_only_pages_with_such_scripts_are_in_the_second_index(db: Database) -> N
 def test_the_second_index_follows_the_page(db: Database) -> None:
     page_id = put(db, "a/page", "東京")
     put(db, "a/page", "大阪 river")
-    assert words.matching(db, UNSPACED, '"東京"', Filters(), 9) == []
-    assert words.matching(db, UNSPACED, '"大阪" AND "rivers"', Filters(), 9) == [page_id]
+    assert text_index.matching_pages(db, UNSPACED, '"東京"', SearchFilters(), 9) == []
+    assert text_index.matching_pages(db, UNSPACED, '"大阪" AND "rivers"', SearchFilters(), 9) == [page_id]
     put(db, "a/page", "river")
     assert unspaced_rows(db) == []
 
@@ -44,9 +44,9 @@ def test_the_second_index_follows_the_page(db: Database) -> None:
 def test_removing_a_page_twice_is_harmless(db: Database) -> None:
     page_id = put(db, "a/page", "東京")
     for _ in range(2):
-        db.write(lambda tx: words.remove_page(tx, page_id))
+        db.write(lambda tx: text_index.remove_page(tx, page_id))
     assert unspaced_rows(db) == []
-    assert words.highest_id(db, UNSPACED) == 0
+    assert text_index.highest_id(db, UNSPACED) == 0
 
 
 @pytest.mark.parametrize(
@@ -76,23 +76,23 @@ def test_the_best_match_comes_first_and_scores_are_positive(db: Database) -> Non
     strong = put(db, "a/strong", "river river", title="River")
     for number in range(5):
         put(db, f"b/{number}", "filling")
-    found = words.match(db, SPACED, '"river"', Filters(), 9)
+    found = text_index.match(db, SPACED, '"river"', SearchFilters(), 9)
     assert [page_id for page_id, _ in found] == [strong, weak]
     assert found[0][1] > found[1][1] > 0
-    assert [page_id for page_id, _ in words.match(db, SPACED, '"river"', Filters(), 1, first=[weak])] == [
-        weak
-    ]
-    assert [page_id for page_id, _ in words.match(db, SPACED, '"river"', Filters(), 9, above=weak)] == [
-        strong
-    ]
+    assert [
+        page_id for page_id, _ in text_index.match(db, SPACED, '"river"', SearchFilters(), 1, first=[weak])
+    ] == [weak]
+    assert [
+        page_id for page_id, _ in text_index.match(db, SPACED, '"river"', SearchFilters(), 9, above=weak)
+    ] == [strong]
 
 
 def test_a_count_is_exact_in_a_small_memory(db: Database) -> None:
     for number in range(12):
         put(db, f"a/{number}", "river" if number % 3 else "board")
-    highest = words.highest_id(db, SPACED)
-    assert words.count(db, SPACED, '"river"', Filters(), highest) == 8
-    assert words.document_counts(db, SPACED, ['"board"', '"river"', '"none"'], highest) == [4, 8, 0]
+    highest = text_index.highest_id(db, SPACED)
+    assert text_index.count(db, SPACED, '"river"', SearchFilters(), highest) == 8
+    assert text_index.document_counts(db, SPACED, ['"board"', '"river"', '"none"'], highest) == [4, 8, 0]
 
 
 def test_a_count_is_about_right_in_a_large_memory(db: Database) -> None:
@@ -105,19 +105,19 @@ def test_a_count_is_about_right_in_a_large_memory(db: Database) -> None:
             )
 
     db.write(fill)
-    highest = words.highest_id(db, SPACED)
-    often, seldom, never = words.document_counts(db, SPACED, ['"often"', '"seldom"', '"never"'], highest)
+    highest = text_index.highest_id(db, SPACED)
+    often, seldom, never = text_index.document_counts(db, SPACED, ['"often"', '"seldom"', '"never"'], highest)
     assert 3_500 <= often <= 4_000
     assert 300 <= seldom <= 500
     assert never == 0
-    assert 300 <= words.count(db, SPACED, '"often" AND "seldom"', Filters(), highest) <= 500
-    assert words.count(db, SPACED, '"often"', Filters(type="person"), highest) == 0
+    assert 300 <= text_index.count(db, SPACED, '"often" AND "seldom"', SearchFilters(), highest) <= 500
+    assert text_index.count(db, SPACED, '"often"', SearchFilters(type="person"), highest) == 0
 
 
 def test_a_filter_never_needs_a_scan_of_the_pages(db: Database) -> None:
     put(db, "a/page", "river", tags=["x"])
-    for name in Filters._fields:
-        allowed, values = words._allowed(SPACED, Filters(**{name: "x"}))
+    for name in SearchFilters._fields:
+        allowed, values = text_index._filter_sql(SPACED, SearchFilters(**{name: "x"}))
         plan = db.rows(
             f"EXPLAIN QUERY PLAN SELECT rowid FROM page_fts WHERE page_fts MATCH ?{allowed}",
             ("river", *values),
@@ -128,4 +128,4 @@ def test_a_filter_never_needs_a_scan_of_the_pages(db: Database) -> None:
 
 
 def test_words_are_stemmed_as_the_index_stems_them(db: Database) -> None:
-    assert words.Stemmer(db).words("Zoë runs".encode()) == [(0, 4, "zoe"), (5, 9, "run")]
+    assert text_index.Stemmer(db).words("Zoë runs".encode()) == [(0, 4, "zoe"), (5, 9, "run")]

@@ -12,8 +12,8 @@ from typing import IO, Any
 import pytest
 
 from quaid.errors import FileTrouble
-from quaid.store import collections
-from quaid.store.db import Database
+from quaid.storage import collections
+from quaid.storage.sqlite.connection import Database
 from quaid.vaults import ahead, importing, index, syncing
 from quaid.vaults.spool import Spool
 

@@ -11,9 +11,9 @@ import pytest
 
 from quaid.errors import Cancelled, EmbedderUnavailable, InvalidArgument
 from quaid.model.page import build_page
-from quaid.store import filling_turn, pages, vectors
-from quaid.store.db import Database
-from quaid.store.filling_turn import Trouble, Turn
+from quaid.storage import embedding_queue, page_edits, vectors
+from quaid.storage.embedding_queue import EmbeddingFailure, EmbeddingLease
+from quaid.storage.sqlite.connection import Database
 from quaid.vaults.embedding import BATCH, FEW, FEW_TOKENS, Filled, fill, fill_few, fill_in_turn
 
 NOW = "2026-04-25T12:00:00Z"
@@ -56,7 +56,9 @@ def quiet(done: int, total: int, what: str) -> None:
 def write(db: Database, count: int, text: str = "text") -> None:
     for number in range(count):
         page = build_page(f"p{number}", {}, f"{text} {number}", "")
-        db.write(lambda tx, page=page: pages.save(tx, page, uuid=page.slug, now=NOW, expected_version=None))  # type: ignore[misc]
+        db.write(
+            lambda tx, page=page: page_edits.save(tx, page, uuid=page.slug, now=NOW, expected_version=None)
+        )  # type: ignore[misc]
 
 
 @pytest.fixture
@@ -70,7 +72,7 @@ def test_everything_gets_a_vector_once(db: Database) -> None:
     assert fill(db, model, now=now, progress=quiet) == Filled(embedded=70, cached=0, total=70, failed=0)
     assert fill(db, model, now=now, progress=quiet) == Filled(embedded=0, cached=70, total=70, failed=0)
     assert len(model.seen) == 70
-    active = vectors.active(db)
+    active = vectors.active_model(db)
     assert active is not None
     assert active.name == "hashes"
 
@@ -89,7 +91,7 @@ def test_a_second_model_is_filled_beside_the_active_one(db: Database) -> None:
     write(db, 3)
     fill(db, Hashes("first"), now=now, progress=quiet)
     assert fill(db, Hashes("second"), now=now, progress=quiet).embedded == 3
-    active = vectors.active(db)
+    active = vectors.active_model(db)
     assert active is not None
     assert active.name == "first"
 
@@ -98,7 +100,7 @@ def test_a_model_that_fails_loses_nothing_of_what_is_done(db: Database) -> None:
     write(db, 3 * BATCH)
     with pytest.raises(ConnectionError):
         fill(db, Hashes(works_for=2 * BATCH), now=now, progress=quiet)
-    assert vectors.coverage(db, "hashes") == (2 * BATCH, 3 * BATCH)
+    assert embedding_queue.chunk_coverage(db, "hashes") == (2 * BATCH, 3 * BATCH)
     assert fill(db, Hashes(), now=now, progress=quiet).embedded == BATCH
 
 
@@ -117,7 +119,7 @@ def test_whoever_is_stopped_goes_on_where_he_was(db: Database) -> None:
 
 KILLED = """
 import sys, time
-from quaid.store.db import Database
+from quaid.storage.sqlite.connection import Database
 from quaid.vaults.embedding import BATCH, fill
 from tests.vaults.test_embedding import NOW, Hashes
 
@@ -145,7 +147,7 @@ def test_whoever_is_killed_loses_one_batch_at_most(db: Database) -> None:
         heard = next(int(line) for line in process.stdout if int(line) >= 2 * BATCH)
         process.kill()
         told = [heard, *(int(line) for line in process.stdout)]
-    kept = vectors.coverage(db, "hashes")[0]
+    kept = embedding_queue.chunk_coverage(db, "hashes")[0]
     assert told[-1] <= kept < 6 * BATCH
     model = Hashes()
     assert fill(db, model, now=now, progress=quiet).embedded == len(model.seen) == 6 * BATCH - kept
@@ -155,7 +157,7 @@ def test_the_newest_page_comes_first_and_of_an_import_the_one_with_most_links(db
     def save(slug: str, text: str, moment: str) -> None:
         page = build_page(slug, {}, text, "")
         db.write(
-            lambda tx: pages.save(tx, page, uuid=slug, now=moment, expected_version=None, cut=False),
+            lambda tx: page_edits.save(tx, page, uuid=slug, now=moment, expected_version=None, cut=False),
         )
 
     for number in range(2 * BATCH):
@@ -168,7 +170,7 @@ def test_the_newest_page_comes_first_and_of_an_import_the_one_with_most_links(db
     first = [text.splitlines()[-1] for text in model.seen]
     assert first[0].endswith("a newer one")
     assert [text.partition("text ")[2].partition(",")[0] for text in first[1:3]] == ["7", "9"]
-    assert vectors.coverage(db, "hashes") == (BATCH, 2 * BATCH + 2)
+    assert embedding_queue.chunk_coverage(db, "hashes") == (BATCH, 2 * BATCH + 2)
     again = Hashes()
     fill(db, again, now=now, progress=quiet)
     assert "an older one" in again.seen[-1]
@@ -178,7 +180,7 @@ def test_unusable_vectors_are_counted_and_not_kept(db: Database) -> None:
     write(db, 2)
     write(db, 1, "bad")
     assert fill(db, Picky(), now=now, progress=quiet) == Filled(1, 0, 2, 1, ("p0",))
-    assert vectors.coverage(db, "hashes") == (1, 2)
+    assert embedding_queue.chunk_coverage(db, "hashes") == (1, 2)
 
 
 def test_a_model_that_changed_its_width_is_refused(db: Database) -> None:
@@ -194,7 +196,7 @@ def test_single_pages_and_a_limited_number(db: Database) -> None:
     write(db, 10)
     assert fill(db, Hashes(), now=now, progress=quiet, slugs=["p3", "none"]).embedded == 1
     assert fill(db, Hashes(), now=now, progress=quiet, limit=4).embedded == 4
-    assert vectors.coverage(db, "hashes") == (5, 10)
+    assert embedding_queue.chunk_coverage(db, "hashes") == (5, 10)
 
 
 def test_two_who_fill_at_once_do_no_harm(db: Database) -> None:
@@ -209,7 +211,7 @@ def test_two_who_fill_at_once_do_no_harm(db: Database) -> None:
     slow = Overtaken()
     fill(db, slow, now=now, progress=quiet)
     assert len(slow.seen) == BATCH
-    assert vectors.coverage(db, "hashes") == (2 * BATCH, 2 * BATCH)
+    assert embedding_queue.chunk_coverage(db, "hashes") == (2 * BATCH, 2 * BATCH)
     assert db.rows("SELECT count(*) FROM page_embeddings_vec_8") == [(2 * BATCH,)]
     other.close()
 
@@ -229,7 +231,7 @@ def test_one_text_that_a_model_cannot_stand_does_not_keep_the_others_back(db: Da
     write(db, BATCH + 5)
     write(db, 1, "poison")
     assert fill(db, Touchy(), now=now, progress=quiet).failed == 1
-    assert vectors.coverage(db, "hashes") == (BATCH + 4, BATCH + 5)
+    assert embedding_queue.chunk_coverage(db, "hashes") == (BATCH + 4, BATCH + 5)
 
 
 def test_several_texts_that_a_model_cannot_stand_are_named_and_all_others_are_made(db: Database) -> None:
@@ -238,10 +240,10 @@ def test_several_texts_that_a_model_cannot_stand_are_named_and_all_others_are_ma
     for _ in range(2):
         filled = fill(db, Touchy(), now=now, progress=quiet)
         assert (filled.failed, filled.failures) == (2, ("p0", "p1"))
-        assert vectors.coverage(db, "hashes") == (3 * BATCH - 2, 3 * BATCH)
+        assert embedding_queue.chunk_coverage(db, "hashes") == (3 * BATCH - 2, 3 * BATCH)
     fill_in_turn(db, Touchy(), now=now, progress=quiet)
-    told = filling_turn.trouble(db.path)
-    assert told == Trouble("hashes", "it gives nothing usable for 2 chunks (p0, p1)", NOW)
+    told = embedding_queue.last_failure(db.path)
+    assert told == EmbeddingFailure("hashes", "it gives nothing usable for 2 chunks (p0, p1)", NOW)
 
 
 def test_a_single_text_that_a_model_cannot_stand_is_not_taken_for_a_model_that_is_down(db: Database) -> None:
@@ -260,7 +262,7 @@ def test_what_a_batch_gave_before_the_model_went_down_is_kept(db: Database) -> N
 
     with pytest.raises(EmbedderUnavailable):
         fill(db, Dying(), now=now, progress=quiet)
-    assert vectors.coverage(db, "hashes")[0] >= 4
+    assert embedding_queue.chunk_coverage(db, "hashes")[0] >= 4
 
 
 def test_a_model_that_refuses_nearly_everything_is_given_up(db: Database) -> None:
@@ -292,21 +294,21 @@ def test_filling_in_turn_leaves_word_of_what_went_wrong(db: Database) -> None:
     model.down = True
     with pytest.raises(EmbedderUnavailable):
         fill_in_turn(db, model, now=now, progress=quiet)
-    assert filling_turn.trouble(db.path) == Trouble("hashes", "it chokes", NOW, down=True)
+    assert embedding_queue.last_failure(db.path) == EmbeddingFailure("hashes", "it chokes", NOW, down=True)
     model.down = False
     assert fill_in_turn(db, model, now=now, progress=quiet) == Filled(3, 0, 3, 0)
-    assert filling_turn.trouble(db.path) is None
+    assert embedding_queue.last_failure(db.path) is None
     write(db, 1, "poison")
     fill_in_turn(db, Picky(), now=now, progress=quiet)
     write(db, 1, "bad")
     fill_in_turn(db, Picky(), now=now, progress=quiet)
-    told = filling_turn.trouble(db.path)
-    assert told == Trouble("hashes", "it gives nothing usable for 1 chunk (p0)", NOW)
+    told = embedding_queue.last_failure(db.path)
+    assert told == EmbeddingFailure("hashes", "it gives nothing usable for 1 chunk (p0)", NOW)
 
 
 def test_while_another_fills_the_hasty_leave_and_the_patient_wait(db: Database) -> None:
     write(db, 2)
-    other = Turn(db.path)
+    other = EmbeddingLease(db.path)
     assert other.try_take()
     assert fill_in_turn(db, Hashes(), now=now, progress=quiet, patient=False) is None
     told = []
@@ -327,8 +329,8 @@ def test_a_stop_is_no_failure_and_ends_the_turn(db: Database) -> None:
 
     with pytest.raises(Cancelled):
         fill_in_turn(db, Hashes(), now=now, progress=stop)
-    assert filling_turn.trouble(db.path) is None
-    assert Turn(db.path).try_take()
+    assert embedding_queue.last_failure(db.path) is None
+    assert EmbeddingLease(db.path).try_take()
 
 
 def test_a_few_are_filled_on_the_way_and_many_are_not(db: Database) -> None:
@@ -338,7 +340,7 @@ def test_a_few_are_filled_on_the_way_and_many_are_not(db: Database) -> None:
     assert fill_few(db, Hashes(), now=now, progress=quiet) == 0
     write(db, FEW + 1, "other")
     assert fill_few(db, Hashes(), now=now, progress=quiet) == 0
-    assert vectors.coverage(db, "hashes") == (0, FEW + 1)
+    assert embedding_queue.chunk_coverage(db, "hashes") == (0, FEW + 1)
 
 
 def test_a_few_that_are_long_are_not_filled_on_the_way(db: Database) -> None:

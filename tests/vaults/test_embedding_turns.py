@@ -4,10 +4,10 @@ import pytest
 from tests.vaults.test_embedding import NOW, Hashes, Picky, now, quiet, write
 
 from quaid.errors import EmbedderUnavailable
-from quaid.store import conversations as store, filling_turn, turn_vectors, vectors, wanting
-from quaid.store.conversations import Batch, NewTurn
-from quaid.store.db import Database
-from quaid.store.wanting import Turns, Whole
+from quaid.storage import conversations, embedding_queue, vectors
+from quaid.storage.conversations import NewTurn, TurnBatch
+from quaid.storage.embedding_queue import EmbeddedRange, TurnScope
+from quaid.storage.sqlite.connection import Database
 from quaid.vaults.embedding import BATCH, FEW, fill_few_turns, fill_in_turn, fill_turns
 
 
@@ -18,7 +18,7 @@ def db(tmp_path: object) -> Database:
 
 def say(db: Database, session: str, *texts: str, day: str = "2026-04-01") -> None:
     turns = [NewTurn("user", text, f"{day}T10:00:00Z", f"{at}") for at, text in enumerate(texts)]
-    db.write(lambda tx: store.add(tx, Batch("plain", session, turns), NOW, {}, anew=True))
+    db.write(lambda tx: conversations.add(tx, TurnBatch("plain", session, turns), NOW, {}, anew=True))
 
 
 def sentences(count: int) -> list[str]:
@@ -52,7 +52,7 @@ def test_a_stop_loses_at_most_a_batch(db: Database) -> None:
     say(db, "a", *sentences(3 * BATCH))
     with pytest.raises(ConnectionError):
         fill_turns(db, Hashes(works_for=2 * BATCH), now=now, progress=quiet)
-    assert turn_vectors.made(db, "hashes") == (2 * BATCH, 3 * BATCH)
+    assert embedding_queue.turn_coverage(db, "hashes") == (2 * BATCH, 3 * BATCH)
     assert fill_turns(db, Hashes(), now=now, progress=quiet).turns == BATCH
 
 
@@ -61,7 +61,7 @@ def test_a_text_that_a_model_cannot_stand_is_named_by_its_conversation(db: Datab
     filled = fill_in_turn(db, Picky(), now=now, progress=quiet, turns_since="")
     assert filled is not None
     assert (filled.turns, filled.turns_left, filled.failed, filled.failures) == (5, 1, 1, ("plain:a",))
-    trouble = filling_turn.trouble(db.path)
+    trouble = embedding_queue.last_failure(db.path)
     assert trouble is not None
     assert trouble.problem == "it gives nothing usable for 1 chunk (plain:a)"
 
@@ -94,7 +94,7 @@ def test_a_model_that_is_down_says_so_and_what_was_made_is_kept(db: Database) ->
     say(db, "a", *sentences(2))
     with pytest.raises(EmbedderUnavailable):
         fill_in_turn(db, Down(), now=now, progress=quiet, turns_since="")
-    trouble = filling_turn.trouble(db.path)
+    trouble = embedding_queue.last_failure(db.path)
     assert trouble is not None
     assert trouble.down
 
@@ -103,28 +103,30 @@ def test_a_model_that_is_down_says_so_and_what_was_made_is_kept(db: Database) ->
 
 
 def test_a_turn_without_a_vector_is_seen_as_far_as_it_is_wanted(db: Database) -> None:
-    everything, recent = Turns("on", ""), Turns("recent", "2026-01-01T00:00:00Z")
+    everything, recent = TurnScope("on", ""), TurnScope("recent", "2026-01-01T00:00:00Z")
     say(db, "old", "What was said a long time ago.", day="2020-01-01")
-    assert wanting.whole(db, Whole()) == Whole()
-    assert wanting.whole(db, Whole(), everything) is None
+    assert embedding_queue.embedded_range(db, EmbeddedRange()) == EmbeddedRange()
+    assert embedding_queue.embedded_range(db, EmbeddedRange(), everything) is None
     say(db, "a", *sentences(2))
     fill_turns(db, Hashes(), now=now, progress=quiet, since=recent.since)
-    known = wanting.whole(db, Whole(), recent)
-    assert known == Whole("hashes", 0, turn_vectors.highest_part(db), "recent")
+    known = embedding_queue.embedded_range(db, EmbeddedRange(), recent)
+    assert known == EmbeddedRange("hashes", 0, embedding_queue.highest_part_id(db), "recent")
     assert known is not None
-    assert wanting.whole(db, known, everything) is None  # another wish is looked at from the beginning
+    assert (
+        embedding_queue.embedded_range(db, known, everything) is None
+    )  # another wish is looked at from the beginning
     say(db, "b", "Something new about the boats.")
-    assert wanting.whole(db, known, recent) is None
+    assert embedding_queue.embedded_range(db, known, recent) is None
 
 
 def test_ids_that_come_again_do_not_hide_a_turn(db: Database) -> None:
-    everything = Turns("on", "")
+    everything = TurnScope("on", "")
     say(db, "a", *sentences(3))
     fill_turns(db, Hashes(), now=now, progress=quiet)
-    known = wanting.whole(db, Whole(), everything)
+    known = embedding_queue.embedded_range(db, EmbeddedRange(), everything)
     assert known is not None
-    (conversation,) = store.named(db, "a")
-    db.write(lambda tx: store.remove(tx, conversation.id, NOW))
+    (conversation,) = conversations.find_by_session(db, "a")
+    db.write(lambda tx: conversations.remove(tx, conversation.id, NOW))
     say(db, "b", "Other words on the same rows of the table.")
-    assert wanting.whole(db, known, everything) is None
-    assert vectors.active(db) is not None
+    assert embedding_queue.embedded_range(db, known, everything) is None
+    assert vectors.active_model(db) is not None

@@ -11,7 +11,7 @@ from quaid.errors import Cancelled, DamagedDatabase, FolderNotEmpty, InvalidArgu
 from quaid.model import page as page_model, slug as slugs
 from quaid.ops.collections import collection_add, collection_remove, collection_sync
 from quaid.ops.vaults import export as export_op
-from quaid.store import pages, sidecars
+from quaid.storage import page_edits, pages
 from quaid.surfaces.cli.render import render
 from quaid.vaults import exporting, index, scan
 from quaid.vaults.report import ImportReport
@@ -23,7 +23,7 @@ Fill = Callable[[dict[str, str | bytes]], Path]
 def put(brain: Brain, address: str, front: dict[str, Any], truth: str, title: str | None = None) -> None:
     made = page_model.build_page(address, front, truth, "", fallback_title=title)
     brain.db.write(
-        lambda tx: pages.save(tx, made, uuid=brain.new_uuid(), now=brain.now(), expected_version=None)
+        lambda tx: page_edits.save(tx, made, uuid=brain.new_uuid(), now=brain.now(), expected_version=None)
     )
 
 
@@ -221,7 +221,7 @@ def test_an_empty_memory_gives_an_empty_index(brain: Brain, tmp_path: Path) -> N
 def test_raw_data_of_a_page_that_moved_to_another_name_stays_beside_it(brain: Brain, tmp_path: Path) -> None:
     put(brain, "index", {}, "# I")
     page_id = pages.require(brain.db, "index").id
-    brain.db.write(lambda tx: sidecars.write(tx, page_id, "sidecar", {"a": 1}, brain.now()))
+    brain.db.write(lambda tx: pages.write_raw_data(tx, page_id, "sidecar", {"a": 1}, brain.now()))
     export(brain, tmp_path / "out")
     assert files(tmp_path / "out")[".raw/index.json"] == '{\n  "a": 1\n}\n'
     assert "index.markdown" in files(tmp_path / "out")
@@ -316,7 +316,7 @@ def test_where_pages_cannot_even_be_listed_those_that_read_are_written(brain: Br
         file.seek((leaves[len(leaves) // 2][0] - 1) * size)
         file.write(b"\xff" * size)
     with pytest.raises(DamagedDatabase):
-        pages.addresses(brain.db)
+        pages.page_addresses(brain.db)
     report = export(brain, tmp_path / "out")
     assert report.pages >= 25
     assert report.pages + len(report.unread) == 40

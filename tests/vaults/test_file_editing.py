@@ -18,8 +18,8 @@ from quaid.errors import (
     VersionConflict,
 )
 from quaid.ops.collections import attach
-from quaid.store import collections, file_state, pages
-from quaid.store.collections import Collection
+from quaid.storage import collections, pages
+from quaid.storage.collections import Collection
 from quaid.vaults import file_editing
 from quaid.vaults.file_editing import Change, Edited
 
@@ -27,7 +27,7 @@ WORKER = """
 import sys
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.store import collections
+from quaid.storage import collections
 from quaid.vaults import file_editing
 
 db, cwd, who, times = sys.argv[1:]
@@ -191,6 +191,6 @@ def test_processes_that_append_at_once_lose_nothing(brain: Brain, notes: Collect
     )
     assert os.listdir(tmp_path / "notes") == ["log.md"]
     edit(brain, notes, "log.md", lambda old: (old or "") + "- last\n")
-    known = file_state.at_path(brain.db, notes.id, "log.md")
+    known = collections.indexed_page(brain.db, notes.id, "log.md")
     assert known is not None
     assert "- last" in pages.require(brain.db, "log", "notes").truth

@@ -17,7 +17,7 @@ from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.model import chunker, links, page as page_model
 from quaid.ops import gate, watching
-from quaid.store import collections
+from quaid.storage import collections
 from quaid.surfaces.cli.render import render
 from quaid.surfaces.mcp import children, watcher
 from quaid.vaults import ahead
@@ -228,7 +228,7 @@ def test_a_watcher_outlives_a_sync_that_fails_and_says_so(
         raise KeyError("something unforeseen")
 
     with monkeypatch.context() as patch:
-        patch.setattr(collections, "synced", broken)
+        patch.setattr(collections, "mark_synced", broken)
         with watched.running(until=lambda: len(watched.troubles()) > 1):
             pass
         assert "Quaid itself failed (KeyError: 'something unforeseen')" in watched.troubles()[0]

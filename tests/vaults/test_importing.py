@@ -10,7 +10,7 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.errors import Cancelled, FileTrouble, NotFound, PageNotFound
-from quaid.store import imports, pages, settings, sidecars
+from quaid.storage import collections, history, pages
 from quaid.vaults import importing, scan
 from quaid.vaults.report import ImportReport, Note
 from quaid.vaults.scan import LARGEST_FILE
@@ -75,7 +75,7 @@ def test_mended_and_broken_files_are_listed(messy: Path, bring: Bring) -> None:
 
 def test_the_pages_of_a_messy_folder_can_be_read(messy: Path, bring: Bring, brain: Brain) -> None:
     report = bring(messy)
-    titles = {slug: pages.require(brain.db, slug).title for _, _, slug in pages.addresses(brain.db)}
+    titles = {slug: pages.require(brain.db, slug).title for _, _, slug in pages.page_addresses(brain.db)}
     assert len(titles) == report.outcomes["new"]
     assert titles["people/alice"] == "Alice Example"
     assert titles["empty"] == "Empty"
@@ -88,7 +88,10 @@ def test_the_pages_of_a_messy_folder_can_be_read(messy: Path, bring: Bring, brai
     assert "My Näme" in titles.values()
     alice = pages.require(brain.db, "people/alice")
     assert alice.tags == ("infra", "ops")
-    assert [entry.date for entry in pages.entries(brain.db, alice.id)] == ["2026-04-22", "2026-04-14"]
+    assert [entry.date for entry in pages.timeline_entries(brain.db, alice.id)] == [
+        "2026-04-22",
+        "2026-04-14",
+    ]
     assert pages.require(brain.db, "people/bob").truth == "# Bob\n\nWritten on Windows."
     assert len(pages.require(brain.db, "big").truth) > 390_000
     assert report.types["person"] == 4
@@ -99,7 +102,9 @@ def test_sidecars_become_raw_data(messy: Path, bring: Bring, brain: Brain) -> No
     bring(messy)
 
     def data(slug: str) -> dict[str, Any]:
-        return {each.source: each.data for each in sidecars.read(brain.db, pages.require(brain.db, slug).id)}
+        return {
+            each.source: each.data for each in pages.read_raw_data(brain.db, pages.require(brain.db, slug).id)
+        }
 
     assert data("people/alice") == {"crm": {"id": 7}, "web": ["a", "ü"]}
     assert data("people/bob") == {"sidecar": {"name": "Bob", "fetched": "2026-01-01"}}
@@ -108,8 +113,8 @@ def test_sidecars_become_raw_data(messy: Path, bring: Bring, brain: Brain) -> No
 
 def test_special_files_of_the_root_become_settings(messy: Path, bring: Bring, brain: Brain) -> None:
     bring(messy)
-    assert settings.get(brain.db, "original_index") == "# My own index\n"
-    assert settings.get(brain.db, "original_schema") == "# How things are filed\r\n"
+    assert collections.get_setting(brain.db, "original_index") == "# My own index\n"
+    assert collections.get_setting(brain.db, "original_schema") == "# How things are filed\r\n"
     for slug in ("index", "schema", "readme"):
         with pytest.raises(PageNotFound):
             pages.require(brain.db, slug)
@@ -144,7 +149,7 @@ def test_only_what_changed_is_taken_in(messy: Path, bring: Bring, vault: Fill, b
     alice = pages.require(brain.db, "people/alice")
     assert (alice.version, alice.truth) == (2, "# Alice\n\nMoved to Bergen.")
     assert pages.require(brain.db, "people/bob").version == 1
-    newest, oldest = imports.batches(brain.db)
+    newest, oldest = history.list_imports(brain.db)
     assert (newest.import_id, newest.page_count, oldest.page_count) == (report.import_id, 34, 34)
 
 
@@ -287,7 +292,7 @@ def test_an_import_that_was_overtaken_starts_over(vault: Fill, brain: Brain, bri
     )
     assert outcomes(others[0]) == {"new": 2}
     assert (outcomes(report), report.import_id) == ({"unchanged": 2}, None)
-    assert len(imports.batches(brain.db)) == 1
+    assert len(history.list_imports(brain.db)) == 1
 
 
 def test_a_folder_whose_path_is_not_utf_8_can_be_imported(tmp_path: Path, brain: Brain) -> None:
@@ -309,6 +314,6 @@ def test_a_name_that_a_terminal_would_obey_is_escaped_in_the_report(
     root = vault({"a\x1b[2J\nb.md": b"# Caf\xe9\n"})
     report = bring(root)
     assert report.notes == (Note("a\\x1b[2J\\nb.md", "not UTF-8: read as Windows-1252"),)
-    assert [slug for _, _, slug in pages.addresses(brain.db)] == ["a-2j-b"]
+    assert [slug for _, _, slug in pages.page_addresses(brain.db)] == ["a-2j-b"]
     (root / "a\x1b[2J\nb.md").unlink()
     assert bring(root).gone == ("a\\x1b[2J\\nb.md",)

@@ -16,7 +16,7 @@ from quaid.ops.links import link, link_close, links, unlink
 from quaid.ops.pages import put
 from quaid.ops.truth import assert_, facts
 from quaid.ops.vaults import ImportRecord, export, import_
-from quaid.store import upkeep
+from quaid.storage import checks
 from quaid.surfaces.cli.render import render
 from quaid.vaults import compare, links_and_facts
 from quaid.vaults.exporting import ExportReport
@@ -121,7 +121,7 @@ def test_links_and_facts_come_back_in_a_new_memory(filled: Brain, other: Brain, 
         assert known_links(other, slug) == known_links(filled, slug)
     assert told_facts(other, "people/alice") == told_facts(filled, "people/alice")
     assert len(told_facts(other, "people/alice")) >= 4
-    assert upkeep.validate(other.db) == []
+    assert checks.validate(other.db) == []
 
 
 def test_a_second_export_is_the_same(filled: Brain, other: Brain, tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_they_come_back_with_a_folder_that_is_attached(filled: Brain, other: Bra
     unlink(other, "vault::people/bob", "people/alice", "knows")
     collection_sync(other, "vault")
     assert known_links(other, "vault::people/bob") == []  # only attaching brings them back
-    assert upkeep.validate(other.db) == []
+    assert checks.validate(other.db) == []
 
 
 def test_an_attached_folder_says_nothing_of_pages_that_are_not_in_it(
@@ -271,7 +271,7 @@ def test_facts_join_those_that_are_there(filled: Brain, other: Brain, vault: Fil
         "River": ("2023-06-01", "2026-01-01"),
         "Harbour Ltd": ("2026-01-01", None),
     }
-    assert upkeep.validate(other.db) == []
+    assert checks.validate(other.db) == []
 
 
 def test_a_link_that_a_text_makes_too_comes_back(filled: Brain, other: Brain, tmp_path: Path) -> None:
@@ -370,7 +370,7 @@ def test_a_wrong_file_costs_only_itself(
     assert report.outcomes["new"] == 5
     assert any(said in each.note for each in report.notes if each.path == PATH), report.notes
     assert len(report.notes) <= 21
-    assert upkeep.validate(brain.db) == []
+    assert checks.validate(brain.db) == []
     assert bring(vault({})).import_id is None  # nothing to be done a second time
 
 

@@ -16,7 +16,7 @@ from quaid.config import Settings
 from quaid.errors import FileChanged, PageNotFound, VersionConflict
 from quaid.ops import gate
 from quaid.ops.plain import plain
-from quaid.store import history
+from quaid.storage import history
 from quaid.vaults import index
 
 NAMES = ["a.md", "A.md", "b/c.md", "b/C d.md", "\u00c4.md", "A\u0308.md", "deep/er/x.md"]

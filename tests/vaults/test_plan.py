@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from quaid.brain import Brain
-from quaid.store import imports, pages, sidecars
+from quaid.storage import history, pages
 from quaid.vaults.report import ImportReport
 
 Bring = Callable[[Path], ImportReport]
@@ -89,7 +89,7 @@ def test_a_sidecar_that_both_folders_have_serves_both_pages(
     assert outcomes(report) == {"new": 2, "sidecar": 1}
     headers = [each for each in pages.listing(brain.db) if each.title == "Another A"]
     found = pages.require(brain.db, headers[0].slug)
-    assert [each.data for each in sidecars.read(brain.db, found.id)] == [1]
+    assert [each.data for each in pages.read_raw_data(brain.db, found.id)] == [1]
 
 
 def test_each_import_stands_for_its_whole_folder(vault: Fill, bring: Bring, brain: Brain) -> None:
@@ -99,7 +99,7 @@ def test_each_import_stands_for_its_whole_folder(vault: Fill, bring: Bring, brai
     second = bring(root)
     assert first.import_id
     assert second.import_id
-    files = dict(imports.batch_files(brain.db, second.import_id))
+    files = dict(history.read_import_files(brain.db, second.import_id))
     assert files == {"a.md": b"# A\n", "b.md": b"# B 2\n", "README.md": b"x", ".raw/a.json": b"{}"}
-    assert dict(imports.batch_files(brain.db, first.import_id))["b.md"] == b"# B\n"
+    assert dict(history.read_import_files(brain.db, first.import_id))["b.md"] == b"# B\n"
     assert brain.db.rows("SELECT count(*) FROM raw_imports") == [(5,)]

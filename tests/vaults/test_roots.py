@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from quaid.brain import Brain
-from quaid.store import collections
+from quaid.storage import collections
 from quaid.vaults import syncing
 from quaid.vaults.syncing import SyncReport
 
@@ -160,7 +160,7 @@ def a_path_that_is_too_long(stage: Stage) -> Mend:
     found = collections.require(stage.brain.db, "notes")
 
     def put(root: str) -> None:
-        stage.brain.db.write(lambda tx: collections.set_place(tx, found.id, root, True, stage.brain.now()))
+        stage.brain.db.write(lambda tx: collections.set_root(tx, found.id, root, True, stage.brain.now()))
 
     put("/" + "x" * 300)
     return lambda: put(str(stage.root))
@@ -170,7 +170,7 @@ def no_path_at_all(stage: Stage) -> Mend:
     found = collections.require(stage.brain.db, "notes")
 
     def put(root: str) -> None:
-        stage.brain.db.write(lambda tx: collections.set_place(tx, found.id, root, True, stage.brain.now()))
+        stage.brain.db.write(lambda tx: collections.set_root(tx, found.id, root, True, stage.brain.now()))
 
     put("")
     return lambda: put(str(stage.root))

@@ -9,7 +9,7 @@ from quaid.brain import Brain, no_progress
 from quaid.config import Settings
 from quaid.ops.collections import collection_add
 from quaid.ops.vaults import import_
-from quaid.store import upkeep
+from quaid.storage import checks
 from quaid.vaults import compare, exporting, importing
 from quaid.vaults.report import ImportReport
 
@@ -107,7 +107,7 @@ def test_a_messy_folder_survives_both_round_trips(
         "node_modules/x/readme.md",
         "picture.png",
     ]
-    assert upkeep.validate(brain.db, ("fts", "integrity")) == []
+    assert checks.validate(brain.db, ("fts", "integrity")) == []
 
 
 def test_the_real_corpus_survives_both_round_trips(

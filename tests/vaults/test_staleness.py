@@ -8,8 +8,8 @@ import pytest
 from quaid.brain import Brain
 from quaid.ops import gate
 from quaid.ops.collections import attach
-from quaid.store import collections
-from quaid.store.collections import Collection
+from quaid.storage import collections
+from quaid.storage.collections import Collection
 from quaid.vaults.staleness import Seen, stale
 
 OLD = 1_600_000_000

@@ -9,8 +9,8 @@ from tests.faults.here import run
 from quaid.brain import Brain
 from quaid.formats import markdown
 from quaid.model import page as page_model
-from quaid.store import pages, sidecars
-from quaid.store.pages import Saved
+from quaid.storage import page_edits, pages
+from quaid.storage.page_edits import SaveResult
 from quaid.vaults.report import Conflict, ImportReport
 
 Bring = Callable[[Path], ImportReport]
@@ -22,22 +22,24 @@ def outcomes(report: ImportReport) -> dict[str, int]:
     return {name: count for name, count in report.outcomes.items() if count}
 
 
-def put(brain: Brain, slug: str, text: str) -> Saved:
+def put(brain: Brain, slug: str, text: str) -> SaveResult:
     document = markdown.parse(text)
     made = page_model.build_page(slug, document.frontmatter, document.truth, document.timeline)
     return brain.db.write(
-        lambda tx: pages.save(tx, made, uuid=brain.new_uuid(), now=brain.now(), expected_version=None)
+        lambda tx: page_edits.save(tx, made, uuid=brain.new_uuid(), now=brain.now(), expected_version=None)
     )
 
 
 def raw(brain: Brain, slug: str) -> dict[str, Any]:
-    return {each.source: each.data for each in sidecars.read(brain.db, pages.require(brain.db, slug).id)}
+    return {
+        each.source: each.data for each in pages.read_raw_data(brain.db, pages.require(brain.db, slug).id)
+    }
 
 
 def set_raw(brain: Brain, slug: str, source: str, data: Any) -> None:
     def work(tx: Any) -> None:
-        page_id, _ = pages.touch(tx, slug, expected_version=None, now=brain.now())
-        sidecars.write(tx, page_id, source, data, brain.now())
+        page_id, _ = page_edits.touch(tx, slug, expected_version=None, now=brain.now())
+        pages.write_raw_data(tx, page_id, source, data, brain.now())
 
     brain.db.write(work)
 

@@ -15,7 +15,7 @@ from tests.vaults.watched import CALM, PACE, Watched
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import Busy
-from quaid.store import collections
+from quaid.storage import collections
 from quaid.vaults import syncing
 from quaid.vaults.watching import ADDED, MOST_HINTS, Hints, NoHints, WatchBegan
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from quaid.brain import Brain
-from quaid.store import collections
+from quaid.storage import collections
 from quaid.vaults import syncing, watching
 from quaid.vaults.watching import Hints, Pace, SystemHints, Watcher, WatchSynced
 
@@ -57,7 +57,7 @@ class Watched:
     ) -> Iterator[None]:
         """Watch with a connection of its own, as a process would. Begins after the first sync, or `until`."""
         self.stop.clear()
-        self.chosen = frozenset(each.id for each in collections.every(self.brain.db) if each.root)
+        self.chosen = frozenset(each.id for each in collections.list_all(self.brain.db) if each.root)
 
         def work() -> None:
             with Brain(self.brain.settings) as brain:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from quaid.errors import ClientFile, QuaidError
-from quaid.store import durable
-from quaid.store.trouble import system_told_plainly
+from quaid.storage import files as durable_files
+from quaid.storage.sqlite.errors import translate_os_errors
 
 LARGEST = 64 * 1024 * 1024
 BACKUP = ".quaid-backup"
@@ -31,7 +31,7 @@ class Change(NamedTuple):
 
 def read(path: str) -> str | None:
     """The text of a file with its line ends as they are, or None when there is none."""
-    with system_told_plainly(path):
+    with translate_os_errors(path):
         try:
             # Opening a named pipe that nobody writes to would wait for ever.
             handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -55,8 +55,8 @@ def read(path: str) -> str | None:
 def write(change: Change, moment: str) -> str | None:
     """Make a change durable; the backup's path, if there was a file to back up."""
     path = os.path.realpath(change.path)
-    with system_told_plainly(change.path):
-        durable.make_folders(os.path.dirname(path))
+    with translate_os_errors(change.path):
+        durable_files.make_folders(os.path.dirname(path))
         backup = _backed_up(path, change.before, moment) if change.before is not None else None
         unfinished = f"{path}.quaid-{os.getpid()}"
         try:
@@ -64,9 +64,9 @@ def write(change: Change, moment: str) -> str | None:
             if read(path) != change.before:
                 raise ClientFile(path=change.path, problem="another program changed it just now; try again")
             os.replace(unfinished, path)
-            durable.sync_folder(os.path.dirname(path))
+            durable_files.sync_folder(os.path.dirname(path))
         except BaseException:
-            durable.discard(unfinished)
+            durable_files.remove_with_sidecars(unfinished)
             raise
     return backup
 

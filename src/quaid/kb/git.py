@@ -26,8 +26,8 @@ from quaid.errors import (
 )
 from quaid.kb import calling, guarding, journal, reading
 from quaid.kb.repository import REMOTE, Repository
-from quaid.store import durable
-from quaid.store.trouble import system_told_plainly
+from quaid.storage import files as durable_files
+from quaid.storage.sqlite.errors import translate_os_errors
 
 BRANCH = "main"
 FETCH_SECONDS = 10.0
@@ -64,8 +64,8 @@ class Git(Repository):
         guarding.check_branch(branch)
         if self.is_repository():
             return
-        with system_told_plainly(self.root):
-            durable.make_folders(self.root)
+        with translate_os_errors(self.root):
+            durable_files.make_folders(self.root)
         self._plain("init", "--quiet", "--template=", f"--initial-branch={branch}", "--", self.root)
         self.call("config", "core.symlinks", "false")
 
@@ -85,12 +85,12 @@ class Git(Repository):
         url = guarding.from_here(url)
         guarding.check_url(url, folder)
         cls._refuse_occupied(folder)
-        with system_told_plainly(folder):
-            durable.make_folders(os.path.dirname(folder))
+        with translate_os_errors(folder):
+            durable_files.make_folders(os.path.dirname(folder))
         unfinished = f"{folder}.cloning-{os.getpid()}"
         git = cls(unfinished, environ)
         try:
-            with system_told_plainly(unfinished):
+            with translate_os_errors(unfinished):
                 os.mkdir(unfinished, 0o700)
             serving = git._serving(url, "upload-pack")
             options = ("--quiet", "--no-checkout", "--no-local", "--template=", "--no-tags", *serving)
@@ -114,9 +114,9 @@ class Git(Repository):
                 check(git)
             if git.head() is not None:
                 git.call("read-tree", "--reset", "-u", "HEAD")
-            with system_told_plainly(folder):
+            with translate_os_errors(folder):
                 os.rename(unfinished, folder)
-                durable.sync_folder(os.path.dirname(folder))
+                durable_files.sync_folder(os.path.dirname(folder))
         except BaseException:
             import shutil
 
@@ -404,7 +404,7 @@ class Git(Repository):
     def _remove(self, path: str) -> None:
         full = os.path.join(self.root, path)
         if guarding.within(os.path.dirname(full), self.root):  # not through a link
-            with system_told_plainly(full):
+            with translate_os_errors(full):
                 try:
                     os.unlink(full)
                 except (FileNotFoundError, NotADirectoryError):

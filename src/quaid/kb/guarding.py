@@ -16,8 +16,8 @@ from typing import NamedTuple
 from quaid.errors import InvalidArgument, StoreMissing, UnsafeStore
 from quaid.kb.calling import PROTOCOLS
 from quaid.kb.layout import OURS
-from quaid.store import durable
-from quaid.store.trouble import system_told_plainly
+from quaid.storage import files as durable_files
+from quaid.storage.sqlite.errors import translate_os_errors
 
 ATTRIBUTES = """\
 * !filter !diff !merge !ident !eol !working-tree-encoding -text
@@ -105,8 +105,8 @@ def settle_attributes(root: str) -> None:
     ours = ATTRIBUTES.encode()
     if before == ours or before.endswith(b"\n" + ours):
         return
-    with system_told_plainly(path):
-        durable.make_folders(os.path.dirname(path))
+    with translate_os_errors(path):
+        durable_files.make_folders(os.path.dirname(path))
         write_private(path, before + (b"" if not before or before.endswith(b"\n") else b"\n") + ours)
 
 
@@ -254,9 +254,9 @@ def write_private(path: str, data: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(unfinished, path)
     except BaseException:
-        durable.discard(unfinished)
+        durable_files.remove_with_sidecars(unfinished)
         raise
-    durable.sync_folder(os.path.dirname(path))
+    durable_files.sync_folder(os.path.dirname(path))
 
 
 def _unsafe(root: str, problem: str) -> UnsafeStore:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
 from quaid.kb.guarding import check_tracked, write_private
-from quaid.store import durable
-from quaid.store.trouble import system_told_plainly
+from quaid.storage import files as durable_files
+from quaid.storage.sqlite.errors import translate_os_errors
 
 NAME = "unfinished.json"
 
@@ -44,7 +44,7 @@ def end(folder: str, around: Note | None = None) -> None:
     if around:
         _write(folder, around)
         return
-    with system_told_plainly(folder):
+    with translate_os_errors(folder):
         try:
             os.unlink(os.path.join(folder, NAME))
         except FileNotFoundError:
@@ -67,6 +67,6 @@ def noted(folder: str) -> Note:
 
 def _write(folder: str, note: Note) -> None:
     path = os.path.join(folder, NAME)
-    with system_told_plainly(path):
-        durable.make_folders(folder)
+    with translate_os_errors(path):
+        durable_files.make_folders(folder)
         write_private(path, json.dumps(dict(sorted(note.items()))).encode())

@@ -21,9 +21,9 @@ from contextlib import contextmanager, suppress
 from quaid.errors import DiskFull, GitFailed, StoreLocked
 from quaid.kb import guarding
 from quaid.kb.git import Git
-from quaid.store import durable
-from quaid.store.lock import FIRST_PAUSE, LONGEST_PAUSE, take
-from quaid.store.trouble import system_told_plainly
+from quaid.storage import files as durable_files
+from quaid.storage.files import FIRST_LOCK_PAUSE, LONGEST_LOCK_PAUSE, try_lock_file
+from quaid.storage.sqlite.errors import translate_os_errors
 
 PATIENCE = 30.0
 """Seconds that a writer waits for its turn."""
@@ -47,8 +47,8 @@ def held(git: Git, what: str = "ai-kb", patience: float = PATIENCE) -> Iterator[
     """Write alone. Waits, then raises StoreLocked; what a killed writer was changing is put back first."""
     guarding.look_at(git.root)
     path = os.path.join(git.ours, "lock")
-    with system_told_plainly(path):
-        durable.make_folders(git.ours)
+    with translate_os_errors(path):
+        durable_files.make_folders(git.ours)
         handle = _waited_for(path, patience, git.root)
     before = _git_locks(git.folder)
     try:
@@ -73,11 +73,11 @@ def held(git: Git, what: str = "ai-kb", patience: float = PATIENCE) -> Iterator[
 
 
 def _waited_for(path: str, patience: float, root: str) -> int:
-    deadline, pause = time.monotonic() + patience, FIRST_PAUSE
+    deadline, pause = time.monotonic() + patience, FIRST_LOCK_PAUSE
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
-            if take(handle) and _is_current(handle, path):
+            if try_lock_file(handle) and _is_current(handle, path):
                 return handle
             if time.monotonic() >= deadline:
                 holder = _holder(handle)[0]
@@ -88,7 +88,7 @@ def _waited_for(path: str, patience: float, root: str) -> int:
             raise
         os.close(handle)
         time.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+        pause = min(2 * pause, LONGEST_LOCK_PAUSE)
 
 
 def _is_current(handle: int, path: str) -> bool:
@@ -124,7 +124,7 @@ def _clear(git: Git, left: tuple[str, float]) -> None:
                 name = os.path.relpath(path, git.root)
                 hint = f" Its lock is {name}; if no git is running there, it can be deleted."
                 raise StoreLocked(path=git.root, holder="another git", hint=hint)
-            time.sleep(LONGEST_PAUSE)
+            time.sleep(LONGEST_LOCK_PAUSE)
 
 
 def _sweep(git: Git, before: list[str]) -> None:

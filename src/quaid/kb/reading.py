@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from quaid.errors import InvalidArgument
-from quaid.store import durable
+from quaid.storage import files as durable_files
 
 LOG = "%H%x1f%ct%x1f%an%x1f%ae%x1f%s"
 
@@ -207,7 +207,7 @@ def sync_objects(folder: str, begun: int) -> None:
         places = [entry.path for entry in entries if len(entry.name) == 2 and _is_newer(entry, begun)]
     for place in (*places, os.path.join(objects, "pack"), objects):
         try:
-            durable.sync_folder(place)
+            durable_files.sync_folder(place)
         except FileNotFoundError:
             continue
 
@@ -221,5 +221,5 @@ def _is_newer(entry: "os.DirEntry[str]", begun: int) -> bool:
 
 def sync_branch(folder: str, branch: str) -> None:
     """Wait until a branch's name and the index's are on the disk; what they point to must be there before."""
-    durable.sync_folder(os.path.dirname(os.path.join(folder, "refs", "heads", *branch.split("/"))))
-    durable.sync_folder(folder)
+    durable_files.sync_folder(os.path.dirname(os.path.join(folder, "refs", "heads", *branch.split("/"))))
+    durable_files.sync_folder(folder)

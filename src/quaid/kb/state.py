@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from quaid.kb.guarding import look_at, masked, write_private
 from quaid.kb.layout import OURS
-from quaid.store import durable
-from quaid.store.lock import LONGEST_PAUSE, take
-from quaid.store.trouble import system_told_plainly
+from quaid.storage import files as durable_files
+from quaid.storage.files import LONGEST_LOCK_PAUSE, try_lock_file
+from quaid.storage.sqlite.errors import translate_os_errors
 
 NAME = "state.json"
 LARGEST = 64 * 1024
@@ -68,14 +68,14 @@ def change(root: str, how: Callable[[StoreState], StoreState]) -> StoreState:
     """Note what follows from what was noted before. Others who note something at the same time wait."""
     look_at(root)
     path = _path(root)
-    with system_told_plainly(path):
-        durable.make_folders(os.path.dirname(path))
+    with translate_os_errors(path):
+        durable_files.make_folders(os.path.dirname(path))
         handle = os.open(path + "-lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
             deadline = time.monotonic() + PATIENCE
             # Nobody holds it for long; after that a note may get lost rather than the work it is about.
-            while not take(handle) and time.monotonic() < deadline:
-                time.sleep(LONGEST_PAUSE)
+            while not try_lock_file(handle) and time.monotonic() < deadline:
+                time.sleep(LONGEST_LOCK_PAUSE)
             before = read(root)
             after = _masked(how(before))
             if after != before:

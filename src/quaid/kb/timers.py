@@ -13,8 +13,8 @@ from quaid.formats import config_text
 from quaid.kb import calling
 from quaid.kb.guarding import write_private
 from quaid.kb.records import Timer
-from quaid.store import durable
-from quaid.store.trouble import system_told_plainly
+from quaid.storage import files as durable_files
+from quaid.storage.sqlite.errors import translate_os_errors
 
 NAME = "ai-kb-push"
 LABEL = "quaid.ai-kb-push"
@@ -186,11 +186,11 @@ def _put(folder: str, texts: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[
     written, unchanged = [], []
     for name, text in texts.items():
         path = os.path.join(folder, name)
-        with system_told_plainly(path):
+        with translate_os_errors(path):
             if _read(path) == text:
                 unchanged.append(path)
                 continue
-            durable.make_folders(folder)
+            durable_files.make_folders(folder)
             write_private(os.path.realpath(path), text.encode())
             written.append(path)
     return tuple(written), tuple(unchanged)

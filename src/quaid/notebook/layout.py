@@ -7,12 +7,12 @@ import os
 from typing import TYPE_CHECKING
 
 from quaid.errors import FileTrouble, NoNotebook
-from quaid.store import collections
+from quaid.storage import collections
 
 if TYPE_CHECKING:
     from quaid.errors import NotebookGone
-    from quaid.store.collections import Collection
-    from quaid.store.db import Database
+    from quaid.storage.collections import Collection
+    from quaid.storage.sqlite.connection import Database
 
 NAME = KIND = "notebook"
 LISTS, REFERENCE, KNOWLEDGE, DAILY = FOLDERS = ("lists", "reference", "knowledge", "daily")
@@ -24,7 +24,7 @@ def find(db: "Database") -> "Collection | None":
     if named is not None and named.kind == KIND and named.state == "active":
         return named
     return next(
-        (each for each in collections.every(db) if each.kind == KIND and each.state == "active"), None
+        (each for each in collections.list_all(db) if each.kind == KIND and each.state == "active"), None
     )
 
 

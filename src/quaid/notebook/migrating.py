@@ -14,7 +14,7 @@ from quaid.vaults import file_editing
 from quaid.vaults.scan import LARGEST_FILE, LINK, Folder, Found, LeftOut
 
 if TYPE_CHECKING:
-    from quaid.store.collections import Collection
+    from quaid.storage.collections import Collection
 
 OLD_FOLDERS = ("runtime", "brain/memory/core")
 STAYS = ("identity.md",)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from quaid.notebook.layout import DAILY, REFERENCE
 from quaid.search import words
-from quaid.store import file_state
+from quaid.storage import collections
 
 if TYPE_CHECKING:
-    from quaid.store.collections import Collection
-    from quaid.store.db import Database
+    from quaid.storage.collections import Collection
+    from quaid.storage.sqlite.connection import Database
 
 MOST = 5
 WIDELY_USED = frozenset(
@@ -38,7 +38,7 @@ def name_of(folder: str, home: str) -> str:
 def told(db: "Database", name: str, notebook: "Collection | None") -> str:
     """The pages that hold all words of the name, best first, each with what it says there."""
     hits = [hit for hit in words.search(db, name, limit=4 * MOST) if hit.all_words]
-    paths = file_state.paths_of(db, {hit.id for hit in hits})
+    paths = collections.paths_of_pages(db, {hit.id for hit in hits})
     lines = []
     for hit in hits:
         is_note = notebook is not None and hit.collection == notebook.name

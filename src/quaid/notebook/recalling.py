@@ -17,8 +17,8 @@ from quaid.search import held as holding, pipeline, strength
 from quaid.search.excerpt import WIDTH, Marker
 from quaid.search.meaning import Meaning, NoMeaning
 from quaid.search.plan import COMMON
-from quaid.store import chunks, file_state, words as index
-from quaid.store.words import Filters
+from quaid.storage import chunks, collections, text_index
+from quaid.storage.text_index import SearchFilters
 from quaid.vaults.scan import Folder
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from quaid.embed.protocol import Embedder
     from quaid.search.answer import Looked
-    from quaid.store.chunks import ChunkRow
-    from quaid.store.collections import Collection
-    from quaid.store.db import Database
-    from quaid.store.nearest import Index
+    from quaid.storage.chunks import ChunkRow
+    from quaid.storage.collections import Collection
+    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.vector_index import ChunkIndex
 
 MOST_RESULTS, LEAST_SCORE = 15, 0.25
 JUDGED = 4
@@ -45,7 +45,7 @@ def recall(
     now: str,
     max_results: int = MOST_RESULTS,
     min_score: float = LEAST_SCORE,
-    vectors: "Callable[[], Index] | None" = None,
+    vectors: "Callable[[], ChunkIndex] | None" = None,
     no_model: str = "",
 ) -> Recalled:
     """Look through the notebook."""
@@ -54,7 +54,7 @@ def recall(
         embedder,
         query,
         now=now,
-        filters=Filters(collection=notebook.name),
+        filters=SearchFilters(collection=notebook.name),
         vectors=vectors,
         no_model=no_model or "no model is set up",
     )
@@ -110,7 +110,7 @@ def _worth(db: "Database", looked: "Looked", judged: int) -> dict[int, _Worth]:
 
 def _really(db: "Database", part: str, matched: list[int]) -> list[int]:
     """Those of the chunks that hold a part of the question and not only a little word with the same stem."""
-    stemmer = index.Stemmer(db)
+    stemmer = text_index.Stemmer(db)
     if not matched or not holding.mistakable(stemmer, part):
         return matched
     wanted = holding.stems(stemmer, part)
@@ -142,8 +142,8 @@ def _hits(
     rows: "list[ChunkRow]",
     worth: dict[int, _Worth],
 ) -> list[Hit]:
-    paths = file_state.paths_of(db, {row.page_id for row in rows})
-    marker = Marker(index.Stemmer(db), looked.found.plan, ("", ""))
+    paths = collections.paths_of_pages(db, {row.page_id for row in rows})
+    marker = Marker(text_index.Stemmer(db), looked.found.plan, ("", ""))
     lines = _Lines(notebook)
     hits = []
     for row in rows:

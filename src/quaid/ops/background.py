@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from quaid.brain import Brain
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
-from quaid.store import filling_turn, settings, wanting
-from quaid.store.filling_turn import Trouble
-from quaid.store.wanting import Stamp, Turns, Whole
+from quaid.storage import collections, embedding_queue
+from quaid.storage.embedding_queue import ChangeStamp, EmbeddedRange, EmbeddingFailure, TurnScope
 
 if TYPE_CHECKING:
     from quaid.embed.protocol import Embedder
@@ -40,10 +39,10 @@ def is_on(brain: Brain) -> bool:
     return brain.option(SETTING) != "off" and bool(brain.model_name)
 
 
-def turns(brain: Brain) -> Turns:
+def turns(brain: Brain) -> TurnScope:
     """Which turns of conversations are to have vectors, as embed_conversations says."""
     which = str(brain.option(CONVERSATIONS))
-    return Turns(which, brain.now(-RECENT_DAYS * 86_400) if which == "recent" else "")
+    return TurnScope(which, brain.now(-RECENT_DAYS * 86_400) if which == "recent" else "")
 
 
 def turns_since(brain: Brain) -> str | None:
@@ -56,22 +55,24 @@ class Watch:
     """What a server remembers between two looks at its memory."""
 
     def __init__(self) -> None:
-        self._stamp: Stamp | None = None
-        self._whole: Whole | None = Whole()  # None: something lacks a vector
-        self._tried: Stamp | None = None  # the state in which somebody was last sent to fill
+        self._stamp: ChangeStamp | None = None
+        self._whole: EmbeddedRange | None = EmbeddedRange()  # None: something lacks a vector
+        self._tried: ChangeStamp | None = None  # the state in which somebody was last sent to fill
         self._troubled = False  # what went wrong was there at the last look
 
     def wants(self, brain: Brain) -> bool:
         """Whether somebody should be sent to make vectors now."""
         if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
             return False
-        stamp = wanting.stamp(brain.db)
+        stamp = embedding_queue.change_stamp(brain.db)
         if stamp != self._stamp:
-            self._whole = wanting.whole(brain.db, self._whole or Whole(), turns(brain))
+            self._whole = embedding_queue.embedded_range(
+                brain.db, self._whole or EmbeddedRange(), turns(brain)
+            )
             self._stamp = stamp
-        if self._whole is not None or not is_on(brain) or filling_turn.filling(brain.db.path):
+        if self._whole is not None or not is_on(brain) or embedding_queue.current_run(brain.db.path):
             return False
-        failed = filling_turn.trouble(brain.db.path)
+        failed = embedding_queue.last_failure(brain.db.path)
         recovered, self._troubled = self._troubled and failed is None, failed is not None
         if failed is not None and failed.at > brain.now(-RETRY_SECONDS):
             wanted = stamp.own != (self._tried.own if self._tried else 0)
@@ -106,25 +107,25 @@ def fill(brain: Brain) -> None:
 
 def _let_go(brain: Brain) -> None:
     """Drop vectors of texts that are gone, once they outnumber the others: a server holds them all."""
-    from quaid.store import vectors
+    from quaid.storage import vectors
 
-    outlived = vectors.outlived(brain.db)
+    outlived = vectors.unused_contents(brain.db)
     for at in range(0, len(outlived), AT_ONCE):
         some = outlived[at : at + AT_ONCE]
-        brain.db.write(lambda tx, some=some: vectors.forget(tx, some))  # type: ignore[misc]
+        brain.db.write(lambda tx, some=some: vectors.drop_unused_vectors(tx, some))  # type: ignore[misc]
 
 
 def settle(brain: Brain, embedder: "Embedder") -> None:
     """Search with the chosen model from now on, if another was in use; what it made stays."""
-    from quaid.store import vectors
+    from quaid.storage import vectors
 
-    active = vectors.active(brain.db)
+    active = vectors.active_model(brain.db)
     if active is not None and active.name != embedder.name:
         moment = brain.now()
 
         def work(tx: Any) -> None:
-            vectors.register(tx, embedder.name, embedder.dimensions, moment)
-            vectors.activate(tx, embedder.name)
+            vectors.register_model(tx, embedder.name, embedder.dimensions, moment)
+            vectors.activate_model(tx, embedder.name)
 
         brain.db.write(work)
 
@@ -194,9 +195,9 @@ def resting(brain: Brain, model: str) -> str:
     return f"the model {model} failed at {failed.at}: {failed.problem}; it is tried again after a minute"
 
 
-def down(brain: Brain, model: str) -> Trouble | None:
+def down(brain: Brain, model: str) -> EmbeddingFailure | None:
     """The last failure of a model that has not answered since."""
-    failed = filling_turn.trouble(brain.db.path)
+    failed = embedding_queue.last_failure(brain.db.path)
     return failed if failed is not None and failed.down and failed.model == model else None
 
 
@@ -204,7 +205,7 @@ def works(brain: Brain, model: str) -> None:
     """Say that a model answers: whatever waits for that goes on."""
     if down(brain, model) is not None:
         try:
-            filling_turn.clear(brain.db.path)
+            embedding_queue.clear_failure(brain.db.path)
         except QuaidError:
             pass  # a folder that cannot be written
 
@@ -212,7 +213,7 @@ def works(brain: Brain, model: str) -> None:
 def note(brain: Brain, model: str, problem: str, *, down: bool = False) -> None:
     """Say what went wrong, where `quaid status` finds it."""
     try:
-        filling_turn.note(brain.db.path, model, problem, brain.now(), down=down)
+        embedding_queue.record_failure(brain.db.path, model, problem, brain.now(), down=down)
     except QuaidError:
         pass  # a folder that cannot be written
 
@@ -225,11 +226,11 @@ def _noted(failure: QuaidError) -> str:
 def note_end(brain: Brain, problem: str) -> None:
     """Say that a process which made vectors died, unless it said why itself."""
     if not _failed_lately(brain, None):
-        note(brain, settings.get(brain.db, "embedding_model") or "", problem)
+        note(brain, collections.get_setting(brain.db, "embedding_model") or "", problem)
 
 
 def _failed_lately(brain: Brain, model: str | None) -> bool:
-    failed = filling_turn.trouble(brain.db.path)
+    failed = embedding_queue.last_failure(brain.db.path)
     return failed is not None and model in (None, failed.model) and failed.at > brain.now(-RETRY_SECONDS)
 
 
@@ -237,7 +238,7 @@ def _model(brain: Brain) -> "Embedder | None":
     try:
         return brain.embedder
     except QuaidError as failure:
-        note(brain, settings.get(brain.db, "embedding_model") or "", str(failure).rstrip("."))
+        note(brain, collections.get_setting(brain.db, "embedding_model") or "", str(failure).rstrip("."))
         return None
 
 

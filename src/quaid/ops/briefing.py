@@ -10,8 +10,8 @@ from quaid.errors import InvalidArgument
 from quaid.model import dates, markdown_text
 from quaid.model.plain_text import count_noun
 from quaid.ops.register import Arg, op
-from quaid.store import briefing as store
-from quaid.store.briefing import Entry, Found
+from quaid.storage import briefing as store
+from quaid.storage.briefing import BriefingPage, BriefingSection
 
 PARTS = {
     "shifted": "What shifted",
@@ -98,22 +98,22 @@ def briefing(
             as_of=now,
             since=start,
             due_until=horizon,
-            pages=store.pages(db),
+            pages=store.visible_page_count(db),
             shifted=Part((), 0) if short else _shifted(brain, start, today, limit),
-            commitments=_part(store.commitments(db, horizon, limit), today),
-            actions=_part(store.actions(db, limit), today),
+            commitments=_part(store.due_commitments(db, horizon, limit), today),
+            actions=_part(store.open_actions(db, limit), today),
             contradictions=_contradictions(brain, today, limit),
             gaps=_gaps(brain, limit),
             stale=Part((), 0) if short else _stale(brain, today, limit),
             threads=Part((), 0),
-            deals=_part(store.deals(db, limit), today),
+            deals=_part(store.open_deals(db, limit), today),
             people=_people(brain, limit),
             changed=_changed(brain, start, limit),
             notes=(),
             next_steps=(),
         )
-        found = store.Found([], 0) if short else store.with_threads(db)
-        undated = store.undated_commitments(db)
+        found = store.BriefingSection([], 0) if short else store.pages_with_threads(db)
+        undated = store.count_undated_commitments(db)
     record = record._replace(threads=_threads(found, limit))
     notes = (*_checked(brain), *_notes(undated, found))
     return record._replace(notes=notes, next_steps=_next_steps(record, limit))
@@ -137,12 +137,12 @@ def _line(text: str) -> str:
     return markdown_text.shorten(markdown_text.one_line(text), LONGEST)
 
 
-def _part(found: Found, today: str) -> Part:
+def _part(found: BriefingSection, today: str) -> Part:
     """Pages with a day on which something is due."""
     return Part(tuple(_due(each, today) for each in found.rows), found.total)
 
 
-def _due(entry: Entry, today: str) -> Item:
+def _due(entry: BriefingPage, today: str) -> Item:
     states = [entry.state or "open", entry.priority, _distance(entry.day, today)]
     state = ", ".join(filter(None, map(_line, states)))
     return Item(entry.address, entry.day, state, _line(entry.title), _line(entry.owner))
@@ -161,9 +161,12 @@ def _distance(day: str, today: str) -> str:
 def _shifted(brain: Brain, start: str, today: str, limit: int) -> Part:
     """Facts, links, decisions and promises that are not what they were, the newest first."""
     db, first = brain.db, start[:10]
-    facts = [store.superseded(db, start, first, limit), store.ended(db, start, first, today, limit)]
-    links = store.relations(db, start, first, today, limit)
-    turned = store.turned(db, start, limit)
+    facts = [
+        store.superseded_facts(db, start, first, limit),
+        store.ended_facts(db, start, first, today, limit),
+    ]
+    links = store.changed_links(db, start, first, today, limit)
+    turned = store.reversed_decisions(db, start, limit)
     items = [
         Item(
             each.address,
@@ -198,7 +201,7 @@ def _contradictions(brain: Brain, today: str, limit: int) -> Part:
     """What contradicts itself now; of a large memory, what the last check found."""
     if not _is_large(brain):
         return _found_now(brain, today, limit)
-    found = store.contradictions(brain.db, limit)
+    found = store.open_contradictions(brain.db, limit)
     items = [
         Item(each.address, each.day, each.type, _line(each.description), id=each.id) for each in found.rows
     ]
@@ -206,28 +209,28 @@ def _contradictions(brain: Brain, today: str, limit: int) -> Part:
 
 
 def _is_large(brain: Brain) -> bool:
-    return store.pages(brain.db) > MOST_CHECKED
+    return store.visible_page_count(brain.db) > MOST_CHECKED
 
 
 def _found_now(brain: Brain, today: str, limit: int) -> Part:
     """Looked for, and not kept: who briefs may be allowed to read only."""
     from quaid.model.contradictions import find_contradictions
-    from quaid.store import contradictions
+    from quaid.storage import contradictions
 
-    kept = contradictions.kept(brain.db)
-    world = contradictions.whole(brain.db, today)
+    kept = contradictions.known_findings(brain.db)
+    world = contradictions.full_snapshot(brain.db, today)
     items = []
     for each in find_contradictions(world):
         number, found, settled = kept.get(each.fingerprint, (None, today, None))
         if settled is None and each.type != "stale":
-            address = store.address(brain.db, each.page_id)
+            address = store.page_address(brain.db, each.page_id)
             items.append(Item(address, found[:10], each.type, _line(each.description), id=number))
     items.sort(key=lambda item: (item.day, item.id or 0), reverse=True)
     return Part(tuple(items[:limit]), len(items))
 
 
 def _gaps(brain: Brain, limit: int) -> Part:
-    found = store.gaps(brain.db, limit)
+    found = store.open_gaps(brain.db, limit)
     items = [
         Item(
             "",
@@ -242,7 +245,7 @@ def _gaps(brain: Brain, limit: int) -> Part:
 
 
 def _stale(brain: Brain, today: str, limit: int) -> Part:
-    found = store.stale(brain.db, limit)
+    found = store.stale_pages(brain.db, limit)
     items = [
         Item(
             each.address,
@@ -255,7 +258,7 @@ def _stale(brain: Brain, today: str, limit: int) -> Part:
     return Part(tuple(items), found.total)
 
 
-def _threads(found: Found, limit: int) -> Part:
+def _threads(found: BriefingSection, limit: int) -> Part:
     items = [
         Item(address, day, "open", _line(thread))
         for address, day, truth in found.rows
@@ -265,7 +268,7 @@ def _threads(found: Found, limit: int) -> Part:
 
 
 def _people(brain: Brain, limit: int) -> Part:
-    found = store.people(brain.db, brain.now(-IN_PLAY_DAYS * 86_400), limit)
+    found = store.changed_people(brain.db, brain.now(-IN_PLAY_DAYS * 86_400), limit)
     items = [
         Item(each.address, each.day, _line(each.state) or "in play", _line(each.title)) for each in found.rows
     ]
@@ -273,14 +276,14 @@ def _people(brain: Brain, limit: int) -> Part:
 
 
 def _changed(brain: Brain, start: str, limit: int) -> Part:
-    found = store.changed(brain.db, start, limit)
+    found = store.changed_pages(brain.db, start, limit)
     items = [Item(each.address, each.day, each.state, _line(each.title)) for each in found.rows]
     return Part(tuple(items), found.total)
 
 
 def _checked(brain: Brain) -> tuple[str, ...]:
     """How old the contradictions are, where they were not looked for now."""
-    from quaid.store import contradictions
+    from quaid.storage import contradictions
 
     if not _is_large(brain):
         return ()
@@ -289,7 +292,7 @@ def _checked(brain: Brain) -> tuple[str, ...]:
     return (f"contradictions are {when}; `quaid check` looks for them",)
 
 
-def _notes(undated: int, with_threads: Found) -> tuple[str, ...]:
+def _notes(undated: int, with_threads: BriefingSection) -> tuple[str, ...]:
     """What the parts leave out."""
     notes = []
     if undated:

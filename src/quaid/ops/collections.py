@@ -8,9 +8,8 @@ from quaid.brain import Brain
 from quaid.errors import AlreadyExists, Cancelled, FileTrouble, InvalidArgument, SyncStopped
 from quaid.model.plain_text import count_noun
 from quaid.ops.register import Arg, op
-from quaid.store import collections as store, file_state, folder_list, quarantine
-from quaid.store.collections import Collection
-from quaid.store.file_state import Trouble
+from quaid.storage import collections, erase as erasure
+from quaid.storage.collections import Collection, FileProblem
 from quaid.vaults.syncing import SyncReport, sync
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
@@ -43,7 +42,7 @@ class CollectionsRecord(NamedTuple):
 
 class CollectionInfoRecord(NamedTuple):
     collection: CollectionRecord
-    problems: tuple[Trouble, ...]
+    problems: tuple[FileProblem, ...]
     """Files that something is wrong with."""
     ignore_patterns: str
     waiting: tuple[str, ...]
@@ -120,7 +119,7 @@ def collection_add(
     if write_ids:
         from quaid.ops.restoring import write_ids as write
 
-        write(brain, store.require(brain.db, name))
+        write(brain, collections.require(brain.db, name))
     return added
 
 
@@ -131,22 +130,22 @@ def attach(
     root = os.path.realpath(brain.settings.path(path))
     _check_new(brain, name, root)
     now = brain.now()
-    known = store.find(brain.db, name)
+    known = collections.find(brain.db, name)
 
     def work(tx: Any) -> None:
         if known is None:
-            store.add(tx, name, kind, root, writable, now)
+            collections.add(tx, name, kind, root, writable, now)
         else:
-            store.set_place(tx, known.id, root, writable, now)
-            store.set_kind(tx, known.id, kind, now)
-            store.set_state(tx, known.id, "active", now)
+            collections.set_root(tx, known.id, root, writable, now)
+            collections.set_kind(tx, known.id, kind, now)
+            collections.set_state(tx, known.id, "active", now)
 
     if not os.path.isdir(root):
         raise FileTrouble(path=path, problem="is not a folder; name the folder that holds your files")
     brain.db.write(work)
-    folder_list.write(brain.db)
-    report = _sync(brain, store.require(brain.db, name))
-    made = store.require(brain.db, name)
+    collections.write_folder_list(brain.db)
+    report = _sync(brain, collections.require(brain.db, name))
+    made = collections.require(brain.db, name)
     if report.halted:
         return CollectionAddRecord(_record(brain, made), report)
     from quaid.vaults import links_and_facts
@@ -165,17 +164,17 @@ def attach(
 )
 def collection_list(brain: Brain) -> CollectionsRecord:
     """List the collections with their folders and how they are."""
-    return CollectionsRecord(tuple(_record(brain, each) for each in store.every(brain.db)))
+    return CollectionsRecord(tuple(_record(brain, each) for each in collections.list_all(brain.db)))
 
 
 @op("owner", command="collection info", examples=("quaid collection info notes",))
 def collection_info(brain: Brain, name: Name) -> CollectionInfoRecord:
     """Show how a collection is: files with problems, what is ignored, what waits for you."""
-    found = store.require(brain.db, name)
-    away = quarantine.waiting(brain.db, found.id)
+    found = collections.require(brain.db, name)
+    away = erasure.quarantined_pages(brain.db, found.id)
     return CollectionInfoRecord(
         _record(brain, found),
-        tuple(file_state.troubles(brain.db, found.id)),
+        tuple(collections.file_problems(brain.db, found.id)),
         found.ignore_patterns,
         tuple(each.slug for each in away if each.is_only_here),
         found.root is not None and found.state == "active" and not os.path.isdir(found.root),
@@ -193,7 +192,7 @@ def collection_sync(
     confirm_deletes: Annotated[bool, Arg("Let pages go whose files are missing, however many.")] = False,
 ) -> SyncsRecord:
     """Bring collections in step with their folders now. Exits 1 when one waits for you."""
-    chosen = [store.require(brain.db, name)] if name else store.every(brain.db)
+    chosen = [collections.require(brain.db, name)] if name else collections.list_all(brain.db)
     folders = [each for each in chosen if each.root and each.state == "active"]
     if name and not folders:
         raise InvalidArgument(name="name", problem=f"{name} has no folder that could be synced")
@@ -216,20 +215,20 @@ def collection_remove(
 
     Says first how many pages would go, and asks. Pages with links, facts or data that no file has wait in quarantine
     for 30 days."""
-    found = store.require(brain.db, name)
+    found = collections.require(brain.db, name)
     if found.root is None:
         raise InvalidArgument(name="name", problem=f"{name} lives in the database and cannot be removed")
     now, root = brain.now(), found.root
 
     def work(tx: Any) -> CollectionRemoveRecord:
-        store.set_state(tx, found.id, "detached", now)
+        collections.set_state(tx, found.id, "detached", now)
         if found.is_write_target:
-            store.set_write_target(tx, store.require(brain.db, store.DEFAULT).id)
+            collections.set_write_target(tx, collections.require(brain.db, collections.DEFAULT_COLLECTION).id)
         if keep_pages:
             return CollectionRemoveRecord(name, root, 0, 0)
-        removed, kept = quarantine.clear_out(tx, brain.db, found.id, now)
+        removed, kept = erasure.clear_collection(tx, brain.db, found.id, now)
         if not kept:
-            store.remove(tx, found.id)
+            collections.remove(tx, found.id)
         return CollectionRemoveRecord(name, root, removed, kept)
 
     if dry_run or not (yes or keep_pages):
@@ -237,20 +236,20 @@ def collection_remove(
         if dry_run or would.removed or would.kept:
             return would._replace(done=False, ask=not dry_run)
     removed = brain.db.write(work)
-    folder_list.write(brain.db)
+    collections.write_folder_list(brain.db)
     return removed
 
 
 @op("owner", command="collection target", examples=("quaid collection target notes",))
 def collection_target(brain: Brain, name: Name) -> CollectionsRecord:
     """Choose the collection that takes new pages whose address names none."""
-    found = store.require(brain.db, name)
+    found = collections.require(brain.db, name)
     if found.root is not None and (not found.writable or found.state != "active"):
         raise InvalidArgument(
             name="name", problem=f"{name} is {found.state if found.writable else 'read-only'}"
         )
-    brain.db.write(lambda tx: store.set_write_target(tx, found.id))
-    folder_list.write(brain.db)
+    brain.db.write(lambda tx: collections.set_write_target(tx, found.id))
+    collections.write_folder_list(brain.db)
     return collection_list(brain)
 
 
@@ -276,7 +275,7 @@ def _check_new(brain: Brain, name: str, root: str) -> None:
             name="name",
             problem=f"{name!r} is no name: lower-case a-z, 0-9, '-' and '_' are, up to 63 of them",
         )
-    for each in store.every(brain.db):
+    for each in collections.list_all(brain.db):
         if each.name == name and (each.state != "detached" or each.root is None):
             raise AlreadyExists(path=f"The collection {name}", hint="Choose another name.")
         if each.root and each.name != name and overlap(each.root, root):
@@ -292,9 +291,14 @@ def overlap(one: str, other: str) -> bool:
 
 
 def _record(brain: Brain, each: Collection) -> CollectionRecord:
-    shown, hidden = store.page_counts(brain.db).get(each.id, (0, 0))
+    shown, hidden = collections.page_counts(brain.db).get(each.id, (0, 0))
     return CollectionRecord(
         *(each.name, each.kind, each.root, each.state, each.writable, each.is_write_target, shown, hidden),
-        *(file_state.count(brain.db, each.id), each.last_sync_at, each.halt_reason, each.ignore_problem),
-        len(file_state.not_taken_in(brain.db).get(each.name, ())),
+        *(
+            collections.count_files(brain.db, each.id),
+            each.last_sync_at,
+            each.halt_reason,
+            each.ignore_problem,
+        ),
+        len(collections.files_not_indexed(brain.db).get(each.name, ())),
     )

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from quaid.config import Settings
-from quaid.store import SCHEMA_VERSION, opening, slugs
-from quaid.store.db import Database
+from quaid.storage import SCHEMA_VERSION, pages
+from quaid.storage.sqlite import connection
+from quaid.storage.sqlite.connection import Database
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,59 +23,56 @@ PATIENCE_MS = 50  # for whoever has the file locked; then there is nothing to of
 
 def _slugs(db: Database, start: str) -> list[str]:
     named, mark, rest = start.rpartition("::")
-    found = slugs.shown(db, rest, MANY + 1, named or None)
+    found = pages.visible_slugs(db, rest, MANY + 1, named or None)
     if len(found) > MANY:
-        found = slugs.parted(db, rest, MOST + 1, named or None)
+        found = pages.slugs_by_folder(db, rest, MOST + 1, named or None)
     return [f"{named}{mark}{each}" for each in found]
 
 
 def _quarantined(db: Database, start: str) -> list[str]:
-    from quaid.store import quarantine
+    from quaid.storage import erase as erasure
 
     of = "{0.collection}::{0.slug}" if "::" in start else "{0.slug}"
-    return _beginning((of.format(each) for each in quarantine.waiting(db)), start)
+    return _beginning((of.format(each) for each in erasure.quarantined_pages(db)), start)
 
 
 def _collections(db: Database, start: str) -> list[str]:
-    from quaid.store import collections
+    from quaid.storage import collections
 
-    return _beginning((each.name for each in collections.every(db)), start)
+    return _beginning((each.name for each in collections.list_all(db)), start)
 
 
 def _wings(db: Database, start: str) -> list[str]:
-    from quaid.store import offered
 
-    return offered.wings(db, start, MOST + 1)
+    return pages.wings_beginning(db, start, MOST + 1)
 
 
 def _tags(db: Database, start: str) -> list[str]:
-    from quaid.store import offered
 
-    return offered.tags(db, start, MOST + 1)
+    return pages.tags_beginning(db, start, MOST + 1)
 
 
 def _models(db: Database, start: str) -> list[str]:
     """Those that this memory knows; if none fits, those of other packages too, which takes twice the time."""
     from quaid.embed import registry
-    from quaid.store import settings
+    from quaid.storage import collections
 
-    added = registry.read(settings.get(db, registry.SETTING))
-    known = [registry.DEFAULT, *added, settings.get(db, "embedding_model") or registry.DEFAULT]
+    added = registry.read(collections.get_setting(db, registry.SETTING))
+    known = [registry.DEFAULT, *added, collections.get_setting(db, "embedding_model") or registry.DEFAULT]
     return _beginning(known, start) or _beginning(registry.available(added), start)
 
 
 def _notes(db: Database, start: str) -> list[str]:
     from quaid.notebook import layout as layouts
-    from quaid.store import offered
 
     notebook = layouts.find(db)
-    return offered.files(db, notebook.id, start, MOST + 1) if notebook else []
+    return pages.file_paths_beginning(db, notebook.id, start, MOST + 1) if notebook else []
 
 
 def _sessions(db: Database, start: str) -> list[str]:
-    from quaid.store import conversations
+    from quaid.storage import conversations
 
-    return [each.session for each in conversations.named(db, start, MOST + 1)]
+    return [each.session for each in conversations.find_by_session(db, start, MOST + 1)]
 
 
 def _skills(settings: Settings, start: str) -> list[str]:
@@ -127,9 +125,9 @@ def names(settings: Settings, kind: str, start: str) -> list[str]:
 def _in_memory(settings: Settings, kind: str, start: str) -> list[str]:
     """None when the memory is not of this Quaid's schema."""
     path = os.path.realpath(settings.db_path)
-    if opening.header_of(path).version != SCHEMA_VERSION:
+    if connection.read_header(path).version != SCHEMA_VERSION:
         return []
-    with Database(path, opening.connect(path, writable=False), writable=False) as db:
+    with Database(path, connection.connect(path, writable=False), writable=False) as db:
         db.connection.set_busy_timeout(PATIENCE_MS)
         return IN_MEMORY[kind](db, start)
 

@@ -8,8 +8,8 @@ from quaid.errors import InvalidArgument, NotFound, QuaidError
 from quaid.model import plain_text
 from quaid.ops.register import Arg, op
 from quaid.search.conversations import TurnHit
-from quaid.store import conversations as store
-from quaid.store.conversations import Conversation, StoredTurn
+from quaid.storage import conversations as store
+from quaid.storage.conversations import ConversationRow, TurnRow
 
 if TYPE_CHECKING:
     from quaid.embed.protocol import Embedder
@@ -42,7 +42,7 @@ class ReadingRecord(NamedTuple):
 
 
 class ConversationsRecord(NamedTuple):
-    conversations: tuple[Conversation, ...]
+    conversations: tuple[ConversationRow, ...]
     total: int
     turns: int
     offset: int
@@ -58,7 +58,7 @@ class ShownTurn(NamedTuple):
 
 
 class ConversationRecord(NamedTuple):
-    conversation: Conversation
+    conversation: ConversationRow
     turns: tuple[ShownTurn, ...]
     around: int | None
 
@@ -76,7 +76,7 @@ class ConversationSearchRecord(NamedTuple):
 
 class ConversationRemoveRecord(NamedTuple):
     done: bool
-    conversation: Conversation
+    conversation: ConversationRow
     ask: bool = True
     problem: str = ""
     """Why bytes of it may be left in the file."""
@@ -170,7 +170,7 @@ def _folders(brain: Brain) -> list[str]:
 
 def _watch(brain: Brain, added: list[str]) -> tuple[tuple[str, ...], str]:
     """Have every sync look into folders that were added, unless it does: which are new, or why they are not."""
-    from quaid.store import settings
+    from quaid.storage import collections
 
     known = list(map(os.path.realpath, _folders(brain)))
     new = []
@@ -187,8 +187,8 @@ def _watch(brain: Brain, added: list[str]) -> tuple[tuple[str, ...], str]:
         return (), f"{new[0]} is not looked into again: {why if source else 'its name holds : or ;'}"
 
     def work(tx: Any) -> None:
-        before = settings.get(brain.db, SETTING) or ""
-        settings.set(tx, SETTING, ":".join(filter(None, [before, *new])))
+        before = collections.get_setting(brain.db, SETTING) or ""
+        collections.set_setting(tx, SETTING, ":".join(filter(None, [before, *new])))
 
     brain.db.write(work)
     return tuple(new), ""
@@ -222,7 +222,7 @@ def conversations_list(
     if client is not None and client not in CLIENTS:
         hint = f" Conversations are of {', '.join(CLIENTS)}."
         raise NotFound(what="client", name=client, hint=hint)
-    held = store.every(brain.db, client, limit, offset)
+    held = store.list_all(brain.db, client, limit, offset)
     return ConversationsRecord(tuple(held), *store.count(brain.db, client), offset)
 
 
@@ -286,7 +286,7 @@ def conversation_show(
     if around is not None and around > held.turns:
         raise NotFound(what="turn", name=str(around), hint=f" The conversation has {held.turns:,}.")
     first = 1 if around is None else max(1, min(around - limit // 2, held.turns - limit + 1))
-    turns = store.turns(brain.db, held.id, first, limit)
+    turns = store.read_turns(brain.db, held.id, first, limit)
     return ConversationRecord(held, tuple(_shown(each, full) for each in turns), around)
 
 
@@ -304,24 +304,24 @@ def conversations_remove(
     """Remove what was said in a conversation, from the memory's bytes too; no sync brings it back.
 
     Its transcript is not touched."""
-    from quaid.store import forgetting
+    from quaid.storage import erase as erasure
 
     held = _the_one(brain, session)
     done, problem = yes and not dry_run, ""
     if done:
-        forgetting.securely(brain.db)
+        erasure.enable_secure_delete(brain.db)
         now = brain.now()
         brain.db.write(lambda tx: store.remove(tx, held.id, now))
-        problem = forgetting.clean(brain.db).problem
+        problem = erasure.vacuum_and_checkpoint(brain.db).problem
     return ConversationRemoveRecord(done, held, ask=not dry_run, problem=problem)
 
 
-def _the_one(brain: Brain, name: str) -> Conversation:
+def _the_one(brain: Brain, name: str) -> ConversationRow:
     """The one conversation that a name means."""
     client, colon, session = name.partition(":")
-    found = store.named(brain.db, name) if name else []
+    found = store.find_by_session(brain.db, name) if name else []
     if not found and colon and session:
-        found = [each for each in store.named(brain.db, session, 1000) if each.client == client]
+        found = [each for each in store.find_by_session(brain.db, session, 1000) if each.client == client]
     if not found:
         raise NotFound(what="conversation", name=name, hint=SEE)
     if len(found) > 1:
@@ -331,6 +331,6 @@ def _the_one(brain: Brain, name: str) -> Conversation:
     return found[0]
 
 
-def _shown(turn: StoredTurn, full: bool) -> ShownTurn:
+def _shown(turn: TurnRow, full: bool) -> ShownTurn:
     text = turn.text if full else turn.text[:LONGEST_SHOWN]
     return ShownTurn(turn.turn, turn.role, turn.said_at, text, len(turn.text) - len(text))

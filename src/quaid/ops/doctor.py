@@ -16,7 +16,7 @@ from quaid.model.plain_text import count_noun
 from quaid.ops import mending
 from quaid.ops.doctor_memory import DAMAGE, Finding, State, backups, if_damaged, memory, rows, sources
 from quaid.ops.register import Arg, op
-from quaid.store import file_state
+from quaid.storage import collections
 
 LEAST_ROOM = 200 * 1024 * 1024
 
@@ -77,11 +77,11 @@ def _checked(brain: Brain, name: str, check: Callable[[Brain], Iterator[Finding]
 
 
 def _program(_: Brain) -> Iterator[Finding]:
-    from quaid.store.opening import is_safe
+    from quaid.storage.sqlite.connection import is_safe_sqlite
 
     python = sys.version.split()[0]
     yield Finding("program", "fine", f"quaid {quaid.__version__}, Python {python}")
-    if is_safe(sqlite_version()):
+    if is_safe_sqlite(sqlite_version()):
         yield Finding("sqlite", "fine", f"SQLite {sqlite_version()}")
     else:
         remedy = "pip install --upgrade apsw"
@@ -152,7 +152,7 @@ def _folders(brain: Brain) -> Iterator[Finding]:
     from quaid.ops.collections import collection_list
 
     attached = [each for each in collection_list(brain).collections if each.root]
-    failed = file_state.not_taken_in(brain.db)
+    failed = collections.files_not_indexed(brain.db)
     for each in attached:
         if each.halted:
             remedy = f"quaid collection sync {each.name}"

@@ -12,9 +12,9 @@ from quaid.brain import Brain
 from quaid.errors import DamagedDatabase, MissingDatabase, NotADatabase
 from quaid.model.plain_text import count_noun
 from quaid.ops import mending
-from quaid.store import SCHEMA_VERSION, folder_list, opening
-from quaid.store.checks import is_of_an_index
-from quaid.store.upkeep import Violation
+from quaid.storage import SCHEMA_VERSION, collections
+from quaid.storage.checks import Violation, is_text_index_damage
+from quaid.storage.sqlite import connection
 
 DAYS_OF_A_BACKUP = 30
 DAY = 86_400
@@ -56,9 +56,9 @@ class Finding(NamedTuple):
 def memory(brain: Brain) -> Iterator[Finding]:
     path = brain.settings.db_path
     try:
-        version = opening.header_of(os.path.realpath(path)).version
+        version = connection.read_header(os.path.realpath(path)).version
     except MissingDatabase:
-        known = folder_list.read(os.path.realpath(path))
+        known = collections.read_folder_list(os.path.realpath(path))
         if known is None:
             yield Finding("memory", "wrong", f"there is none at {path}", "quaid init")
         else:
@@ -99,9 +99,9 @@ def _no_memory(brain: Brain, path: str, problem: str) -> Iterator[Finding]:
         yield Finding("memory", "wrong", told, first, tuple(further))
         return
     told = f"{path} is no memory: {problem}"
-    ours = problem in (opening.EMPTY, opening.NO_SQLITE)  # may have been a memory before
+    ours = problem in (connection.EMPTY_FILE, connection.NOT_SQLITE)  # may have been a memory before
     lost = list(_lost(brain, told)) if ours else []
-    if lost and (problem == opening.EMPTY or lost[-1].state == "fine"):
+    if lost and (problem == connection.EMPTY_FILE or lost[-1].state == "fine"):
         yield from lost
     else:
         yield Finding("memory", "wrong", told, "quaid --db FILE doctor")
@@ -130,9 +130,9 @@ def rows(brain: Brain) -> Iterator[Finding]:
 
 
 def sources(brain: Brain) -> Iterator[Finding]:
-    from quaid.store import ingest_log
+    from quaid.storage import history
 
-    if found := len(ingest_log.without_page(brain.db)):
+    if found := len(history.sources_without_page(brain.db)):
         told = (
             f"{count_noun(found, 'source')} that an earlier Quaid kept without a page; no search finds them"
         )
@@ -141,20 +141,20 @@ def sources(brain: Brain) -> Iterator[Finding]:
 
 def _is_damage(found: Violation) -> bool:
     """Whether the file itself is hurt. An index of words can be made again, and the check of it is no judge of it."""
-    return found.where == "database" and found.check != "fts" and not is_of_an_index(found.problem)
+    return found.where == "database" and found.check != "fts" and not is_text_index_damage(found.problem)
 
 
 def _is_made_again(found: Violation) -> bool:
     """Whether `quaid rebuild` mends it."""
     made_again = found.problem.startswith(MADE_AGAIN)
-    return found.check == "fts" or made_again or is_of_an_index(found.problem)
+    return found.check == "fts" or made_again or is_text_index_damage(found.problem)
 
 
 def backups(brain: Brain) -> Iterator[Finding]:
     from quaid.model import dates
-    from quaid.store import copies
+    from quaid.storage.sqlite import backup
 
-    found = copies.newest(brain.settings.db_path, mending.backup_folders(brain))
+    found = backup.newest_backup(brain.settings.db_path, mending.backup_folders(brain))
     name = os.path.join(brain.settings.home, f"backup-{brain.now()[:10]}.db")
     if found is None:
         told = "none beside the memory; this says nothing of copies elsewhere"
@@ -169,7 +169,7 @@ def backups(brain: Brain) -> Iterator[Finding]:
 def if_damaged(brain: Brain, found: list[Finding]) -> list[Finding]:
     """Findings of a damaged memory: the damage once, with the way out of it, and no advice to go on writing there."""
     lines = tuple(dict.fromkeys(line for each in found if each.name == DAMAGE for line in each.details))
-    damage = tuple(line for line in lines if not is_of_an_index(line))
+    damage = tuple(line for line in lines if not is_text_index_damage(line))
     if not damage:
         return _of_the_index(found, lines) if lines else found
     most = " or more" if len(damage) >= MOST_FAULTS else ""

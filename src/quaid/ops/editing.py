@@ -7,12 +7,13 @@ from quaid.brain import Brain
 from quaid.errors import InvalidSlug, InvalidType, NotFound, PageNotFound
 from quaid.model import slug as slugs
 from quaid.ops.register import Arg
-from quaid.store import pages, slugs as slugss
-from quaid.store.pages import Saved, Stored
+from quaid.storage import pages
+from quaid.storage.page_edits import SaveResult
+from quaid.storage.pages import PageRow
 
 if TYPE_CHECKING:
     from quaid.model.page import Page
-    from quaid.store.collections import Collection
+    from quaid.storage.collections import Collection
 
 MOST_WINGS_SHOWN = 12
 
@@ -22,25 +23,25 @@ PageVersion = Annotated[int | None, Arg("The version you read.", version="page",
 
 def locate(brain: Brain, address: str) -> "tuple[Collection, str]":
     """Where a page is, or would be made: the collection that is named, the one that has it, or the write target."""
-    from quaid.store import collections
+    from quaid.storage import collections
 
     named, name = _split(brain, address)
-    holder = named or slugss.the_collection_with(brain.db, name)
+    holder = named or pages.single_collection_with(brain.db, name)
     if holder is None:
         return collections.write_target(brain.db), name
     return collections.require(brain.db, holder), name
 
 
-def require(brain: Brain, address: str) -> Stored:
+def require(brain: Brain, address: str) -> PageRow:
     named, name = _split(brain, address)
-    return pages.require(brain.db, name, named or slugss.the_collection_with(brain.db, name) or "default")
+    return pages.require(brain.db, name, named or pages.single_collection_with(brain.db, name) or "default")
 
 
 def require_wing(brain: Brain, wing: str) -> str:
     """Return the wing, or raise NotFound with the wings there are. Any wing will do in an empty memory."""
-    from quaid.store import names, overview
+    from quaid.storage import briefing
 
-    if not names.wings_called(brain.db, [wing]) and (wings := overview.wings(brain.db)):
+    if not pages.wings_called(brain.db, [wing]) and (wings := briefing.wing_counts(brain.db)):
         shown = ", ".join(each.name for each in wings[:MOST_WINGS_SHOWN])
         more = f" and {len(wings) - MOST_WINGS_SHOWN} more" if len(wings) > MOST_WINGS_SHOWN else ""
         raise NotFound(what="wing", name=repr(wing), hint=f" The wings are {shown}{more}.")
@@ -53,9 +54,7 @@ def _split(brain: Brain, address: str) -> tuple[str | None, str]:
     try:
         return named, slugs.check(name)
     except InvalidSlug:
-        from quaid.store import names
-
-        hint = names.whose(brain.db, name, named)
+        hint = pages.namesake_hint(brain.db, name, named)
         if not hint:
             raise
         raise PageNotFound(slug=address, hint=hint) from None
@@ -65,12 +64,12 @@ def edit(
     brain: Brain,
     address: str,
     expected: int | None,
-    change: "Callable[[Stored | None], Page]",
+    change: "Callable[[PageRow | None], Page]",
     *,
     may_create: bool = False,
-    also: "Callable[[Any, Saved, Page, str], Saved] | None" = None,
+    also: "Callable[[Any, SaveResult, Page, str], SaveResult] | None" = None,
     exact: Callable[[], bytes | None] | None = None,
-) -> "tuple[Saved, Page]":
+) -> "tuple[SaveResult, Page]":
     """Read, change and save a page in one transaction, so that no other writer comes between.
 
     `also` writes what hangs on the page, in the same transaction, and says what came of the save then. `exact`,
@@ -80,7 +79,7 @@ def edit(
 
     now, uuid = brain.now(), brain.new_uuid()
 
-    def work(tx: Any) -> "tuple[Saved, Page]":
+    def work(tx: Any) -> "tuple[SaveResult, Page]":
         collection, name = locate(brain, address)
         find = pages.find if may_create else pages.require
         old = find(brain.db, name, collection.name)
@@ -111,13 +110,13 @@ def _take_in(brain: Brain, address: str, path: str) -> None:
 def refuse_folder(brain: Brain, address: str, collection: str, act: str) -> None:
     """What changes where a page is, or whether it is, has to happen to its file where there is one."""
     from quaid.errors import PageOfFolder
-    from quaid.store import collections
+    from quaid.storage import collections
 
     if collections.require(brain.db, collection).root is not None:
         raise PageOfFolder(slug=address, collection=collection, act=act)
 
 
-def rebuilt(old: Stored, *, frontmatter: dict[str, Any] | None = None, lines: str | None = None) -> "Page":
+def rebuilt(old: PageRow, *, frontmatter: dict[str, Any] | None = None, lines: str | None = None) -> "Page":
     from quaid.model import page as page_model
 
     return page_model.build_page(
@@ -130,7 +129,7 @@ def rebuilt(old: Stored, *, frontmatter: dict[str, Any] | None = None, lines: st
 
 
 def checked(
-    address: str, front: dict[str, Any], truth: str, lines: str, old: Stored | None, title: str | None = None
+    address: str, front: dict[str, Any], truth: str, lines: str, old: PageRow | None, title: str | None = None
 ) -> "Page":
     """A page whose type, if it names a new one, is a known type, and whose new dates are dates."""
     from quaid.model import page as page_model
@@ -148,7 +147,7 @@ def checked(
     return made
 
 
-def _check_dates(made: "Page", old: Stored | None) -> None:
+def _check_dates(made: "Page", old: PageRow | None) -> None:
     """Refuse a value that is no day in a key that holds one, unless the page had it before."""
     from quaid.errors import InvalidPageDate, MissingDate
     from quaid.model import page as page_model
@@ -162,7 +161,7 @@ def _check_dates(made: "Page", old: Stored | None) -> None:
         raise InvalidPageDate(slug=made.slug, name=name, value=value)
 
 
-def removed_front(old: Stored | None, new: "Page") -> tuple[tuple[str, ...], tuple[str, ...]]:
+def removed_front(old: PageRow | None, new: "Page") -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the keys of the front matter and the tags that a page has lost."""
     if old is None:
         return (), ()

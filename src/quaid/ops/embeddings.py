@@ -12,7 +12,7 @@ from quaid.errors import EmbedderUnavailable, InvalidArgument, QuaidError
 from quaid.ops import background, models
 from quaid.ops.models import ModelsRecord
 from quaid.ops.register import Arg, op
-from quaid.store import chunks, filling_turn, settings, vectors
+from quaid.storage import chunks, collections, embedding_queue, vectors
 
 SETTING = "semantic_search"
 
@@ -42,7 +42,7 @@ def embeddings_use(
     """Search by meaning with this model from now on. Text stays; vectors that are missing are made bit by bit."""
     _refuse_if_pinned(brain)
     name = registry.DEFAULT if name in registry.OTHER_NAMES else name
-    added = registry.read(settings.get(brain.db, registry.SETTING))
+    added = registry.read(collections.get_setting(brain.db, registry.SETTING))
     embedder = registry.get(name, added, models.surroundings(brain))
     problem = embedder.ready()
     if problem:
@@ -52,9 +52,9 @@ def embeddings_use(
     moment = brain.now()
 
     def work(tx: Any) -> None:
-        vectors.register(tx, name, embedder.dimensions, moment)
-        vectors.activate(tx, name)
-        settings.set(tx, SETTING, "on")
+        vectors.register_model(tx, name, embedder.dimensions, moment)
+        vectors.activate_model(tx, name)
+        collections.set_setting(tx, SETTING, "on")
 
     brain.db.write(work)
     return _status(brain)
@@ -64,7 +64,7 @@ def embeddings_use(
 def embeddings_off(brain: Brain) -> EmbeddingsRecord:
     """Turn semantic search off: questions are answered by words, and say so. The vectors stay."""
     _refuse_if_pinned(brain)
-    brain.db.write(lambda tx: settings.set(tx, SETTING, "off"))
+    brain.db.write(lambda tx: collections.set_setting(tx, SETTING, "off"))
     return _status(brain)
 
 
@@ -83,13 +83,13 @@ def _refuse_if_pinned(brain: Brain) -> None:
 
 
 def _status(brain: Brain) -> EmbeddingsRecord:
-    chosen, kept = brain.model_name, settings.get(brain.db, "embedding_model")
+    chosen, kept = brain.model_name, collections.get_setting(brain.db, "embedding_model")
     name = chosen or kept or registry.DEFAULT
     source = brain.settings.said("embedding.plugin")[1] or ("memory" if kept else "default")
     problem = _problem(brain) if chosen else "semantic search is off"
     total = chunks.count(brain.db)
-    made = vectors.coverage(brain.db, name)[0] if vectors.find(brain.db, name) else 0
-    filling = filling_turn.filling(brain.db.path) is not None
+    made = embedding_queue.chunk_coverage(brain.db, name)[0] if vectors.find_model(brain.db, name) else 0
+    filling = embedding_queue.current_run(brain.db.path) is not None
     record = EmbeddingsRecord(bool(chosen), name, source, problem is None, problem, made, total, filling, "")
     return record._replace(next_step=_next(brain, record))
 

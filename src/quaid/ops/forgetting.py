@@ -9,10 +9,10 @@ from quaid.model import slug as slugs
 from quaid.model.plain_text import count_noun
 from quaid.ops import editing
 from quaid.ops.register import Arg, op
-from quaid.storage import erase
-from quaid.store import copies, forgetting, pages, sidecars, slugs as slugss
-from quaid.store.copies import Copy
-from quaid.store.forgetting import Target
+from quaid.storage import erase as erasure, pages
+from quaid.storage.erase import EraseTarget
+from quaid.storage.sqlite import backup
+from quaid.storage.sqlite.backup import DatabaseCopy
 
 AGAIN = "Close what else uses the memory and run `quaid forget --finish`"
 
@@ -104,20 +104,22 @@ def forget(
         problem = "stands alone" if finish else "is required"
         raise InvalidArgument(name="--finish" if finish else "slug", problem=problem)
     if slug is None:
-        problem = _told(forgetting.clean(brain.db).problem)
+        problem = _told(erasure.vacuum_and_checkpoint(brain.db).problem)
         return ForgetRecord(True, not problem, "", "", (), problem=problem)
     target = _target(brain, slug)
-    beside = copies.beside(brain.db.path, target)
+    beside = backup.copies_beside(brain.db.path, target)
     if dry_run or not yes:
-        layers = [Layer(*each, None) for each in forgetting.count(brain.db, target, *_aside(brain, target))]
+        layers = [
+            Layer(*each, None) for each in erasure.count_layers(brain.db, target, *_aside(brain, target))
+        ]
         return _shown(target, tuple(layers), beside)._replace(ask=not dry_run)
     return _forgotten(brain, target, beside, backups)
 
 
-def _target(brain: Brain, address: str) -> Target:
+def _target(brain: Brain, address: str) -> EraseTarget:
     named, name = slugs.split_address(address)
-    collection = named or slugss.the_collection_with(brain.db, slugs.check(name)) or "default"
-    target = forgetting.find(brain.db, slugs.check(name), collection)
+    collection = named or pages.single_collection_with(brain.db, slugs.check(name)) or "default"
+    target = erasure.find_target(brain.db, slugs.check(name), collection)
     if target is None:
         stored = pages.require(brain.db, name, collection)  # which says what there is instead
         raise PageMoved(slug=address, target=stored.slug, expected=None, current_version=stored.version)
@@ -126,15 +128,15 @@ def _target(brain: Brain, address: str) -> Target:
     return target
 
 
-def _aside(brain: Brain, target: Target) -> tuple[list[str], list[bytes]]:
+def _aside(brain: Brain, target: EraseTarget) -> tuple[list[str], list[bytes]]:
     """The paths of its sidecars, and the contents that only this page has."""
     from quaid.vaults import index, sidecar
 
     paths = [sidecar.path_for(index.stem(path)) for path in (*target.files, f"{target.slug}.md")]
-    return paths, forgetting.hashes_of(brain.db, target.id)
+    return paths, erasure.own_content_hashes(brain.db, target.id)
 
 
-def _shown(target: Target, layers: tuple[Layer, ...], beside: list[Copy]) -> ForgetRecord:
+def _shown(target: EraseTarget, layers: tuple[Layer, ...], beside: list[DatabaseCopy]) -> ForgetRecord:
     return ForgetRecord(
         done=False,
         clean=False,
@@ -146,25 +148,25 @@ def _shown(target: Target, layers: tuple[Layer, ...], beside: list[Copy]) -> For
     )
 
 
-def _backup(copy: Copy, deleted: bool) -> Backup:
+def _backup(copy: DatabaseCopy, deleted: bool) -> Backup:
     return Backup(copy.path, copy.size, copy.made_by, copy.holds, deleted)
 
 
-def _forgotten(brain: Brain, target: Target, beside: list[Copy], backups: bool) -> ForgetRecord:
+def _forgotten(brain: Brain, target: EraseTarget, beside: list[DatabaseCopy], backups: bool) -> ForgetRecord:
     db = brain.db
     paths, hashes = _aside(brain, target)
-    before = forgetting.count(db, target, paths, hashes)
+    before = erasure.count_layers(db, target, paths, hashes)
     pieces = _pieces(brain, target)
-    words = forgetting.own_words(db, target)
-    forgetting.securely(db)
-    db.write(lambda tx: forgetting.forget(tx, target, paths))
+    words = erasure.own_words(db, target)
+    erasure.enable_secure_delete(db)
+    db.write(lambda tx: erasure.erase_page(tx, target, paths))
     gone = [each for each in beside if backups and each.ours and each.holds]
-    copies.remove(gone)
-    cleaned = forgetting.clean(db)
-    after = dict(forgetting.count(db, target, paths, hashes))
+    backup.remove_copies(gone)
+    cleaned = erasure.vacuum_and_checkpoint(db)
+    after = dict(erasure.count_layers(db, target, paths, hashes))
     left, mentions = _left(brain, pieces)
     found = Proof("search and query", _still_found(brain, target, pieces))
-    indexes = forgetting.words_left(db, words)
+    indexes = erasure.count_words_left(db, words)
     held = Proof(
         f"{count_noun(len(words), 'word')} of its own in the indexes",
         (f"{indexes:,} of them",) if indexes else (),
@@ -183,24 +185,29 @@ def _told(problem: str) -> str:
     return f"{problem.rstrip('.')}. {AGAIN}." if problem else ""
 
 
-def _pieces(brain: Brain, target: Target) -> list[str]:
+def _pieces(brain: Brain, target: EraseTarget) -> list[str]:
     """What to look for afterwards."""
     front: Any = json.loads(target.frontmatter)
-    data = [text for each in sidecars.read(brain.db, target.id) for text in erase.json_strings(each.data)]
-    texts = [target.truth, target.timeline, *erase.json_strings(front), *data]
-    pieces = erase.erasure_probes(target.slug, target.title, target.uuid, list(target.former), texts)
-    return [each for each in pieces if not forgetting.is_in_schema(brain.db, each)]
+    data = [
+        text for each in pages.read_raw_data(brain.db, target.id) for text in erasure.json_strings(each.data)
+    ]
+    texts = [target.truth, target.timeline, *erasure.json_strings(front), *data]
+    pieces = erasure.erasure_probes(target.slug, target.title, target.uuid, list(target.former), texts)
+    return [each for each in pieces if not erasure.is_in_schema(brain.db, each)]
 
 
 def _left(brain: Brain, pieces: list[str]) -> tuple[list[Proof], tuple[Mention, ...]]:
     """Where pieces of the page are in the files, byte by byte.
 
     Only a piece that the page alone had proves anything: what others have too is listed as their mention."""
-    from quaid.store.rawscan import scan_apart
+    from quaid.storage.files import scan_files_in_subprocess
 
     files = [brain.db.path + ending for ending in ("", "-wal", "-shm")]
-    found = scan_apart(files, pieces)
-    said = {piece: forgetting.places(brain.db, piece) for piece in dict.fromkeys(piece for _, piece in found)}
+    found = scan_files_in_subprocess(files, pieces)
+    said = {
+        piece: erasure.places_with_text(brain.db, piece)
+        for piece in dict.fromkeys(piece for _, piece in found)
+    }
     mentions = tuple(Mention(piece, tuple(by)) for piece, by in said.items() if by)
     looked = len(pieces) - len(mentions)
     left = [
@@ -213,7 +220,7 @@ def _left(brain: Brain, pieces: list[str]) -> tuple[list[Proof], tuple[Mention, 
     return left, mentions
 
 
-def _still_found(brain: Brain, target: Target, pieces: list[str]) -> tuple[str, ...]:
+def _still_found(brain: Brain, target: EraseTarget, pieces: list[str]) -> tuple[str, ...]:
     """By words and names. The model is not asked: the layers show that there are no vectors."""
     from quaid.search import pipeline, words
 

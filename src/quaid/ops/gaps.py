@@ -17,8 +17,8 @@ from quaid.model.similarity import (
 )
 from quaid.ops import editing
 from quaid.ops.register import Arg, op
-from quaid.store import gaps as store
-from quaid.store.gaps import Gap
+from quaid.storage import gaps
+from quaid.storage.gaps import Gap
 
 if TYPE_CHECKING:
     from quaid.search.answer import Answer
@@ -59,8 +59,8 @@ def gaps_(
 
     A question shows as a hash until somebody approves that its words are kept."""
     with brain.db.reading():
-        found = store.listing(brain.db, resolved=include_resolved, limit=limit)
-        return GapsRecord(tuple(found), store.count(brain.db, resolved=include_resolved))
+        found = gaps.listing(brain.db, resolved=include_resolved, limit=limit)
+        return GapsRecord(tuple(found), gaps.count(brain.db, resolved=include_resolved))
 
 
 @op(
@@ -93,7 +93,7 @@ def gap(
             name="context", problem="repeats the question, which is not kept; say where it came up"
         )
     digest, now = question_hash(query_text), brain.now()
-    logged = brain.db.write(lambda tx: store.log(tx, digest, context.strip(), confidence_score, now))
+    logged = brain.db.write(lambda tx: gaps.log_gap(tx, digest, context.strip(), confidence_score, now))
     return GapRecord(logged, "counted" if logged.times_seen > 1 else "logged")
 
 
@@ -126,7 +126,7 @@ def gap_approve(
     ] = None,
 ) -> GapRecord:
     """Allow a gap's question, or a redacted form of it, to be kept and researched outside, with who allowed it."""
-    found = store.require(brain.db, gap_id)
+    found = gaps.require(brain.db, gap_id)
     if found.resolved_at is not None:
         raise GapResolved(id=gap_id, date=found.resolved_at[:10])
     if query_text is None and sensitivity == "external":
@@ -138,9 +138,9 @@ def gap_approve(
     _check_redacted(sensitivity, query_text, redacted_query)
     now = brain.now()
     brain.db.write(
-        lambda tx: store.approve(
+        lambda tx: gaps.approve(
             tx,
-            store.require(brain.db, gap_id),
+            gaps.require(brain.db, gap_id),
             query_text=query_text.strip() if query_text and sensitivity == "external" else None,
             sensitivity=sensitivity,
             approver=approver.strip(),
@@ -148,7 +148,7 @@ def gap_approve(
             now=now,
         )
     )
-    return GapRecord(store.require(brain.db, gap_id), "approved")
+    return GapRecord(gaps.require(brain.db, gap_id), "approved")
 
 
 @op("write", command="gaps resolve", examples=("quaid gaps resolve 3 --resolved-by-slug concepts/vanadium",))
@@ -158,20 +158,20 @@ def gap_resolve(
     resolved_by_slug: Annotated[str | None, Arg("The page that answers it.")] = None,
 ) -> GapRecord:
     """Close a gap: a page answers it, or nobody wants to know any more."""
-    found = store.require(brain.db, gap_id)
+    found = gaps.require(brain.db, gap_id)
     slug = editing.require(brain, resolved_by_slug).slug if resolved_by_slug else None
     now = brain.now()
-    if not brain.db.write(lambda tx: store.resolve(tx, gap_id, slug, now)):
+    if not brain.db.write(lambda tx: gaps.resolve(tx, gap_id, slug, now)):
         raise GapResolved(id=gap_id, date=(found.resolved_at or now)[:10])
-    return GapRecord(store.require(brain.db, gap_id), "resolved")
+    return GapRecord(gaps.require(brain.db, gap_id), "resolved")
 
 
 @op("write", command="gaps clear", examples=("quaid gaps clear",))
 def gap_clear(brain: Brain) -> GapsClearRecord:
     """Close every open gap whose words nobody keeps. Asked again without an answer, a question is a new gap."""
     now = brain.now()
-    closed = brain.db.write(lambda tx: store.clear(tx, now))
-    return GapsClearRecord(closed, store.count(brain.db, resolved=False))
+    closed = brain.db.write(lambda tx: gaps.clear(tx, now))
+    return GapsClearRecord(closed, gaps.count(brain.db, resolved=False))
 
 
 def note(brain: Brain, question: str, answer: "Answer") -> None:
@@ -187,9 +187,9 @@ def note(brain: Brain, question: str, answer: "Answer") -> None:
         if answer.strength not in well:
             if is_question(question) and (answer.results or _has_pages(brain)):
                 _log(brain, digest, max((each.score for each in answer.results), default=0.0))
-        elif (gap_id := store.open_with(brain.db, digest)) and _may_write(brain):
+        elif (gap_id := gaps.open_with(brain.db, digest)) and _may_write(brain):
             slug, now = answer.results[0].slug if answer.results else None, brain.now()
-            brain.db.write(lambda tx: store.resolve(tx, gap_id, slug, now))
+            brain.db.write(lambda tx: gaps.resolve(tx, gap_id, slug, now))
     except QuaidError:
         pass  # a full disk, a damaged file: whoever writes next is told
 
@@ -198,11 +198,11 @@ def answered_by(brain: Brain, slugs: list[str]) -> list[int]:
     """Close the gaps whose words are known and which one of these pages answers by its words. Which they were."""
     closed: list[int] = []
     try:
-        for gap_id, text in store.with_words(brain.db, MOST_TRIED):
+        for gap_id, text in gaps.with_words(brain.db, MOST_TRIED):
             slug = _answering(brain, text, slugs)
             if slug is not None:
                 now = brain.now()
-                brain.db.write(lambda tx, gap=gap_id, by=slug, at=now: store.resolve(tx, gap, by, at))  # type: ignore[misc]
+                brain.db.write(lambda tx, gap=gap_id, by=slug, at=now: gaps.resolve(tx, gap, by, at))  # type: ignore[misc]
                 closed.append(gap_id)
     except QuaidError:
         pass  # the pages are written; a gap that stays open can be closed later
@@ -222,7 +222,7 @@ def _log(brain: Brain, digest: str, best: float) -> None:
     """Keep a gap with the score of the best result, which is evidence and comparable between questions."""
     if _may_write(brain):
         now = brain.now()
-        brain.db.write(lambda tx: store.log(tx, digest, "", best, now))
+        brain.db.write(lambda tx: gaps.log_gap(tx, digest, "", best, now))
 
 
 def _may_write(brain: Brain) -> bool:
@@ -234,7 +234,7 @@ def _may_write(brain: Brain) -> bool:
 
 
 def _has_pages(brain: Brain) -> bool:
-    from quaid.store import pages
+    from quaid.storage import pages
 
     return bool(pages.listing(brain.db, limit=1))
 

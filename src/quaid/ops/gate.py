@@ -9,17 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from quaid.brain import Brain
-from quaid.errors import (
-    Cancelled,
-    InvalidArgument,
-    NotAllowed,
-    TooLarge,
-    UnknownCommand,
-    UnknownTool,
-)
+from quaid.errors import Cancelled, InvalidArgument, NotAllowed, TooLarge, UnknownCommand, UnknownTool
 from quaid.ops import index
 from quaid.ops.register import REGISTER, SCOPES, Op, Param, Scope, load, present_name
-from quaid.store.trouble import of_system
+from quaid.storage.sqlite.errors import os_error
 
 MAX_TEXT = 4 * 1024 * 1024  # bytes of one argument: no page of a person's knowledge is this long
 MAX_QUESTION = 4 * 1024  # bytes of what is looked for: longer ones cost seconds and find nothing better
@@ -67,7 +60,7 @@ def call(brain: Brain, operation: Op, arguments: Mapping[str, Any], scope: Scope
         raise Cancelled from None
     except OSError as error:
         where = error.filename if isinstance(error.filename, str) else brain.settings.db_path
-        raise of_system(where, error) from error
+        raise os_error(where, error) from error
 
 
 def _spelled(arguments: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:

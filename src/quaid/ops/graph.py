@@ -10,10 +10,10 @@ from quaid.ops import editing
 from quaid.ops.editing import Slug
 from quaid.ops.links import AsOf, Temporal
 from quaid.ops.register import Arg, op
-from quaid.store import links as linkss
-from quaid.store.links import Edge
-from quaid.store.overview import beginnings
-from quaid.store.words import PageHead, heads
+from quaid.storage import links as linkss
+from quaid.storage.briefing import link_beginnings
+from quaid.storage.links import GraphLink
+from quaid.storage.pages import PageHead, page_heads
 
 EDGES_FOR_A_NODE = 20
 """A graph of so many nodes shows at most this many times as many links."""
@@ -103,7 +103,7 @@ def graph_(
             most_nodes=limit,
             most_edges=limit * EDGES_FOR_A_NODE,
         )
-        known = heads(brain.db, list(walk.reached))
+        known = page_heads(brain.db, list(walk.reached))
         begins = _beginnings(brain, walk.edges)
     nodes = tuple(_node(walk, known, reached) for reached in walk.reached.values() if reached.node in known)
     arrows = tuple(_arrow(known, edge, begins) for edge in walk.edges)
@@ -136,7 +136,9 @@ def path(
             )
         )
         edges = way.edges if way else ()
-        known = heads(brain.db, [start.id, *{node for edge in edges for node in (edge.from_id, edge.to_id)}])
+        known = page_heads(
+            brain.db, [start.id, *{node for edge in edges for node in (edge.from_id, edge.to_id)}]
+        )
         begins = _beginnings(brain, edges)
     if not edges:
         same = start.id == end.id
@@ -165,11 +167,11 @@ def _node(walk: links.GraphWalk, known: dict[int, PageHead], reached: links.Reac
 
 
 def _beginnings(brain: Brain, edges: Iterable[links.EdgeLike]) -> dict[int, str]:
-    return beginnings(brain.db, [edge for edge in edges if isinstance(edge, Edge)])
+    return link_beginnings(brain.db, [edge for edge in edges if isinstance(edge, GraphLink)])
 
 
 def _arrow(known: dict[int, PageHead], edge: links.EdgeLike, begins: dict[int, str]) -> Arrow:
-    assert isinstance(edge, Edge)
+    assert isinstance(edge, GraphLink)
     return Arrow(
         edge.id,
         _address(known[edge.from_id]),

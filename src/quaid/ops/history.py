@@ -9,11 +9,11 @@ from quaid.formats import markdown
 from quaid.model import dates, page as page_model
 from quaid.model.page import Page
 from quaid.ops import editing
-from quaid.ops.editing import PageVersion, Slug
+from quaid.ops.editing import Slug
 from quaid.ops.register import Arg, op
-from quaid.store import collections, history as store
-from quaid.store.history import Version
-from quaid.store.pages import Stored
+from quaid.storage import collections, history as store
+from quaid.storage.history import PageVersion
+from quaid.storage.pages import PageRow
 
 By = Literal["edit", "sync", "import", "made"]
 
@@ -63,7 +63,7 @@ class _Text(NamedTuple):
     """A version with the row that holds it; none: the page itself does."""
 
     told: VersionRecord
-    row: Version | None
+    row: PageVersion | None
 
 
 @op("read", examples=("quaid history people/alice",))
@@ -80,20 +80,19 @@ def revert(
     brain: Brain,
     slug: Slug,
     to: Annotated[int, Arg("The version to bring back, as `history` lists it.", minimum=1)],
-    expected_version: PageVersion = None,
+    expected_version: editing.PageVersion = None,
 ) -> RevertRecord:
     """Bring an earlier version of a page back, as a new version. A page with a file gets the very bytes back."""
     from quaid.model import timeline
-    from quaid.store import file_state
 
     brought: list[bytes | None] = []
     removed: list[str] = []
 
-    def change(old: Stored | None) -> Page:
+    def change(old: PageRow | None) -> Page:
         assert old is not None
         chosen = _chosen(_versions(brain, old), to)
         row = chosen.row
-        brought.append(None if row is None else store.bytes_of(brain.db, row.id))
+        brought.append(None if row is None else store.version_bytes(brain.db, row.id))
         if row is None or brought[-1] is None:
             return editing.rebuilt(old)
         earlier = _page(old, row.path, brought[-1])
@@ -101,7 +100,7 @@ def revert(
         return earlier
 
     saved, new = editing.edit(brain, slug, expected_version, change, exact=lambda: brought[-1])
-    known = file_state.path_of(brain.db, saved.id)
+    known = collections.file_of_page(brain.db, saved.id)
     path = known.path if known else None
     return RevertRecord(new.slug, saved.version, saved.changed, to, path, tuple(removed))
 
@@ -146,9 +145,9 @@ def diff(
     )
 
 
-def _versions(brain: Brain, stored: Stored) -> list[_Text]:
+def _versions(brain: Brain, stored: PageRow) -> list[_Text]:
     """The versions of a page, the present one first, each once."""
-    rows = store.of_page(brain.db, stored.id)
+    rows = store.versions_of_page(brain.db, stored.id)
     collection = collections.require(brain.db, stored.collection)
     told = _of_file(rows, stored) if collection.root is not None else _of_database(rows, stored)
     present, *others = told if collection.root is not None else _once(brain, stored, told)
@@ -161,7 +160,7 @@ def _versions(brain: Brain, stored: Stored) -> list[_Text]:
     return kept
 
 
-def _of_file(rows: list[Version], stored: Stored) -> list[_Text]:
+def _of_file(rows: list[PageVersion], stored: PageRow) -> list[_Text]:
     """A file's bytes are kept when they are read: each row begins a version, and the active one is the present."""
     active = next((row for row in rows if row.is_present), None)
     since = stored.updated_at if active is None else active.created_at
@@ -176,10 +175,10 @@ def _of_file(rows: list[Version], stored: Stored) -> list[_Text]:
     return found
 
 
-def _of_database(rows: list[Version], stored: Stored) -> list[_Text]:
+def _of_database(rows: list[PageVersion], stored: PageRow) -> list[_Text]:
     """A text without a file is kept when another takes its place: each row ends a version, but for imported ones."""
     found: list[_Text] = []
-    texts: list[Version | None] = [None, *(row for row in rows if row.version is not None)]
+    texts: list[PageVersion | None] = [None, *(row for row in rows if row.version is not None)]
     for place, row in enumerate(texts):
         before = texts[place + 1] if place + 1 < len(texts) else None
         if row is not None and _by(row.batch) == "import":
@@ -191,7 +190,7 @@ def _of_database(rows: list[Version], stored: Stored) -> list[_Text]:
     return found
 
 
-def _once(brain: Brain, stored: Stored, found: list[_Text]) -> list[_Text]:
+def _once(brain: Brain, stored: PageRow, found: list[_Text]) -> list[_Text]:
     """Without an imported text that the version after it says, too.
 
     A version also rises when facts, links or tags are added to a page. The text of that version is kept, or is the
@@ -205,11 +204,11 @@ def _once(brain: Brain, stored: Stored, found: list[_Text]) -> list[_Text]:
     return kept
 
 
-def _said(brain: Brain, stored: Stored, each: _Text) -> tuple[object, ...]:
+def _said(brain: Brain, stored: PageRow, each: _Text) -> tuple[object, ...]:
     """What a version says, however its bytes are written."""
     if each.row is None:
         return stored.frontmatter, stored.truth.strip(), stored.timeline.strip()
-    made = _page(stored, each.row.path, store.bytes_of(brain.db, each.row.id))
+    made = _page(stored, each.row.path, store.version_bytes(brain.db, each.row.id))
     return made.frontmatter, made.truth.strip(), made.timeline.strip()
 
 
@@ -217,7 +216,7 @@ def _by(batch: str) -> By:
     return "edit" if batch.startswith("edit-") else "sync" if batch.startswith("sync-") else "import"
 
 
-def _size(stored: Stored) -> int:
+def _size(stored: PageRow) -> int:
     return len(markdown.render(stored.frontmatter, stored.truth, stored.timeline).encode())
 
 
@@ -238,13 +237,13 @@ def _on(found: list[_Text], day: str) -> tuple[_Text, str | None]:
     return oldest, f"what is kept begins on {oldest.told.since[:10]}"
 
 
-def at(brain: Brain, stored: Stored, time: str) -> list[tuple[int | None, Page | Stored]]:
+def at(brain: Brain, stored: PageRow, time: str) -> list[tuple[int | None, Page | PageRow]]:
     """Return what a page said at a time, each text with its version, None for the present one.
 
     Times are seconds: where the text changed within that second, what it said before comes, too. Nothing comes for
     a time of which no version is kept.
     """
-    found: list[tuple[int | None, Page | Stored]] = []
+    found: list[tuple[int | None, Page | PageRow]] = []
     for each in _versions(brain, stored):
         since = _begun(each, stored)
         if since is None or since > time:
@@ -252,25 +251,25 @@ def at(brain: Brain, stored: Stored, time: str) -> list[tuple[int | None, Page |
         if each.row is None or each.told.is_present:
             found.append((None, stored))
         else:
-            data = store.bytes_of(brain.db, each.row.id)
+            data = store.version_bytes(brain.db, each.row.id)
             found.append((each.told.version, _page(stored, each.row.path, data)))
         if since < time:
             break
     return found
 
 
-def _begun(each: _Text, stored: Stored) -> str | None:
+def _begun(each: _Text, stored: PageRow) -> str | None:
     """Return when a version began, or None where that is not known, since those before it are not kept any more."""
     if each.told.is_present:
         return max(each.told.since, stored.truth_updated_at, stored.timeline_updated_at)
     is_first = each.told.since == stored.created_at and each.told.by == "made"
     if not is_first or each.told.version == 1:
         return each.told.since
-    forgotten = dates.shift_date(stored.updated_at[:10], -store.DAYS) > stored.created_at[:10]
+    forgotten = dates.shift_date(stored.updated_at[:10], -store.HISTORY_DAYS) > stored.created_at[:10]
     return None if forgotten or stored.version > store.MOST_VERSIONS else each.told.since
 
 
-def _page(old: Stored, path: str, data: bytes) -> Page:
+def _page(old: PageRow, path: str, data: bytes) -> Page:
     """The page that the bytes of an earlier version make, where the page is now."""
     from quaid.vaults import index
 
@@ -282,10 +281,10 @@ def _page(old: Stored, path: str, data: bytes) -> Page:
     )
 
 
-def _text(brain: Brain, stored: Stored, each: _Text) -> str:
+def _text(brain: Brain, stored: PageRow, each: _Text) -> str:
     if each.row is None:
         return markdown.render(stored.frontmatter, stored.truth, stored.timeline)
-    return markdown.decode(store.bytes_of(brain.db, each.row.id)).text
+    return markdown.decode(store.version_bytes(brain.db, each.row.id)).text
 
 
 def _unified(old: str, new: str, before: VersionRecord, after: VersionRecord) -> str:

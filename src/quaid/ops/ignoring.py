@@ -5,8 +5,8 @@ from typing import Annotated, NamedTuple
 from quaid.brain import Brain
 from quaid.errors import CollectionReadOnly, FileTrouble, InvalidArgument, NotFound
 from quaid.ops.register import Arg, op
-from quaid.store import collections, file_state
-from quaid.store.collections import Collection
+from quaid.storage import collections
+from quaid.storage.collections import Collection
 from quaid.vaults import ignoring, index
 from quaid.vaults.scan import SKIPPED_FOLDERS, Folder
 from quaid.vaults.syncing import SyncReport, sync
@@ -91,7 +91,7 @@ def _change(brain: Brain, name: str, change: "ignoring.Change") -> IgnoreChangeR
     before, after = _rewrite(found, change, brain.new_uuid())
     if before == after:
         return IgnoreChangeRecord(name, False, tuple(ignoring.lines(after)), (), (), None)
-    known = {each.path for each in file_state.known(brain.db, found.id)}
+    known = {each.path for each in collections.known_files(brain.db, found.id)}
     report = sync(
         brain.db,
         found,
@@ -100,7 +100,7 @@ def _change(brain: Brain, name: str, change: "ignoring.Change") -> IgnoreChangeR
         progress=brain.progress,
         confirm_ignored=True,
     )
-    now = {each.path for each in file_state.known(brain.db, found.id)}
+    now = {each.path for each in collections.known_files(brain.db, found.id)}
     was, is_now = ignoring.matcher(found.ignore_patterns), ignoring.matcher(after)
     hidden = sorted(path for path in known - now if ignoring.hides(is_now, path))
     shown = sorted(path for path in now - known if ignoring.hides(was, path))

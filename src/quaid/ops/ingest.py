@@ -13,9 +13,9 @@ from quaid.ops import gaps
 from quaid.ops.gate import MAX_TEXT
 from quaid.ops.ingesting import Ingesting, PageOutcome
 from quaid.ops.register import Arg, op
-from quaid.store import ingest_log, pages as store
-from quaid.store.ingest_log import Earlier, Source
-from quaid.store.pages import Stored
+from quaid.storage import history, pages
+from quaid.storage.history import EarlierIngest, IngestSource
+from quaid.storage.pages import PageRow
 
 LONGEST_REF = 1_000
 SourceType = Literal["meeting", "article", "doc", "conversation"]
@@ -121,7 +121,7 @@ def ingest_file(
     read = _read(path, data)
     flags = {"source_type": source_type, "date": dates.check_date(date, "date") if date else None}
     collection, name = slugs.split_address(slug or read.slug)
-    there = store.find(brain.db, slugs.check(name), collection or "default")
+    there = pages.find(brain.db, slugs.check(name), collection or "default")
     change = _change(read, flags, there.slug if there else name, collection or "default", there)
     kind = _kind(markdown.parse(change.content or "").frontmatter)
     source = _source(kind, _printable(path), _printable(os.path.basename(path)), data)
@@ -133,17 +133,17 @@ def ingest_file(
 def adopt_sources(brain: Brain) -> AdoptRecord:
     """Make pages of sources that an earlier Quaid kept without one, so that they are found, shown and forgotten."""
     made: list[str] = []
-    sources = ingest_log.without_page(brain.db)
+    sources = history.sources_without_page(brain.db)
     for done, source in enumerate(sources):
         brain.progress(done, len(sources), "Making pages")
         outcome = brain.db.write(Ingesting(brain, source, [], force=False, is_file=False).run)
-        if not isinstance(outcome, Earlier):
+        if not isinstance(outcome, EarlierIngest):
             made.append(outcome.source)
     return AdoptRecord(tuple(made))
 
 
 def _change(
-    read: _Read, flags: dict[str, str | None], name: str, collection: str, there: Stored | None
+    read: _Read, flags: dict[str, str | None], name: str, collection: str, there: PageRow | None
 ) -> PageChange:
     """What a file makes of its page. A flag counts more than the file, the file more than the page that is there."""
     kept = {key: there.frontmatter[key] for key in flags if there and key in there.frontmatter}
@@ -177,8 +177,8 @@ def _kind(front: dict[str, Any]) -> str:
 def _taken_in(brain: Brain, work: Ingesting) -> IngestRecord:
     done = brain.db.write(work.run)
     source = work.source
-    if isinstance(done, Earlier):
-        own = ingest_log.page_with(brain.db, source.content_hash, done.source_ref) or ""
+    if isinstance(done, EarlierIngest):
+        own = history.page_of_source(brain.db, source.content_hash, done.source_ref) or ""
         others = tuple(each for each in done.slugs if work.is_file or each != own)
         return IngestRecord(
             *(source.kind, source.ref, False, done.created_at, done.import_id, (), others, ()), own
@@ -190,8 +190,8 @@ def _taken_in(brain: Brain, work: Ingesting) -> IngestRecord:
     )
 
 
-def _source(kind: str, ref: str, file_path: str, data: bytes) -> Source:
-    return Source(kind, ref, file_path, data, hashlib.sha256(data).hexdigest())
+def _source(kind: str, ref: str, file_path: str, data: bytes) -> IngestSource:
+    return IngestSource(kind, ref, file_path, data, hashlib.sha256(data).hexdigest())
 
 
 def _bytes_of(path: str) -> bytes:

@@ -24,9 +24,10 @@ from quaid.formats import markdown
 from quaid.model import slug as slugs, tags, timeline
 from quaid.model.page import LinkInput, Page, PageChange
 from quaid.ops import editing
-from quaid.store import collections, ingest_log, links, pages
-from quaid.store.ingest_log import Earlier, Source
-from quaid.store.pages import Saved, Stored
+from quaid.storage import collections, history, links, page_edits, pages
+from quaid.storage.history import EarlierIngest, IngestSource
+from quaid.storage.page_edits import SaveResult
+from quaid.storage.pages import PageRow
 from quaid.vaults import keeping
 
 _SCHEME = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*:(?=//)")
@@ -86,7 +87,7 @@ class Ingesting:
     """
 
     def __init__(
-        self, brain: Brain, source: Source, changes: list[PageChange], *, force: bool, is_file: bool
+        self, brain: Brain, source: IngestSource, changes: list[PageChange], *, force: bool, is_file: bool
     ) -> None:
         self.brain = brain
         self.source = source
@@ -99,13 +100,13 @@ class Ingesting:
         self.uuids = [brain.new_uuid() for _ in range(len(changes) + 1)]
         self.own: PageChange | None = None  # the page of a source that is no file, if it is to be written
 
-    def run(self, tx: Any) -> Done | Earlier:
+    def run(self, tx: Any) -> Done | EarlierIngest:
         """Write everything, or say when these bytes were taken in before."""
         self.tx = tx
         earlier = None if self.force else self.known()
         if earlier is not None and self.is_file:
             if earlier.source_ref != self.source.ref and not os.path.exists(earlier.source_ref):
-                ingest_log.move(tx, earlier, self.source)  # the file was moved or renamed
+                history.move_source(tx, earlier, self.source)  # the file was moved or renamed
             return earlier
         left = self._known_changes() if earlier else []
         self.changes = [each for each in self.given if each not in left]
@@ -123,7 +124,7 @@ class Ingesting:
         ]
         if earlier is not None and not touched:
             return earlier
-        ingest_log.keep(
+        history.keep_source(
             tx,
             self.source,
             import_id=self.import_id,
@@ -135,7 +136,7 @@ class Ingesting:
         asked = told[:-1] if self.own else told
         return Done(tuple(asked), own_page, changed, tuple(each.address for each in left))
 
-    def _write(self) -> tuple[list[PageOutcome], list[Saved]]:
+    def _write(self) -> tuple[list[PageOutcome], list[SaveResult]]:
         there = [pages.find(self.brain.db, change.slug, _of(change)) for change in self.changes]
         self._check_versions(there)
         drafts = [self._draft(change, old) for change, old in zip(self.changes, there, strict=True)]
@@ -148,7 +149,7 @@ class Ingesting:
         """Changes that the same source made before: to a page that has moved on since its author read it.
 
         Somebody who names the present version of a page has read it since, and means what they send."""
-        touched = ingest_log.touched(self.brain.db, self.source.content_hash, self.source.ref)
+        touched = history.pages_changed_by(self.brain.db, self.source.content_hash, self.source.ref)
         known: list[PageChange] = []
         for change in self.given:
             old = pages.find(self.brain.db, change.slug, _of(change))
@@ -162,7 +163,7 @@ class Ingesting:
         Another text by the same name is a new edition of its page if most of its words are the same and nobody has
         edited the page, else a page beside it: what was taken in stays findable."""
         db = self.brain.db
-        known = ingest_log.page_with(db, self.source.content_hash, self.source.ref)
+        known = history.page_of_source(db, self.source.content_hash, self.source.ref)
         if known is not None and not self.force:
             return known, None
         front, truth, lines = source_text(self.source)
@@ -183,21 +184,21 @@ class Ingesting:
             )
         raise InvalidArgument(name="source_ref", problem="has too many different texts; choose another name")
 
-    def _is_edition(self, old: Stored, truth: str) -> bool:
+    def _is_edition(self, old: PageRow, truth: str) -> bool:
         """Whether a page is an earlier text of this source that nobody has edited, with mostly the same words."""
-        before = ingest_log.newest_of(self.brain.db, old.id)
+        before = history.newest_source(self.brain.db, old.id)
         if before is None or before[0] != self.source.ref:
             return False
         words, others = set(truth.casefold().split()), set(old.truth.casefold().split())
         alike = len(words & others) >= ALIKE * len(words | others)
         return alike and source_text(self.source._replace(data=before[1]))[1] == old.truth
 
-    def known(self) -> Earlier | None:
+    def known(self) -> EarlierIngest | None:
         """The earlier ingest of the same bytes: from the same source, or of the same file wherever it lies."""
         ref = None if self.is_file else self.source.ref
-        return ingest_log.earlier(self.brain.db, self.source.content_hash, ref)
+        return history.earlier_ingest(self.brain.db, self.source.content_hash, ref)
 
-    def _check_versions(self, there: list[Stored | None]) -> None:
+    def _check_versions(self, there: list[PageRow | None]) -> None:
         """All conflicts at once: who merges them must not meet them one after the other."""
         conflicts: list[VersionConflict] = []
         for change, old in zip(self.changes, there, strict=True):
@@ -218,7 +219,7 @@ class Ingesting:
                 count=len(conflicts), told=told, conflicts=[dict(each.facts) for each in conflicts]
             )
 
-    def _draft(self, change: PageChange, old: Stored | None) -> _Draft:
+    def _draft(self, change: PageChange, old: PageRow | None) -> _Draft:
         """The page as it shall be, and what is new in it."""
         front, truth, lines = _text(change, old)
         told = "" if _truth_of(change) is None else "written"
@@ -244,21 +245,21 @@ class Ingesting:
         lost = ((), ()) if change.content is None else editing.removed_front(old, made)
         return _Draft(made, told, len(fresh), len(set(made.tags) - set(before)), lost)
 
-    def _refuse_foreign(self, old: Stored, change: PageChange) -> None:
+    def _refuse_foreign(self, old: PageRow, change: PageChange) -> None:
         """A file may replace the text that it made itself, and nothing that somebody wrote or edited here."""
-        if ingest_log.made_by(self.brain.db, old.id) != (self.source.ref, old.version):
+        if history.source_of_page(self.brain.db, old.id) != (self.source.ref, old.version):
             raise AlreadyExists(
                 path=change.address,
                 hint="It was not made from this file, or was edited since: --force replaces its text and keeps its"
                 " timeline, --slug NAME makes another page.",
             )
 
-    def _judged(self, old: Stored, truth: str) -> str:
+    def _judged(self, old: PageRow, truth: str) -> str:
         if truth == old.truth:
             return "same"
         return "same words" if _words(truth) == _words(old.truth) and not self.force else "written"
 
-    def _save(self, change: PageChange, old: Stored | None, draft: _Draft, uuid: str) -> Saved:
+    def _save(self, change: PageChange, old: PageRow | None, draft: _Draft, uuid: str) -> SaveResult:
         return keeping.save(
             self.brain.db,
             self.tx,
@@ -270,13 +271,13 @@ class Ingesting:
             expected_version=change.expected_version,
         )
 
-    def _hang_on(self, change: PageChange, draft: _Draft, saved: Saved) -> PageOutcome:
+    def _hang_on(self, change: PageChange, draft: _Draft, saved: SaveResult) -> PageOutcome:
         """Links and facts, once all pages are there; the version rises once for everything."""
         linked = sum(self._link(saved, given) for given in change.links)
         stated = self._assert(change, saved.id, draft.page.title)
         version = saved.version
         if (linked or stated) and not saved.changed:
-            _, version = pages.touch(
+            _, version = page_edits.touch(
                 self.tx, change.slug, expected_version=None, now=self.now, collection=_of(change)
             )
         changed = saved.changed or linked or stated
@@ -298,16 +299,16 @@ class Ingesting:
         if not change.assertions:
             return 0
         from quaid.model import facts
-        from quaid.store import assertions
+        from quaid.storage import facts as assertions
 
         changed = 0
         for place, values in enumerate(change.assertions, 1):
             values = {**values, "source_ref": values.get("source_ref") or self.source.ref}
             given = facts.check_fact(values, f"{change.where}.assertions[{place}]", title)
-            changed += assertions.add(self.tx, page_id, given, self.now).changed
+            changed += assertions.add_fact(self.tx, page_id, given, self.now).changed
         return changed
 
-    def _link(self, saved: Saved, given: LinkInput) -> bool:
+    def _link(self, saved: SaveResult, given: LinkInput) -> bool:
         """Add a link, or give an open one its end. False: it was there."""
         to_id = self._target(given)
         if to_id == saved.id:
@@ -346,7 +347,7 @@ class Ingesting:
         return self.ids.get(address) or editing.require(self.brain, given.to).id
 
 
-def source_text(source: Source) -> tuple[dict[str, Any], str, str]:
+def source_text(source: IngestSource) -> tuple[dict[str, Any], str, str]:
     """Front matter, truth and timeline of the page that a source becomes: its words, and what it is.
 
     Its own front matter does not decide how the page is called, typed or linked: it may come from anywhere."""
@@ -375,7 +376,7 @@ def _truth_of(change: PageChange) -> str | None:
     return None if change.compiled_truth is None else markdown.normalize_part(change.compiled_truth)
 
 
-def _text(change: PageChange, old: Stored | None) -> tuple[dict[str, Any], str, str]:
+def _text(change: PageChange, old: PageRow | None) -> tuple[dict[str, Any], str, str]:
     """Front matter, truth and timeline that a change asks for; no entry of the old timeline is lost."""
     front, truth, lines = (old.frontmatter, old.truth, old.timeline) if old else ({}, "", "")
     if change.content is not None:
@@ -396,7 +397,7 @@ def _text(change: PageChange, old: Stored | None) -> tuple[dict[str, Any], str, 
     return front, truth, lines
 
 
-def _same_front(change: PageChange, old: Stored, front: dict[str, Any]) -> dict[str, Any]:
+def _same_front(change: PageChange, old: PageRow, front: dict[str, Any]) -> dict[str, Any]:
     """Front matter beside a truth that stays: of a whole page only the tags are taken."""
     if change.content is None:
         return front

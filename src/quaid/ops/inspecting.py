@@ -16,8 +16,8 @@ from quaid.model import dates
 from quaid.notebook import layout
 from quaid.ops import gate, noting
 from quaid.ops.register import op
-from quaid.store import collections, durable, file_state
-from quaid.store.trouble import system_told_plainly
+from quaid.storage import collections, files as durable_files
+from quaid.storage.sqlite.errors import translate_os_errors
 
 SESSION = re.compile(r"[A-Za-z0-9_-]{1,64}")
 ROLES = ("user", "assistant")
@@ -63,13 +63,13 @@ class TurnRecord(NamedTuple):
 def files(brain: Brain) -> FilesRecord:
     """Every file that is indexed, with the hash of its bytes."""
     found: list[IndexedFile] = []
-    for each in collections.every(brain.db):
+    for each in collections.list_all(brain.db):
         found += [
             IndexedFile(
                 *(each.name, known.path, known.content_hash, known.stat.size),
                 *(dates.timestamp(known.stat.mtime_ns // 10**9), dates.timestamp(known.seen_ns // 10**9)),
             )
-            for known in file_state.known(brain.db, each.id)
+            for known in collections.known_files(brain.db, each.id)
         ]
     return FilesRecord(tuple(sorted(found)))
 
@@ -79,8 +79,8 @@ def rebuild(brain: Brain) -> RebuiltRecord:
     """Burn the index and make it again: words, tags, passages, links; then read every folder, then missing vectors.
 
     Pages, facts, history and files are not touched; vectors of texts that stayed the same are kept."""
-    from quaid.store import upkeep
-    from quaid.store.rebuild import rebuild as rebuilt
+    from quaid.storage import briefing
+    from quaid.storage.checks import rebuild_derived_rows as rebuilt
 
     brain.db.write(
         lambda tx: rebuilt(tx, lambda done, total: brain.progress(done, total, "Indexing pages anew"))
@@ -95,7 +95,7 @@ def rebuild(brain: Brain) -> RebuiltRecord:
         raise
     except QuaidError as error:
         problem = str(error)
-    return RebuiltRecord(upkeep.pages_of(brain.db), tuple(syncs), made, problem)
+    return RebuiltRecord(briefing.page_count(brain.db), tuple(syncs), made, problem)
 
 
 def write_file(brain: Brain, path: str, text: str) -> Any:
@@ -127,8 +127,8 @@ def inject(brain: Brain, session: str, role: str, content: str) -> TurnRecord:
     folder = os.path.join(brain.settings.home, "web", "injected")
     path = os.path.join(folder, f"{session}.jsonl")
     turn = {"role": role, "content": content, "timestamp": brain.now(), "session": session}
-    with system_told_plainly(path):
-        durable.make_folders(folder)
+    with translate_os_errors(path):
+        durable_files.make_folders(folder)
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(json.dumps(turn) + "\n")

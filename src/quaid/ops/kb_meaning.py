@@ -12,7 +12,7 @@ from quaid.ops.kb import KbMatch, root
 if TYPE_CHECKING:
     from quaid.kb.catalog import Catalog
     from quaid.kb.querying import Filters
-    from quaid.store.collections import Collection
+    from quaid.storage.collections import Collection
 
 NAME = KIND = "kb"
 
@@ -28,8 +28,8 @@ def added(
     """The matches in the order of the common pipeline, those that only words found behind; and what is to be said."""
     from quaid.ops import background, kb
     from quaid.search import pipeline
-    from quaid.store import file_state
-    from quaid.store.words import Filters as Pages
+    from quaid.storage import collections
+    from quaid.storage.text_index import SearchFilters as Pages
     from quaid.vaults import embedding
 
     if not os.path.exists(brain.settings.db_path):
@@ -48,7 +48,7 @@ def added(
         no_model=problem,
     )
     nodes = {node.path: node for node in catalog.nodes if filters.take(node)}
-    known = {each.slug: each.path or "" for each in file_state.kept(brain.db, collection.id)}
+    known = {each.slug: each.path or "" for each in collections.page_files(brain.db, collection.id)}
     by_words = {match.path: match for match in matches}
     least = float(brain.option("search.min_score"))  # some nearness in meaning has any node to any question
     found: dict[str, KbMatch] = {}
@@ -68,12 +68,12 @@ def _in_step(brain: Brain) -> "Collection":
     """The collection of the store, with its nodes as they are on the disk."""
     from quaid.ops import noting
     from quaid.ops.collections import attach
-    from quaid.store import collections
+    from quaid.storage import collections
 
     path = os.path.realpath(root(brain))
-    held = {each.root: each for each in collections.every(brain.db) if each.kind == KIND}
+    held = {each.root: each for each in collections.list_all(brain.db) if each.kind == KIND}
     if path not in held:
-        names = {each.name for each in collections.every(brain.db)}
+        names = {each.name for each in collections.list_all(brain.db)}
         name = next(
             each for each in (NAME, *(f"{NAME}-{number}" for number in range(2, 1000))) if each not in names
         )

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from quaid.brain import Brain
 from quaid.errors import QuaidError
-from quaid.store import sessions
-from quaid.store.sessions import BEAT_SECONDS, STALE_SECONDS, Session, Standing
+from quaid.storage import collections
+from quaid.storage.collections import HEARTBEAT_SECONDS, STALE_SECONDS, WatchLeases, WatchSession
 
 SECONDS_TO_LEAVE = 1.0
 """A memory that is busy for longer is not told that we go; others find out."""
@@ -20,7 +20,7 @@ SECONDS_TO_LEAVE = 1.0
 class Rhythm(NamedTuple):
     """Seconds between two signs of life, and after which silence means death."""
 
-    beat: float = BEAT_SECONDS
+    beat: float = HEARTBEAT_SECONDS
     stale: float = STALE_SECONDS
 
 
@@ -38,7 +38,7 @@ def wanted(brain: Brain, rhythm: Rhythm = RHYTHM) -> Wanted:
     """Whether somebody should be sent to watch."""
     if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
         return Wanted(False, False)
-    standing = sessions.look(brain.db, session(brain, rhythm), brain.now)
+    standing = collections.read_leases(brain.db, session(brain, rhythm), brain.now)
     return Wanted(bool(standing.free), bool(standing.free and standing.others))
 
 
@@ -46,7 +46,7 @@ class Lease:
     """The right to watch, kept alive by a thread while this is entered."""
 
     def __init__(self, brain: Brain, name: str | None = None, rhythm: Rhythm = RHYTHM) -> None:
-        self.standing = Standing(frozenset(), (), ())
+        self.standing = WatchLeases(frozenset(), (), ())
         self._brain = brain
         self._name = name
         self._seconds = rhythm.beat
@@ -56,9 +56,9 @@ class Lease:
 
     def beat(self) -> None:
         """Say that we live, and take what is free. Who has nothing and finds nothing writes nothing."""
-        standing = sessions.look(self._brain.db, self._me, self._brain.now, self._name)
+        standing = collections.read_leases(self._brain.db, self._me, self._brain.now, self._name)
         if standing.mine or standing.free:
-            standing = sessions.take(self._brain.db, self._me, self._brain.now, self._name)
+            standing = collections.take_leases(self._brain.db, self._me, self._brain.now, self._name)
         self.standing = standing
 
     def __enter__(self) -> "Lease":
@@ -71,7 +71,7 @@ class Lease:
         lock = self._brain.db.lock
         before, lock.patience = lock.patience, SECONDS_TO_LEAVE
         try:
-            sessions.leave(self._brain.db, self._me)
+            collections.release_leases(self._brain.db, self._me)
         except QuaidError:
             pass  # it counts as silent soon
         finally:
@@ -85,9 +85,9 @@ class Lease:
                 pass
 
 
-def session(brain: Brain, rhythm: Rhythm = RHYTHM) -> Session:
+def session(brain: Brain, rhythm: Rhythm = RHYTHM) -> WatchSession:
     """This process, as others know it."""
-    return Session(brain.new_uuid(), os.getpid(), _host(), rhythm.stale)
+    return WatchSession(brain.new_uuid(), os.getpid(), _host(), rhythm.stale)
 
 
 def _host() -> str:

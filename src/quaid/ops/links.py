@@ -10,8 +10,8 @@ from quaid.model.markdown_text import shorten
 from quaid.ops import editing
 from quaid.ops.editing import PageVersion, Slug
 from quaid.ops.register import Arg, op
-from quaid.store import links as store, pages
-from quaid.store.links import Link
+from quaid.storage import links as store, page_edits
+from quaid.storage.links import LinkRow
 
 Temporal = Annotated[
     Literal["current", "historical", "all"],
@@ -24,7 +24,7 @@ Relationship = Annotated[str | None, Arg("Only this relationship, as in works_at
 class LinkRecord(NamedTuple):
     slug: str
     version: int
-    link: Link
+    link: LinkRow
     closed: bool = False
     """A link that was there ended; otherwise it is new."""
 
@@ -35,7 +35,7 @@ class LinksRecord(NamedTuple):
     direction: str
     temporal: str
     as_of: str
-    links: tuple[Link, ...]
+    links: tuple[LinkRow, ...]
     total: int
 
 
@@ -43,8 +43,8 @@ class UnlinkRecord(NamedTuple):
     slug: str
     to_slug: str
     version: int
-    removed: tuple[Link, ...]
-    from_text: tuple[Link, ...]
+    removed: tuple[LinkRow, ...]
+    from_text: tuple[LinkRow, ...]
     """Links that stay because the page's text makes them."""
 
 
@@ -75,7 +75,7 @@ def link(
     now = brain.now()
 
     def work(tx: Any) -> tuple[int, int]:
-        _, version = pages.touch(
+        _, version = page_edits.touch(
             tx, start.slug, expected_version=expected_version, now=now, collection=start.collection
         )
         link_id = store.add(
@@ -107,13 +107,13 @@ def link_close(
     until = dates.check_date(valid_until, "valid_until")
     now = brain.now()
 
-    def work(tx: Any) -> tuple[int, Link]:
+    def work(tx: Any) -> tuple[int, LinkRow]:
         found = store.require_added(brain.db, link_id)
         if found.valid_from and until < found.valid_from:
             raise InvalidArgument(
                 name="valid_until", problem=f"is before the link began, on {found.valid_from}"
             )
-        _, version = pages.touch(
+        _, version = page_edits.touch(
             tx, found.from_slug, expected_version=expected_version, now=now, collection=found.from_collection
         )
         store.close(tx, found, until)
@@ -173,7 +173,7 @@ def unlink(
                 name=f"from {start.slug} to {end.slug}",
                 hint=f" `quaid links {start.slug}` shows them.",
             )
-        _, version = pages.touch(
+        _, version = page_edits.touch(
             tx, start.slug, expected_version=expected_version, now=now, collection=start.collection
         )
         store.remove(tx, list(added))

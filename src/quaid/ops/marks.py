@@ -9,8 +9,8 @@ from quaid.model.page import Page
 from quaid.ops import editing
 from quaid.ops.editing import PageVersion, Slug
 from quaid.ops.register import Arg, op
-from quaid.store import pages, sidecars
-from quaid.store.pages import Stored
+from quaid.storage import page_edits, pages
+from quaid.storage.pages import PageRow
 
 
 class TagsRecord(NamedTuple):
@@ -47,7 +47,7 @@ class RawRecord(NamedTuple):
     slug: str
     version: int
     written: bool
-    data: tuple[sidecars.RawData, ...]
+    data: tuple[pages.RawData, ...]
 
 
 @op("read", command="tags", examples=("quaid tags people/alice",))
@@ -72,7 +72,7 @@ def tag(
     """Add a tag to a page, or take one away."""
     label = tags.check(tag)
 
-    def change(old: Stored | None) -> Page:
+    def change(old: PageRow | None) -> Page:
         assert old is not None
         if (label in old.tags) is not remove:
             return editing.rebuilt(old)
@@ -97,7 +97,7 @@ def timeline_(
 ) -> TimelineRecord:
     """Show the dated entries of a page, newest first."""
     stored = editing.require(brain, slug)
-    found = pages.entries(brain.db, stored.id)
+    found = pages.timeline_entries(brain.db, stored.id)
     entries = tuple(EntryRecord(each.date, each.source, each.summary, each.detail) for each in found[:limit])
     return TimelineRecord(stored.slug, stored.version, entries, len(found))
 
@@ -121,7 +121,7 @@ def timeline_add(
     day = dates.check_date(date, "date")
     digest = timeline.summary_hash(summary)
 
-    def change(old: Stored | None) -> Page:
+    def change(old: PageRow | None) -> Page:
         assert old is not None
         known = {(each.date, timeline.summary_hash(each.summary)) for each in timeline.parse(old.timeline)}
         if (day, digest) in known:
@@ -156,7 +156,7 @@ def raw(
     stored = editing.require(brain, slug)
     if data is None:
         return RawRecord(
-            stored.slug, stored.version, False, tuple(sidecars.read(brain.db, stored.id, source))
+            stored.slug, stored.version, False, tuple(pages.read_raw_data(brain.db, stored.id, source))
         )
     if not source or not source.strip():
         raise InvalidArgument(name="source", problem="is required with data")
@@ -165,11 +165,11 @@ def raw(
     now = brain.now()
 
     def work(tx: Any) -> int:
-        page_id, version = pages.touch(
+        page_id, version = page_edits.touch(
             tx, stored.slug, expected_version=expected_version, now=now, collection=stored.collection
         )
-        sidecars.write(tx, page_id, source, data, now)
+        pages.write_raw_data(tx, page_id, source, data, now)
         return version
 
     version = brain.db.write(work)
-    return RawRecord(stored.slug, version, True, (sidecars.RawData(source, data, now),))
+    return RawRecord(stored.slug, version, True, (pages.RawData(source, data, now),))

@@ -14,8 +14,9 @@ from quaid.clients.edits import Quote
 from quaid.errors import QuaidError
 from quaid.model import dates
 from quaid.model.plain_text import count_noun
-from quaid.store import collections, copies, folder_list
-from quaid.store.collections import Collection
+from quaid.storage import collections
+from quaid.storage.collections import Collection
+from quaid.storage.sqlite import backup as backups
 
 WITH_IT = ("", "-wal", "-shm", "-journal")
 """The files of a memory, by what stands behind its name. A log beside another database would ruin that one."""
@@ -43,7 +44,7 @@ def way(brain: Brain, *, reads: bool) -> Way:
     with suppress(QuaidError):
         brain.close()  # whoever is the last tidies the log away, and only what stays is named
     path = brain.settings.db_path
-    good = copies.whole(path, backup_folders(brain))
+    good = backups.newest_intact_copy(path, backup_folders(brain))
     salvaged = _free(f"{path}-salvaged")
     if good is not None:
         pages = count_noun(good.pages, "page")
@@ -67,7 +68,9 @@ def way(brain: Brain, *, reads: bool) -> Way:
 def _attached(brain: Brain) -> list[Collection]:
     """The collections besides the default one, as far as they can be read."""
     with suppress(QuaidError):
-        return [each for each in collections.every(brain.db) if each.name != collections.DEFAULT]
+        return [
+            each for each in collections.list_all(brain.db) if each.name != collections.DEFAULT_COLLECTION
+        ]
     return []
 
 
@@ -78,7 +81,7 @@ def _saved(brain: Brain, others: list[Collection], salvaged: str) -> tuple[list[
     """
     if not others:
         return [_quaid(brain, "export", "--dir", salvaged)], [_quaid(brain, "import", salvaged)]
-    saving = [_quaid(brain, "export", "--collection", collections.DEFAULT, "--dir", salvaged)]
+    saving = [_quaid(brain, "export", "--collection", collections.DEFAULT_COLLECTION, "--dir", salvaged)]
     again = [_quaid(brain, "import", salvaged)]
     for each in others:
         root = each.root or ""
@@ -120,7 +123,7 @@ def in_place_of_a_folder(brain: Brain) -> tuple[str, ...]:
 def _aside(brain: Brain) -> tuple[str, ...]:
     """Into a folder of its own, with its log: it may yet be needed."""
     path = brain.settings.db_path
-    files = [*(path + each for each in WITH_IT), folder_list.path_of(path)]
+    files = [*(path + each for each in WITH_IT), collections.folder_list_path(path)]
     there = [each for each in files if os.path.lexists(each)]
     folder = _free(f"{path}-damaged")
     if _windows(brain):

@@ -9,12 +9,12 @@ from quaid.model.page import Page
 from quaid.ops import editing
 from quaid.ops.editing import PageVersion, Slug
 from quaid.ops.register import Arg, op
-from quaid.store.merging import Moved
-from quaid.store.pages import Stored
+from quaid.storage.page_edits import MergedRows
+from quaid.storage.pages import PageRow
 
 if TYPE_CHECKING:
     from quaid.model.similarity import TextSimilarity
-    from quaid.store.likeness import Known
+    from quaid.storage.pages import PageDigest
 
 ENTITIES = ("person", "company", "deal", "yc", "civic", "project")
 """Types whose pages are about one thing in the world: two of the same name may well be about the same one."""
@@ -65,7 +65,7 @@ class MergeRecord(NamedTuple):
     """New in the timeline of the kept page."""
     truth: str
     """What is added to the kept page's text."""
-    moved: Moved
+    moved: MergedRows
     ask: bool = False
 
     @property
@@ -96,22 +96,22 @@ def dupes(
 ) -> DupesRecord:
     """Find pairs of pages that say the same, or are about the same thing, for a person to merge."""
     from quaid.model.similarity import LEAST_THRESHOLD
-    from quaid.store import likeness
+    from quaid.storage import pages
 
     if not LEAST_THRESHOLD <= threshold <= 1:
         raise InvalidArgument(
             name="threshold", problem=f"must be from {LEAST_THRESHOLD} to 1, not {threshold:g}"
         )
     with brain.db.reading():
-        ids, parted = likeness.page_ids(brain.db), likeness.parted(brain.db)
+        ids, parted = pages.visible_page_ids(brain.db), pages.distinct_pairs(brain.db)
         texts = _texts(brain, ids)
         why: dict[tuple[int, int], list[str]] = {}
         for pair in texts.pairs(threshold, lambda done, total: brain.progress(done, total, "Comparing")):
             why[pair[:2]] = ["text"]
-        names = likeness.namesakes(brain.db)
+        names = pages.namesake_pairs(brain.db)
         cosines = _cosines(brain, names)
         shown = {*(each for pair in why for each in pair), *(each for pair in names for each in pair[:2])}
-        known = likeness.known(brain.db, shown)
+        known = pages.page_digests(brain.db, shown)
     for first, second, name in names:
         alike, cosine = texts.likeness(first, second) or 0, cosines.get((first, second), 0)
         same = alike >= LIKE_ENOUGH or cosine >= SAME_MEANING
@@ -134,23 +134,23 @@ def distinct(
     other: Annotated[str, Arg("The page that it is not.", positional=True)],
 ) -> DistinctRecord:
     """Say that two pages are not the same, however alike they are: `dupes` lists them no more."""
-    from quaid.store import likeness
+    from quaid.storage import pages
 
     one, two = editing.require(brain, slug), editing.require(brain, other)
     if one.id == two.id:
         raise InvalidArgument(name="other", problem=f"is {one.slug} itself; name another page")
     now = brain.now()
-    said = brain.db.write(lambda tx: likeness.part(tx, one.id, two.id, now))
+    said = brain.db.write(lambda tx: pages.mark_distinct(tx, one.id, two.id, now))
     return DistinctRecord(one.slug, two.slug, said)
 
 
 def _texts(brain: Brain, ids: list[int]) -> "TextSimilarity":
     from quaid.model.similarity import TextSimilarity
-    from quaid.store import likeness
+    from quaid.storage import pages
 
     texts = TextSimilarity()
-    for done, (page_id, truth) in enumerate(likeness.truths(brain.db, ids)):
-        if done % likeness.AT_ONCE == 0:
+    for done, (page_id, truth) in enumerate(pages.page_truths(brain.db, ids)):
+        if done % pages.TRUTHS_PER_QUERY == 0:
             brain.progress(done, len(ids), "Reading")
         texts.add(page_id, truth)
     brain.progress(len(ids), len(ids), "Reading")
@@ -160,17 +160,17 @@ def _texts(brain: Brain, ids: list[int]) -> "TextSimilarity":
 
 def _cosines(brain: Brain, names: list[tuple[int, int, str]]) -> dict[tuple[int, int], float]:
     """How near pages of the same name are by meaning, where there are vectors."""
-    from quaid.store import likeness, vectors
+    from quaid.storage import pages, vectors
 
-    model = vectors.active(brain.db)
+    model = vectors.active_model(brain.db)
     if model is None or not names:
         return {}
-    mean = likeness.means(brain.db, model, {each for pair in names for each in pair[:2]})
+    mean = pages.mean_vectors(brain.db, model, {each for pair in names for each in pair[:2]})
     there = [(one, other) for one, other, _ in names if one in mean and other in mean]
     return {(one, other): float(mean[one] @ mean[other]) for one, other in there}
 
 
-def _dupe(one: "Known", other: "Known", likeness: float | None, why: list[str]) -> Dupe:
+def _dupe(one: "PageDigest", other: "PageDigest", likeness: float | None, why: list[str]) -> Dupe:
     kept, gone = (one, other) if one.length >= other.length else (other, one)
     rounded = None if likeness is None else round(likeness, 2)
     command = f"quaid merge {kept.slug} {gone.slug} --into {kept.slug}"
@@ -207,13 +207,13 @@ def merge(
     now = brain.now()
 
     def work(tx: Any) -> MergeRecord:
-        from quaid.store import merging
+        from quaid.storage import page_edits
 
         kept, gone = exactly(brain, into), exactly(brain, gone_slug)
         _check(kept, gone, expected_version, other_version)
         editing.refuse_folder(brain, kept.slug, kept.collection, "Change")
         made = _merged(kept, gone)
-        version, moved = merging.merge(tx, kept, gone, made, now)
+        version, moved = page_edits.merge_pages(tx, kept, gone, made, now)
         return _record(kept, gone, made, moved)._replace(done=True, version=version)
 
     if yes and not dry_run:
@@ -222,7 +222,7 @@ def merge(
     return planned._replace(done=False, version=planned.version - 1, ask=not dry_run)
 
 
-def exactly(brain: Brain, address: str) -> Stored:
+def exactly(brain: Brain, address: str) -> PageRow:
     """The page with this very slug: what cannot be undone follows no redirect."""
     stored = editing.require(brain, address)
     if stored.slug != slugs.split_address(address)[1]:
@@ -230,7 +230,7 @@ def exactly(brain: Brain, address: str) -> Stored:
     return stored
 
 
-def _check(kept: Stored, gone: Stored, expected_version: int | None, other_version: int | None) -> None:
+def _check(kept: PageRow, gone: PageRow, expected_version: int | None, other_version: int | None) -> None:
     if kept.collection != gone.collection:
         raise InvalidArgument(name="other", problem=f"is in {gone.collection}, not in {kept.collection}")
     for each, expected in ((kept, expected_version), (gone, other_version)):
@@ -238,7 +238,7 @@ def _check(kept: Stored, gone: Stored, expected_version: int | None, other_versi
             raise VersionConflict(slug=each.slug, expected=expected, current_version=each.version)
 
 
-def _merged(kept: Stored, gone: Stored) -> Page:
+def _merged(kept: PageRow, gone: PageRow) -> Page:
     """The kept page as it reads afterwards."""
     from quaid.formats import markdown
     from quaid.model import page_merge
@@ -259,7 +259,7 @@ def _merged(kept: Stored, gone: Stored) -> Page:
     )
 
 
-def _record(kept: Stored, gone: Stored, made: Page, moved: Moved) -> MergeRecord:
+def _record(kept: PageRow, gone: PageRow, made: Page, moved: MergedRows) -> MergeRecord:
     from quaid.model import names
 
     before = timeline.parse(kept.timeline)
@@ -296,7 +296,7 @@ def rename(
     expected_version: PageVersion = None,
 ) -> RenameRecord:
     """Give a page another slug. Links follow, and the old slug leads to the page."""
-    from quaid.store import merging
+    from quaid.storage import page_edits
 
     old_slug, now = slug, brain.now()
 
@@ -306,13 +306,13 @@ def rename(
             raise VersionConflict(slug=old.slug, expected=expected_version, current_version=old.version)
         editing.refuse_folder(brain, old.slug, old.collection, "Rename")
         new = _renamed(old, new_slug)
-        version = merging.rename(tx, old, new, now, redirect=not free_old_slug)
+        version = page_edits.rename_page(tx, old, new, now, redirect=not free_old_slug)
         return RenameRecord(new.slug, old.slug, version, new.title, new.wing, not free_old_slug)
 
     return brain.db.write(work)
 
 
-def _renamed(old: Stored, address: str) -> Page:
+def _renamed(old: PageRow, address: str) -> Page:
     from quaid.model import page_merge
 
     collection, name = slugs.split_address(address)

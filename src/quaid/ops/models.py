@@ -23,7 +23,7 @@ from quaid.errors import (
 )
 from quaid.ops import background, editing
 from quaid.ops.register import Arg, op
-from quaid.store import settings
+from quaid.storage import collections
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,79}")
 SAME_MODEL = 0.95  # cosine of one text's vectors, made at two times
@@ -194,17 +194,17 @@ def _open(brain: Brain, name: str) -> Embedder:
 
 
 def _added(brain: Brain) -> dict[str, Description]:
-    return registry.read(settings.get(brain.db, registry.SETTING))
+    return registry.read(collections.get_setting(brain.db, registry.SETTING))
 
 
 def _active(brain: Brain) -> str:
     """The model in use, or that comes back when semantic search is turned on."""
-    return brain.model_name or settings.get(brain.db, "embedding_model") or registry.DEFAULT
+    return brain.model_name or collections.get_setting(brain.db, "embedding_model") or registry.DEFAULT
 
 
 def _keep(brain: Brain, added: dict[str, Description]) -> None:
     text = registry.write(added)
-    brain.db.write(lambda tx: settings.set(tx, registry.SETTING, text))
+    brain.db.write(lambda tx: collections.set_setting(tx, registry.SETTING, text))
 
 
 def _new_name(brain: Brain, name: str) -> str:
@@ -230,16 +230,16 @@ def _refuse_needless(kind: str, model: str | None, key_env: str | None, pooling:
 
 def _refuse_another(brain: Brain, description: Description) -> None:
     """A name that has vectors here stays with the model that made them: those of two cannot be compared."""
-    from quaid.store import vectors
+    from quaid.storage import vectors
 
-    known = vectors.find(brain.db, description.name)
+    known = vectors.find_model(brain.db, description.name)
     if known is None:
         return
     other = known.dimensions != description.dimensions
-    sample = None if other else vectors.sample(brain.db, known.name)
+    sample = None if other else vectors.sample_vector(brain.db, known.name)
     if sample is not None:
         (found,) = registry.open_(description, surroundings(brain)).embed_passages([sample.text])
-        other = vectors.cosine(found, sample.vector) < SAME_MODEL
+        other = vectors.cosine_to_stored(found, sample.vector) < SAME_MODEL
     if other:
         raise InvalidArgument(
             name="name",
@@ -289,7 +289,7 @@ def embed(
     model: Annotated[str | None, Arg("Fill this model, and switch to it when it has every vector.")] = None,
 ) -> EmbedRecord:
     """Make the vectors that are missing, of pages and then of conversations. Stopped, it goes on where it was."""
-    from quaid.store import vectors
+    from quaid.storage import embedding_queue, vectors
     from quaid.vaults.embedding import fill_in_turn
 
     if slug and (all or stale):
@@ -313,10 +313,10 @@ def embed(
             brain, embedder.name, f"quaid embed --model {model}" if model else "quaid embed"
         ) from None
     assert filled is not None  # only those without patience get nothing
-    covered, total = vectors.coverage(brain.db, embedder.name)
+    covered, total = embedding_queue.chunk_coverage(brain.db, embedder.name)
     if model and covered == total:
-        brain.db.write(lambda tx: vectors.activate(tx, embedder.name))
-    active = vectors.active(brain.db)
+        brain.db.write(lambda tx: vectors.activate_model(tx, embedder.name))
+    active = vectors.active_model(brain.db)
     return EmbedRecord(
         embedder.name,
         filled.embedded,
@@ -337,8 +337,8 @@ def _turns_since(brain: Brain, all: bool) -> str | None:
 
 
 def _stopped(brain: Brain, model: str, command: str) -> Cancelled:
-    from quaid.store import chunks, vectors
+    from quaid.storage import chunks, embedding_queue, vectors
 
-    known = vectors.find(brain.db, model)
-    made, total = vectors.coverage(brain.db, model) if known else (0, chunks.count(brain.db))
+    known = vectors.find_model(brain.db, model)
+    made, total = embedding_queue.chunk_coverage(brain.db, model) if known else (0, chunks.count(brain.db))
     return EmbeddingStopped(made=made, total=total, model=model, command=command)

@@ -72,9 +72,9 @@ def remember(
     notebook = layout.require(brain.db)
     there: tuple[str, ...] = ()
     if remembering.may_name_a_file(content, file):
-        from quaid.store import file_state
+        from quaid.storage import collections
 
-        indexed = [each.path for each in file_state.known(brain.db, notebook.id)]
+        indexed = [each.path for each in collections.known_files(brain.db, notebook.id)]
         there = tuple(dict.fromkeys([*layout.present(notebook.root or ""), *indexed]))
     goal = remembering.target(content, category, file, section, there)
     written = remembering.Written("", "", ())

@@ -9,11 +9,11 @@ from quaid.notebook import layout
 from quaid.notebook.records import Move
 from quaid.ops import noting
 from quaid.ops.register import Arg, op
-from quaid.store import file_state
-from quaid.store.collections import Collection
+from quaid.storage import collections
+from quaid.storage.collections import Collection
 
 if TYPE_CHECKING:
-    from quaid.store.file_state import Indexed
+    from quaid.storage.collections import IndexedPage
     from quaid.vaults.file_editing import Text
 
 Path = Annotated[str, Arg("The file within the notebook, as in reference/contacts.md.", positional=True)]
@@ -96,7 +96,7 @@ def notebook_init(
     else:
         noting.bring_in_step(brain, known)
     notebook = layout.require(db)
-    return NotebookRecord(root, known is None, made, file_state.count(db, notebook.id))
+    return NotebookRecord(root, known is None, made, collections.count_files(db, notebook.id))
 
 
 @op(
@@ -110,7 +110,7 @@ def notebook_list(brain: Brain) -> NotebookListRecord:
     """List the files of the notebook."""
     layout.require(brain.db)
     notebook = noting.fresh(brain)
-    known = file_state.known(brain.db, notebook.id)
+    known = collections.known_files(brain.db, notebook.id)
     files = sorted(NotebookFile(each.path, each.stat.size) for each in known)
     return NotebookListRecord(notebook.root or "", tuple(files))
 
@@ -140,7 +140,7 @@ def notebook_read(
     return NotebookReadRecord(path, shown, start_line, max(end, start_line - 1), len(every), version)
 
 
-def _in_step(brain: Brain, notebook: Collection, path: str) -> "tuple[Text, Indexed | None]":
+def _in_step(brain: Brain, notebook: Collection, path: str) -> "tuple[Text, IndexedPage | None]":
     """A file and its page, which are the same; a file that is saved all the time is read as it is at last."""
     from quaid.vaults import file_editing
 
@@ -148,7 +148,7 @@ def _in_step(brain: Brain, notebook: Collection, path: str) -> "tuple[Text, Inde
     for _ in range(file_editing.TRIES):
         noting.take_in(brain, notebook, path)
         found = file_editing.read(notebook, path)
-        known = file_state.at_path(brain.db, notebook.id, path)
+        known = collections.indexed_page(brain.db, notebook.id, path)
         if found is None or known is None or known.content_hash == found.content_hash:
             break
     if found is None:

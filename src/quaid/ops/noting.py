@@ -8,7 +8,7 @@ from quaid.errors import InvalidConfig
 from quaid.notebook import layout
 
 if TYPE_CHECKING:
-    from quaid.store.collections import Collection
+    from quaid.storage.collections import Collection
     from quaid.vaults.file_editing import Change, Edited
 
 
@@ -58,8 +58,8 @@ def cut_as_configured(brain: Brain) -> None:
     """Have notebooks cut into windows of the size that the config file asks for."""
     from quaid.model import chunker
     from quaid.options import windows_move
-    from quaid.store import settings
-    from quaid.store.chunks import NOTEBOOK_WINDOW
+    from quaid.storage import collections
+    from quaid.storage.chunks import NOTEBOOK_WINDOW
 
     limit, overlap, respect = (
         brain.option(f"chunking.{name}") for name in ("max_tokens", "overlap_tokens", "respect_headings")
@@ -70,12 +70,12 @@ def cut_as_configured(brain: Brain) -> None:
             problem=f"chunking.overlap_tokens ({overlap}) must be at most half of chunking.max_tokens ({limit})",
         )
     wanted = chunker.window_strategy(limit, overlap, respect)
-    if wanted != (settings.get(brain.db, NOTEBOOK_WINDOW) or "window"):
-        from quaid.store.rebuild import recut
+    if wanted != (collections.get_setting(brain.db, NOTEBOOK_WINDOW) or "window"):
+        from quaid.storage.checks import recut_pages
 
         def work(tx: Any) -> None:
-            settings.set(tx, NOTEBOOK_WINDOW, wanted)
-            recut(tx)
+            collections.set_setting(tx, NOTEBOOK_WINDOW, wanted)
+            recut_pages(tx)
 
         brain.db.write(work)
 

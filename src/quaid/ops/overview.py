@@ -10,24 +10,24 @@ from quaid.errors import NotFound
 from quaid.model import dates, page as page_model, slug as slugs
 from quaid.ops.graph import EDGES_FOR_A_NODE, Arrow
 from quaid.ops.register import Arg, op
-from quaid.store import collections, contradictions, links, overview as store
-from quaid.store.contradictions import Contradiction
-from quaid.store.overview import Chosen, Counted, Dated
-from quaid.store.words import heads
+from quaid.storage import briefing, collections, contradictions, links
+from quaid.storage.briefing import DatedFilter, DatedItem, NameCount
+from quaid.storage.contradictions import Contradiction
+from quaid.storage.pages import page_heads
 
 Kind = Literal["entry", "log", "page", "due", "link", "fact"]
 
 
 class DaysRecord(NamedTuple):
-    dated: tuple[Dated, ...]
+    dated: tuple[DatedItem, ...]
     offset: int
     more: bool
     """Whether something is older, or left out by the limit."""
 
 
 class WingsRecord(NamedTuple):
-    wings: tuple[Counted, ...]
-    types: tuple[Counted, ...]
+    wings: tuple[NameCount, ...]
+    types: tuple[NameCount, ...]
     collections: tuple[str, ...]
 
 
@@ -86,7 +86,7 @@ def days(
     offset: Annotated[int, Arg("How many to pass over first.", minimum=0, maximum=1_000_000)] = 0,
 ) -> DaysRecord:
     """Show everything that is of a day, on all pages together, the newest day first."""
-    chosen = Chosen(
+    chosen = DatedFilter(
         dates.check_date(since, "since") if since else "0000",
         dates.check_date(until, "until") if until else "9999-12-31",
         page_model.check_type(type) if type else "",
@@ -94,27 +94,27 @@ def days(
         collections.require(brain.db, collection).name if collection else "",
         " ".join(text.split()),
     )
-    kinds, most = (kind,) if kind else store.KINDS, offset + limit + 1
+    kinds, most = (kind,) if kind else briefing.DATED_KINDS, offset + limit + 1
     with brain.db.reading():
-        found = store.dated(brain.db, chosen, kinds, most)
+        found = briefing.dated_items(brain.db, chosen, kinds, most)
         if "log" in kinds:
-            found = store.in_order([*found, *_logged(brain, chosen, most)])
+            found = briefing.sort_dated([*found, *_logged(brain, chosen, most)])
     return DaysRecord(tuple(found[offset : offset + limit]), offset, len(found) > offset + limit)
 
 
-def _logged(brain: Brain, chosen: Chosen, most: int) -> list[Dated]:
+def _logged(brain: Brain, chosen: DatedFilter, most: int) -> list[DatedItem]:
     """What the daily log says, entry by entry, the latest of a day first."""
     from quaid.notebook import daily
 
-    found: list[Dated] = []
-    for each in store.logs(brain.db, chosen, most):
+    found: list[DatedItem] = []
+    for each in briefing.daily_logs(brain.db, chosen, most):
         wanted = chosen.text.lower()
         for entry in reversed(daily.entries(each.text)):
             text = f"{entry.heading}\n{entry.body}".strip()
             if wanted and wanted not in text.lower() and wanted not in each.title.lower():
                 continue
             line = entry.line if each.is_whole else None
-            found.append(Dated(each.day, "log", "", *each[1:5], text, entry.time, line, each.id))
+            found.append(DatedItem(each.day, "log", "", *each[1:5], text, entry.time, line, each.id))
         if len(found) >= most:
             break
     return found
@@ -127,8 +127,8 @@ def titles(
 ) -> TitlesRecord:
     """Say which pages these names stand for, as links in a text would find them, and how they are called."""
     with brain.db.reading():
-        found = links.leading(brain.db, list(dict.fromkeys(names)), collections.DEFAULT)
-        known = heads(brain.db, sorted(set(found.values())))
+        found = links.resolve_targets(brain.db, list(dict.fromkeys(names)), collections.DEFAULT_COLLECTION)
+        known = page_heads(brain.db, sorted(set(found.values())))
     return TitlesRecord(
         tuple(
             Titled(name, slugs.address(known[id].collection, known[id].slug), known[id].title, known[id].type)
@@ -142,8 +142,10 @@ def titles(
 def wings(brain: Brain) -> WingsRecord:
     """List the wings and the types of pages with their number, and the names of the collections."""
     with brain.db.reading():
-        named = tuple(each.name for each in collections.every(brain.db))
-        return WingsRecord(tuple(store.wings(brain.db)), tuple(store.types(brain.db)), named)
+        named = tuple(each.name for each in collections.list_all(brain.db))
+        return WingsRecord(
+            tuple(briefing.wing_counts(brain.db)), tuple(briefing.type_counts(brain.db)), named
+        )
 
 
 @op("read", examples=("quaid wing people", "quaid wing people --limit 500 --json"))
@@ -154,13 +156,13 @@ def wing(
 ) -> WingRecord:
     """Show the pages of a wing and the links between them, those with the most links first."""
     with brain.db.reading():
-        total = next((each.pages for each in store.wings(brain.db) if each.name == wing), 0)
+        total = next((each.pages for each in briefing.wing_counts(brain.db) if each.name == wing), 0)
         if not total:
             raise NotFound(what="wing", name=wing, hint=" `quaid wings` lists them.")
-        ids = store.pages_of(brain.db, wing, limit)
-        known = heads(brain.db, ids)
+        ids = briefing.pages_of_wing(brain.db, wing, limit)
+        known = page_heads(brain.db, ids)
         edges = links.edges_among(brain.db, ids, "all", brain.now()[:10], limit * EDGES_FOR_A_NODE)
-        begins = store.beginnings(brain.db, edges)
+        begins = briefing.link_beginnings(brain.db, edges)
     named = {id: slugs.address(head.collection, head.slug) for id, head in known.items()}
     nodes = tuple(Member(named[id], known[id].title, known[id].type) for id in ids)
     arrows = tuple(

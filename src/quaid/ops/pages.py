@@ -7,12 +7,13 @@ from quaid.errors import InvalidArgument
 from quaid.ops import editing
 from quaid.ops.editing import Slug
 from quaid.ops.register import Arg, op
-from quaid.store import pages
-from quaid.store.pages import Header, Saved, Stored
+from quaid.storage import page_edits, pages
+from quaid.storage.page_edits import SaveResult
+from quaid.storage.pages import PageListItem, PageRow
 
 if TYPE_CHECKING:
     from quaid.model.page import Page
-    from quaid.store.assertions import Added
+    from quaid.storage.facts import FactChange
 
 
 class PageRecord(NamedTuple):
@@ -45,7 +46,7 @@ class PutRecord(NamedTuple):
     summary: str
     wing: str
     room: str
-    assertions: tuple["Added", ...] = ()
+    assertions: tuple["FactChange", ...] = ()
     """What became of the facts that came with it."""
     timeline_kept: tuple[str, ...] = ()
     """Entries that the text left out and that the page keeps."""
@@ -58,7 +59,7 @@ class PutRecord(NamedTuple):
 
 
 class ListRecord(NamedTuple):
-    pages: tuple[Header, ...]
+    pages: tuple[PageListItem, ...]
     total: int
     offset: int
 
@@ -141,7 +142,7 @@ def put(
     left_out: list[str] = []
     lost: list[tuple[str, ...]] = [(), ()]
 
-    def change(old: Stored | None) -> "Page":
+    def change(old: PageRow | None) -> "Page":
         if content is not None:
             page, left_out[:] = _whole(slug, content, old, replace_timeline)
             lost[:] = editing.removed_front(old, page)
@@ -178,20 +179,20 @@ class _Facts:
         self._brain = brain
         self._address = address
         self._given = given
-        self.added: list[Added] = []
+        self.added: list[FactChange] = []
 
-    def __call__(self, tx: Any, saved: Saved, page: "Page", now: str) -> Saved:
+    def __call__(self, tx: Any, saved: SaveResult, page: "Page", now: str) -> SaveResult:
         if not self._given:
             return saved
         from quaid.model import facts
-        from quaid.store import assertions
+        from quaid.storage import facts as assertions
 
         for place, values in enumerate(self._given, 1):
             fact = facts.check_fact(values, f"assertions[{place}]", page.title)
-            self.added.append(assertions.add(tx, saved.id, fact, now))
+            self.added.append(assertions.add_fact(tx, saved.id, fact, now))
         if not saved.changed and any(each.changed for each in self.added):
             collection, _ = editing.locate(self._brain, self._address)
-            _, version = pages.touch(
+            _, version = page_edits.touch(
                 tx, page.slug, expected_version=None, now=now, collection=collection.name
             )
             return saved._replace(version=version, changed=True)
@@ -217,7 +218,7 @@ def list_(
 ) -> ListRecord:
     """List pages, newest first."""
     from quaid.model import page as page_model, tags
-    from quaid.store import collections
+    from quaid.storage import collections
 
     filters: dict[str, Any] = {
         "type": page_model.check_type(type) if type else None,
@@ -232,7 +233,7 @@ def list_(
 
 
 def _whole(
-    address: str, content: str, old: Stored | None, replace_timeline: bool
+    address: str, content: str, old: PageRow | None, replace_timeline: bool
 ) -> "tuple[Page, tuple[str, ...]]":
     """The page that a text makes, and the entries of the old timeline that the text leaves out."""
     from quaid.formats import markdown
@@ -255,7 +256,7 @@ def _whole(
 
 def _parts(
     address: str,
-    old: Stored | None,
+    old: PageRow | None,
     truth: str | None,
     appended: str | None,
     keys: dict[str, Any] | None,

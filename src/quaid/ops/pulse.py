@@ -7,8 +7,8 @@ to a person, so what is told is compared, not guessed.
 from typing import Any, NamedTuple
 
 from quaid.brain import Brain
-from quaid.store import filling_turn, gaps, upkeep, vectors, wanting
-from quaid.store.wanting import Stamp
+from quaid.storage import briefing, embedding_queue, gaps, vectors
+from quaid.storage.embedding_queue import ChangeStamp
 
 
 class News(NamedTuple):
@@ -20,7 +20,7 @@ class Pulse:
     """What was seen last. The first look tells nothing."""
 
     def __init__(self) -> None:
-        self._stamp: Stamp | None = None
+        self._stamp: ChangeStamp | None = None
         self._state: tuple[Any, ...] | None = None
         self._gap = 0
         self._filling = ""
@@ -28,11 +28,11 @@ class Pulse:
     def look(self, brain: Brain) -> list[News]:
         """What is new."""
         news = self._embedding(brain)
-        stamp = wanting.stamp(brain.db)
+        stamp = embedding_queue.change_stamp(brain.db)
         if stamp == self._stamp:
             return news
         first, self._stamp = self._stamp is None, stamp
-        state, gap = upkeep.state(brain.db), gaps.latest(brain.db)
+        state, gap = briefing.page_count_and_last_change(brain.db), gaps.latest(brain.db)
         if not first and state != self._state:
             news.append(News("changed", {"pages": state[0], "updated_at": state[1]}))
         if not first and gap > self._gap:
@@ -41,12 +41,12 @@ class Pulse:
         return news
 
     def _embedding(self, brain: Brain) -> list[News]:
-        at_work = filling_turn.filling(brain.db.path)
+        at_work = embedding_queue.current_run(brain.db.path)
         model = at_work.model if at_work else self._filling
         self._filling = at_work.model if at_work else ""
-        if not model or vectors.find(brain.db, model) is None:
+        if not model or vectors.find_model(brain.db, model) is None:
             return []
-        made, total = vectors.coverage(brain.db, model)
+        made, total = embedding_queue.chunk_coverage(brain.db, model)
         return [
             News(
                 "embedding",

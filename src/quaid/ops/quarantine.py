@@ -6,8 +6,8 @@ from quaid.brain import Brain
 from quaid.errors import AmbiguousSlug, InvalidArgument, NotFound, OnlyHere
 from quaid.model import dates, slug as slugs
 from quaid.ops.register import Arg, op
-from quaid.store import collections, quarantine as store
-from quaid.store.quarantine import Waiting
+from quaid.storage import collections, erase as erasure
+from quaid.storage.erase import QuarantinedPage
 
 SEE = " `quaid collection quarantine list` shows what there is."
 
@@ -76,7 +76,7 @@ def quarantine_list(
 ) -> QuarantineRecord:
     """List the pages whose file is gone or ignored: since when, until when, and what is only here."""
     chosen = None if name is None else collections.require(brain.db, name).id
-    return QuarantineRecord(tuple(_record(each) for each in store.waiting(brain.db, chosen)))
+    return QuarantineRecord(tuple(_record(each) for each in erasure.quarantined_pages(brain.db, chosen)))
 
 
 @op(
@@ -96,7 +96,7 @@ def quarantine_export(
     """Write quarantined pages out: each as its file was, and links, facts and raw data in JSON beside it."""
     from quaid.vaults import quarantined
 
-    chosen = store.waiting(brain.db) if page is None else [_the_one(brain, page)]
+    chosen = erasure.quarantined_pages(brain.db) if page is None else [_the_one(brain, page)]
     if not chosen:
         raise NotFound(what="page", name="in quarantine", hint=" Nothing was written.")
     target = brain.settings.path(path)
@@ -127,7 +127,7 @@ def quarantine_discard(
     if page:
         chosen = [_the_one(brain, page)]
     else:
-        chosen = [each for each in store.waiting(brain.db) if _until(each) <= today]
+        chosen = [each for each in erasure.quarantined_pages(brain.db) if _until(each) <= today]
     kept = [each for each in chosen if not (each.is_safe or force)]
     if page and kept:
         raise OnlyHere(told=f"{page} holds")
@@ -153,17 +153,17 @@ def quarantine_restore(brain: Brain, page: Page) -> QuarantineRestoreRecord:
     return QuarantineRestoreRecord(back.slug, found.collection, back.path, back.version)
 
 
-def _discard(tx: Any, going: list[Waiting]) -> None:
+def _discard(tx: Any, going: list[QuarantinedPage]) -> None:
     for each in going:
-        store.discard(tx, each.id)
+        erasure.discard_page(tx, each.id)
 
 
-def _the_one(brain: Brain, address: str) -> Waiting:
+def _the_one(brain: Brain, address: str) -> QuarantinedPage:
     """The quarantined page of an address, exactly."""
     named, name = slugs.split_address(address)
     if named:
         collections.require(brain.db, named)
-    found = store.find(brain.db, slugs.check(name), named or None)
+    found = erasure.find_quarantined(brain.db, slugs.check(name), named or None)
     if len(found) > 1:
         candidates = ", ".join(f"{each.collection}::{each.slug}" for each in found)
         raise AmbiguousSlug(slug=name, candidates=candidates)
@@ -172,11 +172,11 @@ def _the_one(brain: Brain, address: str) -> Waiting:
     return found[0]
 
 
-def _until(each: Waiting) -> str:
-    return dates.shift_date(each.quarantined_at[:10], store.DAYS + 1)
+def _until(each: QuarantinedPage) -> str:
+    return dates.shift_date(each.quarantined_at[:10], erasure.QUARANTINE_DAYS + 1)
 
 
-def _record(each: Waiting) -> WaitingRecord:
+def _record(each: QuarantinedPage) -> WaitingRecord:
     return WaitingRecord(
         *(each.slug, each.title, each.collection, each.path, each.quarantined_at, _until(each)),
         *(each.links, each.assertions, each.raw_data, each.exported_to),

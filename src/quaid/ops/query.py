@@ -10,7 +10,7 @@ from quaid.ops.register import Arg, op
 from quaid.search import pipeline
 from quaid.search.answer import Answer
 from quaid.search.fuse import STRATEGIES
-from quaid.store.words import Filters
+from quaid.storage.text_index import SearchFilters
 from quaid.vaults import embedding
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def query(
     answer = _answered(
         brain, question, filters, model, limit=limit, depth=depth, budget=budget, explain=explain
     )
-    if filters == Filters():  # a filter may have hidden the answer
+    if filters == SearchFilters():  # a filter may have hidden the answer
         gaps.note(brain, question, answer)
     return answer
 
@@ -103,7 +103,11 @@ def glance(
     )
     answer = by_name.first(brain.db, answer, text, filters, limit)
     found = layout.find(brain.db)
-    if found is None or not text.strip() or filters not in (Filters(), Filters(collection=found.name)):
+    if (
+        found is None
+        or not text.strip()
+        or filters not in (SearchFilters(), SearchFilters(collection=found.name))
+    ):
         return GlanceRecord(answer, None)
     recalled = recalling.recall(
         brain.db,
@@ -143,8 +147,8 @@ def _filters(
     collection: str | None,
     since: str | None,
     until: str | None,
-) -> Filters:
-    return Filters(
+) -> SearchFilters:
+    return SearchFilters(
         type=page_model.check_type(type) if type else None,
         wing=editing.require_wing(brain, wing) if wing else None,
         tag=tags.check(tag) if tag else None,
@@ -157,7 +161,7 @@ def _filters(
 def _answered(
     brain: Brain,
     question: str,
-    filters: Filters,
+    filters: SearchFilters,
     model: "tuple[Embedder | _Once | None, str]",
     *,
     limit: int,

@@ -9,10 +9,11 @@ from contextlib import suppress
 from quaid.brain import Brain
 from quaid.errors import QuaidError
 from quaid.model.plain_text import count_noun
-from quaid.store import collections, copies, durable, folder_list
-from quaid.store.folder_list import Attached, FolderList
-from quaid.store.lock import WriterLock
-from quaid.store.trouble import system_told_plainly
+from quaid.storage import collections, files as durable_files
+from quaid.storage.collections import AttachedFolder, FolderList
+from quaid.storage.sqlite import backup as backups
+from quaid.storage.sqlite.connection import WriterLock
+from quaid.storage.sqlite.errors import translate_os_errors
 
 UNFINISHED = "-unfinished"
 
@@ -20,11 +21,11 @@ UNFINISHED = "-unfinished"
 def ready(brain: Brain) -> None:
     """Before a question: rebuild a deleted memory, or note the folders of one that has no list of them yet."""
     if os.path.lexists(brain.settings.db_path):
-        if not os.path.exists(folder_list.path_of(brain.db.path)) and brain.db.writable:
-            folder_list.write(brain.db)
+        if not os.path.exists(collections.folder_list_path(brain.db.path)) and brain.db.writable:
+            collections.write_folder_list(brain.db)
         return
     path = os.path.realpath(brain.settings.db_path)
-    known = folder_list.read(path)
+    known = collections.read_folder_list(path)
     if known is None or not brain.leaves_marks:
         return  # whoever opens the memory says that there is none
     with suppress(QuaidError):
@@ -39,17 +40,17 @@ def ready(brain: Brain) -> None:
 
 def begin_anew(brain: Brain, path: str) -> str:
     """Make a new memory. Return the folders of a deleted one that was at its place, which are not attached to it."""
-    former = folder_list.read(os.path.realpath(path))
-    folder_list.write(brain.create(path))
+    former = collections.read_folder_list(os.path.realpath(path))
+    collections.write_folder_list(brain.create(path))
     return ", ".join(f"{each.name} ({each.root})" for each in former.folders) if former else ""
 
 
 def _rebuilt(brain: Brain, path: str, known: FolderList) -> str:
     unfinished = path + UNFINISHED
     taken_in, missing = [], []
-    with system_told_plainly(path):
+    with translate_os_errors(path):
         log = _moved_log(path)
-        durable.discard(unfinished)
+        durable_files.remove_with_sidecars(unfinished)
         try:
             with brain.beside(unfinished) as other:
                 other.create(unfinished, known.memory_id)
@@ -60,16 +61,16 @@ def _rebuilt(brain: Brain, path: str, known: FolderList) -> str:
                     else:
                         taken_in.append(each.name)
                 shown = collections.page_counts(other.db)
-                pages = {each.name: shown.get(each.id, (0, 0))[0] for each in collections.every(other.db)}
-            durable.put_in_place(unfinished, path)
+                pages = {each.name: shown.get(each.id, (0, 0))[0] for each in collections.list_all(other.db)}
+            durable_files.rename_durably(unfinished, path)
         finally:
-            durable.discard(unfinished)
+            durable_files.remove_with_sidecars(unfinished)
             with suppress(FileNotFoundError):
                 os.unlink(WriterLock(unfinished).path)
     return _told(brain, path, known, [(name, pages[name]) for name in taken_in], missing, log)
 
 
-def _take_in(brain: Brain, folder: Attached) -> str:
+def _take_in(brain: Brain, folder: AttachedFolder) -> str:
     """Attach a folder and take its files in. Return what is wrong with it, if anything."""
     from quaid.vaults.syncing import sync
 
@@ -115,7 +116,9 @@ def _told(
     told += "".join(f" Not rebuilt: {each}." for each in missing)
     told += " Pages, links, facts and conversations that no file holds are not in it"
     backup = (
-        copies.newest_with_id(known.memory_id, backup_folders(brain), but=path) if known.memory_id else None
+        backups.newest_copy_with_id(known.memory_id, backup_folders(brain), but=path)
+        if known.memory_id
+        else None
     )
     if backup:
         told += f"; the backup {backup} has those of its day"

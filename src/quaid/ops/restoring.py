@@ -7,8 +7,8 @@ from quaid.brain import Brain
 from quaid.errors import AlreadyExists, CollectionReadOnly, InvalidArgument
 from quaid.ops.collections import overlap
 from quaid.ops.register import Arg, op
-from quaid.store import collections, folder_list
-from quaid.store.collections import Collection
+from quaid.storage import collections
+from quaid.storage.collections import Collection
 from quaid.vaults.auditing import Difference
 from quaid.vaults.migrating_ids import IdsReport
 
@@ -50,14 +50,14 @@ def collection_restore(
 
     found = _with_folder(brain, name)
     place = os.path.realpath(brain.settings.path(target))
-    for each in collections.every(brain.db):
+    for each in collections.list_all(brain.db):
         if each.root and overlap(each.root, place) and not (each.name == name and each.root == place):
             hint = f"It lies in the folder of {each.name} ({each.root}), or around it; choose another."
             raise AlreadyExists(path=target, hint=hint)
     done = restoring.restore(
         brain.db, found, place, now=brain.now(), token=brain.new_uuid(), progress=brain.progress
     )
-    folder_list.write(brain.db)
+    collections.write_folder_list(brain.db)
     old = found.root if found.root and found.root != place and os.path.isdir(found.root) else None
     return RestoreRecord(name, place, done.files, done.bytes, old, done.without_bytes)
 

@@ -10,10 +10,9 @@ from quaid.brain import Brain
 from quaid.errors import InvalidArgument
 from quaid.model import slug as slugs
 from quaid.model.contradictions import ResolutionChange, remaining_text_links, resolution_changes
-from quaid.store import assertions, contradictions, links, pages, quoting
-from quaid.store.contradictions import Contradiction
-from quaid.store.quoting import Quote
-from quaid.store.words import heads
+from quaid.storage import contradictions, facts as assertions, links, page_edits
+from quaid.storage.contradictions import Contradiction, EvidenceQuote
+from quaid.storage.pages import page_heads
 
 if TYPE_CHECKING:
     from quaid.model.contradictions import ContradictionFinding
@@ -39,7 +38,7 @@ class Changed(NamedTuple):
 
 class Settled(NamedTuple):
     changed: tuple[Changed, ...]
-    written: tuple[Quote, ...]
+    written: tuple[EvidenceQuote, ...]
     """Where a text still says what was not kept."""
 
 
@@ -55,11 +54,11 @@ def keep(brain: Brain, id: int, side: Keep, note: str) -> Settled:
             kept = 0 if side == "left" else 1
             given = resolution_changes(world, found, kept)
             cites = [found.cites[1 - kept], *remaining_text_links(world, found, kept)]
-            quotes = quoting.quotes(brain.db, cites, today=True)
+            quotes = contradictions.quote_evidence(brain.db, cites, today=True)
             written = list(dict.fromkeys(each for each in quotes if each.is_written))
-        facts = assertions.by_id(brain.db, [each.id for each in given if each.kind == "fact"])
+        facts = assertions.facts_by_id(brain.db, [each.id for each in given if each.kind == "fact"])
         ties = {each.id: links.require_added(brain.db, each.id) for each in given if each.kind == "link"}
-        about = heads(brain.db, sorted({each.page_id for each in given}))
+        about = page_heads(brain.db, sorted({each.page_id for each in given}))
     told = " ".join(filter(None, [note.strip(), _told(given) if given else ""]))
 
     def work(tx: Any) -> None:
@@ -68,10 +67,10 @@ def keep(brain: Brain, id: int, side: Keep, note: str) -> Settled:
                 if links.require_added(brain.db, each.id) != ties[each.id]:
                     raise _changed_meanwhile(id)
                 links.close(tx, ties[each.id], each.until)
-            elif not assertions.shorten(tx, facts[each.id], each.since, each.until, each.successor):
+            elif not assertions.shorten_fact(tx, facts[each.id], each.since, each.until, each.successor):
                 raise _changed_meanwhile(id)
         for page in about.values():
-            pages.touch(tx, page.slug, expected_version=None, now=now, collection=page.collection)
+            page_edits.touch(tx, page.slug, expected_version=None, now=now, collection=page.collection)
         contradictions.resolve(tx, id, told, now)
 
     brain.db.write(work)
@@ -90,7 +89,7 @@ def _found(brain: Brain, known: Contradiction, side: Keep) -> "tuple[Snapshot, C
             f" truth of {known.slug} anew, or say --keep both if it still holds",
         )
     fingerprint, roots = contradictions.cause(brain.db, known.id)
-    world = contradictions.around(brain.db, roots, brain.now()[:10])
+    world = contradictions.snapshot_around(brain.db, roots, brain.now()[:10])
     world = world._replace(texts=list(world.texts))
     for each in find_contradictions(world, known.type):
         if each.fingerprint == fingerprint:

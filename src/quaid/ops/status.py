@@ -11,18 +11,8 @@ from quaid.errors import EmbeddingsOff, QuaidError
 from quaid.model.plain_text import count_noun
 from quaid.ops import background, resident
 from quaid.ops.register import op
-from quaid.store import (
-    SCHEMA_VERSION,
-    chunks,
-    collections,
-    conversations,
-    file_state,
-    filling_turn,
-    settings,
-    turn_vectors,
-    vectors,
-)
-from quaid.store.filling_turn import Filling, Trouble
+from quaid.storage import SCHEMA_VERSION, chunks, collections, conversations, embedding_queue, vectors
+from quaid.storage.embedding_queue import EmbeddingFailure, EmbeddingRun
 
 if TYPE_CHECKING:
     from quaid.embed.protocol import Embedder
@@ -68,8 +58,8 @@ class StatusRecord(NamedTuple):
     model: ActiveModel
     others: tuple[OtherModel, ...]
     background_embedding: bool
-    filling: Filling | None
-    trouble: Trouble | None
+    filling: EmbeddingRun | None
+    trouble: EmbeddingFailure | None
     next_steps: tuple[str, ...]
     conversations: Said
     files_not_taken_in: int  # of attached folders; `quaid doctor` names them
@@ -80,24 +70,25 @@ class StatusRecord(NamedTuple):
 @op("read", examples=("quaid status", "quaid status --json"))
 def status(brain: Brain) -> StatusRecord:
     """Show how the memory is doing: pages, chunks, vectors, the model, and what to do next. Loads no model."""
-    from quaid.store import upkeep
+    from quaid.storage import briefing
+    from quaid.storage.sqlite import connection
 
     db = brain.db
     with db.reading():
-        pages = upkeep.pages_of(db)
-        uncut, total = len(chunks.uncut(db)), chunks.count(db)
+        pages = briefing.page_count(db)
+        uncut, total = len(chunks.uncut_pages(db)), chunks.count(db)
         active = _active(brain, total)
         others = [
-            OtherModel(each.name, each.dimensions, vectors.coverage(db, each.name)[0])
-            for each in vectors.models(db)
+            OtherModel(each.name, each.dimensions, embedding_queue.chunk_coverage(db, each.name)[0])
+            for each in vectors.list_models(db)
             if each.name != active.name
         ]
         said = _said(brain, active.name)
-    failed = filling_turn.trouble(db.path)
+    failed = embedding_queue.last_failure(db.path)
     record = StatusRecord(
         path=db.path,
-        size=upkeep.size_of(db.path),
-        wal_size=upkeep.size_of(db.path + "-wal"),
+        size=connection.file_size(db.path),
+        wal_size=connection.file_size(db.path + "-wal"),
         writable=db.writable,
         schema_version=SCHEMA_VERSION,
         pages=pages,
@@ -106,15 +97,15 @@ def status(brain: Brain) -> StatusRecord:
         model=active,
         others=tuple(each for each in others if each.vectors),
         background_embedding=background.is_on(brain),
-        filling=filling_turn.filling(db.path),
+        filling=embedding_queue.current_run(db.path),
         trouble=failed
         if failed and failed.model == active.name and (failed.down or active.missing + uncut + said.missing)
         else None,
         next_steps=(),
         conversations=said,
-        files_not_taken_in=sum(map(len, file_state.not_taken_in(db).values())),
+        files_not_taken_in=sum(map(len, collections.files_not_indexed(db).values())),
         folders_halted=tuple(
-            each.name for each in collections.every(db) if each.state == "active" and each.halt_reason
+            each.name for each in collections.list_all(db) if each.state == "active" and each.halt_reason
         ),
         resident=resident.listens(brain.settings.home, db.path),
     )
@@ -122,17 +113,19 @@ def status(brain: Brain) -> StatusRecord:
 
 
 def _active(brain: Brain, total: int) -> ActiveModel:
-    name = brain.model_name or settings.get(brain.db, "embedding_model") or registry.DEFAULT
+    name = brain.model_name or collections.get_setting(brain.db, "embedding_model") or registry.DEFAULT
     problem, remedy = _problem(brain, name)
-    known = vectors.find(brain.db, name)
-    made = vectors.coverage(brain.db, name)[0] if known else 0
+    known = vectors.find_model(brain.db, name)
+    made = embedding_queue.chunk_coverage(brain.db, name)[0] if known else 0
     return ActiveModel(name, problem is None, problem, remedy, made, total - made)
 
 
 def _said(brain: Brain, model: str) -> Said:
     wanted = background.turns(brain)
     _, turns = conversations.count(brain.db)
-    missing = turn_vectors.missing_turns(brain.db, model, wanted.since) if wanted.which != "off" else 0
+    missing = (
+        embedding_queue.count_missing_turns(brain.db, model, wanted.since) if wanted.which != "off" else 0
+    )
     return Said(turns, missing, wanted.which, background.RECENT_DAYS)
 
 

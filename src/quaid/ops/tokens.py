@@ -18,8 +18,8 @@ from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import AlreadyExists, FileTrouble, InvalidArgument, NotFound
 from quaid.ops.register import Arg, Scope, op
-from quaid.store import durable
-from quaid.store.trouble import system_told_plainly
+from quaid.storage import files as durable_files
+from quaid.storage.sqlite.errors import translate_os_errors
 
 BYTES = 32
 SECONDS_OF_A_LINK = 60
@@ -76,7 +76,7 @@ def token_create(
     token = _new()
     kept = {"scope": scope, "created_at": brain.now(), "sha256": _hash(token)}
     path = os.path.join(folder, name + ".json")
-    with system_told_plainly(path):
+    with translate_os_errors(path):
         try:
             _make(path, json.dumps(kept))
             os.utime(path, (0, 0))  # nobody has used it
@@ -103,7 +103,7 @@ def token_revoke(brain: Brain, name: Name) -> TokenRevokeRecord:
     """End a token. Whoever still sends it is refused from the next request on."""
     _check_name(name)
     path = os.path.join(_folder(brain.settings, "tokens"), name + ".json")
-    with system_told_plainly(path):
+    with translate_os_errors(path):
         try:
             os.unlink(path)
         except FileNotFoundError:
@@ -128,7 +128,7 @@ def owner_token(settings: Settings) -> str:
     """The owner's token; made when there is none. A file that others can read is refused."""
     _folder(settings, "")
     path = owner_file(settings)
-    with system_told_plainly(path):
+    with translate_os_errors(path):
         try:
             _make(path, _new())
         except FileExistsError:
@@ -168,7 +168,7 @@ def login_code(settings: Settings, port: int, moment: float) -> str:
             _unlinked(os.path.join(folder, name))
     code = _new()
     path = os.path.join(folder, _hash(code))
-    with system_told_plainly(path):
+    with translate_os_errors(path):
         _make(path, json.dumps({"port": port, "until": moment + SECONDS_OF_A_LINK}))
     return code
 
@@ -197,8 +197,8 @@ def _place(settings: Settings) -> str:
 
 def _folder(settings: Settings, name: str) -> str:
     folder = os.path.join(_place(settings), name) if name else _place(settings)
-    with system_told_plainly(folder):
-        durable.make_folders(folder)
+    with translate_os_errors(folder):
+        durable_files.make_folders(folder)
     return folder
 
 
@@ -264,7 +264,7 @@ def _make(path: str, text: str) -> None:
         os.link(unfinished, path)
     finally:
         _unlinked(unfinished)
-    durable.sync_folder(os.path.dirname(path))
+    durable_files.sync_folder(os.path.dirname(path))
 
 
 def _unlinked(path: str) -> bool:

@@ -10,15 +10,14 @@ from quaid.ops import editing, settling
 from quaid.ops.editing import PageVersion, Slug
 from quaid.ops.register import Arg, op
 from quaid.ops.settling import Changed, Keep
-from quaid.store import assertions as assertionss, contradictions, pages
-from quaid.store.contradictions import Contradiction
-from quaid.store.facts import Entry, FactLine
-from quaid.store.quoting import Quote
+from quaid.storage import contradictions, facts as store, page_edits, pages
+from quaid.storage.contradictions import Contradiction, EvidenceQuote
+from quaid.storage.facts import FactLine, SubjectEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from quaid.store.facts import PageText, PastTexts
+    from quaid.storage.facts import PastTexts, VersionText
 
 
 class FactsRecord(NamedTuple):
@@ -29,7 +28,7 @@ class FactsRecord(NamedTuple):
     history: bool
     facts: tuple[FactLine, ...]
     total: int
-    entries: tuple[Entry, ...]
+    entries: tuple[SubjectEntry, ...]
     total_entries: int
 
 
@@ -59,7 +58,7 @@ class CheckRecord(NamedTuple):
     """Which side was kept: left, right or both."""
     changed: tuple[Changed, ...] = ()
     """The facts and links that gave way."""
-    written: tuple[Quote, ...] = ()
+    written: tuple[EvidenceQuote, ...] = ()
     """Where a text still says what was not kept."""
     type: str | None = None
     """The only type that was looked for."""
@@ -96,18 +95,17 @@ def facts(
     limit: Annotated[int, Arg("How many facts, and how many dated entries.", minimum=1, maximum=1_000)] = 50,
 ) -> FactsRecord:
     """What is known of a subject: facts, links and dated entries, since when, until when, and who says so."""
-    from quaid.store import facts as store
 
     if not subject.strip():
         raise InvalidArgument(name="subject", problem="is empty; name a page or a person")
     today = brain.now()[:10]
     day = dates.check_date(as_of, "as_of") if as_of else today
     with brain.db.reading():
-        whom = store.subject(brain.db, subject)
-        lines = store.lines(brain.db, whom, None if history else day, _past_texts(brain))
+        whom = store.find_subject(brain.db, subject)
+        lines = store.fact_lines(brain.db, whom, None if history else day, _past_texts(brain))
         # What is written down for a day to come belongs to today's answer; a look back ends at its day.
         last = day if as_of else "9999-12-31"
-        entries = store.entries(brain.db, whom, last, limit)
+        entries = store.subject_entries(brain.db, whom, last, limit)
     return FactsRecord(
         whom.name,
         whom.slug,
@@ -123,12 +121,12 @@ def facts(
 def _past_texts(brain: Brain) -> "PastTexts":
     """Return what finds the texts that a page had at a time."""
 
-    def texts(slug: str, collection: str, time: str) -> "Iterator[PageText]":
+    def texts(slug: str, collection: str, time: str) -> "Iterator[VersionText]":
         from quaid.ops.history import at
-        from quaid.store.facts import PageText
+        from quaid.storage.facts import VersionText
 
         for version, page in at(brain, pages.require(brain.db, slug, collection), time):
-            yield PageText(version, page.truth, page.timeline)
+            yield VersionText(version, page.truth, page.timeline)
 
     return texts
 
@@ -177,10 +175,10 @@ def assert_(
     given = assertions.check_fact(values, "", stored.title)
     now = brain.now()
 
-    def work(tx: Any) -> tuple[assertionss.Added, int]:
-        added = assertionss.add(tx, stored.id, given, now)
+    def work(tx: Any) -> tuple[store.FactChange, int]:
+        added = store.add_fact(tx, stored.id, given, now)
         if added.changed:
-            _, version = pages.touch(
+            _, version = page_edits.touch(
                 tx, stored.slug, expected_version=expected_version, now=now, collection=stored.collection
             )
             return added, version
@@ -249,16 +247,16 @@ def _look(brain: Brain, page_id: int | None, type: str | None) -> None:
 
     now = brain.now()
     with brain.db.reading():
-        roots = contradictions.roots_of(brain.db, page_id) if page_id is not None else None
+        roots = contradictions.affected_pages(brain.db, page_id) if page_id is not None else None
         world = (
-            contradictions.whole(brain.db, now[:10])
+            contradictions.full_snapshot(brain.db, now[:10])
             if roots is None
-            else contradictions.around(brain.db, roots, now[:10])
+            else contradictions.snapshot_around(brain.db, roots, now[:10])
         )
         found = find_contradictions(world, type)
         if roots is not None:
             found = [each for each in found if each.page_id in roots or each.other_page_id == page_id]
-        told = contradictions.evidence(brain.db, found)
+        told = contradictions.evidence_json(brain.db, found)
 
     brain.db.write(lambda tx: contradictions.record(tx, found, told, roots, type, now))
 

@@ -6,8 +6,11 @@ from typing import Annotated, Any, NamedTuple
 from quaid.brain import Brain
 from quaid.errors import DamagedDatabase, InvalidArgument, NotFound
 from quaid.ops.register import Arg, op
-from quaid.store import settings, upkeep
-from quaid.store.upkeep import BackedUp, Compacted, Stats, Violation
+from quaid.storage import briefing, checks, collections
+from quaid.storage.briefing import Stats
+from quaid.storage.checks import Violation
+from quaid.storage.sqlite import backup as backups
+from quaid.storage.sqlite.backup import BackedUp, Compacted
 
 # Settings that a person may change: the values allowed, int for a positive whole number, list for
 # predicates, str for folders.
@@ -61,7 +64,7 @@ class SettingsRecord(NamedTuple):
 @op("read", examples=("quaid stats",))
 def stats(brain: Brain) -> Stats:
     """Count what the memory holds."""
-    return upkeep.stats(brain.db)
+    return briefing.database_stats(brain.db)
 
 
 @op(
@@ -109,7 +112,7 @@ def validate(
     }
     names = tuple(name for name, wanted in chosen.items() if wanted or all or not any(chosen.values()))
     try:
-        found = upkeep.validate(brain.db, names)
+        found = checks.validate(brain.db, names)
     except DamagedDatabase as error:  # so damaged that it cannot even be opened
         found = [Violation("integrity", error.facts["path"], error.facts["problem"])]
     can_count = "embeddings" in names and not {"embeddings", "integrity"} & {each.check for each in found}
@@ -119,29 +122,29 @@ def validate(
 
 def _vectors_to_make(brain: Brain) -> tuple[int | None, int | None]:
     """Count chunks without a vector of the active model, and pages that have no chunks yet."""
-    from quaid.store import chunks, vectors
+    from quaid.storage import chunks, embedding_queue, vectors
 
     if not brain.model_name:  # semantic search is off
         return None, None
     with brain.db.reading():
-        uncut = len(chunks.uncut(brain.db))
-        if vectors.find(brain.db, brain.model_name) is None:
+        uncut = len(chunks.uncut_pages(brain.db))
+        if vectors.find_model(brain.db, brain.model_name) is None:
             return chunks.count(brain.db), uncut
-        made, total = vectors.coverage(brain.db, brain.model_name)
+        made, total = embedding_queue.chunk_coverage(brain.db, brain.model_name)
     return total - made, uncut
 
 
 @op("owner", examples=("quaid compact",))
 def compact(brain: Brain) -> Compacted:
     """Drop vectors of text that is gone and fold the write-ahead log into one file, ready to copy."""
-    from quaid.store import turn_vectors, vectors
+    from quaid.storage import vectors
     from quaid.vaults.embedding import cut_up
 
     if not brain.db.writable:
-        return upkeep.compact(brain.db)  # which says why it cannot
+        return backups.compact(brain.db)  # which says why it cannot
     cut_up(brain.db, brain.progress)  # a page that is not cut yet still needs its vectors
-    dropped = brain.db.write(lambda tx: vectors.purge(tx) + turn_vectors.purge(tx))
-    return upkeep.compact(brain.db)._replace(vectors_dropped=dropped)
+    dropped = brain.db.write(lambda tx: vectors.purge_chunk_vectors(tx) + vectors.purge_turn_vectors(tx))
+    return backups.compact(brain.db)._replace(vectors_dropped=dropped)
 
 
 @op("owner", examples=("quaid backup ~/memory-2026-04-25.db",))
@@ -150,7 +153,7 @@ def backup(
     file: Annotated[str, Arg("The file to make; it must not exist.", positional=True, path=True)],
 ) -> BackedUp:
     """Copy the memory into a new file while others read and write."""
-    return upkeep.backup(brain.db, brain.settings.path(file), brain.new_uuid())
+    return backups.create_backup(brain.db, brain.settings.path(file), brain.new_uuid())
 
 
 @op("owner", command="config get", examples=("quaid config get default_token_budget",))
@@ -176,7 +179,7 @@ def config_set(
     if allowed is None:
         if key in MODEL:
             raise InvalidArgument(name=key, problem="`quaid embeddings use NAME` chooses the model")
-        if settings.get(brain.db, key) is not None:
+        if collections.get_setting(brain.db, key) is not None:
             raise InvalidArgument(name=key, problem="is kept by Quaid itself and cannot be set")
         _of_the_file(brain, key)
         raise NotFound(what="setting", name=key, hint=_known(brain, key))
@@ -195,11 +198,11 @@ def config_set(
         raise InvalidArgument(name=key, problem=f"must be a positive whole number, not {value!r}")
 
     def work(tx: Any) -> None:
-        settings.set(tx, key, value)
+        collections.set_setting(tx, key, value)
         if key == "chunk_strategy":
-            from quaid.store.rebuild import recut
+            from quaid.storage.checks import recut_pages
 
-            recut(tx)
+            recut_pages(tx)
 
     brain.db.write(work)
     return Setting(key, value, "memory")
@@ -223,13 +226,13 @@ def _every(brain: Brain) -> dict[str, Setting]:
     unset = {**dict.fromkeys(SETTINGS, ""), **DEFAULTS}
     unset.update(zip(MODEL, (registry.DEFAULT, str(registry.DEFAULT_DIMENSIONS)), strict=True))
     found = {key: Setting(key, value, "default") for key, value in unset.items()}
-    found.update({key: Setting(key, value, "memory") for key, value in settings.all(brain.db)})
+    found.update({key: Setting(key, value, "memory") for key, value in collections.list_settings(brain.db)})
     for key, option in OPTIONS.items():
         value, source = brain.settings.said(key)
         if value is not None:
             found[key] = Setting(key, _told(value), source)
         elif key not in found:
-            stored = settings.get(brain.db, option.stored) if option.stored else None
+            stored = collections.get_setting(brain.db, option.stored) if option.stored else None
             if stored is not None:
                 found[key] = Setting(key, stored, "memory")
             else:

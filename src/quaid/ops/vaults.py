@@ -7,8 +7,8 @@ from typing import Annotated, NamedTuple
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument
 from quaid.ops.register import Arg, op
-from quaid.store import imports as batches
-from quaid.store.imports import Batch
+from quaid.storage import history
+from quaid.storage.history import ImportBatch
 from quaid.vaults.exporting import ExportReport
 from quaid.vaults.report import ImportReport
 
@@ -20,7 +20,7 @@ class ImportRecord(NamedTuple):
 
 
 class ImportsRecord(NamedTuple):
-    imports: tuple[Batch, ...]
+    imports: tuple[ImportBatch, ...]
 
 
 @op("owner", command="import", examples=("quaid import ~/notes", "quaid import ~/notes --force"))
@@ -108,4 +108,4 @@ def export(
 @op("owner", examples=("quaid imports",))
 def imports(brain: Brain) -> ImportsRecord:
     """List the imports, newest first, with the ids that `export --raw` takes."""
-    return ImportsRecord(tuple(batches.batches(brain.db)))
+    return ImportsRecord(tuple(history.list_imports(brain.db)))

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument, NotFound
 from quaid.ops.leasing import RHYTHM, Lease, Rhythm
-from quaid.store import collections
-from quaid.store.sessions import Owner
+from quaid.storage import collections
+from quaid.storage.collections import WatchOwner
 from quaid.vaults import watching
 from quaid.vaults.watching import PACE, Pace, Watcher
 
@@ -21,7 +21,7 @@ Tell = Callable[[Any], None]
 class WatchStandby(NamedTuple):
     """Other processes watch these collections."""
 
-    owners: tuple[Owner, ...]
+    owners: tuple[WatchOwner, ...]
 
 
 def watch(
@@ -38,7 +38,7 @@ def watch(
     if patient:
         folders(brain, name)
     lease = Lease(brain, name, rhythm)
-    told: tuple[Owner, ...] = ()
+    told: tuple[WatchOwner, ...] = ()
 
     def which() -> frozenset[int] | None:
         nonlocal told
@@ -56,7 +56,7 @@ def watch(
 
 def note_failure(brain: Brain, problem: str) -> None:
     """Keep beside every attached folder that the process which watches them failed."""
-    for each in collections.every(brain.db):
+    for each in collections.list_all(brain.db):
         if each.root and each.state == "active" and not each.halt_reason:
             watching.note_failure(brain.db, each, problem, brain.now())
 
@@ -68,7 +68,7 @@ def look_once(brain: Brain, tell: Tell, name: str | None = None) -> bool:
 
 def folders(brain: Brain, name: str | None) -> frozenset[int]:
     """The collections that can be watched; an error says so when there is none."""
-    chosen = [collections.require(brain.db, name)] if name else collections.every(brain.db)
+    chosen = [collections.require(brain.db, name)] if name else collections.list_all(brain.db)
     found = frozenset(each.id for each in chosen if each.root and each.state == "active")
     if not found and name:
         raise InvalidArgument(name="name", problem=f"{name} has no folder that could be watched")

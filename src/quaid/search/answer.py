@@ -12,12 +12,12 @@ from quaid.search.meaning import Meaning, NoMeaning
 from quaid.search.plan import COMMON, LONGEST_TEXT
 from quaid.search.retrieve import Found
 from quaid.search.strength import Strength
-from quaid.store import chunks, words as index
+from quaid.storage import chunks, pages, text_index
 
 if TYPE_CHECKING:
-    from quaid.store.chunks import ChunkRow
-    from quaid.store.db import Database
-    from quaid.store.words import PageHead
+    from quaid.storage.chunks import ChunkRow
+    from quaid.storage.pages import PageHead
+    from quaid.storage.sqlite.connection import Database
 
 JUDGED = 3
 """How many of the first results the strength of an answer is judged by."""
@@ -137,8 +137,8 @@ def _shown(db: "Database", looked: Looked, limit: int) -> list[_Shown]:
         },
     }
     rows = {row.page_id: row for row in chunks.load(db, [best[page] for page in page_ids if page in best])}
-    heads = index.heads(db, page_ids)
-    texts = index.texts(db, page_ids)
+    heads = pages.page_heads(db, page_ids)
+    texts = pages.page_texts(db, page_ids)
     return [_Shown(heads[page], rows.get(page), texts[page][0]) for page in page_ids if page in heads]
 
 
@@ -164,7 +164,7 @@ class _Teller:
         self._lane_pages = [
             {self._evidence.places[chunk][0] for chunk in lane} for lane in self._evidence.lanes
         ]
-        self._stemmer = index.Stemmer(db)
+        self._stemmer = text_index.Stemmer(db)
         self._holding: dict[int, list[str]] = {}
         spaced = [part for part in looked.found.plan.parts if not part.unspaced]
         self._stems = {part.text: held.stems(self._stemmer, part.text) for part in spaced}

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from quaid.model.names import EXACT_MATCH, LONGEST_NAME, PREFIX_MATCH, fold_name, match_strength
 from quaid.search.answer import Answer, Result
 from quaid.search.plan import COMMON
-from quaid.store import names, words as index
+from quaid.storage import chunks, pages, text_index
 
 if TYPE_CHECKING:
-    from quaid.store.db import Database
-    from quaid.store.words import Filters, PageHead
+    from quaid.storage.pages import PageHead
+    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.text_index import SearchFilters
 
 MOST = 6
 """Pages that a name may lead to; what is in the texts wants to be seen, too."""
@@ -24,7 +25,7 @@ LOOKED_AT = 60
 REASONS = {EXACT_MATCH: "it is called so", PREFIX_MATCH: "its name begins so"}
 
 
-def first(db: "Database", answer: Answer, typed: str, filters: "Filters", limit: int) -> Answer:
+def first(db: "Database", answer: Answer, typed: str, filters: "SearchFilters", limit: int) -> Answer:
     """The answer with the pages before all others that are called what is typed."""
     found = _find(db, fold_name(typed), filters) if len(typed) <= LONGEST_NAME else []
     if not found:
@@ -43,19 +44,19 @@ def first(db: "Database", answer: Answer, typed: str, filters: "Filters", limit:
     )
 
 
-def _find(db: "Database", typed: str, filters: "Filters") -> "list[tuple[PageHead, int]]":
+def _find(db: "Database", typed: str, filters: "SearchFilters") -> "list[tuple[PageHead, int]]":
     """The pages and how their names fit, the best first."""
     wanted = typed.split()
     if len(wanted) > MOST_WORDS or all(each in COMMON for each in wanted):
         return []
     with db.reading():
         called: dict[int, list[str]] = {}
-        for each in names.beginning(db, typed, LOOKED_AT):
+        for each in pages.pages_beginning(db, typed, LOOKED_AT):
             called.setdefault(each.page_id, []).append(each.name)
         expression = "title : (" + " AND ".join(f'"{each}"*' for each in wanted) + ")"
-        titled = index.matching(db, index.SPACED, expression, filters, LOOKED_AT)
-        allowed = names.first_chunks(db, list(called), filters) if any(filters) else called
-        heads = index.heads(db, list({*titled, *(each for each in called if each in allowed)}))
+        titled = text_index.matching_pages(db, text_index.SPACED, expression, filters, LOOKED_AT)
+        allowed = chunks.first_chunks_of_pages(db, list(called), filters) if any(filters) else called
+        heads = pages.page_heads(db, list({*titled, *(each for each in called if each in allowed)}))
     fits: list[tuple[tuple[int, bool, int, int], PageHead]] = []
     for head in heads.values():
         title = fold_name(head.title)

@@ -16,15 +16,15 @@ from quaid.search.meaning import NoMeaning, Question, as_vector
 from quaid.search.plan import Plan, plan
 from quaid.search.retrieve import WORD_BUDGET
 from quaid.search.words import ROW_BUDGET, worth_ranking
-from quaid.store import conversations as store, words as index
-from quaid.store.words import Filters
+from quaid.storage import conversations, text_index
+from quaid.storage.text_index import SearchFilters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from quaid.embed.protocol import Embedder
-    from quaid.store.db import Database
-    from quaid.store.turn_nearest import TurnIndex
+    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.vector_index import TurnIndex
 
 CANDIDATES = 100
 """Turns that each lane brings; their neighbours come along."""
@@ -82,7 +82,7 @@ def search(db: "Database", query: str, limit: int = 10) -> list[TurnHit]:
     if not wanted.words or limit < 1:
         return []
     with db.reading():
-        highest = store.highest_id(db)
+        highest = conversations.highest_id(db)
         found = _found(db, wanted, limit, highest) if highest else {}
         return _hits(db, wanted, {turn: _Scored(*each) for turn, each in found.items()})
 
@@ -98,7 +98,7 @@ def look(
 ) -> Looked:
     """Find turns by words and by meaning, or by words alone and why."""
     wanted = plan(query)
-    if not wanted.words or limit < 1 or not store.highest_id(db):
+    if not wanted.words or limit < 1 or not conversations.highest_id(db):
         return Looked((), True, "")
     # The model is asked outside of any transaction: it may take its time.
     asked = as_vector(db, embedder, query, vectors) if embedder else NoMeaning(no_model)
@@ -117,14 +117,14 @@ def _fused(
 ) -> dict[int, _Scored]:
     """The best turns of both lanes."""
     most = max(CANDIDATES, limit)
-    expression = " OR ".join(_worth_ranking(db, wanted, store.highest_id(db), WORD_BUDGET))
-    words = dict(store.match(db, expression, most)) if expression else {}
+    expression = " OR ".join(_worth_ranking(db, wanted, conversations.highest_id(db), WORD_BUDGET))
+    words = dict(conversations.match(db, expression, most)) if expression else {}
     near = dict(vectors.nearest(asked.model, asked.vector, most))
     lanes = (list(near), list(words))
-    places = store.neighbours(db, list({*words, *near}), REACH)
+    places = conversations.neighbours(db, list({*words, *near}), REACH)
     others = [turn for turn in places if turn not in words]
     if expression and others:
-        words.update(store.scores_of(db, expression, others))
+        words.update(conversations.scores_of(db, expression, others))
     cosines = near | vectors.cosines(asked.model, asked.vector, [turn for turn in places if turn not in near])
     ranking = fuse(
         Evidence(
@@ -144,7 +144,7 @@ def _fused(
         if len(best) == limit:
             break
     every_word = " AND ".join(term.quoted for term in wanted.words)
-    for turn in store.scores_of(db, every_word, list(best)):
+    for turn in conversations.scores_of(db, every_word, list(best)):
         best[turn] = best[turn]._replace(all_words=True)
     silent = [turn for turn, each in best.items() if WORDS not in each.lanes]
     for turn, (_, start) in vectors.best_parts(asked.model, asked.vector, silent).items():
@@ -177,7 +177,7 @@ def _found(db: "Database", wanted: Plan, limit: int, highest: int) -> dict[int, 
         if len(found) >= limit:
             return dict(list(found.items())[:limit])
     quoted = _worth_ranking(db, wanted, highest, ROW_BUDGET)
-    for turn, score in store.match(db, " OR ".join(quoted), limit) if quoted else ():
+    for turn, score in conversations.match(db, " OR ".join(quoted), limit) if quoted else ():
         found.setdefault(turn, (score, False))
     return dict(list(found.items())[:limit])
 
@@ -186,7 +186,7 @@ def _worth_ranking(db: "Database", wanted: Plan, highest: int, budget: int) -> l
     """The words that any of which is looked for."""
     quoted = [part.quoted for part in wanted.parts]
     if highest * len(quoted) > budget:
-        counts = index.document_counts(db, store.INDEX, quoted, highest)
+        counts = text_index.document_counts(db, conversations.INDEX, quoted, highest)
         held = {term: number for term, number in zip(quoted, counts, strict=True) if number}
         quoted = worth_ranking(held, highest, budget)
     return quoted
@@ -196,15 +196,15 @@ def _ranked(db: "Database", expression: str, terms: int, limit: int, highest: in
     """The best of all matches, or, when they are too many to rank, of the newest."""
     above = 0
     if highest * terms > ROW_BUDGET:
-        cost = terms * index.count(db, store.INDEX, expression, Filters(), highest)
+        cost = terms * text_index.count(db, conversations.INDEX, expression, SearchFilters(), highest)
         above = highest - highest * ROW_BUDGET // cost if cost > ROW_BUDGET else 0
-    return store.match(db, expression, limit, above)
+    return conversations.match(db, expression, limit, above)
 
 
 def _hits(db: "Database", wanted: Plan, found: dict[int, _Scored]) -> list[TurnHit]:
-    turns = store.load(db, list(found))
-    about = store.by_id(db, list({each.conversation_id for each in turns.values()}))
-    marker = Marker(index.Stemmer(db), wanted)
+    turns = conversations.load_turns(db, list(found))
+    about = conversations.load_conversations(db, list({each.conversation_id for each in turns.values()}))
+    marker = Marker(text_index.Stemmer(db), wanted)
     hits = []
     for turn_id, each in found.items():
         if (turn := turns.get(turn_id)) is None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.model import names
 from quaid.search.plan import COMMON
-from quaid.store import names as namess
+from quaid.storage import pages
 
 if TYPE_CHECKING:
-    from quaid.store.db import Database
+    from quaid.storage.sqlite.connection import Database
 
 MOST_WORDS = 48
 LONGEST_NAME = 5
@@ -42,7 +42,7 @@ def find(db: "Database", question: str) -> Entities:
     references = {names.fold_name(found) for found in _REFERENCE.findall(question[:10_000])}
     wanted = references | ({whole} if len(question) <= names.LONGEST_NAME else set())
     parts = spans(question)
-    known = namess.called(db, sorted((wanted | parts.keys()) - {""}))
+    known = pages.pages_called(db, sorted((wanted | parts.keys()) - {""}))
     exact: dict[int, str] = {}
     mentioned: dict[int, str] = {}
     for each in known:
@@ -50,7 +50,7 @@ def find(db: "Database", question: str) -> Entities:
             exact.setdefault(each.page_id, f"[[{each.name}]]" if each.name in references else each.kind)
         elif each.name in parts:
             mentioned.setdefault(each.page_id, parts[each.name])
-    wings = namess.wings_called(db, sorted(name.replace(" ", "-") for name in parts if name))
+    wings = pages.wings_called(db, sorted(name.replace(" ", "-") for name in parts if name))
     return Entities(dict(list(exact.items())[:MOST_EXACT]), mentioned, tuple(wings))
 
 

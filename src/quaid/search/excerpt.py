@@ -11,10 +11,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    import re
-
     from quaid.search.plan import Plan
-    from quaid.store.words import Stemmer
+    from quaid.storage.text_index import Stemmer
 
 WIDTH = 200
 """Characters of an excerpt; half as many in scripts without spaces, which say more with each."""

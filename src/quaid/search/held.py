@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from quaid.search.plan import COMMON
 
 if TYPE_CHECKING:
-    from quaid.store.words import Stemmer
+    from quaid.storage.text_index import Stemmer
 
 
 class Stems(NamedTuple):

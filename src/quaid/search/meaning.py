@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quaid.embed.protocol import Embedder
-    from quaid.store.db import Database
-    from quaid.store.nearest import Index
-    from quaid.store.vectors import Model
-    from quaid.store.words import Filters
+    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.text_index import SearchFilters
+    from quaid.storage.vector_index import ChunkIndex
+    from quaid.storage.vectors import EmbeddingModel
 
 LONGEST_TEXT = 4_000
 """Characters of a question that a model is given; it reads about half of them."""
@@ -27,14 +27,14 @@ class Meaning(NamedTuple):
 
     model: str
     vector: Any  # numpy.ndarray, which no cold command imports
-    vectors: "Index"
+    vectors: "ChunkIndex"
     baseline: float
     """The cosine of a chunk that has nothing to do with the question."""
     embedded: int
     total: int
     """How many chunks have a vector, and how many there are."""
 
-    def nearest(self, count: int, filters: "Filters") -> dict[int, float]:
+    def nearest(self, count: int, filters: "SearchFilters") -> dict[int, float]:
         """The nearest chunks with their cosines, best first."""
         return dict(self.vectors.nearest(self.model, self.vector, count, filters))
 
@@ -44,15 +44,15 @@ class Meaning(NamedTuple):
 
     def of_pages(self, db: "Database", page_ids: list[int]) -> dict[int, float]:
         """How near these pages are as wholes."""
-        from quaid.store import page_vectors
+        from quaid.storage import vector_index
 
-        return page_vectors.cosines(db, self.vectors, self.model, self.vector, page_ids)
+        return vector_index.page_cosines(db, self.vectors, self.model, self.vector, page_ids)
 
 
 class Vectors(Protocol):
     """What is asked of vectors that are ready to be searched, whatever they are of."""
 
-    def made(self, model: "Model") -> tuple[int, int]: ...
+    def made(self, model: "EmbeddingModel") -> tuple[int, int]: ...
 
     def baseline(self, model: str, query: Any) -> float: ...
 
@@ -74,12 +74,12 @@ class NoMeaning(NamedTuple):
 
 
 def ask(
-    db: "Database", embedder: "Embedder", question: str, resident: "Callable[[], Index] | None" = None
+    db: "Database", embedder: "Embedder", question: str, resident: "Callable[[], ChunkIndex] | None" = None
 ) -> Meaning | NoMeaning:
     """The lane of meaning for chunks, or why there is none."""
-    from quaid.store import nearest
+    from quaid.storage import vector_index
 
-    index = resident() if resident else nearest.Index(db)
+    index = resident() if resident else vector_index.ChunkIndex(db)
     asked = as_vector(db, embedder, question, index)
     if isinstance(asked, NoMeaning):
         return asked
@@ -88,9 +88,9 @@ def ask(
 
 def as_vector(db: "Database", embedder: "Embedder", question: str, index: Vectors) -> Question | NoMeaning:
     """The question as a vector of the active model, or why that cannot be."""
-    from quaid.store import vectors
+    from quaid.storage import vectors
 
-    active = vectors.active(db)
+    active = vectors.active_model(db)
     embedded, total = index.made(active) if active else (0, 0)
     reason = embedder.ready()
     if reason:

@@ -11,17 +11,17 @@ from quaid.search.answer import Answer, Looked, answer
 from quaid.search.fuse import RRF, STRATEGIES, fuse, with_whole_pages
 from quaid.search.meaning import Meaning, NoMeaning, ask
 from quaid.search.retrieve import gather
-from quaid.store.words import Filters
+from quaid.storage.text_index import SearchFilters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quaid.embed.protocol import Embedder
-    from quaid.store.db import Database
-    from quaid.store.nearest import Index
+    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.vector_index import ChunkIndex
 
 DEFAULT_BUDGET = 4_000
-NO_FILTERS = Filters()
+NO_FILTERS = SearchFilters()
 
 WHOLE_PAGES = 25
 """How many of the first pages are compared as wholes."""
@@ -33,14 +33,14 @@ def query(
     question: str,
     *,
     now: str,
-    filters: Filters = NO_FILTERS,
+    filters: SearchFilters = NO_FILTERS,
     limit: int = 10,
     depth: str = "auto",
     token_budget: int = DEFAULT_BUDGET,
     merge: str = "sum",
     fusion_k: int = RRF,
     explain: bool = False,
-    vectors: "Callable[[], Index] | None" = None,
+    vectors: "Callable[[], ChunkIndex] | None" = None,
     no_model: str = "no model is set up",
 ) -> Answer:
     """Answer a question out of the memory. A resident process hands in how to get at its vectors."""
@@ -73,10 +73,10 @@ def look(
     question: str,
     *,
     now: str,
-    filters: Filters = NO_FILTERS,
+    filters: SearchFilters = NO_FILTERS,
     merge: str = "sum",
     fusion_k: int = RRF,
-    vectors: "Callable[[], Index] | None" = None,
+    vectors: "Callable[[], ChunkIndex] | None" = None,
     no_model: str = "no model is set up",
 ) -> Looked:
     """Everything up to the order of the results."""

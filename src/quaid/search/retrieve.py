@@ -13,11 +13,11 @@ from quaid.search.fuse import Evidence, Place
 from quaid.search.meaning import Meaning, NoMeaning
 from quaid.search.plan import COMMON, Plan, plan
 from quaid.search.words import page_scores, worth_ranking
-from quaid.store import chunks, dated, names, words as index
+from quaid.storage import chunks, pages, text_index
 
 if TYPE_CHECKING:
-    from quaid.store.db import Database
-    from quaid.store.words import Filters
+    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.text_index import SearchFilters
 
 CANDIDATES = 100
 """Chunks that each lane brings; their neighbours come along."""
@@ -66,7 +66,7 @@ def gather(
     db: "Database",
     question: str,
     meaning: Meaning | NoMeaning,
-    filters: "Filters",
+    filters: "SearchFilters",
     now: str,
 ) -> Found:
     """Ask every lane."""
@@ -125,7 +125,7 @@ def _says_nothing(wanted: Plan) -> bool:
 def _counts(db: "Database", wanted: Plan) -> dict[str, int]:
     """About how many chunks hold each word."""
     quoted = [part.quoted for part in wanted.parts]
-    counts = index.document_counts(db, chunks.INDEX, quoted, chunks.highest_id(db))
+    counts = text_index.document_counts(db, chunks.INDEX, quoted, chunks.highest_id(db))
     return dict(zip(quoted, counts, strict=True))
 
 
@@ -134,7 +134,7 @@ def _any_of(db: "Database", counts: dict[str, int]) -> str:
     return " OR ".join(worth_ranking(counts, chunks.highest_id(db), WORD_BUDGET))
 
 
-def _page_words(db: "Database", searched: Plan, wanted: Plan, filters: "Filters") -> dict[int, float]:
+def _page_words(db: "Database", searched: Plan, wanted: Plan, filters: "SearchFilters") -> dict[int, float]:
     """Score pages by the words of the question.
 
     Where the question names a time, half of the score comes from all of its words and half from the others: a page
@@ -153,22 +153,22 @@ def _page_words(db: "Database", searched: Plan, wanted: Plan, filters: "Filters"
     }
 
 
-def _of_periods(db: "Database", periods: Iterable[when.Period], filters: "Filters") -> list[int]:
+def _of_periods(db: "Database", periods: Iterable[when.Period], filters: "SearchFilters") -> list[int]:
     found: dict[int, None] = {}
     for period in periods:
-        for lane in (dated.entries, dated.first_chunks):
+        for lane in (chunks.chunks_in_period, chunks.first_chunks_in_period):
             found.update(dict.fromkeys(lane(db, period.start, period.end, filters, MOST_DATED)))
     return list(found)
 
 
 def _allowed(
-    db: "Database", named: entities.Entities, filters: "Filters"
+    db: "Database", named: entities.Entities, filters: "SearchFilters"
 ) -> tuple[entities.Entities, dict[int, int]]:
     """Without the pages that the filters leave out, and the first chunk of each of the others."""
     if not (named.exact or named.mentioned):
         return named, {}
     page_ids = [*named.exact, *named.mentioned][:CANDIDATES]
-    first = names.first_chunks(db, page_ids, filters)
+    first = chunks.first_chunks_of_pages(db, page_ids, filters)
     if any(filters):
         named = named._replace(
             exact={page: kind for page, kind in named.exact.items() if page in first},
@@ -177,7 +177,7 @@ def _allowed(
     return named, first
 
 
-def _places(db: "Database", chunk_ids: set[int], filters: "Filters") -> dict[int, Place]:
+def _places(db: "Database", chunk_ids: set[int], filters: "SearchFilters") -> dict[int, Place]:
     # The neighbour of a chunk may be of another day.
     reach = 0 if filters.since or filters.until else REACH
     return chunks.neighbours(db, list(chunk_ids), reach)
@@ -186,8 +186,8 @@ def _places(db: "Database", chunk_ids: set[int], filters: "Filters") -> dict[int
 def _dates(db: "Database", places: dict[int, Place], periods: tuple[when.Period, ...]) -> dict[int, str]:
     if not periods:
         return {}
-    of_chunks = dated.chunk_dates(db, list(places))
-    of_pages = dated.page_dates(db, list({page for page, _ in places.values()}))
+    of_chunks = chunks.chunk_dates(db, list(places))
+    of_pages = chunks.page_dates(db, list({page for page, _ in places.values()}))
     days = {chunk: of_chunks.get(chunk) or of_pages.get(page, "") for chunk, (page, _) in places.items()}
     return {chunk: day for chunk, day in days.items() if any(period.holds(day) for period in periods)}
 
@@ -198,7 +198,7 @@ def _favours(
     if not (dates or named.mentioned or named.wings):
         return {}
     page_ids = list({page for page, _ in places.values()})
-    heads = index.heads(db, page_ids) if named.wings else {}
+    heads = pages.page_heads(db, page_ids) if named.wings else {}
     in_wing = {page for page, head in heads.items() if head.wing in named.wings}
     return {
         chunk: dated_ * (chunk in dates) + MENTIONED * (page in named.mentioned) + WING * (page in in_wing)

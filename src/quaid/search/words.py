@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.search.excerpt import Marker
 from quaid.search.plan import Plan, Term, plan, whole
-from quaid.store import words as index
-from quaid.store.words import NAMES, SPACED, UNSPACED, Filters
+from quaid.storage import pages, text_index
+from quaid.storage.text_index import NAME_COLUMNS, SPACED, UNSPACED, SearchFilters
 
 if TYPE_CHECKING:
-    from quaid.store.db import Database
+    from quaid.storage.sqlite.connection import Database
 
 ROW_BUDGET = 30_000
 """How many pairs of a page and a word may be ranked for one question."""
@@ -68,19 +68,19 @@ def search(
     raw: bool = False,
 ) -> list[Hit]:
     """Find pages by their words. Any text will do; with `raw` it is FTS5 syntax, or else InvalidSearch."""
-    filters = Filters(type, wing, tag, collection)
+    filters = SearchFilters(type, wing, tag, collection)
     wanted = plan(query)
     found: list[_Found] = []
     with db.reading():
         if raw:
-            scored = index.match_raw(db, query, filters, limit)
+            scored = text_index.match_raw(db, query, filters, limit)
             found = [_Found(page_id, score, all_words=True) for page_id, score in scored]
         elif wanted.words and limit > 0:
             found = _Search(db, wanted, filters, limit).run(query)
         return _hits(db, wanted, found)
 
 
-def page_scores(db: "Database", wanted: Plan, filters: Filters, limit: int, budget: int) -> Scores:
+def page_scores(db: "Database", wanted: Plan, filters: SearchFilters, limit: int, budget: int) -> Scores:
     """The pages that hold most of the words, whichever, with their scores; higher is better."""
     return _Search(db, wanted, filters, limit, budget).any_word() if wanted.parts else {}
 
@@ -89,14 +89,14 @@ class _Search:
     """One question to the two indexes."""
 
     def __init__(
-        self, db: "Database", wanted: Plan, filters: Filters, limit: int, budget: int | None = None
+        self, db: "Database", wanted: Plan, filters: SearchFilters, limit: int, budget: int | None = None
     ) -> None:
         self._db = db
         self._plan = wanted
         self._filters = filters
         self._limit = limit
         self._budget = ROW_BUDGET if budget is None else budget
-        self._highest = {name: index.highest_id(db, name) for name in (SPACED, UNSPACED)}
+        self._highest = {name: text_index.highest_id(db, name) for name in (SPACED, UNSPACED)}
 
     def run(self, query: str) -> list[_Found]:
         """Pages of that name, pages with all words, with all telling words, with any; each kind by score."""
@@ -130,14 +130,14 @@ class _Search:
             return []
         name = UNSPACED if phrase.unspaced else SPACED
         spellings = list(dict.fromkeys((text, text.lower(), text.upper(), text.title())))
-        titled = index.titled(self._db, name, phrase.quoted, spellings, self._filters)
-        return [*titled, *index.with_slug(self._db, text.lower(), self._filters)]
+        titled = text_index.pages_titled(self._db, name, phrase.quoted, spellings, self._filters)
+        return [*titled, *text_index.pages_with_slug(self._db, text.lower(), self._filters)]
 
     def _holding(self, terms: Terms) -> list[int]:
         """Pages with all of the terms: as many as were asked for, or all that there are."""
         found: dict[int, None] = {}
         for name in self._indexes_for_all():
-            ids = index.matching(self._db, name, _all(terms), self._filters, self._limit)
+            ids = text_index.matching_pages(self._db, name, _all(terms), self._filters, self._limit)
             found.update(dict.fromkeys(ids))
         return list(found)
 
@@ -151,12 +151,12 @@ class _Search:
         expression = _all(terms)
         highest = self._highest[name]
         if highest * len(terms) > self._budget:
-            cost = len(terms) * index.count(self._db, name, expression, self._filters, highest)
+            cost = len(terms) * text_index.count(self._db, name, expression, self._filters, highest)
             if cost > self._budget:
                 # Half of the budget for each: the two are asked one after the other.
                 above = highest - highest * self._budget // (2 * cost)
                 newest = self._match(name, expression, above=above)
-                return newest | self._match(name, f"{NAMES[name]} : ({expression})")
+                return newest | self._match(name, f"{NAME_COLUMNS[name]} : ({expression})")
         return self._match(name, expression, first=first)
 
     def _ranked_any(self, first: list[int]) -> Scores:
@@ -175,13 +175,13 @@ class _Search:
             return {}
         quoted = [part.quoted for part in parts]
         if highest * len(quoted) > self._budget:
-            counts = index.document_counts(self._db, name, quoted, highest)
+            counts = text_index.document_counts(self._db, name, quoted, highest)
             quoted = worth_ranking(dict(zip(quoted, counts, strict=True)), highest, self._budget)
         return self._match(name, " OR ".join(quoted), first=first)
 
     def _match(self, name: str, expression: str, *, first: list[int] | None = None, above: int = 0) -> Scores:
         return dict(
-            index.match(self._db, name, expression, self._filters, self._limit, first=first, above=above)
+            text_index.match(self._db, name, expression, self._filters, self._limit, first=first, above=above)
         )
 
     def _indexes_for_all(self) -> list[str]:
@@ -217,9 +217,9 @@ def _hits(db: "Database", wanted: Plan, found: list[_Found]) -> list[Hit]:
     if not found:
         return []
     ids = [each.id for each in found]
-    heads = index.heads(db, ids)
-    texts = index.texts(db, ids)
-    marker = Marker(index.Stemmer(db), wanted)
+    heads = pages.page_heads(db, ids)
+    texts = pages.page_texts(db, ids)
+    marker = Marker(text_index.Stemmer(db), wanted)
     return [
         Hit(*heads[each.id][1:], marker.excerpt(*texts[each.id]), each.score, each.all_words, each.id)
         for each in found

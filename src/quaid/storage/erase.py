@@ -1,10 +1,530 @@
-"""What a page would leave behind: pieces of it that are so particular that finding one means it is still there.
+"""Remove pages: quarantine, discard, or erase every trace and search for remnants.
 
-Knows texts only. Pieces are short, so that a file that is cut into pages seldom cuts one of them in two.
+Deleted rows leave free space in the file, words stay in the segments of an index until these are merged, and the WAL
+keeps what it held until it is emptied.
 """
 
+import json
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import apsw
+
+from quaid.errors import QuaidError
+from quaid.storage import history, links, vectors
+from quaid.storage.sqlite.errors import BUSY_SECONDS, translate_sqlite_errors
+
+if TYPE_CHECKING:
+    from quaid.storage.sqlite.connection import Database
+
+QUARANTINE_DAYS = 30
+"""How long a page waits before it is discarded."""
+
+_QUARANTINED_SQL = (
+    "SELECT p.id, p.uuid, p.slug, p.title, c.name, r.file_path, p.quarantined_at,"
+    " (SELECT count(*) FROM links l WHERE l.source_kind = 'programmatic' AND p.id IN (l.from_page_id, l.to_page_id)),"
+    " (SELECT count(*) FROM assertions a WHERE a.page_id = p.id),"
+    " (SELECT count(*) FROM raw_data d WHERE d.page_id = p.id), e.path"
+    " FROM pages p JOIN collections c ON c.id = p.collection_id"
+    " LEFT JOIN raw_imports r ON r.id = (SELECT id FROM raw_imports WHERE page_id = p.id"
+    " ORDER BY is_active DESC, id DESC LIMIT 1)"
+    " LEFT JOIN quarantine_exports e ON e.page_id = p.id AND e.quarantined_at = p.quarantined_at"
+    " WHERE p.quarantined_at IS NOT NULL AND "
+)
+
+
+class QuarantinedPage(NamedTuple):
+    """A quarantined page, with what no file can give back."""
+
+    id: int
+    uuid: str
+    slug: str
+    title: str
+    collection: str
+    path: str | None
+    """Where its file was."""
+    quarantined_at: str
+    links: int
+    assertions: int
+    raw_data: int
+    exported_to: str | None
+
+    @property
+    def is_only_here(self) -> bool:
+        return bool(self.links or self.assertions or self.raw_data)
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether nothing is lost when it goes: all of it was in its file, or it was written out."""
+        return self.exported_to is not None or not self.is_only_here
+
+
+class QuarantinedLink(NamedTuple):
+    """A link that somebody added, with both its ends."""
+
+    id: int
+    from_page: str
+    to_page: str
+    relationship: str
+    valid_from: str | None
+    valid_until: str | None
+    context: str
+    created_at: str
+
+
+def quarantine_page(tx: "apsw.Connection", page_id: int, now: str) -> None:
+    """Hide a page. Links of other texts look for another page of its name."""
+    tx.execute(
+        "UPDATE pages SET quarantined_at = ?1, updated_at = ?1, version = version + 1 WHERE id = ?2",
+        (now, page_id),
+    )
+    links.resolve_again(tx, _names_of(tx, page_id))
+
+
+def quarantined_pages(db: "Database", collection_id: int | None = None) -> list[QuarantinedPage]:
+    """The quarantined pages, the newest first."""
+    rows = db.rows(
+        f"{_QUARANTINED_SQL} (?1 IS NULL OR c.id = ?1) ORDER BY p.quarantined_at DESC, p.slug, c.id",
+        (collection_id,),
+    )
+    return [QuarantinedPage(*row) for row in rows]
+
+
+def find_quarantined(db: "Database", slug: str, collection: str | None) -> list[QuarantinedPage]:
+    """The quarantined pages of this slug, in one collection or in all."""
+    rows = db.rows(
+        f"{_QUARANTINED_SQL} p.slug = ?1 AND (?2 IS NULL OR c.name = ?2) ORDER BY c.id", (slug, collection)
+    )
+    return [QuarantinedPage(*row) for row in rows]
+
+
+def quarantined_bytes(db: "Database", page_id: int) -> bytes | None:
+    """What the page's file said when it was last read."""
+    row = db.one(
+        "SELECT raw_bytes FROM raw_imports WHERE page_id = ? ORDER BY is_active DESC, id DESC LIMIT 1",
+        (page_id,),
+    )
+    return None if row is None else bytes(row[0])
+
+
+def added_links_of(db: "Database", page_id: int) -> list[QuarantinedLink]:
+    """The links from and to a page that no text makes."""
+    rows = db.rows(
+        "SELECT l.id, ca.name || '::' || a.slug, cb.name || '::' || b.slug, l.relationship, l.valid_from,"
+        " l.valid_until, l.context, l.created_at FROM links l JOIN pages a ON a.id = l.from_page_id"
+        " JOIN collections ca ON ca.id = a.collection_id JOIN pages b ON b.id = l.to_page_id"
+        " JOIN collections cb ON cb.id = b.collection_id"
+        " WHERE l.source_kind = 'programmatic' AND ? IN (l.from_page_id, l.to_page_id) ORDER BY l.id",
+        (page_id,),
+    )
+    return [QuarantinedLink(*row) for row in rows]
+
+
+def mark_exported(tx: "apsw.Connection", chosen: list[QuarantinedPage], path: str, now: str) -> None:
+    """Remember that pages were written out, and where to."""
+    tx.executemany(
+        "INSERT OR REPLACE INTO quarantine_exports (page_id, collection_id, slug, quarantined_at, exported_at, path)"
+        " SELECT id, collection_id, slug, quarantined_at, ?, ? FROM pages WHERE id = ? AND quarantined_at = ?",
+        [(now, path, each.id, each.quarantined_at) for each in chosen],
+    )
+
+
+def discard_page(tx: "apsw.Connection", page_id: int) -> None:
+    """Let a page go for good, and its history with it, but for the bytes that an import stands for."""
+    names = links.detach_page(tx, page_id)
+    tx.execute(
+        "UPDATE raw_imports SET page_id = NULL, is_active = 0 WHERE page_id = ?"
+        " AND EXISTS (SELECT 1 FROM import_files f WHERE f.raw_id = raw_imports.id)",
+        (page_id,),
+    )
+    tx.execute("DELETE FROM pages WHERE id = ?", (page_id,))
+    links.resolve_again(tx, names)
+
+
+def clear_collection(tx: "apsw.Connection", db: "Database", collection_id: int, now: str) -> tuple[int, int]:
+    """Let all pages of a collection go, but those with something that is only here. How many went and stayed."""
+    shown = [
+        int(row[0]) for row in tx.execute("SELECT id FROM pages WHERE collection_id = ?", (collection_id,))
+    ]
+    tx.execute(
+        "UPDATE pages SET quarantined_at = coalesce(quarantined_at, ?) WHERE collection_id = ?",
+        (now, collection_id),
+    )
+    kept = {each.id for each in quarantined_pages(db, collection_id) if each.is_only_here}
+    tx.execute("DELETE FROM file_state WHERE collection_id = ?", (collection_id,))
+    for page_id in shown:
+        if page_id in kept:
+            links.resolve_again(tx, _names_of(tx, page_id))
+        else:
+            discard_page(tx, page_id)
+    return len(shown) - len(kept), len(kept)
+
+
+def expired_pages(tx: "apsw.Connection", collection_id: int, before: str) -> list[QuarantinedPage]:
+    """Pages whose time in quarantine is over."""
+    rows = tx.execute(
+        f"{_QUARANTINED_SQL} p.collection_id = ? AND p.quarantined_at < ?", (collection_id, before)
+    )
+    return [QuarantinedPage._make(row) for row in rows]
+
+
+def _names_of(tx: "apsw.Connection", page_id: int) -> set[str]:
+    return {str(name) for (name,) in tx.execute("SELECT name FROM page_names WHERE page_id = ?", (page_id,))}
+
+
+PAGE_INDEXES = ("page_fts", "page_fts_unspaced", "chunk_fts")
+READERS_WAIT_MS = 2_000
+VACUUM_IN_MEMORY_BYTES = 512 * 1024 * 1024
+"""A larger file is written anew by way of a temporary file."""
+
+MOST_PLACES = 50
+"""Where else a piece of a page may be named."""
+
+
+class EraseTarget(NamedTuple):
+    """A page that is to be forgotten, whatever its state."""
+
+    id: int
+    collection: str
+    slug: str
+    uuid: str
+    title: str
+    version: int
+    quarantined: bool
+    frontmatter: str
+    truth: str
+    timeline: str
+    former: tuple[str, ...]
+    """Slugs that lead to it."""
+    files: tuple[str, ...]
+    """Paths that it was imported from."""
+
+
+class CleanupResult(NamedTuple):
+    """What became of the bytes that deleted rows had."""
+
+    rewritten: bool
+    """Whether the file was written anew."""
+    emptied: bool
+    """Whether the log is empty."""
+    problem: str
+
+
+def find_target(db: "Database", slug: str, collection: str) -> EraseTarget | None:
+    """The page with this very slug, quarantined or not."""
+    row = db.one(
+        "SELECT p.id, c.name, p.slug, p.uuid, p.title, p.version, p.quarantined_at IS NOT NULL, p.frontmatter,"
+        " p.compiled_truth, p.timeline, (SELECT json_group_array(slug) FROM redirects WHERE page_id = p.id),"
+        " (SELECT json_group_array(DISTINCT file_path) FROM raw_imports WHERE page_id = p.id)"
+        " FROM pages AS p JOIN collections AS c ON c.id = p.collection_id WHERE c.name = ? AND p.slug = ?",
+        (collection, slug),
+    )
+    if row is None:
+        return None
+    former, files = (tuple(json.loads(each)) for each in row[10:])
+    files = tuple(each for each in files if not each.startswith(history.INGESTED_PREFIX))
+    return EraseTarget._make((*row[:6], bool(row[6]), *row[7:10], former, files))
+
+
+# What there is of a page: the layer's name, where it is, and for which of its rows ?1 id, ?2 its slugs, ?3 files.
+_LAYERS: tuple[tuple[str, str], ...] = (
+    ("page", "pages WHERE id = ?1"),
+    ("redirects", "redirects WHERE page_id = ?1"),
+    ("names", "page_names WHERE page_id = ?1"),
+    ("tags", "tags WHERE page_id = ?1"),
+    ("timeline entries", "timeline_entries WHERE page_id = ?1"),
+    ("words", "(SELECT id FROM page_fts_docsize UNION ALL SELECT id FROM page_fts_unspaced_docsize) WHERE id = ?1"),
+    ("chunks", "chunks WHERE page_id = ?1"),
+    ("links out", "links WHERE from_page_id = ?1"),
+    ("links in", "links WHERE to_page_id = ?1 AND from_page_id <> ?1"),
+    ("facts", "assertions WHERE page_id = ?1"),
+    ("contradictions", "contradictions WHERE ?1 IN (page_id, other_page_id) OR EXISTS (SELECT 1 FROM json_tree"
+     "(iif(json_valid(evidence), evidence, '[]')) WHERE atom IN (SELECT value FROM json_each(?2)))"),
+    ("gaps that it answered", "knowledge_gaps WHERE resolved_by_slug IN (SELECT value FROM json_each(?2))"),
+    ("raw data", "raw_data WHERE page_id = ?1"),
+    # Its files, its sidecars, and sources that changed this page and no other.
+    ("imported files", "raw_imports AS r WHERE page_id = ?1 OR (page_id IS NULL AND (file_path IN"
+     " (SELECT value FROM json_each(?3)) OR EXISTS (SELECT 1 FROM ingest_log AS l WHERE l.import_id = r.import_id"
+     " AND l.content_hash = r.content_hash AND l.pages_updated = json_array(?1))))"),
+    ("entries of the log of imports", "ingest_log WHERE EXISTS (SELECT 1 FROM json_each(pages_updated)"
+     " WHERE value = ?1) OR (pages_updated = '[]' AND source_ref IN (SELECT value FROM json_each(?3)))"),
+    ("known files", "file_state WHERE page_id = ?1"),
+    ("records of quarantine exports", "quarantine_exports WHERE page_id = ?1"),
+)  # fmt: skip
+
+
+def count_layers(
+    db: "Database", target: EraseTarget, sidecars: list[str], hashes: list[bytes]
+) -> list[tuple[str, int]]:
+    """How many rows each layer has of a page."""
+    values = _layer_values(target, sidecars)
+    found = [(name, _count(db, f"SELECT count(*) FROM {where}", values)) for name, where in _LAYERS]  # noqa: S608
+    place = [name for name, _ in found].index("chunks") + 1
+    return [*found[:place], ("vectors", _count_vectors(db, hashes)), *found[place:]]
+
+
+def own_content_hashes(db: "Database", page_id: int) -> list[bytes]:
+    """The contents of a page that no other page has."""
+    rows = db.rows(
+        "SELECT DISTINCT c.content_hash FROM chunks AS c WHERE c.page_id = ?1 AND NOT EXISTS"
+        " (SELECT 1 FROM chunks AS o WHERE o.content_hash = c.content_hash AND o.page_id <> ?1)",
+        (page_id,),
+    )
+    return [content_hash for (content_hash,) in rows]
+
+
+def _count_vectors(db: "Database", hashes: list[bytes]) -> int:
+    wanted = json.dumps([each.hex() for each in hashes])
+    return sum(
+        _count(
+            db,
+            f"SELECT count(*) FROM {table} WHERE content_hash IN (SELECT unhex(value) FROM json_each(?))",  # noqa: S608
+            (wanted,),
+        )
+        for table in vectors.vector_tables(db.connection)
+    )
+
+
+def _layer_values(target: EraseTarget, sidecars: list[str]) -> tuple[Any, ...]:
+    return target.id, json.dumps([target.slug, *target.former]), json.dumps(sidecars)
+
+
+def erase_page(tx: apsw.Connection, target: EraseTarget, sidecars: list[str]) -> None:
+    """Take a page out of every layer. Links of other texts to it lead nowhere afterwards."""
+    values = _layer_values(target, sidecars)
+    layers = dict(_LAYERS)
+    hashes = [
+        each for (each,) in tx.execute("SELECT content_hash FROM chunks WHERE page_id = ?", (target.id,))
+    ]
+    names = links.detach_page(tx, target.id)
+    _execute_layer(tx, _LEAVE_GAPS, values)
+    _execute_layer(tx, _FEWER_PAGES, values)
+    _execute_layer(tx, _LEAVE_LOG, values)
+    had_files = [each for (each,) in tx.execute("SELECT DISTINCT import_id FROM import_files")]
+    for name in _LAYERS_WITHOUT_CASCADE:
+        _execute_layer(tx, f"DELETE FROM {layers[name]}", values)  # noqa: S608 (fixed)
+    tx.execute(_NO_FILES_LEFT, (json.dumps(had_files),))
+    tx.execute("DELETE FROM pages WHERE id = ?", (target.id,))
+    vectors.drop_unused_vectors(tx, hashes)
+    links.resolve_again(tx, names)
+    for index in PAGE_INDEXES:  # or deleted words stay in its segments
+        tx.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")  # noqa: S608
+    if tx.execute("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat4'").fetchone():
+        tx.execute("DELETE FROM sqlite_stat4")  # samples of slugs and names; `quaid compact` takes new ones
+
+
+_LAYERS_WITHOUT_CASCADE = (
+    *("imported files", "contradictions", "entries of the log of imports"),
+    *("known files", "records of quarantine exports"),
+)
+_FEWER_PAGES = (
+    "UPDATE import_manifest AS m SET page_count = max(0, page_count - gone.pages) FROM (SELECT f.import_id,"
+    " count(*) AS pages FROM import_files AS f JOIN raw_imports AS r ON r.id = f.raw_id WHERE r.page_id = ?1"
+    " GROUP BY f.import_id) AS gone WHERE gone.import_id = m.import_id"
+)
+_NO_FILES_LEFT = (
+    "DELETE FROM import_manifest WHERE import_id IN (SELECT value FROM json_each(?))"
+    " AND NOT EXISTS (SELECT 1 FROM import_files AS f WHERE f.import_id = import_manifest.import_id)"
+)
+_LEAVE_GAPS = (
+    "UPDATE knowledge_gaps SET resolved_by_slug = NULL"
+    " WHERE resolved_by_slug IN (SELECT value FROM json_each(?2))"
+)
+_LEAVE_LOG = (
+    "UPDATE ingest_log SET pages_updated = (SELECT json_group_array(value) FROM json_each(pages_updated)"
+    " WHERE value <> ?1) WHERE json_array_length(pages_updated) > 1"
+    " AND EXISTS (SELECT 1 FROM json_each(pages_updated) WHERE value = ?1)"
+)
+
+
+def _execute_layer(tx: apsw.Connection, sql: str, values: tuple[Any, ...]) -> None:
+    tx.execute(sql, values[: _parameter_count(sql)])
+
+
+def enable_secure_delete(db: "Database") -> None:
+    """From now on, what this connection deletes is overwritten."""
+    with db.lock.turn, translate_sqlite_errors(db.path):
+        db.connection.pragma("secure_delete", "ON")
+
+
+def vacuum_and_checkpoint(db: "Database") -> CleanupResult:
+    """Write the file anew without its free space, and empty the log. Whoever reads an older state hinders that."""
+    problem = ""
+    rewritten = emptied = False
+    connection = db.connection
+    with db.lock.held():
+        connection.set_busy_timeout(READERS_WAIT_MS)
+        try:
+            with translate_sqlite_errors(db.path):
+                rewritten = _vacuum(connection)
+                busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
+                emptied = not busy
+        except QuaidError as trouble:
+            problem = str(trouble)
+        finally:
+            connection.set_busy_timeout(BUSY_SECONDS * 1000)
+    if not problem and not emptied:
+        problem = "another process still reads an older state of the memory"
+    return CleanupResult(rewritten, emptied, problem)
+
+
+def _vacuum(connection: apsw.Connection) -> bool:
+    size = int(connection.pragma("page_count")) * int(connection.pragma("page_size"))
+    if size > VACUUM_IN_MEMORY_BYTES:
+        connection.pragma("temp_store", "FILE")
+    try:
+        connection.execute("VACUUM")
+    finally:
+        connection.pragma("temp_store", "MEMORY")
+    return True
+
+
+# Looking for what is left
+
+
+def own_words(db: "Database", target: EraseTarget) -> list[str]:
+    """The words, as the index spells them, that no other page has."""
+    aside = apsw.Connection(":memory:")
+    for (sql,) in db.rows("SELECT sql FROM sqlite_schema WHERE name = 'page_fts'"):
+        aside.execute(str(sql).replace("content = 'searchable_pages', content_rowid = 'id',", ""))
+    aside.execute(
+        "INSERT INTO page_fts (title, slug, compiled_truth, timeline) VALUES (?, ?, ?, ?)",
+        (target.title, target.slug, target.truth, target.timeline),
+    )
+    aside.execute("CREATE VIRTUAL TABLE words USING fts5vocab (page_fts, row)")
+    every = [str(word) for (word,) in aside.execute("SELECT term FROM words")]
+    aside.close()
+    chunks = [each for (each,) in db.rows("SELECT id FROM chunks WHERE page_id = ?", (target.id,))]
+    rows = {index: json.dumps(chunks if index == "chunk_fts" else [target.id]) for index in PAGE_INDEXES}
+    return [
+        word
+        for word in every
+        if not any(_index_holds(db, index, word, rows[index]) for index in PAGE_INDEXES)
+    ]
+
+
+def count_words_left(db: "Database", words: list[str]) -> int:
+    """How many of these words an index still holds."""
+    return sum(any(_index_holds(db, index, word, "[]") for index in PAGE_INDEXES) for word in words)
+
+
+def _index_holds(db: "Database", index: str, word: str, but: str) -> bool:
+    """Return whether a row of an index holds a word; `but` is a JSON list of rows that do not count."""
+    sql = "SELECT 1 FROM {} WHERE term = ? AND doc NOT IN (SELECT value FROM json_each(?)) LIMIT 1"
+    return bool(_query_vocabulary(db, index, "instance", sql, (word, but)))
+
+
+def _query_vocabulary(
+    db: "Database", index: str, shape: str, sql: str, values: tuple[str, ...]
+) -> list[tuple[Any, ...]]:
+    """Ask the terms of an index; `{}` in the statement stands for them."""
+    table = f"temp.{shape}s_of_{index}"
+    with db.lock.turn, translate_sqlite_errors(db.path):
+        db.connection.execute(
+            f"CREATE VIRTUAL TABLE IF NOT EXISTS {table} USING fts5vocab (main, {index}, {shape})"
+        )
+        return db.connection.execute(sql.format(table), values).fetchall()
+
+
+def places_with_text(db: "Database", piece: str) -> list[str]:
+    """Which rows of any table or terms of any index hold a text, named as a person would: pages by their slugs."""
+    return _rows_with_text(db, piece) or _pages_with_term(db, piece)
+
+
+def _pages_with_term(db: "Database", piece: str) -> list[str]:
+    """The pages whose words an index spells so, in lower case and without endings: it is theirs in the index."""
+    found: dict[str, None] = {}
+    for index, named in _INDEX_OWNERS.items():
+        # A term that no row has any more is a remnant: only rows count.
+        rows = _query_vocabulary(
+            db,
+            index,
+            "row",
+            "SELECT term FROM {} WHERE instr(CAST(term AS BLOB), CAST(? AS BLOB)) AND doc > 0",
+            (piece,),
+        )
+        for (term,) in rows:
+            sql = f"SELECT DISTINCT {named} FROM {{}} AS t WHERE term = ? LIMIT {MOST_PLACES}"  # noqa: S608
+            names = _query_vocabulary(db, index, "instance", sql, (term,))
+            found.update((str(name), None) for (name,) in names if name is not None)
+    return list(found)[:MOST_PLACES]
+
+
+_INDEX_OWNERS = {
+    "page_fts": "(SELECT slug FROM pages WHERE id = t.doc)",
+    "page_fts_unspaced": "(SELECT slug FROM pages WHERE id = t.doc)",
+    "chunk_fts": "(SELECT p.slug FROM chunks AS c JOIN pages AS p ON p.id = c.page_id WHERE c.id = t.doc)",
+    "turn_fts": "(SELECT 'the conversation ' || c.session FROM conversation_turns AS o"
+    " JOIN conversations AS c ON c.id = o.conversation_id WHERE o.id = t.doc)",
+}
+
+
+def is_in_schema(db: "Database", piece: str) -> bool:
+    """Return whether the definitions of the tables, which are in every memory, hold a text."""
+    row = db.one("SELECT 1 FROM sqlite_schema WHERE instr(name, ?1) OR instr(sql, ?1) LIMIT 1", (piece,))
+    return row is not None
+
+
+def _rows_with_text(db: "Database", piece: str) -> list[str]:
+    found: dict[str, None] = {}
+    for table, columns in _text_columns(db).items():
+        holds = " OR ".join([f'instr(CAST("{column}" AS BLOB), CAST(?1 AS BLOB))' for column in columns])
+        name = _ROW_NAMES.get(table, f"'a row of {table}'")
+        sql = f'SELECT DISTINCT {name} FROM "{table}" AS t WHERE {holds} LIMIT {MOST_PLACES}'  # noqa: S608
+        found.update((str(place), None) for (place,) in db.rows(sql, (piece,)))
+    return list(found)
+
+
+_SLUG_OF = "(SELECT slug FROM pages WHERE id = t.{column})"
+_ROW_NAMES = {
+    "pages": "t.slug",
+    "links": _SLUG_OF.format(column="from_page_id"),
+    **{
+        table: _SLUG_OF.format(column="page_id")
+        for table in (
+            "tags",
+            "page_names",
+            "timeline_entries",
+            "chunks",
+            "redirects",
+            "assertions",
+            "raw_data",
+        )
+    },
+    "contradictions": "'contradiction ' || t.id",
+    "conversations": "'the conversation ' || t.session",
+    "conversation_turns": "(SELECT 'the conversation ' || session FROM conversations WHERE id = t.conversation_id)",
+    "knowledge_gaps": "'gap ' || t.id",
+    "raw_imports": "'the imported file ' || t.file_path",
+    "import_files": "'the imported file ' || t.file_path",
+    "import_manifest": "'the import ' || t.import_id",
+    "ingest_log": "'the log of imports, ' || t.source_ref",
+    "config": "'the setting ' || t.key",
+    "quaid_config": "'the setting ' || t.key",
+}
+
+
+def _text_columns(db: "Database") -> dict[str, list[str]]:
+    """Every table with its columns of text or bytes, but for those inside of an index of words."""
+    found: dict[str, list[str]] = {}
+    for table, column in db.rows(
+        "SELECT s.name, c.name FROM sqlite_schema AS s, pragma_table_info(s.name) AS c WHERE s.type = 'table'"
+        " AND s.sql NOT LIKE 'CREATE VIRTUAL%' AND c.type NOT IN ('INTEGER', 'REAL') AND s.name NOT LIKE 'sqlite%'"
+    ):
+        if not str(table).startswith((*PAGE_INDEXES, "turn_fts")):
+            found.setdefault(str(table), []).append(str(column))
+    return found
+
+
+def _count(db: "Database", sql: str, values: tuple[Any, ...]) -> int:
+    row = db.one(sql, values[: _parameter_count(sql)])
+    return int(row[0]) if row else 0
+
+
+def _parameter_count(sql: str) -> int:
+    """How many values a statement takes: the highest of its numbers."""
+    return max((number for number in (1, 2, 3) if f"?{number}" in sql), default=1)
+
 
 PROBE_LENGTH = 40
 """Characters of a piece."""
@@ -51,3 +571,17 @@ def json_strings(value: Any) -> list[str]:
         return [value]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [text for each in inner for text in json_strings(each)]
+
+
+def quarantine_headings(
+    tx: "apsw.Connection", file_page_id: int, now: str, but: "frozenset[int] | set[int]" = frozenset()
+) -> None:
+    """Hide the pages of a file's headings, but for those that are still there."""
+    rows = tx.execute(
+        "SELECT n.page_id FROM file_nodes n JOIN pages p ON p.id = n.page_id"
+        " WHERE n.file_page_id = ? AND p.quarantined_at IS NULL",
+        (file_page_id,),
+    )
+    for page_id in [int(row[0]) for row in rows]:
+        if page_id not in but:
+            quarantine_page(tx, page_id, now)

@@ -9,10 +9,9 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from quaid.errors import FileTrouble, NotFound
-from quaid.store import file_state, history
-from quaid.store.collections import Collection
-from quaid.store.db import Database
-from quaid.store.file_state import Kept
+from quaid.storage import collections, history
+from quaid.storage.collections import Collection, PageFile
+from quaid.storage.sqlite.connection import Database
 from quaid.vaults import ignoring, index, scan
 from quaid.vaults.index import ID_KEY
 from quaid.vaults.scan import LARGEST_FILE, Folder, Found
@@ -38,7 +37,7 @@ class Audit(NamedTuple):
 def audit(db: Database, collection: Collection, progress: Progress) -> Audit:
     """Compare them all."""
     work = Auditing(db, collection, progress)
-    kept = file_state.kept(db, collection.id)
+    kept = collections.page_files(db, collection.id)
     try:
         with Folder(collection.root or "", scan.endings(collection.kind)) as folder:
             work.read(folder)
@@ -91,9 +90,11 @@ class Auditing:
             if named is not None:
                 self.ids[path] = named
 
-    def compare(self, kept: list[Kept]) -> None:
+    def compare(self, kept: list[PageFile]) -> None:
         """Files and pages against each other."""
-        troubles = {each.path: each.problem for each in file_state.troubles(self.db, self.collection.id)}
+        troubles = {
+            each.path: each.problem for each in collections.file_problems(self.db, self.collection.id)
+        }
         known = {each.path: each for each in kept if each.path is not None}
         for path in self.hashes.keys() - known.keys():
             self.say("no page", path, troubles.get(path, "the index has not taken it in; a sync will"))
@@ -108,7 +109,7 @@ class Auditing:
         self._compare_ids(known)
         self.differences.sort()
 
-    def _compare_ids(self, known: dict[str, Kept]) -> None:
+    def _compare_ids(self, known: dict[str, PageFile]) -> None:
         times = Counter(self.ids.values())
         for path, named in self.ids.items():
             if times[named] > 1:
@@ -116,14 +117,14 @@ class Auditing:
             elif path in known and known[path].uuid != named:
                 self.say("id", path, f"it names the id {named}, its page has {known[path].uuid}")
 
-    def look_at_bytes(self, kept: list[Kept]) -> None:
+    def look_at_bytes(self, kept: list[PageFile]) -> None:
         """Whether what would be restored is what was last read."""
         for done, each in enumerate(kept):
             self.progress(done, len(kept), "Comparing")
             where = each.path or each.slug
             if each.raw_id is None or each.raw_hash is None:
                 self.say("bytes", where, "no bytes are kept of it; it could not be restored")
-            elif hashlib.sha256(history.bytes_of(self.db, each.raw_id)).hexdigest() != each.raw_hash:
+            elif hashlib.sha256(history.version_bytes(self.db, each.raw_id)).hexdigest() != each.raw_hash:
                 self.say("bytes", where, "the bytes that are kept of it are damaged")
             elif each.content_hash is not None and each.raw_hash != each.content_hash:
                 self.say("bytes", where, "the bytes that are kept of it are not those that were last read")

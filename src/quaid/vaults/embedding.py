@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
 from quaid.model.plain_text import count_noun
-from quaid.store import chunks, filling, shelves as vectors, turn_vectors, vectors as vectorss
-from quaid.store.filling_turn import Turn
-from quaid.store.vectors import Missing, Model
+from quaid.storage import chunks, embedding_queue, vectors
+from quaid.storage.embedding_queue import EmbeddingLease, PendingText
+from quaid.storage.vectors import EmbeddingModel
 
 if TYPE_CHECKING:
-    from quaid.store.db import Database
+    from quaid.storage.sqlite.connection import Database
 
 BATCH = 32
 """Texts that are embedded and kept together: one or two seconds of work."""
@@ -101,7 +101,7 @@ def fill_in_turn(
     Turns are those of conversations that ended since a moment; of all with "", of none with None.
     Waits for another process that fills already; without patience it leaves that to him: None.
     """
-    turn = Turn(db.path)
+    turn = EmbeddingLease(db.path)
     while db.writable and not turn.try_take():
         if not patient:
             return None
@@ -143,8 +143,8 @@ def told(failure: QuaidError) -> str:
 
 
 def _tell_of_another(db: "Database", embedder: Passages, progress: Callable[[int, int, str], None]) -> None:
-    known = vectorss.find(db, embedder.name)
-    made, total = vectorss.coverage(db, known.name) if known else (0, chunks.count(db))
+    known = vectors.find_model(db, embedder.name)
+    made, total = embedding_queue.chunk_coverage(db, known.name) if known else (0, chunks.count(db))
     progress(min(made, total - 1), total, "Another process makes vectors")
 
 
@@ -152,12 +152,12 @@ def fill_few(
     db: "Database", embedder: Passages, *, now: Callable[[], str], progress: Callable[[int, int, str], None]
 ) -> int:
     """Embed what is missing if that is little, so that what was just written is found. How many it were."""
-    active = vectorss.active(db)
+    active = vectors.active_model(db)
     if active is None:
         made, total, waiting = 0, chunks.count(db), None
     elif active.name == embedder.name:
-        made, total = filling.made(db, active)
-        waiting = filling.waiting(db, active)
+        made, total = embedding_queue.estimate_coverage(db, active)
+        waiting = embedding_queue.pending_chunks(db, active)
     else:
         return 0
     if not 0 < total - made <= FEW or chunks.tokens(db, waiting) > FEW_TOKENS:
@@ -181,14 +181,14 @@ def fill_few_turns(
     since: str = "",
 ) -> int:
     """The same for what was said in conversations."""
-    active = vectorss.active(db)
+    active = vectors.active_model(db)
     if active is None or active.name != embedder.name:
         return 0
-    made, total = turn_vectors.made(db, active.name)
+    made, total = embedding_queue.turn_coverage(db, active.name)
     if not 0 < total - made <= FEW:
         return 0
-    waiting = turn_vectors.missing_parts(db, active.name, since)
-    if turn_vectors.characters(db, waiting) > 4 * FEW_TOKENS:
+    waiting = embedding_queue.missing_parts(db, active.name, since)
+    if embedding_queue.characters_of_parts(db, waiting) > 4 * FEW_TOKENS:
         return 0
     patience, db.lock.patience = db.lock.patience, SHORT_PATIENCE
     try:
@@ -214,8 +214,8 @@ def fill(
     """
     cut_up(db, progress)
     model = _registered(db, embedder, now)
-    waiting = vectorss.missing_chunks(db, model.name, slugs)[:limit]
-    cached, total = vectorss.coverage(db, model.name)
+    waiting = embedding_queue.missing_chunks(db, model.name, slugs)[:limit]
+    cached, total = embedding_queue.chunk_coverage(db, model.name)
     made = _make_chunks(db, embedder, waiting, now=now, progress=progress, insist=insist)
     refused = list(made.refused)
     return Filled(
@@ -223,7 +223,7 @@ def fill(
         cached + made.cached,
         total,
         len(refused),
-        vectorss.pages_of(db, refused) if refused else (),
+        embedding_queue.slugs_of_contents(db, refused) if refused else (),
     )
 
 
@@ -241,8 +241,8 @@ def _make_chunks(
         db,
         embedder,
         waiting,
-        lambda chunk_ids: vectorss.texts(db, name, chunk_ids),
-        lambda tx, found: vectorss.keep(tx, name, found, now()),
+        lambda chunk_ids: embedding_queue.texts_of_chunks(db, name, chunk_ids),
+        lambda tx, found: vectors.keep_chunk_vectors(tx, name, found, now()),
         lambda done: progress(done, len(waiting), WHAT),
         insist,
     )
@@ -258,24 +258,29 @@ def fill_turns(
     since: str = "",
 ) -> Filled:
     """Embed what was said in conversations that ended since a moment, the latest first; told with what was filled."""
-    waiting = turn_vectors.missing_parts(db, embedder.name, since) if turn_vectors.highest_part(db) else []
+    waiting = (
+        embedding_queue.missing_parts(db, embedder.name, since) if embedding_queue.highest_part_id(db) else []
+    )
     if not waiting:
         return filled
     model = _registered(db, embedder, now)
-    turns = turn_vectors.missing_turns(db, model.name, since)
+    turns = embedding_queue.count_missing_turns(db, model.name, since)
     made = _make(
         db,
         embedder,
         waiting,
-        lambda part_ids: turn_vectors.texts(db, model.name, part_ids),
-        lambda tx, found: turn_vectors.keep(tx, model.name, found, now()),
+        lambda part_ids: embedding_queue.texts_of_parts(db, model.name, part_ids),
+        lambda tx, found: vectors.keep_turn_vectors(tx, model.name, found, now()),
         lambda done: progress(done, len(waiting), WHAT_WAS_SAID),
     )
     refused = list(made.refused)
-    left = turn_vectors.missing_turns(db, model.name, since)
+    left = embedding_queue.count_missing_turns(db, model.name, since)
     return filled._replace(
         failed=filled.failed + len(refused),
-        failures=(*filled.failures, *(turn_vectors.conversations_of(db, refused) if refused else ())),
+        failures=(
+            *filled.failures,
+            *(embedding_queue.conversations_of_contents(db, refused) if refused else ()),
+        ),
         turns=max(0, turns - left),
         turns_left=left,
     )
@@ -285,7 +290,7 @@ def _make(
     db: "Database",
     embedder: Passages,
     waiting: list[int],
-    texts_of: Callable[[list[int]], list[Missing]],
+    texts_of: Callable[[list[int]], list[PendingText]],
     keep: Callable[[Any, list[tuple[bytes, bytes]]], int],
     progress: Callable[[int], None],
     insist: bool = True,
@@ -315,7 +320,7 @@ def _make(
 
 def cut_up(db: "Database", progress: Callable[[int, int, str], None]) -> int:
     """Cut the pages that an import left whole. How many there were."""
-    page_ids = chunks.uncut(db)
+    page_ids = chunks.uncut_pages(db)
     for start in range(0, len(page_ids), CUT_AT_ONCE):
         progress(start, len(page_ids), "Cutting into chunks")
         some = page_ids[start : start + CUT_AT_ONCE]
@@ -325,18 +330,18 @@ def cut_up(db: "Database", progress: Callable[[int, int, str], None]) -> int:
     return len(page_ids)
 
 
-def _registered(db: "Database", embedder: Passages, now: Callable[[], str]) -> Model:
-    known = vectorss.find(db, embedder.name)
-    if known is None or known.dimensions != embedder.dimensions or vectorss.active(db) is None:
+def _registered(db: "Database", embedder: Passages, now: Callable[[], str]) -> EmbeddingModel:
+    known = vectors.find_model(db, embedder.name)
+    if known is None or known.dimensions != embedder.dimensions or vectors.active_model(db) is None:
         moment = now()
 
         def work(tx: object) -> None:
-            vectorss.register(tx, embedder.name, embedder.dimensions, moment)  # type: ignore[arg-type]
-            if vectorss.active(db) is None:
-                vectorss.activate(tx, embedder.name)  # type: ignore[arg-type]
+            vectors.register_model(tx, embedder.name, embedder.dimensions, moment)  # type: ignore[arg-type]
+            if vectors.active_model(db) is None:
+                vectors.activate_model(tx, embedder.name)  # type: ignore[arg-type]
 
         db.write(work)
-        known = vectorss.find(db, embedder.name)
+        known = vectors.find_model(db, embedder.name)
     assert known is not None
     return known
 
@@ -353,12 +358,12 @@ def _useless(embedder: Passages, refused: int) -> EmbedderUnavailable:
 
 
 class _Given(NamedTuple):
-    found: list[tuple[Missing, bytes]]
+    found: list[tuple[PendingText, bytes]]
     failure: EmbedderUnavailable | None = None
     """The model is down: what was found before is good."""
 
 
-def _embedded(embedder: Passages, texts: list[Missing], insist: bool) -> _Given:
+def _embedded(embedder: Passages, texts: list[PendingText], insist: bool) -> _Given:
     """The texts with their vectors, without those that the model gave nothing usable for."""
     if not texts:
         return _Given([])
@@ -372,13 +377,17 @@ def _embedded(embedder: Passages, texts: list[Missing], insist: bool) -> _Given:
             [], EmbedderUnavailable(name=embedder.name, problem=problem, remedy="Try another model")
         )
     return _Given(
-        [pair for pair in zip(texts, found, strict=True) if vectors.usable(pair[1], embedder.dimensions)]
+        [
+            pair
+            for pair in zip(texts, found, strict=True)
+            if vectors.is_usable_vector(pair[1], embedder.dimensions)
+        ]
     )
 
 
-def _one_by_one(embedder: Passages, texts: list[Missing], failure: EmbedderUnavailable) -> _Given:
+def _one_by_one(embedder: Passages, texts: list[PendingText], failure: EmbedderUnavailable) -> _Given:
     """A text that a model cannot stand must not keep the others back. One that cannot stand a probe is down."""
-    found: list[tuple[Missing, bytes]] = []
+    found: list[tuple[PendingText, bytes]] = []
     for text in texts:
         alone = _Given([], failure) if len(texts) == 1 else _embedded(embedder, [text], insist=False)
         found += alone.found

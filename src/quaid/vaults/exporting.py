@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from quaid.errors import DamagedDatabase, FileTrouble, NotFound, RawNeedsImport
 from quaid.formats import markdown
 from quaid.model import page as page_model, slug as slugs
-from quaid.store import collections, imports, pages, settings, sidecars
-from quaid.store.collections import DEFAULT
-from quaid.store.db import Database
-from quaid.store.pages import Stored
+from quaid.storage import collections, history, pages
+from quaid.storage.collections import DEFAULT_COLLECTION
+from quaid.storage.pages import PageRow
+from quaid.storage.sqlite.connection import Database
 from quaid.vaults import index, links_and_facts, scan, sidecar
 from quaid.vaults.writer import FolderWriter
 
@@ -77,7 +77,7 @@ def export_pages(
             progress(done, len(addresses), "Exporting")
             try:
                 stored = pages.find(db, address, name)
-                data = sidecars.read(db, stored.id) if stored else []
+                data = pages.read_raw_data(db, stored.id) if stored else []
             except DamagedDatabase:
                 unread.append(slugs.address(name, address))
                 continue
@@ -89,9 +89,9 @@ def export_pages(
             with_data += _write_sidecar(writer, data, path)
             written[name].setdefault(kind, []).append((stored.title, path))
             places[slugs.address(name, address)] = path
-        if DEFAULT in folders:  # an attached folder would take them for pages
+        if DEFAULT_COLLECTION in folders:  # an attached folder would take them for pages
             writer.write("index.md", _index(written).encode())
-            schema = settings.get(db, "original_schema")
+            schema = collections.get_setting(db, "original_schema")
             if schema is not None:
                 writer.write("schema.md", schema.encode())
         links, facts, trouble = _write_links_and_facts(db, writer, collection, places)
@@ -128,11 +128,11 @@ def _listed(db: Database, collection: str | None) -> tuple[list[tuple[str, str, 
     """Collection, type and slug of the pages to write; in a damaged memory of those that can still be read."""
     unread: list[str] = []
     try:
-        addresses = pages.addresses(db)
+        addresses = pages.page_addresses(db)
     except DamagedDatabase:
-        from quaid.store import salvage
+        from quaid.storage import checks
 
-        addresses, lost = salvage.addresses(db)
+        addresses, lost = checks.readable_addresses(db)
         unread = [f"number {each}" for each in lost]
     return [each for each in addresses if collection in (None, each[0])], unread
 
@@ -140,11 +140,13 @@ def _listed(db: Database, collection: str | None) -> tuple[list[tuple[str, str, 
 def _folders(addresses: list[tuple[str, str, str]]) -> dict[str, str]:
     """The folder of each collection, as a prefix of paths; never one that pages of the default collection use."""
     taken = {
-        address.partition("/")[0] for name, _, address in addresses if name == DEFAULT and "/" in address
+        address.partition("/")[0]
+        for name, _, address in addresses
+        if name == DEFAULT_COLLECTION and "/" in address
     }
-    folders = {DEFAULT: ""}
+    folders = {DEFAULT_COLLECTION: ""}
     for name in dict.fromkeys(each[0] for each in addresses):
-        if name != DEFAULT:
+        if name != DEFAULT_COLLECTION:
             folder, number = name, 1
             while folder in taken or folder in scan.SKIPPED_FOLDERS:
                 folder = f"{name}-collection" + (f"-{number}" if number > 1 else "")
@@ -165,7 +167,7 @@ def _counted(
     parts = []
     for name, contents in written.items():
         files = {there[path] for entries in contents.values() for _, path in entries}
-        if files or name == DEFAULT or len(written) == 1:
+        if files or name == DEFAULT_COLLECTION or len(written) == 1:
             parts.append(ExportedCollection(name, folders[name].rstrip("/"), len(files)))
     distinct = set(there.values())
     return ExportReport(
@@ -182,7 +184,7 @@ def _counted(
 def _quarantined(db: Database, collection: str | None) -> int:
     try:
         hidden = collections.page_counts(db)
-        chosen = [each for each in collections.every(db) if collection in (None, each.name)]
+        chosen = [each for each in collections.list_all(db) if collection in (None, each.name)]
     except DamagedDatabase:
         return 0
     return sum(hidden.get(each.id, (0, 0))[1] for each in chosen)
@@ -192,7 +194,7 @@ def export_raw(
     db: Database, import_id: str | None, target: str, *, force: bool, progress: Progress
 ) -> ExportReport:
     """Write the files of one import, byte for byte."""
-    batches = imports.batches(db)
+    batches = history.list_imports(db)
     if import_id is None:
         raise RawNeedsImport(hint=_known_imports(batches))
     batch = next((each for each in batches if each.import_id == import_id), None)
@@ -200,7 +202,7 @@ def export_raw(
         raise NotFound(what="import", name=import_id, hint=_known_imports(batches))
     with_data: list[str] = []
     with FolderWriter(target, force=force) as writer:
-        for done, (path, data) in enumerate(imports.batch_files(db, import_id)):
+        for done, (path, data) in enumerate(history.read_import_files(db, import_id)):
             progress(done, batch.file_count, "Exporting")
             writer.write(path, data)
             if f"/{scan.RAW_FOLDER}/" in f"/{path}":
@@ -220,7 +222,7 @@ def place_for(address: str) -> str:
     return f"{name}.markdown" if path in scan.SPECIAL_NAMES else path
 
 
-def page_text(stored: Stored, path: str) -> str:
+def page_text(stored: PageRow, path: str) -> str:
     """A page as markdown that brings slug and title back when it is imported from this path."""
     front: dict[str, Any] = dict(stored.frontmatter)
     claimed = index.claimed_slug(front)
@@ -237,7 +239,7 @@ def _names_its_title(front: dict[str, Any], truth: str) -> bool:
     return page_model.build_page("x", front, truth, "", fallback_title=NO_TITLE).title != NO_TITLE
 
 
-def _write_sidecar(writer: FolderWriter, data: list[sidecars.RawData], path: str) -> list[str]:
+def _write_sidecar(writer: FolderWriter, data: list[pages.RawData], path: str) -> list[str]:
     """Write the raw data of a page beside it. Return the path, if there was anything to write."""
     sources = {each.source: each.data for each in data}
     if not sources:
@@ -250,7 +252,7 @@ def _write_sidecar(writer: FolderWriter, data: list[sidecars.RawData], path: str
 def _index(written: dict[str, Contents]) -> str:
     lines = ["# Index"]
     for name, contents in written.items():
-        if name != DEFAULT and len(written) > 1:
+        if name != DEFAULT_COLLECTION and len(written) > 1:
             lines += ["", f"# Collection {name}"]
         for kind, entries in contents.items():
             lines += ["", f"## {kind} ({len(entries)})", ""]
@@ -262,7 +264,7 @@ def _link_text(title: str) -> str:
     return title.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
 
 
-def _known_imports(batches: list[imports.Batch]) -> str:
+def _known_imports(batches: list[history.ImportBatch]) -> str:
     if not batches:
         return " Nothing was imported yet."
     newest = ", ".join(f"{each.import_id} ({each.created_at[:10]})" for each in batches[:SHOWN_IMPORTS])

@@ -19,10 +19,10 @@ from quaid.errors import (
     TooLarge,
     VersionConflict,
 )
-from quaid.store import file_state
-from quaid.store.collections import Collection
-from quaid.store.db import Database
-from quaid.store.trouble import of_system
+from quaid.storage import collections
+from quaid.storage.collections import Collection
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.errors import os_error
 from quaid.vaults import ignoring, index, replacing, scan
 from quaid.vaults.scan import LARGEST_FILE, Folder, Found
 from quaid.vaults.taking_files import Progress
@@ -127,7 +127,7 @@ def edit(
                 follow()  # a version is only known of what was taken in
             time.sleep(PAUSE * (attempt + 1))  # somebody is just saving
     follow()
-    found = file_state.at_path(db, collection.id, path)
+    found = collections.indexed_page(db, collection.id, path)
     return Edited(path, new, old is None, changed, found.version if found else 0)
 
 
@@ -167,7 +167,7 @@ def _read(folder: Folder, path: str) -> Text | None:
     except FileNotFoundError:
         return None
     except OSError as problem:
-        raise of_system(path, problem) from None
+        raise os_error(path, problem) from None
     if len(data) > LARGEST_FILE:
         raise TooLarge(what=path, size=found.size, limit=LARGEST_FILE)
     return _decoded(path, data)
@@ -197,7 +197,7 @@ def _write(folder: Folder, path: str, old: Text | None, new: str, token: str) ->
 
 
 def _check_version(db: Database, collection: Collection, path: str, expected: int, old: Text | None) -> None:
-    known = file_state.at_path(db, collection.id, path)
+    known = collections.indexed_page(db, collection.id, path)
     if old is None and not expected:
         return
     if old is None:

@@ -7,9 +7,9 @@ file was; whoever names further folders has them listed. Does not read what is s
 import os
 from collections.abc import Iterable
 
-from quaid.store import transcript_files
-from quaid.store.db import Database
-from quaid.store.transcript_files import FileState
+from quaid.storage import conversations
+from quaid.storage.conversations import TranscriptState
+from quaid.storage.sqlite.connection import Database
 from quaid.vaults.scan import FILE_FLAGS
 from quaid.vaults.transcripts import is_same_file, may_be
 
@@ -17,8 +17,8 @@ from quaid.vaults.transcripts import is_same_file, may_be
 def follow(db: Database, listed: Iterable[str]) -> list[str]:
     """The files that were listed and all that were read before; one that was renamed stands there once."""
     found = set(listed)
-    lost: dict[int, FileState] = {}
-    for known in transcript_files.every(db):
+    lost: dict[int, TranscriptState] = {}
+    for known in conversations.list_transcripts(db):
         if os.path.lexists(known.path):
             found.add(known.path)
         else:
@@ -49,7 +49,7 @@ def _inode(path: str) -> int | None:
         return None
 
 
-def _is(path: str, known: FileState) -> bool:
+def _is(path: str, known: TranscriptState) -> bool:
     try:
         with os.fdopen(os.open(path, FILE_FLAGS), "rb") as file:
             return is_same_file(file, os.fstat(file.fileno()), known)

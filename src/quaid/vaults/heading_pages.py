@@ -9,8 +9,8 @@ from typing import Any
 
 from quaid.model import slug as slugs
 from quaid.model.page import Page
-from quaid.store import file_nodes, pages, slugs as slugss
-from quaid.store.collections import Collection
+from quaid.storage import collections, erase as erasure, page_edits, pages
+from quaid.storage.collections import Collection
 from quaid.vaults import index, naming
 from quaid.vaults.report import Note
 
@@ -37,15 +37,15 @@ def follow(
     notes: list[Note] = []
     for node in nodes:
         named = str(node.frontmatter["id"])
-        page_id = file_nodes.page_of(tx, collection.id, named)
-        other = file_nodes.other_file(tx, page_id, file_page) if page_id is not None else None
+        page_id = collections.page_of_heading(tx, collection.id, named)
+        other = collections.other_file_with_heading(tx, page_id, file_page) if page_id is not None else None
         if other is not None and not (has_left and has_left(other, named)):
             notes.append(Note(path, f"the id {named} of {node.title!r} is that of a heading in {other} too"))
         saved = _save(tx, collection, file_page, file_slug, node, page_id, named, now, token)
         there.add(saved)
         if wrote:
             wrote(saved, node)
-    file_nodes.put_away(tx, file_page, now, there)
+    erasure.quarantine_headings(tx, file_page, now, there)
     return notes
 
 
@@ -61,11 +61,11 @@ def _save(
     token: str,
 ) -> int:
     made = _named(tx, collection, file_slug, node, page_id, named)
-    before = slugss.slug_of(tx, page_id) if page_id is not None else None
+    before = pages.slug_of(tx, page_id) if page_id is not None else None
     if page_id is not None and before is not None and before != made.slug:
-        slugss.move(tx, collection.id, page_id, before, made.slug, now)
-    slugss.free(tx, collection.id, made.slug)
-    saved = pages.save(
+        page_edits.change_slug(tx, collection.id, page_id, before, made.slug, now)
+    page_edits.free_slug(tx, collection.id, made.slug)
+    saved = page_edits.save(
         tx,
         made,
         uuid=_uuid(tx, named, token),
@@ -75,8 +75,8 @@ def _save(
         cut=False,
     )
     if not saved.changed and before != made.slug:
-        pages.derive(tx, saved.id, made, cut=False)  # it says what it said, and is called otherwise
-    file_nodes.keep(tx, collection.id, saved.id, file_page, named)
+        page_edits.derive(tx, saved.id, made, cut=False)  # it says what it said, and is called otherwise
+    collections.record_heading(tx, collection.id, saved.id, file_page, named)
     return saved.id
 
 
@@ -85,20 +85,20 @@ def _named(
 ) -> Page:
     """The page under a slug below that of its file; where another page has it, beside it."""
     address = slugs.from_path(f"{file_slug}/{slugs.segment(node.title)}")
-    holder = slugss.holder(tx, collection.id, address)
+    holder = pages.slug_holder(tx, collection.id, address)
     if holder is not None and holder.page_id != page_id:
         if holder.is_hidden:
-            slugss.step_aside(tx, holder.page_id)  # it gets another one when it returns
+            page_edits.vacate_slug(tx, holder.page_id)  # it gets another one when it returns
         else:
-            taken = slugss.beginning_with(tx, collection.id, address)
-            before = slugss.slug_of(tx, page_id) if page_id is not None else None
+            taken = pages.slugs_beginning(tx, collection.id, address)
+            before = pages.slug_of(tx, page_id) if page_id is not None else None
             address = naming.beside(address, named, taken - {before or ""})
     return index.moved(node, address)
 
 
 def _uuid(tx: Any, named: str, token: str) -> str:
     """The id of the heading, unless it is none or another page has it; else a new one."""
-    if index.looks_like_uuid(named) and not slugss.has_uuid(tx, named):
+    if index.looks_like_uuid(named) and not pages.has_uuid(tx, named):
         return named
     from uuid import NAMESPACE_URL, uuid5
 

@@ -10,9 +10,9 @@ import os
 from collections.abc import Callable
 
 from quaid.errors import QuaidError
-from quaid.store import ingest_log, pages
-from quaid.store.db import Database
-from quaid.store.imports import KnownFile
+from quaid.storage import history, pages
+from quaid.storage.history import ImportedFile
+from quaid.storage.sqlite.connection import Database
 from quaid.vaults import index, links_and_facts, naming, scan, sidecar
 from quaid.vaults.plan import Beside, Overtaken, Past, Plan, says_what
 from quaid.vaults.report import ImportReport, Outcome, Tally
@@ -113,7 +113,7 @@ class Reading:
             return True
         self.tally.outcomes["links_and_facts"] += 1
         content_hash = index.digest(data)
-        known = not self.force and ingest_log.earlier(self.db, content_hash, path) is not None
+        known = not self.force and history.earlier_ingest(self.db, content_hash, path) is not None
         self.plan = self.plan._replace(beside=Beside(data, content_hash, known))
         return True
 
@@ -159,7 +159,9 @@ class Reading:
             self.tally.note(found.path, text)
         return None
 
-    def _page(self, path: str, data: bytes, content_hash: str, known: KnownFile | None, same: bool) -> None:
+    def _page(
+        self, path: str, data: bytes, content_hash: str, known: ImportedFile | None, same: bool
+    ) -> None:
         if known and known.page_id is not None and same:
             self.same += 1
             if not self.force:
@@ -184,7 +186,7 @@ class Reading:
         self.plan.claims.append(naming.Claim(path, made.slug))
         self.spool.add(Waiting(path, content_hash, data, made))
 
-    def _unchanged(self, path: str, data: bytes, known: KnownFile) -> None:
+    def _unchanged(self, path: str, data: bytes, known: ImportedFile) -> None:
         """The bytes are known: what became of their page since?"""
         outcome: Outcome = "unchanged"
         if known.page_version_now != known.page_version_at_import:

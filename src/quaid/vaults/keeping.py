@@ -22,10 +22,11 @@ from quaid.formats import markdown
 from quaid.model import dates
 from quaid.model.page import Page
 from quaid.model.sync_plan import FileSignature, ScannedFile
-from quaid.store import file_nodes, file_state, history, pages, slugs
-from quaid.store.collections import Collection
-from quaid.store.db import Database
-from quaid.store.pages import Saved, Stored
+from quaid.storage import collections, history, page_edits
+from quaid.storage.collections import Collection
+from quaid.storage.page_edits import SaveResult
+from quaid.storage.pages import PageRow
+from quaid.storage.sqlite.connection import Database
 from quaid.vaults import heading_pages, ignoring, index, replacing, scan
 from quaid.vaults.scan import LARGEST_FILE, Folder, Found
 
@@ -34,14 +35,14 @@ def save(
     db: Database,
     tx: Any,
     collection: Collection,
-    old: Stored | None,
+    old: PageRow | None,
     new: Page,
     *,
     uuid: str,
     now: str,
     expected_version: int | None,
     data: bytes | None = None,
-) -> Saved:
+) -> SaveResult:
     """Write a page against the version that its author had read, and its file if it has one.
 
     `data` are the file's new bytes, for who knows them; else its old ones are changed where the page differs."""
@@ -50,41 +51,45 @@ def save(
         raise CollectionReadOnly(name=collection.name, why=why)
     if collection.root is not None:
         new = _titled(db, old, new)
-    saved = pages.save(
+    saved = page_edits.save(
         tx, new, uuid=uuid, now=now, expected_version=expected_version, collection=collection.name
     )
     if not saved.changed and not _are_other_bytes(db, collection, old, data):
         return saved
     if not saved.changed:  # the same page in other bytes, which somebody wants back
-        _, version = pages.touch(tx, new.slug, expected_version=None, now=now, collection=collection.name)
+        _, version = page_edits.touch(
+            tx, new.slug, expected_version=None, now=now, collection=collection.name
+        )
         saved = saved._replace(version=version, changed=True)
     if collection.root is None:
         if old is not None:
             _remember(tx, collection, old, now, uuid)
     else:
         _write_file(db, tx, collection, collection.root, old, new, saved, now, uuid, data)
-    history.trim(tx, saved.id, dates.shift_date(now[:10], -history.DAYS))
+    history.trim_versions(tx, saved.id, dates.shift_date(now[:10], -history.HISTORY_DAYS))
     return saved
 
 
-def _titled(db: Database, old: Stored | None, new: Page) -> Page:
+def _titled(db: Database, old: PageRow | None, new: Page) -> Page:
     """The page under the title that its file gives it: one that stands in no file would be gone with the index."""
-    known = file_state.path_of(db, old.id) if old is not None else None
+    known = collections.file_of_page(db, old.id) if old is not None else None
     path = known.path if known else f"{new.slug}.md"
     return new if index.is_org(path) else index.titled(new, path)
 
 
-def _are_other_bytes(db: Database, collection: Collection, old: Stored | None, data: bytes | None) -> bool:
+def _are_other_bytes(db: Database, collection: Collection, old: PageRow | None, data: bytes | None) -> bool:
     known = (
-        file_state.path_of(db, old.id) if data is not None and old is not None and collection.root else None
+        collections.file_of_page(db, old.id)
+        if data is not None and old is not None and collection.root
+        else None
     )
     return known is not None and data is not None and index.digest(data) != known.content_hash
 
 
-def _remember(tx: Any, collection: Collection, old: Stored, now: str, uuid: str) -> None:
+def _remember(tx: Any, collection: Collection, old: PageRow, now: str, uuid: str) -> None:
     """Keep what a page without a file said before."""
     text = markdown.render(old.frontmatter, old.truth, old.timeline)
-    history.keep(
+    history.keep_version(
         tx,
         collection.id,
         old.id,
@@ -102,15 +107,15 @@ def _write_file(
     tx: Any,
     collection: Collection,
     root: str,
-    old: Stored | None,
+    old: PageRow | None,
     new: Page,
-    saved: Saved,
+    saved: SaveResult,
     now: str,
     uuid: str,
     data: bytes | None,
 ) -> None:
-    known = file_state.path_of(db, old.id) if old is not None else None
-    heading_of = file_nodes.file_of(db, old.id) if old is not None and known is None else None
+    known = collections.file_of_page(db, old.id) if old is not None else None
+    heading_of = collections.file_of_heading(db, old.id) if old is not None and known is None else None
     if heading_of is not None:
         raise PartOfOrgFile(slug=new.slug, path=heading_of)
     path = known.path if known else f"{new.slug}.md"
@@ -130,11 +135,11 @@ def _write_file(
         found = folder.look(path)
     if not isinstance(found, Found):
         raise FileChanged(path=path)
-    slugs.free(tx, collection.id, new.slug)
-    history.keep(tx, collection.id, saved.id, saved.version, path, data, now, f"edit-{uuid}")
+    page_edits.free_slug(tx, collection.id, new.slug)
+    history.keep_version(tx, collection.id, saved.id, saved.version, path, data, now, f"edit-{uuid}")
     stat = FileSignature(found.size, found.mtime_ns, found.ctime_ns, found.inode)
     file = ScannedFile(path, found.key.casefold(), stat)
-    file_state.saw(tx, collection.id, file, index.digest(data), saved.id, now)
+    collections.record_file(tx, collection.id, file, index.digest(data), saved.id, now)
     if index.is_org(path):
         nodes = index.read(path, data).nodes
         heading_pages.follow(tx, collection, saved.id, new.slug, path, nodes, now, uuid)

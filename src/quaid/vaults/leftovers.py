@@ -10,9 +10,9 @@ import os
 import re
 
 from quaid.errors import QuaidError
-from quaid.store.collections import Collection
-from quaid.store.db import Database
-from quaid.store.trouble import system_told_plainly
+from quaid.storage.collections import Collection
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.errors import translate_os_errors
 from quaid.vaults import replacing
 from quaid.vaults.report import Note
 from quaid.vaults.scan import Folder
@@ -55,7 +55,7 @@ def settle(folder: Folder, path: str, name_to_keep: str = "saved.md") -> Note | 
     assert match is not None
     token, ours, theirs = match.groups()
     try:
-        with system_told_plainly(path):
+        with translate_os_errors(path):
             place = folder.enter(parent)
             found = hashlib.sha256(folder.read(path)).hexdigest() if ours else ""
             if not ours or found.startswith((ours, theirs)):

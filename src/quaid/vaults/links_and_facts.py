@@ -16,12 +16,12 @@ from quaid.model.facts import FACT_TEXT_LIMITS, FactInput, canonical_predicate, 
 from quaid.model.links import LONGEST_CONTEXT, normalize_relationship
 from quaid.model.markdown_text import shorten
 from quaid.model.names import fold_name
-from quaid.store import assertions, file_state, links, pages, salvage, slugs as slugss
-from quaid.store.assertions import Added, Asserted
-from quaid.store.collections import Collection
-from quaid.store.db import Database
-from quaid.store.links import AddedLink
-from quaid.store.trouble import write_alone
+from quaid.storage import checks, collections, facts as assertions, links, page_edits, pages
+from quaid.storage.collections import Collection
+from quaid.storage.facts import FactChange, FactRow
+from quaid.storage.links import AddedLink
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.errors import write_alone
 from quaid.vaults import scan, sidecar
 from quaid.vaults.scan import Folder
 
@@ -47,15 +47,15 @@ class Gathered(NamedTuple):
     """What a memory has for the file."""
 
     links: list[AddedLink]
-    facts: list[tuple[str, str, Asserted]]
+    facts: list[tuple[str, str, FactRow]]
     lost: int
     """Rows that cannot be read, in a damaged memory."""
 
 
 def gather(db: Database, collection: str | None) -> Gathered:
     """The links and facts of all shown pages, or of those of one collection."""
-    found, lost_links = salvage.by_ids(db, "links", partial(links.added, db))
-    facts, lost_facts = salvage.by_ids(db, "assertions", partial(assertions.everywhere, db))
+    found, lost_links = checks.read_by_id_range(db, "links", partial(links.added_links, db))
+    facts, lost_facts = checks.read_by_id_range(db, "assertions", partial(assertions.facts_in_range, db))
     return Gathered(
         [each for each in found if collection in (None, each.from_collection)],
         [each for each in facts if collection in (None, each[0])],
@@ -348,20 +348,20 @@ class Returning:
         if added.changed:
             self.changed[page.id] = page
 
-    def _kept(self, page_id: int, given: FactInput, created: str) -> Added:
+    def _kept(self, page_id: int, given: FactInput, created: str) -> FactChange:
         """A fact of which the page said nothing comes back as it was. Else it joins what is there, as if said now."""
         group = (page_id, fold_name(given.subject), canonical_predicate(given.predicate))
-        there = assertions.said(self.tx, page_id, given)
+        there = assertions.facts_like(self.tx, page_id, given)
         if self.untold.setdefault(group, not there):
-            return assertions.bring_back(self.tx, page_id, given, created)
+            return assertions.restore_fact(self.tx, page_id, given, created)
         for row in there:
             same_row = (row.valid_from, row.created_at) == (given.valid_from, created)
             if same_row and object_key(row.object) == object_key(given.object):
-                return Added(row.id, False, (), False)  # it came back before, and may have changed since
-        return assertions.add(self.tx, page_id, given, self.now)
+                return FactChange(row.id, False, (), False)  # it came back before, and may have changed since
+        return assertions.add_fact(self.tx, page_id, given, self.now)
 
     def _follow(self, number: int, new: int, old: int | None) -> None:
-        if old is not None and not assertions.follow(self.tx, new, old):
+        if old is not None and not assertions.mark_superseded(self.tx, new, old):
             self.problems.append(f"facts[{number}].supersedes: it cannot supersede that one; left out")
 
     def _created(self, created: str | None) -> str:
@@ -392,14 +392,14 @@ def of_folder(db: Database, collection: Collection, now: str) -> Returned:
     def work(tx: Any) -> Returned:
         def find(address: str) -> Place | None:
             path = contents.files.get(address) or address.replace("::", "/", 1) + ".md"
-            page_id = file_state.page_at(tx, collection.id, path)
-            name = None if page_id is None else slugss.slug_of(tx, page_id)
+            page_id = collections.page_of_file(tx, collection.id, path)
+            name = None if page_id is None else pages.slug_of(tx, page_id)
             return None if page_id is None or name is None else Place(page_id, collection.name, name)
 
         returning = Returning(db, tx, find, now)
         returning.run(contents, None)
         for place in returning.changed.values():
-            pages.touch(tx, place.slug, expected_version=None, now=now, collection=place.collection)
+            page_edits.touch(tx, place.slug, expected_version=None, now=now, collection=place.collection)
         return Returned(returning.links, returning.facts, tuple(shown(returning.problems)))
 
     return db.write(work)

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 from quaid.errors import Cancelled, FileChanged, IdsStopped, InvalidFrontMatter, QuaidError
 from quaid.formats import markdown
 from quaid.model import page as page_model
-from quaid.store import file_state, pages
-from quaid.store.collections import Collection
-from quaid.store.db import Database
-from quaid.store.file_state import Kept
+from quaid.storage import collections, pages
+from quaid.storage.collections import Collection, PageFile
+from quaid.storage.sqlite.connection import Database
 from quaid.vaults import index, keeping
 from quaid.vaults.index import ID_KEY
 from quaid.vaults.report import Note
@@ -48,7 +47,7 @@ def write_ids(
     dry_run: bool = False,
 ) -> IdsReport:
     """Write each page's id into its file."""
-    todo = [each for each in file_state.kept(db, collection.id) if each.path is not None]
+    todo = [each for each in collections.page_files(db, collection.id) if each.path is not None]
     written = had = 0
     left: list[Note] = []
     try:
@@ -70,7 +69,7 @@ def write_ids(
     return IdsReport(collection.name, written, had, tuple(left), dry_run)
 
 
-def _needs_id(folder: Folder, each: Kept) -> bool:
+def _needs_id(folder: Folder, each: PageFile) -> bool:
     """Whether the file lacks its id and can be given it; _Leave with the reason when it cannot."""
     path = str(each.path)
     if index.is_org(path):
@@ -112,7 +111,7 @@ def _only_adds(old: str, new: str) -> bool:
     return new.endswith(old[same:]) and len(new) >= len(old)
 
 
-def _write(db: Database, collection: Collection, each: Kept, now: str, token: str) -> None:
+def _write(db: Database, collection: Collection, each: PageFile, now: str, token: str) -> None:
     def work(tx: Any) -> None:
         old = pages.find(db, each.slug, collection.name)
         if old is None or old.id != each.page_id:

@@ -6,10 +6,10 @@ Knows paths, hashes and versions. Holds no bytes, writes nothing.
 from typing import NamedTuple
 
 from quaid.model.page import Page
-from quaid.store import imports
-from quaid.store.db import Database
-from quaid.store.imports import KnownFile
-from quaid.store.pages import Stored
+from quaid.storage import history
+from quaid.storage.history import ImportedFile
+from quaid.storage.pages import PageRow
+from quaid.storage.sqlite.connection import Database
 from quaid.vaults import index, naming
 from quaid.vaults.scan import path_key
 
@@ -27,15 +27,15 @@ class Past:
 
     def __init__(self, db: Database, root: str) -> None:
         with db.reading():
-            self.newest = imports.newest(db)
-            last = imports.newest(db, root)
+            self.newest = history.newest_import(db)
+            last = history.newest_import(db, root)
             self.same_folder = last is not None
-            self.files = imports.files_of(db, last) if last else imports.known_files(db)
+            self.files = history.files_of_import(db, last) if last else history.imported_files(db)
         self._other_spellings = {path_key(path): path for path in self.files if not path.isascii()}
         self._pages: dict[int, str] | None = None
         self.seen: set[str] = set()
 
-    def find(self, path: str) -> KnownFile | None:
+    def find(self, path: str) -> ImportedFile | None:
         known = self.files.get(path)
         if known is None and not path.isascii():
             path = self._other_spellings.get(path_key(path), path)
@@ -48,7 +48,7 @@ class Past:
         """Decide whether a folder that was never imported from this place is known from another one."""
         self.same_folder = self.same_folder or same > different
 
-    def of_page(self, page_id: int) -> tuple[str, KnownFile] | None:
+    def of_page(self, page_id: int) -> tuple[str, ImportedFile] | None:
         """The path and file that this folder brought a page from, if it did."""
         if not self.same_folder:
             return None
@@ -74,17 +74,17 @@ class Plan(NamedTuple):
 
     past: Past
     claims: list[naming.Claim]  # the pages that wait, in the order of their paths
-    carried: dict[str, KnownFile]  # files whose bytes are known
+    carried: dict[str, ImportedFile]  # files whose bytes are known
     paths: set[str]  # of everything that an import takes in
     beside: "Beside | None" = None
 
-    def known(self, path: str) -> KnownFile | None:
+    def known(self, path: str) -> ImportedFile | None:
         """The page file as it was last read, if this folder brought it."""
         known = self.past.find(path) if self.past.same_folder else None
         return known if known and known.page_id is not None else None
 
 
-def says_what(stored: Stored, path: str, data: bytes) -> bool:
+def says_what(stored: PageRow, path: str, data: bytes) -> bool:
     """Whether a page in the memory is what the bytes of a file say; not, if they cannot be understood."""
     try:
         return says_the_same(stored, index.read(path, data).page)
@@ -92,7 +92,7 @@ def says_what(stored: Stored, path: str, data: bytes) -> bool:
         return False
 
 
-def says_the_same(stored: Stored, made: Page) -> bool:
+def says_the_same(stored: PageRow, made: Page) -> bool:
     """Whether a page in the memory is what a file says."""
     said = (stored.truth, stored.timeline, stored.frontmatter)
     return said == (made.truth, made.timeline, made.frontmatter)

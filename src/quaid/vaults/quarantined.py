@@ -11,22 +11,19 @@ from typing import Any, NamedTuple
 from quaid.errors import AlreadyExists, FileChanged, NoPlaceToRestore
 from quaid.model import slug as slugs
 from quaid.model.sync_plan import FileSignature, ScannedFile
-from quaid.store import (
-    assertions,
+from quaid.storage import (
     collections,
-    durable,
-    file_nodes,
-    file_state,
+    erase as erasure,
+    facts as assertions,
+    files as durable_files,
+    page_edits,
     pages,
-    quarantine,
-    sidecars,
-    slugs as slugss,
 )
-from quaid.store.assertions import Asserted
-from quaid.store.collections import Collection
-from quaid.store.db import Database
-from quaid.store.links import AddedLink
-from quaid.store.quarantine import Waiting
+from quaid.storage.collections import Collection
+from quaid.storage.erase import QuarantinedPage
+from quaid.storage.facts import FactRow
+from quaid.storage.links import AddedLink
+from quaid.storage.sqlite.connection import Database
 from quaid.vaults import heading_pages, ignoring, index, links_and_facts, naming, replacing, scan, sidecar
 from quaid.vaults.scan import Folder, Found
 from quaid.vaults.writer import FolderWriter
@@ -38,16 +35,16 @@ class Returned(NamedTuple):
     version: int
 
 
-def restore(db: Database, each: Waiting, token: str, now: str) -> Returned:
+def restore(db: Database, each: QuarantinedPage, token: str, now: str) -> Returned:
     """Put a page's file back where it was, and let the page be seen again."""
     collection = collections.require(db, each.collection)
     if collection.root is None or not collection.writable or collection.state != "active":
         why = "is read-only" if collection.root and collection.state == "active" else f"is {collection.state}"
         raise NoPlaceToRestore(name=collection.name, why=why, slug=each.slug)
     path = each.path or f"{each.slug}.md"
-    data = quarantine.bytes_of(db, each.id)
+    data = erasure.quarantined_bytes(db, each.id)
     if data is None:
-        is_heading = file_nodes.file_of(db, each.id) is not None
+        is_heading = collections.file_of_heading(db, each.id) is not None
         why = (
             "has it as a heading of a file, with which it comes back" if is_heading else "has lost its bytes"
         )
@@ -77,7 +74,7 @@ def _occupied(collection: Collection, path: str) -> AlreadyExists:
 def _show(
     tx: Any,
     collection: Collection,
-    each: Waiting,
+    each: QuarantinedPage,
     file: ScannedFile,
     data: bytes,
     now: str,
@@ -87,36 +84,36 @@ def _show(
     read = index.read(file.path, data)
     made = index.moved(read.page, _address(tx, collection, each, read.page.slug, file.path))
     if made.slug != each.slug:
-        slugss.move(tx, collection.id, each.id, each.slug, made.slug, now, redirect=False)
-    saved = pages.save(
+        page_edits.change_slug(tx, collection.id, each.id, each.slug, made.slug, now, redirect=False)
+    saved = page_edits.save(
         tx, made, uuid=each.uuid, now=now, expected_version=None, collection=collection.name, cut=False
     )
-    file_state.saw(tx, collection.id, file, index.digest(data), saved.id, now)
+    collections.record_file(tx, collection.id, file, index.digest(data), saved.id, now)
     if read.nodes:
         heading_pages.follow(tx, collection, saved.id, made.slug, file.path, read.nodes, now, token)
     return Returned(made.slug, file.path, saved.version)
 
 
-def _make_way(tx: Any, collection: Collection, each: Waiting, file: ScannedFile, now: str) -> None:
+def _make_way(tx: Any, collection: Collection, each: QuarantinedPage, file: ScannedFile, now: str) -> None:
     """A page that is known at this path has lost its file, or ours could not have been made: it is put away."""
-    other = file_state.page_at(tx, collection.id, file.path)
+    other = collections.page_of_file(tx, collection.id, file.path)
     if other is not None and other != each.id:
-        file_state.forget(tx, collection.id, file.path)
-        file_nodes.put_away(tx, other, now)
-        quarantine.put_away(tx, other, now)
+        collections.forget_file(tx, collection.id, file.path)
+        erasure.quarantine_headings(tx, other, now)
+        erasure.quarantine_page(tx, other, now)
 
 
-def _address(tx: Any, collection: Collection, each: Waiting, asked: str, path: str) -> str:
+def _address(tx: Any, collection: Collection, each: QuarantinedPage, asked: str, path: str) -> str:
     """The slug of a page that comes back: its own, unless it left that to another one, which may be gone by now."""
-    if not slugss.has_stepped_aside(each.slug, each.id):
+    if not page_edits.is_vacated_slug(each.slug, each.id):
         return each.slug
-    holder = slugss.holder(tx, collection.id, asked)
+    holder = pages.slug_holder(tx, collection.id, asked)
     if holder is None:
         return asked
     if holder.is_hidden:
-        slugss.step_aside(tx, holder.page_id)
+        page_edits.vacate_slug(tx, holder.page_id)
         return asked
-    return naming.beside(asked, path, slugss.beginning_with(tx, collection.id, asked))
+    return naming.beside(asked, path, pages.slugs_beginning(tx, collection.id, asked))
 
 
 class Written(NamedTuple):
@@ -124,38 +121,38 @@ class Written(NamedTuple):
     files: int
 
 
-def export(db: Database, chosen: list[Waiting], target: str, force: bool, now: str) -> Written:
+def export(db: Database, chosen: list[QuarantinedPage], target: str, force: bool, now: str) -> Written:
     """Write pages into a folder: each as its file was, and a sidecar with all that is only here. Durably."""
     paths: list[str] = []
     with FolderWriter(target, force=force) as writer:
         for each in chosen:
             path = _place(each)
             paths += [path, sidecar.path_for(index.stem(path))]
-            writer.write(path, quarantine.bytes_of(db, each.id) or b"")
+            writer.write(path, erasure.quarantined_bytes(db, each.id) or b"")
             writer.write(paths[-1], _sidecar(db, each))
         beside = _links_and_facts(db, chosen)
         if beside:
             paths.append(links_and_facts.PATH)
             writer.write(links_and_facts.PATH, beside)
         for path in paths:
-            durable.sync_file(os.path.join(target, path))
+            durable_files.sync_file(os.path.join(target, path))
         for folder in {os.path.dirname(os.path.join(target, path)) for path in paths}:
-            durable.sync_folder(folder)
-    db.write(lambda tx: quarantine.exported(tx, chosen, os.path.abspath(target), now))
+            durable_files.sync_folder(folder)
+    db.write(lambda tx: erasure.mark_exported(tx, chosen, os.path.abspath(target), now))
     return Written(target, len(paths))
 
 
-def _place(each: Waiting) -> str:
+def _place(each: QuarantinedPage) -> str:
     """Where an export has the file of a page."""
     return f"{each.collection}/{each.path or each.slug + '.md'}"
 
 
-def _links_and_facts(db: Database, chosen: list[Waiting]) -> bytes | None:
+def _links_and_facts(db: Database, chosen: list[QuarantinedPage]) -> bytes | None:
     """The links and facts of all these pages, in the file that an import and an attached folder bring back."""
     found: dict[int, AddedLink] = {}
-    facts: list[tuple[str, str, Asserted]] = []
+    facts: list[tuple[str, str, FactRow]] = []
     for each in chosen:
-        for link in quarantine.links_of(db, each.id):
+        for link in erasure.added_links_of(db, each.id):
             start, from_slug = link.from_page.split("::", 1)
             end, to_slug = link.to_page.split("::", 1)
             found[link.id] = AddedLink(
@@ -170,7 +167,7 @@ def _links_and_facts(db: Database, chosen: list[Waiting]) -> bytes | None:
                 link.valid_until,
                 link.created_at,
             )
-        facts += [(each.collection, each.slug, fact) for fact in assertions.of_page(db, each.id)]
+        facts += [(each.collection, each.slug, fact) for fact in assertions.facts_of_page(db, each.id)]
     if not found and not facts:
         return None
     places = {slugs.address(each.collection, each.slug): _place(each) for each in chosen}
@@ -178,15 +175,15 @@ def _links_and_facts(db: Database, chosen: list[Waiting]) -> bytes | None:
     return links_and_facts.render(gathered, places)
 
 
-def _sidecar(db: Database, each: Waiting) -> bytes:
+def _sidecar(db: Database, each: QuarantinedPage) -> bytes:
     """What hangs on a page, in the shape that an import reads: raw data under `sources`, the rest beside it."""
     value = {
-        "sources": {data.source: data.data for data in sidecars.read(db, each.id)},
+        "sources": {data.source: data.data for data in pages.read_raw_data(db, each.id)},
         "quaid_id": each.uuid,
         "slug": each.slug,
         "collection": each.collection,
         "quarantined_at": each.quarantined_at,
-        "links": [link._asdict() for link in quarantine.links_of(db, each.id)],
-        "assertions": [fact._asdict() for fact in assertions.of_page(db, each.id)],
+        "links": [link._asdict() for link in erasure.added_links_of(db, each.id)],
+        "assertions": [fact._asdict() for fact in assertions.facts_of_page(db, each.id)],
     }
     return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()

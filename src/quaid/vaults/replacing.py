@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable
 
 from quaid.errors import FileChanged, FileTrouble
-from quaid.store.trouble import system_told_plainly
+from quaid.storage.sqlite.errors import translate_os_errors
 from quaid.vaults.scan import FILE_FLAGS, Folder
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -41,7 +41,7 @@ Exchange = Callable[[int, str, str], bool]
 
 def create(folder: Folder, path: str, data: bytes, token: str) -> None:
     """Put a new file in its place, with the folders that it needs. FileChanged when one is there already."""
-    with system_told_plainly(os.path.join(folder.root, path)):
+    with translate_os_errors(os.path.join(folder.root, path)):
         parent, _, name = path.rpartition("/")
         place = folder.enter(parent, make=True)
         unfinished = _write(place, data, token)
@@ -59,7 +59,7 @@ def replace(
 ) -> None:
     """Replace a file whose bytes have the hash `expected`; FileChanged, and nothing changed, when they have not."""
     swap = exchange or exchanged
-    with system_told_plainly(os.path.join(folder.root, path)):
+    with translate_os_errors(os.path.join(folder.root, path)):
         parent, _, name = path.rpartition("/")
         place = folder.enter(parent)
         before = _look(place, name, path)
@@ -84,7 +84,7 @@ def replace(
 
 def remove(folder: Folder, path: str, expected: str, token: str) -> None:
     """Take a file away whose bytes have this hash; any other stays."""
-    with system_told_plainly(os.path.join(folder.root, path)):
+    with translate_os_errors(os.path.join(folder.root, path)):
         parent, _, name = path.rpartition("/")
         place = folder.enter(parent)
         if _hash_of(place, name) != expected:

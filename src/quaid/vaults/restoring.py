@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 from quaid.errors import AlreadyExists, FileTrouble
 from quaid.model.sync_plan import FileSignature, ScannedFile
-from quaid.store import collections, durable, file_state, history
-from quaid.store.collections import Collection, State
-from quaid.store.db import Database
-from quaid.store.file_state import Kept
-from quaid.store.trouble import system_told_plainly
+from quaid.storage import collections, files as durable_files, history
+from quaid.storage.collections import Collection, CollectionState, PageFile
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.errors import translate_os_errors
 from quaid.vaults import ignoring, index, scan
 from quaid.vaults.scan import Folder, Found
 from quaid.vaults.writer import FolderWriter
@@ -35,8 +34,8 @@ def restore(
 ) -> Restored:
     """Write the pages of a collection into a new or empty folder, which becomes its own."""
     # A restore that was killed leaves "restoring" behind: the folder that it may have made is looked for first.
-    before: State = "detached" if collection.state == "restoring" else collection.state
-    wanted = file_state.kept(db, collection.id)
+    before: CollectionState = "detached" if collection.state == "restoring" else collection.state
+    wanted = collections.page_files(db, collection.id)
     there = [each for each in wanted if each.raw_id is not None]
     rules = collection.ignore_patterns.encode()
     is_done = collection.state == "restoring" and _holds(target, there, rules)
@@ -54,7 +53,7 @@ def restore(
 
 
 def _refuse_full(target: str) -> None:
-    with system_told_plainly(target):
+    with translate_os_errors(target):
         if os.path.lexists(target) and not os.path.isdir(target):
             raise FileTrouble(path=target, problem="is a file, not a folder; name another one")
         if os.path.isdir(target) and os.listdir(target):
@@ -62,18 +61,18 @@ def _refuse_full(target: str) -> None:
 
 
 def _put_in_place(
-    db: Database, wanted: list[Kept], rules: bytes, target: str, token: str, progress: Progress
+    db: Database, wanted: list[PageFile], rules: bytes, target: str, token: str, progress: Progress
 ) -> None:
     """Write beside the target, check, and rename: the target is empty or whole."""
     above, name = os.path.split(target)
     staged = os.path.join(above, f".{name[:100]}.quaid-{token}")
-    with system_told_plainly(target):
-        durable.make_folders(above)
+    with translate_os_errors(target):
+        durable_files.make_folders(above)
         try:
             with FolderWriter(staged, force=False) as writer:
                 for done, each in enumerate(wanted):
                     progress(done, len(wanted), "Writing")
-                    writer.write(str(each.raw_path), history.bytes_of(db, each.raw_id or 0))
+                    writer.write(str(each.raw_path), history.version_bytes(db, each.raw_id or 0))
                 if rules:
                     writer.write(ignoring.FILE, rules)
             os.sync()
@@ -81,12 +80,12 @@ def _put_in_place(
                 raise FileTrouble(path=staged, problem="does not read as it was written; check the disk")
             progress(len(wanted), len(wanted), "Writing")
             os.rename(staged, target)  # over an empty folder, and no other
-            durable.sync_folder(above)
+            durable_files.sync_folder(above)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
 
 
-def _holds(folder: str, wanted: list[Kept], rules: bytes) -> bool:
+def _holds(folder: str, wanted: list[PageFile], rules: bytes) -> bool:
     """Whether a folder holds these files and ignore rules, byte for byte, and nothing else."""
     if not os.path.isdir(folder):
         return False
@@ -102,7 +101,7 @@ def _holds(folder: str, wanted: list[Kept], rules: bytes) -> bool:
         return False
 
 
-def _settle(db: Database, collection: Collection, wanted: list[Kept], target: str, now: str) -> int:
+def _settle(db: Database, collection: Collection, wanted: list[PageFile], target: str, now: str) -> int:
     """The collection lives in its new folder from now on."""
     with Folder(target, scan.endings(collection.kind)) as folder:
         looked = [(each, folder.look(str(each.raw_path))) for each in wanted]
@@ -110,17 +109,17 @@ def _settle(db: Database, collection: Collection, wanted: list[Kept], target: st
 
     def work(tx: Any) -> int:
         size = 0
-        file_state.clear(tx, collection.id)
+        collections.forget_all_files(tx, collection.id)
         for each, found in looked:
             if isinstance(found, Found):  # what vanished meanwhile is the next sync's business
                 stat = FileSignature(found.size, found.mtime_ns, found.ctime_ns, found.inode)
                 file = ScannedFile(found.path, found.key.casefold(), stat)
-                file_state.saw(tx, collection.id, file, str(each.raw_hash), each.page_id, now)
+                collections.record_file(tx, collection.id, file, str(each.raw_hash), each.page_id, now)
                 size += found.size
-        collections.set_place(tx, collection.id, target, collection.writable, now)
+        collections.set_root(tx, collection.id, target, collection.writable, now)
         collections.set_state(tx, collection.id, "active", now)
         collections.set_root_identity(tx, collection.id, identity)
-        collections.synced(tx, collection.id, now)
+        collections.mark_synced(tx, collection.id, now)
         return size
 
     return db.write(work)

@@ -7,11 +7,11 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from quaid.store import sidecars
+from quaid.storage import pages
 from quaid.vaults.scan import PAGE_ENDINGS, RAW_FOLDER
 
 if TYPE_CHECKING:
-    from quaid.store.db import Database
+    from quaid.storage.sqlite.connection import Database
 
 EMPTY = b'{"sources": {}}'
 WHOLE = "sidecar"  # the source of what stands in a sidecar outside of "sources"
@@ -55,7 +55,7 @@ def apply(
         last = read(before)
     except ValueError:
         last = {}
-    present = {each.source: each.data for each in sidecars.read(db, page_id)}
+    present = {each.source: each.data for each in pages.read_raw_data(db, page_id)}
     written, changed, notes = 0, False, []
     for source in sorted({*wanted, *last}):
         if (source in wanted) == (source in present) and wanted.get(source) == present.get(source):
@@ -65,10 +65,10 @@ def apply(
             notes.append(f"what {source} says was changed here; left as it is")
             continue
         if source in wanted:
-            sidecars.write(tx, page_id, source, wanted[source], now)
+            pages.write_raw_data(tx, page_id, source, wanted[source], now)
             written += 1
         else:
-            sidecars.remove(tx, page_id, source)
+            pages.remove_raw_data(tx, page_id, source)
         changed = True
     return Applied(written, changed, tuple(notes))
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from quaid.model.page import Page
-from quaid.store.trouble import system_told_plainly
+from quaid.storage.sqlite.errors import translate_os_errors
 from quaid.vaults import ahead, index
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Spool:
         import tempfile
 
         # Beside the database: there must be room there anyway, and /tmp may be memory.
-        with system_told_plainly(self.folder):
+        with translate_os_errors(self.folder):
             file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115 (closed on exit)
             file.write(data)
         return file

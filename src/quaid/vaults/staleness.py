@@ -9,11 +9,10 @@ import os
 
 from quaid.errors import FileTrouble, NotFound
 from quaid.model.sync_plan import RACY_NS
-from quaid.store import file_state, wanting
-from quaid.store.collections import Collection
-from quaid.store.db import Database
-from quaid.store.file_state import Looks
-from quaid.store.wanting import Stamp
+from quaid.storage import collections, embedding_queue
+from quaid.storage.collections import Collection, FileStamp
+from quaid.storage.embedding_queue import ChangeStamp
+from quaid.storage.sqlite.connection import Database
 from quaid.vaults import ignoring
 from quaid.vaults.scan import DEEPEST, FOLDER_FLAGS, SKIPPED_FOLDERS, Folder, Ignored, endings
 
@@ -23,13 +22,13 @@ class Seen:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._of: tuple[Stamp, int] | None = None
-        self._looks: dict[str, Looks] = {}
+        self._of: tuple[ChangeStamp, int] | None = None
+        self._looks: dict[str, FileStamp] = {}
 
-    def looks(self, collection: Collection) -> dict[str, Looks]:
-        present = (wanting.stamp(self._db), collection.id)
+    def looks(self, collection: Collection) -> dict[str, FileStamp]:
+        present = (embedding_queue.change_stamp(self._db), collection.id)
         if present != self._of:
-            self._looks = file_state.settled(self._db, collection.id, RACY_NS)
+            self._looks = collections.settled_files(self._db, collection.id, RACY_NS)
             self._of = present
         return dict(self._looks)
 
@@ -54,7 +53,9 @@ def stale(seen: Seen, collection: Collection) -> list[str]:
     return sorted([*found, *known])
 
 
-def _look(handle: int, prefix: str, known: dict[str, Looks], passed_over: Ignored, found: list[str]) -> None:
+def _look(
+    handle: int, prefix: str, known: dict[str, FileStamp], passed_over: Ignored, found: list[str]
+) -> None:
     """Take what is there out of what is known; what looks otherwise, or is not known, is found."""
     folders = []
     try:
@@ -80,7 +81,7 @@ def _look(handle: int, prefix: str, known: dict[str, Looks], passed_over: Ignore
 
 
 def _enter(
-    above: int, name: str, prefix: str, known: dict[str, Looks], passed_over: Ignored, found: list[str]
+    above: int, name: str, prefix: str, known: dict[str, FileStamp], passed_over: Ignored, found: list[str]
 ) -> None:
     try:
         handle = os.open(name, FOLDER_FLAGS, dir_fd=above)

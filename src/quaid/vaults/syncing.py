@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from quaid.errors import FileTrouble, NotFound, QuaidError
 from quaid.model import dates, sync_plan
 from quaid.model.sync_plan import FileSignature, FileToRead, LastSeenFile, ReadFile, ScannedFile, SortedFiles
-from quaid.store import collections, file_nodes, file_state, history, links, pages, quarantine, slugs
-from quaid.store.collections import Collection
-from quaid.store.db import Database
+from quaid.storage import collections, erase as erasure, history, links, page_edits, pages
+from quaid.storage.collections import Collection
+from quaid.storage.sqlite.connection import Database
 from quaid.vaults import ignoring, index, leftovers, scan, sidecar
 from quaid.vaults.report import Note
 from quaid.vaults.scan import LARGEST_FILE, Folder, Found, LeftOut
@@ -28,7 +28,7 @@ INCOMPLETE = (scan.UNREADABLE, scan.TOO_DEEP, scan.GONE)
 
 
 KEPT_IN_QUARANTINE = (
-    f"stays in quarantine after {quarantine.DAYS} days, for it holds what no file has;"
+    f"stays in quarantine after {erasure.QUARANTINE_DAYS} days, for it holds what no file has;"
     " `quaid collection quarantine export` writes it out"
 )
 
@@ -129,14 +129,14 @@ class Syncing:
         ignored = self.ignored = ignoring.matcher(self._ignore_patterns(folder), self.collection.kind)
         self.seen = self._walk(folder, ignored) if only is None else self._look(folder, ignored, only)
         keys = None if only is None else {scan.path_key(path).casefold() for path in only}
-        known = file_state.known(self.db, self.collection.id, keys)
+        known = collections.known_files(self.db, self.collection.id, keys)
         found = sync_plan.classify_files(self.seen.files, known)
         if self.retry:
             found = _with_failed(found)
         self.counts["unchanged"] = len(found.unchanged)
         with Spool(os.path.dirname(self.db.path), self.db.path) as spool:
             reads = self._read(folder, found.to_read, spool)
-            away = file_state.quarantined(self.db, self.collection.id) if reads else []
+            away = collections.quarantined_files(self.db, self.collection.id) if reads else []
             plan = sync_plan.plan_sync(reads, [*known, *away], [*found.missing, *away])
             self.taking.run(spool, plan)
         self._take_sidecars(folder, only)
@@ -146,8 +146,8 @@ class Syncing:
 
     def halt(self, reason: str) -> SyncReport:
         """The folder cannot be looked at: nothing changes but what is said about it."""
-        self.db.write(lambda tx: collections.halt(tx, self.collection.id, reason, self.now))
-        return self._report(reason, file_state.count(self.db, self.collection.id))
+        self.db.write(lambda tx: collections.mark_halted(tx, self.collection.id, reason, self.now))
+        return self._report(reason, collections.count_files(self.db, self.collection.id))
 
     # Looking
 
@@ -240,7 +240,7 @@ class Syncing:
     def _take_sidecar(self, folder: Folder, path: str, is_fresh: bool) -> None:
         try:
             data = folder.read(path)
-            before = history.kept_beside(self.db, self.collection.id, path)
+            before = history.read_sidecar_file(self.db, self.collection.id, path)
             if data == before and not is_fresh:
                 return
             if len(data) > LARGEST_FILE:
@@ -259,9 +259,9 @@ class Syncing:
         )
 
     def _apply(self, tx: Any, path: str, data: bytes, before: bytes, wanted: dict[str, Any]) -> None:
-        ids = [file_state.page_at(tx, self.collection.id, each) for each in sidecar.page_files(path)]
+        ids = [collections.page_of_file(tx, self.collection.id, each) for each in sidecar.page_files(path)]
         page_id = next((each for each in ids if each is not None), None)
-        address = None if page_id is None else slugs.slug_of(tx, page_id)
+        address = None if page_id is None else pages.slug_of(tx, page_id)
         if page_id is None or address is None:
             self.notes.append(Note(path, f"there is no page {sidecar.page_path(path)} for it"))
             return
@@ -269,14 +269,16 @@ class Syncing:
         self.notes += [Note(path, each) for each in applied.notes]
         self.counts["raw_data"] += applied.written
         if applied.changed:
-            pages.touch(tx, address, expected_version=None, now=self.now, collection=self.collection.name)
-        history.keep_beside(tx, self.collection.id, path, data, self.now, self.taking.batch)
+            page_edits.touch(
+                tx, address, expected_version=None, now=self.now, collection=self.collection.name
+            )
+        history.keep_sidecar_file(tx, self.collection.id, path, data, self.now, self.taking.batch)
 
     # Removing
 
     def _clear_leftovers(self, folder: Folder) -> None:
         if self.seen.leftovers:
-            now = file_state.nanoseconds(self.now)
+            now = collections.timestamp_nanoseconds(self.now)
             self.notes += leftovers.clear(self.db, self.collection, folder, self.seen.leftovers, now)
 
     def _remove(
@@ -284,7 +286,7 @@ class Syncing:
     ) -> SyncReport:
         hidden = [each for each in gone if ignoring.hides(self.ignored, each.path)]
         missing = [each for each in gone if not ignoring.hides(self.ignored, each.path)]
-        total = known if whole else file_state.count(self.db, self.collection.id)
+        total = known if whole else collections.count_files(self.db, self.collection.id)
         may_hide = sync_plan.may_hide(len(hidden), total, confirmed=self.may_hide_many)
         files = len(self.seen.files) if whole else total
         verdict = sync_plan.may_remove(
@@ -307,29 +309,29 @@ class Syncing:
         self.db.write(lambda tx: self._finish(tx, folder, going + away, whole and not reason))
         if not reason:
             return self._report("", 0)
-        self.db.write(lambda tx: collections.halt(tx, self.collection.id, reason, self.now))
+        self.db.write(lambda tx: collections.mark_halted(tx, self.collection.id, reason, self.now))
         waiting = 0 if verdict.allowed else len(missing)
         return self._report(reason, waiting + (0 if may_hide.allowed else len(hidden)))
 
     def _finish(self, tx: Any, folder: Folder, gone: list[LastSeenFile], whole: bool) -> None:
         for each in gone:
-            if not file_state.is_as(tx, self.collection.id, each):
+            if not collections.is_file_unchanged(tx, self.collection.id, each):
                 continue  # somebody else was faster
-            file_state.forget(tx, self.collection.id, each.path)
+            collections.forget_file(tx, self.collection.id, each.path)
             if each.page_id is not None:
-                file_nodes.put_away(tx, each.page_id, self.now)
-                quarantine.put_away(tx, each.page_id, self.now)
+                erasure.quarantine_headings(tx, each.page_id, self.now)
+                erasure.quarantine_page(tx, each.page_id, self.now)
         if whole:
             self._discard_expired(tx)
             collections.set_root_identity(tx, self.collection.id, str(folder.identity))
-            collections.synced(tx, self.collection.id, self.now)
+            collections.mark_synced(tx, self.collection.id, self.now)
 
     def _discard_expired(self, tx: Any) -> None:
         """Let pages go whose time in quarantine is over, but for those that hold what nobody has elsewhere."""
-        before = dates.shift_date(self.now[:10], -quarantine.DAYS)
-        for each in quarantine.expired(tx, self.collection.id, before):
+        before = dates.shift_date(self.now[:10], -erasure.QUARANTINE_DAYS)
+        for each in erasure.expired_pages(tx, self.collection.id, before):
             if each.is_safe:
-                quarantine.discard(tx, each.id)
+                erasure.discard_page(tx, each.id)
                 self.counts["discarded"] += 1
             else:
                 self.notes.append(Note(each.slug, KEPT_IN_QUARANTINE))
@@ -365,9 +367,9 @@ class Syncing:
 
 def _with_failed(found: SortedFiles) -> SortedFiles:
     """The same, with files to be read again that are unchanged and could not be taken in."""
-    failed = [each for each in found.unchanged if each.content_hash == file_state.NOT_TAKEN_IN]
+    failed = [each for each in found.unchanged if each.content_hash == collections.NOT_INDEXED]
     again = [FileToRead(ScannedFile(each.path, each.key, each.stat), each) for each in failed]
-    unchanged = [each for each in found.unchanged if each.content_hash != file_state.NOT_TAKEN_IN]
+    unchanged = [each for each in found.unchanged if each.content_hash != collections.NOT_INDEXED]
     return SortedFiles(unchanged, [*found.to_read, *again], found.missing)
 
 

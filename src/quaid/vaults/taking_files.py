@@ -12,11 +12,11 @@ from typing import Any
 from quaid.model import dates, slug as slugs
 from quaid.model.page import Page
 from quaid.model.sync_plan import LastSeenFile, ReadFile, ScannedFile, SyncPlan
-from quaid.store import bulk, file_state, history, pages, slugs as slugss
-from quaid.store.bulk import NewPage
-from quaid.store.collections import Collection
-from quaid.store.db import Database
-from quaid.store.trouble import is_of_the_row
+from quaid.storage import collections, history, page_edits, pages
+from quaid.storage.collections import Collection
+from quaid.storage.page_edits import NewPage
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.errors import is_row_error
 from quaid.vaults import heading_pages, index, naming
 from quaid.vaults.report import Note, Written
 from quaid.vaults.spool import Spool, Waiting
@@ -71,8 +71,8 @@ class TakingFiles:
         self.counts["failed"] += 1
         page = old.page_id if old and old.path == file.path else None
         self.db.write(
-            lambda tx: file_state.saw(
-                tx, self.collection.id, file, file_state.NOT_TAKEN_IN, page, self.now, problem
+            lambda tx: collections.record_file(
+                tx, self.collection.id, file, collections.NOT_INDEXED, page, self.now, problem
             )
         )
 
@@ -107,9 +107,11 @@ class TakingFiles:
     def _touch(self, plan: SyncPlan, first: int, last: int) -> None:
         def work(tx: Any) -> None:
             for old, read in plan.touched[first:last]:
-                if not file_state.is_as(tx, self.collection.id, old):
+                if not collections.is_file_unchanged(tx, self.collection.id, old):
                     continue  # somebody else was faster
-                file_state.saw(tx, self.collection.id, read.file, read.content_hash, old.page_id, self.now)
+                collections.record_file(
+                    tx, self.collection.id, read.file, read.content_hash, old.page_id, self.now
+                )
 
         self.db.write(work)
 
@@ -130,7 +132,7 @@ class TakingFiles:
                 self.db.write(partial(self._take_batch, items, todo, one_by_one))
                 break
             except Exception as error:
-                if not isinstance(error, _Failed) and not is_of_the_row(error):
+                if not isinstance(error, _Failed) and not is_row_error(error):
                     raise
                 self.counts.clear()
                 self.counts.update(counts)
@@ -152,7 +154,7 @@ class TakingFiles:
             try:
                 self._take_all(tx, [item], todo)
             except Exception as error:
-                if not is_of_the_row(error):
+                if not is_row_error(error):
                     raise
                 raise _Failed(item, error) from error
 
@@ -163,14 +165,14 @@ class TakingFiles:
         for item in items:
             old, _ = todo[item.path]
             assert item.page is not None
-            holder = slugss.holder(tx, self.collection.id, item.page.slug) if old else None
+            holder = pages.slug_holder(tx, self.collection.id, item.page.slug) if old else None
             if holder is None or old is None or holder.page_id == old.page_id:
                 continue
             if holder.page_id in moving and holder.page_id not in self.left:
                 self.left[holder.page_id] = item.page.slug
-                slugss.step_aside(tx, holder.page_id)
+                page_edits.vacate_slug(tx, holder.page_id)
             elif holder.is_hidden:
-                slugss.step_aside(tx, holder.page_id)
+                page_edits.vacate_slug(tx, holder.page_id)
 
     def _take_all(self, tx: Any, items: list[Waiting], todo: Todo) -> None:
         """Each file into its page, in their order: those that are new and in nobody's way together."""
@@ -196,8 +198,8 @@ class TakingFiles:
         """The slugs that somebody has, and the paths that were taken in already."""
         wanted = [item.page.slug for item in items if item.page]
         return (
-            bulk.taken(tx, self.collection.id, wanted),
-            file_state.seen(tx, self.collection.id, [item.path for item in items]),
+            page_edits.taken_slugs(tx, self.collection.id, wanted),
+            collections.seen_paths(tx, self.collection.id, [item.path for item in items]),
         )
 
     def _take_new(self, tx: Any, items: list[Waiting], todo: Todo) -> None:
@@ -206,17 +208,17 @@ class TakingFiles:
             return
         made = [(item, item.page, todo[item.path][1]) for item in items if item.page]
         new = [NewPage(page, self.new_uuid(), item.derived) for item, page, _ in made]
-        ids = bulk.add(
+        ids = page_edits.add_pages(
             tx, new, now=self.now, collection_id=self.collection.id, collection=self.collection.name
         )
         numbered = list(zip(ids, made, strict=True))
         kept = [(page_id, item.path, item.data, read.content_hash) for page_id, (item, _, read) in numbered]
-        history.keep_new(tx, self.collection.id, kept, self.now, self.batch)
+        history.keep_first_versions(tx, self.collection.id, kept, self.now, self.batch)
         seen = [
             (read.file, read.content_hash, page_id, self.problems.get(item.path))
             for page_id, (item, _, read) in numbered
         ]
-        file_state.saw_all(tx, self.collection.id, seen, self.now)
+        collections.record_files(tx, self.collection.id, seen, self.now)
         for page_id, (_, page, _) in numbered:
             self.written.add(page_id, page)
         self.counts["new"] += len(made)
@@ -230,14 +232,16 @@ class TakingFiles:
         page_id = old.page_id if old else None
         made = self._named(tx, item.page, item.path, page_id)
         if old is not None and old.path != item.path:
-            file_state.forget(tx, self.collection.id, old.path, old.page_id)
-        before = slugss.slug_of(tx, page_id) if page_id is not None else None
+            collections.forget_file(tx, self.collection.id, old.path, old.page_id)
+        before = pages.slug_of(tx, page_id) if page_id is not None else None
         if page_id is not None and before is not None and before != made.slug:
             left = self.left.get(page_id, before)
-            another = left != before and slugss.holder(tx, self.collection.id, left) is not None
-            slugss.move(tx, self.collection.id, page_id, left, made.slug, self.now, redirect=not another)
-        slugss.free(tx, self.collection.id, made.slug)
-        saved = pages.save(
+            another = left != before and pages.slug_holder(tx, self.collection.id, left) is not None
+            page_edits.change_slug(
+                tx, self.collection.id, page_id, left, made.slug, self.now, redirect=not another
+            )
+        page_edits.free_slug(tx, self.collection.id, made.slug)
+        saved = page_edits.save(
             tx,
             made,
             uuid=self._uuid(tx, read.page_uuid),
@@ -248,20 +252,22 @@ class TakingFiles:
         )
         if not saved.changed and before != made.slug:
             # It says what it said, and is called otherwise: other links lead to it now, and its own elsewhere.
-            pages.derive(tx, saved.id, made, cut=False)
+            page_edits.derive(tx, saved.id, made, cut=False)
         if not saved.changed and old is not None and old.content_hash != read.content_hash:
             # Other bytes that say the same (a comment, line ends) are a version too: they can be brought back.
-            _, version = pages.touch(
+            _, version = page_edits.touch(
                 tx, made.slug, expected_version=None, now=self.now, collection=self.collection.name
             )
             saved = saved._replace(version=version)
-        history.keep(
+        history.keep_version(
             tx, self.collection.id, saved.id, saved.version, item.path, item.data, self.now, self.batch
         )
         if not saved.created:
-            history.trim(tx, saved.id, dates.shift_date(self.now[:10], -history.DAYS))
+            history.trim_versions(tx, saved.id, dates.shift_date(self.now[:10], -history.HISTORY_DAYS))
         problem = self.problems.get(item.path)
-        file_state.saw(tx, self.collection.id, read.file, read.content_hash, saved.id, self.now, problem)
+        collections.record_file(
+            tx, self.collection.id, read.file, read.content_hash, saved.id, self.now, problem
+        )
         if index.is_org(item.path):
             self.notes += heading_pages.follow(
                 tx,
@@ -286,26 +292,26 @@ class TakingFiles:
 
     def _is_overtaken(self, tx: Any, read: ReadFile) -> bool:
         """Whether somebody else took this file in since we looked; the next sync sees to what is left."""
-        there = file_state.content_of(tx, self.collection.id, read.file.path)
+        there = collections.content_hash_of_file(tx, self.collection.id, read.file.path)
         expected = read.old.content_hash if read.old is not None and read.old.path == read.file.path else None
         return there not in (None, "", expected)
 
     def _named(self, tx: Any, made: Page, path: str, page_id: int | None) -> Page:
         """The page under a slug that is free for it: what it asks for, else its path, else beside it."""
-        holder = slugss.holder(tx, self.collection.id, made.slug)
+        holder = pages.slug_holder(tx, self.collection.id, made.slug)
         if holder is None or holder.page_id == page_id or (holder.is_hidden and page_id is None):
             return made
         by_path = slugs.from_path(path)
-        before = slugss.slug_of(tx, page_id) if page_id is not None else None
+        before = pages.slug_of(tx, page_id) if page_id is not None else None
         if before is not None and before.startswith(by_path):
             return index.moved(made, before)  # it stands beside another one already
-        taken = slugss.beginning_with(tx, self.collection.id, by_path)
+        taken = pages.slugs_beginning(tx, self.collection.id, by_path)
         address = by_path if by_path not in taken else naming.beside(by_path, path, taken)
         self.notes.append(Note(path, f"another file has the slug {made.slug}; this one is {address}"))
         return index.moved(made, address)
 
     def _uuid(self, tx: Any, named: str | None) -> str:
         """The id that the file names, unless another page has it; else a new one."""
-        if named and index.looks_like_uuid(named) and not slugss.has_uuid(tx, named):
+        if named and index.looks_like_uuid(named) and not pages.has_uuid(tx, named):
             return named
         return self.new_uuid()

@@ -12,12 +12,12 @@ from quaid.errors import VersionConflict
 from quaid.formats import markdown
 from quaid.model import slug as slugs
 from quaid.model.page import Page
-from quaid.store import bulk, history, imports, ingest_log, links, pages, settings
-from quaid.store.bulk import NewPage
-from quaid.store.db import Database
-from quaid.store.imports import KnownFile
-from quaid.store.pages import Stored
-from quaid.store.trouble import write_alone
+from quaid.storage import collections, history, links, page_edits, pages
+from quaid.storage.history import ImportedFile
+from quaid.storage.page_edits import NewPage
+from quaid.storage.pages import PageRow
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.errors import write_alone
 from quaid.vaults import index, links_and_facts, naming, sidecar
 from quaid.vaults.plan import Beside, Overtaken, Plan, says_the_same, says_what
 from quaid.vaults.report import Tally
@@ -62,12 +62,12 @@ class TakingIn:
         self.new: set[str] = set()  # slugs of pages that were not there
 
     def run(self, tx: Any) -> None:
-        if imports.newest(self.db) != self.plan.past.newest:
+        if history.newest_import(self.db) != self.plan.past.newest:
             raise Overtaken
         self.tx = tx
-        imports.begin(tx, self.import_id, self.tally.folder, self.now)
+        history.begin_import(tx, self.import_id, self.tally.folder, self.now)
         for path, known in self.plan.carried.items():
-            imports.carry(tx, self.import_id, path, known.raw_id)
+            history.add_file_to_import(tx, self.import_id, path, known.raw_id)
             if known.slug:
                 self._has_page(path, known.slug)
         assigned = self._assign()
@@ -89,7 +89,7 @@ class TakingIn:
         if self.plan.beside:
             self._links_and_facts(self.plan.beside)
         self.tally.links_extracted = links.count(self.db, self.tally.written.page_ids)
-        imports.finish(tx, self.import_id, self.page_files)
+        history.finish_import(tx, self.import_id, self.page_files)
         self.progress(self.spool.count, self.spool.count, "Writing")
 
     def _assign(self) -> dict[str, str]:
@@ -114,7 +114,7 @@ class TakingIn:
             return
         self.waiting.append((item, index.moved(made, assigned[item.path])))
         self.bytes_waiting += len(item.data)
-        if len(self.waiting) == bulk.ROWS or self.bytes_waiting > bulk.BYTES:
+        if len(self.waiting) == page_edits.BULK_ROWS or self.bytes_waiting > page_edits.BULK_BYTES:
             self._write_waiting()
 
     def _write_waiting(self) -> None:
@@ -122,7 +122,7 @@ class TakingIn:
         if not self.waiting:
             return
         waiting, self.waiting, self.bytes_waiting = self.waiting, [], 0
-        taken = bulk.taken(self.tx, COLLECTION_ID, [made.slug for _, made in waiting])
+        taken = page_edits.taken_slugs(self.tx, COLLECTION_ID, [made.slug for _, made in waiting])
         free: list[tuple[Waiting, Page]] = []
         for item, made in waiting:
             if made.slug in taken:
@@ -146,11 +146,13 @@ class TakingIn:
 
     def _add(self, free: list[tuple[Waiting, Page]]) -> None:
         new = [NewPage(made, self.new_uuid(), item.derived_of(made)) for item, made in free]
-        ids = bulk.add(self.tx, new, now=self.now, collection_id=COLLECTION_ID, collection=COLLECTION)
+        ids = page_edits.add_pages(
+            self.tx, new, now=self.now, collection_id=COLLECTION_ID, collection=COLLECTION
+        )
         files = [
             (item.path, item.data, item.content_hash, id_) for (item, _), id_ in zip(free, ids, strict=True)
         ]
-        imports.keep_new(self.tx, self.import_id, files, self.now)
+        history.keep_imported_files(self.tx, self.import_id, files, self.now)
         for (item, made), page_id in zip(free, ids, strict=True):
             self._has_page(item.path, made.slug)
             self.written.add(made.slug)
@@ -159,7 +161,7 @@ class TakingIn:
 
     def _first_time(self, item: Waiting, made: Page) -> None:
         try:
-            saved = pages.save(
+            saved = page_edits.save(
                 self.tx, made, uuid=self.new_uuid(), now=self.now, expected_version=0, cut=False
             )
         except VersionConflict:
@@ -171,7 +173,7 @@ class TakingIn:
         self.new.add(made.slug)
         self.tally.wrote("new", saved.id, made)
 
-    def _meets(self, item: Waiting, made: Page, stored: Stored) -> None:
+    def _meets(self, item: Waiting, made: Page, stored: PageRow) -> None:
         """The slug of a new file has a page already."""
         if says_the_same(stored, made):
             self._keep(item, stored.slug, stored.id, stored.version)
@@ -180,7 +182,7 @@ class TakingIn:
         known = self._brought_before(stored, item.path)
         if known:
             self._again(item, made, known)
-        elif origin := imports.origin_of(self.db, stored.id):
+        elif origin := history.origin_of_page(self.db, stored.id):
             address = naming.beside(made.slug, item.path, self.taken)
             self.taken.add(address)
             text = f"a page of {origin[0]} has the slug {made.slug}; this one is {address}"
@@ -191,17 +193,17 @@ class TakingIn:
         else:
             self._conflict(item, stored)
 
-    def _brought_before(self, stored: Stored, path: str) -> KnownFile | None:
+    def _brought_before(self, stored: PageRow, path: str) -> ImportedFile | None:
         """The file that this folder once brought a page from: the same one, or one that is gone by now."""
         before = self.plan.past.of_page(stored.id)
-        if before is None and (origin := imports.origin_of(self.db, stored.id)):
+        if before is None and (origin := history.origin_of_page(self.db, stored.id)):
             folder, old_path, known = origin
             before = (old_path, known) if folder == self.tally.folder else None
         if before and (before[0] == path or before[0] not in self.plan.paths):
             return before[1]
         return None
 
-    def _again(self, item: Waiting, made: Page, known: KnownFile) -> None:
+    def _again(self, item: Waiting, made: Page, known: ImportedFile) -> None:
         stored = pages.find(self.db, made.slug)
         if stored and says_the_same(stored, made) and not self._is_derived_anew(stored, made):
             self._keep(item, made.slug, stored.id, stored.version)
@@ -212,39 +214,39 @@ class TakingIn:
             return
         self._overwrite(item, made, stored)
 
-    def _overwrite(self, item: Waiting, made: Page, stored: Stored | None) -> None:
+    def _overwrite(self, item: Waiting, made: Page, stored: PageRow | None) -> None:
         if self.force and stored and not says_the_same(stored, made):
             text = markdown.render(stored.frontmatter, stored.truth, stored.timeline).encode()
             path, batch = f"{stored.slug}.md", f"edit-{self.new_uuid()}"
-            history.keep(
+            history.keep_version(
                 *(self.tx, COLLECTION_ID, stored.id, stored.version, path, text, self.now, batch),
                 present=False,
             )
         expected = stored.version if stored else None
-        saved = pages.save(
+        saved = page_edits.save(
             self.tx, made, uuid=self.new_uuid(), now=self.now, expected_version=expected, cut=False
         )
         self._keep(item, made.slug, saved.id, saved.version)
         self.written.add(made.slug)
         self.tally.wrote("changed", saved.id, made)
 
-    def _is_derived_anew(self, stored: Stored, made: Page) -> bool:
+    def _is_derived_anew(self, stored: PageRow, made: Page) -> bool:
         """Whether the same text gives another title, summary or place than before: a forced import takes that too."""
         old = (stored.type, stored.title, stored.summary, stored.wing, stored.room)
         return self.force and old != (made.type, made.title, made.summary, made.wing, made.room)
 
-    def _edited_here(self, stored: Stored, path: str, known: KnownFile) -> bool:
+    def _edited_here(self, stored: PageRow, path: str, known: ImportedFile) -> bool:
         if stored.version == known.page_version_at_import:
             return False
         # The version also rises with raw data: what counts is whether the text is still that of the file.
-        return not says_what(stored, path, imports.bytes_of(self.db, known.raw_id))
+        return not says_what(stored, path, history.imported_bytes(self.db, known.raw_id))
 
-    def _conflict(self, item: Waiting, stored: Stored) -> None:
+    def _conflict(self, item: Waiting, stored: PageRow) -> None:
         self._keep(item, stored.slug, stored.id, None)  # no version: the page never said what these bytes say
         self.tally.conflict(item.path, stored.slug)
 
     def _keep(self, item: Waiting, address: str, page_id: int, version: int | None) -> None:
-        imports.keep(
+        history.keep_imported_file(
             self.tx, self.import_id, item.path, item.data, item.content_hash, page_id, version, self.now
         )
         self._has_page(item.path, address)
@@ -254,19 +256,21 @@ class TakingIn:
         self.slugs[index.stem(path)] = address
 
     def _keep_bytes(self, item: Waiting) -> None:
-        imports.keep(self.tx, self.import_id, item.path, item.data, item.content_hash, None, None, self.now)
+        history.keep_imported_file(
+            self.tx, self.import_id, item.path, item.data, item.content_hash, None, None, self.now
+        )
 
     def _special(self, item: Waiting) -> None:
         self._keep_bytes(item)
         key = SETTING_OF.get(item.path.lower())
         if key:
-            settings.set(self.tx, key, markdown.decode(item.data).text)
+            collections.set_setting(self.tx, key, markdown.decode(item.data).text)
         self.tally.outcomes["special"] += 1
 
     def _sidecar(self, item: Waiting) -> None:
         self.tally.outcomes["sidecar"] += 1
         known = self.plan.past.find(item.path) if self.plan.past.same_folder else None
-        before = imports.bytes_of(self.db, known.raw_id) if known else sidecar.EMPTY
+        before = history.imported_bytes(self.db, known.raw_id) if known else sidecar.EMPTY
         self._keep_bytes(item)
         try:
             wanted = sidecar.read(item.data)
@@ -283,7 +287,7 @@ class TakingIn:
         self.tally.note(item.path, *applied.notes)
         self.tally.raw_data += applied.written
         if applied.changed and stored.slug not in self.written:
-            pages.touch(self.tx, stored.slug, expected_version=None, now=self.now)
+            page_edits.touch(self.tx, stored.slug, expected_version=None, now=self.now)
             self.written.add(stored.slug)
 
     def _links_and_facts(self, beside: Beside) -> None:
@@ -293,7 +297,7 @@ class TakingIn:
             contents = links_and_facts.read(beside.data)
         except ValueError as error:
             self.tally.note(path, f"not taken in: {error}")
-            ingest_log.note(self.tx, self.import_id, path, beside.content_hash, [], self.now)
+            history.log_ingest(self.tx, self.import_id, path, beside.content_hash, [], self.now)
             return
         find = partial(self._place, files=contents.files)
         returning = links_and_facts.Returning(self.db, self.tx, find, self.now)
@@ -302,11 +306,11 @@ class TakingIn:
         self.tally.note(path, *links_and_facts.shown(returning.problems))
         for place in returning.changed.values():
             if place.collection != COLLECTION or place.slug not in self.written:
-                pages.touch(
+                page_edits.touch(
                     self.tx, place.slug, expected_version=None, now=self.now, collection=place.collection
                 )
         page_ids = sorted(returning.changed)
-        ingest_log.note(self.tx, self.import_id, path, beside.content_hash, page_ids, self.now)
+        history.log_ingest(self.tx, self.import_id, path, beside.content_hash, page_ids, self.now)
 
     def _place(self, address: str, files: dict[str, str]) -> links_and_facts.Place | None:
         """The page of an address in the exported memory: the one that its file became, else one of that name."""

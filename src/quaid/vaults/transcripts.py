@@ -18,10 +18,9 @@ from quaid.errors import Cancelled, NotFound, ReadingStopped
 from quaid.formats import transcripts
 from quaid.formats.transcripts import BrokenTranscript, TranscriptTurn
 from quaid.model.secrets import mask
-from quaid.store import conversations, transcript_files
-from quaid.store.conversations import Batch, NewTurn
-from quaid.store.db import Database
-from quaid.store.transcript_files import FileState
+from quaid.storage import conversations
+from quaid.storage.conversations import NewTurn, TranscriptState, TurnBatch
+from quaid.storage.sqlite.connection import Database
 from quaid.vaults import archives
 from quaid.vaults.lines import lines
 from quaid.vaults.scan import FILE_FLAGS, printable
@@ -126,7 +125,7 @@ class _File:
         self._moved_from = ""
         self._anew = True
         self._title = ""  # of the session that the file will name
-        self._seen: conversations.Seen = {}
+        self._seen: conversations.SeenTurns = {}
         self._waiting: dict[tuple[str, str], _Gathered] = {}
         self._turns = self._characters = 0
 
@@ -156,14 +155,14 @@ class _File:
         if known and is_same and not self._moved_from and (known.client or not self._is_named):
             self._unchanged(known)
             return
-        self._state = FileState(self._path, "", "", *looks, 0, b"", 0, None)
+        self._state = TranscriptState(self._path, "", "", *looks, 0, b"", 0, None)
         start = file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")
         if start.startswith((b"PK\x03\x04", b"[")):
             self._read_export(file, is_archive=start.startswith(b"PK"))
         else:
             self._read_lines(file, known)
 
-    def _unchanged(self, known: FileState) -> None:
+    def _unchanged(self, known: TranscriptState) -> None:
         if known.problem:
             self._trouble(known.problem)
         elif known.client:
@@ -171,11 +170,11 @@ class _File:
         else:
             self._tally.other += 1
 
-    def _known(self, file: BinaryIO, facts: os.stat_result) -> FileState | None:
+    def _known(self, file: BinaryIO, facts: os.stat_result) -> TranscriptState | None:
         """What was read of this file, perhaps under another name."""
-        known = transcript_files.find(self._db, self._path)
+        known = conversations.find_transcript(self._db, self._path)
         if known is None:
-            for other in transcript_files.with_inode(self._db, facts.st_ino):
+            for other in conversations.transcripts_with_inode(self._db, facts.st_ino):
                 if not os.path.lexists(other.path) and is_same_file(file, facts, other):
                     self._moved_from = other.path
                     known = other
@@ -184,7 +183,7 @@ class _File:
 
     # Lines
 
-    def _read_lines(self, file: BinaryIO, known: FileState | None) -> None:
+    def _read_lines(self, file: BinaryIO, known: TranscriptState | None) -> None:
         client, session, start = "", "", 0
         if known and known.client and known.size and _mark(file, known.read_to) == known.mark:
             client, session, start = known.client, known.session, known.read_to
@@ -291,17 +290,17 @@ class _File:
         # Nothing has this time: whoever comes after a crash sees that there is more to read.
         self._flush(state._replace(mtime_ns=-1) if unfinished else state)
 
-    def _flush(self, state: FileState | None) -> None:
+    def _flush(self, state: TranscriptState | None) -> None:
         batches = [
-            Batch(*which, held.turns, held.title, held.project, held.masked)
+            TurnBatch(*which, held.turns, held.title, held.project, held.masked)
             for which, held in self._waiting.items()
         ]
 
-        def work(tx: Any) -> list[conversations.Added]:
+        def work(tx: Any) -> list[conversations.TurnsAdded]:
             if state is not None:
                 if self._moved_from:
-                    transcript_files.forget(tx, self._moved_from)
-                transcript_files.save(tx, state, self._now)
+                    conversations.forget_transcript(tx, self._moved_from)
+                conversations.save_transcript(tx, state, self._now)
             return [
                 conversations.add(tx, batch, self._now, self._seen, anew=self._anew, again=self._again)
                 for batch in batches
@@ -345,7 +344,7 @@ def _client(file: BinaryIO) -> str:
     return ""
 
 
-def is_same_file(file: BinaryIO, facts: os.stat_result, known: FileState) -> bool:
+def is_same_file(file: BinaryIO, facts: os.stat_result, known: TranscriptState) -> bool:
     """Whether a file with the number of one that was read is that one, and not a new one in its place."""
     if known.read_to:
         return _mark(file, known.read_to) == known.mark

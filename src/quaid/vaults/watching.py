@@ -15,9 +15,9 @@ from threading import Event
 from typing import Any, NamedTuple, Protocol
 
 from quaid.errors import Busy, Cancelled, QuaidError
-from quaid.store import collections, file_state
-from quaid.store.collections import Collection
-from quaid.store.db import Database
+from quaid.storage import collections
+from quaid.storage.collections import Collection
+from quaid.storage.sqlite.connection import Database
 from quaid.vaults import ignoring, scan, sidecar, syncing
 from quaid.vaults.report import Note
 from quaid.vaults.syncing import SyncReport
@@ -212,7 +212,7 @@ class Watcher:
         """Have these folders and no others. The new ones."""
         present = {
             each.id: each
-            for each in collections.every(self.db)
+            for each in collections.list_all(self.db)
             if each.id in chosen and each.root and each.state == "active"
         }
         for id, folder in list(self._folders.items()):
@@ -287,7 +287,7 @@ class Watcher:
             return False
         if os.path.isdir(path) and not os.path.islink(path):
             return False
-        return not (kind == DELETED and file_state.has_below(self.db, folder.collection.id, relative))
+        return not (kind == DELETED and collections.has_files_below(self.db, folder.collection.id, relative))
 
     def _sync(self, folder: _Folder) -> None:
         started = time.monotonic()
@@ -359,7 +359,7 @@ def note_failure(db: Database, collection: Collection, problem: str, now: str) -
     """Keep beside a collection that it could not be synced; the next sync that goes well clears it."""
     reason = f"the last sync failed: {problem}"
     try:
-        db.write(lambda tx: collections.halt(tx, collection.id, reason, now))
+        db.write(lambda tx: collections.mark_halted(tx, collection.id, reason, now))
     except QuaidError:
         pass  # a memory that cannot be written says so itself
 

@@ -8,8 +8,8 @@ import errno
 import os
 
 from quaid.errors import FileTrouble, FolderNotEmpty
-from quaid.store import durable
-from quaid.store.trouble import system_told_plainly
+from quaid.storage import files as durable_files
+from quaid.storage.sqlite.errors import translate_os_errors
 from quaid.vaults.scan import FOLDER_FLAGS
 
 UNFINISHED = ".quaid-unfinished"
@@ -22,13 +22,13 @@ class FolderWriter:
     def __init__(self, root: str, *, force: bool) -> None:
         self.root = root
         self.written: list[str] = []
-        with system_told_plainly(root):
+        with translate_os_errors(root):
             if os.path.lexists(root) and not os.path.isdir(root):
                 raise FileTrouble(path=root, problem="is a file, not a folder; name another one")
             self._made_root = not os.path.exists(root)
             self._made: list[str] = []  # what an export that fails takes back, in the order of making
             self._may_take_back = not force
-            durable.make_folders(root)
+            durable_files.make_folders(root)
             if not force and os.listdir(root):
                 raise FolderNotEmpty(path=root)
             self._handle = os.open(root, FOLDER_FLAGS & ~getattr(os, "O_NOFOLLOW", 0))
@@ -69,7 +69,7 @@ class FolderWriter:
         parts = path.split("/")
         if "\0" in path or any(part in ("", ".", "..") for part in parts):
             raise FileTrouble(path=path, problem="leads out of the folder; it was not written")
-        with system_told_plainly(os.path.join(self.root, path)):
+        with translate_os_errors(os.path.join(self.root, path)):
             self._put(self._enter(parts[:-1]), parts[-1], data)
         self._made.append(path)
         self.written.append(path)

@@ -253,7 +253,7 @@ def test_a_hook_loads_neither_numbers_nor_models(client: Client) -> None:
         "subprocess",
         "hashlib",
         "quaid.kb.health",
-        "quaid.store.chunks",
+        "quaid.storage.chunks",
         "quaid.model.sync_plan",
     }
 

@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from quaid.ops import gate, index
-from quaid.store import SCHEMA_VERSION
+from quaid.storage import SCHEMA_VERSION
 from quaid.surfaces.cli import main, manual
 from quaid.surfaces.cli.local import COMMANDS
 

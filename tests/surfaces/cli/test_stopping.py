@@ -17,7 +17,7 @@ import pytest
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.ops import gate
-from quaid.store import filling_turn, vectors
+from quaid.storage import embedding_queue, vectors
 from quaid.vaults.embedding import BATCH
 
 PAGES = 3 * BATCH
@@ -94,7 +94,7 @@ def heed_ctrl_c() -> None:
 
 
 def made(brain: Brain) -> int:
-    return vectors.coverage(brain.db, "m")[0] if vectors.find(brain.db, "m") else 0
+    return embedding_queue.chunk_coverage(brain.db, "m")[0] if vectors.find_model(brain.db, "m") else 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals of this kind")
@@ -115,7 +115,7 @@ def test_a_stopped_embed_keeps_what_it_made_and_goes_on_from_there(
         " `quaid embed --model m` goes on from there.\n"
     )
     assert kept in (BATCH, 2 * BATCH)
-    assert filling_turn.trouble(brain.db.path) is None
+    assert embedding_queue.last_failure(brain.db.path) is None
     go_on.set()
     done = run(brain, "embed", model="m")
     assert (done.embedded, done.cached, done.active) == (PAGES - kept, kept, True)

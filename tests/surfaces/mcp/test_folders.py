@@ -14,7 +14,7 @@ from tests.surfaces.mcp.pipes import PATIENCE, ROOT, SOURCE, Pipes
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.ops import gate
-from quaid.store import sessions
+from quaid.storage import collections
 
 Start = Callable[..., Pipes]
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="asks the system about processes")
@@ -47,7 +47,7 @@ def owner(settings: Settings) -> int:
         rows = brain.db.rows(
             "SELECT pid FROM serve_sessions s JOIN collection_owners o ON o.session_id = s.session_id"
         )
-    return next((pid for (pid,) in rows if sessions.is_running(pid)), 0)
+    return next((pid for (pid,) in rows if collections.is_process_running(pid)), 0)
 
 
 def children(process: int) -> list[int]:
@@ -87,7 +87,7 @@ def test_one_of_three_servers_has_the_folder_watched_and_all_find_what_changed(
     for server in servers:
         status, left, errors = server.end()
         assert (status, left, len(errors.splitlines())) == (0, [], 1)
-    assert not sessions.is_running(process)
+    assert not collections.is_process_running(process)
     with Brain(settings) as brain:
         assert brain.db.rows("SELECT * FROM serve_sessions") == []
 
@@ -112,7 +112,7 @@ def test_when_the_owner_dies_another_takes_over(
     finally:
         if victim == "hung watcher":
             os.kill(before, signal.SIGCONT)
-    wait_until(lambda: not sessions.is_running(before))
+    wait_until(lambda: not collections.is_process_running(before))
     assert all(heir.record("memory_get", slug="people/alice") for _ in range(3))
 
 

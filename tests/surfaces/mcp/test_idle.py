@@ -18,7 +18,7 @@ from tests.surfaces.mcp.pipes import PATIENCE, Pipes, environment
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.ops import gate
-from quaid.store import filling_turn, vectors
+from quaid.storage import embedding_queue, vectors
 
 Start = Callable[..., Pipes]
 ON = {"QUAID_BACKGROUND_EMBEDDING": "on"}
@@ -91,8 +91,8 @@ def served(db: str, settings: Settings, model: Model) -> str:
 
 def coverage(settings: Settings) -> tuple[int, int]:
     with Brain(settings) as brain:
-        active = vectors.active(brain.db)
-        return vectors.coverage(brain.db, active.name) if active else (0, -1)
+        active = vectors.active_model(brain.db)
+        return embedding_queue.chunk_coverage(brain.db, active.name) if active else (0, -1)
 
 
 def wait_until(true: Callable[[], object]) -> None:
@@ -112,7 +112,7 @@ def filler(settings: Settings) -> int:
     found: list[int] = []
 
     def look() -> bool:
-        if who := filling_turn.filling(settings.db_path):
+        if who := embedding_queue.current_run(settings.db_path):
             found.append(who.process)
         return bool(found)
 
@@ -171,7 +171,7 @@ def test_a_model_that_fails_is_told_of_left_alone_and_caught_up_with(
     server = start(served, "--tools", "all", environ=ON, hasty=True)
     server.greet()
     assert server.record("memory_put", slug="concepts/tide", content="# Tide\n\nIt comes twice a day.")
-    wait_until(lambda: filling_turn.trouble(settings.db_path))
+    wait_until(lambda: embedding_queue.last_failure(settings.db_path))
     tries = len(model.asked)
     time.sleep(1.2)  # two looks, and as many pauses
     assert len(model.asked) == tries
@@ -207,7 +207,7 @@ def test_no_process_outlives_its_server(
         server.process.send_signal(signal.SIGTERM if ending == "term" else signal.SIGKILL)
         server.process.wait(PATIENCE)
     wait_until(lambda: not is_running(process))
-    wait_until(lambda: filling_turn.filling(settings.db_path) is None)
+    wait_until(lambda: embedding_queue.current_run(settings.db_path) is None)
 
 
 @pytest.mark.parametrize("how", ["environment", "setting"])

@@ -7,7 +7,7 @@ from tests.surfaces.mcp.pipes import Pipes
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.store import upkeep
+from quaid.storage import checks
 
 Start = Callable[..., Pipes]
 
@@ -43,7 +43,7 @@ def test_an_agent_takes_a_source_in_once(start: Start, db: str, settings: Settin
     assert (again["written"], again["known_pages"]) == (False, ["people/bo", "companies/river"])
     assert server.end()[0] == 0
     with Brain(settings) as brain:
-        assert upkeep.validate(brain.db) == []
+        assert checks.validate(brain.db) == []
 
 
 def test_a_weak_answer_leaves_a_gap_that_tells_nothing(start: Start, db: str) -> None:

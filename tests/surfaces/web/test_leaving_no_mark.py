@@ -25,7 +25,7 @@ def gaps(asked: TestClient) -> int:
 
 def kept(settings: Settings) -> dict[str, list[Any]]:
     """Every row that no file can give back, of every table that the schema marks so."""
-    schema = files("quaid.store").joinpath("schema.sql").read_text()
+    schema = files("quaid.storage").joinpath("schema.sql").read_text()
     names = re.findall(r"^-- kept:.*\n(?:--.*\n)*CREATE TABLE (\w+)", schema, re.MULTILINE)
     assert {"pages", "knowledge_gaps", "config"} <= set(names)
     with sqlite3.connect(f"file:{settings.db_path}?mode=ro", uri=True) as db:

@@ -13,7 +13,7 @@ from tests.surfaces.web.payloads import ACTS, COUNT, payloads
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.model.page import build_page
-from quaid.store import pages as rows
+from quaid.storage import page_edits
 from quaid.surfaces.web.pages import changing, markdown
 from quaid.surfaces.web.pages.snippets import snippet
 
@@ -50,7 +50,9 @@ def poisoned(brain: Brain, number: int, given: list[str], folder: str) -> None:
     slug = f"commitments/page-{number}"
     page = build_page(slug, front, truth, f"{entries}\n\n{given[4]}\n")
     page = page._replace(type="commitment", title=first, summary=given[3])
-    brain.db.write(lambda tx: rows.save(tx, page, uuid=brain.new_uuid(), now=brain.now(), expected_version=0))
+    brain.db.write(
+        lambda tx: page_edits.save(tx, page, uuid=brain.new_uuid(), now=brain.now(), expected_version=0)
+    )
     for place, each in enumerate(given):
         called(brain, "link", from_=slug, to="people/ada", relationship=f"x{place}", context=each)
         called(

@@ -13,7 +13,7 @@ import quaid
 from quaid.brain import Brain, schema_of, sqlite_version
 from quaid.errors import AlreadyExists, InvalidArgument, MissingDatabase, QuaidError
 from quaid.ops.register import Arg, Param
-from quaid.store import OLDEST_VERSION, SCHEMA_VERSION
+from quaid.storage import OLDEST_VERSION, SCHEMA_VERSION
 from quaid.surfaces.cli import arguments
 from quaid.surfaces.cli.arguments import Line, settings_of
 

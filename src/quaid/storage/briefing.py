@@ -1,0 +1,588 @@
+"""Overviews of the whole database: the sections of a briefing, dated items, wings and types, statistics."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quaid.model.contradictions import STALE_DAYS
+from quaid.model.slug import address
+from quaid.storage import SCHEMA_VERSION, links
+from quaid.storage.chunks import FIRST_STATED_DAY, OWN_DAY
+from quaid.storage.sqlite.connection import file_size
+
+if TYPE_CHECKING:
+    from quaid.storage.links import GraphLink
+    from quaid.storage.sqlite.connection import Database, Row
+
+MOST_PAGES_OF_THREADS = 100
+
+# Words for "nothing is left to do"; any other status, and none, means that something is.
+CLOSED_STATUSES = {
+    "commitment": ("completed", "complete", "done", "kept", "dropped", "cancelled", "canceled", "closed"),
+    "action_item": ("done", "completed", "complete", "dropped", "cancelled", "canceled", "closed"),
+    "deal": ("won", "lost", "closed", "dropped", "cancelled", "canceled", "archived"),
+}
+REVERSED_STATUSES = ("superseded", "reversed", "shifted")
+
+_ADDRESS = "CASE c.name WHEN 'default' THEN p.slug ELSE c.name || '::' || p.slug END"
+_PAGES = "pages p JOIN collections c ON c.id = p.collection_id"
+_PAGES_UNINDEXED = "pages p NOT INDEXED CROSS JOIN collections c ON c.id = p.collection_id"
+_STATUS = "lower(trim(coalesce(p.frontmatter ->> '$.status', '')))"
+_DAY_GLOB = "'[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*'"
+
+
+class EndedFact(NamedTuple):
+    """An assertion that ended; successor is what is believed instead, if anything."""
+
+    address: str
+    day: str
+    subject: str
+    predicate: str
+    object: str
+    successor: str | None
+
+
+class LinkChange(NamedTuple):
+    """A link that began or ended."""
+
+    address: str
+    day: str
+    ended: int  # 1: it ended; 0: it began
+    relationship: str
+    other: str
+
+
+class BriefingPage(NamedTuple):
+    """A page with the day for which it is listed."""
+
+    address: str
+    day: str
+    state: str
+    title: str
+    owner: str
+    priority: str
+
+
+class BriefingContradiction(NamedTuple):
+    id: int
+    address: str
+    day: str
+    type: str
+    description: str
+
+
+class BriefingGap(NamedTuple):
+    id: int
+    day: str
+    sensitivity: str
+    times_seen: int
+    text: str | None  # what somebody approved, and nothing else
+
+
+class BriefingSection(NamedTuple):
+    """The first rows of a kind, and how many there are in all."""
+
+    rows: list[Any]
+    total: int
+
+
+def superseded_facts(db: "Database", since: str, first: str, limit: int) -> BriefingSection:
+    """Facts in whose place another was put since then: known before, or true until one of these days.
+
+    A past that is written down in one go, a career for instance, shifts nothing."""
+    rows = db.rows(
+        f"SELECT count(*) OVER (), {_ADDRESS}, coalesce(new.valid_from, substr(new.created_at, 1, 10)),"  # noqa: S608
+        " old.subject, old.predicate, old.object, new.object"
+        " FROM assertions new JOIN assertions old ON old.id = new.supersedes_id"
+        " JOIN pages p ON p.id = new.page_id JOIN collections c ON c.id = p.collection_id"
+        " WHERE new.supersedes_id IS NOT NULL AND new.created_at >= ?1 AND p.quarantined_at IS NULL"
+        " AND (old.created_at < ?1 OR new.valid_from >= ?2)"
+        " ORDER BY new.created_at DESC, new.id DESC LIMIT ?3",
+        (since, first, limit),
+    )
+    return _section(rows, EndedFact)
+
+
+def ended_facts(db: "Database", since: str, first: str, last: str, limit: int) -> BriefingSection:
+    """Facts that ended on one of these days without a successor that `superseded` shows."""
+    rows = db.rows(
+        "WITH last AS (SELECT a.id, count(*) OVER () AS number FROM assertions a"  # noqa: S608
+        " WHERE a.valid_until BETWEEN ? AND ?"
+        " AND EXISTS (SELECT 1 FROM pages p WHERE p.id = a.page_id AND p.quarantined_at IS NULL) AND NOT EXISTS"
+        " (SELECT 1 FROM assertions new WHERE new.supersedes_id = a.id AND new.created_at >= ?)"
+        " ORDER BY a.valid_until DESC, a.id DESC LIMIT ?)"
+        f" SELECT last.number, {_ADDRESS}, a.valid_until, a.subject, a.predicate, a.object, NULL"
+        " FROM last JOIN assertions a ON a.id = last.id JOIN pages p ON p.id = a.page_id"
+        " JOIN collections c ON c.id = p.collection_id ORDER BY a.valid_until DESC, a.id DESC",
+        (first, last, since, limit),
+    )
+    return _section(rows, EndedFact)
+
+
+def changed_links(db: "Database", since: str, first: str, last: str, limit: int) -> BriefingSection:
+    """Links that began or ended on one of these days, and those that somebody added since then.
+
+    A link out of a text counts only by its days: that a page was rewritten is told elsewhere."""
+    rows = db.rows(
+        f"SELECT count(*) OVER (), {_ADDRESS},"  # noqa: S608
+        " CASE WHEN l.valid_until BETWEEN ?1 AND ?2 THEN l.valid_until"
+        " ELSE coalesce(l.valid_from, substr(l.created_at, 1, 10)) END AS day,"
+        " coalesce(l.valid_until BETWEEN ?1 AND ?2, 0), l.relationship,"
+        " (SELECT CASE d.name WHEN 'default' THEN t.slug ELSE d.name || '::' || t.slug END"
+        " FROM pages t JOIN collections d ON d.id = t.collection_id WHERE t.id = l.to_page_id)"
+        # Which they are is asked first: to look up the pages of every link takes longer than all the rest.
+        " FROM (SELECT id FROM links WHERE valid_until BETWEEN ?1 AND ?2 OR valid_from BETWEEN ?1 AND ?2"
+        " UNION SELECT id FROM links WHERE created_at >= ?3 AND source_kind = 'programmatic') AS w"
+        " CROSS JOIN links l ON l.id = w.id"
+        " JOIN pages p ON p.id = l.from_page_id JOIN collections c ON c.id = p.collection_id"
+        " JOIN pages o ON o.id = l.to_page_id"
+        " WHERE p.quarantined_at IS NULL AND o.quarantined_at IS NULL"
+        " ORDER BY day DESC, l.id DESC LIMIT ?4",
+        (first, last, since, limit),
+    )
+    return _section(rows, LinkChange)
+
+
+def reversed_decisions(db: "Database", since: str, limit: int) -> BriefingSection:
+    """Decisions that do not stand any more and commitments that moved, on pages that changed since then."""
+    return _select_items(
+        db,
+        "substr(p.updated_at, 1, 10)",
+        f"p.type IN ('decision', 'commitment') AND p.updated_at >= ? AND {_STATUS} IN {REVERSED_STATUSES}",
+        "p.updated_at DESC, p.id DESC",
+        (since, limit),
+    )
+
+
+def changed_pages(db: "Database", since: str, limit: int) -> BriefingSection:
+    """Pages that were made or changed since then, the newest first."""
+    rows = db.rows(
+        f"SELECT {_ADDRESS}, substr(p.updated_at, 1, 10),"  # noqa: S608
+        " CASE WHEN p.created_at >= ?1 THEN 'new' ELSE 'changed' END, p.title, '', ''"
+        f" FROM {_PAGES} WHERE p.quarantined_at IS NULL AND p.updated_at >= ?1"
+        " ORDER BY p.updated_at DESC, p.id DESC LIMIT ?2",
+        (since, limit),
+    )
+    counted = db.one("SELECT count(*) FROM pages WHERE quarantined_at IS NULL AND updated_at >= ?", (since,))
+    return BriefingSection([BriefingPage(*row) for row in rows], counted[0] if counted else 0)
+
+
+def due_commitments(db: "Database", until: str, limit: int) -> BriefingSection:
+    """Open promises that are due by that day, the longest overdue first."""
+    due = _day_expression("due", "date")
+    where = f"p.type = 'commitment' AND {_open_condition('commitment')} AND {due} <= ?"
+    return _select_items(db, due, where, "2, p.id", (until, limit))
+
+
+def count_undated_commitments(db: "Database") -> int:
+    """How many open promises name no day."""
+    row = db.one(
+        f"SELECT count(*) FROM {_PAGES} WHERE p.quarantined_at IS NULL AND p.type = 'commitment'"  # noqa: S608
+        f" AND {_open_condition('commitment')} AND {_day_expression('due', 'date')} IS NULL"
+    )
+    return row[0] if row else 0
+
+
+def open_actions(db: "Database", limit: int) -> BriefingSection:
+    """Open actions: by priority, then by day; those without a day last."""
+    due = _day_expression("due", "date")
+    rank = (
+        "CASE lower(trim(coalesce(p.frontmatter ->> '$.priority', '')))"
+        " WHEN 'urgent' THEN 0 WHEN 'high' THEN 1 WHEN 'low' THEN 3 ELSE 2 END"
+    )
+    where = f"p.type = 'action_item' AND {_open_condition('action_item')}"
+    return _select_items(db, due, where, f"{rank}, {due} IS NULL, {due}, p.id", (limit,))
+
+
+def open_deals(db: "Database", limit: int) -> BriefingSection:
+    """Deals that are neither won nor lost, the next to close first."""
+    close = _day_expression("expected_close", "due")
+    where = f"p.type = 'deal' AND {_open_condition('deal')}"
+    return _select_items(db, close, where, f"{close} IS NULL, {close}, p.id", (limit,))
+
+
+def changed_people(db: "Database", since: str, limit: int) -> BriefingSection:
+    """People whose pages changed since then; whoever has a score needs 3 of it."""
+    score = "p.frontmatter ->> '$.score'"
+    return _select_items(
+        db,
+        "substr(p.updated_at, 1, 10)",
+        f"p.type = 'person' AND p.updated_at >= ? AND ({score} IS NULL OR CAST({score} AS REAL) >= 3)",
+        f"CAST(coalesce({score}, 0) AS REAL) DESC, p.updated_at DESC, p.id DESC",
+        (since, limit),
+    )
+
+
+def stale_pages(db: "Database", limit: int) -> BriefingSection:
+    """Pages whose timeline has run ahead of their truth, and of when that was last settled; the furthest first."""
+    settled = "(SELECT max(x.resolved_at) FROM contradictions x WHERE x.page_id = p.id AND x.type = 'stale')"
+    looked = f"max(p.truth_updated_at, coalesce({settled}, ''))"
+    ahead = f"julianday(p.timeline_updated_at) - julianday({looked})"
+    where = f"p.timeline <> '' AND p.timeline_updated_at > p.truth_updated_at AND {ahead} >= {STALE_DAYS}"
+    # Every page is looked at: in the order in which they lie, not in that of an index.
+    return _select_items(
+        db, "substr(p.truth_updated_at, 1, 10)", where, f"{ahead} DESC, p.id", (limit,), _PAGES_UNINDEXED
+    )
+
+
+def open_contradictions(db: "Database", limit: int) -> BriefingSection:
+    """What was found to contradict itself and is not settled, the newest first; `stale` tells of stale pages."""
+    rows = db.rows(
+        f"SELECT count(*) OVER (), x.id, {_ADDRESS}, substr(x.detected_at, 1, 10), x.type, x.description"  # noqa: S608
+        " FROM contradictions x JOIN pages p ON p.id = x.page_id JOIN collections c ON c.id = p.collection_id"
+        " WHERE x.resolved_at IS NULL AND x.type <> 'stale' AND p.quarantined_at IS NULL"
+        " ORDER BY x.detected_at DESC, x.id DESC LIMIT ?",
+        (limit,),
+    )
+    return _section(rows, BriefingContradiction)
+
+
+def open_gaps(db: "Database", limit: int) -> BriefingSection:
+    """Open questions, the most asked first; of an internal one no word comes out."""
+    rows = db.rows(
+        "SELECT count(*) OVER (), id, substr(last_seen_at, 1, 10), sensitivity, times_seen,"
+        " CASE sensitivity WHEN 'redacted' THEN redacted_query WHEN 'external' THEN query_text END"
+        " FROM knowledge_gaps WHERE resolved_at IS NULL ORDER BY times_seen DESC, detected_at, id LIMIT ?",
+        (limit,),
+    )
+    return _section(rows, BriefingGap)
+
+
+def pages_with_threads(db: "Database") -> BriefingSection:
+    """Address, day and truth of pages that may have open threads, those left alone for longest first."""
+    rows = db.rows(
+        "WITH named AS (SELECT p.id, p.truth_updated_at FROM page_fts f JOIN pages p ON p.id = f.rowid"  # noqa: S608
+        " WHERE f.page_fts MATCH 'compiled_truth : \"open threads\"' AND p.quarantined_at IS NULL),"
+        " oldest AS (SELECT id, (SELECT count(*) FROM named) AS number FROM named"
+        " ORDER BY truth_updated_at, id LIMIT ?)"
+        f" SELECT oldest.number, {_ADDRESS}, substr(p.truth_updated_at, 1, 10), p.compiled_truth"
+        " FROM oldest JOIN pages p ON p.id = oldest.id JOIN collections c ON c.id = p.collection_id"
+        " ORDER BY p.truth_updated_at, p.id",
+        (MOST_PAGES_OF_THREADS,),
+    )
+    return BriefingSection([row[1:] for row in rows], rows[0][0] if rows else 0)
+
+
+def page_address(db: "Database", page_id: int) -> str:
+    row = db.one(f"SELECT {_ADDRESS} FROM {_PAGES} WHERE p.id = ?", (page_id,))  # noqa: S608
+    return str(row[0]) if row else ""
+
+
+def visible_page_count(db: "Database") -> int:
+    row = db.one("SELECT count(*) FROM pages WHERE quarantined_at IS NULL")
+    return row[0] if row else 0
+
+
+def _select_items(
+    db: "Database", day: str, where: str, order: str, values: "Row", source: str = _PAGES
+) -> BriefingSection:
+    """Pages of a kind. Only SQL of this module is put together here; what a user gave is among the values."""
+    rows = db.rows(
+        f"SELECT {_ADDRESS}, {day}, {_STATUS}, p.title, coalesce(p.frontmatter ->> '$.owner', ''),"  # noqa: S608
+        " lower(trim(coalesce(p.frontmatter ->> '$.priority', ''))), count(*) OVER ()"
+        f" FROM {source} WHERE p.quarantined_at IS NULL AND {where} ORDER BY {order} LIMIT ?",
+        values,
+    )
+    found = [BriefingPage(address, day or "", *rest) for address, day, *rest, _ in rows]
+    return BriefingSection(found, rows[0][-1] if rows else 0)
+
+
+def _open_condition(kind: str) -> str:
+    return f"{_STATUS} NOT IN {CLOSED_STATUSES[kind]}"
+
+
+def _day_expression(*keys: str) -> str:
+    """The first of these front-matter keys that holds a date."""
+    dated = [
+        f"CASE WHEN p.frontmatter ->> '$.{key}' GLOB {_DAY_GLOB} THEN substr(p.frontmatter ->> '$.{key}', 1, 10) END"
+        for key in keys
+    ]
+    return f"coalesce({', '.join(dated)}, NULL)"
+
+
+def _section(rows: "list[Row]", kind: Any) -> BriefingSection:
+    return BriefingSection([kind(*row[1:]) for row in rows], rows[0][0] if rows else 0)
+
+
+DATED_KINDS = ("entry", "log", "page", "due", "link", "fact")
+
+_IS_DAILY_LOG = (
+    "(p.slug GLOB 'daily/[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'"
+    " AND p.collection_id IN (SELECT id FROM collections WHERE kind = 'notebook'))"
+)
+"""Whether a page p is a day of a notebook's log."""
+
+
+class DatedItem(NamedTuple):
+    """One thing that is of a day."""
+
+    day: str
+    kind: str
+    """entry, log, page, due, link or fact."""
+    state: str
+    """Of a link or a fact: begun or ended; of what is due: how it stands."""
+    slug: str
+    title: str
+    type: str
+    wing: str
+    text: str
+    source: str
+    line: int | None
+    """Of an entry: where it stands in the timeline, from 1; of the log: in its file, if that is known."""
+    id: int
+
+
+class DailyLogRow(NamedTuple):
+    """A day of a notebook's log, as it is written."""
+
+    day: str
+    slug: str
+    title: str
+    type: str
+    wing: str
+    text: str
+    is_whole: bool
+    """Whether the text is all that its file holds, so that lines are those of the file."""
+    id: int
+
+
+class NameCount(NamedTuple):
+    """A name, and how many pages have it."""
+
+    name: str
+    pages: int
+
+
+class DatedFilter(NamedTuple):
+    """Which dated things are wanted; nothing: any."""
+
+    since: str = "0000"
+    until: str = "9999-12-31"
+    type: str = ""
+    wing: str = ""
+    collection: str = ""
+    text: str = ""
+
+
+_DATED_SOURCES: dict[str, tuple[str, ...]] = {
+    # kind: (day, state, text, source, line, id, tables with the page p, condition)
+    "entry": (
+        *("t.date", "''", "t.summary", "t.source", "t.line", "t.id"),
+        "timeline_entries AS t INDEXED BY timeline_entries_by_date CROSS JOIN pages AS p ON p.id = t.page_id",
+        "t.date BETWEEN ?1 AND ?2",
+    ),
+    "page": (
+        *(OWN_DAY, "''", "p.summary", "''", "NULL", "p.id", "pages AS p INDEXED BY pages_dated"),
+        """(instr(p.frontmatter, '"date"') OR p.slug GLOB '*[0-9][0-9][0-9][0-9]-[01][0-9]*')"""
+        f" AND NOT {_IS_DAILY_LOG}",
+    ),
+    "due": (
+        *("substr(p.frontmatter ->> '$.due', 1, 10)", "coalesce(p.frontmatter ->> '$.status', '')"),
+        *("p.summary", "''", "NULL", "p.id", "pages AS p INDEXED BY pages_due"),
+        """instr(p.frontmatter, '"due"') AND p.frontmatter ->> '$.due' GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]*'""",
+    ),
+}
+_DATED_SPANS = {
+    "link": (
+        "o.relationship || ' ' || b.title",
+        "links AS o CROSS JOIN pages AS p ON p.id = o.from_page_id CROSS JOIN pages AS b ON b.id = o.to_page_id"
+        " AND b.quarantined_at IS NULL",
+    ),
+    "fact": (
+        "o.subject || ' ' || replace(o.predicate, '_', ' ') || ' ' || o.object",
+        "assertions AS o CROSS JOIN pages AS p ON p.id = o.page_id",
+    ),
+}
+_DATED_CONDITIONS = (
+    " AND p.quarantined_at IS NULL AND (?3 = '' OR p.type = ?3) AND (?4 = '' OR p.wing = ?4)"
+    " AND (?5 = '' OR p.collection_id = (SELECT id FROM collections WHERE name = ?5))"
+)
+
+
+def dated_items(db: "Database", chosen: DatedFilter, kinds: tuple[str, ...], most: int) -> list[DatedItem]:
+    """The newest things that are of a day, at most so many of each kind, the newest day first; the log has `logs`."""
+    found: list[DatedItem] = []
+    for kind in kinds:
+        if kind == "log":
+            continue
+        if kind in _DATED_SOURCES:
+            found += _select_dated(db, kind, _DATED_SOURCES[kind], chosen, most)
+            continue
+        text, tables = _DATED_SPANS[kind]
+        source = "o.source_ref" if kind == "fact" else "''"
+        for state, column in (("begun", "o.valid_from"), ("ended", "o.valid_until")):
+            parts = (column, f"'{state}'", text, source, "NULL", "o.id", tables, f"{column} IS NOT NULL")
+            found += _select_dated(db, kind, parts, chosen, most)
+    return sort_dated(found)
+
+
+def sort_dated(found: list[DatedItem]) -> list[DatedItem]:
+    """The newest day first; within a day in the order of kinds, and as the memory has them."""
+    by_kind = sorted(found, key=lambda each: (DATED_KINDS.index(each.kind), -each.id))
+    return sorted(by_kind, key=lambda each: each.day, reverse=True)
+
+
+def daily_logs(db: "Database", chosen: DatedFilter, most: int) -> list[DailyLogRow]:
+    """The days of notebooks' logs, the newest first. With a text, those that hold it somewhere."""
+    rows = db.rows(
+        "SELECT substr(p.slug, 7) AS day, (SELECT name FROM collections WHERE id = p.collection_id), p.slug, p.title,"  # noqa: S608
+        " p.type, p.wing, p.compiled_truth, p.timeline, p.frontmatter, p.id FROM pages AS p"
+        f" WHERE {_IS_DAILY_LOG} AND day BETWEEN ?1 AND ?2{_DATED_CONDITIONS}"
+        " AND (?6 = '' OR instr(lower(p.compiled_truth), ?6) OR instr(lower(p.timeline), ?6)"
+        " OR instr(lower(p.title), ?6)) ORDER BY day DESC, p.id DESC LIMIT ?7",
+        (*chosen[:5], chosen.text.lower(), most),
+    )
+    return [
+        DailyLogRow(
+            *(day, address(collection, slug), title, kind, wing),
+            *(f"{truth}\n\n{timeline}" if timeline else truth, not timeline and front == "{}", page_id),
+        )
+        for day, collection, slug, title, kind, wing, truth, timeline, front, page_id in rows
+    ]
+
+
+def _select_dated(
+    db: "Database", kind: str, parts: tuple[str, ...], chosen: DatedFilter, most: int
+) -> list[DatedItem]:
+    day, state, text, source, line, id_, tables, condition = parts
+    rows = db.rows(
+        f"SELECT {day} AS day, {state}, p.slug, (SELECT name FROM collections WHERE id = p.collection_id), p.title,"  # noqa: S608
+        f" p.type, p.wing, {text} AS told, {source}, {line}, {id_} FROM {tables} WHERE {condition}"
+        f" AND day BETWEEN ?1 AND ?2{_DATED_CONDITIONS}"
+        " AND (?6 = '' OR instr(lower(told), ?6) OR instr(lower(p.title), ?6))"
+        " ORDER BY day DESC, 11 DESC LIMIT ?7",
+        (*chosen[:5], chosen.text.lower(), most),
+    )
+    return [
+        DatedItem(day, kind, state, address(collection, slug), *rest)
+        for day, state, slug, collection, *rest in rows
+    ]
+
+
+def wing_counts(db: "Database") -> list[NameCount]:
+    """The wings with the number of their pages, the largest first."""
+    return _count_by(db, "wing")
+
+
+def type_counts(db: "Database") -> list[NameCount]:
+    """The types of pages, the same way."""
+    return _count_by(db, "type")
+
+
+def _count_by(db: "Database", column: str) -> list[NameCount]:
+    rows = db.rows(
+        f"SELECT {column}, count(*) FROM pages WHERE quarantined_at IS NULL GROUP BY {column} ORDER BY 2 DESC, 1"  # noqa: S608
+    )
+    return [NameCount(*row) for row in rows]
+
+
+def pages_of_wing(db: "Database", wing: str, most: int) -> list[int]:
+    """The pages of a wing, those with the most links first."""
+    rows = db.rows(
+        "SELECT p.id, (SELECT count(*) FROM links WHERE from_page_id = p.id)"
+        " + (SELECT count(*) FROM links WHERE to_page_id = p.id) AS ties FROM pages AS p"
+        " WHERE p.wing = ? AND p.quarantined_at IS NULL ORDER BY ties DESC, p.id LIMIT ?",
+        (wing, most),
+    )
+    return [page_id for page_id, _ in rows]
+
+
+def link_beginnings(db: "Database", edges: "list[GraphLink]") -> dict[int, str]:
+    """Since when there is each of these links, as far as anybody says.
+
+    That is its own beginning; else the day of the entry in which it stands; else the first day of the page whose text
+    makes it, or of the page that it leads to if that is later: nobody wrote of what was not there. Only a page that
+    says no day at all counts from when it came into the memory. Links that ended before that are left out."""
+    undated = [each for each in edges if not each.valid_from]
+    ends = sorted({end for each in undated for end in (each.from_id, each.to_id)})
+    known = {
+        page_id: (said, made)
+        for page_id, said, made in db.rows(
+            f"SELECT p.id, {FIRST_STATED_DAY}, substr(p.created_at, 1, 10) FROM json_each(?) AS wanted"  # noqa: S608
+            " CROSS JOIN pages AS p ON p.id = wanted.value",
+            (str(ends),),
+        )
+    }
+    entries: dict[int, str] = dict(
+        db.rows(
+            "SELECT l.id, (SELECT t.date FROM timeline_entries AS t WHERE t.page_id = l.from_page_id"
+            " AND t.line <= l.line ORDER BY t.line DESC LIMIT 1) FROM json_each(?) AS wanted"
+            " CROSS JOIN links AS l ON l.id = wanted.value WHERE l.part = 'timeline'",
+            (str([each.id for each in undated]),),
+        )
+    )
+    found = {each.id: each.valid_from for each in edges if each.valid_from}
+    for each in undated:
+        said, made = known[each.from_id]
+        day = entries.get(each.id) or max(said or made, known[each.to_id][0] or "")
+        if not each.valid_until or day < each.valid_until:
+            found[each.id] = day
+    return found
+
+
+class Stats(NamedTuple):
+    """A memory in figures."""
+
+    path: str
+    schema_version: int
+    pages: int
+    pages_by_type: dict[str, int]
+    links: int
+    tags: int
+    timeline_entries: int
+    raw_data: int
+    chunks: int
+    model: str | None
+    contradictions: int
+    gaps: int
+    imports: int
+    size: int
+    wal_size: int
+    updated_at: str | None
+
+
+def database_stats(db: "Database") -> Stats:
+    """Count what there is, all of one state."""
+    with db.reading():
+        by_type = db.rows(
+            "SELECT type, count(*) FROM pages WHERE quarantined_at IS NULL"
+            " GROUP BY type ORDER BY count(*) DESC, type"
+        )
+        return Stats(
+            path=db.path,
+            schema_version=SCHEMA_VERSION,
+            pages=sum(number for _, number in by_type),
+            pages_by_type=dict(by_type),
+            links=links.count(db),
+            tags=_count_rows(db, "tags"),
+            timeline_entries=_count_rows(db, "timeline_entries"),
+            raw_data=_count_rows(db, "raw_data"),
+            chunks=_count_rows(
+                db, "page_embeddings WHERE model = (SELECT name FROM embedding_models WHERE active = 1)"
+            ),
+            model=_first_value(db, "SELECT name FROM embedding_models WHERE active = 1"),
+            contradictions=_count_rows(db, "contradictions WHERE resolved_at IS NULL"),
+            gaps=_count_rows(db, "knowledge_gaps WHERE resolved_at IS NULL"),
+            imports=_count_rows(db, "import_manifest"),
+            size=file_size(db.path),
+            wal_size=file_size(db.path + "-wal"),
+            updated_at=_first_value(db, "SELECT max(updated_at) FROM pages WHERE quarantined_at IS NULL"),
+        )
+
+
+def page_count(db: "Database") -> int:
+    """How many pages there are."""
+    return _count_rows(db, "pages WHERE quarantined_at IS NULL")
+
+
+def page_count_and_last_change(db: "Database") -> tuple[int, str]:
+    """How many pages there are, and when one was last changed."""
+    row = db.one("SELECT count(*), max(updated_at) FROM pages WHERE quarantined_at IS NULL")
+    return (int(row[0]), str(row[1] or "")) if row else (0, "")
+
+
+def _count_rows(db: "Database", what: str) -> int:
+    return int(_first_value(db, f"SELECT count(*) FROM {what}") or 0)  # noqa: S608 (only fixed texts above)
+
+
+def _first_value(db: "Database", sql: str) -> str | None:
+    row = db.one(sql)
+    return None if row is None else row[0]

@@ -1,0 +1,553 @@
+"""Check a database for damage and inconsistencies, rebuild derived rows, read what a damaged file still holds."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import apsw
+
+from quaid.errors import DamagedDatabase
+from quaid.model.chunker import Chunk, chunk_by_structure, chunk_page
+from quaid.model.page import Page, build_page
+from quaid.model.timeline import summary_hash
+from quaid.storage import SCHEMA_VERSION, chunks, conversations, links, page_edits, text_index, vectors
+from quaid.storage.sqlite.connection import APPLICATION_ID
+from quaid.storage.sqlite.errors import translate_sqlite_errors
+
+if TYPE_CHECKING:
+    from quaid.storage.sqlite.connection import Database, Row
+
+TEXT_INDEXES = ("page_fts", "page_fts_unspaced", "chunk_fts", "turn_fts")
+"""The indexes of words. SQLite keeps each in tables of its own, named after it."""
+
+LONGEST_REASON = 200
+"""Characters of an exception that a check shows."""
+
+PAGES_PER_PROGRESS = 50
+"""After so many pages it is told how far things are."""
+
+
+def rebuild_derived_rows(
+    tx: apsw.Connection, told: Callable[[int, int], None] = lambda _done, _total: None
+) -> None:
+    """Make every row again that follows from the pages, and tell how many of them are done."""
+    total: int = tx.execute("SELECT count(*) FROM pages").get
+    empty_text_indexes(tx)
+    tx.execute("DELETE FROM tags")
+    tx.execute("DELETE FROM timeline_entries")
+    # Chunks that say what the pages say keep their ids, which questions break ties by and guess their number from.
+    tx.execute("DELETE FROM chunks WHERE page_id IN (SELECT id FROM pages WHERE quarantined_at IS NOT NULL)")
+    for done, (page_id, page, quarantined) in enumerate(parsed_pages(tx)):
+        if done % PAGES_PER_PROGRESS == 0:
+            told(done, total)
+        page_edits.derive(tx, page_id, page, quarantined)
+    told(total, total)
+    tx.execute("INSERT INTO page_fts (page_fts) VALUES ('rebuild')")
+    chunks.index_all_words(tx)
+    conversations.rebuild_words(tx)
+    conversations.recut_turns(tx)
+    for (model,) in tx.execute("SELECT name FROM embedding_models").fetchall():
+        vectors.encode_chunk_vectors(tx, str(model))
+    vectors.encode_turn_vectors(tx)
+
+
+def empty_text_indexes(tx: apsw.Connection) -> None:
+    """Take all words out of the indexes; one that cannot even be emptied is made anew."""
+    there = {str(name) for (name,) in tx.execute("SELECT name FROM sqlite_schema")}
+    for index in TEXT_INDEXES:
+        try:
+            if not all(each in there for each in _index_tables(index)):
+                raise apsw.CorruptError(index)
+            tx.execute(f"INSERT INTO {index} ({index}) VALUES ('delete-all')")  # noqa: S608 (our own names)
+        except (apsw.CorruptError, apsw.SQLError):
+            _recreate_index(tx, index)
+
+
+def _index_tables(index: str) -> tuple[str, ...]:
+    return index, *(f"{index}_{each}" for each in ("data", "idx", "docsize", "config"))
+
+
+def _recreate_index(tx: apsw.Connection, index: str) -> None:
+    from quaid.storage.migrations import schema_statements
+
+    config = f"{index}_config"
+    guarded = tx.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, -1)
+    # The tables of an index are SQLite's own, and guarded from us.
+    tx.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+    try:
+        # SQLite drops an index only after it has opened it, and for that it reads the version in this table.
+        tx.execute(f"CREATE TABLE IF NOT EXISTS {config} (k PRIMARY KEY, v) WITHOUT ROWID")
+        tx.execute(f"INSERT OR REPLACE INTO {config} (k, v) VALUES ('version', 4)")  # noqa: S608 (our own names)
+        for each in _index_tables(index):
+            tx.execute(f"DROP TABLE IF EXISTS {each}")
+        tx.execute(schema_statements()[index])
+    finally:
+        tx.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, guarded)
+
+
+def recut_pages(tx: apsw.Connection) -> None:
+    """Cut every page anew, as the settings say now. What is cut as before keeps its rows."""
+    for page_id, page, quarantined in parsed_pages(tx):
+        if not quarantined:
+            chunks.write(tx, page_id, page.title, page.truth, page.timeline)
+
+
+def parsed_pages(tx: apsw.Connection) -> Iterator[tuple[int, Page, bool]]:
+    """Each page with its id, as its texts make it, and whether it is quarantined. Skip those of `unbuilt_pages`."""
+    for page_id, _, page, quarantined in _built(tx):
+        if isinstance(page, Page):
+            yield page_id, page, quarantined
+
+
+def unbuilt_pages(tx: apsw.Connection) -> Iterator[tuple[str, str]]:
+    """Return the slug of each page whose rows cannot be derived from its texts, and why."""
+    for _, slug, problem, _ in _built(tx):
+        if isinstance(problem, str):
+            yield slug, problem
+
+
+def _built(tx: apsw.Connection) -> Iterator[tuple[int, str, Page | str, bool]]:
+    """Return id, slug, the page or what is wrong with it, and whether it is quarantined."""
+    for page_id, slug, title, frontmatter, truth, timeline, quarantined in tx.execute(
+        "SELECT id, slug, title, frontmatter, compiled_truth, timeline, quarantined_at IS NOT NULL FROM pages"
+    ):
+        made: Page | str
+        try:
+            values = json.loads(str(frontmatter))
+            if isinstance(values, dict):
+                made = build_page(str(slug), values, str(truth), str(timeline))._replace(title=str(title))
+            else:
+                made = "its front matter is not a JSON object"
+        except json.JSONDecodeError:
+            made = "its front matter is not JSON"
+        except Exception as error:  # it keeps its text, and must not cost the other pages their rows
+            made = failed_on(error)
+        yield int(page_id), str(slug), made, bool(quarantined)
+
+
+def failed_on(error: Exception) -> str:
+    """Say in one line that Quaid failed on the text of a page."""
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"Quaid fails on its text ({reason[:LONGEST_REASON]}). That is a bug: please report it"
+
+
+CHECK_NAMES = ("links", "assertions", "embeddings", "fts", "integrity")
+
+
+class Violation(NamedTuple):
+    """One thing that is wrong."""
+
+    check: str
+    where: str
+    problem: str
+
+
+def validate(db: "Database", which: Iterable[str] = CHECK_NAMES) -> list[Violation]:
+    """Everything that the named checks find wrong."""
+
+    with translate_sqlite_errors(db.path):
+        return run_checks(db, tuple(which))
+
+
+_CHUNK_ROWS_SQL = (
+    "SELECT chunk_index, chunk_type, content_hash, token_count, start_line, end_line, date, heading_path,"
+    " chunk_text FROM chunks WHERE page_id = ? ORDER BY chunk_index"
+)
+
+Findings = Iterator[tuple[str, str]]
+
+
+def run_checks(db: "Database", names: tuple[str, ...]) -> list[Violation]:
+    """Run these checks over one state of the memory."""
+    found: list[Violation] = []
+
+    def look(connection: apsw.Connection) -> None:
+        for name in names:
+            try:
+                found.extend(Violation(name, *finding) for finding in CHECKS[name](connection))
+            except (apsw.CorruptError, apsw.NotADBError, apsw.FullError) as damage:
+                # A pointer beyond the end of the file looks to SQLite like a full disk.
+                found.append(Violation(name, "database", str(damage)))
+            except apsw.SQLError as damage:
+                if not is_text_index_damage(str(damage)):
+                    raise
+                found.append(Violation(name, "database", str(damage)))
+            except (AttributeError, TypeError, ValueError) as damage:
+                # A column that may not be empty is, a number is a text: a flipped byte in the head of a row.
+                problem = f"a row holds what cannot be in it ({type(damage).__name__})"
+                found.append(Violation(name, "database", problem))
+
+    # FTS5 checks itself by a statement that SQLite takes for a write.
+    if db.writable:
+        db.try_out(look)
+    else:
+        copy = apsw.Connection(":memory:")
+        with db.lock.turn, copy.backup("main", db.connection, "main") as backup:
+            backup.step()
+        look(copy)
+        copy.close()
+    return found
+
+
+def check_links(connection: apsw.Connection) -> Findings:
+    """Intervals that run backwards or overlap, and links to pages that are not there."""
+    for link, since, until in connection.execute(
+        "SELECT id, valid_from, valid_until FROM links WHERE valid_until < valid_from"
+    ):
+        yield f"link {link}", f"it ends on {until}, before it begins on {since}"
+    # A link with an unknown beginning counts from its last day; one without any date from the end of time.
+    for link, other in connection.execute(
+        "WITH spans AS (SELECT *, coalesce(valid_from, valid_until, '9999-12-31') AS first,"
+        " coalesce(valid_until, '~') AS last FROM links)"
+        " SELECT b.id, a.id FROM spans a"
+        " JOIN spans b USING (from_page_id, to_page_id, relationship, source_kind)"
+        " WHERE a.id < b.id AND a.first < b.last AND b.first < a.last AND a.source_kind = 'programmatic'"
+    ):
+        yield f"link {link}", f"its time overlaps with link {other} of the same pages and relationship"
+    for link, side in connection.execute(
+        "SELECT l.id, 'from' FROM links l LEFT JOIN pages p ON p.id = l.from_page_id WHERE p.id IS NULL"
+        " UNION ALL"
+        " SELECT l.id, 'to' FROM links l LEFT JOIN pages p ON p.id = l.to_page_id"
+        " WHERE p.id IS NULL AND l.to_page_id IS NOT NULL"
+    ):
+        yield f"link {link}", f"the page that it leads {side} is not there"
+    for page_id, page, _ in parsed_pages(connection):
+        if links.differ_from_text(connection, page_id, page):
+            yield f"page {page.slug}", "its links are not those of its text"
+    for link in links.wrong_targets(connection):
+        yield f"link {link}", "it does not lead to the page that its text names"
+
+
+def check_facts(connection: apsw.Connection) -> Findings:
+    """Facts that are there twice, and chains of supersession that do not hold."""
+    for first, times, subject, predicate, value in connection.execute(
+        "SELECT min(id), count(*), subject, predicate, object FROM assertions"
+        " GROUP BY page_id, subject, predicate, object, valid_from, valid_until HAVING count(*) > 1"
+    ):
+        yield f"assertion {first}", f"{subject} {predicate} {value} is there {times} times"
+    for old, new in connection.execute(
+        "SELECT o.id, n.id FROM assertions n JOIN assertions o ON o.id = n.supersedes_id"
+        " WHERE o.valid_until IS NULL"
+    ):
+        yield f"assertion {old}", f"assertion {new} supersedes it, but it has no valid_until"
+    older: dict[int, int] = {}
+    for new, old, there in connection.execute(
+        "SELECT n.id, n.supersedes_id, o.id IS NOT NULL FROM assertions n"
+        " LEFT JOIN assertions o ON o.id = n.supersedes_id WHERE n.supersedes_id IS NOT NULL"
+    ):
+        older[new] = old
+        if not there:
+            yield f"assertion {new}", f"it supersedes assertion {old}, which is not there"
+    for start in find_cycles(older):
+        yield f"assertion {start}", "it supersedes itself, over others or at once"
+
+
+def find_cycles(older: dict[int, int]) -> list[int]:
+    """The smallest member of each circle in a map from newer to older."""
+    starts: list[int] = []
+    done: set[int] = set()
+    for start in sorted(older):
+        path: dict[int, None] = {}
+        at = start
+        while at in older and at not in done and at not in path:
+            path[at] = None
+            at = older[at]
+        if at in path:
+            circle = list(path)[list(path).index(at) :]
+            starts.append(min(circle))
+        done.update(path)
+    return starts
+
+
+def check_embeddings(connection: apsw.Connection) -> Findings:
+    """Models, vectors and codes that do not fit together."""
+    models: list[Row] = connection.execute(
+        "SELECT name, dimensions, vec_table, active, mean FROM embedding_models"
+    ).fetchall()
+    active = [name for name, _, _, is_active, _ in models if is_active]
+    if models and len(active) != 1:
+        yield "embedding_models", f"{len(active)} models are active; it must be exactly one"
+    tables = vectors.vector_tables(connection)
+    for name, dimensions, table, _, mean in models:
+        if table not in tables or table != vectors.vector_table(dimensions):
+            yield f"model {name}", f"its table {table} is not there, or not of {dimensions} dimensions"
+        else:
+            yield from _check_vector_sizes(connection, name, dimensions, table)
+            yield from _check_codes(connection, name, dimensions, table, "vector_codes", mean)
+    yield from _check_turn_vectors(connection)
+    for table in tables:
+        for name, number in connection.execute(
+            f"SELECT model, count(*) FROM {table} WHERE model NOT IN (SELECT name FROM embedding_models)"  # noqa: S608
+            " GROUP BY model"
+        ):
+            yield f"model {name}", f"{number} vectors are of it, but it is not registered"
+
+
+def _check_vector_sizes(connection: apsw.Connection, model: str, dimensions: int, table: str) -> Findings:
+    wrong = f"SELECT count(*) FROM {table} WHERE model = ? AND length(vector) <> ?"  # noqa: S608 (checked)
+    for (number,) in connection.execute(wrong, (model, 2 * dimensions)):
+        if number:
+            yield f"model {model}", f"{number} vectors are not of {dimensions} dimensions"
+
+
+def _check_turn_vectors(connection: apsw.Connection) -> Findings:
+    """The same of conversations; and parts that are not those of their turns."""
+    rows: list[Row] = connection.execute(
+        "SELECT m.name, m.dimensions, e.mean FROM turn_encodings e JOIN embedding_models m ON m.name = e.model"
+    ).fetchall()
+    for name, dimensions, mean in rows:
+        yield from _check_vector_sizes(connection, name, dimensions, "turn_vectors")
+        yield from _check_codes(connection, name, dimensions, "turn_vectors", "turn_codes", mean)
+    for turn, problem in conversations.wrong_parts(connection):
+        yield f"turn {turn}", problem
+
+
+def _check_codes(
+    connection: apsw.Connection, model: str, dimensions: int, table: str, codes: str, mean: bytes | None
+) -> Findings:
+    """The ids in the blocks must be those of the vectors, in their order, with a code for each."""
+    coded: list[int] = []
+    blocks: Iterable[Row] = connection.execute(
+        f"SELECT vec_rowids, length(codes) FROM {codes} WHERE model = ? ORDER BY block",  # noqa: S608 (fixed)
+        (model,),
+    )
+    size = 8 * -(-dimensions // 64)
+    for ids, length in blocks:
+        coded += memoryview(ids).cast("q").tolist()
+        if length != len(ids) // 8 * size:
+            yield f"model {model}", "a block of its codes has not the length of its ids"
+    if mean is None and not coded:
+        return
+    ids = f"SELECT id FROM {table} WHERE model = ? ORDER BY id"  # noqa: S608 (checked)
+    there = [row[0] for row in connection.execute(ids, (model,))]
+    if coded != there:
+        yield f"model {model}", "its codes are not those of its vectors"
+
+
+def check_text_indexes(connection: apsw.Connection) -> Findings:
+    """Words that do not fit the pages and chunks."""
+    for table in TEXT_INDEXES:
+        try:
+            connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)")  # noqa: S608
+        except (apsw.CorruptError, apsw.SQLError):
+            yield table, "its words are not those of the pages"
+    yield from _check_unspaced_words(connection)
+    yield from _check_chunk_words(connection)
+    for turn, problem in conversations.wrong_words(connection):
+        yield f"turn {turn}", problem
+
+
+def _check_chunk_words(connection: apsw.Connection) -> Findings:
+    """Index the words of every chunk once more, aside, and compare how many there are."""
+    sql = "SELECT c.id, p.title, c.heading_path, c.chunk_text FROM chunks c JOIN pages p ON p.id = c.page_id"
+    wanted, there = _word_counts(
+        connection, "chunk_fts", sql, lambda aside, row: chunks.index_words(aside, [row])
+    )
+    for chunk_id in sorted(wanted.keys() | there.keys()):
+        if chunk_id not in there:
+            yield f"chunk {chunk_id}", "its words are missing in chunk_fts"
+        elif chunk_id not in wanted:
+            yield f"chunk {chunk_id}", "it is not there, but chunk_fts holds its words"
+        elif wanted[chunk_id] != there[chunk_id]:
+            yield f"chunk {chunk_id}", "its words in chunk_fts are not those of its text"
+
+
+def _word_counts(
+    connection: apsw.Connection, table: str, sql: str, add: Callable[[apsw.Connection, Any], object]
+) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    """How many words each row of a full-text table should have, indexed once more aside, and how many it has."""
+    aside = apsw.Connection(":memory:")
+    for (made_by,) in connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)):
+        aside.execute(str(made_by))
+    for row in connection.execute(sql):
+        add(aside, row)
+    sizes = f"SELECT id, sz FROM {table}_docsize"  # noqa: S608 (our own names)
+    wanted, there = dict(aside.execute(sizes)), dict(connection.execute(sizes))
+    aside.close()
+    return wanted, there
+
+
+def _check_unspaced_words(connection: apsw.Connection) -> Findings:
+    """Index every page once more, aside, and compare."""
+    sql = "SELECT id, title, slug, compiled_truth, timeline FROM searchable_pages"
+    wanted, there = _word_counts(
+        connection, "page_fts_unspaced", sql, lambda aside, page: text_index.index_page(aside, *page)
+    )
+    for page_id in sorted(wanted.keys() | there.keys()):
+        if page_id not in there:
+            yield f"page {page_id}", "its words are missing in page_fts_unspaced"
+        elif page_id not in wanted:
+            yield f"page {page_id}", "page_fts_unspaced holds words that it has not"
+        elif wanted[page_id] != there[page_id]:
+            yield f"page {page_id}", "its words in page_fts_unspaced are old"
+
+
+def check_integrity(connection: apsw.Connection) -> Findings:
+    """Damage in the file, rows that point nowhere, versions that disagree, derived rows that are wrong."""
+    yield from _check_file(connection)
+    for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
+        yield f"{table} {row}", f"it points to a row of {parent} that is not there"
+    if connection.pragma("application_id") != APPLICATION_ID:
+        yield "application_id", "it is not Quaid's"
+    for where, version in (
+        ("user_version", connection.pragma("user_version")),
+        *connection.execute(
+            "SELECT 'config', (SELECT value FROM config WHERE key = 'version') UNION ALL"
+            " SELECT 'quaid_config', (SELECT value FROM quaid_config WHERE key = 'schema_version')"
+        ),
+    ):
+        if str(version) != str(SCHEMA_VERSION):
+            yield str(where), f"it says schema {version or 'nothing'}, not {SCHEMA_VERSION}"
+    yield from _check_derived_rows(connection)
+
+
+def _check_file(connection: apsw.Connection) -> Findings:
+    """What SQLite says of the file. An index of words that cannot be opened must not hide what else is hurt."""
+    try:
+        for (message,) in connection.execute("PRAGMA integrity_check"):
+            if message != "ok":
+                yield "database", str(message)
+    except (apsw.CorruptError, apsw.SQLError) as damage:
+        if not is_text_index_damage(str(damage)):
+            raise
+        yield "database", str(damage)
+        for (table,) in connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+        ).fetchall():
+            for (message,) in connection.execute(f'PRAGMA integrity_check("{table}")'):
+                if message != "ok":
+                    yield "database", str(message)
+
+
+def is_text_index_damage(problem: str) -> bool:
+    """Whether what SQLite complains of is an index of words, which can be made again from the pages."""
+    return "fts5" in problem.lower() or any(each in problem for each in TEXT_INDEXES)
+
+
+def _check_derived_rows(connection: apsw.Connection) -> Findings:
+    """Tags, timeline entries and chunks against the texts that they come from."""
+    tags = "SELECT tag FROM tags WHERE page_id = ? ORDER BY id"
+    entries = (
+        "SELECT date, summary_hash, source, summary, detail, line FROM timeline_entries"
+        " WHERE page_id = ? ORDER BY id"
+    )
+    for page_id, page, quarantined in parsed_pages(connection):
+        if [tag for (tag,) in connection.execute(tags, (page_id,))] != list(page.tags):
+            yield f"page {page.slug}", "its tags are not those of its front matter and text"
+        if connection.execute(entries, (page_id,)).fetchall() != _expected_entry_rows(page):
+            yield f"page {page.slug}", "its timeline entries are not those of its timeline"
+        strategy = chunks.strategy(connection, page_id)
+        made = () if quarantined else chunk_page(page.truth, page.timeline, strategy)
+        there = connection.execute(_CHUNK_ROWS_SQL, (page_id,)).fetchall()
+        if there and there != _expected_chunk_rows(page, made):  # none: it is not cut yet
+            yield f"page {page.slug}", "its chunks are not those of its text"
+        if there:
+            try:
+                chunk_by_structure(page.truth, page.timeline, strategy)
+            except Exception as error:  # `cut` went by length alone
+                yield f"page {page.slug}", f"it is cut by its length alone: {failed_on(error)}"
+    for slug, problem in unbuilt_pages(connection):
+        yield f"page {slug}", problem
+
+
+def _expected_chunk_rows(page: Page, made: tuple[Chunk, ...]) -> list[tuple[Any, ...]]:
+    return [
+        (
+            *(index, each.kind, chunks.content_hash(page.title, each), each.tokens, each.start_line),
+            *(each.end_line, each.date or None, each.heading_path, each.text),
+        )
+        for index, each in enumerate(made)
+    ]
+
+
+def _expected_entry_rows(page: Page) -> list[tuple[str, str, str, str, str, int]]:
+    rows: dict[tuple[str, str], tuple[str, str, str, str, str, int]] = {}
+    for entry in page.entries:
+        key = (entry.date, summary_hash(entry.summary))
+        rows.setdefault(key, (*key, entry.source, entry.summary, entry.detail, entry.line))
+    return list(rows.values())
+
+
+CHECKS: dict[str, Callable[[apsw.Connection], Findings]] = {
+    "links": check_links,
+    "assertions": check_facts,
+    "embeddings": check_embeddings,
+    "fts": check_text_indexes,
+    "integrity": check_integrity,
+}
+
+T = TypeVar("T")
+
+
+class ReadablePages(NamedTuple):
+    addresses: list[tuple[str, str, str]]
+    """Collection, type and slug of each page."""
+    lost: list[int]
+    """Ids that cannot be read; some may be of pages that were deleted before."""
+
+
+def readable_addresses(db: "Database") -> ReadablePages:
+    """Return the pages whose rows can be read, and the ids of the others."""
+    names = _readable_collection_names(db)
+    if not _last_id(db, "pages"):
+        raise DamagedDatabase(path=db.path, problem="not even the number of its pages can be read")
+    found: list[tuple[int, str, str]]
+    found, lost = read_by_id_range(
+        db,
+        "pages",
+        lambda low, high: db.rows(
+            "SELECT collection_id, type, slug FROM pages WHERE id BETWEEN ? AND ? AND quarantined_at IS NULL",
+            (low, high),
+        ),
+    )
+    return ReadablePages(
+        [(names.get(id_, f"collection-{id_}"), kind, slug) for id_, kind, slug in sorted(found)], lost
+    )
+
+
+def read_by_id_range(
+    db: "Database", table: str, read: "Callable[[int, int], list[T]]"
+) -> "tuple[list[T], list[int]]":
+    """What `read` gives for the ids of a table, by their order, and the ids for which it cannot be read."""
+    found: list[T] = []
+    lost: list[int] = []
+    last = _last_id(db, table)
+    ranges = [(1, last)] if last else []
+    while ranges:
+        low, high = ranges.pop()
+        try:
+            found += read(low, high)
+        except DamagedDatabase:
+            if low < high:
+                middle = (low + high) // 2
+                ranges += [(middle + 1, high), (low, middle)]
+            else:
+                lost.append(low)
+    return found, lost
+
+
+def _readable_collection_names(db: "Database") -> dict[int, str]:
+    """The names of the collections, as far as they can be read."""
+    try:
+        return dict(db.rows("SELECT id, name FROM collections"))
+    except DamagedDatabase:
+        return {1: "default"}
+
+
+def _last_id(db: "Database", table: str) -> int:
+    """The last id of a table; 0: it never had a row."""
+    read = False
+    for sql in (
+        f"SELECT seq FROM sqlite_sequence WHERE name = '{table}'",  # noqa: S608 (fixed)
+        f"SELECT max(id) FROM {table}",  # noqa: S608
+    ):
+        try:
+            row = db.one(sql)
+        except DamagedDatabase:
+            continue
+        read = True
+        if row and row[0]:
+            return int(row[0])
+    if not read:
+        raise DamagedDatabase(path=db.path, problem=f"not even the number of its {table} can be read")
+    return 0

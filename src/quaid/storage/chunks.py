@@ -1,0 +1,477 @@
+"""Chunks of pages: write, match, read and date them.
+
+A row stands for its content: title, headings and text, known by their hash. Content that is still there after a
+change keeps its row, so that neither words nor vectors are made again. A page is dated by its front matter, else by
+its slug, else by its last change; days are 2024-03-05, or 2024-03 for a month.
+"""
+
+import hashlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quaid.model import chunker, plain_text
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.model.chunker import Chunk
+    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.text_index import SearchFilters
+
+_PLACES = str(list(range(1, 257)))
+
+
+def _first_day(text: str) -> str:
+    """The first day or month in a text, an expression; NULL when there is none."""
+    padded = f"(' ' || {text} || ' ')"
+    month = f"substr({padded}, place.value + 1, 7)"
+    return (
+        # Most texts begin with it. Looking further costs ten times as much.
+        f"CASE WHEN {text} GLOB '[12][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]' THEN {text}"  # noqa: S608
+        f" WHEN {text} GLOB '*[0-9][0-9][0-9][0-9]-[01][0-9]*' THEN (SELECT substr({padded}, place.value + 1,"
+        f" CASE WHEN substr({padded}, place.value + 8, 4) GLOB '-[0-3][0-9][^0-9]' THEN 10 ELSE 7 END)"
+        f" FROM json_each('{_PLACES}') AS place WHERE substr({padded}, place.value, 9)"
+        f" GLOB '[^0-9][0-9][0-9][0-9][0-9]-[01][0-9][^0-9]' AND date({month} || '-01') IS NOT NULL LIMIT 1) END"
+    )
+
+
+def _frontmatter_day(key: str) -> str:
+    """What the front matter says under a key, looked for only where the key is."""
+    value = f"p.frontmatter ->> '$.{key}'"
+    return f"""CASE WHEN instr(p.frontmatter, '"{key}"') THEN {_first_day(f"({value})")} END"""
+
+
+def _whole_day(day: str) -> str:
+    """A day, or the first one of a month."""
+    return f"substr(({day}) || '-01', 1, 10)"
+
+
+OWN_DAY = f"coalesce({_frontmatter_day('date')}, {_first_day('p.slug')})"
+"""The day that a page p is about; NULL when it does not say."""
+
+PAGE_DAY = f"coalesce({OWN_DAY}, {_frontmatter_day('updated')}, {_frontmatter_day('created')}, substr(p.updated_at, 1, 10))"
+"""The day that a page p is of."""
+
+_FIRST_ENTRY = "(SELECT min(date) FROM timeline_entries WHERE page_id = p.id)"
+
+FIRST_STATED_DAY = "nullif(min({}), '~')".format(
+    ", ".join(
+        f"coalesce({each}, '~')"
+        for each in (_whole_day(OWN_DAY), _whole_day(_frontmatter_day("created")), _FIRST_ENTRY)
+    )
+)
+"""The first day that a page p gives as its own: which it is about, on which it was made, or of its first entry."""
+
+WEIGHTS = (2.0, 2.0, 1.0)
+"""Of title, heading path and text, in the ranking by words."""
+
+HASH_BYTES = 16
+
+INDEX = "chunk_fts"
+
+NOTEBOOK_WINDOW = "notebook_window"
+"""The setting that holds how notebooks are cut, where somebody wants it otherwise."""
+
+
+UNCUT_COUNTER = "pages_left_uncut"
+"""How often a page was: whoever knows the number knows whether he has to look at all pages again."""
+
+
+class ChunkRow(NamedTuple):
+    """A chunk as it is in the database."""
+
+    id: int
+    page_id: int
+    position: int
+    kind: str
+    text: str
+    heading_path: str
+    start_line: int
+    end_line: int
+    tokens: int
+    date: str | None
+
+
+class ChunkPlace(NamedTuple):
+    """Where a chunk stands."""
+
+    page: int
+    position: int
+
+
+_CHUNK_COLUMNS = (
+    "id, page_id, chunk_index, chunk_type, chunk_text, heading_path, start_line, end_line, token_count, date"
+)
+
+
+def content_hash(title: str, cut: "Chunk") -> bytes:
+    """The name of what a model reads of a chunk."""
+    text = chunker.chunk_embedding_text(title, cut)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:HASH_BYTES]
+
+
+# Writing
+
+
+class _UncutPages(NamedTuple):
+    """Which pages are uncut, and in which state of the memory that was found out."""
+
+    pages: list[int]
+    last: int
+    """The newest page."""
+    left: str
+    """How often a page was left uncut."""
+
+
+def uncut_pages(db: "Database") -> list[int]:
+    """Pages with a text but without chunks, those that changed last first."""
+    # Every question asks. To look at every page takes long in a large memory, and is needed once.
+    return db.known("uncut pages", lambda: _find_uncut(db), lambda seen: _update_uncut(db, seen)).pages
+
+
+def _find_uncut(db: "Database", above: int = 0, among: str = "[]") -> _UncutPages:
+    """The uncut ones above an id, and among some others."""
+    rows = db.rows(
+        # Which have none is asked of a narrow index; only of those is the text looked at.
+        "SELECT pages.id FROM (SELECT id AS bare FROM pages INDEXED BY pages_by_filter"
+        " WHERE id > ?1 AND quarantined_at IS NULL AND NOT EXISTS"
+        " (SELECT 1 FROM chunks WHERE page_id = pages.id) UNION SELECT value FROM json_each(?2)"
+        " WHERE NOT EXISTS (SELECT 1 FROM chunks WHERE page_id = value))"
+        " CROSS JOIN pages ON pages.id = bare"
+        " WHERE quarantined_at IS NULL AND (compiled_truth <> '' OR timeline <> '')"
+        " ORDER BY updated_at DESC, pages.id",
+        (above, among),
+    )
+    return _UncutPages([page_id for (page_id,) in rows], *_uncut_state(db))
+
+
+def _uncut_state(db: "Database") -> tuple[int, str]:
+    row = db.one(
+        "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'pages'), 0),"
+        " coalesce((SELECT value FROM quaid_config WHERE key = ?), '')",
+        (UNCUT_COUNTER,),
+    )
+    return (row[0], row[1]) if row else (0, "")
+
+
+def _update_uncut(db: "Database", seen: _UncutPages) -> _UncutPages:
+    """The same after a write: only new pages, and whoever leaves one uncut says so, can have come to it."""
+    if _uncut_state(db)[1] != seen.left:
+        return _find_uncut(db)
+    return _find_uncut(db, seen.last, str(seen.pages))
+
+
+def write_pages(tx: "apsw.Connection", page_ids: list[int]) -> None:
+    """Make the chunks of pages from what they say now."""
+    for page_id in page_ids:
+        for title, truth, timeline in tx.execute(
+            "SELECT title, compiled_truth, timeline FROM pages WHERE id = ? AND quarantined_at IS NULL",
+            (page_id,),
+        ).fetchall():
+            write(tx, page_id, str(title), str(truth), str(timeline))
+
+
+def leave_uncut(tx: "apsw.Connection", page_id: int) -> None:
+    """Leave a page uncut: what its chunks said is no longer so."""
+    tx.execute("DELETE FROM chunks WHERE page_id = ?", (page_id,))
+    tx.execute(
+        "INSERT INTO quaid_config (key, value) VALUES (?, '1')"
+        " ON CONFLICT (key) DO UPDATE SET value = CAST(value + 1 AS TEXT)",
+        (UNCUT_COUNTER,),
+    )
+
+
+def write(tx: "apsw.Connection", page_id: int, title: str, truth: str, timeline: str) -> None:
+    """Make the rows of a page those of its texts."""
+    present: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+    for chunk_id, index, start_line, end_line, *content in tx.execute(
+        "SELECT id, chunk_index, start_line, end_line, content_hash, chunk_type, heading_path, chunk_text,"
+        " token_count, coalesce(date, '')"
+        " FROM chunks WHERE page_id = ? ORDER BY chunk_index DESC",
+        (page_id,),
+    ):
+        present.setdefault(tuple(content), []).append((chunk_id, index, start_line, end_line))
+    new: list[tuple[int, bytes, Chunk]] = []
+    for index, cut in enumerate(chunker.chunk_page(truth, timeline, strategy(tx, page_id))):
+        hash_ = content_hash(title, cut)
+        # The hash is of what a model reads, which leaves some headings out.
+        rows = present.get((hash_, cut.kind, cut.heading_path, cut.text, cut.tokens, cut.date))
+        if rows:
+            chunk_id, *place = rows.pop()
+            if place != [index, cut.start_line, cut.end_line]:
+                tx.execute(
+                    "UPDATE chunks SET chunk_index = ?, start_line = ?, end_line = ? WHERE id = ?",
+                    (index, cut.start_line, cut.end_line, chunk_id),
+                )
+        else:
+            new.append((index, hash_, cut))
+    gone = [(chunk_id,) for rows in present.values() for chunk_id, *_ in rows]
+    if gone:
+        tx.executemany("DELETE FROM chunks WHERE id = ?", gone)
+    _insert_chunks(tx, page_id, title, new)
+
+
+def _insert_chunks(
+    tx: "apsw.Connection", page_id: int, title: str, new: "list[tuple[int, bytes, Chunk]]"
+) -> None:
+    # Ids are never used twice, so the next ones are known before the rows are there.
+    last = tx.execute("SELECT seq FROM sqlite_sequence WHERE name = 'chunks'").fetchone()
+    first = 1 + (int(last[0]) if last else 0)
+    tx.executemany(
+        "INSERT INTO chunks (id, page_id, chunk_index, chunk_type, content_hash, token_count, start_line,"
+        " end_line, date, heading_path, chunk_text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                *(chunk_id, page_id, index, cut.kind, hash_, cut.tokens, cut.start_line, cut.end_line),
+                *(cut.date or None, cut.heading_path, cut.text),
+            )
+            for chunk_id, (index, hash_, cut) in enumerate(new, first)
+        ],
+    )
+    index_words(
+        tx, [(chunk_id, title, cut.heading_path, cut.text) for chunk_id, (_, _, cut) in enumerate(new, first)]
+    )
+
+
+def index_words(tx: "apsw.Connection", rows: list[tuple[int, str, str, str]]) -> None:
+    """Put the words of chunks into the index: of each its id, title, heading path and text."""
+    tx.executemany(
+        "INSERT INTO chunk_fts (rowid, title, heading_path, chunk_text) VALUES (?, ?, ?, ?)",
+        [(chunk_id, *[_cut_words(text) for text in texts]) for chunk_id, *texts in rows],
+    )
+
+
+def index_all_words(tx: "apsw.Connection") -> None:
+    """Make the index of words anew from the chunks that are there."""
+    tx.execute("INSERT INTO chunk_fts (chunk_fts) VALUES ('delete-all')")
+    last: Any = 0
+    while some := tx.execute(
+        "SELECT c.id, p.title, c.heading_path, c.chunk_text FROM chunks c JOIN pages p ON p.id = c.page_id"
+        " WHERE c.id > ? ORDER BY c.id LIMIT 1000",
+        (last,),
+    ).fetchall():
+        index_words(tx, some)  # type: ignore[arg-type]
+        last = some[-1][0]
+
+
+def _cut_words(text: str) -> str:
+    return plain_text.cut_cjk(text) if plain_text.has_cjk(text) else text
+
+
+def strategy(tx: "apsw.Connection", page_id: int) -> str:
+    """How a page is cut: those of a notebook by window, the others as the setting says."""
+    found = tx.execute(
+        "SELECT coalesce((SELECT coalesce((SELECT value FROM config WHERE key = ?2), 'window')"
+        " FROM pages p JOIN collections c ON c.id = p.collection_id WHERE p.id = ?1 AND c.kind = 'notebook'),"
+        " (SELECT value FROM config WHERE key = 'chunk_strategy'))",
+        (page_id, NOTEBOOK_WINDOW),
+    ).fetchone()
+    chosen = str(found[0]) if found else ""
+    return chosen if chosen.partition(" ")[0] in chunker.STRATEGIES else chunker.STRATEGIES[0]
+
+
+# Matching
+
+
+def match(
+    db: "Database",
+    expression: str,
+    filters: "SearchFilters",
+    limit: int,
+    weights: tuple[float, float, float] = WEIGHTS,
+) -> list[tuple[int, int, float]]:
+    """The best matches: chunk, page and score, higher is better.
+
+    The expression holds words and pairs of characters as store.words stores them, each quoted.
+    """
+    allowed, values = chunk_filter(filters)
+    # Ordering by the function keeps a heap of `limit` rows; ordering by FTS5's own rank sorts all of them.
+    found = db.rows(
+        f"SELECT rowid, -bm25(chunk_fts, ?, ?, ?) AS score FROM chunk_fts WHERE chunk_fts MATCH ?{allowed}"  # noqa: S608
+        " ORDER BY score DESC, rowid DESC LIMIT ?",
+        (*weights, expression, *values, limit),
+    )
+    pages = places(db, [chunk_id for chunk_id, _ in found])
+    return [(chunk_id, pages[chunk_id][0], score) for chunk_id, score in found if chunk_id in pages]
+
+
+def scores_of(
+    db: "Database", expression: str, chunk_ids: list[int], weights: tuple[float, float, float] = WEIGHTS
+) -> dict[int, float]:
+    """How well these chunks match; those that do not are left out."""
+    # Without the plus FTS5 would begin a new search for every id.
+    return dict(
+        db.rows(
+            "SELECT rowid, -bm25(chunk_fts, ?, ?, ?) FROM chunk_fts WHERE chunk_fts MATCH ?"
+            " AND +rowid IN (SELECT value FROM json_each(?))",
+            (*weights, expression, str(chunk_ids)),
+        )
+    )
+
+
+def chunk_filter(filters: "SearchFilters", chunk_id: str = "chunk_fts.rowid") -> tuple[str, tuple[str, ...]]:
+    """What stands behind a WHERE so that only chunks of the wanted pages and days are found."""
+    conditions, values = page_conditions(filters)
+    if not conditions:
+        return "", ()
+    return (
+        f" AND EXISTS (SELECT 1 FROM chunks AS c CROSS JOIN pages AS p{page_index_hint(filters)} ON p.id = c.page_id"  # noqa: S608
+        f" WHERE c.id = {chunk_id} AND p.quarantined_at IS NULL AND {conditions})",
+        values,
+    )
+
+
+def page_index_hint(filters: "SearchFilters") -> str:
+    """How pages p are looked up: in an index that has all that is asked, unless the day of the page is asked."""
+    return "" if filters.since or filters.until else " INDEXED BY pages_by_filter"
+
+
+def page_conditions(filters: "SearchFilters", day: str = PAGE_DAY) -> tuple[str, tuple[str, ...]]:
+    """The filters as conditions on a chunk c and its page p; "" when there are none.
+
+    `day` is how the day of the page is found.
+    """
+    given = {name: value for name, value in filters._asdict().items() if value is not None}
+    return " AND ".join([_FILTER_CONDITIONS[name].replace("{day}", day) for name in given]), tuple(
+        given.values()
+    )
+
+
+_FILTER_CONDITIONS = {
+    "type": "p.type = ?",
+    "wing": "p.wing = ?",
+    "tag": "p.id IN (SELECT page_id FROM tags WHERE tag = ?)",
+    "collection": "p.collection_id = (SELECT id FROM collections WHERE name = ?)",
+    # A month reaches to its end, and what comes behind a day does not matter.
+    "since": "coalesce(c.date, {day}) || '-31' >= ?",
+    "until": "coalesce(c.date, {day}) <= ?",
+}
+
+
+# Reading
+
+
+def load(db: "Database", chunk_ids: list[int]) -> list[ChunkRow]:
+    """These chunks, in the order in which they are asked for; those that are gone are left out."""
+    rows = db.rows(
+        f"SELECT {_CHUNK_COLUMNS} FROM chunks WHERE id IN (SELECT value FROM json_each(?))",  # noqa: S608
+        (str(chunk_ids),),
+    )
+    found = {row[0]: ChunkRow(*row) for row in rows}
+    return [found[chunk_id] for chunk_id in chunk_ids if chunk_id in found]
+
+
+def of_page(db: "Database", page_id: int) -> list[ChunkRow]:
+    """All chunks of a page, in their order."""
+    rows = db.rows(f"SELECT {_CHUNK_COLUMNS} FROM chunks WHERE page_id = ? ORDER BY chunk_index", (page_id,))  # noqa: S608
+    return [ChunkRow(*row) for row in rows]
+
+
+def chunks_of_pages(db: "Database", page_ids: list[int], limit: int) -> dict[int, int]:
+    """The chunks of these pages, page by page in their order, each with its page."""
+    rows = db.rows(
+        "SELECT c.id, c.page_id FROM json_each(?) AS wanted"
+        " CROSS JOIN chunks AS c INDEXED BY chunks_by_page ON c.page_id = wanted.value LIMIT ?",
+        (str(page_ids), limit),
+    )
+    return dict(rows)
+
+
+def places(db: "Database", chunk_ids: list[int]) -> dict[int, ChunkPlace]:
+    """The page of each chunk and its place there."""
+    rows = db.rows(
+        "SELECT id, page_id, chunk_index FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
+        (str(chunk_ids),),
+    )
+    return {chunk_id: ChunkPlace(page_id, index) for chunk_id, page_id, index in rows}
+
+
+def neighbours(db: "Database", chunk_ids: list[int], reach: int = 2) -> dict[int, tuple[int, int]]:
+    """The page and place of these chunks, and of those at most `reach` places away on the same page."""
+    rows = db.rows(
+        "SELECT near.id, near.page_id, near.chunk_index FROM json_each(?) AS wanted"
+        " CROSS JOIN chunks AS c ON c.id = wanted.value"
+        " CROSS JOIN chunks AS near ON near.page_id = c.page_id"
+        " AND near.chunk_index BETWEEN c.chunk_index - ? AND c.chunk_index + ?",
+        (str(chunk_ids), reach, reach),
+    )
+    return {row[0]: row[1:] for row in rows}  # a thousand of them: plain tuples
+
+
+def count(db: "Database") -> int:
+    """How many chunks there are."""
+    row = db.one("SELECT count(*) FROM chunks")
+    return int(row[0]) if row else 0
+
+
+def tokens(db: "Database", chunk_ids: list[int] | None = None) -> int:
+    """How long these chunks are together, or all of them."""
+    among = "" if chunk_ids is None else " WHERE id IN (SELECT value FROM json_each(?))"
+    values = () if chunk_ids is None else (str(chunk_ids),)
+    row = db.one(f"SELECT sum(token_count) FROM chunks{among}", values)  # noqa: S608
+    return row[0] or 0 if row else 0
+
+
+def highest_id(db: "Database") -> int:
+    """The id of the newest chunk, which is at least their number; 0 when there is none."""
+    row = db.one("SELECT max(id) FROM chunks")
+    return row[0] or 0 if row else 0
+
+
+def chunks_in_period(db: "Database", start: str, end: str, filters: "SearchFilters", limit: int) -> list[int]:
+    """Chunks of the timeline whose date falls between two days, the newest first."""
+    allowed, values = chunk_filter(filters, "dated.id")
+    rows = db.rows(
+        "SELECT dated.id FROM chunks AS dated WHERE dated.date BETWEEN ? AND ?"  # noqa: S608
+        f"{allowed} ORDER BY dated.date DESC, dated.id DESC LIMIT ?",
+        (start, end, *values, limit),
+    )
+    return [chunk_id for (chunk_id,) in rows]
+
+
+def first_chunks_in_period(
+    db: "Database", start: str, end: str, filters: "SearchFilters", limit: int
+) -> list[int]:
+    """The first chunk of each page that is about a day between the two, or a month that reaches there.
+
+    The newest come first.
+    """
+    allowed, values = chunk_filter(filters, "first.id")
+    rows = db.rows(
+        f"SELECT first.id, {OWN_DAY} AS day FROM pages AS p CROSS JOIN chunks AS first"  # noqa: S608
+        " ON first.page_id = p.id AND first.chunk_index = 0 WHERE p.quarantined_at IS NULL"
+        """ AND (instr(p.frontmatter, '"date"') OR p.slug GLOB '*[0-9][0-9][0-9][0-9]-[01][0-9]*')"""
+        f" AND day BETWEEN substr(?, 1, length(day)) AND substr(?, 1, length(day)){allowed}"
+        " ORDER BY day DESC, first.id DESC LIMIT ?",
+        (start, end, *values, limit),
+    )
+    return [chunk_id for chunk_id, _ in rows]
+
+
+def chunk_dates(db: "Database", chunk_ids: list[int]) -> dict[int, str]:
+    """The dates of those chunks that have one."""
+    rows = db.rows(
+        "SELECT id, date FROM chunks WHERE date IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
+        (str(chunk_ids),),
+    )
+    return dict(rows)
+
+
+def page_dates(db: "Database", page_ids: list[int]) -> dict[int, str]:
+    """The date of each page that has one: its front matter's, else the one in its slug; a day or a month."""
+    rows = db.rows(
+        f"SELECT p.id, {OWN_DAY} AS day FROM json_each(?) AS wanted CROSS JOIN pages AS p ON p.id = wanted.value",  # noqa: S608
+        (str(page_ids),),
+    )
+    return {page_id: day for page_id, day in rows if day}
+
+
+def first_chunks_of_pages(db: "Database", page_ids: list[int], filters: "SearchFilters") -> dict[int, int]:
+    """The first chunk of each of these pages that the filters allow; pages without one are left out."""
+    conditions, values = page_conditions(filters)
+    rows = db.rows(
+        "SELECT c.page_id, c.id, min(c.chunk_index) FROM json_each(?) AS wanted"  # noqa: S608
+        " CROSS JOIN pages AS p ON p.id = wanted.value CROSS JOIN chunks AS c ON c.page_id = p.id"
+        f"{' WHERE ' + conditions if conditions else ''} GROUP BY c.page_id",
+        (str(page_ids), *values),
+    )
+    return {page_id: chunk_id for page_id, chunk_id, _ in rows}

@@ -1,0 +1,457 @@
+"""Contradictions: store them with their evidence, and load the snapshot in which they are searched."""
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quaid.errors import NotFound
+from quaid.model import departures, facts, slug as slugs
+from quaid.model.contradictions import ContradictionFinding
+from quaid.model.departures import candidate_names, may_mention_departure
+from quaid.model.facts import NameIndex, PageAge, PageInfo, Snapshot, SnapshotLink, SnapshotText, StoredFact
+from quaid.storage import facts as assertions
+from quaid.storage.sqlite.connection import as_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import apsw
+
+    from quaid.model.contradictions import Citation
+    from quaid.storage.sqlite.connection import Database
+
+
+class EvidenceQuote(NamedTuple):
+    """One side of a contradiction. What is behind the source is missing in findings of earlier releases."""
+
+    slug: str
+    part: str
+    line: int | None
+    quote: str
+    source: str
+    title: str = ""
+    """Of the page."""
+    says: str = ""
+    """What a fact or a link says, as in lives_in Oslo; a text says it in its own words."""
+    since: str | None = None
+    until: str | None = None
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the words stand in the text of the page."""
+        return self.part in ("truth", "timeline", "frontmatter")
+
+
+class _QuotedPage(NamedTuple):
+    address: str
+    title: str
+    truth: str
+    timeline: str
+    changed_at: tuple[str, str]
+    """When the truth and the timeline last changed."""
+
+    def as_of(self, time: str) -> tuple[str, str]:
+        """The halves that have not changed since a time; "" in the place of one that has."""
+        truth_changed, timeline_changed = (bool(time) and changed > time for changed in self.changed_at)
+        return "" if truth_changed else self.truth, "" if timeline_changed else self.timeline
+
+
+def quote_evidence(
+    db: "Database", cites: "Sequence[Citation]", *, today: bool = False
+) -> list[EvidenceQuote]:
+    """Where each of these stands, with its words.
+
+    A fact without evidence is quoted from a text that is as it was when the fact was written down, or, with `today`,
+    from whatever mentions its object now.
+    """
+    pages = sorted({each.page_id for each in cites})
+    texts = {
+        page_id: _QuotedPage(slugs.address(collection, slug), title, truth, timeline, (truth_at, timeline_at))
+        for page_id, collection, slug, title, truth, timeline, truth_at, timeline_at in db.rows(
+            _QUOTED_PAGES, (str(pages),)
+        )
+    }
+    nowhere = _QuotedPage("?", "", "", "", ("", ""))
+    return [
+        _quote_side(_as_of_today(cite) if today else cite, texts.get(cite.page_id, nowhere)) for cite in cites
+    ]
+
+
+def _as_of_today(cite: "Citation") -> "Citation":
+    return cite._replace(
+        recorded_at="", needles=(*cite.needles, cite.object) if cite.object else cite.needles
+    )
+
+
+def _quote_side(cite: "Citation", page: _QuotedPage) -> EvidenceQuote:
+    more = (page.title, cite.says, cite.since, cite.until)
+    if cite.part in ("truth", "timeline") and not cite.quote:
+        # A stale page: what its halves begin or end with.
+        lines = (page.truth if cite.part == "truth" else page.timeline).split("\n")
+        line, quote = _first_telling_line(lines, cite.part)
+        return EvidenceQuote(page.address, cite.part, line, quote, cite.source, *more)
+    if cite.part:
+        return EvidenceQuote(
+            page.address, cite.part, cite.line, facts.quote_line(cite.quote), cite.source, *more
+        )
+    place = facts.find_quote(*page.as_of(cite.recorded_at), cite.needles)
+    if place and not (
+        cite.recorded_at and departures.may_mention_departure(place.quote)
+    ):  # "left Brex" does not say "is at Brex"
+        return EvidenceQuote(page.address, place.part, place.line, place.quote, cite.source, *more)
+    return EvidenceQuote(page.address, "facts", None, cite.quote, cite.source, *more)
+
+
+def _first_telling_line(lines: list[str], part: str) -> tuple[int | None, str]:
+    """The first line that says something beyond a heading; of a timeline the newest entry."""
+    if part == "timeline":
+        from quaid.model import timeline
+
+        entries = timeline.parse("\n".join(lines))
+        if entries:
+            newest = max(entries, key=lambda entry: entry.date)
+            return newest.line, facts.quote_line(f"{newest.date} {newest.summary}")
+    told = [
+        (number, line) for number, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")
+    ]
+    return (told[0][0], facts.quote_line(told[0][1])) if told else (None, "")
+
+
+_QUOTED_PAGES = (
+    "SELECT p.id, c.name, p.slug, p.title, p.compiled_truth, p.timeline, p.truth_updated_at, p.timeline_updated_at"
+    " FROM json_each(?) AS w"
+    " JOIN pages AS p ON p.id = w.value JOIN collections AS c ON c.id = p.collection_id"
+)
+
+MOST_NAMING = 200
+"""Texts that are read because they name a page."""
+
+LAST_CHECK_KEY = "checked_at"
+"""Under which key it is kept when the whole memory was looked at."""
+
+PAGES_PER_BATCH = 500
+"""Pages whose texts are held at once."""
+
+
+class Contradiction(NamedTuple):
+    """A contradiction as it is kept."""
+
+    id: int
+    type: str
+    slug: str
+    other_slug: str | None
+    description: str
+    quotes: tuple[EvidenceQuote, ...]
+    detected_at: str
+    resolved_at: str | None
+    resolution: str
+
+
+def full_snapshot(db: "Database", today: str) -> Snapshot:
+    """Everything."""
+    links = "l.to_page_id IS NOT NULL AND l.relationship <> 'mentions'"
+    return Snapshot(
+        pages={row[0]: PageInfo(*row[1:]) for row in db.rows(_PAGES)},
+        names=NameIndex(db.rows(_NAMES)),
+        facts=_select_facts(db, "1", ()),
+        links=[SnapshotLink(*row) for row in db.rows(f"{_LINKS} WHERE {links}")],
+        texts=_select_texts(db, None),
+        ages=_select_ages(db, None),
+        single=assertions.single_valued_predicates(db),
+        today=today,
+    )
+
+
+def snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> Snapshot:
+    """What belongs to some pages: facts on them and about their subjects, links, texts that speak of them."""
+    roots = sorted(set(page_ids))
+    texts = list(_select_texts(db, sorted(_related_pages(db, roots))))
+    keys = {key for (key,) in db.rows(_SUBJECTS, (str(roots),))}
+    for text in texts:  # whoever a text names may be the one who left
+        for half in (text.truth, text.timeline):
+            if may_mention_departure(half):
+                keys |= candidate_names(half)
+    pages = {each for (each,) in db.rows(_CALLED, (_sorted_json(keys),))} | set(roots)
+    keys |= {name for (name,) in db.rows(_NAMES_OF, (str(sorted(pages)),))}
+    facts = _select_facts(
+        db,
+        "a.page_id IN (SELECT value FROM json_each(?)) OR a.subject_key IN (SELECT value FROM json_each(?))",
+        (str(roots), _sorted_json(keys)),
+    )
+    near = pages | {text.page_id for text in texts} | {fact.page_id for fact in facts}
+    links = [SnapshotLink(*row) for row in db.rows(_LINKS_NEAR, (str(sorted(near)),))]
+    near |= {tie.to_id for tie in links}
+    objects = {name for fact in facts for name in (_fold_slug(fact.object), fact.subject_key)}
+    near |= {each for (each,) in db.rows(_CALLED, (_sorted_json(objects),))}
+    wanted = str(sorted(near))
+    known = db.rows(_PAGES_NEAR, (wanted,))
+    return Snapshot(
+        pages={row[0]: PageInfo(*row[1:]) for row in known},
+        names=NameIndex(db.rows(_NAMES_NEAR, (wanted,))),
+        facts=facts,
+        links=links,
+        texts=texts,
+        ages=_select_ages(db, roots),
+        single=assertions.single_valued_predicates(db),
+        today=today,
+    )
+
+
+def _related_pages(db: "Database", roots: list[int]) -> set[int]:
+    """The pages, and those that link to them, name them, or were found to speak of them before."""
+    found = set(roots) | {each for (each,) in db.rows(_READERS, (str(roots),))}
+    for (title,) in db.rows(
+        "SELECT p.title FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value", (str(roots),)
+    ):
+        phrase = '"' + title.replace('"', " ") + '"'
+        if any(map(str.isalnum, phrase)):
+            found |= {each for (each,) in db.rows(_NAMING, (phrase, MOST_NAMING))}
+    return found
+
+
+def affected_pages(db: "Database", page_id: int) -> list[int]:
+    """A page, and the pages whose open contradictions cite it."""
+    rows = db.rows(
+        "SELECT page_id FROM contradictions WHERE other_page_id = ? AND resolved_at IS NULL", (page_id,)
+    )
+    return [page_id, *(each for (each,) in rows if each != page_id)]
+
+
+def evidence_json(db: "Database", findings: list[ContradictionFinding]) -> dict[str, str]:
+    """Both sides of each finding as JSON, with the lines in which the words stand, by fingerprint."""
+    settled = {
+        key for (key,) in db.rows("SELECT fingerprint FROM contradictions WHERE resolved_at IS NOT NULL")
+    }
+    wanted = [finding for finding in findings if finding.fingerprint not in settled]
+    found: dict[str, str] = {}
+    for start in range(0, len(wanted), PAGES_PER_BATCH):
+        batch = wanted[start : start + PAGES_PER_BATCH]
+        told = quote_evidence(db, [cite for finding in batch for cite in finding.cites])
+        for finding in batch:
+            sides = [told.pop(0) for _ in finding.cites]
+            found[finding.fingerprint] = as_json([side._asdict() for side in sides])
+    return found
+
+
+def known_findings(db: "Database") -> dict[str, tuple[int, str, str | None]]:
+    """The id of each finding by its fingerprint, when it was found, and when it was settled."""
+    rows = db.rows(
+        "SELECT fingerprint, id, detected_at, resolved_at FROM contradictions WHERE fingerprint IS NOT NULL"
+    )
+    return {row[0]: (row[1], row[2], row[3]) for row in rows}
+
+
+def last_check(db: "Database") -> str | None:
+    """When the whole memory was looked at last."""
+    row = db.one("SELECT value FROM quaid_config WHERE key = ?", (LAST_CHECK_KEY,))
+    return str(row[0]) if row else None
+
+
+def record(
+    tx: "apsw.Connection",
+    findings: list[ContradictionFinding],
+    told: dict[str, str],
+    page_ids: list[int] | None,
+    type: str | None,
+    now: str,
+) -> None:
+    """Keep what was found, each once; drop open ones that were not found again. Resolved ones stay as they are.
+
+    `told` is their evidence. `page_ids` and `type` say what was looked at: nothing else is dropped.
+    """
+    there = {
+        row[0]: row[1:]
+        for row in tx.execute(
+            "SELECT fingerprint, id, page_id, other_page_id, description, evidence, resolved_at, type"
+            " FROM contradictions WHERE fingerprint IS NOT NULL"
+        )
+    }
+    for finding in findings:
+        known = there.pop(finding.fingerprint, None)
+        if finding.fingerprint not in told or (known and known[5] is not None):
+            continue
+        values = (finding.page_id, finding.other_page_id, finding.description, told[finding.fingerprint])
+        if known is None:
+            tx.execute(
+                "INSERT INTO contradictions (page_id, other_page_id, description, evidence, type, fingerprint,"
+                " detected_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (*values, finding.type, finding.fingerprint, now),
+            )
+        elif known[1:5] != values:
+            tx.execute(
+                "UPDATE contradictions SET page_id = ?, other_page_id = ?, description = ?, evidence = ?"
+                " WHERE id = ?",
+                (*values, known[0]),
+            )
+    looked_at = None if page_ids is None else set(page_ids)
+    gone = [
+        (row[0],)
+        for row in there.values()
+        if row[5] is None and type in (None, row[6]) and (looked_at is None or row[1] in looked_at)
+    ]
+    tx.executemany("DELETE FROM contradictions WHERE id = ?", gone)
+    if page_ids is None and type is None:
+        tx.execute("INSERT OR REPLACE INTO quaid_config (key, value) VALUES (?, ?)", (LAST_CHECK_KEY, now))
+
+
+def listing(db: "Database", page_id: int | None, type: str | None, limit: int) -> list[Contradiction]:
+    """Open contradictions, the newest first."""
+    where = (
+        "x.resolved_at IS NULL AND (?1 IS NULL OR ?1 IN (x.page_id, x.other_page_id))"
+        " AND (?2 IS NULL OR x.type = ?2)"
+    )
+    return _select_contradictions(db, where, (page_id, type), limit)
+
+
+def count(db: "Database", page_id: int | None, type: str | None) -> int:
+    """How many open contradictions there are."""
+    row = db.one(
+        "SELECT count(*) FROM contradictions AS x JOIN pages AS p ON p.id = x.page_id AND p.quarantined_at IS NULL"
+        " WHERE x.resolved_at IS NULL AND (?1 IS NULL OR ?1 IN (x.page_id, x.other_page_id))"
+        " AND (?2 IS NULL OR x.type = ?2)",
+        (page_id, type),
+    )
+    return int(row[0]) if row else 0
+
+
+def cause(db: "Database", contradiction_id: int) -> tuple[str | None, list[int]]:
+    """By what a contradiction is known again, and the pages where its cause is to be looked for."""
+    row = db.one(
+        "SELECT fingerprint, page_id, other_page_id, evidence FROM contradictions WHERE id = ?",
+        (contradiction_id,),
+    )
+    if row is None:
+        return None, []
+    cited = [each["slug"].rpartition("::")[2] for each in json.loads(row[3])]
+    named = db.rows(
+        "SELECT id FROM pages WHERE slug IN (SELECT value FROM json_each(?)) AND quarantined_at IS NULL",
+        (_sorted_json(cited),),
+    )
+    pages = {each for each in (row[1], row[2], *(id for (id,) in named)) if each is not None}
+    return row[0], sorted(pages)
+
+
+def require(db: "Database", contradiction_id: int) -> Contradiction:
+    """A contradiction by its id."""
+    found = _select_contradictions(db, "x.id = ?", (contradiction_id,), 1)
+    if not found:
+        raise NotFound(what="contradiction", name=contradiction_id, hint=" `quaid check` shows the ids.")
+    return found[0]
+
+
+def resolve(tx: "apsw.Connection", contradiction_id: int, note: str, now: str) -> None:
+    """Say that a contradiction is settled, and how. An earlier note stays unless there is a new one."""
+    tx.execute(
+        "UPDATE contradictions SET resolved_at = coalesce(resolved_at, ?),"
+        " resolution = coalesce(nullif(?, ''), resolution) WHERE id = ?",
+        (now, note, contradiction_id),
+    )
+
+
+def _select_contradictions(
+    db: "Database", where: str, values: tuple[Any, ...], limit: int
+) -> list[Contradiction]:
+    rows = db.rows(
+        "SELECT x.id, x.type, p.slug, q.slug, x.description, x.evidence, x.detected_at, x.resolved_at, x.resolution"  # noqa: S608
+        " FROM contradictions AS x JOIN pages AS p ON p.id = x.page_id AND p.quarantined_at IS NULL"
+        " LEFT JOIN pages AS q ON q.id = x.other_page_id AND q.quarantined_at IS NULL"
+        f" WHERE {where} ORDER BY x.detected_at DESC, x.id LIMIT {int(limit)}",
+        values,
+    )
+    return [
+        Contradiction._make((*row[:5], tuple(EvidenceQuote(**each) for each in json.loads(row[5])), *row[6:]))
+        for row in rows
+    ]
+
+
+def _select_facts(db: "Database", where: str, values: tuple[Any, ...]) -> list[StoredFact]:
+    rows = db.rows(
+        "SELECT a.id, a.page_id, a.subject, a.subject_key, a.predicate, a.object, a.valid_from, a.valid_until,"  # noqa: S608
+        " a.source_ref, a.evidence_text, a.created_at"
+        " FROM assertions AS a JOIN pages AS p ON p.id = a.page_id AND p.quarantined_at IS NULL"
+        f" WHERE {where} ORDER BY a.id",
+        values,
+    )
+    superseded = {
+        each
+        for (each,) in db.rows(
+            # One of which somebody says that it went on beside its successor is still to be looked at.
+            "SELECT o.id FROM assertions AS n JOIN assertions AS o ON o.id = n.supersedes_id"
+            " WHERE o.valid_until IS NULL OR n.valid_from IS NULL"
+            " OR o.valid_until <= max(n.valid_from, coalesce(o.valid_from, ''))"
+        )
+    }
+    return [StoredFact._make((*row, row[0] in superseded)) for row in rows]
+
+
+def _select_texts(db: "Database", page_ids: list[int] | None) -> "Iterator[SnapshotText]":
+    """Texts in batches, so that a large memory is never held whole."""
+    wanted = page_ids
+    if wanted is None:
+        wanted = [
+            each for (each,) in db.rows("SELECT id FROM pages WHERE quarantined_at IS NULL ORDER BY id")
+        ]
+    for start in range(0, len(wanted), PAGES_PER_BATCH):
+        for row in db.rows(
+            "SELECT p.id, p.compiled_truth, p.timeline FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value"
+            " WHERE p.quarantined_at IS NULL",
+            (str(wanted[start : start + PAGES_PER_BATCH]),),
+        ):
+            yield SnapshotText(*row)
+
+
+def _select_ages(db: "Database", page_ids: list[int] | None) -> list[PageAge]:
+    """Pages with evidence newer than their truth, and when a person last settled that."""
+    rows = db.rows(
+        "SELECT p.id, p.truth_updated_at, p.timeline_updated_at, (SELECT max(x.resolved_at) FROM contradictions AS x"
+        " WHERE x.page_id = p.id AND x.type = 'stale') FROM pages AS p WHERE p.quarantined_at IS NULL"
+        " AND p.timeline_updated_at > p.truth_updated_at AND p.timeline <> ''"
+        " AND (?1 IS NULL OR p.id IN (SELECT value FROM json_each(?1)))",
+        (None if page_ids is None else str(page_ids),),
+    )
+    return [PageAge(*row) for row in rows]
+
+
+def _sorted_json(values: "Iterable[str]") -> str:
+    return json.dumps(sorted(values), ensure_ascii=False)
+
+
+def _fold_slug(text: str) -> str:
+    from quaid.model.names import fold_name
+
+    return fold_name(text.rpartition("::")[2])
+
+
+_PAGES = "SELECT p.id, p.slug, p.title, p.type FROM pages AS p WHERE p.quarantined_at IS NULL"
+_PAGES_NEAR = (
+    "SELECT p.id, p.slug, p.title, p.type FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value"
+    " WHERE p.quarantined_at IS NULL"
+)
+_NAMES = (
+    "SELECT n.name, n.page_id, n.kind FROM page_names AS n JOIN pages AS p ON p.id = n.page_id"
+    " WHERE p.quarantined_at IS NULL"
+)
+_NAMES_NEAR = (
+    # Whoever shares a name with one of these pages must be seen too: a name of two pages means neither.
+    "SELECT DISTINCT m.name, m.page_id, m.kind FROM json_each(?) AS w CROSS JOIN page_names AS n"
+    " ON n.page_id = w.value CROSS JOIN page_names AS m ON m.name = n.name JOIN pages AS p ON p.id = m.page_id"
+    " AND p.quarantined_at IS NULL"
+)
+_NAMING = "SELECT rowid FROM page_fts WHERE page_fts MATCH ? LIMIT ?"
+_NAMES_OF = "SELECT n.name FROM json_each(?) AS w CROSS JOIN page_names AS n ON n.page_id = w.value"
+_CALLED = "SELECT n.page_id FROM json_each(?) AS w CROSS JOIN page_names AS n ON n.name = w.value"
+_SUBJECTS = (
+    "SELECT DISTINCT a.subject_key FROM json_each(?) AS w CROSS JOIN assertions AS a ON a.page_id = w.value"
+)
+_READERS = (
+    "SELECT l.from_page_id FROM json_each(?1) AS w CROSS JOIN links AS l ON l.to_page_id = w.value UNION"
+    " SELECT x.other_page_id FROM json_each(?1) AS w CROSS JOIN contradictions AS x ON x.page_id = w.value"
+    " WHERE x.other_page_id IS NOT NULL"
+)
+_LINKS = (
+    "SELECT l.id, l.from_page_id, l.to_page_id, l.relationship, l.valid_from, l.valid_until, l.context, l.part,"
+    " l.line FROM links AS l"
+)
+_LINKS_NEAR = (
+    _LINKS + " JOIN json_each(?) AS w ON l.from_page_id = w.value WHERE l.to_page_id IS NOT NULL"
+    " AND l.relationship <> 'mentions'"
+)

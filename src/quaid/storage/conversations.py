@@ -1,0 +1,485 @@
+"""Conversations: add, match, read and remove turns, and remember how far transcripts were read.
+
+A turn is identified by the client's own key, else by role, time and text. Turns with neither key nor time are
+numbered, so that the second "yes" of a conversation is another turn than the first. Texts arrive with secrets masked.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from quaid.model import chunker, plain_text
+from quaid.storage import vectors
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.storage.sqlite.connection import Database
+
+HASH_BYTES = 16
+TURNS_PER_BATCH = 1_000
+
+
+class TurnPartRow(NamedTuple):
+    part: int
+    start: int
+    end: int
+    content_hash: bytes
+
+
+# Parts
+
+
+def cut_turns(tx: "apsw.Connection", turns: "Iterable[tuple[int, str, str]]") -> None:
+    """Cut turns, each with its id, role and text, into parts."""
+    tx.executemany(
+        "INSERT INTO turn_parts (turn_id, part, start_at, end_at, content_hash) VALUES (?, ?, ?, ?, ?)",
+        [(turn_id, *row) for turn_id, role, text in turns for row in _parts_of_turn(role, text)],
+    )
+
+
+def _parts_of_turn(role: str, text: str) -> "Iterator[TurnPartRow]":
+    for number, (start, end) in enumerate(chunker.split_turn(text)):
+        said = chunker.turn_embedding_text(role, text[start:end]).encode("utf-8", "surrogatepass")
+        yield TurnPartRow(number, start, end, hashlib.sha256(said).digest()[:HASH_BYTES])
+
+
+def recut_turns(tx: "apsw.Connection") -> None:
+    """Cut all turns anew. Vectors of what is cut as before go on serving."""
+    tx.execute("DELETE FROM turn_parts")
+    for turns in _turn_batches(tx):
+        cut_turns(tx, turns)
+
+
+def wrong_parts(connection: "apsw.Connection") -> "Iterator[tuple[int, str]]":
+    """Turns whose parts are not those of their text."""
+    for turns in _turn_batches(connection):
+        there: dict[int, list[TurnPartRow]] = {}
+        for turn_id, *row in connection.execute(
+            "SELECT turn_id, part, start_at, end_at, content_hash FROM turn_parts"
+            " WHERE turn_id BETWEEN ? AND ? ORDER BY turn_id, part",
+            (turns[0][0], turns[-1][0]),
+        ):
+            there.setdefault(turn_id, []).append(TurnPartRow(*row))
+        for turn_id, role, text in turns:
+            if there.get(turn_id, []) != list(_parts_of_turn(role, text)):
+                yield turn_id, "its parts in turn_parts are not those of its text"
+
+
+def _turn_batches(connection: "apsw.Connection") -> "Iterator[list[tuple[int, str, str]]]":
+    after = 0
+    while True:
+        found: Iterable[tuple[int, str, str]] = connection.execute(
+            "SELECT id, role, text FROM conversation_turns WHERE id > ? ORDER BY id LIMIT ?",
+            (after, TURNS_PER_BATCH),
+        )
+        rows = list(found)
+        if not rows:
+            return
+        yield rows
+        after = rows[-1][0]
+
+
+INDEX = "turn_fts"
+LONGEST_TITLE = 120
+
+
+class NewTurn(NamedTuple):
+    """A turn to be added."""
+
+    role: str
+    text: str
+    said_at: str
+    key: str
+
+
+class TurnBatch(NamedTuple):
+    """Turns of one conversation, in their order."""
+
+    client: str
+    session: str
+    turns: Sequence[NewTurn]
+    title: str = ""
+    project: str = ""
+    masked: int = 0
+
+
+class TurnsAdded(NamedTuple):
+    conversation: int
+    turns: int
+    is_new: bool
+    removed: bool = False
+    """A person took it out; nothing was added."""
+
+
+class ConversationRow(NamedTuple):
+    id: int
+    client: str
+    session: str
+    title: str
+    project: str
+    started_at: str | None
+    ended_at: str | None
+    turns: int
+    masked: int
+
+
+class TurnRow(NamedTuple):
+    id: int
+    conversation_id: int
+    turn: int
+    role: str
+    said_at: str | None
+    text: str
+
+
+SeenTurns = dict[bytes, int]
+"""How often each turn without name and time was met so far, in one reading of a file."""
+
+_CONVERSATION_COLUMNS = (
+    "c.id, c.client, c.session, c.title, c.project, c.started_at, c.ended_at,"
+    " (SELECT count(*) FROM conversation_turns WHERE conversation_id = c.id), c.masked"
+)
+_TURN_COLUMNS = "id, conversation_id, turn, role, said_at, text"
+
+
+# Adding
+
+
+def add(
+    tx: "apsw.Connection", batch: TurnBatch, now: str, seen: SeenTurns, *, anew: bool, again: bool = False
+) -> TurnsAdded:
+    """Put turns behind those that a conversation has; those that it has already stay as they are.
+
+    With `anew` the file is read from its start. With `again` a conversation that was removed comes back.
+    """
+    conversation, is_new, removed = _find_or_add(tx, batch, now)
+    if not conversation or (removed and not again):
+        return TurnsAdded(conversation, 0, is_new=False, removed=removed)
+    if removed:
+        tx.execute("UPDATE conversations SET removed_at = NULL WHERE id = ?", (conversation,))
+    new = _new_turns(tx, conversation, batch.turns, seen, anew)
+    last = _largest(tx, "SELECT max(turn) FROM conversation_turns WHERE conversation_id = ?", (conversation,))
+    highest = _largest(tx, "SELECT max(id) FROM conversation_turns", ())
+    rows = list(enumerate(new.items(), 1))
+    tx.executemany(
+        f"INSERT INTO conversation_turns ({_TURN_COLUMNS}, identity) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        [
+            (highest + at, conversation, last + at, turn.role, turn.said_at or None, turn.text, identity)
+            for at, (identity, turn) in rows
+        ],
+    )
+    index_words(tx, [(highest + at, turn.text) for at, (_, turn) in rows])
+    cut_turns(tx, [(highest + at, turn.role, turn.text) for at, (_, turn) in rows])
+    _update_metadata(tx, conversation, batch, list(new.values()))
+    return TurnsAdded(conversation, len(rows), is_new)
+
+
+def _largest(tx: "apsw.Connection", sql: str, values: tuple[int, ...]) -> int:
+    row = tx.execute(sql, values).fetchone()
+    return int(row[0]) if row and row[0] else 0
+
+
+def _find_or_add(tx: "apsw.Connection", batch: TurnBatch, now: str) -> tuple[int, bool, bool]:
+    found = tx.execute(
+        "SELECT id, removed_at IS NOT NULL FROM conversations WHERE client = ? AND session = ?",
+        (batch.client, batch.session),
+    ).fetchone()
+    if found or not batch.turns:
+        return (int(found[0]), False, bool(found[1])) if found else (0, False, False)
+    tx.execute(
+        "INSERT INTO conversations (client, session, added_at) VALUES (?, ?, ?)",
+        (batch.client, batch.session, now),
+    )
+    return tx.last_insert_rowid(), True, False
+
+
+def _new_turns(
+    tx: "apsw.Connection", conversation: int, turns: Iterable[NewTurn], seen: SeenTurns, anew: bool
+) -> dict[bytes, NewTurn]:
+    """The turns that are not there yet, by their identity."""
+    named: dict[bytes, NewTurn] = {}
+    for turn in turns:
+        identity = _turn_identity(turn)
+        if not turn.key and not turn.said_at:
+            identity = _counted_identity(tx, conversation, identity, seen, anew)
+        named.setdefault(identity, turn)
+    there: Iterable[tuple[bytes]] = tx.execute(
+        "SELECT identity FROM conversation_turns WHERE conversation_id = ?"
+        " AND identity IN (SELECT unhex(value) FROM json_each(?))",
+        (conversation, "[" + ",".join([f'"{each.hex()}"' for each in named]) + "]"),
+    )
+    for (identity,) in there:
+        named.pop(identity, None)
+    return named
+
+
+def _turn_identity(turn: NewTurn) -> bytes:
+    told = f"k\0{turn.key}" if turn.key else f"t\0{turn.role}\0{turn.said_at}\0{turn.text}"
+    return hashlib.blake2b(told.encode(), digest_size=16).digest()
+
+
+def _counted_identity(
+    tx: "apsw.Connection", conversation: int, said: bytes, seen: SeenTurns, anew: bool
+) -> bytes:
+    """The identity of one more turn that says this, without a name or time."""
+    number = seen.get(said, 0)
+    if said not in seen and not anew:  # what came before was read by somebody else
+        while _has_turn(tx, conversation, _numbered_identity(said, number)):
+            number += 1
+    seen[said] = number + 1
+    return _numbered_identity(said, number)
+
+
+def _numbered_identity(said: bytes, number: int) -> bytes:
+    return hashlib.blake2b(said + number.to_bytes(8, "big"), digest_size=16).digest()
+
+
+def _has_turn(tx: "apsw.Connection", conversation: int, identity: bytes) -> bool:
+    found = tx.execute(
+        "SELECT 1 FROM conversation_turns WHERE conversation_id = ? AND identity = ?",
+        (conversation, identity),
+    )
+    return found.fetchone() is not None
+
+
+def _update_metadata(tx: "apsw.Connection", conversation: int, batch: TurnBatch, new: list[NewTurn]) -> None:
+    """Time, title and project, as far as this batch tells them."""
+    times = [turn.said_at for turn in new if turn.said_at]
+    first = next((turn.text for turn in new if turn.role == "user"), "")
+    tx.execute(
+        "UPDATE conversations SET masked = masked + ?1,"
+        " started_at = min(coalesce(started_at, ?2), coalesce(?2, started_at)),"
+        " ended_at = max(coalesce(ended_at, ?3), coalesce(?3, ended_at)),"
+        " title = CASE WHEN ?4 <> '' THEN ?4 WHEN title = '' THEN ?5 ELSE title END,"
+        " project = CASE WHEN project = '' THEN ?6 ELSE project END WHERE id = ?7",
+        (
+            *(batch.masked if new else 0, min(times, default=None), max(times, default=None)),
+            *(_title_of(batch.title), _title_of(first), batch.project, conversation),
+        ),
+    )
+
+
+def _title_of(text: str) -> str:
+    line = " ".join(text[: 4 * LONGEST_TITLE].split())
+    return line if len(line) <= LONGEST_TITLE else line[: LONGEST_TITLE - 1] + "…"
+
+
+def index_words(tx: "apsw.Connection", rows: Iterable[tuple[int, str]]) -> None:
+    """Put the words of turns into the index."""
+    tx.executemany(
+        "INSERT INTO turn_fts (rowid, text) VALUES (?, ?)",
+        [(turn, plain_text.cut_cjk(text) if plain_text.has_cjk(text) else text) for turn, text in rows],
+    )
+
+
+def rebuild_words(tx: "apsw.Connection") -> None:
+    """Make the index of words again."""
+    tx.execute("INSERT INTO turn_fts (turn_fts) VALUES ('delete-all')")
+    for turns in _turn_text_batches(tx):
+        index_words(tx, turns)
+
+
+def wrong_words(connection: "apsw.Connection") -> Iterator[tuple[int, str]]:
+    """Turns whose words in the index are not those of their text: indexed once more, aside, and compared."""
+    import apsw
+
+    aside = apsw.Connection(":memory:")
+    for (sql,) in connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'turn_fts'"):
+        aside.execute(str(sql))
+    for turns in _turn_text_batches(connection):
+        index_words(aside, turns)
+    sizes = "SELECT id, sz FROM turn_fts_docsize"
+    wanted, there = dict(aside.execute(sizes)), dict(connection.execute(sizes))
+    aside.close()
+    for turn in sorted(wanted.keys() | there.keys()):
+        if turn not in there:
+            yield turn, "its words are missing in turn_fts"
+        elif turn not in wanted:
+            yield turn, "it is not there, but turn_fts holds its words"
+        elif wanted[turn] != there[turn]:
+            yield turn, "its words in turn_fts are not those of its text"
+
+
+def _turn_text_batches(connection: "apsw.Connection") -> Iterator[list[tuple[int, str]]]:
+    """All turns, a thousand at a time."""
+    after = 0
+    while True:
+        found: Iterable[tuple[int, str]] = connection.execute(
+            "SELECT id, text FROM conversation_turns WHERE id > ? ORDER BY id LIMIT 1000", (after,)
+        )
+        rows = list(found)
+        if not rows:
+            return
+        yield rows
+        after = rows[-1][0]
+
+
+# Removing
+
+
+def remove(tx: "apsw.Connection", conversation: int, now: str) -> None:
+    """Take out what was said, with its words and vectors. The name stays, so that no file brings it back."""
+    tx.execute("DELETE FROM conversation_turns WHERE conversation_id = ?", (conversation,))
+    tx.execute("INSERT INTO turn_fts (turn_fts) VALUES ('optimize')")  # or deleted words stay in its segments
+    vectors.purge_turn_vectors(tx)
+    tx.execute(
+        "UPDATE conversations SET removed_at = ?, title = '', project = '', started_at = NULL, ended_at = NULL,"
+        " masked = 0 WHERE id = ?",
+        (now, conversation),
+    )
+
+
+# Finding
+
+
+def highest_id(db: "Database") -> int:
+    """The id of the newest turn, which is at least their number; 0 when there is none."""
+    row = db.one("SELECT max(id) FROM conversation_turns")
+    return row[0] or 0 if row else 0
+
+
+def match(db: "Database", expression: str, limit: int, above: int = 0) -> list[tuple[int, float]]:
+    """The turns that match best, with their scores; higher is better. With `above`, only the newer ones."""
+    return db.rows(
+        "SELECT rowid, -bm25(turn_fts) AS score FROM turn_fts WHERE turn_fts MATCH ? AND rowid > ?"
+        " ORDER BY score DESC, rowid DESC LIMIT ?",
+        (expression, above, limit),
+    )
+
+
+def scores_of(db: "Database", expression: str, turn_ids: list[int]) -> dict[int, float]:
+    """How well these turns match; those that do not are left out."""
+    # Without the plus FTS5 would begin a new search for every id.
+    return dict(
+        db.rows(
+            "SELECT rowid, -bm25(turn_fts) FROM turn_fts WHERE turn_fts MATCH ?"
+            " AND +rowid IN (SELECT value FROM json_each(?))",
+            (expression, str(turn_ids)),
+        )
+    )
+
+
+def neighbours(db: "Database", turn_ids: list[int], reach: int) -> dict[int, tuple[int, int]]:
+    """The conversation and place of these turns, and of those at most `reach` places away in the same one."""
+    rows = db.rows(
+        "SELECT near.id, near.conversation_id, near.turn FROM json_each(?) AS wanted"
+        " CROSS JOIN conversation_turns AS t ON t.id = wanted.value"
+        " CROSS JOIN conversation_turns AS near ON near.conversation_id = t.conversation_id"
+        " AND near.turn BETWEEN t.turn - ? AND t.turn + ?",
+        (str(turn_ids), reach, reach),
+    )
+    return {row[0]: row[1:] for row in rows}
+
+
+def load_turns(db: "Database", turn_ids: list[int]) -> dict[int, TurnRow]:
+    """These turns."""
+    rows = db.rows(
+        f"SELECT {_TURN_COLUMNS} FROM conversation_turns WHERE id IN (SELECT value FROM json_each(?))",  # noqa: S608
+        (str(turn_ids),),
+    )
+    return {row[0]: TurnRow(*row) for row in rows}
+
+
+def load_conversations(db: "Database", conversation_ids: list[int]) -> dict[int, ConversationRow]:
+    """These conversations."""
+    rows = db.rows(
+        f"SELECT {_CONVERSATION_COLUMNS} FROM conversations AS c WHERE c.id IN (SELECT value FROM json_each(?))",  # noqa: S608
+        (str(conversation_ids),),
+    )
+    return {row[0]: ConversationRow(*row) for row in rows}
+
+
+# Reading
+
+
+def list_all(db: "Database", client: str | None, limit: int, offset: int) -> list[ConversationRow]:
+    """The conversations, those that ended last first."""
+    rows = db.rows(
+        f"SELECT {_CONVERSATION_COLUMNS} FROM conversations AS c WHERE removed_at IS NULL AND (?1 IS NULL OR client = ?1)"  # noqa: S608
+        " ORDER BY ended_at DESC, id DESC LIMIT ?2 OFFSET ?3",
+        (client, limit, offset),
+    )
+    return [ConversationRow(*row) for row in rows]
+
+
+def count(db: "Database", client: str | None = None) -> tuple[int, int]:
+    """How many conversations and turns there are."""
+    row = db.one(
+        "SELECT count(*), sum((SELECT count(*) FROM conversation_turns WHERE conversation_id = c.id))"
+        " FROM conversations AS c WHERE removed_at IS NULL AND (?1 IS NULL OR client = ?1)",
+        (client,),
+    )
+    return (row[0], row[1] or 0) if row else (0, 0)
+
+
+def find_by_session(db: "Database", session: str, limit: int = 10) -> list[ConversationRow]:
+    """The conversations whose session is this, or else begins with it."""
+    for condition in ("session = ?", "substr(session, 1, length(?1)) = ?1"):
+        rows = db.rows(
+            f"SELECT {_CONVERSATION_COLUMNS} FROM conversations AS c WHERE {condition} AND removed_at IS NULL"  # noqa: S608
+            " ORDER BY ended_at DESC, id DESC LIMIT ?",
+            (session, limit),
+        )
+        if rows:
+            return [ConversationRow(*row) for row in rows]
+    return []
+
+
+def read_turns(db: "Database", conversation: int, first: int, limit: int) -> list[TurnRow]:
+    """Turns from a place on, in their order."""
+    rows = db.rows(
+        f"SELECT {_TURN_COLUMNS} FROM conversation_turns WHERE conversation_id = ? AND turn >= ? ORDER BY turn LIMIT ?",  # noqa: S608
+        (conversation, first, limit),
+    )
+    return [TurnRow(*row) for row in rows]
+
+
+class TranscriptState(NamedTuple):
+    path: str
+    client: str
+    """Who writes it; "" when nobody that we know."""
+    session: str
+    """Of the line that was read last."""
+    size: int
+    mtime_ns: int
+    inode: int
+    read_to: int
+    mark: bytes
+    """Hash of the first and last bytes of what was read."""
+    broken: int
+    problem: str | None
+
+
+_TRANSCRIPT_COLUMNS = (
+    "path, client, session, size_bytes, mtime_ns, inode, read_to, mark, broken_lines, problem"
+)
+
+
+def find_transcript(db: "Database", path: str) -> TranscriptState | None:
+    row = db.one(f"SELECT {_TRANSCRIPT_COLUMNS} FROM transcript_files WHERE path = ?", (path,))  # noqa: S608
+    return None if row is None else TranscriptState(*row)
+
+
+def transcripts_with_inode(db: "Database", inode: int) -> list[TranscriptState]:
+    """Files that were this one when they were read: one of them may have been renamed."""
+    rows = db.rows(f"SELECT {_TRANSCRIPT_COLUMNS} FROM transcript_files WHERE inode = ?", (inode,))  # noqa: S608
+    return [TranscriptState(*row) for row in rows]
+
+
+def list_transcripts(db: "Database") -> list[TranscriptState]:
+    """Every file that was read and turned out to be a transcript."""
+    rows = db.rows(f"SELECT {_TRANSCRIPT_COLUMNS} FROM transcript_files WHERE client <> '' ORDER BY path")  # noqa: S608
+    return [TranscriptState(*row) for row in rows]
+
+
+def save_transcript(tx: "apsw.Connection", state: TranscriptState, now: str) -> None:
+    """Remember how far a file was read."""
+    tx.execute(
+        f"INSERT OR REPLACE INTO transcript_files ({_TRANSCRIPT_COLUMNS}, read_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        (*state, now),
+    )
+
+
+def forget_transcript(tx: "apsw.Connection", path: str) -> None:
+    tx.execute("DELETE FROM transcript_files WHERE path = ?", (path,))

@@ -1,0 +1,672 @@
+"""Facts with validity, source and supersession, and everything known about one subject.
+
+Adding the same fact twice changes nothing, and the order in which facts are added does not matter. The caller raises
+the version of the page in the same transaction.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quaid.errors import InvalidArgument, NotFound, QuaidError
+from quaid.model import facts, slug as slugs
+from quaid.model.facts import (
+    EntityRef,
+    FactInput,
+    NameIndex,
+    PageInfo,
+    canonical_predicate,
+    fact_needles,
+    is_valid_on,
+    join_evidence,
+    join_sources,
+    object_key,
+    resolve_name,
+)
+from quaid.model.links import MENTIONS
+from quaid.model.markdown_text import replace_wiki_links
+from quaid.model.names import fold_name
+from quaid.storage import collections, links, pages
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.storage.links import LinkRow
+    from quaid.storage.sqlite.connection import Database
+
+SINGLE_VALUED_SETTING = "single_valued_predicates"
+"""What the user adds to the predicates with one value at a time."""
+
+_FACT_COLUMNS = (
+    "a.id, a.page_id, a.subject, a.subject_key, a.predicate, a.object, a.valid_from, a.valid_until, a.supersedes_id,"
+    " a.confidence, a.asserted_by, a.source_ref, a.evidence_text, a.created_at"
+)
+
+
+class FactRow(NamedTuple):
+    """A fact as it is kept."""
+
+    id: int
+    page_id: int
+    subject: str
+    subject_key: str
+    predicate: str
+    object: str
+    valid_from: str | None
+    valid_until: str | None
+    supersedes_id: int | None
+    confidence: float
+    asserted_by: str
+    source_ref: str
+    evidence_text: str
+    created_at: str
+
+
+class FactChange(NamedTuple):
+    """What became of a fact."""
+
+    id: int
+    added: bool
+    """A new row; otherwise the fact was there."""
+    superseded: tuple[int, ...]
+    """The facts that ended because this one came."""
+    changed: bool
+    """Anything at all was written: also when a fact that was there got its end, or a second witness."""
+    ended: bool = False
+    """A fact that was there got an end, or another one."""
+    ended_before: str | None = None
+    """The end that was corrected."""
+    witnessed: bool = False
+    """A fact that was there got another source, other words or another confidence."""
+
+
+def add_fact(tx: "apsw.Connection", page_id: int, given: FactInput, now: str) -> FactChange:
+    """Keep a fact, or what is new about one that its page says already. What it supersedes ends when it begins.
+
+    That is the fact which it names, and each earlier one of its page, subject and single-valued predicate. A fact
+    that comes late takes its place between the others: the order of saying does not matter.
+    """
+    key, wanted = fold_name(given.subject), canonical_predicate(given.predicate)
+    named = _require_superseded(tx, page_id, given) if given.supersedes_id else None
+    there = [
+        row for row in _facts_of_subject(tx, page_id, key) if canonical_predicate(row.predicate) == wanted
+    ]
+    known = _matching_fact(there, given, now[:10])
+    if known:
+        return _update_fact(tx, known, given, named, now)
+    earlier: list[FactRow] = []
+    later = None
+    if given.valid_from and not given.valid_until and wanted in _read_single_valued(tx):
+        others = [row for row in there if object_key(row.object) != object_key(given.object)]
+        earlier, later = _neighbours_in_time(others, given.valid_from)
+    before = named or (earlier[-1] if earlier else None)
+    until = later.valid_from if later else given.valid_until
+    new = _insert_fact(
+        tx,
+        page_id,
+        given._replace(valid_until=until, supersedes_id=before.id if before else None),
+        now,
+    )
+    if later and (later.supersedes_id is None or later.supersedes_id in {row.id for row in earlier}):
+        tx.execute("UPDATE assertions SET supersedes_id = ? WHERE id = ?", (new, later.id))
+    ended = {row.id: row for row in [*earlier, *([named] if named else [])]}
+    for row in ended.values():
+        _end_fact(tx, row, given.valid_from or now[:10])
+    return FactChange(new, True, tuple(ended), True)
+
+
+def _insert_fact(tx: "apsw.Connection", page_id: int, given: FactInput, created_at: str) -> int:
+    tx.execute(
+        "INSERT INTO assertions (page_id, subject, subject_key, predicate, object, valid_from, valid_until,"
+        " supersedes_id, confidence, asserted_by, source_ref, evidence_text, created_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(page_id, given.subject, fold_name(given.subject), given.predicate, given.object),
+            *(given.valid_from, given.valid_until, given.supersedes_id, given.confidence),
+            *(given.asserted_by, given.source_ref, given.evidence_text, created_at),
+        ),
+    )
+    return tx.last_insert_rowid()
+
+
+def facts_like(tx: "apsw.Connection", page_id: int, given: FactInput) -> list[FactRow]:
+    """What a page says about the same subject with the same predicate."""
+    wanted = canonical_predicate(given.predicate)
+    return [
+        row
+        for row in _facts_of_subject(tx, page_id, fold_name(given.subject))
+        if canonical_predicate(row.predicate) == wanted
+    ]
+
+
+def restore_fact(tx: "apsw.Connection", page_id: int, given: FactInput, created_at: str) -> FactChange:
+    """Keep a fact just as it was once kept: nothing is concluded from it, and no other fact ends."""
+    time = (given.valid_from, given.valid_until)
+    for row in facts_like(tx, page_id, given):
+        if (row.valid_from, row.valid_until) == time and object_key(row.object) == object_key(given.object):
+            return FactChange(row.id, False, (), False)
+    return FactChange(_insert_fact(tx, page_id, given, created_at), True, (), True)
+
+
+def mark_superseded(tx: "apsw.Connection", new_id: int, old_id: int) -> bool:
+    """Say that a fact superseded another. False: it did another one, the other has no end, or it is a circle."""
+    new, old = _require_fact(tx, new_id), _require_fact(tx, old_id)
+    if new.supersedes_id == old.id:
+        return True
+    if new.supersedes_id is not None or old.valid_until is None or _is_cycle(tx, new, old):
+        return False
+    tx.execute("UPDATE assertions SET supersedes_id = ? WHERE id = ?", (old.id, new.id))
+    return True
+
+
+def _require_superseded(tx: "apsw.Connection", page_id: int, given: FactInput) -> FactRow:
+    """The fact that another one names as superseded. It must say the same thing of the same subject."""
+    named = _require_fact(tx, given.supersedes_id or 0)
+    same = canonical_predicate(named.predicate) == canonical_predicate(given.predicate)
+    if not same or _subject_ref(tx, named.page_id, named.subject_key) != _subject_ref(
+        tx, page_id, fold_name(given.subject)
+    ):
+        raise InvalidArgument(
+            name="supersedes_id",
+            problem=f"fact {named.id} says {named.subject} {named.predicate} {named.object}, and this one"
+            f" {given.subject} {given.predicate} {given.object}; subject and predicate must be the same",
+        )
+    return named
+
+
+def _subject_ref(tx: "apsw.Connection", page_id: int, key: str) -> EntityRef:
+    called = tx.execute(
+        "SELECT n.name, n.page_id, n.kind FROM page_names AS n JOIN pages AS p ON p.id = n.page_id"
+        " WHERE n.name = ? AND p.quarantined_at IS NULL",
+        (key,),
+    )
+    names = NameIndex([(str(name), int(str(page)), str(kind)) for name, page, kind in called])
+    row = tx.execute("SELECT slug, title, type FROM pages WHERE id = ?", (page_id,)).fetchone()
+    return resolve_name(names, key, page_id, PageInfo(*row) if row else None)
+
+
+def _matching_fact(there: list[FactRow], given: FactInput, today: str) -> FactRow | None:
+    """The row that says this already. An end without a beginning is the end of the one that holds."""
+    same = [row for row in there if object_key(row.object) == object_key(given.object)]
+    began = [row for row in same if row.valid_from == given.valid_from]
+    if given.valid_from:
+        return began[0] if began else None
+    if not given.valid_until:
+        # What has ended without a beginning may hold anew, unless it is the same witness who says so again.
+        return next((row for row in began if _holds_on(row, today) or _is_replay(row, given)), None)
+    fitting = [row for row in same if row.valid_until == given.valid_until]
+    fitting += [row for row in (*began, *same) if row.valid_until is None]
+    if len(same) == 1 and (same[0].valid_from or "") <= given.valid_until:
+        fitting += same  # nothing holds: it is the end of this one that is corrected
+    return fitting[0] if fitting else None
+
+
+def _holds_on(row: FactRow, today: str) -> bool:
+    return row.valid_until is None or row.valid_until > today
+
+
+def _is_replay(row: FactRow, given: FactInput) -> bool:
+    source, evidence = _joined_evidence(row, given)
+    return bool(given.source_ref) and (source, evidence) == (row.source_ref, row.evidence_text)
+
+
+def _joined_evidence(row: FactRow, given: FactInput) -> tuple[str, str]:
+    return join_sources(row.source_ref, given.source_ref), join_evidence(
+        row.evidence_text, given.evidence_text
+    )
+
+
+def _update_fact(
+    tx: "apsw.Connection", known: FactRow, given: FactInput, named: FactRow | None, now: str
+) -> FactChange:
+    """Keep what is new: an end, a corrected end, another witness, what it supersedes."""
+    until = given.valid_until or known.valid_until
+    if known.valid_from and until and until < known.valid_from:
+        raise InvalidArgument(
+            name="valid_until",
+            problem=f"{until} is before {known.valid_from}, when fact {known.id} began",
+        )
+    source, evidence = _joined_evidence(known, given)
+    confidence = _joined_confidence(known, given)
+    supersedes = known.supersedes_id
+    if named:
+        _refuse_cycle(tx, known, named)
+        supersedes = supersedes or named.id
+    before = (known.valid_until, known.source_ref, known.evidence_text, known.confidence, known.supersedes_id)
+    after = (until, source, evidence, confidence, supersedes)
+    if after != before:
+        tx.execute(
+            "UPDATE assertions SET valid_until = ?, source_ref = ?, evidence_text = ?, confidence = ?,"
+            " supersedes_id = ? WHERE id = ?",
+            (*after, known.id),
+        )
+    ended = named is not None and _end_fact(tx, named, known.valid_from or now[:10])
+    return FactChange(
+        known.id,
+        False,
+        (named.id,) if named and ended else (),
+        after != before or ended,
+        until != known.valid_until,
+        known.valid_until if until != known.valid_until else None,
+        after[1:4] != before[1:4],
+    )
+
+
+def _joined_confidence(known: FactRow, given: FactInput) -> float:
+    """The only witness may change his mind; of several the surest counts; who names nothing is no witness."""
+    if known.source_ref == given.source_ref:
+        return given.confidence
+    return max(known.confidence, given.confidence) if given.source_ref else known.confidence
+
+
+def _is_cycle(tx: "apsw.Connection", known: FactRow, named: FactRow) -> bool:
+    """Whether the named one came after the known one already."""
+    circle = tx.execute(
+        "WITH RECURSIVE older (id) AS (VALUES (?) UNION SELECT a.supersedes_id FROM assertions AS a"
+        " JOIN older ON older.id = a.id WHERE a.supersedes_id IS NOT NULL) SELECT 1 FROM older WHERE id = ?",
+        (named.id, known.id),
+    ).fetchone()
+    return circle is not None
+
+
+def _refuse_cycle(tx: "apsw.Connection", known: FactRow, named: FactRow) -> None:
+    if _is_cycle(tx, known, named):
+        what = "the same fact" if named.id == known.id else f"what fact {known.id} was superseded by"
+        raise InvalidArgument(name="supersedes_id", problem=f"fact {named.id} is {what}")
+
+
+def _neighbours_in_time(others: list[FactRow], day: str) -> tuple[list[FactRow], FactRow | None]:
+    """Which facts give way to one that begins on a day, the latest last, and which one it gives way to.
+
+    One whose end somebody said keeps it. One without a beginning is taken to hold since it was written down.
+    """
+    beginnings = {(row.supersedes_id, row.valid_from) for row in others}
+    standing = [row for row in others if row.valid_until is None or (row.id, row.valid_until) in beginnings]
+    earlier = [
+        row
+        for row in standing
+        if (row.valid_from or row.created_at[:10]) < day
+        and (row.valid_until is None or row.valid_until > day)
+    ]
+    later = [row for row in standing if row.valid_from and row.valid_from > day]
+    return (
+        sorted(earlier, key=lambda row: row.valid_from or ""),
+        min(later, key=lambda row: row.valid_from or "", default=None),
+    )
+
+
+def _end_fact(tx: "apsw.Connection", row: FactRow, day: str) -> bool:
+    """End a fact, no sooner than it began: one that is corrected from its first day on never held."""
+    day = max(day, row.valid_from or day)
+    if row.valid_until is not None and row.valid_until <= day:
+        return False
+    tx.execute("UPDATE assertions SET valid_until = ? WHERE id = ?", (day, row.id))
+    return True
+
+
+def shorten_fact(
+    tx: "apsw.Connection", seen: FactRow, since: str | None, until: str | None, successor: int | None
+) -> bool:
+    """Let a fact hold for less time, as a person decided who saw it so. False: it is another one by now.
+
+    It is said to be superseded where its successor supersedes nothing yet and would not supersede itself.
+    """
+    row = tx.execute(f"SELECT {_FACT_COLUMNS} FROM assertions AS a WHERE a.id = ?", (seen.id,)).fetchone()  # noqa: S608
+    if row is None or FactRow(*row) != seen:
+        return False
+    tx.execute("UPDATE assertions SET valid_from = ?, valid_until = ? WHERE id = ?", (since, until, seen.id))
+    if successor is not None:
+        new = _require_fact(tx, successor)
+        if new.supersedes_id is None and not _is_cycle(tx, new, seen):
+            tx.execute("UPDATE assertions SET supersedes_id = ? WHERE id = ?", (seen.id, new.id))
+    return True
+
+
+def facts_by_id(db: "Database", ids: "Iterable[int]") -> dict[int, FactRow]:
+    """Facts by their ids."""
+    rows = _select_facts(
+        db, "FROM json_each(?) AS w CROSS JOIN assertions AS a ON a.id = w.value", (str(sorted(ids)),)
+    )
+    return {row.id: row for row in rows}
+
+
+def facts_of_page(db: "Database", page_id: int) -> list[FactRow]:
+    """What a page says, in the order in which it was written down."""
+    return _select_facts(db, "FROM assertions AS a WHERE a.page_id = ? ORDER BY a.id", (page_id,))
+
+
+def facts_in_range(db: "Database", first: int, last: int) -> list[tuple[str, str, FactRow]]:
+    """The facts of shown pages with ids in a range, in their order, each with its page's collection and slug."""
+    rows = db.rows(
+        f"SELECT c.name, p.slug, {_FACT_COLUMNS} FROM assertions AS a CROSS JOIN pages AS p ON p.id = a.page_id"  # noqa: S608
+        " JOIN collections AS c ON c.id = p.collection_id"
+        " WHERE a.id BETWEEN ? AND ? AND p.quarantined_at IS NULL ORDER BY a.id",
+        (first, last),
+    )
+    return [(collection, slug, FactRow(*row)) for collection, slug, *row in rows]
+
+
+def facts_about(db: "Database", keys: "Iterable[str]") -> list[FactRow]:
+    """What any page says about subjects with one of these folded names."""
+    return _select_facts(
+        db,
+        "FROM json_each(?) AS wanted CROSS JOIN assertions AS a ON a.subject_key = wanted.value"
+        " JOIN pages AS p ON p.id = a.page_id AND p.quarantined_at IS NULL ORDER BY a.id",
+        (json.dumps(sorted(set(keys)), ensure_ascii=False),),
+    )
+
+
+def facts_with_object(db: "Database", names: "Iterable[str]") -> list[FactRow]:
+    """What any page says of which the object is written as one of these names, whatever its case."""
+    return _select_facts(
+        db,
+        "FROM assertions AS a JOIN pages AS p ON p.id = a.page_id AND p.quarantined_at IS NULL"
+        " WHERE lower(a.object) IN (SELECT lower(value) FROM json_each(?)) ORDER BY a.id",
+        (json.dumps(sorted(set(names)), ensure_ascii=False),),
+    )
+
+
+def single_valued_predicates(db: "Database") -> frozenset[str]:
+    """The predicates with one value at a time, with what the user said about it."""
+    return facts.single_valued_predicates(collections.get_setting(db, SINGLE_VALUED_SETTING))
+
+
+def _read_single_valued(tx: "apsw.Connection") -> frozenset[str]:
+    row = tx.execute("SELECT value FROM config WHERE key = ?", (SINGLE_VALUED_SETTING,)).fetchone()
+    return facts.single_valued_predicates(row[0] if row else None)
+
+
+def _select_facts(db: "Database", rest: str, values: tuple[Any, ...]) -> list[FactRow]:
+    return [FactRow(*row) for row in db.rows(f"SELECT {_FACT_COLUMNS} {rest}", values)]
+
+
+def _facts_of_subject(tx: "apsw.Connection", page_id: int, key: str) -> list[FactRow]:
+    sql = (
+        f"SELECT {_FACT_COLUMNS} FROM assertions AS a WHERE a.subject_key = ? AND a.page_id = ? ORDER BY a.id"  # noqa: S608
+    )
+    return [FactRow(*row) for row in tx.execute(sql, (key, page_id))]
+
+
+def _require_fact(tx: "apsw.Connection", assertion_id: int) -> FactRow:
+    row = tx.execute(
+        f"SELECT {_FACT_COLUMNS} FROM assertions AS a WHERE a.id = ?", (assertion_id,)
+    ).fetchone()  # noqa: S608
+    if row is None:
+        raise NotFound(what="fact", name=assertion_id, hint=" `quaid facts SUBJECT --history` shows the ids.")
+    return FactRow(*row)
+
+
+class FactSubject(NamedTuple):
+    """Whom a question is about."""
+
+    name: str
+    slug: str | None
+    page_id: int | None
+    keys: tuple[str, ...]
+    """All its names, folded."""
+
+
+class FactLine(NamedTuple):
+    """One thing that is held."""
+
+    kind: str
+    """fact or link."""
+    id: int
+    subject: str
+    predicate: str
+    object: str
+    since: str | None
+    until: str | None
+    by: str
+    """Who says so: agent, manual, import, enrichment; or text and programmatic, for a link."""
+    source: str
+    slug: str
+    """The page that says so."""
+    part: str
+    line: int | None
+    quote: str
+    """The words that were given as evidence, or the line of the page as it was when the fact was written down."""
+    version: int | None
+    """The version of the page that the quote is from; none: the present one, or no page."""
+    confidence: float
+    supersedes: int | None
+    superseded_by: int | None
+    recorded_at: str
+
+
+class SubjectEntry(NamedTuple):
+    """A dated entry of the subject's page."""
+
+    date: str
+    source: str
+    summary: str
+    slug: str
+    line: int
+
+
+class SubjectEntries(NamedTuple):
+    rows: list[SubjectEntry]
+    total: int
+
+
+def find_subject(db: "Database", text: str) -> FactSubject:
+    """Find a subject by slug, title, alias or any name that facts use; or say what is called nearly so."""
+    wanted = replace_wiki_links(text).strip()
+    page = _page_by_address(db, wanted)
+    key = fold_name(wanted.rpartition("::")[2])
+    if page is None:
+        page = _page_by_name(db, wanted, key)
+    if page is None:
+        found = facts_about(db, [key]) if key else []
+        if not found:
+            raise NotFound(what="subject", name=repr(wanted), hint=_similar_names(db, key))
+        return FactSubject(found[-1].subject, None, None, (key,))
+    keys = [name for (name,) in db.rows("SELECT name FROM page_names WHERE page_id = ?", (page[0],))]
+    mine = tuple(each for each in keys if _page_meant_by(db, each) == page[0])
+    return FactSubject(page[2], page[1], page[0], mine)
+
+
+def _page_by_address(db: "Database", text: str) -> tuple[int, str, str] | None:
+    collection, name = slugs.split_address(text)
+    try:
+        stored = pages.find(db, slugs.check(name), collection or "default")
+    except QuaidError:
+        return None
+    return (stored.id, stored.slug, stored.title) if stored else None
+
+
+def _page_by_name(db: "Database", text: str, key: str) -> tuple[int, str, str] | None:
+    found = pages.pages_called(db, [key]) if key else []
+    best = [each for each in found if each.kind == found[0].kind]
+    rows = db.rows(
+        "SELECT p.id, p.slug, p.title FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value ORDER BY p.slug",
+        (str([each.page_id for each in best]),),
+    )
+    if len(rows) > 1:
+        listed = ", ".join(row[1] for row in rows[:5])
+        raise InvalidArgument(
+            name="subject", problem=f"{text!r} is what several pages are called: {listed}; name one"
+        )
+    return (rows[0][0], rows[0][1], rows[0][2]) if rows else None
+
+
+def _page_meant_by(db: "Database", key: str) -> int | None:
+    """The one page that a name means for facts of other pages."""
+    found = pages.pages_called(db, [key])
+    pages_called = {each.page_id for each in found if each.kind == found[0].kind}
+    return pages_called.pop() if len(pages_called) == 1 else None
+
+
+def _similar_names(db: "Database", key: str) -> str:
+    import difflib
+
+    rows = db.rows(
+        "SELECT name FROM page_names WHERE substr(name, 1, 2) = substr(?1, 1, 2) OR instr(name, ?1) UNION"
+        " SELECT subject_key FROM assertions WHERE substr(subject_key, 1, 2) = substr(?1, 1, 2) LIMIT 2000",
+        (key,),
+    )
+    candidates = [name for (name,) in rows]
+    near = [name for name in candidates if key and key in name.split()][:3]
+    near = near or difflib.get_close_matches(key, candidates, n=3, cutoff=0.7)
+    return f" Did you mean {' or '.join(near)}?" if near else " `quaid search` looks into the texts."
+
+
+class VersionText(NamedTuple):
+    """What a page said in one of its versions."""
+
+    version: int | None
+    """None: the present one."""
+    truth: str
+    timeline: str
+
+
+PastTexts = Callable[[str, str, str], Iterable[VersionText]]
+"""The texts that a page (slug, collection) had at a time: all of that second, where there are several."""
+
+
+def fact_lines(db: "Database", whom: FactSubject, day: str | None, past: PastTexts) -> list[FactLine]:
+    """What holds on a day; or, with none, everything that was ever held, in order of time."""
+    found = _fact_lines(db, whom, past) + _link_lines(db, whom)
+    replaced = {each.supersedes: each.id for each in found if each.kind == "fact" and each.supersedes}
+    found = [
+        each._replace(superseded_by=replaced.get(each.id)) if each.kind == "fact" else each for each in found
+    ]
+    if day is not None:
+        found = [each for each in found if is_valid_on(each.since, each.until, day)]
+    solid = [each for each in found if each.predicate != MENTIONS]
+    found = solid or found  # a mention says little: it is told only when there is nothing else
+    if day is None:
+        return sorted(found, key=lambda each: (each.since or each.recorded_at[:10], each.id))
+    return sorted(found, key=lambda each: (each.kind, each.predicate, each.since or "", each.id))
+
+
+def _fact_lines(db: "Database", whom: FactSubject, past: PastTexts) -> list[FactLine]:
+    rows = {row.id: row for row in facts_about(db, whom.keys)}
+    if whom.page_id is not None:
+        own = facts_of_page(db, whom.page_id)
+        # On its own page a subject may go by a part of its name, but other subjects are other subjects.
+        from quaid.model.facts import person_name_parts
+
+        parts = person_name_parts(whom.name) | set(_names_of_page(db, whom.page_id))
+        rows |= {row.id: row for row in own if row.subject_key in parts}
+        turned = facts_with_object(db, [whom.name, whom.slug or "", *_spoken_names(db, whom.page_id)])
+        rows |= {row.id: row for row in turned}
+    texts = _page_texts(db, {row.page_id for row in rows.values()})
+    return [_fact_line(row, texts[row.page_id], past) for row in rows.values() if row.page_id in texts]
+
+
+def _names_of_page(db: "Database", page_id: int) -> list[str]:
+    return [name for (name,) in db.rows("SELECT name FROM page_names WHERE page_id = ?", (page_id,))]
+
+
+def _spoken_names(db: "Database", page_id: int) -> list[str]:
+    """The names of a page as people write them: aliases with their capitals and accents."""
+    from quaid.model.names import aliases
+
+    row = db.one("SELECT frontmatter FROM pages WHERE id = ?", (page_id,))
+    return [*(aliases(json.loads(row[0])) if row else ()), *_names_of_page(db, page_id)]
+
+
+class _PageText(NamedTuple):
+    slug: str
+    collection: str
+    truth: str
+    timeline: str
+    changed_at: str
+
+
+def _page_texts(db: "Database", page_ids: set[int]) -> dict[int, _PageText]:
+    rows = db.rows(
+        "SELECT p.id, p.slug, c.name, p.compiled_truth, p.timeline,"
+        " max(p.truth_updated_at, p.timeline_updated_at) FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value"
+        " JOIN collections AS c ON c.id = p.collection_id WHERE p.quarantined_at IS NULL",
+        (str(sorted(page_ids)),),
+    )
+    return {row[0]: _PageText(*row[1:]) for row in rows}
+
+
+def _locate_fact(
+    row: "FactRow", page: _PageText, past: PastTexts
+) -> "tuple[facts.QuotedLine | None, int | None]":
+    """Where a fact stands, and in which earlier version.
+
+    Words that were given as evidence are looked for in the present text. Without any, the fact's object is looked
+    for in the text as it was when the fact was written down: what came later says nothing about its source.
+    """
+    words = fact_needles(row.evidence_text, row.object)
+    if row.evidence_text or page.changed_at < row.created_at:
+        return facts.find_quote(page.truth, page.timeline, words), None
+    found: dict[str, tuple[facts.QuotedLine, int | None]] = {}
+    for text in past(page.slug, page.collection, row.created_at):
+        place = facts.find_quote(text.truth, text.timeline, words)
+        if place:
+            found.setdefault(place.quote, (place, text.version))
+    if len(found) != 1:  # nothing is known of it, or several texts of one second say something else
+        return None, None
+    place, version = next(iter(found.values()))
+    return place if version is None else place._replace(line=None), version
+
+
+def _fact_line(row: "FactRow", page: _PageText, past: PastTexts) -> FactLine:
+    place, version = _locate_fact(row, page, past)
+    return FactLine(
+        kind="fact",
+        id=row.id,
+        subject=row.subject,
+        predicate=row.predicate,
+        object=row.object,
+        since=row.valid_from,
+        until=row.valid_until,
+        by=row.asserted_by,
+        source=row.source_ref,
+        slug=page.slug,
+        part=place.part if place else "",
+        line=place.line if place else None,
+        quote=row.evidence_text or (place.quote if place else ""),
+        version=version,
+        confidence=row.confidence,
+        supersedes=row.supersedes_id,
+        superseded_by=None,
+        recorded_at=row.created_at,
+    )
+
+
+def _link_lines(db: "Database", whom: FactSubject) -> list[FactLine]:
+    if whom.page_id is None:
+        return []
+    found = links.outgoing(db, whom.page_id, "all", "") + links.incoming(db, whom.page_id, "all", "")
+    return [_link_line(each) for each in found]
+
+
+def _link_line(link: "LinkRow") -> FactLine:
+    return FactLine(
+        kind="link",
+        id=link.id,
+        subject=link.from_slug,
+        predicate=link.relationship,
+        object=link.to_slug,
+        since=link.valid_from,
+        until=link.valid_until,
+        by="text" if link.source_kind == links.FROM_TEXT else "link",
+        source="",
+        slug=link.from_slug,
+        part=link.part or "",
+        line=link.line,
+        quote=link.context,
+        version=None,
+        confidence=1.0,
+        supersedes=None,
+        superseded_by=None,
+        recorded_at=link.created_at,
+    )
+
+
+def subject_entries(db: "Database", whom: FactSubject, last: str, limit: int) -> SubjectEntries:
+    """The dated entries of the subject's page up to a day, the newest first."""
+    if whom.page_id is None or whom.slug is None:
+        return SubjectEntries([], 0)
+    found = [each for each in pages.timeline_entries(db, whom.page_id) if each.date <= last]
+    rows = [
+        SubjectEntry(each.date, each.source, each.summary, whom.slug, each.line) for each in found[:limit]
+    ]
+    return SubjectEntries(rows, len(found))

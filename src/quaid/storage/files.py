@@ -1,0 +1,136 @@
+"""Private files that survive a power cut, locks on files, and a byte search that runs in a process of its own.
+
+This module also runs as a program (`python -I -S files.py`), so it imports nothing of quaid at its top: opening and
+closing a database file in a process that uses it through SQLite would drop the locks which that process holds. As a
+program it reads JSON from standard input, {"files": [...], "pieces": [...]}, and prints [[file, piece], ...].
+"""
+
+import errno
+import json
+import os
+import sys
+
+
+def make_folders(path: str) -> None:
+    """Make a folder and those above it that are missing, for their owner only."""
+    if not path or os.path.isdir(path):
+        return
+    make_folders(os.path.dirname(path))
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(path):  # else another process was faster
+            problem = "a file stands where a folder must be"
+            raise NotADirectoryError(errno.ENOTDIR, problem, path) from None
+    sync_folder(os.path.dirname(path))
+
+
+def make_private_file(path: str) -> None:
+    """Make an empty file for its owner only; FileExistsError when there is one."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def sync_file(path: str) -> None:
+    """Wait until a file's bytes are on the disk."""
+    handle = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_folder(path: str) -> None:
+    """Wait until a folder's names are on the disk."""
+    if os.name == "nt":
+        return
+    handle = os.open(path or ".", os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def rename_durably(finished: str, path: str) -> None:
+    """Give a finished file its name, durably. The caller knows that the name is free."""
+    sync_file(finished)
+    os.rename(finished, path)
+    sync_folder(os.path.dirname(path))
+
+
+def remove_with_sidecars(path: str) -> None:
+    """Remove a database file that was not finished, and what SQLite put beside it."""
+    for ending in ("", "-journal", "-wal", "-shm"):
+        try:
+            os.unlink(path + ending)
+        except FileNotFoundError:
+            pass
+
+
+FIRST_LOCK_PAUSE, LONGEST_LOCK_PAUSE = 0.0005, 0.01
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def try_lock_file(handle: int) -> bool:
+        """Lock an open file if nobody else has; closing it gives the lock back."""
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def try_lock_file(handle: int) -> bool:
+        """Lock an open file if nobody else has; closing it gives the lock back."""
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+SCAN_BLOCK_BYTES = 16 * 1024 * 1024
+
+
+def scan_files(files: list[str], pieces: list[str]) -> list[tuple[str, str]]:
+    """Which of these texts are in which of these files, byte by byte. A file that is not there holds none."""
+    wanted = [(piece, piece.encode("utf-8", "surrogatepass")) for piece in pieces]
+    overlap = max((len(raw) for _, raw in wanted), default=1) - 1
+    found: dict[tuple[str, str], None] = {}
+    for path in files:
+        try:
+            file = open(path, "rb")  # noqa: SIM115
+        except FileNotFoundError:
+            continue
+        with file:
+            rest = b""
+            while block := file.read(SCAN_BLOCK_BYTES):
+                data = rest + block
+                for piece, raw in wanted:
+                    if (path, piece) not in found and raw in data:
+                        found[path, piece] = None
+                rest = data[len(data) - overlap :] if overlap else b""
+    return list(found)
+
+
+def scan_files_in_subprocess(files: list[str], pieces: list[str]) -> list[tuple[str, str]]:
+    """The same, in another process."""
+    import subprocess
+
+    from quaid.errors import FileTrouble
+
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", os.path.abspath(__file__)],
+        input=json.dumps({"files": files, "pieces": pieces}).encode("utf-8", "surrogatepass"),
+        capture_output=True,
+    )
+    if done.returncode:
+        raise FileTrouble(path=files[0], problem="could not be read to the end to prove that nothing is left")
+    return [(path, piece) for path, piece in json.loads(done.stdout)]
+
+
+if __name__ == "__main__":
+    _request = json.loads(sys.stdin.buffer.read())
+    sys.stdout.write(json.dumps(scan_files(_request["files"], _request["pieces"])))

@@ -1,0 +1,149 @@
+"""Knowledge gaps: questions that found no answer.
+
+A gap holds the hash of its question. The words are stored only with an approval, which the table itself enforces.
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quaid.errors import NotFound
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.storage.sqlite.connection import Database
+
+_COLUMNS = (
+    "id, query_hash, query_text, context, confidence_score, sensitivity, approved_by, approved_at,"
+    " redacted_query, resolved_at, resolved_by_slug, times_seen, detected_at, last_seen_at"
+)
+
+
+class Gap(NamedTuple):
+    """A gap as it is in the database."""
+
+    id: int
+    query_hash: str
+    query_text: str | None
+    """None: nobody has approved that the words are kept, or only a redacted form of them."""
+    context: str
+    confidence_score: float | None
+    sensitivity: str
+    approved_by: str | None
+    approved_at: str | None
+    redacted_query: str | None
+    resolved_at: str | None
+    resolved_by_slug: str | None
+    times_seen: int
+    detected_at: str
+    last_seen_at: str
+
+
+def log_gap(tx: "apsw.Connection", query_hash: str, context: str, score: float | None, now: str) -> Gap:
+    """Note that a question found no answer; the open gap of the same question counts up instead."""
+    rows: list[tuple[Any, ...]] = tx.execute(
+        "UPDATE knowledge_gaps SET times_seen = times_seen + 1, last_seen_at = ?,"  # noqa: S608
+        " context = coalesce(nullif(?, ''), context), confidence_score = coalesce(?, confidence_score)"
+        f" WHERE query_hash = ? AND resolved_at IS NULL RETURNING {_COLUMNS}",
+        (now, context, score, query_hash),
+    ).fetchall()
+    rows = (
+        rows
+        or tx.execute(
+            "INSERT INTO knowledge_gaps (query_hash, context, confidence_score, detected_at, last_seen_at)"  # noqa: S608
+            f" VALUES (?1, ?2, ?3, ?4, ?4) RETURNING {_COLUMNS}",
+            (query_hash, context, score, now),
+        ).fetchall()
+    )
+    return Gap(*rows[0])
+
+
+def listing(db: "Database", *, resolved: bool, limit: int) -> list[Gap]:
+    """Gaps, the open ones first; what was asked most comes first, of the others the oldest."""
+    rows = db.rows(
+        f"SELECT {_COLUMNS} FROM knowledge_gaps WHERE resolved_at IS NULL OR ?"  # noqa: S608
+        # Of the open ones what was asked most; of the others what was resolved last, also within one second.
+        " ORDER BY resolved_at IS NOT NULL, resolved_at DESC, iif(resolved_at IS NULL, times_seen, id) DESC,"
+        " detected_at, id LIMIT ?",
+        (resolved, limit),
+    )
+    return [Gap(*row) for row in rows]
+
+
+def count(db: "Database", *, resolved: bool) -> int:
+    """How many a listing could have."""
+    row = db.one("SELECT count(*) FROM knowledge_gaps WHERE resolved_at IS NULL OR ?", (resolved,))
+    return int(row[0]) if row else 0
+
+
+def require(db: "Database", gap_id: int) -> Gap:
+    """The gap with this id, or NotFound."""
+    row = db.one(f"SELECT {_COLUMNS} FROM knowledge_gaps WHERE id = ?", (gap_id,))  # noqa: S608
+    if row is None:
+        raise NotFound(what="gap", name=gap_id, hint=" `quaid gaps --resolved` lists them all.")
+    return Gap(*row)
+
+
+def open_with(db: "Database", query_hash: str) -> int | None:
+    """The open gap of a question, if there is one."""
+    row = db.one("SELECT id FROM knowledge_gaps WHERE query_hash = ? AND resolved_at IS NULL", (query_hash,))
+    return None if row is None else int(row[0])
+
+
+def with_words(db: "Database", limit: int) -> list[tuple[int, str]]:
+    """Open gaps whose words are kept, with their words or the redacted ones; what was asked most comes first."""
+    rows = db.rows(
+        "SELECT id, coalesce(query_text, redacted_query) AS words FROM knowledge_gaps"
+        " WHERE words IS NOT NULL AND resolved_at IS NULL"
+        " ORDER BY times_seen DESC, id LIMIT ?",
+        (limit,),
+    )
+    return [(gap_id, text) for gap_id, text in rows]
+
+
+def approve(
+    tx: "apsw.Connection",
+    gap: Gap,
+    *,
+    query_text: str | None,
+    sensitivity: str,
+    approver: str,
+    redacted_query: str | None,
+    now: str,
+) -> None:
+    """Keep the words of a gap, or only its redacted query, with who allowed it.
+
+    An earlier approval stays readable in the context."""
+    context = gap.context
+    if gap.approved_by is not None:
+        before = f"(before: {gap.sensitivity}, approved by {gap.approved_by} at {gap.approved_at})"
+        context = f"{context} {before}".strip()
+    tx.execute(
+        "UPDATE knowledge_gaps SET query_text = ?, sensitivity = ?, approved_by = ?, approved_at = ?,"
+        " redacted_query = ?, context = ? WHERE id = ?",
+        (query_text, sensitivity, approver, now, redacted_query, context, gap.id),
+    )
+
+
+def resolve(tx: "apsw.Connection", gap_id: int, slug: str | None, now: str) -> bool:
+    """Close a gap by the page that answers it. False: it was closed already."""
+    tx.execute(
+        "UPDATE knowledge_gaps SET resolved_at = ?, resolved_by_slug = ? WHERE id = ? AND resolved_at IS NULL",
+        (now, slug, gap_id),
+    )
+    return tx.changes() > 0
+
+
+def clear(tx: "apsw.Connection", now: str) -> int:
+    """Close every open gap that nobody has approved. Return how many they were."""
+    tx.execute(
+        "UPDATE knowledge_gaps SET resolved_at = ? WHERE resolved_at IS NULL AND query_text IS NULL"
+        " AND redacted_query IS NULL",
+        (now,),
+    )
+    return tx.changes()
+
+
+def latest(db: "Database") -> int:
+    """The id of the gap that came last; 0: there was never one."""
+    row = db.one("SELECT max(id) FROM knowledge_gaps")
+    return int(row[0] or 0) if row else 0

@@ -1,0 +1,454 @@
+"""Links between pages: those derived from texts and those added by a person or program.
+
+A link from a text remembers the name it was written with. When a page of that name is added, renamed or removed, the
+link is resolved again.
+"""
+
+import json
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from quaid.errors import LinkFromText, LinkOverlaps, NotFound, TextSaysSo
+from quaid.model.links import LinkCandidate, LinkReference, find_references, resolve_link, target_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import apsw
+
+    from quaid.model.page import Page
+    from quaid.storage.sqlite.connection import Database
+
+Temporal = Literal["current", "historical", "all"]
+
+FROM_TEXT = "wiki_link"
+
+
+class LinkRow(NamedTuple):
+    """A link with both its ends, by slug."""
+
+    id: int
+    from_slug: str
+    to_slug: str
+    """What the text names, when there is no such page."""
+    relationship: str
+    valid_from: str | None
+    valid_until: str | None
+    context: str
+    source_kind: str
+    resolved: bool
+    from_collection: str
+    to_collection: str
+    part: str | None
+    line: int | None
+    created_at: str
+    as_written: tuple[str, ...] = ()
+    """The names by which the text links to the page."""
+
+
+class AddedLink(NamedTuple):
+    """A link that no text makes, with both its ends by collection and slug."""
+
+    id: int
+    from_collection: str
+    from_slug: str
+    to_collection: str
+    to_slug: str
+    relationship: str
+    context: str
+    valid_from: str | None
+    valid_until: str | None
+    created_at: str
+
+
+class GraphLink(NamedTuple):
+    """A link as a graph needs it: ends by id."""
+
+    id: int
+    from_id: int
+    to_id: int
+    relationship: str
+    valid_from: str | None
+    valid_until: str | None
+
+
+def derive(tx: "apsw.Connection", page_id: int, page: "Page") -> None:
+    """Make the links that come from this page's text. What the text still says keeps its row and its id."""
+    wanted = {_identity(each): each for each in find_references(page)}
+    there = {
+        (target, relationship, since): (link, *rest)
+        for link, target, relationship, since, *rest in tx.execute(
+            "SELECT id, target, relationship, valid_from, valid_until, context, part, line FROM links"
+            " WHERE from_page_id = ? AND source_kind = 'wiki_link'",
+            (page_id,),
+        )
+    }
+    gone = [(row[0],) for key, row in there.items() if key not in wanted]
+    if gone:
+        tx.executemany("DELETE FROM links WHERE id = ?", gone)
+    moved = [
+        (each.valid_until, each.context, each.part, each.line, there[key][0])
+        for key, each in wanted.items()
+        if key in there and there[key][1:] != (each.valid_until, each.context, each.part, each.line)
+    ]
+    if moved:
+        tx.executemany(
+            "UPDATE links SET valid_until = ?, context = ?, part = ?, line = ? WHERE id = ?", moved
+        )
+    new = [each for key, each in wanted.items() if key not in there]
+    if new:
+        _add_references(tx, page_id, page.slug, new)
+
+
+def _identity(reference: LinkReference) -> tuple[str, str, str | None]:
+    return reference.target, reference.relationship, reference.valid_from
+
+
+def _add_references(tx: "apsw.Connection", page_id: int, slug: str, new: list[LinkReference]) -> None:
+    collection, now = _require_row(
+        tx,
+        "SELECT c.name, p.updated_at FROM pages p JOIN collections c ON c.id = p.collection_id WHERE p.id = ?",
+        (page_id,),
+    )
+    add_from_texts(tx, [(page_id, slug, new)], collection, now)
+
+
+def add_from_texts(
+    tx: "apsw.Connection", new: list[tuple[int, str, list[LinkReference]]], collection: str, now: str
+) -> None:
+    """Add the links of texts that had none of them: of each page its id, its slug and what it names."""
+    known = _candidates(tx, {each.key for _, _, named in new for each in named}) if new else {}
+    tx.executemany(
+        "INSERT INTO links (from_page_id, to_page_id, relationship, context, source_kind, valid_from,"
+        " valid_until, created_at, target, target_key, part, line)"
+        " VALUES (?, ?, ?, ?, 'wiki_link', ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                *(page_id, resolve_link(each.target, slug, collection, known.get(each.key, ()))),
+                *(each.relationship, each.context, each.valid_from, each.valid_until, now),
+                *(each.target, each.key, each.part, each.line),
+            )
+            for page_id, slug, named in new
+            for each in {_identity(each): each for each in named}.values()
+        ],
+    )
+
+
+def resolve_again(tx: "apsw.Connection", names: "Iterable[str]") -> None:
+    """Let the links that name one of these lead to whatever is called so now."""
+    rows = tx.execute(
+        "SELECT l.id, l.target, l.target_key, l.to_page_id, p.slug, c.name FROM json_each(?) AS wanted"
+        " CROSS JOIN links AS l ON l.target_key = wanted.value JOIN pages AS p ON p.id = l.from_page_id"
+        " JOIN collections AS c ON c.id = p.collection_id",
+        (_sorted_json(names),),
+    ).fetchall()
+    if rows:
+        tx.executemany("UPDATE links SET to_page_id = ? WHERE id = ?", _changed_targets(tx, rows))
+
+
+def _changed_targets(tx: "apsw.Connection", rows: list[tuple[Any, ...]]) -> list[tuple[int | None, int]]:
+    """Which of these links must lead elsewhere, and where."""
+    known = _candidates(tx, {row[2] for row in rows})
+    changed = []
+    for link, target, key, before, slug, collection in rows:
+        found = resolve_link(target, slug, collection, known.get(key, ()))
+        if found != before:
+            changed.append((found, link))
+    return changed
+
+
+def differ_from_text(tx: "apsw.Connection", page_id: int, page: "Page") -> bool:
+    """Whether the links that are there are not those that a page's text makes."""
+    rows = tx.execute(
+        "SELECT target, target_key, relationship, context, part, line, valid_from, valid_until FROM links"
+        " WHERE from_page_id = ? AND source_kind = 'wiki_link'",
+        (page_id,),
+    )
+    return set(rows) != {tuple(each) for each in find_references(page)}
+
+
+def wrong_targets(tx: "apsw.Connection") -> list[int]:
+    """Links out of texts that lead elsewhere than their text says. A page that is hidden may still be led to, and
+    where its own links lead is settled when it returns."""
+    rows = tx.execute(
+        "SELECT l.id, l.target, l.target_key, l.to_page_id, p.slug, c.name FROM links AS l"
+        " JOIN pages AS p ON p.id = l.from_page_id JOIN collections AS c ON c.id = p.collection_id"
+        " LEFT JOIN pages AS b ON b.id = l.to_page_id"
+        " WHERE l.source_kind = 'wiki_link' AND b.quarantined_at IS NULL AND p.quarantined_at IS NULL"
+    ).fetchall()
+    return [link for _, link in _changed_targets(tx, rows)]
+
+
+def _candidates(tx: "apsw.Connection", keys: "Iterable[str]") -> dict[str, list[LinkCandidate]]:
+    """The pages that have each of these names."""
+    found: dict[str, list[LinkCandidate]] = {}
+    for name, page_id, collection, slug, kind, former in tx.execute(
+        "SELECT n.name, p.id, c.name, p.slug, n.kind,"
+        " (SELECT json_group_array(slug) FROM redirects WHERE page_id = p.id)"
+        " FROM json_each(?) AS wanted CROSS JOIN page_names AS n ON n.name = wanted.value"
+        " JOIN pages AS p ON p.id = n.page_id AND p.quarantined_at IS NULL"
+        " JOIN collections AS c ON c.id = p.collection_id ORDER BY p.id",
+        (_sorted_json(keys),),
+    ):
+        slugs = tuple(json.loads(former)) if former != "[]" else ()
+        found.setdefault(name, []).append(LinkCandidate(page_id, collection, slug, kind, slugs))
+    return found
+
+
+def resolve_targets(db: "Database", targets: list[str], collection: str) -> dict[str, int]:
+    """The page that each of these names leads to from a collection's texts; those that lead nowhere are left out."""
+    known = _candidates(db.connection, {target_key(each) for each in targets})
+    found = {each: resolve_link(each, "", collection, known.get(target_key(each), ())) for each in targets}
+    return {each: page_id for each, page_id in found.items() if page_id is not None}
+
+
+def detach_page(tx: "apsw.Connection", page_id: int) -> set[str]:
+    """Before a page goes: links of other texts to it lead nowhere. Returns its names, for resettle afterwards."""
+    tx.execute(
+        "UPDATE links SET to_page_id = NULL WHERE to_page_id = ? AND source_kind = 'wiki_link'", (page_id,)
+    )
+    return {name for (name,) in tx.execute("SELECT name FROM page_names WHERE page_id = ?", (page_id,))}
+
+
+def add(
+    tx: "apsw.Connection",
+    from_id: int,
+    to_id: int,
+    *,
+    relationship: str,
+    context: str,
+    valid_from: str | None,
+    valid_until: str | None,
+    now: str,
+    beside_texts: bool = False,
+) -> int:
+    """Add a link, unless the same relationship of the same pages holds at the same time already.
+
+    `beside_texts`: it was added once, and it does not matter whether a text says the same since.
+    """
+    try:
+        _refuse_overlap(tx, from_id, to_id, relationship, valid_from, valid_until)
+    except TextSaysSo:
+        if not beside_texts:
+            raise
+    tx.execute(
+        "INSERT INTO links (from_page_id, to_page_id, relationship, context, valid_from, valid_until,"
+        " created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (from_id, to_id, relationship, context, valid_from, valid_until, now),
+    )
+    return tx.last_insert_rowid()
+
+
+def _refuse_overlap(
+    tx: "apsw.Connection",
+    from_id: int,
+    to_id: int,
+    relationship: str,
+    valid_from: str | None,
+    valid_until: str | None,
+    besides: int = 0,
+) -> None:
+    # As in checks.links: an unknown beginning counts from the last day, no date at all from the end of time.
+    found = tx.execute(
+        "WITH given (first, last) AS (SELECT coalesce(?1, ?2, '9999-12-31'), coalesce(?2, '~'))"
+        " SELECT id, source_kind FROM links, given WHERE from_page_id = ?3 AND to_page_id = ?4"
+        " AND relationship = ?5 AND id <> ?6 AND coalesce(valid_from, valid_until, '9999-12-31') < given.last"
+        " AND given.first < coalesce(valid_until, '~') ORDER BY source_kind LIMIT 1",
+        (valid_from, valid_until, from_id, to_id, relationship, besides),
+    ).fetchone()
+    if found:
+        kind = TextSaysSo if found[1] == FROM_TEXT else LinkOverlaps
+        raise kind(id=found[0], relationship=relationship)
+
+
+def close(tx: "apsw.Connection", link: LinkRow, valid_until: str | None) -> None:
+    """Say from which day on a link does not hold any more; None: it still does."""
+    start, end = _require_row(tx, "SELECT from_page_id, to_page_id FROM links WHERE id = ?", (link.id,))
+    _refuse_overlap(tx, start, end, link.relationship, link.valid_from, valid_until, besides=link.id)
+    tx.execute("UPDATE links SET valid_until = ? WHERE id = ?", (valid_until, link.id))
+
+
+def remove(tx: "apsw.Connection", links: list[LinkRow]) -> None:
+    """Take links away for good, as if nobody had ever added them."""
+    tx.executemany("DELETE FROM links WHERE id = ?", [(link.id,) for link in links])
+
+
+def require_added(db: "Database", link_id: int) -> LinkRow:
+    """A link that somebody added; one that a text makes can only be changed there."""
+    found = _select_links(db, "l.id = ?", (link_id,), "all", "")
+    if not found:
+        raise NotFound(what="link", name=link_id, hint=" `quaid links SLUG` shows the ids.")
+    if found[0].source_kind == FROM_TEXT:
+        raise LinkFromText(slug=found[0].from_slug, id=link_id)
+    return found[0]
+
+
+def between(db: "Database", from_id: int, to_id: int, relationship: str | None) -> list[LinkRow]:
+    """The links from one page to another."""
+    where, values = "l.from_page_id = ? AND l.to_page_id = ?", [from_id, to_id]
+    found = _select_links(db, where, tuple(values), "all", "")
+    return [link for link in found if relationship in (None, link.relationship)]
+
+
+def added_links(db: "Database", first: int, last: int) -> list[AddedLink]:
+    """The links with ids in a range that somebody added between pages that are shown, in their order."""
+    rows = db.rows(
+        "SELECT l.id, ca.name, a.slug, cb.name, b.slug, l.relationship, l.context, l.valid_from, l.valid_until,"
+        " l.created_at FROM links AS l CROSS JOIN pages AS a ON a.id = l.from_page_id"
+        " JOIN collections AS ca ON ca.id = a.collection_id JOIN pages AS b ON b.id = l.to_page_id"
+        " JOIN collections AS cb ON cb.id = b.collection_id"
+        " WHERE l.id BETWEEN ? AND ? AND l.source_kind <> 'wiki_link' AND l.from_page_id <> l.to_page_id"
+        " AND a.quarantined_at IS NULL AND b.quarantined_at IS NULL ORDER BY l.id",
+        (first, last),
+    )
+    return [AddedLink(*row) for row in rows]
+
+
+def outgoing(db: "Database", page_id: int, temporal: Temporal, day: str) -> list[LinkRow]:
+    """Where a page leads, what its text names without a page behind it last."""
+    return _merge_duplicates(_select_links(db, "l.from_page_id = ?", (page_id,), temporal, day))
+
+
+def incoming(db: "Database", page_id: int, temporal: Temporal, day: str) -> list[LinkRow]:
+    """What leads to a page."""
+    return _merge_duplicates(_select_links(db, "l.to_page_id = ?", (page_id,), temporal, day))
+
+
+def _merge_duplicates(found: list[LinkRow]) -> list[LinkRow]:
+    """Merge the links of a text that names one page in several ways into the first of them."""
+    merged: dict[tuple[Any, ...], LinkRow] = {}
+    for link in sorted(found, key=lambda each: each.id):
+        ends = (link.from_collection, link.from_slug, link.to_collection, link.to_slug, link.resolved)
+        key = (*ends, *link[3:6], link.source_kind)
+        first = merged.get(key)
+        merged[key] = first._replace(as_written=first.as_written + link.as_written) if first else link
+    by_id = {link.id: link for link in merged.values()}
+    return [by_id[link.id] for link in found if link.id in by_id]
+
+
+def count(db: "Database", page_ids: list[int] | None = None) -> int:
+    """Count the links of the memory, or those that the texts of some pages make. Each counts once, as it is shown."""
+    among = " AND from_page_id IN (SELECT value FROM json_each(?))" if page_ids is not None else ""
+    of_text = " AND source_kind = 'wiki_link'" if page_ids is not None else ""
+    pages = () if page_ids is None else (str(page_ids),)
+    (rows,) = db.one(f"SELECT count(*) FROM links WHERE 1{of_text}{among}", pages) or (0,)  # noqa: S608 (fixed parts)
+    # Two rows are rarely alike, and the index shows which pairs of pages have two: only those rows are read.
+    (again,) = db.one(
+        "SELECT coalesce(sum(alike - 1), 0) FROM (SELECT count(*) AS alike FROM ("  # noqa: S608 (fixed parts)
+        f"SELECT from_page_id, to_page_id FROM links WHERE to_page_id IS NOT NULL{among}"
+        " GROUP BY from_page_id, to_page_id HAVING count(*) > 1) AS pair CROSS JOIN links AS l"
+        " ON l.from_page_id = pair.from_page_id AND l.to_page_id = pair.to_page_id"
+        f" WHERE l.source_kind = 'wiki_link' GROUP BY {_LINK_KEY})",
+        pages,
+    ) or (0,)
+    return int(rows - again)
+
+
+def first_incoming(
+    db: "Database", page_id: int, temporal: Temporal, day: str, limit: int
+) -> tuple[list[LinkRow], int]:
+    """The first so many of `incoming`, and how many there are: to some pages tens of thousands lead."""
+    condition, days = _temporal_condition(temporal, day)
+    ids = [
+        row[0]
+        for row in db.rows(
+            "SELECT min(l.id) FROM links AS l WHERE l.to_page_id = ?"  # noqa: S608 (fixed parts)
+            f"{_BOTH_SHOWN.format(end='from_page_id')}{condition} GROUP BY {_LINK_KEY}, l.source_kind"
+            " ORDER BY l.relationship, coalesce(l.valid_from, '') DESC, min(l.id)",
+            (page_id, *days),
+        )
+    ]
+    return _select_links(db, "l.id IN (SELECT value FROM json_each(?))", (str(ids[:limit]),), "all", ""), len(
+        ids
+    )
+
+
+_LINK_KEY = "l.from_page_id, l.to_page_id, l.relationship, l.valid_from, l.valid_until"
+"""What two links have in common that are shown as one."""
+
+# Both ends are there and not quarantined; the narrow index says so without reading a page.
+_BOTH_SHOWN = (
+    " AND l.to_page_id IS NOT l.from_page_id AND EXISTS (SELECT 1 FROM pages AS p INDEXED BY pages_by_filter"
+    " WHERE p.id = l.{end} AND p.quarantined_at IS NULL)"
+)
+
+
+def edges(db: "Database", page_ids: list[int], temporal: Temporal, day: str, limit: int) -> list[GraphLink]:
+    """The links that touch one of these pages, in either direction, at most so many in each."""
+    condition, values = _temporal_condition(temporal, day)
+    found: dict[int, GraphLink] = {}
+    for near, far in (("from_page_id", "to_page_id"), ("to_page_id", "from_page_id")):
+        rows = db.rows(
+            f"SELECT l.id, {_LINK_KEY} FROM json_each(?) AS w CROSS JOIN links AS l ON l.{near} = w.value"  # noqa: S608
+            f" WHERE l.to_page_id IS NOT NULL{_BOTH_SHOWN.format(end=far)}{condition} LIMIT ?",
+            (str(page_ids), *values, limit),
+        )
+        found.update((row[0], GraphLink(*row)) for row in rows)
+    return list(found.values())
+
+
+def edges_among(
+    db: "Database", page_ids: list[int], temporal: Temporal, day: str, limit: int
+) -> list[GraphLink]:
+    """The links between these pages, each once."""
+    condition, values = _temporal_condition(temporal, day)
+    # The plus keeps SQLite from trying every pair of pages.
+    rows = db.rows(
+        f"SELECT min(l.id), {_LINK_KEY} FROM json_each(?1) AS w"  # noqa: S608 (fixed parts)
+        " CROSS JOIN links AS l ON l.from_page_id = w.value"
+        " WHERE +l.to_page_id IN (SELECT value FROM json_each(?1)) AND l.to_page_id <> l.from_page_id"
+        f"{condition} GROUP BY {_LINK_KEY} ORDER BY min(l.id) LIMIT ?",
+        (str(page_ids), *values, limit),
+    )
+    return [GraphLink(*row) for row in rows]
+
+
+def _select_links(
+    db: "Database", where: str, values: tuple[Any, ...], temporal: Temporal, day: str
+) -> list[LinkRow]:
+    condition, days = _temporal_condition(temporal, day)
+    rows = db.rows(
+        "SELECT l.id, a.slug, coalesce(b.slug, replace(ltrim(l.target, '/'), '//', '/')), l.relationship,"  # noqa: S608
+        " l.valid_from, l.valid_until, l.context, l.source_kind, b.id IS NOT NULL, ca.name,"
+        " coalesce(cb.name, ca.name), l.part, l.line, l.created_at, l.target"
+        " FROM links AS l JOIN pages AS a ON a.id = l.from_page_id AND a.quarantined_at IS NULL"
+        " JOIN collections AS ca ON ca.id = a.collection_id"
+        " LEFT JOIN pages AS b ON b.id = l.to_page_id AND b.quarantined_at IS NULL"
+        " LEFT JOIN collections AS cb ON cb.id = b.collection_id"
+        f" WHERE {where} AND (b.id IS NOT NULL OR l.target IS NOT NULL)"
+        f" AND l.from_page_id IS NOT l.to_page_id{condition}"
+        " ORDER BY b.id IS NULL, l.relationship, coalesce(l.valid_from, '') DESC, 3, l.id",
+        (*values, *days),
+    )
+    return [
+        LinkRow._make((*row[:8], bool(row[8]), *row[9:14], (row[14],) if row[14] else ())) for row in rows
+    ]
+
+
+def _temporal_condition(temporal: Temporal, day: str) -> tuple[str, tuple[str, ...]]:
+    """A condition on links as they were on a day."""
+    if temporal == "current":
+        return (
+            " AND (l.valid_from IS NULL OR l.valid_from <= ?) AND (l.valid_until IS NULL OR l.valid_until > ?)",
+            (day, day),
+        )
+    if temporal == "historical":
+        return " AND l.valid_until <= ?", (day,)
+    return "", ()
+
+
+def add_redirect(tx: "apsw.Connection", collection_id: int, slug: str, page_id: int, now: str) -> None:
+    """Let an old slug lead to a page."""
+    tx.execute(
+        "INSERT OR REPLACE INTO redirects (collection_id, slug, page_id, created_at) VALUES (?, ?, ?, ?)",
+        (collection_id, slug, page_id, now),
+    )
+
+
+def _require_row(tx: "apsw.Connection", sql: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    row: tuple[Any, ...] | None = tx.execute(sql, values).fetchone()
+    assert row is not None
+    return row
+
+
+def _sorted_json(values: "Iterable[str]") -> str:
+    return json.dumps(sorted(values), ensure_ascii=False)

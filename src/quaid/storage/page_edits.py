@@ -1,0 +1,568 @@
+"""Write pages: save, add in bulk, rename and merge them.
+
+A save compares the version that the author had read. Rows that follow from a page (tags, timeline entries, names,
+links, words, chunks) are written in the same transaction. Many new pages are inserted by one statement, because FTS5
+writes its words out before every statement that may be rolled back, and would do so for each page.
+"""
+
+import json
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quaid.errors import AlreadyExists, NoSuchVersion, PageExists, PageMoved, PageNotFound, VersionConflict
+from quaid.model import page_merge
+from quaid.model.names import names_of
+from quaid.model.page import DerivedData, derive_data
+from quaid.storage import links, text_index
+from quaid.storage.pages import require_collection_id
+from quaid.storage.sqlite.connection import as_json, next_row_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import apsw
+
+    from quaid.model.page import Page
+    from quaid.storage.pages import PageRow
+
+BULK_ROWS = 128
+"""Pages in one statement: more of them save little."""
+
+BULK_BYTES = 2 * 1024 * 1024
+"""Of texts that wait for their statement."""
+
+_BULK_COLUMNS = (
+    "id, collection_id, slug, uuid, type, title, summary, wing, room, created_at, updated_at,"
+    " truth_updated_at, timeline_updated_at, frontmatter, compiled_truth, timeline"
+)
+_BULK_ROW = f"({', '.join('?' * len(_BULK_COLUMNS.split(',')))})"
+
+
+class NewPage(NamedTuple):
+    page: "Page"
+    uuid: str
+    derived: DerivedData | None = None
+    """What follows from the page, where somebody has worked it out already."""
+
+
+def taken_slugs(tx: "apsw.Connection", collection_id: int, slugs: "Iterable[str]") -> set[str]:
+    """Those of the slugs that a page has, hidden or not, or had before."""
+    found = tx.execute(
+        "SELECT p.slug FROM json_each(?1) AS wanted CROSS JOIN pages AS p"
+        " ON p.collection_id = ?2 AND p.slug = wanted.value UNION ALL"
+        " SELECT r.slug FROM json_each(?1) AS wanted CROSS JOIN redirects AS r"
+        " ON r.collection_id = ?2 AND r.slug = wanted.value",
+        (json.dumps(list(slugs), ensure_ascii=False), collection_id),
+    )
+    return {str(slug) for (slug,) in found}
+
+
+def add_pages(
+    tx: "apsw.Connection", new: list[NewPage], *, now: str, collection_id: int, collection: str
+) -> list[int]:
+    """Write pages whose slugs are free, each with version 1, and leave them uncut. Returns their ids."""
+    first = next_row_id(tx, "pages")
+    numbered = [
+        (page_id, each.page, each.derived or derive_data(each.page))
+        for page_id, each in enumerate(new, first)
+    ]
+    values: list[Any] = []
+    for (page_id, page, derived), each in zip(numbered, new, strict=True):
+        values += (page_id, collection_id, page.slug, each.uuid, page.type, page.title, page.summary)
+        values += (page.wing, page.room, now, now, now, now, derived.frontmatter, page.truth, page.timeline)
+    if new:
+        rows = ", ".join([_BULK_ROW] * len(new))
+        tx.execute(f"INSERT INTO pages ({_BULK_COLUMNS}) VALUES {rows}", values)  # noqa: S608 (fixed parts)
+    tx.executemany(
+        "INSERT INTO tags (page_id, tag) VALUES (?, ?)",
+        [(page_id, tag) for page_id, page, _ in numbered for tag in page.tags],
+    )
+    tx.executemany(
+        "INSERT OR IGNORE INTO timeline_entries (page_id, date, source, summary, summary_hash, detail, line)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (page_id, date, source, summary, hash_, detail, line)
+            for page_id, page, derived in numbered
+            for (date, source, summary, detail, line), hash_ in zip(page.entries, derived.hashes, strict=True)
+        ],
+    )
+    tx.executemany(
+        "INSERT OR IGNORE INTO page_names (name, page_id, kind) VALUES (?, ?, ?)",
+        [(name, page_id, kind) for page_id, _, derived in numbered for name, kind in derived.names],
+    )
+    links.resolve_again(tx, {name for _, _, derived in numbered for name, _ in derived.names})
+    linking = [(page_id, page.slug, derived.references) for page_id, page, derived in numbered]
+    links.add_from_texts(tx, [each for each in linking if each[2]], collection, now)
+    for page_id, page, derived in numbered:
+        if derived.is_unspaced:
+            text_index.add_page(tx, page_id, page.title, page.slug, page.truth, page.timeline)
+    return [page_id for page_id, _, _ in numbered]
+
+
+class SaveResult(NamedTuple):
+    """What a save did."""
+
+    id: int
+    version: int
+    created: bool
+    changed: bool
+
+
+class _ExistingPage(NamedTuple):
+    """What a save must know about the row that is there."""
+
+    id: int
+    version: int
+    quarantined_at: str | None
+    type: str
+    title: str
+    summary: str
+    wing: str
+    room: str
+    frontmatter: str
+    truth: str
+    timeline: str
+    truth_updated_at: str
+    timeline_updated_at: str
+
+
+def save(
+    tx: "apsw.Connection",
+    page: "Page",
+    *,
+    uuid: str,
+    now: str,
+    expected_version: int | None,
+    collection: str = "default",
+    cut: bool = True,
+) -> SaveResult:
+    """Write a page unless it is there already, word for word.
+
+    `expected_version` is what the author had read: 0 for "there is none yet", None for "whatever is there".
+    Who writes many pages leaves them uncut; `vaults.embedding.cut_up` makes their chunks afterwards.
+    """
+    collection_id = require_collection_id(tx, collection)
+    present = _find_existing(tx, page.slug, collection_id)
+    visible = present.version if present and present.quarantined_at is None else 0
+    if expected_version is not None and expected_version not in (visible, present.version if present else 0):
+        kind = NoSuchVersion if not visible else VersionConflict if expected_version else PageExists
+        raise kind(slug=page.slug, expected=expected_version, current_version=visible)
+    frontmatter = as_json(page.frontmatter)
+    if present is None:
+        _refuse_moved(tx, page.slug, collection_id, expected_version)
+        page_id = _insert(tx, page, frontmatter, uuid, now, collection_id)
+        derive(tx, page_id, page, cut=cut)
+        return SaveResult(page_id, 1, created=True, changed=True)
+    if visible and _is_unchanged(present, page, frontmatter):
+        return SaveResult(present.id, present.version, created=False, changed=False)
+    _update(tx, present, page, frontmatter, now)
+    derive(tx, present.id, page, cut=cut)
+    if not visible:
+        _resolve_links_to(tx, present.id)
+    return SaveResult(present.id, present.version + 1, created=not visible, changed=True)
+
+
+def derive(
+    tx: "apsw.Connection", page_id: int, page: "Page", quarantined: bool = False, *, cut: bool = True
+) -> None:
+    """Make the rows again that follow from a page."""
+    from quaid.model.timeline import summary_hash
+    from quaid.storage import chunks
+
+    tx.execute("DELETE FROM tags WHERE page_id = ?", (page_id,))
+    tx.executemany("INSERT INTO tags (page_id, tag) VALUES (?, ?)", [(page_id, tag) for tag in page.tags])
+    tx.execute("DELETE FROM timeline_entries WHERE page_id = ?", (page_id,))
+    tx.executemany(
+        "INSERT OR IGNORE INTO timeline_entries (page_id, date, source, summary, summary_hash, detail, line)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (page_id, date, source, summary, summary_hash(summary), detail, line)
+            for date, source, summary, detail, line in page.entries
+        ],
+    )
+    renamed = index_names(tx, page_id, page)
+    links.derive(tx, page_id, page)
+    if renamed:
+        links.resolve_again(tx, renamed)
+    if not quarantined:
+        text_index.index_page(tx, page_id, page.title, page.slug, page.truth, page.timeline)
+        if cut:
+            chunks.write(tx, page_id, page.title, page.truth, page.timeline)
+        else:
+            chunks.leave_uncut(tx, page_id)
+
+
+def _resolve_links_to(tx: "apsw.Connection", page_id: int) -> None:
+    """A page that was hidden is there again: links that name it lead to it."""
+
+    rows = tx.execute("SELECT name FROM page_names WHERE page_id = ?", (page_id,))
+    links.resolve_again(tx, [str(name) for (name,) in rows])
+
+
+def touch(
+    tx: "apsw.Connection", slug: str, *, expected_version: int | None, now: str, collection: str = "default"
+) -> tuple[int, int]:
+    """Raise a page's version because something that hangs on it changes. Returns its id and new version."""
+    present = _find_existing(tx, slug, require_collection_id(tx, collection))
+    if present is None or present.quarantined_at is not None:
+        raise PageNotFound(slug=slug, hint="")
+    if expected_version not in (None, present.version):
+        kind = VersionConflict if expected_version else PageExists
+        raise kind(slug=slug, expected=expected_version, current_version=present.version)
+    tx.execute("UPDATE pages SET version = version + 1, updated_at = ? WHERE id = ?", (now, present.id))
+    return present.id, present.version + 1
+
+
+def _find_existing(tx: "apsw.Connection", slug: str, collection_id: int) -> _ExistingPage | None:
+    row = tx.execute(
+        "SELECT id, version, quarantined_at, type, title, summary, wing, room, frontmatter, compiled_truth,"
+        " timeline, truth_updated_at, timeline_updated_at FROM pages WHERE collection_id = ? AND slug = ?",
+        (collection_id, slug),
+    ).fetchone()
+    return None if row is None else _ExistingPage(*row)
+
+
+def _refuse_moved(tx: "apsw.Connection", slug: str, collection_id: int, expected: int | None) -> None:
+    """A slug that a page had before stays its own; that of a hidden page is free."""
+    for target, version, hidden in tx.execute(
+        "SELECT p.slug, p.version, p.quarantined_at IS NOT NULL FROM redirects AS r"
+        " JOIN pages AS p ON p.id = r.page_id WHERE r.collection_id = ? AND r.slug = ?",
+        (collection_id, slug),
+    ).fetchall():
+        if not hidden:
+            raise PageMoved(slug=slug, target=target, expected=expected, current_version=version)
+
+        free_slug(tx, collection_id, slug)
+
+
+def _is_unchanged(present: _ExistingPage, page: "Page", frontmatter: str) -> bool:
+    now = (page.type, page.title, page.summary, page.wing, page.room, frontmatter, page.truth, page.timeline)
+    return present[3:11] == now
+
+
+def _insert(
+    tx: "apsw.Connection", page: "Page", frontmatter: str, uuid: str, now: str, collection_id: int
+) -> int:
+    tx.execute(
+        "INSERT INTO pages (collection_id, slug, uuid, type, title, summary, wing, room, created_at,"
+        " updated_at, truth_updated_at, timeline_updated_at, frontmatter, compiled_truth, timeline)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            collection_id,
+            page.slug,
+            uuid,
+            *(page.type, page.title, page.summary, page.wing, page.room),
+            *(now, now, now, now),
+            *(frontmatter, page.truth, page.timeline),
+        ),
+    )
+    return tx.last_insert_rowid()
+
+
+def _update(tx: "apsw.Connection", present: _ExistingPage, page: "Page", frontmatter: str, now: str) -> None:
+    tx.execute(
+        "UPDATE pages SET type = ?, title = ?, summary = ?, wing = ?, room = ?, updated_at = ?,"
+        " truth_updated_at = ?, timeline_updated_at = ?, frontmatter = ?, compiled_truth = ?, timeline = ?,"
+        " version = version + 1, quarantined_at = NULL WHERE id = ?",
+        (
+            *(page.type, page.title, page.summary, page.wing, page.room, now),
+            now if page.truth != present.truth else present.truth_updated_at,
+            now if page.timeline != present.timeline else present.timeline_updated_at,
+            *(frontmatter, page.truth, page.timeline),
+            present.id,
+        ),
+    )
+
+
+def free_slug(tx: "apsw.Connection", collection_id: int, slug: str) -> None:
+    """Let a slug lead nowhere else, as a page is about to have it: one that had it before is no longer called so."""
+    rows: list[tuple[Any, ...]] = tx.execute(
+        "DELETE FROM redirects WHERE collection_id = ? AND slug = ? RETURNING page_id", (collection_id, slug)
+    ).fetchall()
+    for (former,) in rows:
+        links.resolve_again(tx, drop_redirect_names(tx, former))
+
+
+def change_slug(
+    tx: "apsw.Connection",
+    collection_id: int,
+    page_id: int,
+    old: str,
+    new: str,
+    now: str,
+    *,
+    redirect: bool = True,
+) -> None:
+    """Give a page a slug that is free; the old one leads to it. Its text and names are saved afterwards."""
+    free_slug(tx, collection_id, new)
+    tx.execute("UPDATE pages SET slug = ? WHERE id = ?", (new, page_id))
+    tx.execute("UPDATE knowledge_gaps SET resolved_by_slug = ? WHERE resolved_by_slug = ?", (new, old))
+
+    if redirect and not is_vacated_slug(old, page_id):
+        links.add_redirect(tx, collection_id, old, page_id, now)
+    # A name without a folder means the page that is nearest, whichever end of the link has moved.
+    near = "SELECT name FROM page_names WHERE page_id = ?1 UNION SELECT target_key FROM links WHERE from_page_id = ?1"
+    links.resolve_again(tx, [name for (name,) in tx.execute(near, (page_id,)) if name is not None])
+
+
+def vacate_slug(tx: "apsw.Connection", page_id: int) -> None:
+    """Let a page leave its slug to another one. It gets a new one soon, or is hidden and gets it when it returns."""
+    tx.execute("UPDATE pages SET slug = 'moving-' || id || '-' || version WHERE id = ?", (page_id,))
+
+
+def is_vacated_slug(slug: str, page_id: int) -> bool:
+    """Whether this is no name of a page, but what it is called while another one has its own."""
+    return slug.startswith(f"moving-{page_id}-")
+
+
+class MergedRows(NamedTuple):
+    """What a merge did to everything but the texts."""
+
+    links: int
+    """Added ones that lead from or to the kept page now."""
+    links_joined: int
+    """Of these, those whose time overlapped with another of the same relationship: one link each time."""
+    links_between: int
+    """Added ones between the two pages: they are gone."""
+    links_in_texts: int
+    """Of other pages, to the page that went."""
+    assertions: int
+    assertions_same: int
+    """That the kept page had already."""
+    raw_data: int
+    raw_data_renamed: tuple[str, ...]
+    """New names of sources that said something else about the kept page."""
+    imports: int
+    contradictions: int
+    gaps: int
+
+
+def rename_page(tx: "apsw.Connection", old: "PageRow", page: "Page", now: str, *, redirect: bool) -> int:
+    """Give a page another slug; the old one leads to it. Returns the new version."""
+    collection_id = _collection_id_of_page(tx, old.id)
+    check_slug_free(tx, collection_id, page.slug, old.id)
+    change_slug(tx, collection_id, old.id, old.slug, page.slug, now, redirect=redirect)
+    return _save_and_touch(tx, page, old.collection, now)
+
+
+def check_slug_free(tx: "apsw.Connection", collection_id: int, slug: str, page_id: int) -> None:
+    """Refuse a slug that another page has, or had."""
+    for hidden in _first_column(
+        tx,
+        "SELECT quarantined_at IS NOT NULL FROM pages WHERE collection_id = ? AND slug = ?",
+        (collection_id, slug),
+    ):
+        hint = "It is quarantined; forget it first." if hidden else "`quaid merge` makes one page of two."
+        raise AlreadyExists(path=slug, hint=hint)
+    for target, version in tx.execute(
+        "SELECT p.slug, p.version FROM redirects AS r JOIN pages AS p ON p.id = r.page_id"
+        " WHERE r.collection_id = ? AND r.slug = ? AND r.page_id <> ?",
+        (collection_id, slug, page_id),
+    ):
+        raise PageMoved(slug=slug, target=target, expected=None, current_version=version)
+
+
+def merge_pages(
+    tx: "apsw.Connection", kept: "PageRow", gone: "PageRow", page: "Page", now: str
+) -> tuple[int, MergedRows]:
+    """Make one page of two. `page` is what the kept one says then. Returns its version and what moved."""
+    in_texts = _first_column(
+        tx,
+        "SELECT id FROM links WHERE to_page_id = ? AND source_kind = 'wiki_link' AND from_page_id NOT IN (?, ?)",
+        (gone.id, gone.id, kept.id),
+    )
+    names = links.detach_page(tx, gone.id)
+    between, moved_links, joined = _move_links(tx, kept.id, gone.id)
+    facts, facts_same = _move_facts(tx, kept.id, gone.id)
+    data, renamed = _move_raw_data(tx, kept.id, gone)
+    moved = MergedRows(
+        *(moved_links, joined, between, len(in_texts), facts, facts_same, data, renamed),
+        imports=_move_imports(tx, kept.id, gone.id),
+        contradictions=_move_contradictions(tx, kept.id, gone.id),
+        gaps=_count_changes(
+            tx,
+            "UPDATE knowledge_gaps SET resolved_by_slug = ? WHERE resolved_by_slug = ?",
+            (kept.slug, gone.slug),
+        ),
+    )
+    tx.execute("UPDATE redirects SET page_id = ? WHERE page_id = ?", (kept.id, gone.id))
+    tx.execute("UPDATE file_state SET page_id = ? WHERE page_id = ?", (kept.id, gone.id))
+    collection_id = _collection_id_of_page(tx, gone.id)
+    tx.execute("DELETE FROM pages WHERE id = ?", (gone.id,))
+    links.add_redirect(tx, collection_id, gone.slug, kept.id, now)
+    version = _save_and_touch(tx, page, kept.collection, now)
+    links.resolve_again(tx, names)
+    return version, moved
+
+
+def _save_and_touch(tx: "apsw.Connection", page: "Page", collection: str, now: str) -> int:
+    """Save a page and raise its version even if its text is the same: what hangs on it has changed."""
+    saved: SaveResult = save(tx, page, uuid="", now=now, expected_version=None, collection=collection)
+    if saved.changed:
+        return saved.version
+    derive(tx, saved.id, page)
+    return touch(tx, page.slug, expected_version=None, now=now, collection=collection)[1]
+
+
+def _move_links(tx: "apsw.Connection", kept: int, gone: int) -> tuple[int, int, int]:
+    """Added links only: those of texts follow the texts."""
+    both = (kept, gone)
+    between = _count_changes(
+        tx,
+        "DELETE FROM links WHERE source_kind = 'programmatic' AND from_page_id IN (?, ?) AND to_page_id IN (?, ?)"
+        " AND from_page_id <> to_page_id",
+        both + both,
+    )
+    moved = 0
+    for end in ("from_page_id", "to_page_id"):
+        sql = f"UPDATE links SET {end} = ? WHERE {end} = ? AND source_kind = 'programmatic'"  # noqa: S608 (fixed)
+        moved += _count_changes(tx, sql, both)
+    rows: list[tuple[Any, ...]] = tx.execute(
+        "SELECT from_page_id, to_page_id, relationship, id, valid_from, valid_until, context FROM links"
+        " WHERE ? IN (from_page_id, to_page_id) AND source_kind = 'programmatic' ORDER BY 1, 2, 3, 4",
+        (kept,),
+    ).fetchall()
+    joined = 0
+    for _, group in groupby(rows, key=lambda row: row[:3]):
+        same = {row[3]: row for row in group}
+        for each in page_merge.join_spans([page_merge.LinkSpan(*row[3:6]) for row in same.values()]):
+            if each.absorbed:
+                _join_links(tx, each, [str(same[link][6]) for link in (each.span.id, *each.absorbed)])
+                joined += len(each.absorbed)
+    return between, moved, joined
+
+
+def _join_links(tx: "apsw.Connection", joined: page_merge.JoinedSpan, contexts: list[str]) -> None:
+    context = "; ".join(dict.fromkeys(filter(None, contexts)))
+    link, since, until = joined.span
+    tx.executemany("DELETE FROM links WHERE id = ?", [(each,) for each in joined.absorbed])
+    tx.execute(
+        "UPDATE links SET valid_from = ?, valid_until = ?, context = ? WHERE id = ?",
+        (since, until, context, link),
+    )
+
+
+def _move_facts(tx: "apsw.Connection", kept: int, gone: int) -> tuple[int, int]:
+    moved = _count_changes(tx, "UPDATE assertions SET page_id = ? WHERE page_id = ?", (kept, gone))
+    same: list[tuple[Any, ...]] = tx.execute(
+        "SELECT min(id), json_group_array(id) FROM assertions WHERE page_id = ?"
+        " GROUP BY subject, predicate, object, valid_from, valid_until HAVING count(*) > 1",
+        (kept,),
+    ).fetchall()
+    dropped = [(first, other) for first, every in same for other in json.loads(every) if other != first]
+    for first, other in dropped:
+        _merge_fact(tx, first, other)
+    return moved, len(dropped)
+
+
+def _merge_fact(tx: "apsw.Connection", first: int, other: int) -> None:
+    """Of the same fact twice keep one, with the words and sources of both, and its place in a succession."""
+    tx.execute(
+        "UPDATE assertions AS a SET"
+        " evidence_text = iif(instr(a.evidence_text, o.evidence_text), a.evidence_text,"
+        " ltrim(a.evidence_text || ' / ' || o.evidence_text, ' /')),"
+        " source_ref = iif(instr(a.source_ref, o.source_ref), a.source_ref,"
+        " ltrim(a.source_ref || '; ' || o.source_ref, '; ')),"
+        " supersedes_id = coalesce(a.supersedes_id, iif(o.supersedes_id <> a.id, o.supersedes_id, NULL))"
+        " FROM assertions AS o WHERE a.id = ? AND o.id = ?",
+        (first, other),
+    )
+    tx.execute(
+        "UPDATE assertions SET supersedes_id = ?1 WHERE supersedes_id = ?2 AND id <> ?1"
+        " AND id IS NOT (SELECT supersedes_id FROM assertions WHERE id = ?1)",
+        (first, other),
+    )
+    tx.execute("DELETE FROM assertions WHERE id = ?", (other,))
+
+
+def _move_raw_data(tx: "apsw.Connection", kept: int, gone: "PageRow") -> tuple[int, tuple[str, ...]]:
+    """What a source said about both pages differently is kept twice, the second time under another name."""
+    ours = dict(tx.execute("SELECT source, data FROM raw_data WHERE page_id = ?", (kept,)))
+    theirs = tx.execute(
+        "SELECT id, source, data FROM raw_data WHERE page_id = ? ORDER BY id", (gone.id,)
+    ).fetchall()
+    renamed = []
+    moved = 0
+    for row, source, data in theirs:
+        if ours.get(source) == data:
+            continue  # it goes with its page
+        name = str(source)
+        if name in ours:
+            name, number = f"{source} ({gone.slug})", 1
+            while name in ours:
+                number += 1
+                name = f"{source} ({gone.slug} {number})"
+            renamed.append(name)
+        ours[name] = data
+        tx.execute("UPDATE raw_data SET page_id = ?, source = ? WHERE id = ?", (kept, name, row))
+        moved += 1
+    return moved, tuple(renamed)
+
+
+def _move_imports(tx: "apsw.Connection", kept: int, gone: int) -> int:
+    """The bytes stay as history: without a version, because the kept page never said just what they say."""
+    is_active = "is_active AND NOT EXISTS (SELECT 1 FROM raw_imports WHERE page_id = ?1 AND is_active = 1)"
+    moved = _count_changes(
+        tx,
+        f"UPDATE raw_imports SET page_id = ?1, page_version = NULL, is_active = {is_active} WHERE page_id = ?2",  # noqa: S608
+        (kept, gone),
+    )
+    tx.execute(
+        "UPDATE ingest_log SET pages_updated = (SELECT json_group_array(DISTINCT iif(value = ?2, ?1, value))"
+        " FROM json_each(pages_updated)) WHERE EXISTS (SELECT 1 FROM json_each(pages_updated) WHERE value = ?2)",
+        (kept, gone),
+    )
+    return moved
+
+
+def _move_contradictions(tx: "apsw.Connection", kept: int, gone: int) -> int:
+    moved = _count_changes(tx, "UPDATE contradictions SET page_id = ? WHERE page_id = ?", (kept, gone))
+    return moved + _count_changes(
+        tx, "UPDATE contradictions SET other_page_id = ? WHERE other_page_id = ?", (kept, gone)
+    )
+
+
+def _collection_id_of_page(tx: "apsw.Connection", page_id: int) -> int:
+    return int(_first_column(tx, "SELECT collection_id FROM pages WHERE id = ?", (page_id,))[0])
+
+
+def _count_changes(tx: "apsw.Connection", sql: str, values: tuple[Any, ...]) -> int:
+    tx.execute(sql, values)
+    return tx.changes()
+
+
+def _first_column(tx: "apsw.Connection", sql: str, values: tuple[Any, ...]) -> list[Any]:
+    return [value for (value,) in tx.execute(sql, values)]
+
+
+def index_names(tx: "apsw.Connection", page_id: int, page: "Page") -> set[str]:
+    """Make the table hold what this page is called now. Returns the names that it gained or lost."""
+    return _write_names(tx, page_id, page.title, page.slug, page.frontmatter)
+
+
+def drop_redirect_names(tx: "apsw.Connection", page_id: int) -> set[str]:
+    """Take away what a page was called by a slug that leads to it no more. Returns the names that it lost."""
+    for title, slug, frontmatter in tx.execute(
+        "SELECT title, slug, frontmatter FROM pages WHERE id = ?", (page_id,)
+    ).fetchall():
+        return _write_names(tx, page_id, str(title), str(slug), json.loads(str(frontmatter)))
+    return set()
+
+
+def _write_names(
+    tx: "apsw.Connection", page_id: int, title: str, address: str, frontmatter: dict[str, Any]
+) -> set[str]:
+    before = {
+        (name, kind)
+        for name, kind in tx.execute("SELECT name, kind FROM page_names WHERE page_id = ?", (page_id,))
+    }
+    former = [slug for (slug,) in tx.execute("SELECT slug FROM redirects WHERE page_id = ?", (page_id,))]
+    now = set(names_of(title, address, frontmatter, former))
+    if now == before:
+        return set()
+    tx.execute("DELETE FROM page_names WHERE page_id = ?", (page_id,))
+    tx.executemany(
+        "INSERT OR IGNORE INTO page_names (name, page_id, kind) VALUES (?, ?, ?)",
+        [(name, page_id, kind) for name, kind in sorted(now)],
+    )
+    return {name for name, _ in now ^ before}

@@ -1,0 +1,634 @@
+"""Read pages: by slug, name or filter, with their texts, timeline, names, redirects and raw data; and possible
+duplicates.
+"""
+
+import json
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from quaid.errors import AmbiguousSlug, DamagedDatabase, NotFound, PageNotFound
+from quaid.model.names import NAME_KINDS, fold_name
+from quaid.storage.sqlite.connection import as_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import apsw
+    import numpy as np
+
+    from quaid.model.timeline import TimelineEntry
+    from quaid.storage.sqlite.connection import Database, Row
+    from quaid.storage.vectors import EmbeddingModel
+
+PageSort = Literal["updated", "created", "title"]
+
+PAGE_ORDER: dict[PageSort, str] = {
+    "updated": "updated_at DESC, id DESC",
+    "created": "created_at DESC, id DESC",
+    "title": "title COLLATE NOCASE, slug",
+}
+
+
+class PageRow(NamedTuple):
+    """A page as it is in the database."""
+
+    id: int
+    uuid: str
+    collection: str
+    slug: str
+    type: str
+    title: str
+    summary: str
+    truth: str
+    timeline: str
+    frontmatter: dict[str, Any]
+    wing: str
+    room: str
+    tags: tuple[str, ...]
+    version: int
+    created_at: str
+    updated_at: str
+    truth_updated_at: str
+    timeline_updated_at: str
+
+
+class PageListItem(NamedTuple):
+    """A page without its texts."""
+
+    slug: str
+    collection: str
+    type: str
+    title: str
+    summary: str
+    wing: str
+    room: str
+    tags: tuple[str, ...]
+    version: int
+    created_at: str
+    updated_at: str
+
+
+_PAGE_SQL = (
+    "SELECT p.id, p.uuid, c.name, p.slug, p.type, p.title, p.summary, p.compiled_truth, p.timeline,"
+    " p.frontmatter, p.wing, p.room,"
+    " (SELECT json_group_array(tag ORDER BY id) FROM tags WHERE page_id = p.id),"
+    " p.version, p.created_at, p.updated_at, p.truth_updated_at, p.timeline_updated_at"
+    " FROM collections c JOIN pages p ON p.collection_id = c.id"
+    " WHERE p.quarantined_at IS NULL AND c.name = ? AND "
+)
+_MOVED_PAGE_SQL = _PAGE_SQL + "p.id = (SELECT page_id FROM redirects WHERE collection_id = c.id AND slug = ?)"  # noqa: S608
+
+
+def find(db: "Database", slug: str, collection: str = "default") -> PageRow | None:
+    """The page with this slug, else the one that had it before it was renamed or merged, if there is one."""
+
+    key = (collection, slug)
+    row = db.one(_PAGE_SQL + "p.slug = ?", key) or db.one(_MOVED_PAGE_SQL, key)
+    if row is None:
+        return None
+    check_against_chunks(db, {row[0]: (row[7], row[8])})
+    tags = tuple(json.loads(row[12]))
+    return PageRow._make((*row[:9], json.loads(row[9]), *row[10:12], tags, *row[13:]))
+
+
+def require(db: "Database", slug: str, collection: str = "default") -> PageRow:
+    """The page with this slug; PageNotFound, with slugs that look like it, when there is none."""
+    page = find(db, slug, collection)
+    if page is None:
+        require_collection_id(db.connection, collection)  # an unknown collection is the better answer
+        raise PageNotFound(slug=slug, hint=_did_you_mean(db, slug))
+    return page
+
+
+def listing(
+    db: "Database",
+    *,
+    type: str | None = None,
+    tag: str | None = None,
+    wing: str | None = None,
+    collection: str | None = None,
+    sort: PageSort = "updated",
+    limit: int = 50,
+    offset: int = 0,
+) -> list[PageListItem]:
+    """Pages without their texts; the newest first, or by title."""
+    where, params = _page_filters(type, tag, wing, collection)
+    sql = (
+        "SELECT id, slug, (SELECT name FROM collections WHERE id = collection_id), type, title, summary,"
+        " wing, room, version, created_at, updated_at FROM pages WHERE "
+    )
+    with db.reading():
+        found = db.rows(
+            sql + where + f" ORDER BY {PAGE_ORDER[sort]} LIMIT ? OFFSET ?", (*params, limit, offset)
+        )
+        tags = _tags_of_pages(db, [row[0] for row in found])
+    return [PageListItem._make((*row[1:8], tuple(tags.get(row[0], ())), *row[8:])) for row in found]
+
+
+def count(
+    db: "Database",
+    *,
+    type: str | None = None,
+    tag: str | None = None,
+    wing: str | None = None,
+    collection: str | None = None,
+) -> int:
+    """How many pages a listing with these filters has."""
+    where, params = _page_filters(type, tag, wing, collection)
+    row = db.one(f"SELECT count(*) FROM pages WHERE {where}", params)  # noqa: S608 (fixed parts)
+    return int(row[0]) if row else 0
+
+
+def timeline_entries(db: "Database", page_id: int, limit: int | None = None) -> "list[TimelineEntry]":
+    """A page's timeline, the newest first; within one day as the page has them."""
+    from quaid.model.timeline import TimelineEntry
+
+    found = db.rows(
+        "SELECT date, source, summary, detail, line FROM timeline_entries WHERE page_id = ?"
+        " ORDER BY date DESC, line LIMIT ?",
+        (page_id, -1 if limit is None else limit),
+    )
+    return [TimelineEntry(*row) for row in found]
+
+
+def page_addresses(db: "Database") -> list[tuple[str, str, str]]:
+    """Collection, type and slug of every visible page, the default collection first."""
+    return db.rows(
+        "SELECT c.name, p.type, p.slug FROM pages AS p JOIN collections AS c ON c.id = p.collection_id"
+        " WHERE p.quarantined_at IS NULL ORDER BY c.id, p.type, p.slug"
+    )
+
+
+def require_collection_id(tx: "apsw.Connection", name: str) -> int:
+    for (found,) in tx.execute("SELECT id FROM collections WHERE name = ?", (name,)):
+        return int(found)
+    known = ", ".join(each for (each,) in tx.execute("SELECT name FROM collections ORDER BY name"))
+    raise NotFound(what="collection", name=name, hint=f" There is: {known}.")
+
+
+def _page_filters(
+    type: str | None, tag: str | None, wing: str | None, collection: str | None
+) -> tuple[str, "Row"]:
+    wanted = {
+        "collection_id = (SELECT id FROM collections WHERE name = ?)": collection,
+        "type = ?": type,
+        "wing = ?": wing,
+        "id IN (SELECT page_id FROM tags WHERE tag = ?)": tag,
+    }
+    given = {part: value for part, value in wanted.items() if value is not None}
+    return " AND ".join(["quarantined_at IS NULL", *given]), tuple(given.values())
+
+
+def _tags_of_pages(db: "Database", page_ids: list[int]) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    for page_id, tag in db.rows(
+        "SELECT page_id, tag FROM tags WHERE page_id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (f"[{','.join(map(str, page_ids))}]",),  # JSON, and no need to load what writes it
+    ):
+        found.setdefault(page_id, []).append(tag)
+    return found
+
+
+def _did_you_mean(db: "Database", slug: str) -> str:
+    """Up to three pages that a wrong slug may mean: the same name elsewhere, a title, else similar slugs."""
+    import difflib
+
+    name = slug.rpartition("/")[2]
+    elsewhere = "slug = ? OR substr(slug, -length(?)) = ? ORDER BY slug LIMIT 3"
+    near = _matching_slugs(db, elsewhere, (name, "/" + name, "/" + name))
+    if not near and (called := namesake_hint(db, slug)):
+        return called
+    # Comparing is slow. First those that begin alike, as their neighbours in the alphabet do; then those of
+    # about this length whose first letters, or the first letters of whose name, are the same.
+    for among, values in (
+        ("slug < ? ORDER BY slug DESC LIMIT 20", (slug,)),
+        ("slug > ? ORDER BY slug LIMIT 20", (slug,)),
+        (
+            "abs(length(slug) - length(?)) <= 3 AND (substr(slug, 1, 2) = substr(?, 1, 2)"
+            " OR instr(slug, '/' || substr(?, 1, 2))) LIMIT 2000",
+            (slug, slug, name),
+        ),
+    ):
+        near = near or difflib.get_close_matches(slug, _matching_slugs(db, among, values), n=3, cutoff=0.7)
+    return f"Did you mean {' or '.join(near)}?" if near else ""
+
+
+def _matching_slugs(db: "Database", among: str, values: tuple[str, ...]) -> list[str]:
+    sql = "SELECT DISTINCT slug FROM searchable_pages WHERE "
+    return [found for (found,) in db.rows(sql + among, values)]
+
+
+PageTexts = dict[int, tuple[str, str]]
+"""The truth and the timeline of pages, by their ids."""
+
+
+def check_against_chunks(db: "Database", texts: PageTexts) -> None:
+    """DamagedDatabase when a chunk is not a stretch of its page's texts, or a text is none."""
+    for page_id, pair in texts.items():
+        if not (isinstance(pair[0], str) and isinstance(pair[1], str)):
+            raise DamagedDatabase(path=db.path, problem=f"the text of page {page_id} is none")
+    torn = _first_mismatch(db, texts)
+    if torn is None:
+        return
+    with db.reading():  # somebody may have written between the two looks: both once more, of one state
+        rows = db.rows("SELECT slug, compiled_truth, timeline FROM pages WHERE id = ?", (torn,))
+        for slug, truth, timeline in rows:
+            if _first_mismatch(db, {torn: (truth, timeline)}) is not None:
+                problem = f"the page {slug} and its chunks say different things"
+                raise DamagedDatabase(path=db.path, problem=problem)
+
+
+def _first_mismatch(db: "Database", texts: PageTexts) -> int | None:
+    """The first page whose chunks are not stretches of its texts, in their order."""
+    rows = db.rows(
+        "SELECT page_id, chunk_type, chunk_text FROM json_each(?) AS wanted"
+        " CROSS JOIN chunks AS c INDEXED BY chunks_by_page ON c.page_id = wanted.value"
+        " ORDER BY page_id, chunk_index",
+        (str([*texts]),),
+    )
+    at: dict[tuple[int, str], int] = {}
+    for page_id, kind, text in rows:
+        # Each chunk may begin with the end of the one before.
+        page = texts[page_id][kind != "truth_section"]
+        start = page.find(text, at.get((page_id, kind), 0)) if isinstance(text, str) else -1
+        if start < 0:
+            return int(page_id)
+        at[page_id, kind] = start
+    return None
+
+
+class PageName(NamedTuple):
+    """A page that has a name."""
+
+    name: str
+    page_id: int
+    kind: str
+
+
+def pages_called(db: "Database", names: list[str]) -> list[PageName]:
+    """The pages that have one of these folded names; the most certain kind of name first."""
+    rows = db.rows(
+        "SELECT n.name, n.page_id, n.kind FROM json_each(?) AS wanted CROSS JOIN page_names AS n"
+        " ON n.name = wanted.value JOIN pages AS p ON p.id = n.page_id AND p.quarantined_at IS NULL",
+        (json.dumps(names, ensure_ascii=False),),
+    )
+    found = [PageName(*row) for row in rows]
+    return sorted(found, key=lambda each: (NAME_KINDS.index(each.kind), each.page_id))
+
+
+def namesake_hint(db: "Database", name: str, collection: str | None = None) -> str:
+    """A sentence that says which pages have this title or alias, up to three of them; nothing when none has."""
+    from quaid.model.slug import address
+
+    rows = db.rows(
+        "SELECT c.name, p.slug, p.title FROM page_names n CROSS JOIN pages p ON p.id = n.page_id"
+        " JOIN collections c ON c.id = p.collection_id WHERE n.name = ?1 AND n.kind IN ('title', 'alias')"
+        " AND p.quarantined_at IS NULL AND (?2 IS NULL OR c.name = ?2) ORDER BY n.kind DESC, p.slug LIMIT 3",
+        (fold_name(name), collection),
+    )
+    told = " and ".join(f"{address(where, slug)} ({called_so})" for where, slug, called_so in rows)
+    return (
+        told
+        and f"The page{'s' if len(rows) > 1 else ''} of that name {'are' if len(rows) > 1 else 'is'} {told}."
+    )
+
+
+def pages_beginning(db: "Database", start: str, limit: int) -> list[PageName]:
+    """Some of the pages with a folded name that begins so, by the alphabet."""
+    rows = db.rows(
+        "SELECT n.name, n.page_id, n.kind FROM page_names AS n CROSS JOIN pages AS p ON p.id = n.page_id"
+        " WHERE n.name >= ? AND n.name < ? AND p.quarantined_at IS NULL ORDER BY n.name LIMIT ?",
+        (start, f"{start}\U0010ffff", limit),
+    )
+    return [PageName(*row) for row in rows]
+
+
+def wings_called(db: "Database", names: list[str]) -> list[str]:
+    """Those of the names that are wings."""
+    rows = db.rows(
+        "SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM pages INDEXED BY pages_by_wing"
+        " WHERE wing = value AND quarantined_at IS NULL)",
+        (json.dumps(names, ensure_ascii=False),),
+    )
+    return [name for (name,) in rows]
+
+
+class SlugHolder(NamedTuple):
+    """The page that has a slug."""
+
+    page_id: int
+    is_hidden: bool
+
+
+def collections_with(db: "Database", slug: str) -> list[str]:
+    """The collections that show a page of this slug; if none does, those where it was renamed or merged."""
+    # CROSS JOIN: the few collections first, then one look by their unique key; else every page would be scanned.
+    there = db.rows(
+        "SELECT c.name FROM collections c CROSS JOIN pages p ON p.collection_id = c.id AND p.slug = ?"
+        " WHERE p.quarantined_at IS NULL ORDER BY c.id",
+        (slug,),
+    ) or db.rows(
+        "SELECT c.name FROM collections c CROSS JOIN redirects r ON r.collection_id = c.id AND r.slug = ?"
+        " ORDER BY c.id",
+        (slug,),
+    )
+    return [name for (name,) in there]
+
+
+def single_collection_with(db: "Database", slug: str) -> str | None:
+    """The one collection that has a page of this slug, or None; AmbiguousSlug when several have."""
+    found = collections_with(db, slug)
+    if len(found) > 1:
+        raise AmbiguousSlug(slug=slug, candidates=", ".join(f"{name}::{slug}" for name in found))
+    return found[0] if found else None
+
+
+def slug_holder(tx: "apsw.Connection", collection_id: int, slug: str) -> SlugHolder | None:
+    for page_id, hidden in tx.execute(
+        "SELECT id, quarantined_at IS NOT NULL FROM pages WHERE collection_id = ? AND slug = ?",
+        (collection_id, slug),
+    ):
+        return SlugHolder(page_id, bool(hidden))
+    return None
+
+
+def slug_of(tx: "apsw.Connection", page_id: int) -> str | None:
+    for (slug,) in tx.execute("SELECT slug FROM pages WHERE id = ?", (page_id,)):
+        return str(slug)
+    return None
+
+
+def slugs_beginning(tx: "apsw.Connection", collection_id: int, start: str) -> set[str]:
+    """The slugs of a collection that begin so."""
+    rows = tx.execute(
+        "SELECT slug FROM pages WHERE collection_id = ? AND slug >= ? AND slug < ?",
+        (collection_id, start, start + "~"),
+    )
+    return {str(slug) for (slug,) in rows}
+
+
+def visible_slugs(db: "Database", start: str, most: int, collection: str | None = None) -> list[str]:
+    """The first slugs of visible pages that begin so, in order: those of one collection, or of all."""
+    found: set[str] = set()
+    for (number,) in db.rows("SELECT id FROM collections WHERE ?1 IS NULL OR name = ?1", (collection,)):
+        rows = db.rows(  # a range of their unique key, and no further than needed
+            "SELECT slug FROM pages WHERE collection_id = ?1 AND slug >= ?2 AND slug < ?2 || '~'"
+            " AND quarantined_at IS NULL ORDER BY slug LIMIT ?3",
+            (number, start, most),
+        )
+        found.update(str(slug) for (slug,) in rows)
+    return sorted(found)[:most]
+
+
+def slugs_by_folder(db: "Database", start: str, most: int, collection: str | None = None) -> list[str]:
+    """The same, but a folder stands there once, as in people/, and not with all that is in it."""
+    found: set[str] = set()
+    for (number,) in db.rows("SELECT id FROM collections WHERE ?1 IS NULL OR name = ?1", (collection,)):
+        found.update(_slugs_by_folder_in(db, number, start, most))
+    return sorted(found)[:most]
+
+
+def _slugs_by_folder_in(db: "Database", collection_id: int, start: str, most: int) -> list[str]:
+    found: list[str] = []
+    at, wanted = start, 1  # after a page there are probably more; after a folder what follows is within it
+    while len(found) < most:
+        rows = db.rows(
+            "SELECT slug FROM pages WHERE collection_id = ?1 AND slug >= ?2 AND slug < ?3 || '~'"
+            " AND quarantined_at IS NULL ORDER BY slug LIMIT ?4",
+            (collection_id, at, start, wanted),
+        )
+        wanted *= 2
+        for (slug,) in rows:
+            name, mark, _ = slug[len(start) :].partition("/")
+            found.append(f"{start}{name}{mark}")
+            at = f"{start}{name}0" if mark else f"{slug} "  # the first that sorts after it
+            if mark:
+                wanted = 1
+                break
+        if not rows:
+            break
+    return found
+
+
+def has_uuid(tx: "apsw.Connection", uuid: str) -> bool:
+    return tx.execute("SELECT 1 FROM pages WHERE uuid = ?", (uuid,)).fetchone() is not None
+
+
+LAST_CHARACTER = "\U0010ffff"  # after every other character
+
+
+def wings_beginning(db: "Database", start: str, most: int) -> list[str]:
+    """The wings of visible pages that begin so, in order."""
+    return _distinct_values(
+        db,
+        "SELECT wing FROM pages INDEXED BY pages_by_wing WHERE quarantined_at IS NULL",
+        "wing",
+        "1",
+        start,
+        most,
+    )
+
+
+def tags_beginning(db: "Database", start: str, most: int) -> list[str]:
+    """The tags of visible pages that begin so, in order."""
+    visible = (
+        "EXISTS (SELECT 1 FROM tags AS t JOIN pages AS p ON p.id = t.page_id"
+        " WHERE t.tag = name AND p.quarantined_at IS NULL)"
+    )
+    return _distinct_values(db, "SELECT tag FROM tags WHERE 1", "tag", visible, start, most)
+
+
+def file_paths_beginning(db: "Database", collection_id: int, start: str, most: int) -> list[str]:
+    """The files of a folder whose paths begin so, as they were when it was last looked at."""
+    rows = db.rows(
+        "SELECT relative_path FROM file_state WHERE collection_id = ?1"
+        " AND relative_path >= ?2 AND relative_path < ?2 || ?3 ORDER BY 1 LIMIT ?4",
+        (collection_id, start, LAST_CHARACTER, most),
+    )
+    return [str(path) for (path,) in rows]
+
+
+def _distinct_values(
+    db: "Database", among: str, column: str, condition: str, start: str, most: int
+) -> list[str]:
+    """Each name once: the first one, the first after it, and so on, which is one look into the index each."""
+    first, later = (f"{among} AND {column} {sign} {{}} ORDER BY {column} LIMIT 1" for sign in (">=", ">"))
+    rows = db.rows(
+        f"WITH RECURSIVE names (name) AS (SELECT ({first.format('?1')}) UNION ALL"  # noqa: S608 - our own words
+        f" SELECT ({later.format('names.name')}) FROM names WHERE name < ?1 || ?2)"
+        f" SELECT name FROM names WHERE name <> '' AND name < ?1 || ?2 AND {condition} LIMIT ?3",
+        (start, LAST_CHARACTER, most),
+    )
+    return [str(name) for (name,) in rows]
+
+
+class RawData(NamedTuple):
+    """One answer of one source."""
+
+    source: str
+    data: Any
+    fetched_at: str
+
+
+def read_raw_data(db: "Database", page_id: int, source: str | None = None) -> list[RawData]:
+    """What is known about a page from one source, or from all."""
+    found = db.rows(
+        "SELECT source, data, fetched_at FROM raw_data WHERE page_id = ? AND (? IS NULL OR source = ?)"
+        " ORDER BY source",
+        (page_id, source, source),
+    )
+    return [RawData(name, json.loads(data), fetched_at) for name, data, fetched_at in found]
+
+
+def write_raw_data(tx: "apsw.Connection", page_id: int, source: str, data: Any, now: str) -> None:
+    """Keep a source's newest answer in place of its last one."""
+    tx.execute(
+        "INSERT INTO raw_data (page_id, source, fetched_at, data) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (page_id, source) DO UPDATE SET fetched_at = excluded.fetched_at, data = excluded.data",
+        (page_id, source, now, as_json(data)),
+    )
+
+
+def remove_raw_data(tx: "apsw.Connection", page_id: int, source: str) -> bool:
+    """Forget what a source said. Returns whether there was anything."""
+    tx.execute("DELETE FROM raw_data WHERE page_id = ? AND source = ?", (page_id, source))
+    return tx.changes() > 0
+
+
+if TYPE_CHECKING:
+    Array = np.ndarray[Any, Any]
+
+TRUTHS_PER_QUERY = 500
+"""Texts that are read together."""
+
+DISTINCT_KEY = "distinct "
+"""Under which keys it is kept that two pages are not the same: their ids that stay, in order."""
+
+MOST_NAMESAKES = 3
+"""A name that more pages have says nothing: every folder has its Overview."""
+
+
+class PageDigest(NamedTuple):
+    """What is shown of a page that is like another."""
+
+    slug: str
+    """With its collection, unless that is the default one."""
+    title: str
+    type: str
+    length: int
+    """Of its truth."""
+
+
+def visible_page_ids(db: "Database") -> list[int]:
+    """Every page that can be seen."""
+    return [
+        page_id for (page_id,) in db.rows("SELECT id FROM pages WHERE quarantined_at IS NULL ORDER BY id")
+    ]
+
+
+def page_truths(db: "Database", ids: list[int]) -> "Iterator[tuple[int, str]]":
+    """What these pages say now, some hundred at a time."""
+    for start in range(0, len(ids), TRUTHS_PER_QUERY):
+        yield from db.rows(
+            "SELECT p.id, p.compiled_truth FROM json_each(?) AS wanted CROSS JOIN pages AS p ON p.id = wanted.value"
+            " WHERE p.quarantined_at IS NULL",
+            (str(ids[start : start + TRUTHS_PER_QUERY]),),
+        )
+
+
+def namesake_pairs(db: "Database") -> list[tuple[int, int, str]]:
+    """Pairs of pages of one type and collection that have a title or alias in common."""
+    rows = db.rows(
+        "WITH called AS (SELECT n.name, n.page_id, p.type, p.collection_id FROM page_names AS n"
+        " JOIN pages AS p ON p.id = n.page_id AND p.quarantined_at IS NULL WHERE n.kind IN ('title', 'alias')),"
+        " few AS (SELECT name, type, collection_id FROM called GROUP BY 1, 2, 3 HAVING count(*) BETWEEN 2 AND ?)"
+        " SELECT a.page_id, b.page_id, a.name FROM few JOIN called AS a USING (name, type, collection_id)"
+        " JOIN called AS b USING (name, type, collection_id) WHERE a.page_id < b.page_id ORDER BY 1, 2, 3",
+        (MOST_NAMESAKES,),
+    )
+    return [(first, second, str(name)) for first, second, name in rows]
+
+
+def mark_distinct(tx: "apsw.Connection", one: int, other: int, now: str) -> bool:
+    """Keep that a person said of two pages that they are not the same. False: somebody had said so."""
+    tx.execute(
+        "INSERT INTO quaid_config (key, value) SELECT ? || min(a.uuid, b.uuid) || ' ' || max(a.uuid, b.uuid), ?"
+        " FROM pages AS a, pages AS b WHERE a.id = ? AND b.id = ? ON CONFLICT DO NOTHING",
+        (DISTINCT_KEY, now, one, other),
+    )
+    return tx.changes() > 0
+
+
+def distinct_pairs(db: "Database") -> set[tuple[int, int]]:
+    """Pairs of pages of which somebody said that they are not the same, the lower id first."""
+    rows = db.rows(
+        "SELECT min(a.id, b.id), max(a.id, b.id) FROM quaid_config AS q"
+        " JOIN pages AS a ON a.uuid = substr(q.key, ?1, 36) JOIN pages AS b ON b.uuid = substr(q.key, ?1 + 37)"
+        " WHERE q.key GLOB ?2",
+        (len(DISTINCT_KEY) + 1, DISTINCT_KEY + "*"),
+    )
+    return {(one, other) for one, other in rows}
+
+
+def page_digests(db: "Database", ids: set[int]) -> dict[int, PageDigest]:
+    """What is shown of these pages."""
+    rows = db.rows(
+        "SELECT p.id, iif(c.name = 'default', p.slug, c.name || '::' || p.slug), p.title, p.type,"
+        " length(p.compiled_truth) FROM pages AS p JOIN collections AS c ON c.id = p.collection_id"
+        " WHERE p.id IN (SELECT value FROM json_each(?))",
+        (str(sorted(ids)),),
+    )
+    return {row[0]: PageDigest(*row[1:]) for row in rows}
+
+
+def mean_vectors(db: "Database", model: "EmbeddingModel", ids: set[int]) -> "dict[int, Array]":
+    """The direction in which the vectors of each of these pages point together; pages without any are left out."""
+    import numpy as np
+
+    found: dict[int, list[Array]] = {}
+    for page_id, vector in db.rows(
+        f"SELECT c.page_id, v.vector FROM json_each(?) AS wanted CROSS JOIN chunks AS c ON c.page_id = wanted.value"  # noqa: S608 (checked)
+        f" CROSS JOIN {model.vec_table} AS v ON v.content_hash = c.content_hash AND v.model = ?",
+        (str(sorted(ids)), model.name),
+    ):
+        found.setdefault(page_id, []).append(np.frombuffer(vector, "<f2").astype(np.float32))
+    sums = {page_id: np.sum(vectors, axis=0) for page_id, vectors in found.items()}
+    return {page_id: each / max(float(np.linalg.norm(each)), 1e-9) for page_id, each in sums.items()}
+
+
+class PageHead(NamedTuple):
+    """What a search shows of a page."""
+
+    id: int
+    slug: str
+    collection: str
+    title: str
+    type: str
+    wing: str
+    room: str
+    summary: str
+
+
+# Showing
+
+
+def page_heads(db: "Database", page_ids: list[int]) -> dict[int, PageHead]:
+    """What a search shows of these pages."""
+    rows = db.rows(
+        "SELECT p.id, p.slug, c.name, p.title, p.type, p.wing, p.room, p.summary"
+        " FROM pages AS p JOIN collections AS c ON c.id = p.collection_id"
+        " WHERE p.id IN (SELECT value FROM json_each(?)) AND p.quarantined_at IS NULL",
+        (str(page_ids),),
+    )
+    return {row[0]: PageHead(*row) for row in rows}
+
+
+def page_texts(db: "Database", page_ids: list[int]) -> dict[int, tuple[str, str]]:
+    """The compiled truth and the timeline of these pages."""
+
+    rows = db.rows(
+        "SELECT id, compiled_truth, timeline FROM pages WHERE id IN (SELECT value FROM json_each(?))",
+        (str(page_ids),),
+    )
+    found = {page_id: (truth, timeline) for page_id, truth, timeline in rows}
+    check_against_chunks(db, found)
+    return found

@@ -1,0 +1,741 @@
+"""Find the chunks, pages and turns nearest to a vector, in memory.
+
+An index serves one process. Its first query reads the codes, and only those vectors that the codes leave over. From
+the second query on vectors are cached in memory as far as they fit. Rows written since are read before the next
+query; rows deleted since are dropped when the matches are looked up, in the same snapshot.
+"""
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quaid.errors import NotFound
+from quaid.storage import embedding_queue
+from quaid.storage.chunks import (
+    PAGE_DAY,
+    chunks_of_pages,
+    count,
+    highest_id,
+    page_conditions,
+    page_index_hint,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+
+    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.text_index import SearchFilters
+    from quaid.storage.vectors import Array, EmbeddingModel
+
+GROWTH_DIVISOR = 8
+"""One part of so many is left free."""
+
+LEAST_GROWTH = 1_024
+
+
+class GrowingArray:
+    """An array that grows along one of its axes."""
+
+    def __init__(self, now: "Array", axis: int = -1) -> None:
+        self.now = now
+        """As it is; not to be kept beyond the next addition."""
+        self._axis = axis % now.ndim
+        self._all = now
+
+    def add(self, more: "Array") -> None:
+        """Put some behind what is there."""
+        import numpy as np
+
+        count = self.now.shape[self._axis]
+        wanted = count + more.shape[self._axis]
+        if wanted > self._all.shape[self._axis]:
+            shape = list(self.now.shape)
+            shape[self._axis] = wanted + max(LEAST_GROWTH, wanted // GROWTH_DIVISOR)
+            self._all = np.empty(shape, self.now.dtype)
+            self._all[self._part(0, count)] = self.now
+        self._all[self._part(count, wanted)] = more
+        self.now = self._all[self._part(0, wanted)]
+
+    def _part(self, start: int, end: int) -> tuple[slice, ...]:
+        return (*[slice(None)] * self._axis, slice(start, end))
+
+
+FEW_VECTORS = 2_000
+"""So many vectors are compared without codes."""
+
+SPARE_RESULTS = 32
+"""Vectors that are looked at beyond the number asked for, because their texts may be gone."""
+
+
+class VectorSource(NamedTuple):
+    """Where a model's vectors are, and what their codes were made with."""
+
+    name: str
+    dimensions: int
+    table: str
+    encoding: int
+    mean: bytes | None
+    codes: str = "vector_codes"
+
+
+class CoverageCache:
+    """How many vectors there are of how many, for each model; counted again only after a write."""
+
+    def __init__(self, db: "Database") -> None:
+        self._db = db
+        self._known: dict[str, tuple[int, tuple[int, int]]] = {}
+
+    def of(self, model: str, count: "Callable[[], tuple[int, int]]") -> tuple[int, int]:
+        with self._db.reading():
+            self._db.one(
+                "SELECT 1 FROM embedding_models"
+            )  # only reading takes the snapshot that has a version
+            version = self._db.connection.data_version()
+            seen, found = self._known.get(model, (None, (0, 0)))
+            if seen != version:
+                found = count()
+                self._known[model] = version, found
+            return found
+
+
+class VectorView:
+    """One model's vectors: ids in ascending order, their codes, and, once it is worth it, themselves."""
+
+    def __init__(self, db: "Database", model: VectorSource, resident_bytes: int, questions: int) -> None:
+        import numpy as np
+
+        self.model = model
+        self.questions = questions
+        self._db = db
+        self._resident_bytes = resident_bytes
+        self._seen: int | None = None
+        self._kept_ids = GrowingArray(np.empty(0, np.int64))
+        self._kept_codes: GrowingArray | None = None
+        self._kept_vectors: GrowingArray | None = None
+        self._mean: Array | None = None
+        self._read_codes()
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @property
+    def _ids(self) -> "Array":
+        return self._kept_ids.now
+
+    @property
+    def _codes(self) -> "Array | None":
+        """A row for each word and a column for each vector; None: there are too few for codes."""
+        return self._kept_codes.now if self._kept_codes else None
+
+    @property
+    def _vectors(self) -> "Array | None":
+        return self._kept_vectors.now if self._kept_vectors else None
+
+    def mean(self) -> "Array":
+        """Of all vectors, or of those that were there when it was last taken."""
+        import numpy as np
+
+        if self._mean is None:
+            if self.model.mean is not None:
+                self._mean = np.frombuffer(self.model.mean, "<f4")
+            elif not len(self):
+                return np.zeros(self.model.dimensions, np.float32)
+            else:
+                self._mean = np.asarray(self._rows(slice(None)).mean(axis=0))
+        return self._mean
+
+    def refresh(self) -> int | None:
+        """Take in what was written since the last look. The last vector that was known before; None: nothing new."""
+        import numpy as np
+
+        version = self._db.connection.data_version()
+        if version == self._seen:
+            return None
+        self._seen = version
+        last = int(self._ids[-1]) if len(self) else 0
+        new, vectors = self._read("id > ? AND model = ? ORDER BY id", (last, self.model.name))
+        if len(new):
+            self._kept_ids.add(new)
+            if self._kept_codes is not None:
+                from quaid.storage.vectors import encode_vectors
+
+                self._kept_codes.add(encode_vectors(vectors, np.frombuffer(self.model.mean or b"", "<f4")).T)
+            elif self.model.mean is None:
+                self._mean = None
+            if self._kept_vectors is not None:
+                self._kept_vectors.add(vectors)
+        return last
+
+    def warm_up(self) -> None:
+        """Count a question, and keep in memory what makes the next ones fast."""
+        self.questions += 1
+        if self.questions == 1:
+            return
+        if self._kept_vectors is None and len(self) * self.model.dimensions * 4 <= self._resident_bytes:
+            found = self._aligned(*self._read("model = ? ORDER BY id", (self.model.name,)))
+            self._kept_vectors = GrowingArray(found, axis=0)
+
+    def best(self, query: "Array", count: int, slots: "Array | None") -> list[tuple[int, float]]:
+        """The nearest vectors by id, with their cosines."""
+        import numpy as np
+
+        from quaid.storage import vectors
+
+        if not count:
+            return []
+        if self._codes is None:
+            places = np.arange(len(self)) if slots is None else slots
+        else:
+            code = vectors.encode_vectors(query[None, :], self.mean())[0]
+            size = vectors.shortlist_size(len(self), count)
+            places = vectors.nearest_codes(self._codes, code, size, slots)
+            if self._vectors is None:
+                places = vectors.refine_codes(
+                    self._codes,
+                    places,
+                    query,
+                    max(vectors.LEAST_SHORTLIST, vectors.REFINED_PER_RESULT * count),
+                )
+        whole = self._vectors is not None and len(places) == len(self)
+        ids, scores = self._scored(query, slice(None) if whole else places)
+        top = vectors.highest_scores(scores, count)
+        return list(zip(ids[top].tolist(), scores[top].tolist(), strict=True))
+
+    def _scored(self, query: "Array", places: "Array | slice") -> "tuple[Array, Array]":
+        if self._vectors is not None:
+            return self._ids[places], self._vectors[places] @ query
+        ids, vectors = self._read(
+            "id IN (SELECT value FROM json_each(?)) AND model = ?",
+            (str(self._ids[places].tolist()), self.model.name),
+        )
+        return ids, vectors @ query
+
+    def _rows(self, places: slice) -> "Array":
+        if self._vectors is not None:
+            return self._vectors[places]
+        return self._read("model = ? ORDER BY id", (self.model.name,))[1]
+
+    def _read_codes(self) -> None:
+        import numpy as np
+
+        blocks = self._db.rows(
+            f"SELECT vec_rowids, codes FROM {self.model.codes} WHERE model = ? ORDER BY block",  # noqa: S608 (fixed)
+            (self.model.name,),
+        )
+        ids = np.frombuffer(b"".join([block[0] for block in blocks]), "<i8")
+        if len(ids) > FEW_VECTORS:
+            words = np.frombuffer(b"".join([block[1] for block in blocks]), "<u8").reshape(len(ids), -1)
+            self._kept_ids, self._kept_codes = GrowingArray(ids), GrowingArray(np.ascontiguousarray(words.T))
+        else:  # all of them are read as they are, by the first refresh
+            self._kept_vectors = GrowingArray(np.empty((0, self.model.dimensions), np.float32), axis=0)
+
+    def _read(self, where: str, values: tuple[Any, ...]) -> "tuple[Array, Array]":
+        """Ids and vectors."""
+        return self._vectors_in(
+            self._db.rows(f"SELECT id, vector FROM {self.model.table} WHERE {where}", values)  # noqa: S608
+        )
+
+    def _rows_at(self, places: "Array") -> "tuple[Array, Array]":
+        """The places of vectors that are there, and the vectors, read from the file."""
+        import numpy as np
+
+        ids, vectors = self._read(
+            "id IN (SELECT value FROM json_each(?)) AND model = ?",
+            (str(self._ids[places].tolist()), self.model.name),
+        )
+        return np.searchsorted(self._ids, ids), vectors
+
+    def _vectors_in(self, rows: "list[tuple[Any, ...]]") -> "tuple[Array, Array]":
+        """Rows of an id and a vector as two arrays."""
+        import numpy as np
+
+        ids = np.array([row[0] for row in rows], np.int64)
+        vectors = np.frombuffer(b"".join([row[1] for row in rows]), "<f2")
+        return ids, vectors.reshape(len(rows), self.model.dimensions).astype(np.float32)
+
+    def _aligned(self, ids: "Array", vectors: "Array") -> "Array":
+        """The vectors in the places of their ids; a code whose vector is gone has zeros."""
+        import numpy as np
+
+        if len(ids) == len(self._ids):
+            return vectors
+        every = np.zeros((len(self._ids), self.model.dimensions), np.float32)
+        every[np.searchsorted(self._ids, ids)] = vectors
+        return every
+
+
+_DAY_PATTERN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+class ChunkDays:
+    """The days of chunks, as long as nobody writes."""
+
+    def __init__(self) -> None:
+        self._version: int | None = None
+        self._first: Array | None = None
+
+    def within(self, db: "Database", rows: "Array", since: str | None, until: str | None) -> "Array | None":
+        """Which of these chunks (first row) of these pages (second) are of the days; None: no such days are meant."""
+        import numpy as np
+
+        if not all(_DAY_PATTERN.fullmatch(day) for day in (since, until) if day is not None):
+            return None
+        version = db.connection.data_version()
+        if self._first is None or version != self._version or len(self._first) != rows.shape[1]:
+            self._first, self._version = _day_numbers(db, rows), version
+        first = self._first
+        wanted = np.ones(len(first), bool)
+        if since is not None:  # a month reaches to its end
+            wanted &= np.where(first % 100 == 0, first + 31, first) >= int(since.replace("-", ""))
+        if until is not None:
+            wanted &= first <= int(until.replace("-", ""))
+        return wanted
+
+
+def _day_numbers(db: "Database", rows: "Array") -> "Array":
+    """The day of each chunk: its own, else that of its page; of a month the day 0."""
+    import numpy as np
+
+    chunks, pages = rows[0], rows[1]
+    ids, days = _read_pairs(
+        db, f"SELECT group_concat(p.id || ',' || {_day_number_sql(PAGE_DAY)}) FROM pages AS p"
+    )  # noqa: S608
+    of_page = np.zeros(max(int(pages.max(initial=0)), int(ids.max(initial=0))) + 1, np.int32)
+    of_page[ids] = days
+    found: Array = of_page[pages]
+    ids, days = _read_pairs(
+        db,
+        f"SELECT group_concat(c.id || ',' || {_day_number_sql('c.date')}) FROM chunks AS c"  # noqa: S608 (fixed)
+        " INDEXED BY chunks_by_date WHERE c.date IS NOT NULL",
+    )
+    order = np.argsort(ids)
+    ids, days = ids[order], days[order]
+    at = np.minimum(np.searchsorted(ids, chunks), max(len(ids) - 1, 0))
+    dated = ids[at] == chunks if len(ids) else np.zeros(len(chunks), bool)
+    found[dated] = days[at[dated]]
+    return found
+
+
+def _day_number_sql(day: str) -> str:
+    """A day or month as a number, in SQL."""
+    return f"CAST(substr(replace({day}, '-', '') || '00', 1, 8) AS INTEGER)"
+
+
+def _read_pairs(db: "Database", sql: str) -> "tuple[Array, Array]":
+    """Pairs of an id and a number that come as one text: far cheaper than as many rows."""
+    import numpy as np
+
+    row = db.one(sql)
+    text = row[0] if row and row[0] else ""
+    pairs = np.fromstring(text, np.int64, sep=",") if text else np.empty(0, np.int64)
+    return pairs[0::2], pairs[1::2]
+
+
+CHUNK_RESIDENT_BYTES = 256 * 1024 * 1024
+"""The vectors of a model are kept in memory up to this size; beyond, the shortlist is read from the file."""
+
+MOST_DELETED = 1_000
+"""Chunks that are gone may stay in memory, a quarter of all and so many."""
+
+
+class ChunkIndex:
+    """The vectors of a memory, searched."""
+
+    def __init__(self, db: "Database", resident_bytes: int = CHUNK_RESIDENT_BYTES) -> None:
+        self._db = db
+        self._resident_bytes = resident_bytes
+        self._views: dict[str, _ChunkView] = {}
+        self._made = CoverageCache(db)
+
+    def made(self, model: "EmbeddingModel") -> tuple[int, int]:
+        """How many chunks have a vector, and how many there are, as `filling` tells; kept until a write."""
+
+        return self._made.of(model.name, lambda: embedding_queue.estimate_coverage(self._db, model))
+
+    def nearest(
+        self, model: str, query: "np.ndarray[Any, Any]", k: int, allowed: "SearchFilters | None" = None
+    ) -> list[tuple[int, float]]:
+        """The nearest chunks with their cosines, best first; only those that the filters allow."""
+        import numpy as np
+
+        query = np.ascontiguousarray(query, np.float32)
+        with self._db.reading():
+            view = self._view(model)
+            view.warm_up()
+            slots = view.allowed(allowed) if allowed is not None and any(allowed) else None
+            most = len(view) if slots is None else len(slots)
+            wanted = k + SPARE_RESULTS
+            while True:
+                found = self._chunks(view, view.best(query, min(wanted, most), slots), allowed)
+                if len(found) >= k or wanted >= most:
+                    return found[:k]
+                wanted *= 4
+
+    def cosines(self, model: str, query: "np.ndarray[Any, Any]", chunk_ids: list[int]) -> dict[int, float]:
+        """The cosine of each of these chunks that has a vector."""
+        import numpy as np
+
+        found, vectors = self.vectors_of(model, chunk_ids)
+        scores = vectors @ np.asarray(query, np.float32)
+        return dict(zip(found.tolist(), scores.tolist(), strict=True))
+
+    def vectors_of(self, model: str, chunk_ids: list[int]) -> "tuple[Array, Array]":
+        """Those of these chunks that have a vector, in their order, and the vectors.
+
+        Whoever asks knows that the chunks are there, in the same snapshot.
+        """
+        with self._db.reading():
+            return self._view(model).of_chunks(chunk_ids)
+
+    def baseline(self, model: str, query: "np.ndarray[Any, Any]") -> float:
+        """The cosine of a chunk that has nothing to do with the question: that of the mean of all."""
+        import numpy as np
+
+        with self._db.reading():
+            mean = self._view(model).mean()
+        return float(mean @ np.asarray(query, np.float32))
+
+    def _chunks(
+        self, view: "_ChunkView", found: list[tuple[int, float]], allowed: "SearchFilters | None"
+    ) -> list[tuple[int, float]]:
+        """The chunks of these vectors that are there now."""
+        conditions, values = page_conditions(allowed) if allowed is not None else ("", ())
+        where = ""
+        if allowed is not None and conditions:
+            pages = f"pages AS p{page_index_hint(allowed)} ON p.id = c.page_id"
+            where = f" CROSS JOIN {pages} WHERE p.quarantined_at IS NULL AND {conditions}"
+        rows = self._db.rows(
+            "SELECT v.id, c.id FROM json_each(?) AS wanted"  # noqa: S608 (the registry's name, fixed conditions)
+            f" CROSS JOIN {view.model.table} AS v ON v.id = wanted.value"
+            f" CROSS JOIN chunks AS c ON c.content_hash = v.content_hash{where}",
+            (str([vector_id for vector_id, _ in found]), *values),
+        )
+        chunks: dict[int, list[int]] = {}
+        for vector_id, chunk_id in rows:
+            chunks.setdefault(vector_id, []).append(chunk_id)
+        return [(chunk_id, score) for vector_id, score in found for chunk_id in chunks.get(vector_id, ())]
+
+    def _view(self, name: str) -> "_ChunkView":
+        """What is known of a model, as of this snapshot."""
+        row = self._db.one(
+            "SELECT name, dimensions, vec_table, encoding, mean FROM embedding_models WHERE name = ?", (name,)
+        )
+        if row is None:
+            raise NotFound(what="model", name=name, hint=" `quaid model list` shows them all.")
+        model = VectorSource(*row)
+        view = self._views.get(name)
+        if view is None or view.model != model:
+            questions = view.questions if view else 0
+            view = self._views[name] = _ChunkView(self._db, model, self._resident_bytes, questions)
+        view.refresh()
+        return view
+
+
+class _ChunkView(VectorView):
+    """The vectors of chunks, and, once it is worth it, which chunk has which."""
+
+    def __init__(self, db: "Database", model: VectorSource, resident_bytes: int, questions: int) -> None:
+        self._chunks: _ChunkTable | None = None
+        super().__init__(db, model, resident_bytes, questions)
+
+    def refresh(self) -> int | None:
+        """Take in what was written since the last look."""
+        last = super().refresh()
+        if last is not None and self._chunks is not None:
+            self._chunks.refresh(self._db, self.model, last, self._ids)
+        return last
+
+    def warm_up(self) -> None:
+        """Count a question, and keep in memory what makes the next ones fast."""
+        super().warm_up()
+        if self.questions > 1 and self._chunks is None:
+            self._chunks = _ChunkTable()
+            self._chunks.refresh(self._db, self.model, 0, self._ids)
+
+    def allowed(self, filters: "SearchFilters") -> "Array":
+        """The places of the vectors whose chunks the filters allow."""
+        import numpy as np
+
+        if self._chunks is not None:
+            return self._chunks.places(self._db, filters, len(self))
+        pages, conditions, values = _filtered_pages(filters)
+        ids = _read_ids(
+            self._db,
+            f"{pages}SELECT group_concat(v.id) FROM pages AS p CROSS JOIN chunks AS c ON c.page_id = p.id"  # noqa: S608
+            f" CROSS JOIN {self.model.table} AS v ON v.content_hash = c.content_hash AND v.model = ?"
+            f" WHERE p.quarantined_at IS NULL AND {conditions}",
+            (self.model.name, *values),
+        )
+        return np.flatnonzero(np.isin(self._ids, ids))
+
+    def of_chunks(self, chunk_ids: list[int]) -> "tuple[Array, Array]":
+        """Those of these chunks that have a vector, and the vectors: from memory, or else from the file."""
+        import numpy as np
+
+        if self._chunks is not None:
+            found, places = self._chunks.with_vectors(np.array(chunk_ids, np.int64))
+            if self._vectors is not None:
+                return found, self._vectors[places]
+            # By their ids: half the price of finding them by the content of their chunks.
+            there, vectors = self._rows_at(np.unique(places))
+            at = np.searchsorted(there, places)
+            known = at < len(there)
+            known[known] = there[at[known]] == places[known]
+            return found[known], vectors[at[known]]
+        return self._vectors_in(
+            self._db.rows(
+                "SELECT c.id, v.vector FROM json_each(?) AS wanted"  # noqa: S608 (the registry's name)
+                " CROSS JOIN chunks AS c ON c.id = wanted.value"
+                f" CROSS JOIN {self.model.table} AS v ON v.content_hash = c.content_hash AND v.model = ?",
+                (str(chunk_ids), self.model.name),
+            )
+        )
+
+
+class _ChunkTable:
+    """Which chunk of which page has which vector; some of them may be gone."""
+
+    def __init__(self) -> None:
+        self._days = ChunkDays()
+        self._forget()
+
+    def _forget(self) -> None:
+        import numpy as np
+
+        self._last = self._looked_at = 0
+        self._kept = GrowingArray(np.empty((3, 0), np.int64))
+
+    @property
+    def _rows(self) -> "Array":
+        """Chunk in ascending order, page, place of the vector."""
+        return self._kept.now
+
+    def refresh(self, db: "Database", model: VectorSource, last_vector: int, ids: "Array") -> None:
+        """Take in chunks and vectors that came since the last look."""
+        import numpy as np
+
+        if self._rows.shape[1] > self._looked_at + MOST_DELETED:  # to count all is dear: only after so many
+            self._looked_at = self._rows.shape[1]
+            if self._looked_at > 1.25 * count(db) + MOST_DELETED:
+                self._forget()
+                last_vector = 0
+        new = self._all(db, model) if not self._last else self._new(db, model, last_vector)
+        if new.size:
+            new[2] = np.searchsorted(ids, new[2])
+            new = new[:, np.argsort(new[0], kind="stable")]
+            if self._rows.shape[1] and new[0, 0] < self._rows[0, -1]:
+                rows = np.concatenate([self._rows, new], axis=1)
+                self._kept = GrowingArray(rows[:, np.argsort(rows[0], kind="stable")])
+            else:
+                self._kept.add(new)
+        self._last = max(self._last, highest_id(db))
+
+    def _all(self, db: "Database", model: VectorSource) -> "Array":
+        """Chunk, page and vector of every chunk that has one: out of two indexes, without a look at the rows."""
+        found = _read_ids(
+            db,
+            "SELECT group_concat(c.id || ',' || c.page_id || ',' || v.id)"  # noqa: S608 (the registry's name)
+            f" FROM chunks AS c INDEXED BY chunks_by_page CROSS JOIN {model.table} AS v"
+            " ON v.content_hash = c.content_hash AND v.model = ?",
+            (model.name,),
+        )
+        return found.reshape(-1, 3).T.copy()
+
+    def _new(self, db: "Database", model: VectorSource, last_vector: int) -> "Array":
+        """The same of what came since: vectors, and chunks whose vector was there before them."""
+        import numpy as np
+
+        columns = "SELECT c.id, c.page_id, v.id FROM "
+        match = "v.content_hash = c.content_hash"
+        new = db.rows(
+            f"{columns}{model.table} AS v CROSS JOIN chunks AS c ON {match} WHERE v.id > ? AND v.model = ?",
+            (last_vector, model.name),
+        )
+        new += db.rows(
+            f"{columns}chunks AS c CROSS JOIN {model.table} AS v ON {match} AND v.model = ?"
+            " WHERE c.id > ? AND v.id <= ?",
+            (model.name, self._last, last_vector),
+        )
+        return np.array(new, np.int64).reshape(-1, 3).T.copy()
+
+    def with_vectors(self, chunk_ids: "Array") -> "tuple[Array, Array]":
+        """Those of these chunks that have a vector, and its place; of two, the one that came last."""
+        import numpy as np
+
+        at = np.searchsorted(self._rows[0], chunk_ids, side="right") - 1
+        known = at >= 0
+        known[known] = self._rows[0][at[known]] == chunk_ids[known]
+        return chunk_ids[known], self._rows[2][at[known]]
+
+    def places(self, db: "Database", filters: "SearchFilters", size: int) -> "Array":
+        """The places of the vectors whose chunks the filters allow."""
+        import numpy as np
+
+        if filters.since or filters.until:
+            of_days = self._days.within(db, self._rows, filters.since, filters.until)
+            if of_days is not None:
+                others = filters._replace(since=None, until=None)
+                mask = np.zeros(size, bool)
+                mask[self._rows[2][of_days]] = True
+                if any(others):
+                    allowed = np.zeros(size, bool)
+                    allowed[self.places(db, others, size)] = True
+                    mask &= allowed
+                return np.flatnonzero(mask)
+        pages, conditions, values = _filtered_pages(filters)
+        dated = bool(pages)
+        chunk = " CROSS JOIN chunks AS c ON c.page_id = p.id" if dated else ""
+        wanted = _read_ids(
+            db,
+            f"{pages}SELECT group_concat({'c' if dated else 'p'}.id)"  # noqa: S608 (fixed conditions)
+            f" FROM pages AS p{chunk} WHERE p.quarantined_at IS NULL AND {conditions}",
+            values,
+        )
+        rows = self._rows[0 if dated else 1]
+        known = np.zeros(max(rows.max(initial=0), wanted.max(initial=0)) + 1, bool)
+        known[wanted] = True
+        mask = np.zeros(size, bool)
+        mask[self._rows[2][known[rows]]] = True
+        return np.flatnonzero(mask)
+
+
+def _filtered_pages(filters: "SearchFilters") -> tuple[str, str, tuple[str, ...]]:
+    """What makes the pages that conditions speak of, the conditions, and their values.
+
+    Where the day counts, it is found once for each page, and not again for each of its chunks.
+    """
+    if not (filters.since or filters.until):
+        return "", *page_conditions(filters)
+    dated = f"SELECT id, type, wing, collection_id, quarantined_at, {PAGE_DAY} AS day FROM main.pages AS p"  # noqa: S608
+    return f"WITH pages AS MATERIALIZED ({dated}) ", *page_conditions(filters, "p.day")
+
+
+def _read_ids(db: "Database", sql: str, values: tuple[str, ...]) -> "Array":
+    """Ids that come as one text: far cheaper than as many rows."""
+    import numpy as np
+
+    row = db.one(sql, values)
+    return np.fromstring(row[0], np.int64, sep=",") if row and row[0] else np.empty(0, np.int64)
+
+
+TURN_RESIDENT_BYTES = 64 * 1024 * 1024
+"""Of 42,000 parts the vectors are kept in memory; of more, only codes. Conversations are asked less than pages."""
+
+
+class TurnIndex:
+    """The vectors of turns, searched. It serves one process, as `nearest.Index` does for pages."""
+
+    def __init__(self, db: "Database", resident_bytes: int = TURN_RESIDENT_BYTES) -> None:
+        self._db = db
+        self._resident_bytes = resident_bytes
+        self._views: dict[str, VectorView] = {}
+        self._made = CoverageCache(db)
+
+    def made(self, model: "EmbeddingModel") -> tuple[int, int]:
+        """How many contents have a vector, and how many there are; kept until a write."""
+        return self._made.of(model.name, lambda: embedding_queue.turn_coverage(self._db, model.name))
+
+    def nearest(self, model: str, query: "np.ndarray[Any, Any]", k: int) -> list[tuple[int, float]]:
+        """The nearest turns with the cosines of their best parts, best first."""
+        import numpy as np
+
+        query = np.ascontiguousarray(query, np.float32)
+        with self._db.reading():
+            view = self._view(model)
+            view.warm_up()
+            wanted = k + SPARE_RESULTS
+            while True:
+                found = self._turns(view.best(query, min(wanted, len(view)), None))
+                if len(found) >= k or wanted >= len(view):
+                    return found[:k]
+                wanted *= 4
+
+    def cosines(self, model: str, query: "np.ndarray[Any, Any]", turn_ids: list[int]) -> dict[int, float]:
+        """The cosine of the best part of each of these turns that has a vector."""
+        return {turn: score for turn, (score, _) in self.best_parts(model, query, turn_ids).items()}
+
+    def best_parts(
+        self, model: str, query: "np.ndarray[Any, Any]", turn_ids: list[int]
+    ) -> dict[int, tuple[float, int]]:
+        """The same, with where that part begins."""
+        import numpy as np
+
+        rows = self._db.rows(
+            "SELECT p.turn_id, p.start_at, v.vector FROM json_each(?) AS wanted"
+            " CROSS JOIN turn_parts AS p ON p.turn_id = wanted.value"
+            " CROSS JOIN turn_vectors AS v ON v.content_hash = p.content_hash AND v.model = ?",
+            (str(turn_ids), model),
+        )
+        if not rows:
+            return {}
+        vectors = np.frombuffer(b"".join([row[2] for row in rows]), "<f2").reshape(len(rows), -1)
+        scores = (vectors.astype(np.float32) @ np.asarray(query, np.float32)).tolist()
+        best: dict[int, tuple[float, int]] = {}
+        for (turn_id, start, _), score in zip(rows, scores, strict=True):
+            if turn_id not in best or score > best[turn_id][0]:
+                best[turn_id] = score, start
+        return best
+
+    def baseline(self, model: str, query: "np.ndarray[Any, Any]") -> float:
+        """The cosine of a turn that has nothing to do with the question: that of the mean of all."""
+        import numpy as np
+
+        with self._db.reading():
+            mean = self._view(model).mean()
+        return float(mean @ np.asarray(query, np.float32))
+
+    def _turns(self, found: list[tuple[int, float]]) -> list[tuple[int, float]]:
+        """The turns of these vectors that are there now, each once."""
+        rows = self._db.rows(
+            "SELECT v.id, p.turn_id FROM json_each(?) AS wanted CROSS JOIN turn_vectors AS v ON v.id = wanted.value"
+            " CROSS JOIN turn_parts AS p ON p.content_hash = v.content_hash ORDER BY p.id DESC",
+            (str([vector_id for vector_id, _ in found]),),
+        )
+        turns: dict[int, list[int]] = {}
+        for vector_id, turn_id in rows:
+            turns.setdefault(vector_id, []).append(turn_id)
+        best: dict[int, float] = {}
+        for vector_id, score in found:
+            for turn_id in turns.get(vector_id, ()):
+                best.setdefault(turn_id, score)
+        return list(best.items())
+
+    def _view(self, name: str) -> VectorView:
+        """What is known of a model, as of this snapshot."""
+        row = self._db.one(
+            "SELECT m.name, m.dimensions, 'turn_vectors', coalesce(e.encoding, 0), e.mean, 'turn_codes'"
+            " FROM embedding_models AS m LEFT JOIN turn_encodings AS e ON e.model = m.name WHERE m.name = ?",
+            (name,),
+        )
+        if row is None:
+            raise NotFound(what="model", name=name, hint=" `quaid model list` shows them all.")
+        source = VectorSource(*row)
+        view = self._views.get(name)
+        if view is None or view.model != source:
+            questions = view.questions if view else 0
+            view = self._views[name] = VectorView(self._db, source, self._resident_bytes, questions)
+        view.refresh()
+        return view
+
+
+MOST_PAGE_VECTORS = 1_500
+"""That are added up for one question. What comes behind them is left out, the last page in part."""
+
+
+def page_cosines(
+    db: "Database", index: "ChunkIndex", model: str, query: "np.ndarray[Any, Any]", page_ids: list[int]
+) -> dict[int, float]:
+    """The cosine of each page that has vectors."""
+    import numpy as np
+
+    with db.reading():
+        page_of = chunks_of_pages(db, page_ids, MOST_PAGE_VECTORS)
+        found, vectors = index.vectors_of(model, list(page_of))
+    if not len(found):
+        return {}
+    pages = np.array([page_of[chunk_id] for chunk_id in found.tolist()])
+    starts = np.flatnonzero(np.r_[True, pages[1:] != pages[:-1]])
+    sums = np.add.reduceat(vectors, starts, axis=0)
+    scores = sums @ np.asarray(query, np.float32) / np.maximum(np.linalg.norm(sums, axis=1), 1e-9)
+    return dict(zip(pages[starts].tolist(), scores.tolist(), strict=True))

@@ -1,0 +1,527 @@
+"""Embedding models and their stored vectors, with one-bit codes for fast comparison.
+
+A vector belongs to a model and to the hash of a content, not to a chunk: equal contents share a vector, and switching
+models changes one row. Vectors of chunks and of conversation turns are kept in separate tables with their own codes
+and mean. docs/decisions/007-vectors.md has the figures.
+"""
+
+import json
+import re
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quaid.errors import InvalidArgument, NotFound
+from quaid.model.chunker import embedding_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import apsw
+    import numpy as np
+
+    from quaid.storage.sqlite.connection import Database
+
+if TYPE_CHECKING:
+    Array = np.ndarray[Any, Any]
+
+SHORTLIST, SHORTLIST_AT = 2_048, 50_000
+"""How many vectors are compared exactly, at so many vectors; the number follows the third root."""
+
+LEAST_SHORTLIST, SHORTLIST_PER_RESULT = 1_024, 16
+"""How many at least, and for each one that is wanted: 0.988 of the 100 nearest among 50,000, 0.997 among 12,000."""
+
+REFINED_PER_RESULT = 8
+"""Where vectors have to be read one by one: how many of them for each one that is wanted. The question itself, not
+its bits, chooses them among the shortlist: 0.9995 of the 10 nearest among 200,000 with 1,024 of 8,192."""
+
+CODES_PER_STRIDE = 32_768
+"""Codes that are compared at once: what is in between stays in the cache of the processor."""
+
+
+def code_width(dimensions: int) -> int:
+    """Words of 64 bits for a code."""
+    return -(-dimensions // 64)
+
+
+def encode_vectors(vectors: "Array", mean: "Array") -> "Array":
+    """Codes of 32-bit vectors, a row each, padded to whole words."""
+    import numpy as np
+
+    bits = np.packbits(vectors > mean, axis=1)
+    codes = np.zeros((len(vectors), code_width(vectors.shape[1]) * 8), np.uint8)
+    codes[:, : bits.shape[1]] = bits
+    return codes.view("<u8")
+
+
+def code_distances(codes: "Array", code: "Array") -> "Array":
+    """In how many bits each code differs. `codes` has a row for each word and a column for each vector."""
+    import numpy as np
+
+    count = codes.shape[1]
+    total = np.empty(count, np.uint16)
+    for start in range(0, count, CODES_PER_STRIDE):
+        block = codes[:, start : start + CODES_PER_STRIDE]
+        part = total[start : start + CODES_PER_STRIDE]
+        part[:] = np.bitwise_count(block[0] ^ code[0])
+        for word in range(1, len(block)):
+            part += np.bitwise_count(block[word] ^ code[word])
+    return total
+
+
+def shortlist_size(count: int, wanted: int) -> int:
+    """How many vectors to compare exactly, of so many."""
+    size = int(SHORTLIST * (count / SHORTLIST_AT) ** (1 / 3))
+    return max(LEAST_SHORTLIST, size, SHORTLIST_PER_RESULT * wanted)
+
+
+def nearest_codes(codes: "Array", code: "Array", size: int, allowed: "Array | None") -> "Array":
+    """The places of at least `size` codes that differ least, if there are so many."""
+    import numpy as np
+
+    if allowed is not None:
+        if len(allowed) <= size:
+            return allowed
+        codes = np.ascontiguousarray(codes[:, allowed])
+    elif codes.shape[1] <= size:
+        return np.arange(codes.shape[1])
+    total = code_distances(codes, code)
+    within = np.searchsorted(np.cumsum(np.bincount(total)), size)
+    found = np.flatnonzero(total <= within)
+    return found if allowed is None else allowed[found]
+
+
+def refine_codes(codes: "Array", places: "Array", query: "Array", size: int) -> "Array":
+    """Of these places the `size` whose bits agree best with a question as it is: how far each bit matters counts."""
+    import numpy as np
+
+    if len(places) <= size:
+        return places
+    padded = np.zeros(len(codes) * 64, np.float32)
+    padded[: len(query)] = query
+    # What each of the 256 bytes would add, at every place of a code: then a code is a sum of as many numbers.
+    signs = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32) * 2 - 1
+    worth = padded.reshape(-1, 8) @ signs.T
+    given = np.ascontiguousarray(codes[:, places].T).view(np.uint8)
+    scores = worth.ravel()[given + np.arange(0, worth.size, 256)].sum(axis=1)
+    return places[np.argpartition(-scores, size - 1)[:size]]
+
+
+def highest_scores(scores: "Array", count: int) -> "Array":
+    """The places of the highest scores, best first; of equals the first."""
+    import numpy as np
+
+    if count >= len(scores):
+        return np.argsort(-scores, kind="stable")
+    top = np.sort(np.argpartition(-scores, count - 1)[:count])
+    return top[np.argsort(-scores[top], kind="stable")]
+
+
+CODES_PER_BLOCK = 1_024
+"""Codes in one row."""
+
+FIRST_MEAN, LAST_MEAN = 256, 65_536
+"""With so many vectors the mean is taken first, and after the last of these never again by itself."""
+
+
+class VectorTables(NamedTuple):
+    """Where one model's vectors of one kind stand. Names of tables are never a caller's text."""
+
+    model: str
+    dimensions: int
+    vectors: str
+    codes: str
+    means: str
+    """The table with encoding, mean_of and mean."""
+    key: str
+    """Its column that names the model."""
+
+
+def is_usable_vector(raw: bytes, dimensions: int) -> bool:
+    """Whether this is a vector of 32-bit floats of this width that points anywhere."""
+    import numpy as np
+
+    if len(raw) != 4 * dimensions:
+        return False
+    vector = np.frombuffer(raw, "<f4")
+    return bool(np.isfinite(vector).all() and vector.any())
+
+
+def insert_vectors(
+    tx: "apsw.Connection", shelf: VectorTables, found: list[tuple[bytes, bytes]], now: str
+) -> int:
+    """Keep vectors, each with the hash of its content: f32, little endian. Returns how many were new."""
+    import numpy as np
+
+    inserted: list[int] = []
+    added: list[Array] = []
+    for content_hash, raw in found:
+        if not is_usable_vector(raw, shelf.dimensions):
+            problem = f"of {shelf.model} is not of {shelf.dimensions} finite numbers"
+            raise InvalidArgument(name="vector", problem=problem)
+        vector = np.frombuffer(raw, "<f4").astype(np.float64)  # the squares of some floats are none
+        vector = (vector / np.linalg.norm(vector)).astype("<f2")
+        row = tx.execute(
+            f"INSERT OR IGNORE INTO {shelf.vectors} (model, content_hash, embedded_at, vector)"  # noqa: S608 (fixed)
+            " VALUES (?, ?, ?, ?) RETURNING id",
+            (shelf.model, content_hash, now, vector.tobytes()),
+        ).fetchone()
+        if row:
+            inserted.append(int(row[0]))
+            added.append(vector)
+    if inserted:
+        _add_codes(tx, shelf, inserted, np.stack(added).astype("<f4"))
+    return len(inserted)
+
+
+def _first_row(tx: "apsw.Connection", sql: str, model: str) -> tuple[Any, ...] | None:
+    return tx.execute(sql, (model,)).fetchone()
+
+
+def _read_mean(tx: "apsw.Connection", shelf: VectorTables) -> tuple[bytes | None, int]:
+    """The mean of the codes, and of how many vectors it was taken."""
+    row = _first_row(tx, f"SELECT mean, mean_of FROM {shelf.means} WHERE {shelf.key} = ?", shelf.model)  # noqa: S608
+    return (row[0], row[1]) if row else (None, 0)
+
+
+# Codes
+
+
+def _add_codes(tx: "apsw.Connection", shelf: VectorTables, ids: list[int], added: "Array") -> None:
+    """Encode new vectors; all of them anew when there are twice as many as the mean was taken of."""
+    import numpy as np
+
+    mean, mean_of = _read_mean(tx, shelf)
+    last = _first_row(
+        tx,
+        f"SELECT block, vec_rowids, codes FROM {shelf.codes} WHERE model = ? ORDER BY block DESC LIMIT 1",  # noqa: S608
+        shelf.model,
+    )
+    block, old_ids, old_codes = last or (0, b"", b"")
+    count = block * CODES_PER_BLOCK + len(old_ids) // 8 + len(ids)
+    if mean is None:
+        (count,) = _first_row(tx, f"SELECT count(*) FROM {shelf.vectors} WHERE model = ?", shelf.model) or (
+            0,
+        )  # noqa: S608
+    if count >= max(FIRST_MEAN, 2 * mean_of) and mean_of < LAST_MEAN:
+        encode_tables(tx, shelf)
+    elif mean is not None:
+        all_ids = old_ids + np.array(ids, "<i8").tobytes()
+        codes = old_codes + encode_vectors(added, np.frombuffer(mean, "<f4")).tobytes()
+        _write_code_blocks(tx, shelf, block, all_ids, codes)
+
+
+def encode_tables(tx: "apsw.Connection", shelf: VectorTables) -> None:
+    """Take the mean of all vectors of a shelf, and make all of its codes anew."""
+    import numpy as np
+
+    rows = f"SELECT id, vector FROM {shelf.vectors} WHERE model = ? ORDER BY id"  # noqa: S608 (fixed)
+    total, count = np.zeros(shelf.dimensions), 0
+    for _, vectors in _vector_batches(tx, rows, shelf):
+        total += vectors.sum(axis=0, dtype=np.float64)
+        count += len(vectors)
+    tx.execute(f"DELETE FROM {shelf.codes} WHERE model = ?", (shelf.model,))  # noqa: S608 (fixed)
+    mean = (total / max(count, 1)).astype("<f4")
+    enough = count >= FIRST_MEAN
+    tx.execute(
+        f"UPDATE {shelf.means} SET mean = ?, mean_of = ?, encoding = encoding + 1 WHERE {shelf.key} = ?",  # noqa: S608
+        (mean.tobytes() if enough else None, count if enough else 0, shelf.model),
+    )
+    if enough:
+        for block, (ids, vectors) in enumerate(_vector_batches(tx, rows, shelf)):
+            _write_code_blocks(tx, shelf, block, ids.tobytes(), encode_vectors(vectors, mean).tobytes())
+
+
+def _vector_batches(tx: "apsw.Connection", sql: str, shelf: VectorTables) -> "Iterator[tuple[Array, Array]]":
+    """Ids and vectors, a block at a time."""
+    import numpy as np
+
+    cursor = tx.execute(sql, (shelf.model,))
+    rows: list[tuple[Any, ...]]
+    while rows := list(islice(cursor, CODES_PER_BLOCK)):
+        ids = np.array([row[0] for row in rows], "<i8")
+        vectors = np.frombuffer(b"".join([row[1] for row in rows]), "<f2").reshape(-1, shelf.dimensions)
+        yield ids, vectors.astype("<f4")
+
+
+def _write_code_blocks(
+    tx: "apsw.Connection", shelf: VectorTables, block: int, ids: bytes, codes: bytes
+) -> None:
+    size = len(codes) // (len(ids) // 8)
+    for start in range(0, len(ids) // 8, CODES_PER_BLOCK):
+        tx.execute(
+            f"INSERT OR REPLACE INTO {shelf.codes} (model, block, vec_rowids, codes) VALUES (?, ?, ?, ?)",  # noqa: S608
+            (
+                *(
+                    shelf.model,
+                    block + start // CODES_PER_BLOCK,
+                    ids[start * 8 : (start + CODES_PER_BLOCK) * 8],
+                ),
+                codes[start * size : (start + CODES_PER_BLOCK) * size],
+            ),
+        )
+
+
+def drop_codes(tx: "apsw.Connection", shelf: VectorTables, gone: set[int]) -> None:
+    """Take single codes out of their blocks; a block may become short, or empty and go."""
+    import numpy as np
+
+    unwanted = np.array(sorted(gone), "<i8")
+    rows: list[tuple[Any, ...]] = tx.execute(
+        f"SELECT block, vec_rowids, codes FROM {shelf.codes} WHERE model = ? ORDER BY block",  # noqa: S608 (fixed)
+        (shelf.model,),
+    ).fetchall()
+    for block, ids, codes in rows:
+        numbers = np.frombuffer(ids, "<i8")
+        stay = ~np.isin(numbers, unwanted)
+        if stay.all():
+            continue
+        if stay.any():
+            codes = np.frombuffer(codes, np.uint8).reshape(len(numbers), -1)[stay]
+            _write_code_blocks(tx, shelf, block, numbers[stay].tobytes(), codes.tobytes())
+        else:
+            tx.execute(f"DELETE FROM {shelf.codes} WHERE model = ? AND block = ?", (shelf.model, block))  # noqa: S608
+    tx.execute(
+        f"UPDATE {shelf.means} SET encoding = encoding + 1 WHERE {shelf.key} = ?",  # noqa: S608 (fixed)
+        (shelf.model,),
+    )
+
+
+_VECTOR_TABLE = re.compile(r"page_embeddings_vec_[0-9]+")
+
+
+class EmbeddingModel(NamedTuple):
+    """A model that the memory knows."""
+
+    name: str
+    dimensions: int
+    vec_table: str
+    active: bool
+
+
+class VectorSample(NamedTuple):
+    """A text that was embedded, and its vector as it is kept."""
+
+    text: str
+    vector: bytes
+
+
+_MODEL_SQL = "SELECT name, dimensions, vec_table, active FROM embedding_models"
+
+
+def list_models(db: "Database") -> list[EmbeddingModel]:
+    """Every model that was ever registered."""
+    return [_model_of_row(row) for row in db.rows(_MODEL_SQL + " ORDER BY created_at, name")]
+
+
+def active_model(db: "Database") -> EmbeddingModel | None:
+    """The model that is searched with."""
+    row = db.one(_MODEL_SQL + " WHERE active = 1")
+    return None if row is None else _model_of_row(row)
+
+
+def find_model(db: "Database", name: str) -> EmbeddingModel | None:
+    """The model of this name, if it is registered."""
+    row = db.one(_MODEL_SQL + " WHERE name = ?", (name,))
+    return None if row is None else _model_of_row(row)
+
+
+def _model_of_row(row: tuple[Any, ...]) -> EmbeddingModel:
+    return EmbeddingModel(row[0], row[1], row[2], bool(row[3]))
+
+
+def register_model(tx: "apsw.Connection", name: str, dimensions: int, now: str) -> None:
+    """Make a model known. It is not active by that; a second time changes nothing."""
+    if not 0 < dimensions <= 65_536:
+        raise InvalidArgument(name="dimensions", problem=f"{dimensions} is no width of a vector")
+    known = tx.execute("SELECT dimensions FROM embedding_models WHERE name = ?", (name,)).fetchone()
+    if known and known[0] != dimensions:
+        problem = f"{name} has vectors of {known[0]} dimensions here, not {dimensions}; give it another name"
+        raise InvalidArgument(name="dimensions", problem=problem)
+    if known is None:
+        add_vector_table(tx, dimensions)
+        tx.execute(
+            "INSERT INTO embedding_models (name, dimensions, vec_table, created_at) VALUES (?, ?, ?, ?)",
+            (name, dimensions, vector_table(dimensions), now),
+        )
+
+
+def activate_model(tx: "apsw.Connection", name: str) -> None:
+    """Search with this model from now on."""
+    if not tx.execute("SELECT 1 FROM embedding_models WHERE name = ?", (name,)).fetchone():
+        raise NotFound(what="model", name=name, hint=" `quaid model list` shows them all.")
+    tx.execute("UPDATE embedding_models SET active = 0 WHERE active = 1 AND name <> ?", (name,))
+    tx.execute("UPDATE embedding_models SET active = 1 WHERE name = ?", (name,))
+
+
+def vector_table(dimensions: int) -> str:
+    """The name of the table for vectors of a width."""
+    return f"page_embeddings_vec_{int(dimensions)}"
+
+
+def add_vector_table(tx: "apsw.Connection", dimensions: int) -> None:
+    """Make the table for a width like the one that every memory has, and show it in page_embeddings."""
+    table, pattern = vector_table(dimensions), vector_table(384)
+    if tx.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (table,)).fetchone():
+        return
+    (sql,) = tx.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (pattern,)).fetchone() or ("",)
+    (view,) = tx.execute("SELECT sql FROM sqlite_schema WHERE name = 'page_embeddings'").fetchone() or ("",)
+    tx.execute(str(sql).replace(pattern, table))
+    first = str(view).partition("UNION ALL")[0].rstrip()
+    every = [first.replace(pattern, each) for each in vector_tables(tx) if each != pattern]
+    selects = [each[each.index("SELECT") :] for each in every]
+    tx.execute("DROP VIEW page_embeddings")
+    tx.execute("\nUNION ALL\n".join([first, *selects]))
+
+
+def vector_tables(tx: "apsw.Connection") -> list[str]:
+    """Every table of vectors."""
+    names = tx.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+    return [str(name) for (name,) in names if _VECTOR_TABLE.fullmatch(str(name))]
+
+
+def sample_vector(db: "Database", model: str) -> VectorSample | None:
+    """Some text of a chunk with its vector of this model."""
+    known = require_model(db, model)
+    row = db.one(
+        f"SELECT p.title, c.heading_path, c.chunk_text, v.vector FROM {known.vec_table} AS v"  # noqa: S608 (checked)
+        " CROSS JOIN chunks AS c ON c.content_hash = v.content_hash CROSS JOIN pages AS p ON p.id = c.page_id"
+        " WHERE v.model = ? LIMIT 1",
+        (model,),
+    )
+    return VectorSample(embedding_text(*row[:3]), row[3]) if row else None
+
+
+def cosine_to_stored(raw: bytes, kept: bytes) -> float:
+    """How near a vector as a model gives it is to one as it is kept."""
+    import numpy as np
+
+    given, there = np.frombuffer(raw, "<f4"), np.frombuffer(kept, "<f2").astype(np.float32)
+    length = float(np.linalg.norm(given) * np.linalg.norm(there))
+    return float(given @ there) / length if length else 0.0
+
+
+def require_model(db: "Database", name: str) -> EmbeddingModel:
+    found = find_model(db, name)
+    if found is None or not _VECTOR_TABLE.fullmatch(found.vec_table):
+        raise NotFound(what="model", name=name, hint=" `quaid model list` shows them all.")
+    return found
+
+
+def keep_chunk_vectors(tx: "apsw.Connection", model: str, found: list[tuple[bytes, bytes]], now: str) -> int:
+    """Keep vectors, each with the hash of its content: f32, little endian. Returns how many were new."""
+    return insert_vectors(tx, chunk_tables(tx, model), found, now)
+
+
+def encode_chunk_vectors(tx: "apsw.Connection", model: str) -> None:
+    """Take the mean of all vectors of a model, and make all of its codes anew."""
+    encode_tables(tx, chunk_tables(tx, model))
+
+
+def dimensions_of(tx: "apsw.Connection", model: str) -> int:
+    """How wide the vectors of a model are."""
+    return chunk_tables(tx, model).dimensions
+
+
+def chunk_tables(tx: "apsw.Connection", model: str) -> VectorTables:
+    sql = "SELECT vec_table, dimensions FROM embedding_models WHERE name = ?"
+    row: tuple[Any, ...] | None = tx.execute(sql, (model,)).fetchone()
+    if row is None or not _VECTOR_TABLE.fullmatch(str(row[0])):
+        raise NotFound(what="model", name=model, hint=" `quaid model list` shows them all.")
+    return VectorTables(model, int(row[1]), str(row[0]), "vector_codes", "embedding_models", "name")
+
+
+# Forgetting
+
+FEW_UNUSED = 1_000
+"""So many vectors of texts that are gone are kept at least: a text may come back."""
+
+
+def purge_chunk_vectors(tx: "apsw.Connection") -> int:
+    """Drop the vectors of contents that no chunk has any more, of every model. Returns how many."""
+    return _drop_vectors(tx, f"NOT EXISTS {_CHUNK_EXISTS}", ())
+
+
+def unused_contents(db: "Database", few: int = FEW_UNUSED) -> list[bytes]:
+    """Contents that only vectors of the active model still have, once they are more than the others and not few."""
+    model = active_model(db)
+    if model is None:
+        return []
+    of_model = f"FROM {model.vec_table} AS v WHERE model = ?"
+    row = db.one(f"SELECT (SELECT count(*) {of_model}), (SELECT count(*) FROM chunks)", (model.name,))  # noqa: S608
+    if row is None or row[0] <= 2 * row[1] + few:
+        return []
+    return [
+        each
+        for (each,) in db.rows(
+            f"SELECT content_hash {of_model} AND NOT EXISTS {_CHUNK_EXISTS}", (model.name,)
+        )
+    ]
+
+
+def drop_unused_vectors(tx: "apsw.Connection", hashes: "Iterable[bytes]") -> int:
+    """Drop the vectors of these contents now, of every model, except where a chunk still has the content.
+
+    Returns how many. Whoever holds vectors in memory reads them anew before the next answer.
+    """
+    wanted = json.dumps([each.hex() for each in hashes])
+    among = "v.content_hash IN (SELECT unhex(value) FROM json_each(?))"
+    return _drop_vectors(tx, f"{among} AND NOT EXISTS {_CHUNK_EXISTS}", (wanted,))
+
+
+_CHUNK_EXISTS = "(SELECT 1 FROM chunks AS c WHERE c.content_hash = v.content_hash)"
+
+
+def _drop_vectors(tx: "apsw.Connection", which: str, values: tuple[str, ...]) -> int:
+    gone: dict[str, set[int]] = {}
+    for table in vector_tables(tx):
+        rows: list[tuple[Any, ...]] = tx.execute(
+            f"DELETE FROM {table} AS v WHERE {which} RETURNING model, id",  # noqa: S608 (checked)
+            values,
+        ).fetchall()
+        for model, vector_id in rows:
+            gone.setdefault(model, set()).add(vector_id)
+    for model, ids in gone.items():
+        drop_codes(tx, chunk_tables(tx, model), ids)
+    return sum(len(ids) for ids in gone.values())
+
+
+# Keeping and dropping
+
+
+def turn_tables(tx: "apsw.Connection", model: str) -> VectorTables:
+    """Where the vectors of turns stand."""
+    dimensions = dimensions_of(tx, model)
+    return VectorTables(model, dimensions, "turn_vectors", "turn_codes", "turn_encodings", "model")
+
+
+def keep_turn_vectors(tx: "apsw.Connection", model: str, found: list[tuple[bytes, bytes]], now: str) -> int:
+    """Keep vectors, each with the hash of its content; those that nobody says any more are not. How many were new."""
+    tx.execute("INSERT OR IGNORE INTO turn_encodings (model) VALUES (?)", (model,))
+    there = {
+        content_hash
+        for (content_hash,) in tx.execute(
+            "SELECT content_hash FROM turn_parts WHERE content_hash IN (SELECT unhex(value) FROM json_each(?))",
+            (json.dumps([each.hex() for each, _ in found]),),
+        )
+    }
+    return insert_vectors(tx, turn_tables(tx, model), [pair for pair in found if pair[0] in there], now)
+
+
+def encode_turn_vectors(tx: "apsw.Connection") -> None:
+    """Make the codes of all models anew."""
+    for (model,) in tx.execute("SELECT model FROM turn_encodings").fetchall():
+        encode_tables(tx, turn_tables(tx, str(model)))
+
+
+def purge_turn_vectors(tx: "apsw.Connection") -> int:
+    """Drop the vectors of contents that no turn has any more, of every model. Returns how many."""
+    gone: dict[str, set[int]] = {}
+    rows: list[tuple[Any, ...]] = tx.execute(
+        "DELETE FROM turn_vectors AS v WHERE NOT EXISTS"
+        " (SELECT 1 FROM turn_parts AS p WHERE p.content_hash = v.content_hash) RETURNING model, id"
+    ).fetchall()
+    for model, vector_id in rows:
+        gone.setdefault(model, set()).add(vector_id)
+    for model, ids in gone.items():
+        drop_codes(tx, turn_tables(tx, model), ids)
+    return len(rows)
