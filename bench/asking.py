@@ -10,7 +10,7 @@ import apsw
 
 from bench.corpora import Ask, Corpus
 from bench.measures import Quality, judge, mean
-from quaid.embed.protocol import Embedder
+from quaid.embedding.registry import Embedder
 from quaid.model.page import Page
 from quaid.search import pipeline
 from quaid.search.answer import Looked

@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bench.table import cpu_of, show, verdict
-from quaid.embed import bge_small, registry
-from quaid.embed.onnx import processors
-from quaid.embed.protocol import Surroundings
+from quaid.embedding import onnx as onnx_models, registry as embedders
+from quaid.embedding.onnx import processor_count
+from quaid.embedding.registry import EmbedderEnvironment
 
 TEXTS = 96
 ROUNDS = 3
@@ -32,8 +32,8 @@ SPEED, SAME = 0.9, 0.9999
 QUESTION = "What did the council decide about the old quay in May?"
 COLD = """
 import sys
-from quaid.embed import registry
-from quaid.embed.protocol import Surroundings
+from quaid.embedding import registry
+from quaid.embedding.registry import Surroundings
 registry.get(registry.DEFAULT, {}, Surroundings(sys.argv[1], {})).embed_query(sys.argv[2])
 """
 
@@ -41,7 +41,7 @@ registry.get(registry.DEFAULT, {}, Surroundings(sys.argv[1], {})).embed_query(sy
 def main() -> None:
     rounds = 2 if "--quick" in sys.argv else ROUNDS
     with tempfile.TemporaryDirectory() as folder:
-        model = registry.get(registry.DEFAULT, {}, Surroundings(folder, {}))
+        model = embedders.get_embedder(embedders.DEFAULT_MODEL, {}, EmbedderEnvironment(folder, {}))
         first = _cpu(lambda: model.embed_query(QUESTION))
         texts = [
             " ".join(WORDS[(at * 7 + step) % len(WORDS)] for step in range(40 + at)) for at in range(TEXTS)
@@ -49,8 +49,8 @@ def main() -> None:
         ways: dict[str, Callable[[Sequence[str]], list[Any]]] = {
             "bare": _bare_loop(),
             "ours": model.embed_passages,
-            "one session of all threads": _bare_loop(workers=1, threads=processors()),
-            "sessions of one thread": _bare_loop(sessions=processors()),
+            "one session of all threads": _bare_loop(workers=1, threads=processor_count()),
+            "sessions of one thread": _bare_loop(sessions=processor_count()),
             "batches of 8 by length": _bare_loop(batch=8),
         }
         for work in ways.values():
@@ -70,10 +70,10 @@ def main() -> None:
     bare = [name for name in ways if name != "ours"]
     same = [name for name in bare if _least(vectors["bare"], vectors[name]) >= SAME]
     show(
-        f"Embedding ({registry.DEFAULT}, {processors()} threads)",
+        f"Embedding ({embedders.DEFAULT_MODEL}, {processor_count()} threads)",
         [
             (
-                f"bare: 1 session, 1 thread a run, pool of {processors()}, 1 text a run; texts per CPU second",
+                f"bare: 1 session, 1 thread a run, pool of {processor_count()}, 1 text a run; texts per CPU second",
                 f"{TEXTS / best['bare cpu']:.1f}",
                 "",
             ),
@@ -122,14 +122,14 @@ def _bare_loop(
     import onnxruntime as ort  # type: ignore[import-untyped]
     from tokenizers import Tokenizer
 
-    from quaid.embed.finding import on_path
+    from quaid.embedding.onnx import find_package
 
-    folder = on_path(bge_small.PACKAGE, *bge_small.INSIDE) or ""
+    folder = find_package(onnx_models.BGE_PACKAGE, *onnx_models.BGE_PATH) or ""
     tokenizer = Tokenizer.from_file(os.path.join(folder, "tokenizer.json"))
     tokenizer.enable_truncation(512)
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
-    model, provider = os.path.join(folder, bge_small.MODEL), ["CPUExecutionProvider"]
+    model, provider = os.path.join(folder, onnx_models.BGE_MODEL_FILE), ["CPUExecutionProvider"]
     opened = [ort.InferenceSession(model, options, providers=provider) for _ in range(sessions)]
 
     def some(number: int, texts: Sequence[str]) -> Any:
@@ -146,7 +146,7 @@ def _bare_loop(
             sorted(range(len(texts)), key=lambda at: len(texts[at])) if batch > 1 else list(range(len(texts)))
         )
         parts = [order[at : at + batch] for at in range(0, len(order), batch)]
-        with ThreadPoolExecutor(workers or processors()) as pool:
+        with ThreadPoolExecutor(workers or processor_count()) as pool:
             found = pool.map(some, range(len(parts)), [[texts[at] for at in part] for part in parts])
             vectors = {
                 at: each

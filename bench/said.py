@@ -18,7 +18,7 @@ from bench.corpora import Corpus, locomo
 from bench.measures import judge
 from bench.table import show, verdict
 from bench.vectors import Kept
-from quaid.embed.protocol import Embedder
+from quaid.embedding.registry import Embedder
 from quaid.search import conversations
 from quaid.storage import conversations as store, embedding_queue, vectors
 from quaid.storage.conversations import NewTurn, TurnBatch

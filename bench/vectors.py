@@ -7,8 +7,8 @@ from typing import Self
 
 import apsw
 
-from quaid.embed import registry
-from quaid.embed.protocol import Embedder, Surroundings
+from quaid.embedding import registry as embedders
+from quaid.embedding.registry import Embedder, EmbedderEnvironment
 
 CACHE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ".cache", "bench")
 
@@ -30,7 +30,9 @@ class Kept:
     @classmethod
     def open(cls) -> Self:
         os.makedirs(CACHE, exist_ok=True)
-        model = registry.get(registry.DEFAULT, {}, Surroundings(os.path.join(CACHE, "models"), os.environ))
+        model = embedders.get_embedder(
+            embedders.DEFAULT_MODEL, {}, EmbedderEnvironment(os.path.join(CACHE, "models"), os.environ)
+        )
         return cls(model, os.path.join(CACHE, f"{model.name}.db"))
 
     def ready(self) -> str | None:

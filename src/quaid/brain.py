@@ -14,8 +14,8 @@ from quaid.model import dates
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from quaid.embed.protocol import Embedder
-    from quaid.embed.sharing import Models
+    from quaid.embedding.cache import ModelCache
+    from quaid.embedding.registry import Embedder
     from quaid.storage.sqlite.connection import Database
     from quaid.storage.vector_index import ChunkIndex, TurnIndex
     from quaid.vaults.staleness import Seen
@@ -37,11 +37,11 @@ def schema_of(path: str) -> int:
     return connection.read_header(path).version
 
 
-def shared_models() -> "Models":
+def shared_models() -> "ModelCache":
     """What several brains of one process give each other: a model that is in memory once."""
-    from quaid.embed.sharing import Models
+    from quaid.embedding.cache import ModelCache
 
-    return Models()
+    return ModelCache()
 
 
 def local_offset(seconds: float) -> int:
@@ -63,7 +63,7 @@ class Brain:
         progress: Progress = no_progress,
         unwanted: Callable[[], bool] | None = None,
         offset: Callable[[float], int] = local_offset,
-        models: "Models | None" = None,
+        models: "ModelCache | None" = None,
         notice: Callable[[str], None] | None = None,
     ) -> None:
         self.settings = settings
@@ -98,8 +98,8 @@ class Brain:
     @property
     def embedder(self) -> "Embedder":
         """The active model, loaded when it is first asked; it stays for the next question."""
-        from quaid.embed import registry
-        from quaid.embed.protocol import Surroundings
+        from quaid.embedding import registry as embedders
+        from quaid.embedding.registry import EmbedderEnvironment
         from quaid.storage import collections
 
         name = self.model_name
@@ -110,11 +110,11 @@ class Brain:
         # numpy's threads go on spinning after each small product: twice the CPU of a whole question.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         if self._embedder is None or self._embedder.name != name:
-            added = registry.read(collections.get_setting(self.db, registry.SETTING))
-            here = Surroundings(self.settings.models_folder, self.settings.environ)
+            added = embedders.parse_models(collections.get_setting(self.db, embedders.MODELS_SETTING))
+            here = EmbedderEnvironment(self.settings.models_folder, self.settings.environ)
 
             def opened() -> "Embedder":
-                return registry.get(name, added, here)
+                return embedders.get_embedder(name, added, here)
 
             self._embedder = self._models.get(name, opened) if self._models else opened()
         return self._embedder
@@ -122,7 +122,7 @@ class Brain:
     @property
     def model_name(self) -> str:
         """The model that was chosen, or nothing when semantic search is off."""
-        from quaid.embed import registry
+        from quaid.embedding import registry as embedders
         from quaid.storage import collections
 
         chosen = str(self.settings.said("embedding.plugin")[0] or "")
@@ -130,20 +130,20 @@ class Brain:
             return ""
         if chosen in ("off", "none"):
             return ""
-        if chosen in registry.OTHER_NAMES:
-            return registry.DEFAULT
-        return chosen or collections.get_setting(self.db, "embedding_model") or registry.DEFAULT
+        if chosen in embedders.DEFAULT_MODEL_ALIASES:
+            return embedders.DEFAULT_MODEL
+        return chosen or collections.get_setting(self.db, "embedding_model") or embedders.DEFAULT_MODEL
 
     @property
     def way_to_meaning(self) -> str:
         """What turns semantic search on again, wherever it was turned off."""
-        from quaid.embed import registry
+        from quaid.embedding import registry as embedders
         from quaid.storage import collections
 
         value, source = self.settings.said("embedding.plugin")
         if value is not None:
             return f"{source} says so (embedding.plugin: {value}); change it there"
-        name = collections.get_setting(self.db, "embedding_model") or registry.DEFAULT
+        name = collections.get_setting(self.db, "embedding_model") or embedders.DEFAULT_MODEL
         return f"`quaid embeddings use {name}` turns it on"
 
     def option(self, name: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from quaid.embed.protocol import Surroundings
+from quaid.embedding.registry import EmbedderEnvironment
 
 WORDS = ["[UNK]", "[CLS]", "red", "apple", "a", "tax", "law", "of", "probe", "."]
 
@@ -77,8 +77,8 @@ def make_folder(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def surroundings(tmp_path: Path) -> Surroundings:
-    return Surroundings(str(tmp_path / "models"), {"KEY": "secret-of-the-test"})
+def surroundings(tmp_path: Path) -> EmbedderEnvironment:
+    return EmbedderEnvironment(str(tmp_path / "models"), {"KEY": "secret-of-the-test"})
 
 
 class Server(ThreadingHTTPServer):

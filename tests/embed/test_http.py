@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
-from quaid.embed import http, registry
-from quaid.embed.http import HttpEmbedder
-from quaid.embed.protocol import Description, Surroundings
+from quaid.embedding import registry as embedders, remote as remote_models
+from quaid.embedding.registry import EmbedderEnvironment, ModelDescription
+from quaid.embedding.remote import HttpEmbedder
 from quaid.errors import EmbedderUnavailable, InvalidModel
 
 
 def embedder(server: Any, kind: str = "ollama", time_out: float = 60.0, **more: Any) -> HttpEmbedder:
-    description = Description("m", kind, server.place, "some-model", **more)
-    return HttpEmbedder(description, http.WIRES[kind], {"KEY": "secret-of-the-test"}, time_out=time_out)
+    description = ModelDescription("m", kind, server.place, "some-model", **more)
+    return HttpEmbedder(
+        description, remote_models.WIRE_FORMATS[kind], {"KEY": "secret-of-the-test"}, time_out=time_out
+    )
 
 
 @pytest.mark.parametrize(("kind", "path"), [("ollama", "/api/embed"), ("openai", "/v1/embeddings")])
@@ -121,7 +123,7 @@ def test_nobody_there_and_not_a_web_server() -> None:
     with socket.socket() as taken:  # so that nobody else listens there meanwhile
         taken.bind(("127.0.0.1", 0))
         place = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        nobody = HttpEmbedder(Description("m", "ollama", place), http.OLLAMA, {}, 60.0)
+        nobody = HttpEmbedder(ModelDescription("m", "ollama", place), remote_models.OLLAMA, {}, 60.0)
         with pytest.raises(EmbedderUnavailable, match="cannot be reached") as caught:
             nobody.embed_query("x")
     assert "words alone" in str(caught.value)
@@ -139,32 +141,32 @@ def test_nobody_there_and_not_a_web_server() -> None:
 )
 def test_addresses_that_cannot_be_kept(place: str, says: str) -> None:
     with pytest.raises(InvalidModel, match=says) as caught:
-        http.address_of(place)
+        remote_models.parse_address(place)
     assert "hush" not in str(caught.value)
 
 
 @pytest.mark.parametrize("place", ["http://localhost:1", "http://127.8.8.8", "http://[::1]:8080/v1/"])
 def test_this_machine_is_known(place: str) -> None:
-    assert http.address_of(place).is_local
+    assert remote_models.parse_address(place).is_local
 
 
 @pytest.mark.parametrize("place", ["http://10.0.0.7", "https://example.org", "http://localhost.example.org"])
 def test_other_machines_must_be_allowed(place: str) -> None:
-    draft = Description("m", "openai", place, "x")
+    draft = ModelDescription("m", "openai", place, "x")
     with pytest.raises(InvalidModel, match="--allow-remote"):
-        http.describe(draft, allow_remote=False, environ={})
-    unasked = registry.open_(draft, Surroundings("", {}))
+        remote_models.describe_server(draft, allow_remote=False, environ={})
+    unasked = embedders.open_embedder(draft, EmbedderEnvironment("", {}))
     with pytest.raises(EmbedderUnavailable, match="another machine"):
         unasked.embed_query("x")
 
 
 def test_a_key_never_travels_unprotected() -> None:
-    draft = Description("m", "openai", "http://10.0.0.7", "x", key_env="KEY")
+    draft = ModelDescription("m", "openai", "http://10.0.0.7", "x", key_env="KEY")
     with pytest.raises(InvalidModel, match="unprotected"):
-        http.describe(draft, allow_remote=True, environ={"KEY": "x"})
+        remote_models.describe_server(draft, allow_remote=True, environ={"KEY": "x"})
 
 
 def test_describing_a_server_finds_its_width(server: Any) -> None:
-    found = http.describe(Description("m", "ollama", server.place, "x"), False, {})
+    found = remote_models.describe_server(ModelDescription("m", "ollama", server.place, "x"), False, {})
     assert found.dimensions == 3
     assert not found.remote

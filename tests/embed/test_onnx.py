@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from quaid.embed import onnx, registry
-from quaid.embed.protocol import Surroundings
+from quaid.embedding import onnx as onnx_models, registry as embedders
+from quaid.embedding.registry import EmbedderEnvironment
 from quaid.errors import EmbedderUnavailable, InvalidModel
 
 Make = Callable[..., Path]
@@ -27,28 +27,30 @@ def test_a_folder_says_what_it_is(make_folder: Make) -> None:
             "config_sentence_transformers": {"prompts": {"query": "q: ", "document": "d: "}},
         }
     )
-    found = onnx.describe(str(folder), "tiny", {})
+    found = onnx_models.describe_folder(str(folder), "tiny", {})
     assert (found.dimensions, found.max_tokens, found.pooling) == (8, 128, "cls")
     assert (found.query_prefix, found.passage_prefix) == ("q: ", "d: ")
 
 
 def test_what_a_person_says_stands_above_it(make_folder: Make) -> None:
     folder = make_folder(config_sentence_transformers={"prompts": {"query": "q: "}})
-    found = onnx.describe(str(folder), "tiny", {"query_prefix": ""}, "max")
+    found = onnx_models.describe_folder(str(folder), "tiny", {"query_prefix": ""}, "max")
     assert (found.query_prefix, found.pooling) == ("", "max")
 
 
 def test_without_a_word_it_is_the_mean_and_512_tokens(make_folder: Make) -> None:
-    found = onnx.describe(str(make_folder(tokenizer_config={"model_max_length": 10**30})), "tiny", {})
+    found = onnx_models.describe_folder(
+        str(make_folder(tokenizer_config={"model_max_length": 10**30})), "tiny", {}
+    )
     assert (found.pooling, found.max_tokens) == ("mean", 512)
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "max", "last"])
 def test_tokens_become_one_vector_of_length_one(
-    make_folder: Make, surroundings: Surroundings, pooling: str
+    make_folder: Make, surroundings: EmbedderEnvironment, pooling: str
 ) -> None:
-    found = onnx.describe(str(make_folder()), "tiny", {}, pooling)
-    model = registry.open_(found, surroundings)
+    found = onnx_models.describe_folder(str(make_folder()), "tiny", {}, pooling)
+    model = embedders.open_embedder(found, surroundings)
     together, red, apple = model.embed_passages(["red apple", "red", "apple"])
     assert math.isclose(math.hypot(*numbers(together)), 1, rel_tol=1e-5)
     alone = {"cls": red, "last": apple}.get(pooling)
@@ -56,35 +58,35 @@ def test_tokens_become_one_vector_of_length_one(
 
 
 def test_a_folder_in_order_is_healthy_and_one_that_gives_the_same_for_all_is_not(
-    make_folder: Make, surroundings: Surroundings
+    make_folder: Make, surroundings: EmbedderEnvironment
 ) -> None:
-    found = onnx.describe(str(make_folder()), "tiny", {})
-    assert registry.open_(found, surroundings).health() is None
+    found = onnx_models.describe_folder(str(make_folder()), "tiny", {})
+    assert embedders.open_embedder(found, surroundings).health() is None
     # Both texts of the trial begin with a word that the tiny tokenizer does not know.
-    dull = registry.open_(found._replace(pooling="cls"), surroundings)
+    dull = embedders.open_embedder(found._replace(pooling="cls"), surroundings)
     assert dull.health() == "it gives one vector for all texts"
 
 
-def test_a_long_text_is_cut_at_the_last_token(make_folder: Make, surroundings: Surroundings) -> None:
+def test_a_long_text_is_cut_at_the_last_token(make_folder: Make, surroundings: EmbedderEnvironment) -> None:
     folder = make_folder(sentence_bert_config={"max_seq_length": 16})
-    model = registry.open_(onnx.describe(str(folder), "tiny", {}), surroundings)
+    model = embedders.open_embedder(onnx_models.describe_folder(str(folder), "tiny", {}), surroundings)
     cut, whole = model.embed_passages(["red " * 16 + "apple " * 100_000, "red " * 16])
     assert cut == whole
 
 
 def test_many_texts_in_threads_give_what_each_gives_alone(
-    make_folder: Make, surroundings: Surroundings
+    make_folder: Make, surroundings: EmbedderEnvironment
 ) -> None:
-    model = registry.open_(onnx.describe(str(make_folder()), "tiny", {}), surroundings)
+    model = embedders.open_embedder(onnx_models.describe_folder(str(make_folder()), "tiny", {}), surroundings)
     texts = [" ".join(["red", "apple", "tax", "law"][: 1 + at % 4]) for at in range(40)]
     assert model.embed_passages(texts) == [model.embed_passages([text])[0] for text in texts]
     assert model.embed_passages([]) == []
 
 
 def test_an_empty_text_is_an_error_or_a_vector_but_never_a_crash(
-    make_folder: Make, surroundings: Surroundings
+    make_folder: Make, surroundings: EmbedderEnvironment
 ) -> None:
-    model = registry.open_(onnx.describe(str(make_folder()), "tiny", {}), surroundings)
+    model = embedders.open_embedder(onnx_models.describe_folder(str(make_folder()), "tiny", {}), surroundings)
     with pytest.raises(EmbedderUnavailable):
         model.embed_query("")
 
@@ -92,7 +94,7 @@ def test_an_empty_text_is_an_error_or_a_vector_but_never_a_crash(
 def test_folders_that_are_no_models(make_folder: Make, tmp_path: Path) -> None:
     def wrong(folder: Path, says: str) -> None:
         with pytest.raises(InvalidModel, match=says):
-            onnx.describe(str(folder), "x", {})
+            onnx_models.describe_folder(str(folder), "x", {})
 
     wrong(tmp_path / "nowhere", "no such folder")
     (tmp_path / "empty").mkdir()
@@ -113,13 +115,15 @@ def test_folders_that_are_no_models(make_folder: Make, tmp_path: Path) -> None:
     wrong(bad, r"config\.json is not JSON")
 
 
-def test_a_folder_that_is_gone_or_changed_is_noticed(make_folder: Make, surroundings: Surroundings) -> None:
+def test_a_folder_that_is_gone_or_changed_is_noticed(
+    make_folder: Make, surroundings: EmbedderEnvironment
+) -> None:
     folder = make_folder()
-    found = onnx.describe(str(folder), "tiny", {})
-    other = registry.open_(found._replace(dimensions=16), surroundings)
+    found = onnx_models.describe_folder(str(folder), "tiny", {})
+    other = embedders.open_embedder(found._replace(dimensions=16), surroundings)
     assert "8 numbers, not 16" in str(other.health())
     os.remove(folder / "tokenizer.json")
-    gone = registry.open_(found, surroundings)
+    gone = embedders.open_embedder(found, surroundings)
     assert "tokenizer.json" in str(gone.ready())
     with pytest.raises(EmbedderUnavailable, match=r"no tokenizer\.json.*words alone"):
         gone.embed_query("red")

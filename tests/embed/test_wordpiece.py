@@ -6,17 +6,16 @@ import pytest
 from hypothesis import given, strategies as st
 from tokenizers import Tokenizer
 
-from quaid.embed import bge_small
-from quaid.embed.finding import on_path
-from quaid.embed.wordpiece import LAST_LATIN, MARKS, Vocabulary, is_plain
+from quaid.embedding import onnx as onnx_models
+from quaid.embedding.onnx import LAST_LATIN, PLAIN_MARKS, Vocabulary, find_package, is_plain
 
-FOLDER = on_path(bge_small.PACKAGE, *bge_small.INSIDE) or ""
+FOLDER = find_package(onnx_models.BGE_PACKAGE, *onnx_models.BGE_PATH) or ""
 LIBRARY = Tokenizer.from_file(os.path.join(FOLDER, "tokenizer.json"))
 LIBRARY.enable_truncation(512)
 with open(os.path.join(FOLDER, "vocab.txt"), "rb") as vocab:
     OURS = Vocabulary(vocab.read())
 
-LETTERS = st.characters(max_codepoint=ord(LAST_LATIN)) | st.sampled_from(MARKS + "aeiou  .,'-[]#")
+LETTERS = st.characters(max_codepoint=ord(LAST_LATIN)) | st.sampled_from(PLAIN_MARKS + "aeiou  .,'-[]#")
 
 
 @given(st.text(LETTERS, max_size=60).filter(is_plain))

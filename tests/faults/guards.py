@@ -306,7 +306,7 @@ GUARDS = (
     ),
     Guard(
         "what a server of vectors says is not written down: it may repeat a text",
-        "embed/http.py",
+        "embedding/remote.py",
         "noted=problem",
         "noted=told",
         "tests/faults/test_quiet_logs.py",

@@ -18,7 +18,7 @@ from quaid.ops import gate
 from quaid.ops.plain import plain
 
 if TYPE_CHECKING:
-    from quaid.embed.sharing import Models
+    from quaid.embedding.cache import ModelCache
 
 PROJECT = Path(__file__).resolve().parents[2]
 FOLDER = "notes"
@@ -26,7 +26,7 @@ STORE = "kb"
 """Where a knowledge base is, if there is one."""
 
 
-def open_brain(home: Path, *, later: float = 0, models: "Models | None" = None) -> Brain:
+def open_brain(home: Path, *, later: float = 0, models: "ModelCache | None" = None) -> Brain:
     """The memory in a folder, as a client of its own; `later` moves its clock, in seconds."""
     settings = Settings(
         db_path=str(home / "memory.db"),

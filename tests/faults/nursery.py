@@ -19,8 +19,8 @@ from tests.faults import operations
 from tests.faults.worker import Worker, say
 
 from quaid.brain import shared_models
-from quaid.embed import registry
-from quaid.embed.protocol import Surroundings
+from quaid.embedding import registry as embedders
+from quaid.embedding.registry import EmbedderEnvironment
 from quaid.errors import QuaidError
 from quaid.kb import changing, remembering  # noqa: F401 (loaded once, for all)
 from quaid.ops.register import everything
@@ -32,8 +32,10 @@ MODELS = shared_models()
 
 def load_model(home: str) -> None:
     """One model in memory, for all that are born from now on."""
-    here = Surroundings(str(Path(home) / "home" / "models"), {})
-    MODELS.get(registry.DEFAULT, lambda: registry.get(registry.DEFAULT, {}, here)).embed_query("Awake?")
+    here = EmbedderEnvironment(str(Path(home) / "home" / "models"), {})
+    MODELS.get(
+        embedders.DEFAULT_MODEL, lambda: embedders.get_embedder(embedders.DEFAULT_MODEL, {}, here)
+    ).embed_query("Awake?")
 
 
 def work(home: str, kind: str, seed: str, rounds: int) -> None:

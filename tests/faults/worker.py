@@ -19,7 +19,7 @@ from quaid.brain import Brain
 from quaid.storage import files as durable_files
 
 if TYPE_CHECKING:
-    from quaid.embed.sharing import Models
+    from quaid.embedding.cache import ModelCache
 
 DAY = "2026-04-25"
 
@@ -29,7 +29,7 @@ def say(line: str) -> None:
 
 
 class Worker:
-    def __init__(self, home: Path, seed: str, rounds: int = 0, models: "Models | None" = None) -> None:
+    def __init__(self, home: Path, seed: str, rounds: int = 0, models: "ModelCache | None" = None) -> None:
         self.home, self.seed = home, seed
         self.rounds: Iterator[int] = iter(range(rounds)) if rounds else itertools.count()
         self.root = home / FOLDER

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from quaid.brain import Brain
-from quaid.embed import registry
+from quaid.embedding import registry as embedders
 from quaid.errors import EmbeddingsOff, InvalidArgument, NotAllowed, UnknownModel
 from quaid.ops import background, gate
 from quaid.storage import collections, vectors
@@ -173,7 +173,7 @@ def test_a_model_that_goes_away_stays_chosen_and_comes_back_by_itself(
 def test_wrong_names_change_nothing(two_models: Brain) -> None:
     with pytest.raises(UnknownModel, match="Did you mean 'one'"):
         call(two_models, "embeddings use", name="ones")
-    assert call(two_models, "embeddings status").model == registry.DEFAULT
+    assert call(two_models, "embeddings status").model == embedders.DEFAULT_MODEL
     with pytest.raises(NotAllowed):
         gate.call(two_models, gate.command("embeddings off"), {}, "write")
 
@@ -194,7 +194,7 @@ def test_a_config_file_decides_and_says_so(two_models: Brain) -> None:
     two_models.settings = two_models.settings._replace(given={"embedding.plugin": "off"})
     assert not call(two_models, "embeddings").on
     two_models.settings = two_models.settings._replace(given={"embedding.plugin": "embeddings-local"})
-    assert call(two_models, "embeddings").model == registry.DEFAULT
+    assert call(two_models, "embeddings").model == embedders.DEFAULT_MODEL
 
 
 def test_the_models_are_listed_with_the_chosen_one(two_models: Brain) -> None:

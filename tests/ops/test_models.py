@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from quaid.brain import Brain
-from quaid.embed import bge_small, registry
-from quaid.embed.finding import on_path
+from quaid.embedding import onnx as onnx_models, registry as embedders
+from quaid.embedding.onnx import find_package
 from quaid.errors import (
     AlreadyExists,
     EmbedderUnavailable,
@@ -57,7 +57,7 @@ def address() -> Iterator[str]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The built-in model's files under another name, as any exported model."""
-    source = on_path(bge_small.PACKAGE, *bge_small.INSIDE) or ""
+    source = find_package(onnx_models.BGE_PACKAGE, *onnx_models.BGE_PATH) or ""
     folder = tmp_path / "other-model"
     folder.mkdir()
     for name in ("model_quantized.onnx", "tokenizer.json", "tokenizer_config.json"):
@@ -118,7 +118,7 @@ def test_a_server_is_added_checked_and_removed(brain: Brain, address: str) -> No
 def test_a_key_is_never_written_down(brain: Brain, address: str) -> None:
     brain.settings = brain.settings._replace(environ={"SOME_KEY": "very-secret"})
     call(brain, "model_add", place=address, kind="ollama", model="m", key_env="SOME_KEY")
-    kept = collections.get_setting(brain.db, registry.SETTING) or ""
+    kept = collections.get_setting(brain.db, embedders.MODELS_SETTING) or ""
     assert "SOME_KEY" in kept
     assert "very-secret" not in kept
 
@@ -126,7 +126,7 @@ def test_a_key_is_never_written_down(brain: Brain, address: str) -> None:
 def test_a_server_that_is_not_there_is_not_added(brain: Brain) -> None:
     with pytest.raises(EmbedderUnavailable, match="cannot be reached"):
         call(brain, "model_add", place="http://127.0.0.1:9", kind="ollama", model="m")
-    assert collections.get_setting(brain.db, registry.SETTING) is None
+    assert collections.get_setting(brain.db, embedders.MODELS_SETTING) is None
 
 
 def test_another_machine_needs_a_word(brain: Brain) -> None:
@@ -142,7 +142,7 @@ def test_wrong_calls_are_answered_with_what_is_wrong(brain: Brain, address: str)
     with pytest.raises(InvalidArgument, match="is no name"):
         call(brain, "model_add", place=address, kind="ollama", model="m", name="two words")
     with pytest.raises(InvalidArgument, match="is taken"):
-        call(brain, "model_add", place=address, kind="ollama", model="m", name=registry.DEFAULT)
+        call(brain, "model_add", place=address, kind="ollama", model="m", name=embedders.DEFAULT_MODEL)
     with pytest.raises(InvalidArgument, match="key_env: the variable NO_SUCH is not set"):
         call(brain, "model_add", place=address, kind="ollama", model="m", key_env="NO_SUCH")
     with pytest.raises(InvalidArgument, match="pooling: is for folders"):
@@ -162,11 +162,11 @@ def test_a_name_with_vectors_stays_with_the_model_that_made_them(
     call(brain, "model_add", place=address, kind="ollama", model="m")
     gate.call(brain, gate.command("put"), {"slug": "a", "content": "# A\n\nText."}, "owner")
     call(brain, "embed", model="m")
-    brain.db.write(lambda tx: collections.set_setting(tx, "embedding_model", registry.DEFAULT))
+    brain.db.write(lambda tx: collections.set_setting(tx, "embedding_model", embedders.DEFAULT_MODEL))
     call(brain, "model_remove", name="m")
     with pytest.raises(InvalidArgument, match=r"m has vectors of another model here \(3 dimensions\)"):
         call(brain, "model_add", place=str(folder), name="m")
-    assert [each.name for each in call(brain, "model_list").models] == [registry.DEFAULT]
+    assert [each.name for each in call(brain, "model_list").models] == [embedders.DEFAULT_MODEL]
     assert call(brain, "model_add", place=address, kind="ollama", model="m").model.ready
 
 
@@ -176,7 +176,7 @@ def test_another_model_of_the_same_width_is_noticed_by_its_vectors(
     call(brain, "model_add", place=address, kind="ollama", model="m")
     gate.call(brain, gate.command("put"), {"slug": "a", "content": "# A\n\nText."}, "owner")
     call(brain, "embed", model="m")
-    brain.db.write(lambda tx: collections.set_setting(tx, "embedding_model", registry.DEFAULT))
+    brain.db.write(lambda tx: collections.set_setting(tx, "embedding_model", embedders.DEFAULT_MODEL))
     call(brain, "model_remove", name="m")
     monkeypatch.setattr(_Handler, "turned", True)
     with pytest.raises(InvalidArgument, match="another model"):
@@ -185,7 +185,7 @@ def test_another_model_of_the_same_width_is_noticed_by_its_vectors(
 
 def test_the_built_in_and_the_active_model_stay(brain: Brain, address: str) -> None:
     with pytest.raises(InvalidArgument, match="cannot be removed"):
-        call(brain, "model_remove", name=registry.DEFAULT)
+        call(brain, "model_remove", name=embedders.DEFAULT_MODEL)
     with pytest.raises(UnknownModel):
         call(brain, "model_remove", name="nothing")
     call(brain, "model_add", place=address, kind="ollama", model="m")

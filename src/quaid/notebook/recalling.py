@@ -24,7 +24,7 @@ from quaid.vaults.scan import Folder
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quaid.embed.protocol import Embedder
+    from quaid.embedding.registry import Embedder
     from quaid.search.answer import Looked
     from quaid.storage.chunks import ChunkRow
     from quaid.storage.collections import Collection

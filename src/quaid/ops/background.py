@@ -16,7 +16,7 @@ from quaid.storage import collections, embedding_queue
 from quaid.storage.embedding_queue import ChangeStamp, EmbeddedRange, EmbeddingFailure, TurnScope
 
 if TYPE_CHECKING:
-    from quaid.embed.protocol import Embedder
+    from quaid.embedding.registry import Embedder
 
 SETTING, VARIABLE = "background_embedding", "QUAID_BACKGROUND_EMBEDDING"
 RETRY_SECONDS = 600

@@ -54,12 +54,16 @@ def _tags(db: Database, start: str) -> list[str]:
 
 def _models(db: Database, start: str) -> list[str]:
     """Those that this memory knows; if none fits, those of other packages too, which takes twice the time."""
-    from quaid.embed import registry
+    from quaid.embedding import registry as embedders
     from quaid.storage import collections
 
-    added = registry.read(collections.get_setting(db, registry.SETTING))
-    known = [registry.DEFAULT, *added, collections.get_setting(db, "embedding_model") or registry.DEFAULT]
-    return _beginning(known, start) or _beginning(registry.available(added), start)
+    added = embedders.parse_models(collections.get_setting(db, embedders.MODELS_SETTING))
+    known = [
+        embedders.DEFAULT_MODEL,
+        *added,
+        collections.get_setting(db, "embedding_model") or embedders.DEFAULT_MODEL,
+    ]
+    return _beginning(known, start) or _beginning(embedders.available_models(added), start)
 
 
 def _notes(db: Database, start: str) -> list[str]:

@@ -12,7 +12,7 @@ from quaid.storage import conversations as store
 from quaid.storage.conversations import ConversationRow, TurnRow
 
 if TYPE_CHECKING:
-    from quaid.embed.protocol import Embedder
+    from quaid.embedding.registry import Embedder
 
 SETTING = "conversation_folders"
 CLIENTS = ("claude-code", "codex", "plain", "chatgpt", "claude.ai")

@@ -7,7 +7,7 @@ stay too, and missing ones are made by `quaid serve` in its pauses, by a questio
 from typing import Annotated, Any, NamedTuple
 
 from quaid.brain import Brain
-from quaid.embed import registry
+from quaid.embedding import registry as embedders
 from quaid.errors import EmbedderUnavailable, InvalidArgument, QuaidError
 from quaid.ops import background, models
 from quaid.ops.models import ModelsRecord
@@ -41,9 +41,9 @@ def embeddings_use(
 ) -> EmbeddingsRecord:
     """Search by meaning with this model from now on. Text stays; vectors that are missing are made bit by bit."""
     _refuse_if_pinned(brain)
-    name = registry.DEFAULT if name in registry.OTHER_NAMES else name
-    added = registry.read(collections.get_setting(brain.db, registry.SETTING))
-    embedder = registry.get(name, added, models.surroundings(brain))
+    name = embedders.DEFAULT_MODEL if name in embedders.DEFAULT_MODEL_ALIASES else name
+    added = embedders.parse_models(collections.get_setting(brain.db, embedders.MODELS_SETTING))
+    embedder = embedders.get_embedder(name, added, models.surroundings(brain))
     problem = embedder.ready()
     if problem:
         raise EmbedderUnavailable(
@@ -84,7 +84,7 @@ def _refuse_if_pinned(brain: Brain) -> None:
 
 def _status(brain: Brain) -> EmbeddingsRecord:
     chosen, kept = brain.model_name, collections.get_setting(brain.db, "embedding_model")
-    name = chosen or kept or registry.DEFAULT
+    name = chosen or kept or embedders.DEFAULT_MODEL
     source = brain.settings.said("embedding.plugin")[1] or ("memory" if kept else "default")
     problem = _problem(brain) if chosen else "semantic search is off"
     total = chunks.count(brain.db)

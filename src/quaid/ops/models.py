@@ -10,8 +10,8 @@ import time
 from typing import Annotated, Literal, NamedTuple
 
 from quaid.brain import Brain
-from quaid.embed import registry
-from quaid.embed.protocol import Description, Embedder, Surroundings
+from quaid.embedding import registry as embedders
+from quaid.embedding.registry import Embedder, EmbedderEnvironment, ModelDescription
 from quaid.errors import (
     AlreadyExists,
     Cancelled,
@@ -88,7 +88,7 @@ class ModelCheckRecord(NamedTuple):
 def model_list(brain: Brain) -> ModelsRecord:
     """List the models with their state; nothing is loaded."""
     active = _active(brain)
-    known = registry.available(_added(brain))
+    known = embedders.available_models(_added(brain))
     return ModelsRecord(tuple(_record(brain, each, active) for each in known.values()))
 
 
@@ -130,15 +130,15 @@ def model_add(
     folder = brain.settings.path(place)
     chosen = _new_name(brain, name or (os.path.basename(folder) if kind == "onnx" else model) or "")
     if kind == "onnx":
-        from quaid.embed import onnx
+        from quaid.embedding import onnx as onnx_models
 
         said = {"query_prefix": query_prefix, "passage_prefix": passage_prefix}
         given = {key: text for key, text in said.items() if text is not None}
-        description = onnx.describe(folder, chosen, given, "" if pooling == "auto" else pooling)
+        description = onnx_models.describe_folder(folder, chosen, given, "" if pooling == "auto" else pooling)
     else:
-        from quaid.embed import http
+        from quaid.embedding import remote as remote_models
 
-        draft = Description(
+        draft = ModelDescription(
             chosen,
             kind,
             place,
@@ -147,7 +147,7 @@ def model_add(
             passage_prefix=passage_prefix or "",
             key_env=key_env or "",
         )
-        description = http.describe(draft, allow_remote, brain.settings.environ)
+        description = remote_models.describe_server(draft, allow_remote, brain.settings.environ)
     _refuse_another(brain, description)
     _keep(brain, {**_added(brain), chosen: description})
     return ModelAddRecord(_record(brain, description, _active(brain)))
@@ -158,7 +158,7 @@ def model_remove(brain: Brain, name: Annotated[str, Arg("The model.", positional
     """Forget a model that was added. Its files stay, and so do the vectors that it made."""
     added = _added(brain)
     if name not in added:
-        if name in registry.available({}):
+        if name in embedders.available_models({}):
             raise InvalidArgument(name="name", problem=f"{name} was not added and cannot be removed")
         raise UnknownModel(name=name, hint="")
     if name == _active(brain):
@@ -184,27 +184,27 @@ def model_check(
     return ModelCheckRecord(chosen, True, None, embedder.dimensions, round(spent, 1))
 
 
-def surroundings(brain: Brain) -> Surroundings:
+def surroundings(brain: Brain) -> EmbedderEnvironment:
     """What models may use of this machine."""
-    return Surroundings(brain.settings.models_folder, brain.settings.environ)
+    return EmbedderEnvironment(brain.settings.models_folder, brain.settings.environ)
 
 
 def _open(brain: Brain, name: str) -> Embedder:
-    return registry.get(name, _added(brain), surroundings(brain))
+    return embedders.get_embedder(name, _added(brain), surroundings(brain))
 
 
-def _added(brain: Brain) -> dict[str, Description]:
-    return registry.read(collections.get_setting(brain.db, registry.SETTING))
+def _added(brain: Brain) -> dict[str, ModelDescription]:
+    return embedders.parse_models(collections.get_setting(brain.db, embedders.MODELS_SETTING))
 
 
 def _active(brain: Brain) -> str:
     """The model in use, or that comes back when semantic search is turned on."""
-    return brain.model_name or collections.get_setting(brain.db, "embedding_model") or registry.DEFAULT
+    return brain.model_name or collections.get_setting(brain.db, "embedding_model") or embedders.DEFAULT_MODEL
 
 
-def _keep(brain: Brain, added: dict[str, Description]) -> None:
-    text = registry.write(added)
-    brain.db.write(lambda tx: collections.set_setting(tx, registry.SETTING, text))
+def _keep(brain: Brain, added: dict[str, ModelDescription]) -> None:
+    text = embedders.format_models(added)
+    brain.db.write(lambda tx: collections.set_setting(tx, embedders.MODELS_SETTING, text))
 
 
 def _new_name(brain: Brain, name: str) -> str:
@@ -212,7 +212,7 @@ def _new_name(brain: Brain, name: str) -> str:
         raise InvalidArgument(
             name="name", problem=f"{name!r} is no name: letters, digits and . _ : / - are, up to 80 of them"
         )
-    if name in registry.BUILT_IN or name in registry.available({}):
+    if name in embedders.BUILT_IN_FACTORIES or name in embedders.available_models({}):
         raise InvalidArgument(name="name", problem=f"{name} is taken; choose another with --name")
     if name in _added(brain):
         raise AlreadyExists(path=f"The model {name}", hint=f"`quaid model remove {name}` comes first.")
@@ -228,7 +228,7 @@ def _refuse_needless(kind: str, model: str | None, key_env: str | None, pooling:
         raise InvalidArgument(name="pooling", problem="is for folders; a server does that itself")
 
 
-def _refuse_another(brain: Brain, description: Description) -> None:
+def _refuse_another(brain: Brain, description: ModelDescription) -> None:
     """A name that has vectors here stays with the model that made them: those of two cannot be compared."""
     from quaid.storage import vectors
 
@@ -238,7 +238,7 @@ def _refuse_another(brain: Brain, description: Description) -> None:
     other = known.dimensions != description.dimensions
     sample = None if other else vectors.sample_vector(brain.db, known.name)
     if sample is not None:
-        (found,) = registry.open_(description, surroundings(brain)).embed_passages([sample.text])
+        (found,) = embedders.open_embedder(description, surroundings(brain)).embed_passages([sample.text])
         other = vectors.cosine_to_stored(found, sample.vector) < SAME_MODEL
     if other:
         raise InvalidArgument(
@@ -248,9 +248,9 @@ def _refuse_another(brain: Brain, description: Description) -> None:
         )
 
 
-def _record(brain: Brain, description: Description, active: str) -> ModelRecord:
+def _record(brain: Brain, description: ModelDescription, active: str) -> ModelRecord:
     try:
-        embedder = registry.open_(description, surroundings(brain))
+        embedder = embedders.open_embedder(description, surroundings(brain))
         problem = embedder.ready()
         failed = None if problem else background.down(brain, description.name)
         if failed is not None:

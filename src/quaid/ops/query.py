@@ -14,7 +14,7 @@ from quaid.storage.text_index import SearchFilters
 from quaid.vaults import embedding
 
 if TYPE_CHECKING:
-    from quaid.embed.protocol import Embedder
+    from quaid.embedding.registry import Embedder
 
 GLANCE = 12_000
 """Tokens of passages that a glance may show."""

@@ -6,7 +6,7 @@ Loads no model. Whatever is wrong with one is told, and never keeps the rest fro
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.brain import Brain
-from quaid.embed import registry
+from quaid.embedding import registry as embedders
 from quaid.errors import EmbeddingsOff, QuaidError
 from quaid.model.plain_text import count_noun
 from quaid.ops import background, resident
@@ -15,7 +15,7 @@ from quaid.storage import SCHEMA_VERSION, chunks, collections, conversations, em
 from quaid.storage.embedding_queue import EmbeddingFailure, EmbeddingRun
 
 if TYPE_CHECKING:
-    from quaid.embed.protocol import Embedder
+    from quaid.embedding.registry import Embedder
 
 
 class ActiveModel(NamedTuple):
@@ -113,7 +113,7 @@ def status(brain: Brain) -> StatusRecord:
 
 
 def _active(brain: Brain, total: int) -> ActiveModel:
-    name = brain.model_name or collections.get_setting(brain.db, "embedding_model") or registry.DEFAULT
+    name = brain.model_name or collections.get_setting(brain.db, "embedding_model") or embedders.DEFAULT_MODEL
     problem, remedy = _problem(brain, name)
     known = vectors.find_model(brain.db, name)
     made = embedding_queue.chunk_coverage(brain.db, name)[0] if known else 0

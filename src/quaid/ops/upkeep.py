@@ -220,11 +220,11 @@ def config_list(brain: Brain) -> SettingsRecord:
 
 
 def _every(brain: Brain) -> dict[str, Setting]:
-    from quaid.embed import registry
+    from quaid.embedding import registry as embedders
     from quaid.options import OPTIONS
 
     unset = {**dict.fromkeys(SETTINGS, ""), **DEFAULTS}
-    unset.update(zip(MODEL, (registry.DEFAULT, str(registry.DEFAULT_DIMENSIONS)), strict=True))
+    unset.update(zip(MODEL, (embedders.DEFAULT_MODEL, str(embedders.DEFAULT_DIMENSIONS)), strict=True))
     found = {key: Setting(key, value, "default") for key, value in unset.items()}
     found.update({key: Setting(key, value, "memory") for key, value in collections.list_settings(brain.db)})
     for key, option in OPTIONS.items():

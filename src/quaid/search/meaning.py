@@ -12,7 +12,7 @@ from quaid.search import strength
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quaid.embed.protocol import Embedder
+    from quaid.embedding.registry import Embedder
     from quaid.storage.sqlite.connection import Database
     from quaid.storage.text_index import SearchFilters
     from quaid.storage.vector_index import ChunkIndex

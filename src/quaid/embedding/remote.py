@@ -1,7 +1,7 @@
-"""Models behind a server: Ollama, and whatever speaks OpenAI's embeddings endpoint.
+"""Models behind a server: Ollama and OpenAI-compatible embeddings endpoints.
 
-Asks only the address that a person added, follows no redirect, uses no proxy, and waits ten seconds at most.
-The key of a service is read from the named environment variable for each request and never kept.
+Only the address that a person added is asked, without redirects or proxies, for ten seconds at most. The key of a
+service is read from the named environment variable for each request and never stored.
 """
 
 import json
@@ -11,17 +11,17 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from quaid.embed.protocol import Description, Surroundings
+from quaid.embedding.registry import EmbedderEnvironment, ModelDescription
 from quaid.errors import EmbedderUnavailable, InvalidModel, QuaidError
 
-TIME_OUT = 10.0  # seconds for a whole request
-AT_ONCE = 32  # texts in a request
-LARGEST = 64 * 1024 * 1024  # bytes of an answer
+TIMEOUT_SECONDS = 10.0  # seconds for a whole request
+TEXTS_PER_REQUEST = 32  # texts in a request
+LARGEST_RESPONSE = 64 * 1024 * 1024  # bytes of an answer
 CHARACTERS_PER_TOKEN = 4  # where a text is cut for servers that refuse long ones
 REMEDY = "Start the server or mend its address; until it answers, questions are answered by words alone"
 
 
-class Address(NamedTuple):
+class EndpointAddress(NamedTuple):
     secure: bool
     host: str
     port: int
@@ -39,7 +39,7 @@ class Address(NamedTuple):
             return False
 
 
-class Wire(NamedTuple):
+class WireFormat(NamedTuple):
     """How one family of servers is spoken to."""
 
     path: str
@@ -48,7 +48,7 @@ class Wire(NamedTuple):
     vectors: Callable[[Any], Any]
 
 
-def _in_order(data: list[dict[str, Any]]) -> list[Any]:
+def _vectors_by_index(data: list[dict[str, Any]]) -> list[Any]:
     """The vectors by their index: each is there once, or it cannot be told whose they are."""
     by_index = {int(each["index"]): each["embedding"] for each in data}
     if sorted(by_index) != list(range(len(data))):
@@ -56,27 +56,27 @@ def _in_order(data: list[dict[str, Any]]) -> list[Any]:
     return [by_index[place] for place in range(len(data))]
 
 
-OLLAMA = Wire(
+OLLAMA = WireFormat(
     "/api/embed",
     "",
     lambda model, texts: {"model": model, "input": list(texts), "truncate": True},
     lambda answer: answer["embeddings"],
 )
-OPENAI = Wire(
+OPENAI = WireFormat(
     "/embeddings",
     "/v1",
     lambda model, texts: {"model": model, "input": list(texts), "encoding_format": "float"},
-    lambda answer: _in_order(answer["data"]),
+    lambda answer: _vectors_by_index(answer["data"]),
 )
-WIRES = {"ollama": OLLAMA, "openai": OPENAI}
+WIRE_FORMATS = {"ollama": OLLAMA, "openai": OPENAI}
 
 
-def open_ollama(description: Description, surroundings: Surroundings) -> "HttpEmbedder":
+def open_ollama(description: ModelDescription, surroundings: EmbedderEnvironment) -> "HttpEmbedder":
     """A model of an Ollama server."""
     return HttpEmbedder(description, OLLAMA, surroundings.environ)
 
 
-def open_openai(description: Description, surroundings: Surroundings) -> "HttpEmbedder":
+def open_openai(description: ModelDescription, surroundings: EmbedderEnvironment) -> "HttpEmbedder":
     """A model behind an endpoint in the manner of OpenAI."""
     return HttpEmbedder(description, OPENAI, surroundings.environ)
 
@@ -85,7 +85,11 @@ class HttpEmbedder:
     """A model that a server runs. Keeps no connection."""
 
     def __init__(
-        self, description: Description, wire: Wire, environ: Mapping[str, str], time_out: float = TIME_OUT
+        self,
+        description: ModelDescription,
+        wire: WireFormat,
+        environ: Mapping[str, str],
+        time_out: float = TIMEOUT_SECONDS,
     ) -> None:
         self.name = description.name
         self.dimensions = description.dimensions
@@ -101,7 +105,7 @@ class HttpEmbedder:
         variable = self._description.key_env
         if variable and not self._environ.get(variable):
             return f"the environment variable {variable}, which holds its key, is not set"
-        if not address_of(self._description.place).is_local and not self._description.remote:
+        if not parse_address(self._description.place).is_local and not self._description.remote:
             return f"{self._description.place} is another machine, and that was not allowed"
         return None
 
@@ -110,9 +114,9 @@ class HttpEmbedder:
 
     def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
         found: list[bytes] = []
-        for start in range(0, len(texts), AT_ONCE):
+        for start in range(0, len(texts), TEXTS_PER_REQUEST):
             found += self._embed(
-                [self._cut(self.passage_prefix + text) for text in texts[start : start + AT_ONCE]]
+                [self._cut(self.passage_prefix + text) for text in texts[start : start + TEXTS_PER_REQUEST]]
             )
         return found
 
@@ -133,7 +137,7 @@ class HttpEmbedder:
         answer = self._post(self._wire.ask(self._description.model, texts))
         try:
             vectors = self._wire.vectors(answer)
-            packed = [pack(each) for each in vectors]
+            packed = [pack_numbers(each) for each in vectors]
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
             raise self._unavailable(
                 f"{self._description.place} answers something else than vectors"
@@ -153,10 +157,10 @@ class HttpEmbedder:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._description.key_env:
             headers["Authorization"] = f"Bearer {self._environ[self._description.key_env]}"
-        address = address_of(self._description.place)
+        address = parse_address(self._description.place)
         path = (address.path or self._wire.default_path) + self._wire.path
         try:
-            status, answer = _exchange(address, path, json.dumps(body).encode(), headers, self._time_out)
+            status, answer = _post(address, path, json.dumps(body).encode(), headers, self._time_out)
         except TimeoutError:
             raise self._unavailable(
                 f"{self._description.place} did not answer within {self._time_out:g} seconds"
@@ -178,7 +182,7 @@ class HttpEmbedder:
         return EmbedderUnavailable(name=self.name, problem=told, noted=problem, remedy=REMEDY)
 
 
-def pack(numbers: Sequence[float]) -> bytes:
+def pack_numbers(numbers: Sequence[float]) -> bytes:
     """Numbers as a vector of length one."""
     from array import array
 
@@ -193,7 +197,7 @@ def pack(numbers: Sequence[float]) -> bytes:
     return vector.tobytes()
 
 
-def address_of(place: str) -> Address:
+def parse_address(place: str) -> EndpointAddress:
     """The parts of an address, or an error that says what is wrong with it."""
     from urllib.parse import urlsplit
 
@@ -214,12 +218,14 @@ def address_of(place: str) -> Address:
     if parts.query or parts.fragment:
         raise refuse("it has a part behind ? or #")
     secure = parts.scheme == "https"
-    return Address(secure, parts.hostname, port or (443 if secure else 80), parts.path.rstrip("/"))
+    return EndpointAddress(secure, parts.hostname, port or (443 if secure else 80), parts.path.rstrip("/"))
 
 
-def describe(description: Description, allow_remote: bool, environ: Mapping[str, str]) -> Description:
+def describe_server(
+    description: ModelDescription, allow_remote: bool, environ: Mapping[str, str]
+) -> ModelDescription:
     """Check what a person said of a server, ask it once, and note how wide its vectors are."""
-    address = address_of(description.place)
+    address = parse_address(description.place)
     if not address.is_local and not allow_remote:
         raise InvalidModel(
             place=description.place,
@@ -233,12 +239,12 @@ def describe(description: Description, allow_remote: bool, environ: Mapping[str,
             remedy="Use https",
         )
     whole = description._replace(remote=not address.is_local)
-    probe = HttpEmbedder(whole, WIRES[description.kind], environ)
+    probe = HttpEmbedder(whole, WIRE_FORMATS[description.kind], environ)
     return whole._replace(dimensions=len(probe.embed_passages(["A probe."])[0]) // 4)
 
 
-def _exchange(
-    address: Address, path: str, body: bytes, headers: dict[str, str], time_out: float
+def _post(
+    address: EndpointAddress, path: str, body: bytes, headers: dict[str, str], time_out: float
 ) -> tuple[int, bytes]:
     """One POST. A server that sends a byte now and then is cut off as well as one that sends nothing."""
     import http.client
@@ -265,10 +271,10 @@ def _exchange(
         sockets.append(connection.sock)
         connection.request("POST", path, body, headers)
         response = connection.getresponse()
-        answer = response.read(LARGEST + 1)
+        answer = response.read(LARGEST_RESPONSE + 1)
         if late.is_set():
             raise TimeoutError
-        if len(answer) > LARGEST:
+        if len(answer) > LARGEST_RESPONSE:
             raise ValueError("its answer has no end")
         return response.status, answer
     except http.client.HTTPException as error:

@@ -1,1 +1,0 @@
-"""Text to vectors. Knows models and how to reach them; knows nothing of pages, chunks or rows."""

