@@ -12,17 +12,17 @@ from bench.corpora import Ask, Corpus
 from bench.measures import Quality, judge, mean
 from quaid.embedding.registry import Embedder
 from quaid.model.page import Page
-from quaid.search import pipeline
-from quaid.search.answer import Looked
-from quaid.search.fuse import STRATEGIES, fuse
+from quaid.search import answer as answers
+from quaid.search.answer import RankedQuestion
+from quaid.search.fusion import FUSION_STRATEGIES, fuse
 from quaid.storage import chunks, collections, embedding_queue, page_edits, pages, vector_index, vectors
 from quaid.storage.sqlite.connection import Database
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NOW = "2026-04-25T12:00:00Z"
 BATCH = 500
-DEFAULT = STRATEGIES[0]
-WAYS = ("words", "meaning", *STRATEGIES)
+DEFAULT = FUSION_STRATEGIES[0]
+WAYS = ("words", "meaning", *FUSION_STRATEGIES)
 HEAD = ("way", *(name.replace("fraction", "share") for name in Quality._fields))
 
 Figures = dict[str, float]
@@ -81,7 +81,7 @@ def ask_all(corpus: Corpus, db: Database, embedder: Embedder | None) -> list[Jud
     resident = vector_index.ChunkIndex(db) if embedder else None
     judged = []
     for ask in corpus.asks:
-        looked = pipeline.look(
+        looked = answers.rank_question(
             db, embedder, ask.text, now=corpus.now, vectors=(lambda: resident) if resident else None
         )
         found = by_chunk(db, looked) if corpus.by_chunk else by_page(db, looked)
@@ -89,12 +89,12 @@ def ask_all(corpus: Corpus, db: Database, embedder: Embedder | None) -> list[Jud
     return judged
 
 
-def by_chunk(db: Database, looked: Looked) -> dict[str, list[str]]:
+def by_chunk(db: Database, looked: RankedQuestion) -> dict[str, list[str]]:
     """The ten best chunks by each way, as slug#line."""
     evidence = looked.found.evidence
     near, worded = evidence.lanes
     orders = {"words": list(worded), "meaning": list(near)}
-    for strategy in STRATEGIES:
+    for strategy in FUSION_STRATEGIES:
         orders[strategy] = _best_first(fuse(evidence, strategy).chunks)
     rows = {
         row.id: row
@@ -110,12 +110,12 @@ def by_chunk(db: Database, looked: Looked) -> dict[str, list[str]]:
     }
 
 
-def by_page(db: Database, looked: Looked) -> dict[str, list[str]]:
+def by_page(db: Database, looked: RankedQuestion) -> dict[str, list[str]]:
     """The ten best pages by each way, as slugs; the merged ones as a user sees them, exact names first."""
     evidence = looked.found.evidence
     nearest = list(dict.fromkeys(evidence.places[each][0] for each in evidence.lanes[0]))
     orders = {"words": _best_first(evidence.page_words), "meaning": nearest}
-    for strategy in STRATEGIES[1:]:
+    for strategy in FUSION_STRATEGIES[1:]:
         orders[strategy] = looked._replace(ranking=fuse(evidence, strategy)).pages
     orders[DEFAULT] = looked.pages
     heads = pages.page_heads(db, list({each for order in orders.values() for each in order[:10]}))

@@ -17,7 +17,7 @@ from bench.corpora import Corpus, described, diary, kubernetes, locomo
 from bench.table import show, verdict
 from bench.vectors import Kept, MadeUp
 from quaid.model.page import Page
-from quaid.search import pipeline
+from quaid.search import answer as answers
 from quaid.storage import chunks, vector_index
 from quaid.storage.sqlite.connection import Database
 
@@ -52,7 +52,7 @@ def dated() -> Figures:
 
 def by_name(db: Database, pages: Sequence[Page]) -> float:
     """The share of pages that their title finds at rank 1."""
-    first = [pipeline.query(db, None, page.title, now=NOW, limit=1).results for page in pages]
+    first = [answers.answer_question(db, None, page.title, now=NOW, limit=1).results for page in pages]
     return sum(
         bool(found) and found[0].slug == page.slug for found, page in zip(first, pages, strict=True)
     ) / len(pages)
@@ -111,7 +111,7 @@ def speed_rows(db: Database, model: MadeUp, asked: Sequence[str]) -> list[tuple[
         started = time.process_time()
         model.embed_query(text)
         between = time.process_time()
-        pipeline.query(db, model, text, now=NOW, vectors=lambda: resident)
+        answers.answer_question(db, model, text, now=NOW, vectors=lambda: resident)
         times.append((time.process_time() - between) * 1000)
         of_model.append((between - started) * 1000)
     gc.unfreeze()

@@ -19,7 +19,7 @@ from bench.measures import judge
 from bench.table import show, verdict
 from bench.vectors import Kept
 from quaid.embedding.registry import Embedder
-from quaid.search import conversations
+from quaid.search import conversations as conversation_search
 from quaid.storage import conversations as store, embedding_queue, vectors
 from quaid.storage.conversations import NewTurn, TurnBatch
 from quaid.storage.sqlite.connection import Database
@@ -96,9 +96,12 @@ def ask(corpus: Corpus, embedder: Embedder) -> Talk:
         for each in corpus.asks:
             embedder.embed_query(each.text)  # kept: what is measured is the search
             started = time.process_time()
-            both = conversations.look(db, embedder, each.text, vectors=index).hits
+            both = conversation_search.search_turns(db, embedder, each.text, vectors=index).hits
             talk.seconds.append(time.process_time() - started)
-            for hits, shares in ((conversations.search(db, each.text), talk.words), (both, talk.both)):
+            for hits, shares in (
+                (conversation_search.search_turns_by_words(db, each.text), talk.words),
+                (both, talk.both),
+            ):
                 found = [f"{hit.session}#{2 * hit.turn - 1}" for hit in hits]
                 shares.append(judge(found, each.gains).fraction10)
     return talk
@@ -127,7 +130,7 @@ def at_scale(memory: str) -> Rows:
         for question in QUESTIONS * 8:
             embedder.embed_query(question)
             started = time.process_time()
-            conversations.look(db, embedder, question, vectors=index)
+            conversation_search.search_turns(db, embedder, question, vectors=index)
             spent.append(time.process_time() - started)
         missing = time.process_time()
         embedding_queue.count_missing_turns(db, name)

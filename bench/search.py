@@ -15,8 +15,8 @@ import apsw
 
 from bench.table import show, verdict
 from quaid.model.page import Page, build_page
-from quaid.search.plan import plan
-from quaid.search.words import search
+from quaid.search.plan import plan_query
+from quaid.search.text import search_pages
 from quaid.storage import migrations, page_edits
 from quaid.storage.pages import page_heads
 from quaid.storage.sqlite.connection import Database
@@ -194,7 +194,7 @@ def ask(db: Database, question: Question) -> tuple[float, float, float]:
 
     def ours() -> None:
         kind, wing, tag, *_ = question.filters
-        search(db, question.text, type=kind, wing=wing, tag=tag, limit=LIMIT)
+        search_pages(db, question.text, type=kind, wing=wing, tag=tag, limit=LIMIT)
 
     ranked: list[Statement] = []
 
@@ -282,7 +282,7 @@ def conversation(record: dict[str, Any]) -> Conversation:
 
 def answers(db: Database, question: str) -> tuple[set[str], set[str], set[str]]:
     """The slugs that a question finds by all of its words, by any of them, and as a user would."""
-    asked = plan(question)
+    asked = plan_query(question)
     every = " AND ".join(word.quoted for word in asked.words)
     any_word = " OR ".join(word.quoted for word in asked.words)
     found = [
@@ -290,7 +290,7 @@ def answers(db: Database, question: str) -> tuple[set[str], set[str], set[str]]:
         for each in (every, any_word)
     ]
     by_all, by_any = ({head.slug for head in page_heads(db, ids).values()} for ids in found)
-    return by_all, by_any, {hit.slug for hit in search(db, question, limit=LIMIT)}
+    return by_all, by_any, {hit.slug for hit in search_pages(db, question, limit=LIMIT)}
 
 
 if __name__ == "__main__":

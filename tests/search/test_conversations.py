@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from quaid.brain import Brain
-from quaid.search.conversations import Looked, look, search
+from quaid.search.conversations import TurnSearchResult, search_turns, search_turns_by_words
 from quaid.storage import conversations
 from quaid.storage.conversations import NewTurn, TurnBatch
 from quaid.vaults.embedding import fill_turns
@@ -29,11 +29,11 @@ def talk(brain: Brain) -> Brain:
 
 
 def found(brain: Brain, query: str, limit: int = 10) -> list[int]:
-    return [hit.turn for hit in search(brain.db, query, limit)]
+    return [hit.turn for hit in search_turns_by_words(brain.db, query, limit)]
 
 
 def test_a_hit_says_where_and_when_and_who(talk: Brain) -> None:
-    (hit,) = search(talk.db, "carrying SQLite")
+    (hit,) = search_turns_by_words(talk.db, "carrying SQLite")
     assert hit[:7] == ("codex", "abc", "Databases", "/p", "2026-04-25T12:00:01Z", "assistant", 2)
     assert hit.snippet == "**SQLite**: one file, and the archive is easy to **carry**."
     assert hit.all_words
@@ -56,7 +56,7 @@ def test_every_script_is_found(talk: Brain, query: str, turn: int) -> None:
     "query", ["", " ", "***", "AND OR NOT (", '"', "x" * 1_000_000, "the " * 250_000, "\ud800", "\0"]
 )
 def test_any_text_is_a_search(talk: Brain, query: str) -> None:
-    assert len(search(talk.db, query)) <= 10
+    assert len(search_turns_by_words(talk.db, query)) <= 10
 
 
 def test_pages_are_not_searched(talk: Brain) -> None:
@@ -129,8 +129,8 @@ def talks(talk: Brain) -> Brain:
     return talk
 
 
-def looked(brain: Brain, query: str, limit: int = 10, model: Places | None = None) -> Looked:
-    return look(brain.db, model or Places(), query, limit, vectors=brain.turn_vectors)
+def looked(brain: Brain, query: str, limit: int = 10, model: Places | None = None) -> TurnSearchResult:
+    return search_turns(brain.db, model or Places(), query, limit, vectors=brain.turn_vectors)
 
 
 def test_what_was_meant_is_found_without_its_words(talks: Brain) -> None:
@@ -143,7 +143,7 @@ def test_what_was_meant_is_found_without_its_words(talks: Brain) -> None:
 
 
 def found_by_words(brain: Brain, query: str) -> list[int]:
-    return [hit.turn for hit in search(brain.db, query)]
+    return [hit.turn for hit in search_turns_by_words(brain.db, query)]
 
 
 def test_words_and_meaning_together_come_first(talks: Brain) -> None:
@@ -190,9 +190,11 @@ def test_without_a_model_words_are_searched_and_it_is_said_why(talks: Brain) -> 
     away = Places()
     away.problem = "its files are not there"
     found = looked(talks, "the ferry", model=away)
-    assert (found.hits, found.semantic) == (tuple(search(talks.db, "the ferry")), False)
+    assert (found.hits, found.semantic) == (tuple(search_turns_by_words(talks.db, "the ferry")), False)
     assert found.note == "the model cannot be used: its files are not there"
-    none = look(talks.db, None, "the ferry", vectors=talks.turn_vectors, no_model="semantic search is off")
+    none = search_turns(
+        talks.db, None, "the ferry", vectors=talks.turn_vectors, no_model="semantic search is off"
+    )
     assert (none.hits[0].lanes, none.note) == (("words",), "semantic search is off")
 
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from quaid.search.excerpt import LEAD, WIDTH, Marker
-from quaid.search.plan import plan
+from quaid.search.plan import plan_query
+from quaid.search.text import EXCERPT_LEAD, EXCERPT_WIDTH, ExcerptMarker
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import Stemmer
 
 
 def excerpt(db: Database, query: str, *texts: str) -> str:
-    return Marker(Stemmer(db), plan(query)).excerpt(*texts)
+    return ExcerptMarker(Stemmer(db), plan_query(query)).excerpt(*texts)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_the_second_text_is_shown_when_the_first_does_not_hold_the_words(db: Dat
 
 
 def test_the_marks_can_be_chosen(db: Database) -> None:
-    assert Marker(Stemmer(db), plan("river"), ("<", ">")).excerpt("the river") == "the <river>"
+    assert ExcerptMarker(Stemmer(db), plan_query("river"), ("<", ">")).excerpt("the river") == "the <river>"
 
 
 def test_the_stretch_with_most_of_the_words_is_shown(db: Database) -> None:
@@ -54,7 +54,7 @@ def test_the_stretch_with_most_of_the_words_is_shown(db: Database) -> None:
     shown = excerpt(db, "river board", text)
     assert shown.startswith("…The **board** of the **river** met. More.")
     assert shown.endswith("…")
-    assert len(shown) < WIDTH + LEAD
+    assert len(shown) < EXCERPT_WIDTH + EXCERPT_LEAD
 
 
 def test_a_long_text_is_cut_between_words(db: Database) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.search.fuse import STRATEGIES, Evidence, fuse, rrf, set_union, with_whole_pages
+from quaid.search.fusion import FUSION_STRATEGIES, Evidence, add_whole_pages, fuse, rrf, set_union
 
 
 def evidence(
@@ -69,10 +69,10 @@ def test_each_page_is_spoken_for_by_its_best_chunk() -> None:
 
 def test_pages_are_compared_as_wholes_too() -> None:
     found = evidence(THREE_PAGES, {1: 5.0, 2: 5.0}, {1: 0.8, 2: 0.8, 3: 0.6}, {10: 5.0, 20: 5.0})
-    ranking = with_whole_pages(found, fuse(found), {10: 0.6, 20: 0.9})
+    ranking = add_whole_pages(found, fuse(found), {10: 0.6, 20: 0.9})
     assert order(ranking.pages)[0] == 20
     assert ranking.chunks == fuse(found).chunks
-    assert with_whole_pages(found, fuse(found), {}) == fuse(found)
+    assert add_whole_pages(found, fuse(found), {}) == fuse(found)
 
 
 def test_set_union_keeps_the_order_of_meaning_and_appends_the_words() -> None:
@@ -87,7 +87,7 @@ def test_rrf_adds_up_the_places() -> None:
     assert order(fuse(given_evidence, "rrf").pages)[0] == 10
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", FUSION_STRATEGIES)
 def test_no_evidence_is_no_result(strategy: str) -> None:
     assert fuse(evidence({}), strategy).pages == {}
 
@@ -96,7 +96,7 @@ chunk_ids = st.integers(1, 12)
 amounts = st.dictionaries(chunk_ids, st.floats(0.01, 50), max_size=12)
 
 
-@given(amounts, st.dictionaries(chunk_ids, st.floats(-1, 1), max_size=12), st.sampled_from(STRATEGIES))
+@given(amounts, st.dictionaries(chunk_ids, st.floats(-1, 1), max_size=12), st.sampled_from(FUSION_STRATEGIES))
 def test_scores_lie_between_0_and_1_and_every_page_has_a_chunk(
     words: dict[int, float], cosines: dict[int, float], strategy: str
 ) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quaid.search.held import mistakable, stems
+from quaid.search.text import is_mistakable, stem_text
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import Stemmer
 
@@ -20,9 +20,11 @@ from quaid.storage.text_index import Stemmer
 )
 def test_a_little_word_stands_for_no_name(db: Database, part: str, text: str, is_held: bool) -> None:
     stemmer = Stemmer(db)
-    assert stems(stemmer, text).hold(stems(stemmer, part)) is is_held
+    assert stem_text(stemmer, text).hold(stem_text(stemmer, part)) is is_held
 
 
 def test_it_is_known_which_words_the_index_takes_for_little_ones(db: Database) -> None:
     stemmer = Stemmer(db)
-    assert [word for word in ("ines", "harbour", "in", "karvonen") if mistakable(stemmer, word)] == ["ines"]
+    assert [word for word in ("ines", "harbour", "in", "karvonen") if is_mistakable(stemmer, word)] == [
+        "ines"
+    ]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from quaid.errors import EmbedderUnavailable
-from quaid.search import pipeline
+from quaid.search import answer as answers
 from quaid.search.answer import Answer
 from quaid.storage import embedding_queue, vectors
 from quaid.storage.sqlite.connection import Database
@@ -66,7 +66,7 @@ def model(put: Put) -> Synonyms:
 
 
 def ask(db: Database, model: Synonyms, question: str, **options: Any) -> Answer:
-    return pipeline.query(db, model, question, now=NOW, **options)
+    return answers.answer_question(db, model, question, now=NOW, **options)
 
 
 def slugs(answer: Answer) -> list[str]:

@@ -8,9 +8,8 @@ from hypothesis import HealthCheck, given, settings as hypothesis_settings, stra
 
 from quaid.errors import InvalidArgument
 from quaid.model.plain_text import count_tokens
-from quaid.search import pipeline, words
-from quaid.search.answer import Answer
-from quaid.search.budget import DEPTHS
+from quaid.search import answer as answers, text as text_search
+from quaid.search.answer import DEPTHS, Answer
 from quaid.storage import chunks, collections
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters
@@ -20,7 +19,7 @@ Put = Callable[..., int]
 
 
 def ask(db: Database, question: str, **options: Any) -> Answer:
-    return pipeline.query(db, None, question, now=NOW, **options)
+    return answers.answer_question(db, None, question, now=NOW, **options)
 
 
 def slugs(answer: Answer) -> list[str]:
@@ -190,7 +189,7 @@ def test_the_words_of_a_day_find_every_part_of_the_page_that_is_titled_with_it(
         put(f"sessions/{number}", "Anna: Hello there.", title=f"Session {number}", date="2023-06-01")
     lines = [*["Ben: Well, that may be so."] * 9, "Anna: The harp has come.", "Ben: Fine, then."]
     put("sessions/day", "\n\n".join(lines), title="Session of 8 May 2023", date="2023-05-08")
-    looked = pipeline.look(db, None, "What did Anna say on 8 May 2023?", now=NOW)
+    looked = answers.rank_question(db, None, "What did Anna say on 8 May 2023?", now=NOW)
     by_words = [row.text.strip() for row in chunks.load(db, list(looked.found.evidence.lanes[1]))]
     assert "Anna: The harp has come." in by_words
     shown = ask(db, "What did Anna say on 8 May 2023?", depth="section").results[0]
@@ -362,7 +361,7 @@ def test_in_a_large_memory_words_that_are_everywhere_are_not_ranked(
         put(f"a/{number}", "river water")
     put("a/heron", "heron")
     assert len(ask(db, "river heron", limit=50).results) == 21
-    monkeypatch.setattr(words, "FEW", 10)
+    monkeypatch.setattr(text_search, "FEW_PAGES", 10)
     found = ask(db, "river heron", limit=50, explain=True)
     assert slugs(found)[0] == "a/heron"
     assert all(trace.words_place == 0 for trace in found.lanes[1:])

@@ -4,21 +4,30 @@ import apsw
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.search import plan as reading
-from quaid.search.plan import COMMON, LONGEST_PHRASE, MOST_PARTS, MOST_WORDS, Plan, Term, plan, whole
+from quaid.search import plan as query_plan
+from quaid.search.plan import (
+    LONGEST_PHRASE,
+    MOST_PARTS,
+    MOST_WORDS,
+    STOP_WORDS,
+    QueryPlan,
+    Term,
+    plan_query,
+    whole_phrase,
+)
 
 
 def words(text: str) -> list[str]:
-    return [term.text for term in plan(text).words]
+    return [term.text for term in plan_query(text).words]
 
 
 def parts(text: str) -> list[str]:
-    return [term.text for term in plan(text).parts]
+    return [term.text for term in plan_query(text).parts]
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t", "?!", '"', '""', '"""', "\0", "\ud800", "🎉", "_ - _"])
 def test_text_without_words_asks_for_nothing(text: str) -> None:
-    assert plan(text) == Plan((), (), ())
+    assert plan_query(text) == QueryPlan((), (), ())
 
 
 @pytest.mark.parametrize(
@@ -63,12 +72,12 @@ def test_a_word_made_of_several_can_also_be_found_by_one_of_them() -> None:
 
 
 def test_words_of_every_text_count_only_beside_nothing_else() -> None:
-    asked = plan("when did Ada go to the river")
+    asked = plan_query("when did Ada go to the river")
     assert [term.text for term in asked.words] == ["when", "did", "Ada", "go", "to", "the", "river"]
     assert [term.text for term in asked.telling] == ["Ada", "go", "river"]
     assert asked.parts == asked.telling
-    assert plan("The Who").telling == plan("The Who").words
-    assert {"the", "who"} <= COMMON
+    assert plan_query("The Who").telling == plan_query("The Who").words
+    assert {"the", "who"} <= STOP_WORDS
 
 
 def test_accents_are_joined_to_their_letters() -> None:
@@ -92,15 +101,15 @@ def test_accents_are_joined_to_their_letters() -> None:
     ],
 )
 def test_scripts_without_spaces_are_asked_for_in_pairs(text: str, quoted: str) -> None:
-    (term,) = plan(text).words
+    (term,) = plan_query(text).words
     assert term.quoted == quoted
     assert term.unspaced
 
 
 def test_a_sentence_without_spaces_can_be_found_by_its_pairs() -> None:
     assert parts("知识管理") == ["知识 识管 管理", "知识", "识管", "管理"]
-    assert plan("東京 hotel").unspaced
-    assert not plan("hotel").unspaced
+    assert plan_query("東京 hotel").unspaced
+    assert not plan_query("hotel").unspaced
 
 
 def test_a_quoted_phrase_of_such_a_script_keeps_its_gaps() -> None:
@@ -109,22 +118,22 @@ def test_a_quoted_phrase_of_such_a_script_keeps_its_gaps() -> None:
 
 def test_a_huge_question_has_a_small_plan() -> None:
     many = " ".join(f"word{number}" for number in range(100_000))
-    assert len(plan(many).words) == MOST_WORDS
-    assert len(plan("-".join(["a", "b"] * 50_000)).words[0].text.split()) == LONGEST_PHRASE
-    assert len(plan("知识管理" * 250_000).parts) <= MOST_PARTS
-    assert plan('"' * 1_000_000).words == ()
+    assert len(plan_query(many).words) == MOST_WORDS
+    assert len(plan_query("-".join(["a", "b"] * 50_000)).words[0].text.split()) == LONGEST_PHRASE
+    assert len(plan_query("知识管理" * 250_000).parts) <= MOST_PARTS
+    assert plan_query('"' * 1_000_000).words == ()
 
 
 def test_the_whole_text_is_one_phrase() -> None:
-    assert whole(" River AI (Oslo) ") == Term("River AI Oslo")
-    assert whole("?") is None
+    assert whole_phrase(" River AI (Oslo) ") == Term("River AI Oslo")
+    assert whole_phrase("?") is None
 
 
 @given(st.text() | st.text(alphabet='"“”ab 京都ไท\0\ud800*^:-+()', max_size=40))
 def test_every_plan_is_valid_fts5(text: str) -> None:
     db = apsw.Connection(":memory:")
     db.execute("CREATE VIRTUAL TABLE pages USING fts5 (title, body)")
-    asked = plan(text)
+    asked = plan_query(text)
     for terms in (asked.words, asked.telling, asked.parts):
         if terms:
             for operator in (" AND ", " OR "):
@@ -138,4 +147,4 @@ def test_every_plan_is_valid_fts5(text: str) -> None:
 
 @given(st.text(st.sampled_from("ab Z9_-'.é\u0301\u0130²\u2009\u3000\x1f\x85"), max_size=30))
 def test_the_words_of_a_text_are_those_of_its_pattern(text: str) -> None:
-    assert reading._words(text) == reading._WORD.findall(text)
+    assert query_plan._words(text) == query_plan._WORD.findall(text)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quaid.search.strength import expected, judge, share, standing_out, weights
+from quaid.search.strength import expected_baseline, judge_strength, standing_out, word_share, word_weights
 
 
 @pytest.mark.parametrize(
@@ -18,11 +18,11 @@ from quaid.search.strength import expected, judge, share, standing_out, weights
     ],
 )
 def test_words_and_meaning_make_the_strength(words: float, meaning: float | None, strength: str) -> None:
-    assert judge(words, meaning) == strength
+    assert judge_strength(words, meaning) == strength
 
 
 def test_a_page_of_that_name_is_always_strong() -> None:
-    assert judge(0.0, None, exact=True) == "strong"
+    assert judge_strength(0.0, None, exact=True) == "strong"
 
 
 def test_the_nearest_chunk_is_not_compared_with_itself() -> None:
@@ -36,14 +36,14 @@ def test_a_single_chunk_stands_out_from_nothing() -> None:
 
 
 def test_rare_words_count_more() -> None:
-    weight = weights({"vanadium": 1, "battery": 60}, 100)
-    assert share(["vanadium"], weight) > 0.8
-    assert share(["battery", "other"], weight) < 0.2
-    assert share(["vanadium", "battery", "battery"], weight) == pytest.approx(1.0)
-    assert share(["anything"], {}) == 0.0
+    weight = word_weights({"vanadium": 1, "battery": 60}, 100)
+    assert word_share(["vanadium"], weight) > 0.8
+    assert word_share(["battery", "other"], weight) < 0.2
+    assert word_share(["vanadium", "battery", "battery"], weight) == pytest.approx(1.0)
+    assert word_share(["anything"], {}) == 0.0
 
 
 def test_a_small_memory_goes_by_what_the_model_is_known_for() -> None:
-    assert expected(0.7, 0, 0.45) == 0.45
-    assert expected(0.7, 25, 0.45) == pytest.approx(0.575)
-    assert expected(0.7, 50, 0.45) == expected(0.7, 3, None) == 0.7
+    assert expected_baseline(0.7, 0, 0.45) == 0.45
+    assert expected_baseline(0.7, 25, 0.45) == pytest.approx(0.575)
+    assert expected_baseline(0.7, 50, 0.45) == expected_baseline(0.7, 3, None) == 0.7

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.search.when import Period, periods
+from quaid.search.query import Period, find_periods
 
 NOW = "2026-04-25T12:00:00Z"  # a Saturday
 
@@ -31,21 +31,21 @@ NOW = "2026-04-25T12:00:00Z"  # a Saturday
     ],
 )
 def test_a_phrase_names_its_days(question: str, start: str, end: str) -> None:
-    assert [(each.start, each.end) for each in periods(question, NOW)] == [(start, end)]
+    assert [(each.start, each.end) for each in find_periods(question, NOW)] == [(start, end)]
 
 
 def test_a_month_without_a_year_is_the_last_one_that_began() -> None:
-    assert periods("in April", NOW)[0].start == "2026-04-01"
-    assert periods("in May", NOW)[0].start == "2025-05-01"
+    assert find_periods("in April", NOW)[0].start == "2026-04-01"
+    assert find_periods("in May", NOW)[0].start == "2025-05-01"
 
 
 def test_a_day_without_a_year_is_the_last_one() -> None:
-    assert periods("on 5 July", NOW)[0].start == "2025-07-05"
+    assert find_periods("on 5 July", NOW)[0].start == "2025-07-05"
 
 
 def test_since_has_no_end_and_before_has_no_start() -> None:
-    assert periods("since May", NOW) == (Period("2025-05-01", "9999-12-31", "May", (6, 9)),)
-    assert periods("until 2020-01-15", NOW)[0][:2] == ("0001-01-01", "2020-01-15")
+    assert find_periods("since May", NOW) == (Period("2025-05-01", "9999-12-31", "May", (6, 9)),)
+    assert find_periods("until 2020-01-15", NOW)[0][:2] == ("0001-01-01", "2020-01-15")
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,13 @@ def test_since_has_no_end_and_before_has_no_start() -> None:
     ],
 )
 def test_before_and_after_leave_out_what_they_name(question: str, start: str, end: str) -> None:
-    assert periods(question, NOW)[0][:2] == (start, end)
+    assert find_periods(question, NOW)[0][:2] == (start, end)
 
 
 def test_between_two_times_is_one_period() -> None:
-    (found,) = periods("between 2023-01-01 and 2023-02-01", NOW)
+    (found,) = find_periods("between 2023-01-01 and 2023-02-01", NOW)
     assert (found.start, found.end) == ("2023-01-01", "2023-02-01")
-    (found,) = periods("between March and June 2023", NOW)
+    (found,) = find_periods("between March and June 2023", NOW)
     assert (found.start, found.end) == ("2023-03-01", "2023-06-30")
 
 
@@ -76,11 +76,11 @@ def test_between_two_times_is_one_period() -> None:
     ],
 )
 def test_words_that_are_no_time_name_none(question: str) -> None:
-    assert periods(question, NOW) == ()
+    assert find_periods(question, NOW) == ()
 
 
 def test_a_period_holds_days_and_months() -> None:
-    (found,) = periods("in March 2024", NOW)
+    (found,) = find_periods("in March 2024", NOW)
     assert found.holds("2024-03-31")
     assert found.holds("2024-03")
     assert not found.holds("2024-04-01")
@@ -89,4 +89,4 @@ def test_a_period_holds_days_and_months() -> None:
 
 @given(st.text(alphabet="0123456789- lastmonthweekfrombetweenandMarchMay,./", max_size=60))
 def test_any_text_has_an_answer_that_starts_before_it_ends(question: str) -> None:
-    assert all(each.start <= each.end for each in periods(question, NOW))
+    assert all(each.start <= each.end for each in find_periods(question, NOW))

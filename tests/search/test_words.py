@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from quaid.errors import InvalidSearch
-from quaid.search import words
-from quaid.search.plan import plan
-from quaid.search.words import Hit, affordable, search
+from quaid.search import text as text_search
+from quaid.search.plan import plan_query
+from quaid.search.text import PageHit, affordable_terms, search_pages
 from quaid.storage.sqlite.connection import Database
 
 Put = Callable[..., int]
@@ -17,7 +17,7 @@ LATER = "2026-04-26T12:00:00Z"
 
 
 def slugs(db: Database, query: str, **options: Any) -> list[str]:
-    return [hit.slug for hit in search(db, query, **options)]
+    return [hit.slug for hit in search_pages(db, query, **options)]
 
 
 # What is found
@@ -74,7 +74,7 @@ def test_a_page_is_found_by_its_words_however_they_are_written(db: Database, put
 def test_whatever_a_page_holds_finds_it(db: Database, put: Put, query: str, truth: str) -> None:
     put("a/this", truth)
     put("a/other", "something else")
-    (hit,) = search(db, query)
+    (hit,) = search_pages(db, query)
     assert hit.slug == "a/this"
     assert hit.all_words
 
@@ -82,16 +82,16 @@ def test_whatever_a_page_holds_finds_it(db: Database, put: Put, query: str, trut
 @pytest.mark.parametrize("query", ["", " ", "?", '"', "\0", "🎉", "\ud800", "* ^ : - +", '"' * 10_000])
 def test_text_without_words_finds_nothing(db: Database, put: Put, query: str) -> None:
     put("a/page", "text")
-    assert search(db, query) == []
+    assert search_pages(db, query) == []
 
 
 def test_an_empty_memory_answers_with_nothing(db: Database) -> None:
-    assert search(db, "river 東京") == []
+    assert search_pages(db, "river 東京") == []
 
 
 def test_no_hits_are_wanted_with_a_limit_of_none(db: Database, put: Put) -> None:
     put("a/page", "river")
-    assert search(db, "river", limit=0) == []
+    assert search_pages(db, "river", limit=0) == []
 
 
 ANY_TEXT = settings(
@@ -110,7 +110,7 @@ ANY_TEXT = settings(
 @example("- " * 50_000)
 @pytest.mark.usefixtures("mixed")
 def test_any_text_is_a_valid_search(db: Database, query: str) -> None:
-    for hit in search(db, query):
+    for hit in search_pages(db, query):
         assert hit.rank_score > 0
 
 
@@ -124,7 +124,7 @@ LETTERS = (
 def test_every_word_of_a_page_finds_it(db: Database, put: Put, text: str, data: st.DataObject) -> None:
     put("a/page", text)
     word = data.draw(st.sampled_from(text.split() or [""]))
-    if plan(word).words:
+    if plan_query(word).words:
         assert "a/page" in slugs(db, word)
 
 
@@ -140,7 +140,7 @@ def test_pages_with_all_words_come_before_pages_with_some(db: Database, put: Put
     put("a/some", "river river river river", title="River")
     put("a/all", "A long page in which the river is named once, and much later " + "x " * 300 + "a board.")
     put("a/none", "nothing")
-    hits = search(db, "river board")
+    hits = search_pages(db, "river board")
     assert [(hit.slug, hit.all_words) for hit in hits] == [("a/all", True), ("a/some", False)]
 
 
@@ -148,7 +148,7 @@ def test_pages_with_the_telling_words_come_before_pages_with_fewer(db: Database,
     put("a/words-of-every-text", "when did they go to the sea, and when did she go to the hills")
     put("a/telling", "Ada. River.")
     put("a/one", "Ada Ada Ada")
-    hits = search(db, "when did Ada see the river")
+    hits = search_pages(db, "when did Ada see the river")
     assert [hit.slug for hit in hits] == ["a/telling", "a/one"]
     assert not any(hit.all_words for hit in hits)
 
@@ -175,7 +175,7 @@ def test_the_page_of_that_name_comes_first(db: Database, put: Put, query: str) -
         "River AI " * 50 + "companies river " * 50,
         title="River AI and River AI companies/river",
     )
-    hits = search(db, query)
+    hits = search_pages(db, query)
     assert [hit.slug for hit in hits] == ["companies/river", "notes/about"]
     assert hits[0].all_words
 
@@ -192,7 +192,9 @@ def test_the_page_of_that_name_comes_first_in_any_script(
 def test_words_in_quotes_must_stand_together(db: Database, put: Put) -> None:
     put("a/together", "the support group met")
     put("a/apart", "a group for support")
-    assert [(hit.slug, hit.all_words) for hit in search(db, '"support group"')] == [("a/together", True)]
+    assert [(hit.slug, hit.all_words) for hit in search_pages(db, '"support group"')] == [
+        ("a/together", True)
+    ]
 
 
 def test_a_word_made_of_several_falls_back_to_one_of_them(db: Database, put: Put) -> None:
@@ -239,7 +241,7 @@ def test_filters_leave_out_pages(db: Database, options: dict[str, str], expected
 
 @pytest.mark.usefixtures("mixed")
 def test_a_filter_by_wing_leaves_out_other_wings(db: Database) -> None:
-    wings = {hit.slug: hit.wing for hit in search(db, "board")}
+    wings = {hit.slug: hit.wing for hit in search_pages(db, "board")}
     assert len(wings) == 3
     for wing in set(wings.values()):
         assert sorted(slugs(db, "board", wing=wing)) == sorted(slug for slug in wings if wings[slug] == wing)
@@ -297,14 +299,14 @@ def test_words_of_scripts_without_spaces_are_found(
 ) -> None:
     put("a/other", "別の頁 别的 다른 อื่น", "something else")
     put("a/this", **{"truth": "filling", place: text})
-    (hit,) = search(db, query)
+    (hit,) = search_pages(db, query)
     assert (hit.slug, hit.all_words) == ("a/this", True)
 
 
 def test_a_sentence_without_spaces_finds_pages_with_its_words(db: Database, put: Put) -> None:
     put("a/ramen", "東京で食べたラーメンの記録")
     put("a/other", "大阪の天気")
-    hits = search(db, "東京で一番美味しいラーメン屋はどこですか？")
+    hits = search_pages(db, "東京で一番美味しいラーメン屋はどこですか？")
     assert [(hit.slug, hit.all_words) for hit in hits] == [("a/ramen", False)]
 
 
@@ -314,7 +316,7 @@ def test_all_words_come_first_across_both_indexes(db: Database, put: Put) -> Non
     put("a/kanji", "東京 東京 東京", title="東京 の")
     for number in range(5):
         put(f"b/{number}", "filling 別")
-    hits = search(db, "東京 hotel")
+    hits = search_pages(db, "東京 hotel")
     assert hits[0].slug == "a/both"
     assert [hit.all_words for hit in hits] == [True, False, False]
     assert {hit.slug for hit in hits} == {"a/both", "a/latin", "a/kanji"}
@@ -322,8 +324,8 @@ def test_all_words_come_first_across_both_indexes(db: Database, put: Put) -> Non
 
 def test_pairs_do_not_reach_over_the_end_of_a_run(db: Database, put: Put) -> None:
     put("a/page", "知識。管理 と 東、京")
-    assert search(db, "識管") == []
-    assert search(db, "東京") == []
+    assert search_pages(db, "識管") == []
+    assert search_pages(db, "東京") == []
 
 
 # Changes
@@ -359,7 +361,7 @@ def test_a_deleted_page_is_never_found(db: Database, put: Put, query: str) -> No
 @pytest.fixture
 def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is large depends on a budget; with this one, twenty pages are."""
-    monkeypatch.setattr(words, "ROW_BUDGET", 10)
+    monkeypatch.setattr(text_search, "ROW_BUDGET", 10)
 
 
 @pytest.mark.usefixtures("small_budget")
@@ -379,7 +381,7 @@ def test_in_a_large_memory_common_words_show_names_and_the_newest(db: Database, 
     found = slugs(db, "river water", limit=2)
     assert found[0] == "a/named"
     assert found[1] in {f"b/{number}" for number in range(35, 40)}
-    assert all(hit.all_words for hit in search(db, "river water", limit=2))
+    assert all(hit.all_words for hit in search_pages(db, "river water", limit=2))
 
 
 @pytest.mark.parametrize(
@@ -392,7 +394,7 @@ def test_in_a_large_memory_common_words_show_names_and_the_newest(db: Database, 
     ],
 )
 def test_the_rarest_words_are_kept_within_the_budget(counts: list[int], kept: list[str]) -> None:
-    assert affordable(["a", "b", "c"], counts, 8) == kept
+    assert affordable_terms(["a", "b", "c"], counts, 8) == kept
 
 
 # Hits
@@ -400,8 +402,8 @@ def test_the_rarest_words_are_kept_within_the_budget(counts: list[int], kept: li
 
 def test_a_hit_says_which_page_it_is(db: Database, put: Put) -> None:
     page_id = put("people/ada", "# Ada\n\n> Wrote the first program.", type="person", title="Ada")
-    (hit,) = search(db, "program")
-    assert hit == Hit(
+    (hit,) = search_pages(db, "program")
+    assert hit == PageHit(
         slug="people/ada",
         collection="default",
         title="Ada",
@@ -422,7 +424,7 @@ def test_better_pages_have_higher_scores(db: Database, put: Put) -> None:
     put("a/two", "river river river")
     for number in range(5):
         put(f"b/{number}", "filling")
-    first, second = search(db, "river")
+    first, second = search_pages(db, "river")
     assert (first.slug, second.slug) == ("a/two", "a/one")
     assert first.rank_score > second.rank_score
 
@@ -441,5 +443,5 @@ def test_raw_is_fts5_syntax(db: Database, put: Put) -> None:
 @pytest.mark.parametrize("query", ['"', "river AND", "", "nothing : river", "\ud800", "river -board", "*"])
 def test_raw_text_that_is_no_fts5_syntax_is_said_to_be_none(db: Database, query: str) -> None:
     with pytest.raises(InvalidSearch, match="--raw"):
-        search(db, query, raw=True)
-    assert search(db, "river") == []
+        search_pages(db, query, raw=True)
+    assert search_pages(db, "river") == []

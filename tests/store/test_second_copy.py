@@ -5,7 +5,7 @@ import pytest
 
 from quaid.errors import DamagedDatabase
 from quaid.model.page import build_page
-from quaid.search.words import search
+from quaid.search.text import search_pages
 from quaid.storage import page_edits, pages
 from quaid.storage.sqlite.connection import Database
 
@@ -50,7 +50,7 @@ def test_a_text_that_has_changed_by_itself_is_not_served(
     with pytest.raises(DamagedDatabase, match="the page a and its chunks say different things"):
         pages.find(db, "a")
     with pytest.raises(DamagedDatabase):
-        search(db, "boats tea")
+        search_pages(db, "boats tea")
     found = pages.find(db, "b")
     assert found is not None
     assert found.slug == "b"

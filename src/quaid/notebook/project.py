@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from quaid.notebook.layout import DAILY, REFERENCE
-from quaid.search import words
+from quaid.search import text as text_search
 from quaid.storage import collections
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def name_of(folder: str, home: str) -> str:
 
 def told(db: "Database", name: str, notebook: "Collection | None") -> str:
     """The pages that hold all words of the name, best first, each with what it says there."""
-    hits = [hit for hit in words.search(db, name, limit=4 * MOST) if hit.all_words]
+    hits = [hit for hit in text_search.search_pages(db, name, limit=4 * MOST) if hit.all_words]
     paths = collections.paths_of_pages(db, {hit.id for hit in hits})
     lines = []
     for hit in hits:

@@ -13,10 +13,10 @@ from quaid.errors import QuaidError
 from quaid.formats import markdown
 from quaid.notebook.layout import DAILY, gone, is_there
 from quaid.notebook.records import Hit, Recalled
-from quaid.search import held as holding, pipeline, strength
-from quaid.search.excerpt import WIDTH, Marker
-from quaid.search.meaning import Meaning, NoMeaning
-from quaid.search.plan import COMMON
+from quaid.search import answer as answers, strength, text as text_search
+from quaid.search.plan import STOP_WORDS
+from quaid.search.query import MeaningLane, NoMeaningLane
+from quaid.search.text import EXCERPT_WIDTH, ExcerptMarker
 from quaid.storage import chunks, collections, text_index
 from quaid.storage.text_index import SearchFilters
 from quaid.vaults.scan import Folder
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quaid.embedding.registry import Embedder
-    from quaid.search.answer import Looked
+    from quaid.search.answer import RankedQuestion
     from quaid.storage.chunks import ChunkRow
     from quaid.storage.collections import Collection
     from quaid.storage.sqlite.connection import Database
@@ -49,7 +49,7 @@ def recall(
     no_model: str = "",
 ) -> Recalled:
     """Look through the notebook."""
-    looked = pipeline.look(
+    looked = answers.rank_question(
         db,
         embedder,
         query,
@@ -66,7 +66,7 @@ def recall(
         )
         rows = _apart(chunks.load(db, best[: 2 * max_results]))[:max_results]
         hits = _hits(db, notebook, looked, rows, worth)
-    off = looked.meaning.reason if isinstance(looked.meaning, NoMeaning) else ""
+    off = looked.meaning.reason if isinstance(looked.meaning, NoMeaningLane) else ""
     return Recalled(
         query,
         tuple(hit for hit in hits if not hit.path.startswith(f"{DAILY}/")),
@@ -82,7 +82,7 @@ class _Worth(NamedTuple):
     lane: Literal["words", "meaning", "both"]
 
 
-def _worth(db: "Database", looked: "Looked", judged: int) -> dict[int, _Worth]:
+def _worth(db: "Database", looked: "RankedQuestion", judged: int) -> dict[int, _Worth]:
     """What each chunk that a lane brought is worth."""
     found, meaning = looked.found, looked.meaning
     evidence = found.evidence
@@ -94,30 +94,32 @@ def _worth(db: "Database", looked: "Looked", judged: int) -> dict[int, _Worth]:
         for chunk in _really(db, part.text, matched):
             held[chunk].append(part.text)
     counts = {part.text: found.counts.get(part.quoted, 0) for part in found.plan.parts}
-    weights = strength.weights(counts, chunks.highest_id(db))
-    most = LEAST_SCORE if all(part.text.lower() in COMMON for part in found.plan.parts) else 1.0
+    weights = strength.word_weights(counts, chunks.highest_id(db))
+    most = LEAST_SCORE if all(part.text.lower() in STOP_WORDS for part in found.plan.parts) else 1.0
     found_near = set(evidence.lanes[0])
     worth = {}
     for chunk in chosen:
-        share = min(most, strength.share(held[chunk], weights))
+        share = min(most, strength.word_share(held[chunk], weights))
         near = None
-        if isinstance(meaning, Meaning) and chunk in evidence.cosines:
+        if isinstance(meaning, MeaningLane) and chunk in evidence.cosines:
             near = strength.standing_out(evidence.cosines[chunk], evidence.baseline, meaning.embedded)
         lane = "meaning" if not held[chunk] else "both" if chunk in found_near else "words"
-        worth[chunk] = _Worth(strength.score(share, near), cast('Literal["words", "meaning", "both"]', lane))
+        worth[chunk] = _Worth(
+            strength.evidence_score(share, near), cast('Literal["words", "meaning", "both"]', lane)
+        )
     return worth
 
 
 def _really(db: "Database", part: str, matched: list[int]) -> list[int]:
     """Those of the chunks that hold a part of the question and not only a little word with the same stem."""
     stemmer = text_index.Stemmer(db)
-    if not matched or not holding.mistakable(stemmer, part):
+    if not matched or not text_search.is_mistakable(stemmer, part):
         return matched
-    wanted = holding.stems(stemmer, part)
+    wanted = text_search.stem_text(stemmer, part)
     return [
         row.id
         for row in chunks.load(db, matched)
-        if holding.stems(stemmer, f"{row.heading_path}\n{row.text}").hold(wanted)
+        if text_search.stem_text(stemmer, f"{row.heading_path}\n{row.text}").hold(wanted)
     ]
 
 
@@ -138,12 +140,12 @@ def _apart(rows: "list[ChunkRow]") -> "list[ChunkRow]":
 def _hits(
     db: "Database",
     notebook: "Collection",
-    looked: "Looked",
+    looked: "RankedQuestion",
     rows: "list[ChunkRow]",
     worth: dict[int, _Worth],
 ) -> list[Hit]:
     paths = collections.paths_of_pages(db, {row.page_id for row in rows})
-    marker = Marker(text_index.Stemmer(db), looked.found.plan, ("", ""))
+    marker = ExcerptMarker(text_index.Stemmer(db), looked.found.plan, ("", ""))
     lines = _Lines(notebook)
     hits = []
     for row in rows:
@@ -187,4 +189,4 @@ class _Lines:
 
 def _beginning(text: str) -> str:
     plain = " ".join(text.split())
-    return plain if len(plain) <= WIDTH else plain[: WIDTH - 1].rpartition(" ")[0] + "…"
+    return plain if len(plain) <= EXCERPT_WIDTH else plain[: EXCERPT_WIDTH - 1].rpartition(" ")[0] + "…"

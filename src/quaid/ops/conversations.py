@@ -246,7 +246,7 @@ def conversation_search(
     from quaid.search import conversations
 
     embedder, problem = _model(brain) if query.strip() else (None, "")
-    found = conversations.look(
+    found = conversations.search_turns(
         brain.db, embedder, query, max_results, vectors=brain.turn_vectors, no_model=problem
     )
     return ConversationSearchRecord(query, found.hits, store.count(brain.db)[0], found.semantic, found.note)

@@ -222,12 +222,12 @@ def _left(brain: Brain, pieces: list[str]) -> tuple[list[Proof], tuple[Mention, 
 
 def _still_found(brain: Brain, target: EraseTarget, pieces: list[str]) -> tuple[str, ...]:
     """By words and names. The model is not asked: the layers show that there are no vectors."""
-    from quaid.search import pipeline, words
+    from quaid.search import answer as answers, text as text_search
 
     found: dict[str, None] = {}
     for text in (target.title, target.slug, *pieces[-2:]):
-        hits = {hit.slug for hit in words.search(brain.db, text, limit=100)}
-        answer = pipeline.query(brain.db, None, text, now=brain.now(), limit=100)
+        hits = {hit.slug for hit in text_search.search_pages(brain.db, text, limit=100)}
+        answer = answers.answer_question(brain.db, None, text, now=brain.now(), limit=100)
         hits |= {result.slug for result in answer.results}
         if target.slug in hits:
             found[f"{text!r} finds it"] = None

@@ -211,9 +211,9 @@ def answered_by(brain: Brain, slugs: list[str]) -> list[int]:
 
 def _answering(brain: Brain, question: str, slugs: list[str]) -> str | None:
     """The page that is the best answer by words and a strong one, if it is one of these."""
-    from quaid.search import pipeline
+    from quaid.search import answer as answers
 
-    found = pipeline.query(brain.db, None, question, now=brain.now(), limit=1, depth="summary")
+    found = answers.answer_question(brain.db, None, question, now=brain.now(), limit=1, depth="summary")
     first = found.results[0].slug if found.results else None
     return first if found.strength == "strong" and first in slugs else None
 

@@ -27,7 +27,7 @@ def added(
 ) -> tuple[tuple[KbMatch, ...], str]:
     """The matches in the order of the common pipeline, those that only words found behind; and what is to be said."""
     from quaid.ops import background, kb
-    from quaid.search import pipeline
+    from quaid.search import answer as answers
     from quaid.storage import collections
     from quaid.storage.text_index import SearchFilters as Pages
     from quaid.vaults import embedding
@@ -37,7 +37,7 @@ def added(
     collection = _in_step(brain)
     embedding.cut_up(brain.db, brain.progress)
     embedder, problem = background.asked_model(brain)
-    answer = pipeline.query(
+    answer = answers.answer_question(
         brain.db,
         embedder,
         context,

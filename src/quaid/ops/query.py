@@ -7,9 +7,9 @@ from quaid.model import dates, page as page_model, tags
 from quaid.notebook.records import Recalled
 from quaid.ops import background, editing, gaps, recovery
 from quaid.ops.register import Arg, op
-from quaid.search import pipeline
+from quaid.search import answer as answers
 from quaid.search.answer import Answer
-from quaid.search.fuse import STRATEGIES
+from quaid.search.fusion import FUSION_STRATEGIES
 from quaid.storage.text_index import SearchFilters
 from quaid.vaults import embedding
 
@@ -101,7 +101,7 @@ def glance(
     answer = _answered(
         brain, text, filters, model, limit=limit, depth="section", budget=GLANCE, explain=False
     )
-    answer = by_name.first(brain.db, answer, text, filters, limit)
+    answer = by_name.put_named_first(brain.db, answer, text, filters, limit)
     found = layout.find(brain.db)
     if (
         found is None
@@ -170,7 +170,7 @@ def _answered(
     explain: bool,
 ) -> Answer:
     merge = brain.option("search_merge_strategy")
-    return pipeline.query(
+    return answers.answer_question(
         brain.db,
         cast("Embedder | None", model[0]),
         question,
@@ -179,7 +179,7 @@ def _answered(
         limit=limit,
         depth=depth,
         token_budget=budget,
-        merge=merge if merge in STRATEGIES else STRATEGIES[0],
+        merge=merge if merge in FUSION_STRATEGIES else FUSION_STRATEGIES[0],
         fusion_k=int(brain.option("search.fusion_k")),
         explain=explain,
         vectors=lambda: brain.vectors,

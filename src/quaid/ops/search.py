@@ -4,13 +4,13 @@ from typing import Annotated, NamedTuple
 
 from quaid.brain import Brain
 from quaid.ops.register import Arg, op
-from quaid.search import words
-from quaid.search.words import Hit
+from quaid.search import text as text_search
+from quaid.search.text import PageHit
 
 
 class SearchRecord(NamedTuple):
     query: str
-    hits: tuple[Hit, ...]
+    hits: tuple[PageHit, ...]
 
 
 @op(
@@ -39,7 +39,7 @@ def search(
         from quaid.ops import editing
 
         editing.require_wing(brain, wing)
-    hits = words.search(
+    hits = text_search.search_pages(
         brain.db, query, type=type or None, wing=wing or None, tag=tag or None, limit=limit, raw=raw
     )
     return SearchRecord(query, tuple(hits))

@@ -1,33 +1,141 @@
-"""What an answer says: its results, each with the reason why it is there, and how well it is founded.
+"""Answer a question: rank the candidates, judge and explain each result, cut all of it to a token budget."""
 
-Knows how findings are told. Does not know how they were found, nor how a record is printed.
-"""
-
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from quaid.errors import InvalidArgument
 from quaid.model.chunker import TRUTH_KIND
-from quaid.search import budget, held, strength
-from quaid.search.fuse import Ranking
-from quaid.search.meaning import Meaning, NoMeaning
-from quaid.search.plan import COMMON, LONGEST_TEXT
-from quaid.search.retrieve import Found
+from quaid.model.plain_text import count_tokens
+from quaid.search import strength, text as text_search
+from quaid.search.fusion import FUSION_STRATEGIES, RRF_K, Ranking, add_whole_pages, fuse
+from quaid.search.plan import LONGEST_QUERY, STOP_WORDS
+from quaid.search.query import Candidates, MeaningLane, NoMeaningLane, gather_candidates, open_meaning_lane
 from quaid.search.strength import Strength
 from quaid.storage import chunks, pages, text_index
+from quaid.storage.text_index import SearchFilters
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quaid.embedding.registry import Embedder
     from quaid.storage.chunks import ChunkRow
     from quaid.storage.pages import PageHead
     from quaid.storage.sqlite.connection import Database
+    from quaid.storage.vector_index import ChunkIndex
 
-JUDGED = 3
+DEPTHS = ("auto", "summary", "section", "full")
+
+SECTION_ABOVE = 500
+"""Tokens that must be left for `auto` to serve the best chunk."""
+
+FULL_ABOVE = 1_500
+FULL_PLACES = 3
+"""Tokens that must be left for `auto` to serve a whole page, and how many of the first results may have one."""
+
+CHARACTERS_PER_TOKEN = 16
+"""More than this much text for a token is not looked at when a text is cut: it would be blanks."""
+
+CUT_MARK = "…"
+
+
+class ServableTexts(NamedTuple):
+    """What could be served of a result."""
+
+    title: str
+    summary: str
+    section: str
+    """The best chunk."""
+    full: str
+    """The compiled truth, and the best chunk if that is not in it."""
+
+
+class Serving(NamedTuple):
+    """What is served of it."""
+
+    depth: str
+    title: str
+    summary: str
+    content: str
+    tokens: int
+    is_cut: bool
+    """Something did not fit and ends with …"""
+
+
+def spend_budget(results: Sequence[ServableTexts], budget: int, depth: str = "auto") -> list[Serving]:
+    """Serve the results in their order until the budget is spent; those that nothing is left for are not there."""
+    served: list[Serving] = []
+    left = budget
+    for place, texts in enumerate(results):
+        serving = _serve(texts, left, depth, place)
+        if serving is None:
+            break
+        served.append(serving)
+        left -= serving.tokens
+    return served
+
+
+def _serve(texts: ServableTexts, left: int, depth: str, place: int) -> Serving | None:
+    title, _ = fit_text(texts.title, left)
+    summary, is_cut = fit_text(texts.summary, left - count_tokens(title))
+    used = count_tokens(title) + count_tokens(summary)
+    if not title and not summary:
+        return None
+    head = Serving("summary", title, summary, "", used, is_cut)
+    if depth == "summary":
+        return head
+    if depth != "auto":
+        return _with_content(head, texts.full if depth == "full" else texts.section, left, depth)
+    serving = head
+    if left - used > SECTION_ABOVE:
+        serving = _with_content(head, texts.section, left, "section")
+    if left - serving.tokens > FULL_ABOVE and place < FULL_PLACES:
+        whole = _with_content(head, texts.full, left, "full")
+        # A page that does not fit shows its best chunk rather than its beginning.
+        if not whole.is_cut or not serving.content:
+            serving = whole
+    return serving
+
+
+def _with_content(head: Serving, text: str, left: int, depth: str) -> Serving:
+    content, is_cut = fit_text(text, left - head.tokens)
+    if not content:
+        return head._replace(is_cut=head.is_cut or is_cut)
+    return head._replace(
+        depth=depth, content=content, tokens=head.tokens + count_tokens(content), is_cut=head.is_cut or is_cut
+    )
+
+
+def fit_text(text: str, tokens: int) -> tuple[str, bool]:
+    """As much of a text as the tokens allow, and whether it was cut. A cut text ends with a mark."""
+    if tokens <= 0:
+        return "", bool(text)
+    if len(text) <= tokens * CHARACTERS_PER_TOKEN and count_tokens(text) <= tokens:
+        return text, False
+    room = tokens - count_tokens(CUT_MARK)
+    low, high = 0, min(len(text), tokens * CHARACTERS_PER_TOKEN)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count_tokens(text[:middle]) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    gap = max(text.rfind(" ", 0, low), text.rfind("\n", 0, low))
+    cut = text[: gap if gap > low // 2 else low].rstrip()
+    # Where a word ends may cost a token more than within it.
+    while cut and count_tokens(cut + CUT_MARK) > tokens:
+        cut = cut[:-1]
+    return (cut + CUT_MARK, True) if cut else ("", True)
+
+
+RESULTS_JUDGED = 3
 """How many of the first results the strength of an answer is judged by."""
 
-MOST_WORDS_TOLD = 6
+MOST_WORDS_NAMED = 6
 LONGEST_ECHO = 500
 """Characters of the question that the answer repeats."""
 
 
-class Result(NamedTuple):
+class SearchResult(NamedTuple):
     """A page, by the chunk of it that answers best."""
 
     slug: str
@@ -57,7 +165,7 @@ class Result(NamedTuple):
     """By what the results are ordered; it means nothing beside that of another question."""
 
 
-class Trace(NamedTuple):
+class LaneTrace(NamedTuple):
     """What the lanes said about the chunk of a result."""
 
     slug: str
@@ -76,19 +184,19 @@ class Answer(NamedTuple):
 
     question: str
     strength: Strength
-    results: tuple[Result, ...]
+    results: tuple[SearchResult, ...]
     total_tokens: int
     budget_remaining: int
     notes: tuple[str, ...]
-    lanes: tuple[Trace, ...] = ()
+    lanes: tuple[LaneTrace, ...] = ()
 
 
-class Looked(NamedTuple):
+class RankedQuestion(NamedTuple):
     """A question with everything that was found for it, in order."""
 
     question: str
-    meaning: Meaning | NoMeaning
-    found: Found
+    meaning: MeaningLane | NoMeaningLane
+    found: Candidates
     ranking: Ranking
 
     @property
@@ -99,23 +207,23 @@ class Looked(NamedTuple):
         return list(dict.fromkeys([*self.found.named.exact, *ranked]))
 
 
-class _Shown(NamedTuple):
+class _ShownPage(NamedTuple):
     head: "PageHead"
     chunk: "ChunkRow | None"
     truth: str
 
 
-def answer(
-    db: "Database", looked: Looked, *, limit: int, depth: str, token_budget: int, explain: bool
+def build_answer(
+    db: "Database", looked: RankedQuestion, *, limit: int, depth: str, token_budget: int, explain: bool
 ) -> Answer:
     """The answer, as deep as the budget allows."""
-    shown = _shown(db, looked, limit)
-    told = _Teller(db, looked)
-    servings = budget.spend([_texts(each) for each in shown], token_budget, depth)
+    shown = _shown_pages(db, looked, limit)
+    told = _AnswerBuilder(db, looked)
+    servings = spend_budget([_servable_texts(each) for each in shown], token_budget, depth)
     results = tuple(told.result(each, serving) for each, serving in zip(shown, servings, strict=False))
     spent = sum(result.tokens_used for result in results)
     return Answer(
-        question=_echoed(looked.question),
+        question=_echo(looked.question),
         strength=told.strength(shown),
         results=results,
         total_tokens=spent,
@@ -125,7 +233,7 @@ def answer(
     )
 
 
-def _shown(db: "Database", looked: Looked, limit: int) -> list[_Shown]:
+def _shown_pages(db: "Database", looked: RankedQuestion, limit: int) -> list[_ShownPage]:
     page_ids = looked.pages[:limit]
     # Who asks for a page by its name wants its beginning, not the place that repeats the name.
     best = {
@@ -139,26 +247,26 @@ def _shown(db: "Database", looked: Looked, limit: int) -> list[_Shown]:
     rows = {row.page_id: row for row in chunks.load(db, [best[page] for page in page_ids if page in best])}
     heads = pages.page_heads(db, page_ids)
     texts = pages.page_texts(db, page_ids)
-    return [_Shown(heads[page], rows.get(page), texts[page][0]) for page in page_ids if page in heads]
+    return [_ShownPage(heads[page], rows.get(page), texts[page][0]) for page in page_ids if page in heads]
 
 
-def _texts(shown: _Shown) -> budget.Texts:
+def _servable_texts(shown: _ShownPage) -> ServableTexts:
     section = shown.chunk.text.strip("\n") if shown.chunk else ""
     full = shown.truth.strip("\n")
     if shown.chunk and shown.chunk.kind != TRUTH_KIND:
         full = f"{full}\n\n{section}" if full else section
-    return budget.Texts(shown.head.title, shown.head.summary, section, full)
+    return ServableTexts(shown.head.title, shown.head.summary, section, full)
 
 
-class _Judged(NamedTuple):
+class _ResultStrength(NamedTuple):
     strength: Strength
     score: float
 
 
-class _Teller:
+class _AnswerBuilder:
     """Says why something was found."""
 
-    def __init__(self, db: "Database", looked: Looked) -> None:
+    def __init__(self, db: "Database", looked: RankedQuestion) -> None:
         self._looked = looked
         self._evidence = looked.found.evidence
         self._lane_pages = [
@@ -167,16 +275,16 @@ class _Teller:
         self._stemmer = text_index.Stemmer(db)
         self._holding: dict[int, list[str]] = {}
         spaced = [part for part in looked.found.plan.parts if not part.unspaced]
-        self._stems = {part.text: held.stems(self._stemmer, part.text) for part in spaced}
+        self._stems = {part.text: text_search.stem_text(self._stemmer, part.text) for part in spaced}
         self._letters = {part.text: part.literal for part in looked.found.plan.parts if part.unspaced}
         counts = {part.text: looked.found.counts.get(part.quoted, 0) for part in looked.found.plan.parts}
-        self._weights = strength.weights(counts, chunks.highest_id(db))
+        self._weights = strength.word_weights(counts, chunks.highest_id(db))
 
-    def result(self, shown: _Shown, serving: budget.Serving) -> Result:
+    def result(self, shown: _ShownPage, serving: Serving) -> SearchResult:
         head, chunk = shown.head, shown.chunk
         exact = head.id in self._looked.found.named.exact
         judged = self._own(shown)
-        return Result(
+        return SearchResult(
             *(head.slug, head.collection, serving.title, head.type, head.wing, head.room),
             *(serving.depth, serving.summary, serving.content),
             score=judged.score,
@@ -191,47 +299,47 @@ class _Teller:
             rank_score=1.0 if exact else round(self._looked.ranking.pages.get(head.id, 0.0), 4),
         )
 
-    def _own(self, shown: _Shown) -> _Judged:
+    def _own(self, shown: _ShownPage) -> _ResultStrength:
         """How well one result is founded, by what it holds and how near it is itself."""
         found, meaning = self._looked.found, None
         exact = shown.head.id in found.named.exact
         if exact or (found.only_time and self._is_of_time(shown)):
-            return _Judged("strong", 1.0)
-        if isinstance(self._looked.meaning, Meaning) and self._evidence.cosines:
+            return _ResultStrength("strong", 1.0)
+        if isinstance(self._looked.meaning, MeaningLane) and self._evidence.cosines:
             cosine = self._evidence.cosines.get(shown.chunk.id) if shown.chunk else None
             near = self._evidence.baseline if cosine is None else cosine
             meaning = strength.standing_out(near, self._evidence.baseline, self._looked.meaning.embedded)
         share = self._share(shown)
-        judged, score = strength.judge(share, meaning), strength.score(share, meaning)
+        judged, score = strength.judge_strength(share, meaning), strength.evidence_score(share, meaning)
         if judged == "strong" and found.periods and not self._is_of_time(shown):
-            return _Judged("weak", strength.below_strong(score, meaning))
-        return _Judged(judged, score)
+            return _ResultStrength("weak", strength.below_strong(score, meaning))
+        return _ResultStrength(judged, score)
 
-    def _share(self, shown: _Shown) -> float:
+    def _share(self, shown: _ShownPage) -> float:
         """How much of the question's words a result holds; words that every text holds say nothing."""
-        if all(word.lower() in COMMON for word in self._weights):
+        if all(word.lower() in STOP_WORDS for word in self._weights):
             return 0.0
-        return strength.share(self._held(shown), self._weights)
+        return strength.word_share(self._held(shown), self._weights)
 
-    def strength(self, shown: list[_Shown]) -> Strength:
+    def strength(self, shown: list[_ShownPage]) -> Strength:
         """How well the first results are founded, by what they hold and how near they are."""
         if not shown:
             return "none"
         found = self._looked.found
-        of_time = any(self._is_of_time(each) for each in shown[:JUDGED])
+        of_time = any(self._is_of_time(each) for each in shown[:RESULTS_JUDGED])
         if found.only_time and of_time:
             return "strong"
-        words = max(map(self._share, shown[:JUDGED]))
+        words = max(map(self._share, shown[:RESULTS_JUDGED]))
         meaning = None
-        if isinstance(self._looked.meaning, Meaning) and self._evidence.cosines:
+        if isinstance(self._looked.meaning, MeaningLane) and self._evidence.cosines:
             nearest = max(self._evidence.cosines.values())
             meaning = strength.standing_out(nearest, self._evidence.baseline, self._looked.meaning.embedded)
-        judged = strength.judge(words, meaning, exact=bool(found.named.exact))
+        judged = strength.judge_strength(words, meaning, exact=bool(found.named.exact))
         # What is of another time than the question asks about may be the wrong answer.
         outside = bool(found.periods) and not of_time and not found.named.exact
         return "weak" if judged == "strong" and outside else judged
 
-    def _is_of_time(self, shown: _Shown) -> bool:
+    def _is_of_time(self, shown: _ShownPage) -> bool:
         """Whether a result is of the time that the question names, or speaks of it."""
         if shown.chunk is None:
             return False
@@ -241,10 +349,10 @@ class _Teller:
             period.text.casefold() in text for period in periods
         )
 
-    def trace(self, shown: _Shown) -> Trace:
+    def trace(self, shown: _ShownPage) -> LaneTrace:
         chunk_id = shown.chunk.id if shown.chunk else 0
         near, worded = self._evidence.lanes
-        return Trace(
+        return LaneTrace(
             slug=shown.head.slug,
             start_line=shown.chunk.start_line if shown.chunk else 1,
             words=round(self._evidence.words.get(chunk_id, 0.0), 3),
@@ -261,7 +369,7 @@ class _Teller:
             return "both"
         return "meaning" if near else "words" if worded or page_id in self._evidence.page_words else "date"
 
-    def _reason(self, shown: _Shown) -> str:
+    def _reason(self, shown: _ShownPage) -> str:
         found = self._looked.found
         reasons = []
         if shown.head.id in found.named.exact:
@@ -271,7 +379,7 @@ class _Teller:
         words = sorted(self._held(shown), key=lambda word: -self._weights[word])
         if words:
             reasons.append(
-                f"holds {', '.join(self._letters.get(word, word) for word in words[:MOST_WORDS_TOLD])}"
+                f"holds {', '.join(self._letters.get(word, word) for word in words[:MOST_WORDS_NAMED])}"
             )
         if shown.chunk:
             cosine = self._cosine(shown.chunk.id)
@@ -283,7 +391,7 @@ class _Teller:
                 reasons.append(f"dated {day} ({said})")
         return "; ".join(reasons) or "stands beside what was found"
 
-    def _held(self, shown: _Shown) -> list[str]:
+    def _held(self, shown: _ShownPage) -> list[str]:
         """The words of the question that a result's chunk or title holds."""
         known = self._holding.get(shown.head.id)
         if known is not None:
@@ -293,7 +401,7 @@ class _Teller:
             if shown.chunk
             else (shown.head.title,)
         )
-        stems = held.stems(self._stemmer, text)
+        stems = text_search.stem_text(self._stemmer, text)
         found = [word for word, wanted in self._stems.items() if stems.hold(wanted)]
         found += [word for word, literal in self._letters.items() if literal and literal in text]
         self._holding[shown.head.id] = found
@@ -304,19 +412,19 @@ class _Teller:
         return None if cosine is None else round(cosine, 3)
 
 
-def _echoed(question: str) -> str:
+def _echo(question: str) -> str:
     return question if len(question) <= LONGEST_ECHO else question[: LONGEST_ECHO - 1] + "…"
 
 
-def _notes(looked: Looked, served: int, left_out: int) -> list[str]:
+def _notes(looked: RankedQuestion, served: int, left_out: int) -> list[str]:
     notes = []
-    if isinstance(looked.meaning, NoMeaning):
+    if isinstance(looked.meaning, NoMeaningLane):
         notes.append(f"by words only: {looked.meaning.reason}")
     elif looked.meaning.embedded < looked.meaning.total:
         made, total = looked.meaning.embedded, looked.meaning.total
         notes.append(f"{made:,} of {total:,} chunks have vectors; `quaid embed` makes the others")
-    if len(looked.question) > LONGEST_TEXT:
-        notes.append(f"only the first {LONGEST_TEXT:,} characters of the question were read")
+    if len(looked.question) > LONGEST_QUERY:
+        notes.append(f"only the first {LONGEST_QUERY:,} characters of the question were read")
     if len(looked.question) > LONGEST_ECHO:
         notes.append(f"the question is repeated up to its first {LONGEST_ECHO} characters")
     if left_out and not served:
@@ -324,3 +432,74 @@ def _notes(looked: Looked, served: int, left_out: int) -> list[str]:
     elif left_out:
         notes.append(f"{left_out} more did not fit into the budget")
     return notes
+
+
+DEFAULT_TOKEN_BUDGET = 4_000
+NO_FILTERS = SearchFilters()
+
+WHOLE_PAGES = 25
+"""How many of the first pages are compared as wholes."""
+
+
+def answer_question(
+    db: "Database",
+    embedder: "Embedder | None",
+    question: str,
+    *,
+    now: str,
+    filters: SearchFilters = NO_FILTERS,
+    limit: int = 10,
+    depth: str = "auto",
+    token_budget: int = DEFAULT_TOKEN_BUDGET,
+    merge: str = "sum",
+    fusion_k: int = RRF_K,
+    explain: bool = False,
+    vectors: "Callable[[], ChunkIndex] | None" = None,
+    no_model: str = "no model is set up",
+) -> Answer:
+    """Answer a question out of the memory. A resident process hands in how to get at its vectors."""
+    if not question.strip():
+        raise InvalidArgument(name="question", problem="is empty; ask something")
+    for name, value in (("limit", limit), ("token_budget", token_budget)):
+        if value < 1:
+            raise InvalidArgument(name=name, problem=f"must be 1 or more, not {value}")
+    for name, text, known in (("depth", depth, DEPTHS), ("merge", merge, FUSION_STRATEGIES)):
+        if text not in known:
+            raise InvalidArgument(name=name, problem=f"must be one of {', '.join(known)}, not {text!r}")
+    looked = rank_question(
+        db,
+        embedder,
+        question,
+        now=now,
+        filters=filters,
+        merge=merge,
+        fusion_k=fusion_k,
+        vectors=vectors,
+        no_model=no_model,
+    )
+    with db.reading():
+        return build_answer(db, looked, limit=limit, depth=depth, token_budget=token_budget, explain=explain)
+
+
+def rank_question(
+    db: "Database",
+    embedder: "Embedder | None",
+    question: str,
+    *,
+    now: str,
+    filters: SearchFilters = NO_FILTERS,
+    merge: str = "sum",
+    fusion_k: int = RRF_K,
+    vectors: "Callable[[], ChunkIndex] | None" = None,
+    no_model: str = "no model is set up",
+) -> RankedQuestion:
+    """Everything up to the order of the results."""
+    # The model is asked outside of any transaction: it may take its time.
+    meaning = open_meaning_lane(db, embedder, question, vectors) if embedder else NoMeaningLane(no_model)
+    with db.reading():
+        found = gather_candidates(db, question, meaning, filters, now)
+        ranking = fuse(found.evidence, merge, fusion_k)
+        if merge == "sum" and isinstance(meaning, MeaningLane):
+            first = sorted(ranking.pages, key=lambda page: -ranking.pages[page])[:WHOLE_PAGES]
+            ranking = add_whole_pages(found.evidence, ranking, meaning.of_pages(db, first))
+    return RankedQuestion(question, meaning, found, ranking)

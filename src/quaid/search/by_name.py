@@ -1,15 +1,14 @@
-"""Pages that are called what somebody types: for a glance, where a name leads before any text does.
+"""Put pages first whose name is what somebody types.
 
-Knows names and in which order they lead: the name itself, a name with these words, one with words that begin so; of
-these the names that begin with what is typed, then the shorter ones. Half a question is no name: more than a few
-words, or none but those that are in every text, lead nowhere.
+The order is: the name itself, a name with these words, a name with words that begin so; then names that begin with
+the typed text, then shorter names. More than a few words, or only stop words, are not taken for a name.
 """
 
 from typing import TYPE_CHECKING
 
 from quaid.model.names import EXACT_MATCH, LONGEST_NAME, PREFIX_MATCH, fold_name, match_strength
-from quaid.search.answer import Answer, Result
-from quaid.search.plan import COMMON
+from quaid.search.answer import Answer, SearchResult
+from quaid.search.plan import STOP_WORDS
 from quaid.storage import chunks, pages, text_index
 
 if TYPE_CHECKING:
@@ -17,24 +16,28 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
     from quaid.storage.text_index import SearchFilters
 
-MOST = 6
+MOST_NAMED = 6
 """Pages that a name may lead to; what is in the texts wants to be seen, too."""
 MOST_WORDS = 5
-LOOKED_AT = 60
+NAMES_COMPARED = 60
 """Pages of which the names are compared."""
 REASONS = {EXACT_MATCH: "it is called so", PREFIX_MATCH: "its name begins so"}
 
 
-def first(db: "Database", answer: Answer, typed: str, filters: "SearchFilters", limit: int) -> Answer:
+def put_named_first(
+    db: "Database", answer: Answer, typed: str, filters: "SearchFilters", limit: int
+) -> Answer:
     """The answer with the pages before all others that are called what is typed."""
-    found = _find(db, fold_name(typed), filters) if len(typed) <= LONGEST_NAME else []
+    found = _find_named(db, fold_name(typed), filters) if len(typed) <= LONGEST_NAME else []
     if not found:
         return answer
     known = {(each.collection, each.slug): each for each in answer.results}
     named = []
     for head, how in found:
         known_as = known.pop((head.collection, head.slug), None)
-        named.append(known_as if known_as and known_as.lane == "exact" else _told(head, how, known_as))
+        named.append(
+            known_as if known_as and known_as.lane == "exact" else _named_result(head, how, known_as)
+        )
     named.sort(key=lambda each: each.lane != "exact")
     exact = [each for each in known.values() if each.lane == "exact"]
     rest = [each for each in known.values() if each.lane != "exact"]
@@ -44,17 +47,17 @@ def first(db: "Database", answer: Answer, typed: str, filters: "SearchFilters", 
     )
 
 
-def _find(db: "Database", typed: str, filters: "SearchFilters") -> "list[tuple[PageHead, int]]":
+def _find_named(db: "Database", typed: str, filters: "SearchFilters") -> "list[tuple[PageHead, int]]":
     """The pages and how their names fit, the best first."""
     wanted = typed.split()
-    if len(wanted) > MOST_WORDS or all(each in COMMON for each in wanted):
+    if len(wanted) > MOST_WORDS or all(each in STOP_WORDS for each in wanted):
         return []
     with db.reading():
         called: dict[int, list[str]] = {}
-        for each in pages.pages_beginning(db, typed, LOOKED_AT):
+        for each in pages.pages_beginning(db, typed, NAMES_COMPARED):
             called.setdefault(each.page_id, []).append(each.name)
         expression = "title : (" + " AND ".join(f'"{each}"*' for each in wanted) + ")"
-        titled = text_index.matching_pages(db, text_index.SPACED, expression, filters, LOOKED_AT)
+        titled = text_index.matching_pages(db, text_index.SPACED, expression, filters, NAMES_COMPARED)
         allowed = chunks.first_chunks_of_pages(db, list(called), filters) if any(filters) else called
         heads = pages.page_heads(db, list({*titled, *(each for each in called if each in allowed)}))
     fits: list[tuple[tuple[int, bool, int, int], PageHead]] = []
@@ -66,14 +69,14 @@ def _find(db: "Database", typed: str, filters: "SearchFilters") -> "list[tuple[P
         how = match_strength(name, typed)
         if how:
             fits.append(((-how, not name.startswith(typed), len(name), head.id), head))
-    return [(head, -key[0]) for key, head in sorted(fits, key=lambda each: each[0])[:MOST]]
+    return [(head, -key[0]) for key, head in sorted(fits, key=lambda each: each[0])[:MOST_NAMED]]
 
 
-def _told(head: "PageHead", how: int, known: Result | None) -> Result:
+def _named_result(head: "PageHead", how: int, known: SearchResult | None) -> SearchResult:
     """The page as a result that leads to its beginning."""
     reason = REASONS.get(how, "its name has these words")
     is_whole = how != PREFIX_MATCH
-    return Result(
+    return SearchResult(
         *(head.slug, head.collection, head.title, head.type, head.wing, head.room),
         *("summary", head.summary, ""),
         score=1.0 if is_whole else known.score if known else 0.0,

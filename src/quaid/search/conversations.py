@@ -1,21 +1,17 @@
-"""Finding turns of conversations: by their words, and by their meaning where they have vectors.
+"""Search the turns of conversations by words and by meaning.
 
-By words alone the plan is that of pages: turns that hold all words come first, then all telling words, then any of
-them. With meaning the turns of both lanes are fused as chunks are (`fuse`), a conversation in the place of a page:
-what is said beside a turn speaks for it. A turn is shown when it holds a word of the question or stands out in
-meaning; nothing is a possible answer. Knows in which order the lanes are asked. Does not know SQL, pages or the
-notebook.
+By words alone: turns with all words, then with all telling words, then with any. With vectors the turns are fused as
+chunks are, a conversation taking the place of a page. A turn is shown if it holds a word of the question or stands
+out in meaning, so the result may be empty.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.search import strength
-from quaid.search.excerpt import Marker
-from quaid.search.fuse import Evidence, Place, fuse
-from quaid.search.meaning import NoMeaning, Question, as_vector
-from quaid.search.plan import Plan, plan
-from quaid.search.retrieve import WORD_BUDGET
-from quaid.search.words import ROW_BUDGET, worth_ranking
+from quaid.search.fusion import ChunkPosition, Evidence, fuse
+from quaid.search.plan import QueryPlan, plan_query
+from quaid.search.query import WORD_BUDGET, NoMeaningLane, QueryVector, embed_question
+from quaid.search.text import ROW_BUDGET, ExcerptMarker, terms_worth_ranking
 from quaid.storage import conversations, text_index
 from quaid.storage.text_index import SearchFilters
 
@@ -58,7 +54,7 @@ class TurnHit(NamedTuple):
     """What found it: words, meaning, or both."""
 
 
-class Looked(NamedTuple):
+class TurnSearchResult(NamedTuple):
     """What was found, and how it was looked for."""
 
     hits: tuple[TurnHit, ...]
@@ -68,7 +64,7 @@ class Looked(NamedTuple):
     """Why it was not, or for how much only."""
 
 
-class _Scored(NamedTuple):
+class _ScoredTurn(NamedTuple):
     score: float
     all_words: bool
     lanes: tuple[str, ...] = (WORDS,)
@@ -76,18 +72,18 @@ class _Scored(NamedTuple):
     """Where the part begins that stands for a turn without words."""
 
 
-def search(db: "Database", query: str, limit: int = 10) -> list[TurnHit]:
+def search_turns_by_words(db: "Database", query: str, limit: int = 10) -> list[TurnHit]:
     """Find turns by their words. Any text will do."""
-    wanted = plan(query)
+    wanted = plan_query(query)
     if not wanted.words or limit < 1:
         return []
     with db.reading():
         highest = conversations.highest_id(db)
-        found = _found(db, wanted, limit, highest) if highest else {}
-        return _hits(db, wanted, {turn: _Scored(*each) for turn, each in found.items()})
+        found = _match_turns(db, wanted, limit, highest) if highest else {}
+        return _turn_hits(db, wanted, {turn: _ScoredTurn(*each) for turn, each in found.items()})
 
 
-def look(
+def search_turns(
     db: "Database",
     embedder: "Embedder | None",
     query: str,
@@ -95,29 +91,29 @@ def look(
     *,
     vectors: "TurnIndex",
     no_model: str = "no model is set up",
-) -> Looked:
+) -> TurnSearchResult:
     """Find turns by words and by meaning, or by words alone and why."""
-    wanted = plan(query)
+    wanted = plan_query(query)
     if not wanted.words or limit < 1 or not conversations.highest_id(db):
-        return Looked((), True, "")
+        return TurnSearchResult((), True, "")
     # The model is asked outside of any transaction: it may take its time.
-    asked = as_vector(db, embedder, query, vectors) if embedder else NoMeaning(no_model)
-    if isinstance(asked, NoMeaning):
-        return Looked(tuple(search(db, query, limit)), False, asked.reason)
+    asked = embed_question(db, embedder, query, vectors) if embedder else NoMeaningLane(no_model)
+    if isinstance(asked, NoMeaningLane):
+        return TurnSearchResult(tuple(search_turns_by_words(db, query, limit)), False, asked.reason)
     with db.reading():
-        hits = _hits(db, wanted, _fused(db, wanted, asked, vectors, limit))
+        hits = _turn_hits(db, wanted, _fuse_turns(db, wanted, asked, vectors, limit))
     note = ""
     if asked.embedded < asked.total:
         note = f"{asked.embedded:,} of {asked.total:,} texts have vectors; of the others only words were searched"
-    return Looked(tuple(hits), True, note)
+    return TurnSearchResult(tuple(hits), True, note)
 
 
-def _fused(
-    db: "Database", wanted: Plan, asked: Question, vectors: "TurnIndex", limit: int
-) -> dict[int, _Scored]:
+def _fuse_turns(
+    db: "Database", wanted: QueryPlan, asked: QueryVector, vectors: "TurnIndex", limit: int
+) -> dict[int, _ScoredTurn]:
     """The best turns of both lanes."""
     most = max(CANDIDATES, limit)
-    expression = " OR ".join(_worth_ranking(db, wanted, conversations.highest_id(db), WORD_BUDGET))
+    expression = " OR ".join(_terms_to_rank(db, wanted, conversations.highest_id(db), WORD_BUDGET))
     words = dict(conversations.match(db, expression, most)) if expression else {}
     near = dict(vectors.nearest(asked.model, asked.vector, most))
     lanes = (list(near), list(words))
@@ -136,11 +132,11 @@ def _fused(
             lanes=lanes,
         )
     )
-    best: dict[int, _Scored] = {}
+    best: dict[int, _ScoredTurn] = {}
     for turn in sorted(places, key=lambda each: (-ranking.chunks[each], -each)):
-        found_by = _lanes(turn, words, cosines, asked)
+        found_by = _lanes_of(turn, words, cosines, asked)
         if found_by:
-            best[turn] = _Scored(ranking.chunks[turn], False, found_by)
+            best[turn] = _ScoredTurn(ranking.chunks[turn], False, found_by)
         if len(best) == limit:
             break
     every_word = " AND ".join(term.quoted for term in wanted.words)
@@ -152,7 +148,7 @@ def _fused(
     return best
 
 
-def _best_words(places: "Mapping[int, Place]", words: dict[int, float]) -> dict[int, float]:
+def _best_words(places: "Mapping[int, ChunkPosition]", words: dict[int, float]) -> dict[int, float]:
     """What the words of each conversation's best turn are worth: they speak for the others, too."""
     best: dict[int, float] = {}
     for turn, (conversation, _) in places.items():
@@ -160,39 +156,45 @@ def _best_words(places: "Mapping[int, Place]", words: dict[int, float]) -> dict[
     return best
 
 
-def _lanes(turn: int, words: dict[int, float], cosines: dict[int, float], asked: Question) -> tuple[str, ...]:
+def _lanes_of(
+    turn: int, words: dict[int, float], cosines: dict[int, float], asked: QueryVector
+) -> tuple[str, ...]:
     """What speaks for a turn by itself."""
     cosine = cosines.get(turn)
     far = 0.0 if cosine is None else strength.standing_out(cosine, asked.baseline, asked.embedded) or 0.0
     return (WORDS,) * (turn in words) + (MEANING,) * (far >= STANDING_OUT)
 
 
-def _found(db: "Database", wanted: Plan, limit: int, highest: int) -> dict[int, tuple[float, bool]]:
+def _match_turns(
+    db: "Database", wanted: QueryPlan, limit: int, highest: int
+) -> dict[int, tuple[float, bool]]:
     """Turns with their scores, best first, and whether each holds all words."""
     found: dict[int, tuple[float, bool]] = {}
     for terms in dict.fromkeys((wanted.words, wanted.telling)):
         expression = " AND ".join(term.quoted for term in terms)
-        for turn, score in _ranked(db, expression, len(terms), limit, highest):
+        for turn, score in _rank_matches(db, expression, len(terms), limit, highest):
             found.setdefault(turn, (score, terms == wanted.words))
         if len(found) >= limit:
             return dict(list(found.items())[:limit])
-    quoted = _worth_ranking(db, wanted, highest, ROW_BUDGET)
+    quoted = _terms_to_rank(db, wanted, highest, ROW_BUDGET)
     for turn, score in conversations.match(db, " OR ".join(quoted), limit) if quoted else ():
         found.setdefault(turn, (score, False))
     return dict(list(found.items())[:limit])
 
 
-def _worth_ranking(db: "Database", wanted: Plan, highest: int, budget: int) -> list[str]:
+def _terms_to_rank(db: "Database", wanted: QueryPlan, highest: int, budget: int) -> list[str]:
     """The words that any of which is looked for."""
     quoted = [part.quoted for part in wanted.parts]
     if highest * len(quoted) > budget:
         counts = text_index.document_counts(db, conversations.INDEX, quoted, highest)
         held = {term: number for term, number in zip(quoted, counts, strict=True) if number}
-        quoted = worth_ranking(held, highest, budget)
+        quoted = terms_worth_ranking(held, highest, budget)
     return quoted
 
 
-def _ranked(db: "Database", expression: str, terms: int, limit: int, highest: int) -> list[tuple[int, float]]:
+def _rank_matches(
+    db: "Database", expression: str, terms: int, limit: int, highest: int
+) -> list[tuple[int, float]]:
     """The best of all matches, or, when they are too many to rank, of the newest."""
     above = 0
     if highest * terms > ROW_BUDGET:
@@ -201,10 +203,10 @@ def _ranked(db: "Database", expression: str, terms: int, limit: int, highest: in
     return conversations.match(db, expression, limit, above)
 
 
-def _hits(db: "Database", wanted: Plan, found: dict[int, _Scored]) -> list[TurnHit]:
+def _turn_hits(db: "Database", wanted: QueryPlan, found: dict[int, _ScoredTurn]) -> list[TurnHit]:
     turns = conversations.load_turns(db, list(found))
     about = conversations.load_conversations(db, list({each.conversation_id for each in turns.values()}))
-    marker = Marker(text_index.Stemmer(db), wanted)
+    marker = ExcerptMarker(text_index.Stemmer(db), wanted)
     hits = []
     for turn_id, each in found.items():
         if (turn := turns.get(turn_id)) is None:

@@ -1,7 +1,6 @@
-"""What a user's text asks for: the words that a page should hold, as FTS5 reads them.
+"""Parse a user's text into the words and phrases to look for, as FTS5 expressions.
 
-Any text has a plan; the operators of FTS5 are only text here, because every word is quoted and holds nothing but
-letters, digits and marks. Knows how text falls into words and phrases. Does not know the memory.
+Every word is quoted, so that operators of FTS5 in the text are only text.
 """
 
 import re
@@ -10,14 +9,14 @@ from typing import NamedTuple
 
 from quaid.model.plain_text import cjk_bigrams, has_cjk, split_cjk
 
-LONGEST_TEXT = 10_000
+LONGEST_QUERY = 10_000
 """Characters of a question that are read; whatever comes later is not a question any more."""
 
 MOST_WORDS = 32
 MOST_PARTS = 64
 LONGEST_PHRASE = 64
 
-COMMON = frozenset(
+STOP_WORDS = frozenset(
     """a about after all also am an and any are as at be because been before being both but by can could did do does
     doing down during each few for from had has have having he her here hers him his how i if in into is it its
     just me more most my no nor not now of off on once only or other our out over own same she should so some such
@@ -49,7 +48,7 @@ class Term(NamedTuple):
         return f'"{self.text}"*' if self.prefix else f'"{self.text}"'
 
 
-class Plan(NamedTuple):
+class QueryPlan(NamedTuple):
     """What to look for: pages with all words, then with all telling words, then with any of the parts."""
 
     words: tuple[Term, ...]
@@ -63,7 +62,7 @@ class Plan(NamedTuple):
         return any(word.unspaced for word in self.words)
 
 
-def plan(text: str) -> Plan:
+def plan_query(text: str) -> QueryPlan:
     """Read a user's text. No words in it: an empty plan."""
     words: dict[str, Term] = {}
     parts: dict[str, Term] = {}
@@ -79,25 +78,25 @@ def plan(text: str) -> Plan:
                 parts.setdefault(part.text.lower(), part)
         if len(words) == MOST_WORDS or len(parts) >= MOST_PARTS:
             break
-    telling = _telling(words)
-    return Plan(
+    telling = _without_stop_words(words)
+    return QueryPlan(
         tuple(words.values()),
         tuple(telling.values()),
-        tuple({**telling, **_telling(parts)}.values())[:MOST_PARTS],
+        tuple({**telling, **_without_stop_words(parts)}.values())[:MOST_PARTS],
     )
 
 
-def _telling(terms: dict[str, Term]) -> dict[str, Term]:
-    return {text: term for text, term in terms.items() if text not in COMMON} or terms
+def _without_stop_words(terms: dict[str, Term]) -> dict[str, Term]:
+    return {text: term for text, term in terms.items() if text not in STOP_WORDS} or terms
 
 
-def whole(text: str) -> Term | None:
+def whole_phrase(text: str) -> Term | None:
     """The whole text as one phrase."""
     return _phrase(_readable(text))
 
 
 def _readable(text: str) -> str:
-    text = text[:LONGEST_TEXT]
+    text = text[:LONGEST_QUERY]
     if text.isascii():
         return text
     # The index folds an accent only where it is part of a letter.

@@ -1,49 +1,45 @@
-"""What the lanes found, made into one order of chunks and of pages.
+"""Fuse the scores of all lanes into one ranking of chunks and pages.
 
-Knows scores only: no database, no text, no model. docs/decisions/008-fusing.md holds the figures behind each
-number here.
-
-`sum` adds up what is known of a chunk. Its own score is its words, as a share of the best in this question, and
-its meaning, as a share of the way from what an unrelated chunk would have to the best. To that comes a part of
-its neighbours' scores, because an answer often stands beside the words of the question, and the score of its
-page: the page's words, and its best chunk's meaning. A page has its best chunk's score without the neighbours,
-or else the longer of two pages would win; the best pages are compared as wholes too. `set-union` keeps the order
-of meaning and appends what only words found. `rrf` adds up 1 / (60 + place), or another constant, over both orders.
+`sum` adds a chunk's own score (its words as a share of the best, and its meaning as a share of the way from an
+unrelated chunk to the best), a part of its neighbours' scores, and the score of its page. A page has its best chunk's
+score without the neighbours, else the longer of two pages would win; the best pages are also compared as wholes.
+`set-union` keeps the order of meaning and appends what only words found. `rrf` adds 1 / (60 + place) over both
+orders. docs/decisions/008-fusing.md holds the figures behind each number.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-MEANING = 0.55
+MEANING_SHARE = 0.55
 """The share of meaning in a score; words have the rest."""
 
-NEIGHBOURS = (0.3, 0.15)
+NEIGHBOUR_SHARES = (0.3, 0.15)
 """What a chunk gains of the chunks right beside it, and of those two away."""
 
-PAGE = 1.0
+PAGE_SHARE = 1.0
 """What a chunk gains of its page's score."""
 
-WHOLE_PAGE = 0.35
+WHOLE_PAGE_SHARE = 0.35
 """The share of the whole page's meaning in that of a page; its best chunk has the rest."""
 
-HIGHEST = 1.0 + PAGE
+HIGHEST_SCORE = 1.0 + PAGE_SHARE
 """What the best chunk in words and meaning has, of the best page."""
 
-RRF = 60
+RRF_K = 60
 
-STRATEGIES = ("sum", "set-union", "rrf")
+FUSION_STRATEGIES = ("sum", "set-union", "rrf")
 
 Key = TypeVar("Key", bound=Hashable)
 
 
-Place = tuple[int, int]
+ChunkPosition = tuple[int, int]
 """Where a chunk stands: its page, and its place there. Plain tuples: a question has a thousand of them."""
 
 
 class Evidence(NamedTuple):
     """What the lanes say about each candidate."""
 
-    places: Mapping[int, Place]
+    places: Mapping[int, ChunkPosition]
     words: Mapping[int, float]
     """BM25 of the chunks that hold words of the question: above 0, higher is better."""
     page_words: Mapping[int, float]
@@ -69,35 +65,35 @@ class Ranking(NamedTuple):
     """The meaning of each page's best chunk, from 0 to 1; None where no chunk has a vector."""
 
 
-def fuse(evidence: Evidence, strategy: str = "sum", k: int = RRF) -> Ranking:
+def fuse(evidence: Evidence, strategy: str = "sum", k: int = RRF_K) -> Ranking:
     """One ranking out of all evidence; `k` is the constant of rrf."""
     if strategy == "sum":
-        return _add(evidence)
+        return _fuse_by_sum(evidence)
 
     def merge(lanes: Sequence[Sequence[int]]) -> dict[int, float]:
         return rrf(lanes, k) if strategy == "rrf" else set_union(lanes)
 
     chunks = merge(evidence.lanes)
     page_lanes = [list(dict.fromkeys(evidence.places[chunk][0] for chunk in lane)) for lane in evidence.lanes]
-    return Ranking(chunks, merge(page_lanes), _best(evidence, chunks))
+    return Ranking(chunks, merge(page_lanes), _best_chunks(evidence, chunks))
 
 
-def _add(evidence: Evidence) -> Ranking:
+def _fuse_by_sum(evidence: Evidence) -> Ranking:
     """The sum of a chunk's own score, its neighbours', its page's and its favours."""
-    meaning = _meaning(evidence)
-    nearest = _nearest(evidence, meaning)
-    own, of_page = _own(evidence, meaning), _page_scores(evidence, nearest)
+    meaning = _scaled_meaning(evidence)
+    nearest = _nearest_of_pages(evidence, meaning)
+    own, of_page = _chunk_scores(evidence, meaning), _page_scores(evidence, nearest)
     favours = evidence.favours
-    highest = HIGHEST + max(favours.values(), default=0.0)
-    highest_of_chunk = highest + 2 * sum(NEIGHBOURS)
-    near, far = NEIGHBOURS
+    highest = HIGHEST_SCORE + max(favours.values(), default=0.0)
+    highest_of_chunk = highest + 2 * sum(NEIGHBOUR_SHARES)
+    near, far = NEIGHBOUR_SHARES
     rows: dict[int, dict[int, float]] = {}
     for chunk, (page, position) in evidence.places.items():
         rows.setdefault(page, {})[position] = own[chunk]
     chunks, pages = {}, dict.fromkeys(of_page, 0.0)
     for chunk, (page, position) in evidence.places.items():
         beside = rows[page].get
-        alone = own[chunk] + PAGE * of_page[page]
+        alone = own[chunk] + PAGE_SHARE * of_page[page]
         if favours:
             alone += favours.get(chunk, 0.0)
         context = near * (beside(position - 1, 0.0) + beside(position + 1, 0.0))
@@ -106,10 +102,10 @@ def _add(evidence: Evidence) -> Ranking:
         if alone > pages[page]:
             pages[page] = alone
     pages = {page: score / highest for page, score in pages.items()}
-    return Ranking(chunks, pages, _best(evidence, chunks), nearest)
+    return Ranking(chunks, pages, _best_chunks(evidence, chunks), nearest)
 
 
-def with_whole_pages(evidence: Evidence, ranking: Ranking, cosines: Mapping[int, float]) -> Ranking:
+def add_whole_pages(evidence: Evidence, ranking: Ranking, cosines: Mapping[int, float]) -> Ranking:
     """The same ranking by sum, with what some pages mean as a whole: the mean of their vectors.
 
     The mean of these pages stands for an unrelated one; pages that are not among them count as such.
@@ -118,8 +114,10 @@ def with_whole_pages(evidence: Evidence, ranking: Ranking, cosines: Mapping[int,
     width = max(cosines.values(), default=low) - low
     if width <= 0:
         return ranking
-    share = MEANING if evidence.page_words else 1.0
-    part = PAGE * share * WHOLE_PAGE / (HIGHEST + max(evidence.favours.values(), default=0.0))
+    share = MEANING_SHARE if evidence.page_words else 1.0
+    part = (
+        PAGE_SHARE * share * WHOLE_PAGE_SHARE / (HIGHEST_SCORE + max(evidence.favours.values(), default=0.0))
+    )
     pages = {}
     for page, score in ranking.pages.items():
         best = ranking.nearest[page]
@@ -128,22 +126,22 @@ def with_whole_pages(evidence: Evidence, ranking: Ranking, cosines: Mapping[int,
     return ranking._replace(pages=pages)
 
 
-def _own(evidence: Evidence, meaning: Mapping[int, float]) -> dict[int, float]:
-    words = _words(evidence)
+def _chunk_scores(evidence: Evidence, meaning: Mapping[int, float]) -> dict[int, float]:
+    words = _scaled_words(evidence)
     if not words:
         return {chunk: meaning.get(chunk, 0.0) for chunk in evidence.places}
     if not meaning:
         return {chunk: words.get(chunk, 0.0) for chunk in evidence.places}
-    return {chunk: _mixed(words.get(chunk, 0.0), meaning.get(chunk)) for chunk in evidence.places}
+    return {chunk: _mix(words.get(chunk, 0.0), meaning.get(chunk)) for chunk in evidence.places}
 
 
-def _words(evidence: Evidence) -> dict[int, float]:
+def _scaled_words(evidence: Evidence) -> dict[int, float]:
     """The words of each chunk on a scale from 0 to 1."""
     most = max(evidence.words.values(), default=0.0)
     return {chunk: score / most for chunk, score in evidence.words.items()} if most > 0 else {}
 
 
-def _meaning(evidence: Evidence) -> dict[int, float]:
+def _scaled_meaning(evidence: Evidence) -> dict[int, float]:
     """The meaning of each chunk on a scale from 0 to 1."""
     low = evidence.baseline
     width = max(evidence.cosines.values(), default=low) - low
@@ -154,19 +152,19 @@ def _meaning(evidence: Evidence) -> dict[int, float]:
     }
 
 
-def _mixed(words: float, meaning: float | None) -> float:
+def _mix(words: float, meaning: float | None) -> float:
     # A chunk whose vector is not made yet is judged by its words alone; it is not to lose by that.
-    return words if meaning is None else (1 - MEANING) * words + MEANING * meaning
+    return words if meaning is None else (1 - MEANING_SHARE) * words + MEANING_SHARE * meaning
 
 
 def _page_scores(evidence: Evidence, nearest: Mapping[int, float | None]) -> dict[int, float]:
     most = max(evidence.page_words.values(), default=0.0)
     if most <= 0:
         return {page: near or 0.0 for page, near in nearest.items()}
-    return {page: _mixed(evidence.page_words.get(page, 0.0) / most, near) for page, near in nearest.items()}
+    return {page: _mix(evidence.page_words.get(page, 0.0) / most, near) for page, near in nearest.items()}
 
 
-def _nearest(evidence: Evidence, meaning: Mapping[int, float]) -> dict[int, float | None]:
+def _nearest_of_pages(evidence: Evidence, meaning: Mapping[int, float]) -> dict[int, float | None]:
     """The meaning of each page's best chunk; None where no chunk has a vector."""
     nearest: dict[int, float | None] = {}
     for chunk, (page, _) in evidence.places.items():
@@ -176,7 +174,7 @@ def _nearest(evidence: Evidence, meaning: Mapping[int, float]) -> dict[int, floa
     return nearest
 
 
-def _best(evidence: Evidence, chunks: Mapping[int, float]) -> dict[int, int]:
+def _best_chunks(evidence: Evidence, chunks: Mapping[int, float]) -> dict[int, int]:
     """The best chunk of each page; of equals the first."""
     best: dict[int, int] = {}
     for chunk, score in chunks.items():
@@ -186,7 +184,7 @@ def _best(evidence: Evidence, chunks: Mapping[int, float]) -> dict[int, int]:
     return best
 
 
-def rrf(lanes: Iterable[Sequence[Key]], k: int = RRF) -> dict[Key, float]:
+def rrf(lanes: Iterable[Sequence[Key]], k: int = RRF_K) -> dict[Key, float]:
     """Reciprocal rank fusion of several orders."""
     scores: dict[Key, float] = {}
     for lane in lanes:

@@ -1,0 +1,657 @@
+"""Gather candidates for a question from all lanes: names, words, vectors and dates.
+
+Filters are applied inside each lane, so that a narrow one still fills its candidates. A question is always answered,
+by words alone if the model is not available. Names and times in a question favour pages and exclude none.
+"""
+
+import re
+from collections.abc import Iterable
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from quaid.errors import DamagedDatabase, QuaidError
+from quaid.model import names
+from quaid.search import strength
+from quaid.search.fusion import ChunkPosition, Evidence
+from quaid.search.plan import STOP_WORDS, QueryPlan, plan_query
+from quaid.search.text import page_scores, terms_worth_ranking
+from quaid.storage import chunks, pages, text_index
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quaid.embedding.registry import Embedder
+    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.text_index import SearchFilters
+    from quaid.storage.vector_index import ChunkIndex
+    from quaid.storage.vectors import EmbeddingModel
+
+FIRST_DAY, LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
+LONGEST_DATED_TEXT = 2_000
+"""Characters of a question that are read for dates."""
+
+_MONTHS = "january february march april may june july august september october november december".split()
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_SMALL_NUMBERS = dict(
+    zip("a an one two three four five six seven eight nine ten".split(), (1, 1, *range(1, 11)), strict=True)
+)
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+
+_MONTH = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
+)
+_YEAR = r"(?P<year>(?:19|20)[0-9]{2})\b"
+_DAY = r"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?\b"
+_COUNT = rf"(?P<count>[0-9]{{1,3}}|{'|'.join(_SMALL_NUMBERS)}|few|couple of)"
+_UNIT = r"(?P<unit>day|week|fortnight|month|year)s?\b"
+# Leads to a month or a year that stands alone: "may" and "march" are verbs too, and 2024 may be a number.
+_LEADING_WORDS = (
+    r"\b(?:in|since|during|before|after|until|till|by|from|between|of|last|this|and|to|year)\W+"
+    r"(?:(?:early|late|mid|the)\W+)?"
+)
+
+_PHRASES = tuple(
+    (name, re.compile(f"{led}(?P<said>{text})", re.IGNORECASE))
+    for name, led, text in (
+        ("iso", r"(?<![\w-])", r"(?P<year>[0-9]{4})-(?P<month>[01][0-9])(?:-(?P<day>[0-3][0-9]))?(?![\w-])"),
+        ("day", r"\b", rf"{_DAY}(?: of)? {_MONTH}(?:,? {_YEAR})?"),
+        ("day", r"\b", rf"{_MONTH} {_DAY}(?!:)(?:,? {_YEAR})?"),
+        ("month", r"\b", rf"{_MONTH},?(?: of)? {_YEAR}"),
+        ("month", _LEADING_WORDS, _MONTH),
+        ("season", r"\b", rf"(?P<season>{'|'.join(_SEASONS)})(?: of)? {_YEAR}"),
+        ("quarter", r"\b", rf"q(?P<quarter>[1-4])[ /-]?{_YEAR}"),
+        ("year", _LEADING_WORDS, _YEAR),
+        ("ago", r"\b", rf"{_COUNT} {_UNIT} ago\b"),
+        ("past", r"\b", rf"(?:last|past|previous) {_COUNT} {_UNIT}"),
+        ("relative", r"\b", rf"(?P<which>last|this|past|previous) {_UNIT}"),
+        ("weekday", r"\b(?:on|last|this|since) ", rf"(?P<weekday>{'|'.join(_WEEKDAYS)})\b"),
+        ("near", r"\b", r"(?P<near>day before yesterday|today|yesterday|tonight|this morning|last night)\b"),
+    )
+)
+# Most questions name no time, and one look tells.
+_HINT = re.compile(
+    rf"[0-9]|\b(?:last|past|previous|this|ago|today|yesterday|tonight|{'|'.join(month[:3] for month in _MONTHS)})"
+    rf"|\b(?:{'|'.join(_WEEKDAYS)})\b",
+    re.IGNORECASE,
+)
+_OPEN_END = re.compile(r"\b(since|from|after)\W+(?:the )?\Z", re.IGNORECASE)
+_OPEN_START = re.compile(r"\b(before|until|till|up to|prior to)\W+(?:the )?\Z", re.IGNORECASE)
+_JOINT = re.compile(r"\W+(?:and|to|until|till|through|-|–)\W+\Z", re.IGNORECASE)
+_BETWEEN = re.compile(r"\b(?:between|from)\W+(?:the )?\Z", re.IGNORECASE)
+
+
+class Period(NamedTuple):
+    """From one day to another, both included, as YYYY-MM-DD."""
+
+    start: str
+    end: str
+    text: str
+    """How the question says it."""
+    span: tuple[int, int] = (0, 0)
+    """Where it stands there."""
+
+    def holds(self, day: str) -> bool:
+        """Whether a day, or a month given as YYYY-MM, falls into the period."""
+        return self.start[: len(day)] <= day <= self.end[: len(day)] if day else False
+
+
+class _PeriodSpan(NamedTuple):
+    begin: int
+    end: int
+    first: date
+    last: date
+
+
+def find_periods(question: str, now: str) -> tuple[Period, ...]:
+    """The times that a question names, in its order; `now` is today's date, or a timestamp that begins with it."""
+    text = question[:LONGEST_DATED_TEXT]
+    if not _HINT.search(text):
+        return ()
+    today = date(int(now[:4]), int(now[5:7]), int(now[8:10]))
+    found: list[_PeriodSpan] = []
+    unread: list[tuple[int, int]] = []
+    for kind, phrase in _PHRASES:
+        for match in phrase.finditer(text):
+            begin, end = match.span("said")
+            taken = [*unread, *((spot.begin, spot.end) for spot in found)]
+            if any(first < end and begin < last for first, last in taken):
+                continue
+            if kind == "day" and _is_verb(text, match):
+                continue
+            days = _days_of_phrase(kind, match, today)
+            if days:
+                found.append(_PeriodSpan(begin, end, *days))
+            elif kind == "day":  # 30 February: its month alone was not meant either
+                unread.append((begin, end))
+    return _join_periods(text, sorted(found))
+
+
+def _is_verb(text: str, match: re.Match[str]) -> bool:
+    """Whether "may 2" is what somebody may do: it follows whoever may, and names no year."""
+    if match["month"].lower() != "may" or match["year"]:
+        return False
+    return match.start("month") < match.start("day") and _WHO_MAY.search(text[: match.start()]) is not None
+
+
+_WHO_MAY = re.compile(r"\b(?:i|you|he|she|it|we|they|who|which|that|there)\W+\Z", re.IGNORECASE)
+
+
+def _days_of_phrase(kind: str, match: re.Match[str], today: date) -> tuple[date, date] | None:
+    """The first and the last day of what was said; None when there is no such day."""
+    said = {name: value.lower() for name, value in match.groupdict().items() if value}
+    try:
+        return _PERIOD_READERS[kind](said, today)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _read_iso(said: dict[str, str], _: date) -> tuple[date, date]:
+    year, month = int(said["year"]), int(said["month"])
+    if "day" in said:
+        day = date(year, month, int(said["day"]))
+        return day, day
+    return _month_of(year, month)
+
+
+def _read_day(said: dict[str, str], today: date) -> tuple[date, date]:
+    month = _month_number(said["month"])
+    if "year" in said:
+        day = date(int(said["year"]), month, int(said["day"]))
+    else:
+        day = date(today.year, month, int(said["day"]))
+        if day > today:
+            day = date(today.year - 1, month, int(said["day"]))
+    return day, day
+
+
+def _read_month(said: dict[str, str], today: date) -> tuple[date, date]:
+    month = _month_number(said["month"])
+    year = int(said["year"]) if "year" in said else today.year - (month > today.month)
+    return _month_of(year, month)
+
+
+def _read_season(said: dict[str, str], _: date) -> tuple[date, date]:
+    first = date(int(said["year"]), _SEASONS[said["season"]], 1)
+    return first, _month_of(*_plus_months(first.year, first.month, 2))[1]
+
+
+def _read_quarter(said: dict[str, str], _: date) -> tuple[date, date]:
+    year, first = int(said["year"]), 3 * int(said["quarter"]) - 2
+    return date(year, first, 1), _month_of(year, first + 2)[1]
+
+
+def _read_year(said: dict[str, str], _: date) -> tuple[date, date]:
+    year = int(said["year"])
+    return date(year, 1, 1), date(year, 12, 31)
+
+
+def _read_ago(said: dict[str, str], today: date) -> tuple[date, date]:
+    count, unit = _parse_count(said["count"]), said["unit"]
+    if unit == "day":
+        day = today - timedelta(days=count)
+        return day, day
+    if unit in ("week", "fortnight"):
+        return _unit_of(today - timedelta(weeks=count * (2 if unit == "fortnight" else 1)), "week")
+    if unit == "month":
+        return _month_of(*_plus_months(today.year, today.month, -count))
+    return _unit_of(date(today.year - count, 1, 1), "year")
+
+
+def _read_past(said: dict[str, str], today: date) -> tuple[date, date]:
+    count, unit = _parse_count(said["count"]), said["unit"]
+    days = {"day": 1, "week": 7, "fortnight": 14, "month": 31, "year": 366}[unit]
+    return today - timedelta(days=count * days), today
+
+
+def _read_relative(said: dict[str, str], today: date) -> tuple[date, date]:
+    unit = said["unit"]
+    if said["which"] == "this":
+        return _unit_of(today, unit)
+    if unit == "month":
+        return _month_of(*_plus_months(today.year, today.month, -1))
+    if unit == "year":
+        return _unit_of(date(today.year - 1, 1, 1), unit)
+    days = {"day": 1, "week": 7, "fortnight": 14}[unit]
+    first, last = _unit_of(today - timedelta(days=days), unit)
+    return first, max(last, first)
+
+
+def _read_weekday(said: dict[str, str], today: date) -> tuple[date, date]:
+    back = (today.weekday() - _WEEKDAYS.index(said["weekday"])) % 7 or 7
+    day = today - timedelta(days=back)
+    return day, day
+
+
+def _read_near(said: dict[str, str], today: date) -> tuple[date, date]:
+    back = {"yesterday": 1, "last night": 1, "day before yesterday": 2}.get(said["near"], 0)
+    day = today - timedelta(days=back)
+    return day, day
+
+
+_PERIOD_READERS = {
+    "iso": _read_iso,
+    "day": _read_day,
+    "month": _read_month,
+    "season": _read_season,
+    "quarter": _read_quarter,
+    "year": _read_year,
+    "ago": _read_ago,
+    "past": _read_past,
+    "relative": _read_relative,
+    "weekday": _read_weekday,
+    "near": _read_near,
+}
+
+
+def _join_periods(text: str, spots: list[_PeriodSpan]) -> tuple[Period, ...]:
+    """Periods with an open end closed, and two of them with "between … and" before them made one."""
+    found: list[Period] = []
+    place = 0
+    while place < len(spots):
+        spot = spots[place]
+        before, first, last, end = text[: spot.begin], spot.first, spot.last, spot.end
+        after = spots[place + 1] if place + 1 < len(spots) else None
+        if after and _BETWEEN.search(before) and _JOINT.fullmatch(text[spot.end : after.begin]):
+            if first > after.last:
+                first = date(after.last.year, first.month, 1)
+            last, end = max(after.last, first), after.end
+            place += 1
+        elif opened := _OPEN_END.search(before):
+            first = _day_after(last) if opened[1].lower() == "after" else first
+            last = LAST_DAY
+        elif opened := _OPEN_START.search(before):
+            last = _day_before(first) if opened[1].lower() in ("before", "prior to") else last
+            first = FIRST_DAY
+        said = text[spot.begin : end]
+        found.append(
+            Period(
+                first.isoformat(), last.isoformat(), said.strip(" ,."), (spot.begin, spot.begin + len(said))
+            )
+        )
+        place += 1
+    return tuple(dict.fromkeys(found))
+
+
+def _day_after(day: date) -> date:
+    return day + timedelta(days=1) if day < LAST_DAY else day
+
+
+def _day_before(day: date) -> date:
+    return day - timedelta(days=1) if day > FIRST_DAY else day
+
+
+def _parse_count(text: str) -> int:
+    return int(text) if text.isdigit() else _SMALL_NUMBERS.get(text, 3 if text == "few" else 2)
+
+
+def _month_number(name: str) -> int:
+    return next(number for number, month in enumerate(_MONTHS, 1) if month[:3] == name[:3])
+
+
+def _plus_months(year: int, month: int, count: int) -> tuple[int, int]:
+    years, months = divmod(month - 1 + count, 12)
+    return year + years, months + 1
+
+
+def _month_of(year: int, month: int) -> tuple[date, date]:
+    first = date(year, month, 1)
+    following = date(*_plus_months(year, month, 1), 1)
+    return first, following - timedelta(days=1)
+
+
+def _unit_of(day: date, unit: str) -> tuple[date, date]:
+    if unit in ("week", "fortnight"):
+        first = day - timedelta(days=day.weekday())
+        return first, first + timedelta(days=6 if unit == "week" else 13)
+    if unit == "month":
+        return _month_of(day.year, day.month)
+    if unit == "year":
+        return date(day.year, 1, 1), date(day.year, 12, 31)
+    return day, day
+
+
+MOST_NAME_WORDS = 48
+LONGEST_NAME_WORDS = 5
+"""Words of a question that are looked at, and of a name within it."""
+
+MOST_EXACT = 5
+
+_REFERENCE = re.compile(r"\[\[([^\[\]|#\n]{1,255})(?:[|#][^\[\]\n]*)?\]\]")
+_NAME_WORD = re.compile(r"[^\W_]+(?:[_'’-][^\W_]+)*")
+
+
+class Entities(NamedTuple):
+    """What a question names."""
+
+    exact: dict[int, str]
+    """Pages that it asks for by a name, and what kind of name that is."""
+    mentioned: dict[int, str]
+    """Pages whose name is among its words, and that name."""
+    wings: tuple[str, ...]
+    """Wings whose name is among its words."""
+
+
+def find_entities(db: "Database", question: str) -> Entities:
+    """The pages that a question names, in the order of certainty."""
+    whole = names.fold_name(question)
+    references = {names.fold_name(found) for found in _REFERENCE.findall(question[:10_000])}
+    wanted = references | ({whole} if len(question) <= names.LONGEST_NAME else set())
+    parts = name_spans(question)
+    known = pages.pages_called(db, sorted((wanted | parts.keys()) - {""}))
+    exact: dict[int, str] = {}
+    mentioned: dict[int, str] = {}
+    for each in known:
+        if each.name in wanted:
+            exact.setdefault(each.page_id, f"[[{each.name}]]" if each.name in references else each.kind)
+        elif each.name in parts:
+            mentioned.setdefault(each.page_id, parts[each.name])
+    wings = pages.wings_called(db, sorted(name.replace(" ", "-") for name in parts if name))
+    return Entities(dict(list(exact.items())[:MOST_EXACT]), mentioned, tuple(wings))
+
+
+def name_spans(question: str) -> dict[str, str]:
+    """Every stretch of words that could be a name, folded, and as it stands."""
+    words = [found.span() for found in _NAME_WORD.finditer(question)][:MOST_NAME_WORDS]
+    found: dict[str, str] = {}
+    for first, (start, _) in enumerate(words):
+        for _, end in words[first : first + LONGEST_NAME_WORDS]:
+            text = question[start:end]
+            if _may_be_name(text):
+                found.setdefault(names.fold_name(_TRAILING_POSSESSIVE.sub("", text)), text)
+    return found
+
+
+_TRAILING_POSSESSIVE = re.compile(r"['’]s\Z", re.IGNORECASE)
+
+
+def _may_be_name(text: str) -> bool:
+    """Whether a stretch may be a name: neither its first nor its last word is one that is in every text."""
+    first, last = text.split()[0].lower(), text.split()[-1].lower()
+    return first not in STOP_WORDS and last not in STOP_WORDS and len(text) > 1
+
+
+LONGEST_EMBEDDED_TEXT = 4_000
+"""Characters of a question that a model is given; it reads about half of them."""
+
+
+class MeaningLane(NamedTuple):
+    """The lane of meaning for one question."""
+
+    model: str
+    vector: Any  # numpy.ndarray, which no cold command imports
+    vectors: "ChunkIndex"
+    baseline: float
+    """The cosine of a chunk that has nothing to do with the question."""
+    embedded: int
+    total: int
+    """How many chunks have a vector, and how many there are."""
+
+    def nearest(self, count: int, filters: "SearchFilters") -> dict[int, float]:
+        """The nearest chunks with their cosines, best first."""
+        return dict(self.vectors.nearest(self.model, self.vector, count, filters))
+
+    def cosines(self, chunk_ids: list[int]) -> dict[int, float]:
+        """How near these chunks are, as far as they have a vector."""
+        return self.vectors.cosines(self.model, self.vector, chunk_ids)
+
+    def of_pages(self, db: "Database", page_ids: list[int]) -> dict[int, float]:
+        """How near these pages are as wholes."""
+        from quaid.storage import vector_index
+
+        return vector_index.page_cosines(db, self.vectors, self.model, self.vector, page_ids)
+
+
+class VectorSearcher(Protocol):
+    """What is asked of vectors that are ready to be searched, whatever they are of."""
+
+    def made(self, model: "EmbeddingModel") -> tuple[int, int]: ...
+
+    def baseline(self, model: str, query: Any) -> float: ...
+
+
+class QueryVector(NamedTuple):
+    """A question as a vector of the active model, and what is known of the vectors that it is compared with."""
+
+    model: str
+    vector: Any
+    baseline: float
+    embedded: int
+    total: int
+
+
+class NoMeaningLane(NamedTuple):
+    """Why there is no such lane."""
+
+    reason: str
+
+
+def open_meaning_lane(
+    db: "Database", embedder: "Embedder", question: str, resident: "Callable[[], ChunkIndex] | None" = None
+) -> MeaningLane | NoMeaningLane:
+    """The lane of meaning for chunks, or why there is none."""
+    from quaid.storage import vector_index
+
+    index = resident() if resident else vector_index.ChunkIndex(db)
+    asked = embed_question(db, embedder, question, index)
+    if isinstance(asked, NoMeaningLane):
+        return asked
+    return MeaningLane(asked.model, asked.vector, index, asked.baseline, asked.embedded, asked.total)
+
+
+def embed_question(
+    db: "Database", embedder: "Embedder", question: str, index: VectorSearcher
+) -> QueryVector | NoMeaningLane:
+    """The question as a vector of the active model, or why that cannot be."""
+    from quaid.storage import vectors
+
+    active = vectors.active_model(db)
+    embedded, total = index.made(active) if active else (0, 0)
+    reason = embedder.ready()
+    if reason:
+        return NoMeaningLane(f"the model cannot be used: {reason}")
+    if active is None or active.name != embedder.name or not embedded:
+        return NoMeaningLane("nothing was embedded yet; `quaid embed --all` does it")
+    try:
+        raw = embedder.embed_query(question[:LONGEST_EMBEDDED_TEXT])
+    except QuaidError as failure:
+        return NoMeaningLane(str(failure).rstrip("."))
+    import numpy
+
+    vector = numpy.frombuffer(raw, dtype="<f4")
+    mean = index.baseline(active.name, vector)
+    unrelated = strength.expected_baseline(mean, embedded, getattr(embedder, "unrelated", None))
+    return QueryVector(active.name, vector, unrelated, embedded, total)
+
+
+CANDIDATES = 100
+"""Chunks that each lane brings; their neighbours come along."""
+
+WORD_BUDGET = 8_000
+"""How many pairs of a chunk, or of a page, and a word may be ranked for one question: 4 to 6 ms for either."""
+
+REACH = 2
+"""How far a neighbour may be."""
+
+DATED_FAVOUR, MENTIONED_FAVOUR, WING_FAVOUR = 0.6, 0.2, 0.1
+"""What a chunk gains when it is of the time that the question names, when the question names its page, and when
+it names its wing. A chunk that is the best in words and meaning has 1 for itself."""
+
+ONLY_DATED_FAVOUR = 3.0
+"""What it gains when the question says nothing else: more than words and meaning together."""
+
+VAGUE_WORDS = frozenset(
+    """happen happened happening happens occur occurred event events news new thing things anything something
+    everything went go going gone changed change changes took take place tell show list""".split()
+)
+"""Words that ask for whatever was at a time, and name nothing."""
+
+MOST_DATED = 50
+
+
+class Candidates(NamedTuple):
+    """All that was gathered."""
+
+    plan: QueryPlan
+    """The words by which results are scored and judged."""
+    counts: dict[str, int]
+    """About how many chunks hold each part of that plan, by the part as it is quoted."""
+    evidence: Evidence
+    named: Entities
+    dates: dict[int, str]
+    """Chunks that are of a time which the question names, and which day that is."""
+    periods: tuple[Period, ...]
+    openings: dict[int, int]
+    """The first chunk of each page that is named."""
+    only_time: bool = False
+    """The question names a time that the memory has something of, and says nothing else."""
+
+
+def gather_candidates(
+    db: "Database",
+    question: str,
+    meaning: MeaningLane | NoMeaningLane,
+    filters: "SearchFilters",
+    now: str,
+) -> Candidates:
+    """Ask every lane."""
+    periods = find_periods(question, now)
+    of_periods = _chunks_of_periods(db, periods, filters)
+    searched, wanted = plan_query(question), _without_time(question, periods if of_periods else ())
+    counts = _count_chunks(db, wanted)
+    expression = _any_word_expression(db, counts if wanted == searched else _count_chunks(db, searched))
+    matched = chunks.match(db, expression, filters, CANDIDATES) if expression else []
+    words = {chunk: score for chunk, _, score in matched}
+    near = meaning.nearest(CANDIDATES, filters) if isinstance(meaning, MeaningLane) else {}
+    named, openings = _filter_entities(db, find_entities(db, question), filters)
+    places = _chunk_places(db, {*words, *near, *of_periods, *openings.values()}, filters)
+    if not words.keys() <= places.keys():
+        raise DamagedDatabase(path=db.path, problem="its index of words leads to text that is not there")
+    if wanted != searched:
+        # A chunk of the time is favoured for its date; its date's words must not count a second time.
+        expression, words = _any_word_expression(db, counts), {}
+    others = [chunk for chunk in places if chunk not in words]
+    if expression and others:
+        words.update(chunks.scores_of(db, expression, others))
+    if isinstance(meaning, MeaningLane):
+        cosines = near | meaning.cosines([chunk for chunk in places if chunk not in near])
+    else:
+        cosines = {}
+    dates = _dates_in_periods(db, places, periods)
+    only_time = bool(of_periods) and _says_nothing(wanted)
+    evidence = Evidence(
+        places=places,
+        words=words,
+        page_words=_score_pages(db, searched, wanted, filters),
+        cosines=cosines,
+        baseline=meaning.baseline if isinstance(meaning, MeaningLane) else 0.0,
+        lanes=(list(near), [chunk for chunk, _, _ in matched]),
+        favours=_favours(db, places, named, dates, ONLY_DATED_FAVOUR if only_time else DATED_FAVOUR),
+    )
+    return Candidates(wanted, counts, evidence, named, dates, periods, openings, only_time)
+
+
+def _without_time(question: str, periods: Iterable[Period]) -> QueryPlan:
+    """The words of a question without those that name one of these times."""
+    rest = question
+    for period in sorted(periods, key=lambda each: each.span, reverse=True):
+        first, last = period.span
+        rest = f"{rest[:first]} {rest[last:]}"
+    wanted = plan_query(rest)
+    if all(word.text.lower() in STOP_WORDS for word in wanted.words):
+        return plan_query(question)
+    return wanted
+
+
+def _says_nothing(wanted: QueryPlan) -> bool:
+    return all(word.text.lower() in VAGUE_WORDS or word.text.lower() in STOP_WORDS for word in wanted.words)
+
+
+def _count_chunks(db: "Database", wanted: QueryPlan) -> dict[str, int]:
+    """About how many chunks hold each word."""
+    quoted = [part.quoted for part in wanted.parts]
+    counts = text_index.document_counts(db, chunks.INDEX, quoted, chunks.highest_id(db))
+    return dict(zip(quoted, counts, strict=True))
+
+
+def _any_word_expression(db: "Database", counts: dict[str, int]) -> str:
+    """Return the FTS5 expression for any of these words, without those that are too common to rank."""
+    return " OR ".join(terms_worth_ranking(counts, chunks.highest_id(db), WORD_BUDGET))
+
+
+def _score_pages(
+    db: "Database", searched: QueryPlan, wanted: QueryPlan, filters: "SearchFilters"
+) -> dict[int, float]:
+    """Score pages by the words of the question.
+
+    Where the question names a time, half of the score comes from all of its words and half from the others: a page
+    may say its day in words, but a title with that day must not outweigh the page that the question is about.
+    """
+    # A page is as old as its last change, and what stands on it may be older: only chunks know their day.
+    filters = filters._replace(since=None, until=None)
+    scores = page_scores(db, searched, filters, CANDIDATES, WORD_BUDGET)
+    if wanted == searched:
+        return scores
+    both = [scores, page_scores(db, wanted, filters, CANDIDATES, WORD_BUDGET)]
+    highest = [max(each.values(), default=0.0) or 1.0 for each in both]
+    return {
+        page: sum(each.get(page, 0.0) / most / 2 for each, most in zip(both, highest, strict=True))
+        for page in {**both[0], **both[1]}
+    }
+
+
+def _chunks_of_periods(db: "Database", periods: Iterable[Period], filters: "SearchFilters") -> list[int]:
+    found: dict[int, None] = {}
+    for period in periods:
+        for lane in (chunks.chunks_in_period, chunks.first_chunks_in_period):
+            found.update(dict.fromkeys(lane(db, period.start, period.end, filters, MOST_DATED)))
+    return list(found)
+
+
+def _filter_entities(
+    db: "Database", named: Entities, filters: "SearchFilters"
+) -> tuple[Entities, dict[int, int]]:
+    """Without the pages that the filters leave out, and the first chunk of each of the others."""
+    if not (named.exact or named.mentioned):
+        return named, {}
+    page_ids = [*named.exact, *named.mentioned][:CANDIDATES]
+    first = chunks.first_chunks_of_pages(db, page_ids, filters)
+    if any(filters):
+        named = named._replace(
+            exact={page: kind for page, kind in named.exact.items() if page in first},
+            mentioned={page: name for page, name in named.mentioned.items() if page in first},
+        )
+    return named, first
+
+
+def _chunk_places(db: "Database", chunk_ids: set[int], filters: "SearchFilters") -> dict[int, ChunkPosition]:
+    # The neighbour of a chunk may be of another day.
+    reach = 0 if filters.since or filters.until else REACH
+    return chunks.neighbours(db, list(chunk_ids), reach)
+
+
+def _dates_in_periods(
+    db: "Database", places: dict[int, ChunkPosition], periods: tuple[Period, ...]
+) -> dict[int, str]:
+    if not periods:
+        return {}
+    of_chunks = chunks.chunk_dates(db, list(places))
+    of_pages = chunks.page_dates(db, list({page for page, _ in places.values()}))
+    days = {chunk: of_chunks.get(chunk) or of_pages.get(page, "") for chunk, (page, _) in places.items()}
+    return {chunk: day for chunk, day in days.items() if any(period.holds(day) for period in periods)}
+
+
+def _favours(
+    db: "Database", places: dict[int, ChunkPosition], named: Entities, dates: dict[int, str], dated_: float
+) -> dict[int, float]:
+    if not (dates or named.mentioned or named.wings):
+        return {}
+    page_ids = list({page for page, _ in places.values()})
+    heads = pages.page_heads(db, page_ids) if named.wings else {}
+    in_wing = {page for page, head in heads.items() if head.wing in named.wings}
+    return {
+        chunk: dated_ * (chunk in dates)
+        + MENTIONED_FAVOUR * (page in named.mentioned)
+        + WING_FAVOUR * (page in in_wing)
+        for chunk, (page, _) in places.items()
+    }

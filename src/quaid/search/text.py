@@ -1,0 +1,423 @@
+"""Full-text search over pages, with excerpts.
+
+Pages that hold all words come first, then pages with some of them, by score. Ranking costs about half a microsecond
+for each page and word that match, so in a large database words that are everywhere are left out when any word will
+do. When even pages with all words are too many to rank, those with the words in their names are taken, then the best
+of the newest. Excerpts use the index's own tokenizer: FTS5's snippets take seven times as long.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from quaid.search.plan import STOP_WORDS, QueryPlan, Term, plan_query, whole_phrase
+from quaid.storage import pages, text_index
+from quaid.storage.text_index import NAME_COLUMNS, SPACED, UNSPACED, SearchFilters
+
+if TYPE_CHECKING:
+    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.text_index import Stemmer
+
+EXCERPT_WIDTH = 200
+"""Characters of an excerpt; half as many in scripts without spaces, which say more with each."""
+
+EXCERPT_LEAD = 50
+"""Characters before the first marked word, at most."""
+
+BLOCK_CHARACTERS = 16_000
+MOST_BLOCKS = 16
+"""Long texts are read in chunks until one holds a word. What lies behind the last is not shown."""
+
+SENTENCE_ENDS = ("\n", ". ", "! ", "? ", "。")
+LINE_MARKS = "#>-*+ \t\n"
+"""What opens a heading, a quote or a list."""
+
+
+class WordSpan(NamedTuple):
+    """Where a word stands, and which."""
+
+    start: int
+    end: int
+    word: str
+
+
+class ExcerptMarker:
+    """Cuts excerpts for one question."""
+
+    def __init__(
+        self, stemmer: "Stemmer", wanted: "QueryPlan", marks: tuple[str, str] = ("**", "**")
+    ) -> None:
+        self._stemmer = stemmer
+        self._marks = marks
+        self._by_letters = wanted.unspaced
+        words = " ".join(term.text for term in wanted.parts if not term.unspaced)
+        self._stems = {stem for _, _, stem in stemmer.words(words.encode())}
+        self._literals = [term.literal or term.text for term in wanted.parts]
+        self._letters: re.Pattern[str] | None = None  # of the literals, once a text has none of the stems
+
+    def excerpt(self, *texts: str) -> str:
+        """The best stretch of the first text that holds a word; empty when none does."""
+        find_first, find_then = self._by_stem, self._by_letter
+        if self._by_letters:
+            find_first, find_then = find_then, find_first
+        for find in (find_first, find_then):
+            for text in texts:
+                for chunk in _blocks(text):
+                    spans = find(chunk)
+                    if spans:
+                        return _cut_excerpt(
+                            chunk,
+                            spans,
+                            EXCERPT_WIDTH // 2 if self._by_letters else EXCERPT_WIDTH,
+                            self._marks,
+                        )
+        return ""
+
+    def _by_stem(self, text: str) -> list[WordSpan]:
+        encoded = text.encode("utf-8", "replace")
+        found = []
+        at = characters = 0
+        for start, end, stem in self._stemmer.words(encoded):
+            if stem in self._stems:
+                begin = characters + len(encoded[at:start].decode())
+                at, characters = end, begin + len(encoded[start:end].decode())
+                found.append(WordSpan(begin, characters, stem))
+        return found
+
+    def _by_letter(self, text: str) -> list[WordSpan]:
+        if not self._literals:
+            return []
+        if self._letters is None:
+            self._letters = _literal_pattern(self._literals)
+        return [
+            WordSpan(found.start(), found.end(), found.group().lower())
+            for found in self._letters.finditer(text)
+        ]
+
+
+def _literal_pattern(literals: list[str]) -> "re.Pattern[str]":
+    longest_first = sorted(literals, key=len, reverse=True)
+    # A word may stand right behind another script, but not within a word of its own.
+    alternatives = [
+        rf"(?<![a-z0-9]){re.escape(literal)}" if literal.isascii() else re.escape(literal)
+        for literal in longest_first
+    ]
+    return re.compile("|".join(alternatives), re.IGNORECASE)
+
+
+def _blocks(text: str) -> Iterator[str]:
+    start = 0
+    for _ in range(MOST_BLOCKS):
+        end = start + BLOCK_CHARACTERS
+        if end >= len(text):
+            yield text[start:]
+            return
+        gap = max(text.rfind(" ", start, end), text.rfind("\n", start, end))
+        end = gap if gap > start else end
+        yield text[start:end]
+        start = end
+
+
+def _cut_excerpt(text: str, spans: list[WordSpan], width: int, marks: tuple[str, str]) -> str:
+    """The stretch with most different words in it, the words between the marks."""
+    best = max(
+        range(len(spans)), key=lambda place: (_count_words_from(spans, place, width - EXCERPT_LEAD), -place)
+    )
+    start = _excerpt_start(text, spans[best].start)
+    end = _excerpt_end(text, max(start + width, spans[best].end))
+    pieces = []
+    at = start
+    for span in _join_adjacent(text, [span for span in spans[best:] if span.end <= end]):
+        pieces += [text[at : span.start], marks[0], text[span.start : span.end], marks[1]]
+        at = span.end
+    pieces.append(text[at:end])
+    shown = " ".join("".join(pieces).split())
+    return ("…" if text[:start].strip(LINE_MARKS) else "") + shown + ("…" if text[end:].strip() else "")
+
+
+def _count_words_from(spans: list[WordSpan], place: int, width: int) -> int:
+    within = set()
+    for span in spans[place : place + 50]:
+        if span.end > spans[place].start + width:
+            break
+        within.add(span.word)
+    return len(within)
+
+
+def _excerpt_start(text: str, first: int) -> int:
+    """A start before the first word: that of its line or sentence if near, else that of some word."""
+    start = max(0, first - EXCERPT_LEAD)
+    ends = [found + len(mark) for mark in SENTENCE_ENDS if (found := text.rfind(mark, start, first)) >= 0]
+    if ends:
+        start = max(ends)
+    elif start:
+        gap = text.find(" ", start, first)
+        start = gap + 1 if gap >= 0 else start
+    while start < first and text[start] in LINE_MARKS:
+        start += 1
+    return start
+
+
+def _excerpt_end(text: str, end: int) -> int:
+    if end >= len(text):
+        return len(text)
+    gap = text.rfind(" ", end - 20, end + 1)
+    return gap if gap > 0 else end
+
+
+def _join_adjacent(text: str, spans: list[WordSpan]) -> Iterator[WordSpan]:
+    """Words that only a space parts are marked as one."""
+    held: WordSpan | None = None
+    for span in spans:
+        if held and not text[held.end : span.start].strip():
+            held = WordSpan(held.start, span.end, held.word)
+            continue
+        if held:
+            yield held
+        held = span
+    if held:
+        yield held
+
+
+class TextStems(NamedTuple):
+    """The words of a text."""
+
+    every: frozenset[str]
+    telling: frozenset[str]
+    """Without those that are in every text."""
+
+    def hold(self, wanted: "TextStems") -> bool:
+        """Whether all words of a part of a question are here."""
+        if wanted.every == wanted.telling:
+            return bool(wanted.every) and wanted.every <= self.telling
+        return wanted.every <= self.every
+
+
+def stem_text(stemmer: "Stemmer", text: str) -> TextStems:
+    raw = text.encode("utf-8", "replace")
+    every, telling = set(), set()
+    for start, end, stem in stemmer.words(raw):
+        every.add(stem)
+        if raw[start:end].lower().decode("utf-8", "replace") not in STOP_WORDS:
+            telling.add(stem)
+    return TextStems(frozenset(every), frozenset(telling))
+
+
+def is_mistakable(stemmer: "Stemmer", part: str) -> bool:
+    """Whether the index takes a telling word for one that is in every text."""
+    wanted = stem_text(stemmer, part)
+    return wanted.every == wanted.telling and not wanted.every.isdisjoint(
+        stem_text(stemmer, " ".join(STOP_WORDS)).every
+    )
+
+
+ROW_BUDGET = 30_000
+"""How many pairs of a page and a word may be ranked for one question."""
+
+FEW_PAGES = 1_000
+"""Among so many every word of a question is looked for, however common."""
+
+LONGEST_NAME = 500
+"""Characters of a question that can be the name of a page."""
+
+PageScores = dict[int, float]
+Terms = tuple[Term, ...]
+
+
+class PageHit(NamedTuple):
+    """A page that was found."""
+
+    slug: str
+    collection: str
+    title: str
+    type: str
+    wing: str
+    room: str
+    summary: str
+    snippet: str
+    """A few words around those that were asked for, which stand between ** and **."""
+    rank_score: float
+    """By what the hits are ordered, BM25: above 0, and it means nothing beside that of another search."""
+    all_words: bool
+    id: int
+
+
+class _ScoredPage(NamedTuple):
+    id: int
+    score: float
+    all_words: bool
+
+
+def search_pages(
+    db: "Database",
+    query: str,
+    *,
+    type: str | None = None,
+    wing: str | None = None,
+    tag: str | None = None,
+    collection: str | None = None,
+    limit: int = 10,
+    raw: bool = False,
+) -> list[PageHit]:
+    """Find pages by their words. Any text will do; with `raw` it is FTS5 syntax, or else InvalidSearch."""
+    filters = SearchFilters(type, wing, tag, collection)
+    wanted = plan_query(query)
+    found: list[_ScoredPage] = []
+    with db.reading():
+        if raw:
+            scored = text_index.match_raw(db, query, filters, limit)
+            found = [_ScoredPage(page_id, score, all_words=True) for page_id, score in scored]
+        elif wanted.words and limit > 0:
+            found = _TextSearch(db, wanted, filters, limit).run(query)
+        return _page_hits(db, wanted, found)
+
+
+def page_scores(
+    db: "Database", wanted: QueryPlan, filters: SearchFilters, limit: int, budget: int
+) -> PageScores:
+    """The pages that hold most of the words, whichever, with their scores; higher is better."""
+    return _TextSearch(db, wanted, filters, limit, budget).any_word() if wanted.parts else {}
+
+
+class _TextSearch:
+    """One question to the two indexes."""
+
+    def __init__(
+        self, db: "Database", wanted: QueryPlan, filters: SearchFilters, limit: int, budget: int | None = None
+    ) -> None:
+        self._db = db
+        self._plan = wanted
+        self._filters = filters
+        self._limit = limit
+        self._budget = ROW_BUDGET if budget is None else budget
+        self._highest = {name: text_index.highest_id(db, name) for name in (SPACED, UNSPACED)}
+
+    def run(self, query: str) -> list[_ScoredPage]:
+        """Pages of that name, pages with all words, with all telling words, with any; each kind by score."""
+        kinds = [self._named(query)]
+        scores: PageScores | None = None
+        for terms in dict.fromkeys((self._plan.words, self._plan.telling)):
+            known = [page_id for kind in kinds for page_id in kind]
+            kinds.append(self._holding(terms))
+            if len(kinds[-1]) >= self._limit:
+                scores = self._ranked_all(terms, known)
+                kinds[-1] = list(scores)
+                break
+        known = [page_id for kind in kinds for page_id in kind]
+        if scores is None:
+            scores = self._ranked_any(known)
+        best = max(scores.values(), default=1.0)
+        scores = dict.fromkeys(known, best) | scores
+        kind_of = {page_id: place for place, kind in reversed([*enumerate(kinds)]) for page_id in kind}
+        order = sorted(scores, key=lambda page_id: (kind_of.get(page_id, len(kinds)), -scores[page_id]))
+        return [_ScoredPage(each, scores[each], kind_of.get(each, 2) < 2) for each in order[: self._limit]]
+
+    def any_word(self) -> PageScores:
+        """Pages with any of the words."""
+        return self._ranked_any([])
+
+    def _named(self, query: str) -> list[int]:
+        """Pages whose title or slug is the query."""
+        text = query[:LONGEST_NAME].encode("utf-8", "ignore").decode().strip()
+        phrase = whole_phrase(text)
+        if phrase is None or len(query) > LONGEST_NAME:
+            return []
+        name = UNSPACED if phrase.unspaced else SPACED
+        spellings = list(dict.fromkeys((text, text.lower(), text.upper(), text.title())))
+        titled = text_index.pages_titled(self._db, name, phrase.quoted, spellings, self._filters)
+        return [*titled, *text_index.pages_with_slug(self._db, text.lower(), self._filters)]
+
+    def _holding(self, terms: Terms) -> list[int]:
+        """Pages with all of the terms: as many as were asked for, or all that there are."""
+        found: dict[int, None] = {}
+        for name in self._indexes_for_all():
+            ids = text_index.matching_pages(self._db, name, _all_terms(terms), self._filters, self._limit)
+            found.update(dict.fromkeys(ids))
+        return list(found)
+
+    def _ranked_all(self, terms: Terms, first: list[int]) -> PageScores:
+        scores: PageScores = {}
+        for name in self._indexes_for_all():
+            scores = self._ranked_all_in(name, terms, first) | scores
+        return scores
+
+    def _ranked_all_in(self, name: str, terms: Terms, first: list[int]) -> PageScores:
+        expression = _all_terms(terms)
+        highest = self._highest[name]
+        if highest * len(terms) > self._budget:
+            cost = len(terms) * text_index.count(self._db, name, expression, self._filters, highest)
+            if cost > self._budget:
+                # Half of the budget for each: the two are asked one after the other.
+                above = highest - highest * self._budget // (2 * cost)
+                newest = self._match(name, expression, above=above)
+                return newest | self._match(name, f"{NAME_COLUMNS[name]} : ({expression})")
+        return self._match(name, expression, first=first)
+
+    def _ranked_any(self, first: list[int]) -> PageScores:
+        spaced = self._ranked_any_in(SPACED, [part for part in self._plan.parts if not part.unspaced], first)
+        unspaced = self._ranked_any_in(UNSPACED, list(self._plan.parts), first)
+        if self._plan.unspaced and spaced and unspaced:
+            # The indexes hold different numbers of pages, and so weigh a rare word differently.
+            lift = max(1.0, max(spaced.values()) / max(unspaced.values()))
+            unspaced = {page_id: score * lift for page_id, score in unspaced.items()}
+            return {each: max(unspaced.get(each, 0.0), spaced.get(each, 0.0)) for each in unspaced | spaced}
+        return unspaced | spaced
+
+    def _ranked_any_in(self, name: str, parts: list[Term], first: list[int]) -> PageScores:
+        highest = self._highest[name]
+        if not parts or not highest:
+            return {}
+        quoted = [part.quoted for part in parts]
+        if highest * len(quoted) > self._budget:
+            counts = text_index.document_counts(self._db, name, quoted, highest)
+            quoted = terms_worth_ranking(dict(zip(quoted, counts, strict=True)), highest, self._budget)
+        return self._match(name, " OR ".join(quoted), first=first)
+
+    def _match(
+        self, name: str, expression: str, *, first: list[int] | None = None, above: int = 0
+    ) -> PageScores:
+        return dict(
+            text_index.match(self._db, name, expression, self._filters, self._limit, first=first, above=above)
+        )
+
+    def _indexes_for_all(self) -> list[str]:
+        # A page without such scripts cannot hold all words of a question that has them.
+        names = [UNSPACED] if self._plan.unspaced else [SPACED, UNSPACED]
+        return [name for name in names if self._highest[name]]
+
+
+def terms_worth_ranking(counts: dict[str, int], total: int, budget: int) -> list[str]:
+    """Of these terms and how many hold them, of so many: the rarest, as many as the budget allows."""
+    if total > FEW_PAGES:
+        # To FTS5 a word in more than half of all weighs nothing, and it is the dearest to rank.
+        counts = {term: held for term, held in counts.items() if 2 * held <= total} or counts
+    return affordable_terms(list(counts), list(counts.values()), budget)
+
+
+def affordable_terms(terms: list[str], counts: list[int], budget: int) -> list[str]:
+    """The rarest terms, as many as fit into a budget of pages; at least one."""
+    kept: list[str] = []
+    for pages, term in sorted(zip(counts, terms, strict=True), key=lambda pair: pair[0]):
+        budget -= pages
+        if kept and budget < 0:
+            break
+        kept.append(term)
+    return kept
+
+
+def _all_terms(terms: Terms) -> str:
+    return " AND ".join(term.quoted for term in terms)
+
+
+def _page_hits(db: "Database", wanted: QueryPlan, found: list[_ScoredPage]) -> list[PageHit]:
+    if not found:
+        return []
+    ids = [each.id for each in found]
+    heads = pages.page_heads(db, ids)
+    texts = pages.page_texts(db, ids)
+    marker = ExcerptMarker(text_index.Stemmer(db), wanted)
+    return [
+        PageHit(*heads[each.id][1:], marker.excerpt(*texts[each.id]), each.score, each.all_words, each.id)
+        for each in found
+        if each.id in heads
+    ]
