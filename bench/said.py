@@ -18,13 +18,13 @@ from bench.corpora import Corpus, locomo
 from bench.measures import judge
 from bench.table import show, verdict
 from bench.vectors import Kept
+from quaid.embedding import backfill
 from quaid.embedding.registry import Embedder
 from quaid.search import conversations as conversation_search
 from quaid.storage import conversations as store, embedding_queue, vectors
 from quaid.storage.conversations import NewTurn, TurnBatch
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.vector_index import TurnIndex
-from quaid.vaults import embedding
 
 TUNED_ON = 5
 SHARE = 0.70
@@ -91,7 +91,7 @@ def ask(corpus: Corpus, embedder: Embedder) -> Talk:
                 turns.append(NewTurn(role, text, "", str(place)))
             batch = TurnBatch("plain", page.slug, turns)
             db.write(lambda tx, batch=batch: store.add(tx, batch, NOW, {}, anew=True))  # type: ignore[misc]
-        embedding.fill_turns(db, embedder, now=lambda: NOW, progress=lambda *_: None)
+        backfill.embed_turns(db, embedder, now=lambda: NOW, progress=lambda *_: None)
         index = TurnIndex(db)
         for each in corpus.asks:
             embedder.embed_query(each.text)  # kept: what is measured is the search

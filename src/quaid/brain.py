@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from quaid.embedding.cache import ModelCache
     from quaid.embedding.registry import Embedder
+    from quaid.folders.staleness import FileStatCache
     from quaid.storage.sqlite.connection import Database
     from quaid.storage.vector_index import ChunkIndex, TurnIndex
-    from quaid.vaults.staleness import Seen
 
 Progress = Callable[[int, int, str], None]
 
@@ -78,7 +78,7 @@ class Brain:
         self._models = models  # of several brains in one process
         self._vectors: ChunkIndex | None = None
         self._turn_vectors: TurnIndex | None = None
-        self._seen: Seen | None = None
+        self._seen: FileStatCache | None = None
         self.agent = ""  # the program that calls, as it names itself; nothing: a person
         self.leaves_marks = True  # whether a question may note a gap: not that of one who may only read
 
@@ -177,12 +177,12 @@ class Brain:
         return self._turn_vectors
 
     @property
-    def seen(self) -> "Seen":
+    def seen(self) -> "FileStatCache":
         """What is known of files; a resident process keeps it from one question to the next."""
-        from quaid.vaults.staleness import Seen
+        from quaid.folders.staleness import FileStatCache
 
         if self._seen is None:
-            self._seen = Seen(self.db)
+            self._seen = FileStatCache(self.db)
         return self._seen
 
     def create(self, path: str, memory_id: str = "") -> "Database":

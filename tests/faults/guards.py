@@ -21,14 +21,14 @@ class Guard(NamedTuple):
 GUARDS = (
     Guard(
         "a file is on the disk before it has its name",
-        "vaults/replacing.py",
+        "folders/atomic_write.py",
         "            os.fsync(file.fileno())\n",
         "",
         "tests/faults/test_power_loss.py",
     ),
     Guard(
         "a text is never written over another in place",
-        "vaults/replacing.py",
+        "folders/atomic_write.py",
         "        unfinished = _write(place, data, token, stat.S_IMODE(before.st_mode))\n",
         "        handle = os.open(name, os.O_WRONLY | os.O_TRUNC, dir_fd=place)\n"
         "        os.write(handle, data)\n"
@@ -39,7 +39,7 @@ GUARDS = (
     ),
     Guard(
         "a name is on the disk before it is acknowledged (fsync of the folder)",
-        "vaults/replacing.py",
+        "folders/atomic_write.py",
         "os.fsync(place)",
         "pass",
         "tests/faults/test_power_loss.py",
@@ -88,14 +88,14 @@ GUARDS = (
     ),
     Guard(
         "the path check: no link is followed out of a folder",
-        "vaults/scan.py",
+        "folders/scanner.py",
         'NO_LINK = getattr(os, "O_NOFOLLOW", 0)',
         "NO_LINK = 0",
         "tests/vaults/test_scan.py",
     ),
     Guard(
         "a text that nobody read is not overwritten",
-        "vaults/replacing.py",
+        "folders/atomic_write.py",
         "_hash_of(place, temporary) != expected",
         "False",
         "tests/vaults/test_replacing.py",
@@ -214,7 +214,7 @@ GUARDS = (
     ),
     Guard(
         "a file that is gone is looked for again before its page goes",
-        "vaults/syncing.py",
+        "folders/sync.py",
         '(look is None or getattr(look, "path", "") in links)',
         "True",
         "tests/faults/test_between.py",
@@ -334,28 +334,28 @@ GUARDS = (
     ),
     Guard(
         "all of a file's text is in the index",
-        "vaults/index.py",
+        "folders/indexer.py",
         "        document.truth,\n",
         "        document.truth[: len(document.truth) // 2],\n",
         "tests/faults/test_convergence.py",
     ),
     Guard(
         "a page is called as its file is, wherever it goes",
-        "vaults/taking_files.py",
+        "folders/sync.py",
         "            pages.derive(tx, saved.id, made, cut=False)\n",
         "            pass\n",
         "tests/ops/test_moving_files.py",
     ),
     Guard(
         "a file that is too large is left out alone",
-        "vaults/syncing.py",
+        "folders/sync.py",
         "            if data is None:\n                continue\n",
         '            if data is None:\n                raise NotFound(what="file", name=file.path, hint="")\n',
         "tests/faults/test_hostile_files.py::test_a_hostile_file_costs_little_and_the_rest_is_found[markdown]",
     ),
     Guard(
         "a watcher brings in what it hears of",
-        "vaults/watching.py",
+        "folders/watcher.py",
         "                self._sync(folder)\n\n    def once",
         "                pass\n\n    def once",
         "tests/faults/test_missed_events.py",

@@ -22,10 +22,10 @@ from quaid.brain import shared_models
 from quaid.embedding import registry as embedders
 from quaid.embedding.registry import EmbedderEnvironment
 from quaid.errors import QuaidError
+from quaid.folders import page_writer, sync  # noqa: F401
 from quaid.kb import changing, remembering  # noqa: F401 (loaded once, for all)
 from quaid.ops.register import everything
 from quaid.storage.migrations import migrate  # noqa: F401
-from quaid.vaults import keeping, syncing  # noqa: F401
 
 MODELS = shared_models()
 

@@ -12,11 +12,11 @@ from tests.faults.ledger import Cases
 
 from quaid.brain import Brain
 from quaid.errors import DiskFull, FileChanged, FileTrouble, InvalidArgument, QuaidError, TooLarge
+from quaid.folders import atomic_write
+from quaid.folders.indexer import digest
+from quaid.folders.scanner import LARGEST_FILE, Folder
+from quaid.folders.sync import SyncReport, sync_collection
 from quaid.storage import collections
-from quaid.vaults import replacing
-from quaid.vaults.index import digest
-from quaid.vaults.scan import LARGEST_FILE, Folder
-from quaid.vaults.syncing import SyncReport, sync
 
 pytestmark = [pytest.mark.promise("never overwrite unread text"), pytest.mark.usefixtures("one_case")]
 
@@ -68,7 +68,9 @@ def synced(
             waiting.pop()()
 
     found = collections.require(brain.db, FOLDER)
-    return sync(brain.db, found, now=brain.now(), new_uuid=brain.new_uuid, progress=progress, only=only)
+    return sync_collection(
+        brain.db, found, now=brain.now(), new_uuid=brain.new_uuid, progress=progress, only=only
+    )
 
 
 # A write that fails
@@ -137,14 +139,16 @@ def test_a_database_that_is_full_at_any_moment_leaves_file_and_page_as_they_were
 
 def test_a_file_that_somebody_changed_after_us_is_not_changed_back(brain: Brain, root: Path) -> None:
     def work(tx: apsw.Connection) -> None:
+        from quaid.folders import page_writer
         from quaid.ops import editing
         from quaid.storage import pages
-        from quaid.vaults import keeping
 
         old = pages.require(brain.db, "a", FOLDER)
         new = editing.checked("a", {}, "Ours.", "", old)
         collection = collections.require(brain.db, FOLDER)
-        keeping.save(brain.db, tx, collection, old, new, uuid=OURS, now=brain.now(), expected_version=1)
+        page_writer.save_page(
+            brain.db, tx, collection, old, new, uuid=OURS, now=brain.now(), expected_version=1
+        )
         (root / "a.md").write_text("Theirs.\n")
         raise KeyboardInterrupt
 
@@ -203,11 +207,11 @@ def test_whatever_took_the_files_place_in_the_last_moment_stays(root: Path, kind
                 place.symlink_to("b.md")
             elif kind == "unreadable text":
                 place.write_bytes(b"\xff theirs")
-        return replacing.exchanged(handle, one, other)
+        return atomic_write.exchange_files(handle, one, other)
 
     expected = digest(place.read_bytes())
     with Folder(str(root)) as folder, pytest.raises(QuaidError):
-        replacing.replace(folder, "a.md", b"ours", expected, OURS, late)
+        atomic_write.replace_file(folder, "a.md", b"ours", expected, OURS, late)
     assert [name for name in os.listdir(root) if name.startswith(".")] == []
     assert place.is_dir() == (kind == "folder")
     assert place.is_symlink() == (kind == "link")
@@ -223,10 +227,10 @@ def test_a_text_that_cannot_go_back_to_its_place_stays_beside_it(tmp_path: Path)
             (tmp_path / name).write_text("theirs")
         else:
             (tmp_path / name).unlink()
-        return replacing.exchanged(handle, one, other)
+        return atomic_write.exchange_files(handle, one, other)
 
     with Folder(str(tmp_path)) as folder, pytest.raises(QuaidError):
-        replacing.replace(folder, name, b"ours", digest(b"old"), OURS, late)
+        atomic_write.replace_file(folder, name, b"ours", digest(b"old"), OURS, late)
     (copy,) = os.listdir(tmp_path)
     assert ".conflict-" in copy
     assert copy.endswith(".md")
@@ -237,7 +241,9 @@ def test_a_text_that_cannot_go_back_to_its_place_stays_beside_it(tmp_path: Path)
 
 
 def left(root: Path, ours: bytes, theirs: bytes) -> Path:
-    return root / replacing.TEMPORARY.format(token=OURS, ours=digest(ours)[:16], theirs=digest(theirs)[:16])
+    return root / atomic_write.TEMPORARY_NAME.format(
+        token=OURS, ours=digest(ours)[:16], theirs=digest(theirs)[:16]
+    )
 
 
 @pytest.mark.parametrize(("text", "copies"), [(b"ours", 0), (b"read", 0), (b"unread", 1)])

@@ -11,14 +11,14 @@ from tests.faults import telling
 from tests.faults.here import FOLDER, files, open_brain, run
 from tests.faults.ledger import Cases
 
+from quaid.folders.watcher import SystemHints, Watcher, WatchPace
 from quaid.storage import collections
-from quaid.vaults.watching import Pace, SystemHints, Watcher
 
 pytestmark = pytest.mark.promise("missed events")
 PATIENCE = 30.0
 """Seconds in which a watcher has to bring in what somebody makes."""
 
-PACE = Pace(debounce=0.05, longest=0.2, look=0.05, rescan=3600.0, poll=0.1, retry=0.05, step=0.02)
+PACE = WatchPace(debounce=0.05, longest=0.2, look=0.05, rescan=3600.0, poll=0.1, retry=0.05, step=0.02)
 
 
 class HardOfHearing(SystemHints):

@@ -111,14 +111,14 @@ def test_a_page_that_is_ignored_is_not_restored_over_its_file(brain: Brain, note
 
 def test_a_file_in_an_ignored_folder_cannot_be_let_in_alone(brain: Brain, notes: Path) -> None:
     """As with git: what is in a folder that is left out is not looked at, by a sync of some files either."""
+    from quaid.folders.sync import sync_collection
     from quaid.storage import collections
-    from quaid.vaults.syncing import sync
 
     (notes / ".quaidignore").write_text("drafts/\n!drafts/one.md\n")
     found = collections.require(brain.db, "notes")
 
     def again(only: list[str] | None) -> None:
-        sync(
+        sync_collection(
             brain.db,
             found,
             now=brain.now(),

@@ -9,11 +9,11 @@ import pytest
 from quaid import config
 from quaid.brain import Brain
 from quaid.errors import InvalidConfig
+from quaid.folders.watcher import DEFAULT_PACE, Watcher
 from quaid.ops import gate, watching
 from quaid.ops.plain import plain
 from quaid.storage import chunks, collections
 from quaid.storage.checks import validate
-from quaid.vaults.watching import PACE, Watcher
 
 Configured = Callable[[str], Brain]
 
@@ -142,7 +142,7 @@ def test_a_watcher_starts_as_the_file_says(
     text = f"sync: {{syncOnStart: {said}, watchDebounceMs: {int(debounce * 1000)}}}\n" if said else ""
     with configured(text) as brain:
         watching.look_once(brain, lambda _: None)
-    assert seen == [PACE._replace(first=first, debounce=debounce)]
+    assert seen == [DEFAULT_PACE._replace(first=first, debounce=debounce)]
 
 
 def test_the_constant_of_reciprocal_ranks_is_an_option(configured: Configured) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from quaid.brain import Brain
-from quaid.vaults import importing
-from quaid.vaults.report import ImportReport
+from quaid.folders import importer
+from quaid.folders.importer import ImportReport
 
 Bring = Callable[[Path], ImportReport]
 Fill = Callable[[dict[str, str | bytes]], Path]
@@ -23,7 +23,7 @@ def bring(brain: Brain) -> Bring:
     """Import a folder into the brain's memory."""
 
     def run(folder: Path) -> ImportReport:
-        return importing.import_folder(
+        return importer.import_folder(
             brain.db,
             str(folder),
             import_id=brain.new_uuid(),

@@ -12,10 +12,10 @@ from typing import IO, Any
 import pytest
 
 from quaid.errors import FileTrouble
+from quaid.folders import importer, indexer, sync
+from quaid.folders.indexer import Spool
 from quaid.storage import collections
 from quaid.storage.sqlite.connection import Database
-from quaid.vaults import ahead, importing, index, syncing
-from quaid.vaults.spool import Spool
 
 NOW = "2026-04-25T12:00:00Z"
 FILES = 120
@@ -64,26 +64,26 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def helpers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ahead.Ahead]]:
+def helpers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[indexer.ParserProcess]]:
     """Help is worth its while for a few files already; those that came to help are noted."""
-    came: list[ahead.Ahead] = []
+    came: list[indexer.ParserProcess] = []
 
-    class Noted(ahead.Ahead):
+    class Noted(indexer.ParserProcess):
         def __init__(self, spool: IO[bytes], found: IO[bytes], memory: str) -> None:
             super().__init__(spool, found, memory)
             came.append(self)
 
-    monkeypatch.setattr(ahead, "Ahead", Noted)
-    monkeypatch.setattr(ahead, "ALONE", 5)
-    monkeypatch.setattr(ahead, "WORTH_IT", 20)
-    monkeypatch.setattr(ahead, "processors", lambda: 2)
+    monkeypatch.setattr(indexer, "ParserProcess", Noted)
+    monkeypatch.setattr(indexer, "FILES_BEFORE_HELPER", 5)
+    monkeypatch.setattr(indexer, "MIN_FILES_FOR_HELPER", 20)
+    monkeypatch.setattr(indexer, "cpu_count", lambda: 2)
     yield came
     assert all(each._process.returncode is not None for each in came), "a helper was left behind"
 
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    return lambda: monkeypatch.setattr(ahead, "processors", lambda: 1)
+    return lambda: monkeypatch.setattr(indexer, "cpu_count", lambda: 1)
 
 
 def memory(path: Path) -> Database:
@@ -96,7 +96,7 @@ def numbered() -> Callable[[], str]:
 
 
 def bring(db: Database, folder: Path, progress: Any = lambda *_: None) -> Any:
-    return importing.import_folder(
+    return importer.import_folder(
         db, str(folder), import_id="first", now=NOW, new_uuid=numbered(), progress=progress
     )
 
@@ -104,7 +104,7 @@ def bring(db: Database, folder: Path, progress: Any = lambda *_: None) -> Any:
 def follow(db: Database, folder: Path) -> Any:
     db.write(lambda tx: collections.add(tx, "notes", "markdown", str(folder), True, NOW))
     collection = collections.require(db, "notes")
-    return syncing.sync(db, collection, now=NOW, new_uuid=numbered(), progress=lambda *_: None)
+    return sync.sync_collection(db, collection, now=NOW, new_uuid=numbered(), progress=lambda *_: None)
 
 
 def rows(db: Database) -> dict[str, list[Any]]:
@@ -122,7 +122,7 @@ def rows(db: Database) -> dict[str, list[Any]]:
 
 
 def test_an_import_with_help_writes_the_same_rows(
-    tmp_path: Path, folder: Path, helpers: list[ahead.Ahead], alone: Callable[[], None]
+    tmp_path: Path, folder: Path, helpers: list[indexer.ParserProcess], alone: Callable[[], None]
 ) -> None:
     with memory(tmp_path / "a.db") as helped:
         said = bring(helped, folder)
@@ -137,7 +137,7 @@ def test_an_import_with_help_writes_the_same_rows(
 
 
 def test_a_sync_with_help_writes_the_same_rows(
-    tmp_path: Path, folder: Path, helpers: list[ahead.Ahead], alone: Callable[[], None]
+    tmp_path: Path, folder: Path, helpers: list[indexer.ParserProcess], alone: Callable[[], None]
 ) -> None:
     with memory(tmp_path / "a.db") as helped:
         said = follow(helped, folder)
@@ -153,11 +153,11 @@ def test_a_sync_with_help_writes_the_same_rows(
 
 @pytest.mark.parametrize("path", TRICKY)
 def test_what_a_file_asks_for_is_what_reading_it_finds(path: str) -> None:
-    made = index.read(path, TRICKY[path]).page
-    assert index.asked(path, TRICKY[path]) == (made.slug, index.identity(made, path))
+    made = indexer.parse_file(path, TRICKY[path]).page
+    assert indexer.requested_identity(path, TRICKY[path]) == (made.slug, indexer.file_id(made, path))
 
 
-def test_few_files_need_no_help(tmp_path: Path, folder: Path, helpers: list[ahead.Ahead]) -> None:
+def test_few_files_need_no_help(tmp_path: Path, folder: Path, helpers: list[indexer.ParserProcess]) -> None:
     for path in folder.glob("d*/*.md"):
         path.unlink()
     with memory(tmp_path / "a.db") as db:
@@ -166,7 +166,7 @@ def test_few_files_need_no_help(tmp_path: Path, folder: Path, helpers: list[ahea
 
 
 def test_a_helper_that_dies_is_told_with_a_remedy(
-    tmp_path: Path, folder: Path, helpers: list[ahead.Ahead]
+    tmp_path: Path, folder: Path, helpers: list[indexer.ParserProcess]
 ) -> None:
     def kill(_done: int, _total: int, _what: str) -> None:
         for each in helpers:
@@ -182,24 +182,24 @@ def test_a_helper_that_dies_is_told_with_a_remedy(
 
 
 def test_when_a_helper_stands_still_the_rest_is_parsed_here(
-    tmp_path: Path, folder: Path, helpers: list[ahead.Ahead], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, folder: Path, helpers: list[indexer.ParserProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(_done: int, _total: int, _what: str) -> None:
         for each in helpers:
             if each._process.returncode is None:
                 each._process.send_signal(signal.SIGSTOP)
 
-    monkeypatch.setattr(ahead, "QUIET_SECONDS", 0.2)
+    monkeypatch.setattr(indexer, "HELPER_TIMEOUT", 0.2)
     with memory(tmp_path / "a.db") as db, memory(tmp_path / "b.db") as other:
         bring(db, folder, stop)
         assert len(helpers) == 1
-        monkeypatch.setattr(ahead, "QUIET_SECONDS", 60.0)
+        monkeypatch.setattr(indexer, "HELPER_TIMEOUT", 60.0)
         bring(other, folder)
         assert rows(db) == rows(other)
 
 
 def test_an_interrupt_leaves_neither_rows_nor_a_helper(
-    tmp_path: Path, folder: Path, helpers: list[ahead.Ahead]
+    tmp_path: Path, folder: Path, helpers: list[indexer.ParserProcess]
 ) -> None:
     def interrupt(done: int, _total: int, what: str) -> None:
         if what == "Writing" and done == 50:
@@ -215,7 +215,7 @@ def test_an_interrupt_leaves_neither_rows_nor_a_helper(
 
 def test_a_helper_ends_with_whoever_started_it(tmp_path: Path) -> None:
     script = (
-        "import sys, time\nfrom quaid.vaults import ahead\nfrom quaid.vaults.spool import Spool\n"
+        "import sys, time\nfrom quaid.vaults import ahead\nfrom quaid.folders.indexer import Spool\n"
         "ahead.ALONE = ahead.WORTH_IT = 0\nahead.processors = lambda: 2\n"
         "spool = Spool(sys.argv[1])\nassert spool.may_leave(0, 0)\nspool.leave('a.md', 'hash', b'A')\n"
         "assert [each.page.truth for each in spool.each()] == ['A']\n"
@@ -245,7 +245,7 @@ def is_running(pid: int) -> bool:
 
 
 def test_without_a_second_process_the_first_does_it_all(
-    tmp_path: Path, folder: Path, helpers: list[ahead.Ahead], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, folder: Path, helpers: list[indexer.ParserProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
     with memory(tmp_path / "a.db") as db:
@@ -253,7 +253,9 @@ def test_without_a_second_process_the_first_does_it_all(
     assert helpers == []
 
 
-def test_more_than_a_pipe_holds_waits_in_the_file(tmp_path: Path, helpers: list[ahead.Ahead]) -> None:
+def test_more_than_a_pipe_holds_waits_in_the_file(
+    tmp_path: Path, helpers: list[indexer.ParserProcess]
+) -> None:
     text = b"word " * 200_000
     with Spool(str(tmp_path)) as spool:
         assert spool.may_leave(5, 20)

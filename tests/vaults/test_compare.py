@@ -7,9 +7,9 @@ import pytest
 from quaid.brain import Brain, no_progress
 from quaid.config import Settings
 from quaid.errors import NotFound
+from quaid.folders import export as exporter, scanner
 from quaid.ops.collections import collection_add
 from quaid.ops.vaults import export
-from quaid.vaults import compare, scan
 
 PAGE = (
     "---\ntitle: Alice\ntags: [a, b]\n---\n\n# Alice\n\nTruth.\n\n---\n\n- **2026-04-14** | mail — Wrote.\n"
@@ -24,7 +24,7 @@ def folder(root: Path, name: str, files: dict[str, str]) -> str:
 
 
 def found(root: Path, before: dict[str, str], after: dict[str, str]) -> list[tuple[str, str]]:
-    return compare.folders(folder(root, "before", before), folder(root, "after", after), no_progress)
+    return exporter.compare_folders(folder(root, "before", before), folder(root, "after", after), no_progress)
 
 
 def test_spelling_does_not_count(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_pages_that_ask_for_one_slug_are_matched_by_content(tmp_path: Path) -> N
 
 
 def test_a_page_that_no_import_takes_in_is_missing(tmp_path: Path) -> None:
-    large = "x" * (scan.LARGEST_FILE + 1)
+    large = "x" * (scanner.LARGEST_FILE + 1)
     before = {"a.md": "x", "large.md": large, "notes.org": "#+title: Notes\n\nText.\n"}
     assert found(tmp_path, before, {"a.md": "x"}) == [
         (
@@ -109,7 +109,7 @@ def test_a_page_that_no_import_takes_in_is_missing(tmp_path: Path) -> None:
 
 
 def test_large_files_are_compared_as_a_whole(tmp_path: Path) -> None:
-    large = "x" * (scan.LARGEST_FILE + 1)
+    large = "x" * (scanner.LARGEST_FILE + 1)
     assert found(tmp_path, {"a.md": large}, {"a.md": large}) == []
     assert found(tmp_path, {"a.md": large}, {"a.md": large + "y"}) == [("a.md", "the truth differs")]
     (problem,) = found(tmp_path, {"a.md": large}, {"a.md": "x"})
@@ -120,7 +120,7 @@ def test_links_and_folders_that_cannot_be_read_are_named(tmp_path: Path) -> None
     original = folder(tmp_path, "before", {"a.md": "x"})
     (tmp_path / "before" / "linked.md").symlink_to("a.md")
     (tmp_path / "before" / "picture.png").symlink_to("a.md")
-    assert compare.folders(original, folder(tmp_path, "after", {"a.md": "x"}), no_progress) == [
+    assert exporter.compare_folders(original, folder(tmp_path, "after", {"a.md": "x"}), no_progress) == [
         ("linked.md", "is left out by every import: link")
     ]
 
@@ -137,11 +137,11 @@ def test_org_is_compared_with_the_markdown_that_was_made_of_it(tmp_path: Path) -
         brain.create(settings.db_path)
         collection_add(brain, "notes", original)
         export(brain, dir="out", collection="notes")
-    assert compare.folders(original, str(tmp_path / "out"), no_progress) == []
+    assert exporter.compare_folders(original, str(tmp_path / "out"), no_progress) == []
     (tmp_path / "out" / "readme.markdown").write_text("# Other\n")
     two = next(each for each in (tmp_path / "out" / "things").iterdir() if "Two." in each.read_text())
     two.write_text(two.read_text().replace("Two.", "Three."))
-    assert compare.folders(original, str(tmp_path / "out"), no_progress) == [
+    assert exporter.compare_folders(original, str(tmp_path / "out"), no_progress) == [
         ("README.md", "front matter: title differs"),
         ("README.md", "the truth differs"),
         ("things.org", "the truth differs"),
@@ -150,4 +150,6 @@ def test_org_is_compared_with_the_markdown_that_was_made_of_it(tmp_path: Path) -
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
-        compare.folders(folder(tmp_path, "before", {"a.md": "x"}), str(tmp_path / "missing"), no_progress)
+        exporter.compare_folders(
+            folder(tmp_path, "before", {"a.md": "x"}), str(tmp_path / "missing"), no_progress
+        )

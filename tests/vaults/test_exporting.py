@@ -8,13 +8,13 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.errors import Cancelled, DamagedDatabase, FolderNotEmpty, InvalidArgument, NotFound, RawNeedsImport
+from quaid.folders import export as exporter, indexer, scanner
+from quaid.folders.importer import ImportReport
 from quaid.model import page as page_model, slug as slugs
 from quaid.ops.collections import collection_add, collection_remove, collection_sync
 from quaid.ops.vaults import export as export_op
 from quaid.storage import page_edits, pages
 from quaid.surfaces.cli.render import render
-from quaid.vaults import exporting, index, scan
-from quaid.vaults.report import ImportReport
 
 Bring = Callable[[Path], ImportReport]
 Fill = Callable[[dict[str, str | bytes]], Path]
@@ -27,8 +27,8 @@ def put(brain: Brain, address: str, front: dict[str, Any], truth: str, title: st
     )
 
 
-def export(brain: Brain, target: Path, *, force: bool = False) -> exporting.ExportReport:
-    return exporting.export_pages(brain.db, str(target), force=force, progress=brain.progress)
+def export(brain: Brain, target: Path, *, force: bool = False) -> exporter.ExportReport:
+    return exporter.export_pages(brain.db, str(target), force=force, progress=brain.progress)
 
 
 def files(root: Path) -> dict[str, str]:
@@ -101,9 +101,11 @@ def test_every_slug_comes_back_as_itself(brain: Brain, tmp_path: Path) -> None:
         put(brain, address, {}, f"Text of {address}.", title=f"Title of {address[:20]}")
     put(brain, "one", {"slug": "two"}, "# One")
     export(brain, tmp_path / "out")
-    with scan.Folder(str(tmp_path / "out")) as folder:
-        found = [each.path for each in folder.walk() if isinstance(each, scan.Found) and each.kind == "page"]
-        made = [index.read(path, folder.read(path)).page for path in found]
+    with scanner.Folder(str(tmp_path / "out")) as folder:
+        found = [
+            each.path for each in folder.walk() if isinstance(each, scanner.FoundFile) and each.kind == "page"
+        ]
+        made = [indexer.parse_file(path, folder.read(path)).page for path in found]
     expected = {address: f"Text of {address}." for address in ODD_SLUGS} | {"one": "# One"}
     assert {each.slug: each.truth for each in made} == expected
     assert all(each.title == f"Title of {each.slug[:20]}" for each in made if each.slug != "one")
@@ -208,7 +210,7 @@ def test_the_summary_counts_files_on_the_disk(
 ) -> None:
     put(brain, "a", {}, "# A")
     put(brain, "b", {}, "# B")
-    monkeypatch.setattr(exporting, "place_for", lambda _: "one.md")
+    monkeypatch.setattr(exporter, "export_path", lambda _: "one.md")
     report = export(brain, tmp_path / "out")
     assert (report.pages, report.files) == (1, 2)
 
@@ -235,7 +237,7 @@ def test_a_raw_export_is_the_folder_as_it_was(
     first = bring(root)
     vault({"a.md": "# Changed\n"})
     bring(root)
-    report = exporting.export_raw(
+    report = exporter.export_raw(
         brain.db, first.import_id, str(tmp_path / "out"), force=False, progress=brain.progress
     )
     assert {each: (tmp_path / "out" / each).read_bytes() for each in before} == before
@@ -246,7 +248,7 @@ def test_a_raw_export_without_its_import_says_which_there_are(
     vault: Fill, bring: Bring, brain: Brain, tmp_path: Path
 ) -> None:
     def raw(import_id: str | None) -> None:
-        exporting.export_raw(brain.db, import_id, str(tmp_path / "out"), force=False, progress=brain.progress)
+        exporter.export_raw(brain.db, import_id, str(tmp_path / "out"), force=False, progress=brain.progress)
 
     with pytest.raises(RawNeedsImport, match="Nothing was imported yet"):
         raw(None)
@@ -272,7 +274,7 @@ def test_an_export_that_is_stopped_leaves_nothing_half_done(
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        exporting.export_pages(brain.db, str(tmp_path / "out"), force=False, progress=stop)
+        exporter.export_pages(brain.db, str(tmp_path / "out"), force=False, progress=stop)
     assert (tmp_path / "out").exists() is there
     assert not there or list((tmp_path / "out").iterdir()) == []
 
@@ -288,7 +290,7 @@ def test_a_stopped_export_takes_back_only_what_it_made(brain: Brain, tmp_path: P
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        exporting.export_pages(brain.db, str(tmp_path / "out"), force=False, progress=stop)
+        exporter.export_pages(brain.db, str(tmp_path / "out"), force=False, progress=stop)
     assert sorted(files(tmp_path / "out")) == ["people/mine.txt"]
 
 

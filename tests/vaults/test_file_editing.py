@@ -17,11 +17,11 @@ from quaid.errors import (
     TooLarge,
     VersionConflict,
 )
+from quaid.folders import page_writer
+from quaid.folders.page_writer import EditResult, TextChange
 from quaid.ops.collections import attach
 from quaid.storage import collections, pages
 from quaid.storage.collections import Collection
-from quaid.vaults import file_editing
-from quaid.vaults.file_editing import Change, Edited
 
 WORKER = """
 import sys
@@ -46,8 +46,10 @@ def notes(brain: Brain, tmp_path: Path) -> Collection:
     return collections.require(brain.db, "notes")
 
 
-def edit(brain: Brain, notes: Collection, path: str, change: Change, expected: int | None = None) -> Edited:
-    return file_editing.edit(
+def edit(
+    brain: Brain, notes: Collection, path: str, change: TextChange, expected: int | None = None
+) -> EditResult:
+    return page_writer.edit_file(
         brain.db,
         notes,
         path,
@@ -115,7 +117,7 @@ def test_a_path_that_is_none_of_the_folder_is_refused(brain: Brain, notes: Colle
     with pytest.raises(InvalidArgument):
         edit(brain, notes, path, lambda _: "no\n")
     with pytest.raises(InvalidArgument):
-        file_editing.read(notes, path)
+        page_writer.read_text_file(notes, path)
 
 
 def test_no_link_is_followed(brain: Brain, notes: Collection, tmp_path: Path) -> None:
@@ -128,7 +130,7 @@ def test_no_link_is_followed(brain: Brain, notes: Collection, tmp_path: Path) ->
         with pytest.raises(FileTrouble):
             edit(brain, notes, path, lambda _: "no\n")
         with pytest.raises(FileTrouble):
-            file_editing.read(notes, path)
+            page_writer.read_text_file(notes, path)
     assert os.listdir(outside) == ["secret.md"]
     assert (outside / "secret.md").read_text() == "secret"
 

@@ -15,12 +15,12 @@ from tests.vaults.watched import Watched
 
 from quaid.brain import Brain
 from quaid.config import Settings
+from quaid.folders import indexer
 from quaid.model import chunker, links, page as page_model
 from quaid.ops import gate, watching
 from quaid.storage import collections
 from quaid.surfaces.cli.render import render
 from quaid.surfaces.mcp import children, watcher
-from quaid.vaults import ahead
 
 POISON = "#poison"
 GOOD = "# Good\n\nFine words.\n"
@@ -154,9 +154,9 @@ def test_status_and_doctor_name_the_files(brain: Brain, folder: Path, step_fails
 def test_many_files_are_parsed_beside_us_and_one_fails(
     brain: Brain, vault: Fill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ahead, "is_worth_it", lambda done, _waiting: done >= 2)
+    monkeypatch.setattr(indexer, "is_helper_worthwhile", lambda done, _waiting: done >= 2)
     # The other process is not told to fail: what it cannot parse is parsed here, with the same result.
-    monkeypatch.setattr(ahead.Ahead, "parsed", lambda _self: iter([None] * 100))
+    monkeypatch.setattr(indexer.ParserProcess, "parsed", lambda _self: iter([None] * 100))
     monkeypatch.setattr(
         page_model, "build_page", failing(page_model.build_page, lambda _slug, _front, truth, *_, **__: truth)
     )

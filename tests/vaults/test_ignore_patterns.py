@@ -6,8 +6,8 @@ import re
 import pytest
 from pathspec import GitIgnoreSpec
 
-from quaid.vaults import ignoring
-from quaid.vaults.ignore_patterns import NotAPattern, spec
+from quaid.folders import ignore
+from quaid.formats.gitignore import InvalidPattern, compile_patterns
 
 # Without [!a]: pathspec lets it match a slash, git does not, and here it depends.
 PARTS = ("a", "b", "*", "*", "?", "/", "**", "/**/", "[ab]", r"\*", "!", "(", ".")
@@ -22,10 +22,10 @@ def test_the_same_paths_are_matched() -> None:
         try:
             plain = GitIgnoreSpec.from_lines([pattern])
         except (ValueError, re.error):
-            with pytest.raises(NotAPattern):
-                spec([pattern])
+            with pytest.raises(InvalidPattern):
+                compile_patterns([pattern])
             continue
-        ours = spec([pattern])
+        ours = compile_patterns([pattern])
         for _ in range(10):
             path = "".join(chance.choices(SIGNS, k=chance.randint(1, 10)))
             path = re.sub("/+", "/", path).strip("/") + chance.choice(["", "/"])
@@ -38,13 +38,13 @@ def test_the_same_paths_are_matched() -> None:
     "pattern", ["*a" * 20 + "*b", "*(" * 20 + "b", "a/**/" * 50 + "b", "**/a*a*a*a/**/" * 9]
 )
 def test_what_would_take_for_ever_is_answered(pattern: str) -> None:
-    ignored = ignoring.matcher(pattern)
+    ignored = ignore.ignore_matcher(pattern)
     assert not ignored("a" * 200)
     assert not ignored("/".join("a" * 400) + "/" + "(" * 200)
 
 
 def test_a_line_that_is_no_pattern_is_told() -> None:
-    assert ignoring.problem_of("*.tmp\n[z-a]\n") == "line 2 is no pattern: [z-a]"
-    long = "*a" * ignoring.LONGEST_PATTERN
-    assert ignoring.problem_of(long) == f"line 1 is longer than any path: {long[:40]}"
-    assert not ignoring.matcher(long)("a" * 200)  # one that was taken before still holds
+    assert ignore.patterns_problem("*.tmp\n[z-a]\n") == "line 2 is no pattern: [z-a]"
+    long = "*a" * ignore.MAX_PATTERN_LENGTH
+    assert ignore.patterns_problem(long) == f"line 1 is longer than any path: {long[:40]}"
+    assert not ignore.ignore_matcher(long)("a" * 200)  # one that was taken before still holds

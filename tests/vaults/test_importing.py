@@ -10,10 +10,10 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.errors import Cancelled, FileTrouble, NotFound, PageNotFound
+from quaid.folders import importer, scanner
+from quaid.folders.importer import ImportReport
+from quaid.folders.scanner import LARGEST_FILE, FileNote
 from quaid.storage import collections, history, pages
-from quaid.vaults import importing, scan
-from quaid.vaults.report import ImportReport, Note
-from quaid.vaults.scan import LARGEST_FILE
 
 Bring = Callable[[Path], ImportReport]
 Fill = Callable[[dict[str, str | bytes]], Path]
@@ -39,15 +39,15 @@ def state(root: Path) -> dict[str, tuple[bytes, int]]:
 def test_every_file_of_a_messy_folder_has_one_outcome(messy: Path, bring: Bring) -> None:
     before = state(messy)
     report = bring(messy)
-    with scan.Folder(str(messy)) as folder:
+    with scanner.Folder(str(messy)) as folder:
         assert report.files_seen == len(list(folder.walk()))
     assert sum(report.outcomes.values()) == report.files_seen
     assert outcomes(report) == {"new": 34, "special": 3, "sidecar": 4, "left_out": 5}
     assert report.left_out == {
-        scan.HIDDEN: 2,
-        scan.HIDDEN_FILE: 1,
-        scan.OTHER_KIND: 1,
-        scan.SKIPPED: 1,
+        scanner.HIDDEN_FOLDER: 2,
+        scanner.HIDDEN_FILE: 1,
+        scanner.OTHER_KIND: 1,
+        scanner.TOOL_FOLDER: 1,
     }
     assert sum(report.left_out.values()) == report.outcomes["left_out"]
     assert state(messy) == before
@@ -193,8 +193,8 @@ def test_a_file_that_is_too_large_is_left_and_named(vault: Fill, bring: Bring, b
     report = bring(root)
     assert outcomes(report) == {"new": 1, "too_large": 2}
     assert report.notes == (
-        Note(".raw/a.json", "too large: 5,000,000 bytes, and 4,194,304 are allowed; split it"),
-        Note("b.md", "too large: 4,194,305 bytes, and 4,194,304 are allowed; split it"),
+        FileNote(".raw/a.json", "too large: 5,000,000 bytes, and 4,194,304 are allowed; split it"),
+        FileNote("b.md", "too large: 4,194,305 bytes, and 4,194,304 are allowed; split it"),
     )
 
 
@@ -210,12 +210,12 @@ def test_a_file_that_vanishes_or_turns_into_a_link_is_left_out(
             (root / "c.md").unlink()
             (root / "c.md").symlink_to(tmp_path / "secret.md")
 
-    report = importing.import_folder(
+    report = importer.import_folder(
         brain.db, str(root), import_id="1", now=brain.now(), new_uuid=brain.new_uuid, progress=meddle
     )
-    assert report.left_out == {scan.GONE: 1, scan.UNREADABLE: 1}
+    assert report.left_out == {scanner.GONE: 1, scanner.UNREADABLE: 1}
     assert outcomes(report) == {"new": 1, "left_out": 2}
-    assert notes(report) == {"b.md": f"left out: {scan.GONE}", "c.md": f"left out: {scan.UNREADABLE}"}
+    assert notes(report) == {"b.md": f"left out: {scanner.GONE}", "c.md": f"left out: {scanner.UNREADABLE}"}
 
 
 def test_an_unreadable_file_stops_nothing(vault: Fill, bring: Bring) -> None:
@@ -225,7 +225,7 @@ def test_an_unreadable_file_stops_nothing(vault: Fill, bring: Bring) -> None:
         pytest.skip("the superuser may read everything")
     report = bring(root)
     assert outcomes(report) == {"new": 1, "left_out": 1}
-    assert report.notes == (Note("a.md", f"left out: {scan.UNREADABLE}"),)
+    assert report.notes == (FileNote("a.md", f"left out: {scanner.UNREADABLE}"),)
 
 
 def test_a_folder_that_cannot_be_read_is_an_error(tmp_path: Path, bring: Bring, dump: Dump) -> None:
@@ -258,7 +258,7 @@ def test_stopping_at_any_point_leaves_the_memory_as_it_was(
             raise signal
 
     with pytest.raises(signal):
-        importing.import_folder(
+        importer.import_folder(
             brain.db, str(messy), import_id="1", now=brain.now(), new_uuid=brain.new_uuid, progress=stop
         )
     assert dump() == before
@@ -268,7 +268,7 @@ def test_stopping_at_any_point_leaves_the_memory_as_it_was(
 def test_progress_counts_every_file_of_both_passes(vault: Fill, brain: Brain) -> None:
     root = vault({"a.md": "", "b.md": "", ".raw/a.json": "{}", "x.png": ""})
     seen: list[tuple[int, int, str]] = []
-    importing.import_folder(
+    importer.import_folder(
         brain.db,
         str(root),
         import_id="1",
@@ -287,7 +287,7 @@ def test_an_import_that_was_overtaken_starts_over(vault: Fill, brain: Brain, bri
         if what == "Reading" and done == total and not others:
             others.append(bring(root))
 
-    report = importing.import_folder(
+    report = importer.import_folder(
         brain.db, str(root), import_id="1", now=brain.now(), new_uuid=brain.new_uuid, progress=meddle
     )
     assert outcomes(others[0]) == {"new": 2}
@@ -301,7 +301,7 @@ def test_a_folder_whose_path_is_not_utf_8_can_be_imported(tmp_path: Path, brain:
     with open(os.path.join(root, "a.md"), "w") as file:
         file.write("# A\n")
     for expected in ("new", "unchanged"):
-        report = importing.import_folder(
+        report = importer.import_folder(
             brain.db, root, import_id="1", now=brain.now(), new_uuid=brain.new_uuid, progress=brain.progress
         )
         assert outcomes(report) == {expected: 1}
@@ -313,7 +313,7 @@ def test_a_name_that_a_terminal_would_obey_is_escaped_in_the_report(
 ) -> None:
     root = vault({"a\x1b[2J\nb.md": b"# Caf\xe9\n"})
     report = bring(root)
-    assert report.notes == (Note("a\\x1b[2J\\nb.md", "not UTF-8: read as Windows-1252"),)
+    assert report.notes == (FileNote("a\\x1b[2J\\nb.md", "not UTF-8: read as Windows-1252"),)
     assert [slug for _, _, slug in pages.page_addresses(brain.db)] == ["a-2j-b"]
     (root / "a\x1b[2J\nb.md").unlink()
     assert bring(root).gone == ("a\\x1b[2J\\nb.md",)

@@ -11,6 +11,9 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.config import Settings
+from quaid.folders import export as exporter
+from quaid.folders.export import LINKS_AND_FACTS_PATH, ExportReport
+from quaid.folders.importer import ImportReport
 from quaid.ops.collections import collection_add, collection_remove, collection_sync
 from quaid.ops.links import link, link_close, links, unlink
 from quaid.ops.pages import put
@@ -18,10 +21,6 @@ from quaid.ops.truth import assert_, facts
 from quaid.ops.vaults import ImportRecord, export, import_
 from quaid.storage import checks
 from quaid.surfaces.cli.render import render
-from quaid.vaults import compare, links_and_facts
-from quaid.vaults.exporting import ExportReport
-from quaid.vaults.links_and_facts import PATH
-from quaid.vaults.report import ImportReport
 
 Bring = Callable[[Path], ImportReport]
 Fill = Callable[[dict[str, str | bytes]], Path]
@@ -112,7 +111,7 @@ def told_facts(brain: Brain, subject: str) -> list[Any]:
 def test_links_and_facts_come_back_in_a_new_memory(filled: Brain, other: Brain, tmp_path: Path) -> None:
     report = out(filled, tmp_path / "out")
     assert (report.links, report.facts, report.trouble, report.exit_status) == (3, 4, "", 0)
-    assert f"3 links and 4 facts in {tmp_path}/out/{PATH}" in render(report)
+    assert f"3 links and 4 facts in {tmp_path}/out/{LINKS_AND_FACTS_PATH}" in render(report)
     record = into(other, tmp_path / "out")
     assert (record.report.links, record.report.facts, record.report.notes) == (3, 4, ())
     assert "links brought back: 3, facts brought back: 4" in render(record)
@@ -128,7 +127,9 @@ def test_a_second_export_is_the_same(filled: Brain, other: Brain, tmp_path: Path
     out(filled, tmp_path / "first")
     into(other, tmp_path / "first")
     out(other, tmp_path / "second")
-    assert (tmp_path / "second" / PATH).read_bytes() == (tmp_path / "first" / PATH).read_bytes()
+    assert (tmp_path / "second" / LINKS_AND_FACTS_PATH).read_bytes() == (
+        tmp_path / "first" / LINKS_AND_FACTS_PATH
+    ).read_bytes()
 
 
 def test_a_memory_without_any_writes_no_such_file(
@@ -146,7 +147,11 @@ def test_an_export_over_an_older_one_leaves_no_old_links(filled: Brain, tmp_path
     filled.db.write(lambda tx: tx.execute("DELETE FROM assertions"))
     filled.db.write(lambda tx: tx.execute("DELETE FROM links WHERE source_kind = 'programmatic'"))
     out(filled, tmp_path / "out", force=True)
-    assert json.loads((tmp_path / "out" / PATH).read_text()) == {"format": 1, "links": [], "facts": []}
+    assert json.loads((tmp_path / "out" / LINKS_AND_FACTS_PATH).read_text()) == {
+        "format": 1,
+        "links": [],
+        "facts": [],
+    }
 
 
 def test_importing_twice_adds_nothing_twice(filled: Brain, other: Brain, tmp_path: Path) -> None:
@@ -155,7 +160,9 @@ def test_importing_twice_adds_nothing_twice(filled: Brain, other: Brain, tmp_pat
     again = into(other, tmp_path / "out").report
     assert (again.import_id, again.links, again.facts) == (None, 0, 0)
     (tmp_path / "out").rename(tmp_path / "moved")
-    (tmp_path / "moved" / PATH).write_text((tmp_path / "moved" / PATH).read_text() + "\n")  # other bytes
+    (tmp_path / "moved" / LINKS_AND_FACTS_PATH).write_text(
+        (tmp_path / "moved" / LINKS_AND_FACTS_PATH).read_text() + "\n"
+    )  # other bytes
     moved = into(other, tmp_path / "moved").report
     assert (moved.links, moved.facts, moved.notes) == (0, 0, ())
     assert rows(other) == rows(filled)
@@ -188,7 +195,7 @@ def test_links_of_a_page_that_comes_later_are_added_then(filled: Brain, other: B
     (tmp_path / "out" / "people/bob.md").unlink()
     first = into(other, tmp_path / "out").report
     assert first.links == 2
-    assert [each.note for each in first.notes if each.path == PATH] == [
+    assert [each.note for each in first.notes if each.path == LINKS_AND_FACTS_PATH] == [
         "there is no page people/bob; 1 link or fact names it"
     ]
     (tmp_path / "out" / "people/bob.md").write_text(bob)
@@ -208,7 +215,7 @@ def test_two_collections(filled: Brain, other: Brain, tmp_path: Path) -> None:
     assert_(filled, "notes::plan", "due", "2027-01-01")
     report = out(filled, tmp_path / "out")
     assert (report.links, report.facts) == (5, 5)
-    written = json.loads((tmp_path / "out" / PATH).read_text())
+    written = json.loads((tmp_path / "out" / LINKS_AND_FACTS_PATH).read_text())
     assert written["links"][3]["from"] == "notes::plan"
     assert written["files"]["notes::plan"] == "notes/plan.md"
     assert into(other, tmp_path / "out").report.notes == ()
@@ -249,12 +256,12 @@ def test_an_attached_folder_says_nothing_of_pages_that_are_not_in_it(
     put(other, "people/eve", "# Eve\n")
     fact = {"page": "people/eve", "subject": "Eve", "predicate": "likes", "object": "tea"}
     text = json.dumps({"format": 1, "facts": [fact]})
-    folder = vault({"a.md": "# A\n", PATH: text})
+    folder = vault({"a.md": "# A\n", LINKS_AND_FACTS_PATH: text})
     record = collection_add(other, "vault", str(folder))
     assert (record.links, record.facts) == (0, 0)
     assert record.problems == ("there is no page people/eve; 1 link or fact names it",)
     assert rows(other) == [[], []]
-    (folder / PATH).write_text("{")
+    (folder / LINKS_AND_FACTS_PATH).write_text("{")
     collection_remove(other, "vault", yes=True)
     (problem,) = collection_add(other, "vault", str(folder)).problems
     assert problem.startswith("not taken in: ")
@@ -292,18 +299,22 @@ def test_a_comparison_of_folders_sees_what_is_missing(filled: Brain, other: Brai
     out(filled, one)
     into(other, one)
     out(other, two)
-    assert compare.folders(str(one), str(two), other.progress) == []
-    assert compare.folders(str(tmp_path / "vault"), str(one), other.progress) == []
-    contents = json.loads((two / PATH).read_text())
-    (two / PATH).write_text(json.dumps({**contents, "links": contents["links"][1:], "facts": []}))
-    assert compare.folders(str(one), str(two), other.progress) == [
-        (PATH, "1 link missing in the export"),
-        (PATH, "4 facts missing in the export"),
+    assert exporter.compare_folders(str(one), str(two), other.progress) == []
+    assert exporter.compare_folders(str(tmp_path / "vault"), str(one), other.progress) == []
+    contents = json.loads((two / LINKS_AND_FACTS_PATH).read_text())
+    (two / LINKS_AND_FACTS_PATH).write_text(
+        json.dumps({**contents, "links": contents["links"][1:], "facts": []})
+    )
+    assert exporter.compare_folders(str(one), str(two), other.progress) == [
+        (LINKS_AND_FACTS_PATH, "1 link missing in the export"),
+        (LINKS_AND_FACTS_PATH, "4 facts missing in the export"),
     ]
-    (two / PATH).write_text("{")
-    assert compare.folders(str(one), str(two), other.progress)[0][1].startswith("cannot be compared: ")
-    (two / PATH).unlink()
-    assert len(compare.folders(str(one), str(two), other.progress)) == 2
+    (two / LINKS_AND_FACTS_PATH).write_text("{")
+    assert exporter.compare_folders(str(one), str(two), other.progress)[0][1].startswith(
+        "cannot be compared: "
+    )
+    (two / LINKS_AND_FACTS_PATH).unlink()
+    assert len(exporter.compare_folders(str(one), str(two), other.progress)) == 2
 
 
 def fact(**more: Any) -> dict[str, Any]:
@@ -366,9 +377,9 @@ def test_a_wrong_file_costs_only_itself(
     brain: Brain, bring: Bring, vault: Fill, content: str | bytes, said: str
 ) -> None:
     good = {"people/carol.md": "# Carol\n"}
-    report = bring(vault({**PAGES, **good, PATH: content}))
+    report = bring(vault({**PAGES, **good, LINKS_AND_FACTS_PATH: content}))
     assert report.outcomes["new"] == 5
-    assert any(said in each.note for each in report.notes if each.path == PATH), report.notes
+    assert any(said in each.note for each in report.notes if each.path == LINKS_AND_FACTS_PATH), report.notes
     assert len(report.notes) <= 21
     assert checks.validate(brain.db) == []
     assert bring(vault({})).import_id is None  # nothing to be done a second time
@@ -376,7 +387,7 @@ def test_a_wrong_file_costs_only_itself(
 
 def test_what_is_wrong_costs_only_itself_within_the_file(brain: Brain, bring: Bring, vault: Fill) -> None:
     content = told(links=[7, tie()], facts=[fact(confidence=9), fact(created_at="2999-01-01T00:00:00Z")])
-    report = bring(vault({**PAGES, PATH: content}))
+    report = bring(vault({**PAGES, LINKS_AND_FACTS_PATH: content}))
     assert (report.links, report.facts) == (1, 1)
     assert rows(brain)[0][0][11] < "2999"  # nothing was written down in the future
 
@@ -390,19 +401,19 @@ def test_a_link_or_a_pipe_in_its_place_is_not_read(bring: Bring, vault: Fill, tm
     assert bring(folder).links == 0
     (folder / ".quaid").unlink()
     (folder / ".quaid").mkdir()
-    (folder / PATH).symlink_to(outside / "links-and-facts.json")
+    (folder / LINKS_AND_FACTS_PATH).symlink_to(outside / "links-and-facts.json")
     report = bring(folder)
     assert (report.links, report.left_out["link"]) == (0, 1)
-    (folder / PATH).unlink()
-    os.mkfifo(folder / PATH)
+    (folder / LINKS_AND_FACTS_PATH).unlink()
+    os.mkfifo(folder / LINKS_AND_FACTS_PATH)
     assert bring(folder).left_out["unreadable"] == 1
 
 
 def test_a_file_that_is_too_large_is_named(
     bring: Bring, vault: Fill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(links_and_facts, "LARGEST", 100)
-    report = bring(vault({**PAGES, PATH: told(links=[tie(context="x" * 100)])}))
+    monkeypatch.setattr(exporter, "MAX_LINKS_AND_FACTS_BYTES", 100)
+    report = bring(vault({**PAGES, LINKS_AND_FACTS_PATH: told(links=[tie(context="x" * 100)])}))
     assert (report.outcomes["too_large"], report.outcomes["new"], report.links) == (1, 4, 0)
     assert any("100 bytes are allowed" in each.note for each in report.notes)
 

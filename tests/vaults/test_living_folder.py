@@ -14,10 +14,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import FileChanged, PageNotFound, VersionConflict
+from quaid.folders import indexer
 from quaid.ops import gate
 from quaid.ops.plain import plain
 from quaid.storage import history
-from quaid.vaults import index
 
 NAMES = ["a.md", "A.md", "b/c.md", "b/C d.md", "\u00c4.md", "A\u0308.md", "deep/er/x.md"]
 NAME = st.sampled_from(NAMES)
@@ -154,7 +154,7 @@ class LivingFolder(RuleBasedStateMachine):
             "SELECT f.relative_path, p.compiled_truth, p.timeline FROM file_state f JOIN pages p ON p.id = f.page_id"
             " WHERE p.quarantined_at IS NULL"
         )
-        wanted = {path: index.read(path, data).page for path, data in files.items()}
+        wanted = {path: indexer.parse_file(path, data).page for path, data in files.items()}
         assert {row[0]: row[1:] for row in rows} == {
             path: (page.truth, page.timeline) for path, page in wanted.items()
         }

@@ -2,13 +2,13 @@
 
 from hypothesis import given, strategies as st
 
+from quaid.folders import indexer
+from quaid.folders.indexer import SlugClaim, assign_slugs
 from quaid.model import slug as slugs
-from quaid.vaults import naming
-from quaid.vaults.naming import Claim, assign
 
 
 def test_without_a_quarrel_everybody_gets_what_they_ask_for() -> None:
-    assert assign([Claim("a.md", "a"), Claim("B c.md", "b-c"), Claim("d.md", "x/y")]) == {
+    assert assign_slugs([SlugClaim("a.md", "a"), SlugClaim("B c.md", "b-c"), SlugClaim("d.md", "x/y")]) == {
         "a.md": "a",
         "B c.md": "b-c",
         "d.md": "x/y",
@@ -16,15 +16,15 @@ def test_without_a_quarrel_everybody_gets_what_they_ask_for() -> None:
 
 
 def test_whoever_stands_at_the_path_of_the_slug_keeps_it() -> None:
-    given = assign([Claim("My Name.md", "my-name"), Claim("my-name.md", "my-name")])
+    given = assign_slugs([SlugClaim("My Name.md", "my-name"), SlugClaim("my-name.md", "my-name")])
     assert given["my-name.md"] == "my-name"
     assert given["My Name.md"].startswith("my-name-")
-    given = assign([Claim("a.md", "people/bob"), Claim("people/bob.md", "people/bob")])
+    given = assign_slugs([SlugClaim("a.md", "people/bob"), SlugClaim("people/bob.md", "people/bob")])
     assert given == {"a.md": "a", "people/bob.md": "people/bob"}
 
 
 def test_otherwise_the_first_path_keeps_it() -> None:
-    assert assign([Claim("a.md", "same"), Claim("b.md", "same"), Claim("c.md", "b")]) == {
+    assert assign_slugs([SlugClaim("a.md", "same"), SlugClaim("b.md", "same"), SlugClaim("c.md", "b")]) == {
         "a.md": "same",
         "b.md": "b",
         "c.md": "c",
@@ -32,15 +32,15 @@ def test_otherwise_the_first_path_keeps_it() -> None:
 
 
 def test_a_taken_slug_is_nobodys() -> None:
-    given = assign([Claim("a.md", "a")], taken=["a"])
-    assert given["a.md"] == naming.beside("a", "a.md", {"a"})
+    given = assign_slugs([SlugClaim("a.md", "a")], taken=["a"])
+    assert given["a.md"] == indexer.suffixed_slug("a", "a.md", {"a"})
 
 
 def test_the_suffix_grows_until_it_is_free_and_the_slug_stays_within_its_length() -> None:
     long = "x" * slugs.LONGEST
     taken = {long}
-    for length in range(naming.SHORTEST_SUFFIX, 12):
-        name = naming.beside(long, "path.md", taken)
+    for length in range(indexer.MIN_SUFFIX_LENGTH, 12):
+        name = indexer.suffixed_slug(long, "path.md", taken)
         assert slugs.check(name) == name
         assert len(name) - name.rindex("-") - 1 == length
         taken.add(name)
@@ -50,9 +50,9 @@ def test_the_suffix_grows_until_it_is_free_and_the_slug_stays_within_its_length(
     st.lists(st.tuples(st.sampled_from(["a.md", "A.md", "b/a.md", "b/A.md", "c.md"]), st.sampled_from("abc")))
 )
 def test_every_path_gets_its_own_valid_slug(pairs: list[tuple[str, str]]) -> None:
-    claims = [Claim(path, wanted) for path, wanted in dict(pairs).items()]
-    given_slugs = assign(claims)
+    claims = [SlugClaim(path, wanted) for path, wanted in dict(pairs).items()]
+    given_slugs = assign_slugs(claims)
     assert set(given_slugs) == {claim.path for claim in claims}
     assert len(set(given_slugs.values())) == len(claims)
     assert all(slugs.check(each) for each in given_slugs.values())
-    assert assign(claims) == given_slugs
+    assert assign_slugs(claims) == given_slugs

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from quaid.brain import Brain
+from quaid.folders.importer import ImportReport
 from quaid.storage import history, pages
-from quaid.vaults.report import ImportReport
 
 Bring = Callable[[Path], ImportReport]
 Fill = Callable[[dict[str, str | bytes]], Path]

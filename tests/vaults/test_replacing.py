@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from quaid.errors import FileChanged, FileTrouble
-from quaid.vaults import replacing
-from quaid.vaults.scan import Folder
+from quaid.folders import atomic_write
+from quaid.folders.scanner import Folder
 
 
 def digest(text: str) -> str:
@@ -30,18 +30,22 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("exchange", [None, lambda *_: False])
-def test_a_file_is_replaced_and_keeps_its_mode(folder: Path, exchange: replacing.Exchange | None) -> None:
+def test_a_file_is_replaced_and_keeps_its_mode(
+    folder: Path, exchange: atomic_write.ExchangeFunction | None
+) -> None:
     with Folder(str(folder)) as root:
-        replacing.replace(root, "a.md", b"new", digest("old"), "t", exchange)
+        atomic_write.replace_file(root, "a.md", b"new", digest("old"), "t", exchange)
     assert (folder / "a.md").read_text() == "new"
     assert os.stat(folder / "a.md").st_mode & 0o777 == 0o640
     assert left(folder) == ["a.md"]
 
 
 @pytest.mark.parametrize("exchange", [None, lambda *_: False])
-def test_text_that_nobody_read_is_not_overwritten(folder: Path, exchange: replacing.Exchange | None) -> None:
+def test_text_that_nobody_read_is_not_overwritten(
+    folder: Path, exchange: atomic_write.ExchangeFunction | None
+) -> None:
     with Folder(str(folder)) as root, pytest.raises(FileChanged, match=r"a\.md was changed outside"):
-        replacing.replace(root, "a.md", b"new", digest("older"), "t", exchange)
+        atomic_write.replace_file(root, "a.md", b"new", digest("older"), "t", exchange)
     assert ((folder / "a.md").read_text(), left(folder)) == ("old", ["a.md"])
 
 
@@ -49,10 +53,10 @@ def test_an_edit_in_the_last_moment_goes_back_to_its_place(folder: Path) -> None
     def late(place: int, one: str, other: str) -> bool:
         if (folder / "a.md").read_text() == "old":
             (folder / "a.md").write_text("theirs")
-        return replacing.exchanged(place, one, other)
+        return atomic_write.exchange_files(place, one, other)
 
     with Folder(str(folder)) as root, pytest.raises(FileChanged):
-        replacing.replace(root, "a.md", b"new", digest("old"), "t", late)
+        atomic_write.replace_file(root, "a.md", b"new", digest("old"), "t", late)
     assert ((folder / "a.md").read_text(), left(folder)) == ("theirs", ["a.md"])
 
 
@@ -61,19 +65,19 @@ def test_two_edits_in_the_last_moment_are_both_kept(folder: Path) -> None:
 
     def late(place: int, one: str, other: str) -> bool:
         (folder / "a.md").write_text(next(edits))
-        return replacing.exchanged(place, one, other)
+        return atomic_write.exchange_files(place, one, other)
 
     with Folder(str(folder)) as root, pytest.raises(FileChanged):
-        replacing.replace(root, "a.md", b"new", digest("old"), "t", late)
+        atomic_write.replace_file(root, "a.md", b"new", digest("old"), "t", late)
     texts = {(folder / name).read_text() for name in left(folder)}
     assert {"first", "second"} <= texts
 
 
 def test_a_new_file_is_made_with_its_folders_and_never_over_another(folder: Path) -> None:
     with Folder(str(folder)) as root:
-        replacing.create(root, "b/c/d.md", b"new", "t")
+        atomic_write.create_file(root, "b/c/d.md", b"new", "t")
         with pytest.raises(FileChanged):
-            replacing.create(root, "a.md", b"new", "t")
+            atomic_write.create_file(root, "a.md", b"new", "t")
     assert (folder / "b/c/d.md").read_text() == "new"
     assert (folder / "a.md").read_text() == "old"
     assert left(folder) == ["a.md", "b"]
@@ -84,7 +88,7 @@ def test_a_new_file_has_the_mode_of_any_new_file_of_the_user(folder: Path, umask
     before = os.umask(umask)
     try:
         with Folder(str(folder)) as root:
-            replacing.create(root, "new.md", b"new", "t")
+            atomic_write.create_file(root, "new.md", b"new", "t")
     finally:
         os.umask(before)
     assert os.stat(folder / "new.md").st_mode & 0o777 == mode
@@ -94,9 +98,9 @@ def test_a_missing_file_and_a_link_are_refused(folder: Path) -> None:
     (folder / "link.md").symlink_to("a.md")
     with Folder(str(folder)) as root:
         with pytest.raises(FileChanged):
-            replacing.replace(root, "gone.md", b"x", digest("old"), "t")
+            atomic_write.replace_file(root, "gone.md", b"x", digest("old"), "t")
         with pytest.raises(FileTrouble):
-            replacing.replace(root, "link.md", b"x", digest("old"), "t")
+            atomic_write.replace_file(root, "link.md", b"x", digest("old"), "t")
     assert left(folder) == ["a.md", "link.md"]
 
 
@@ -123,7 +127,9 @@ def test_no_edit_is_lost_in_a_race(folder: Path) -> None:
         while editor.is_alive():
             read = (folder / "a.md").read_text()
             try:
-                replacing.replace(root, "a.md", f"ours over {read}".encode(), digest(read), f"t{ours}")
+                atomic_write.replace_file(
+                    root, "a.md", f"ours over {read}".encode(), digest(read), f"t{ours}"
+                )
                 ours += 1
             except FileChanged:
                 pass

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from quaid.brain import Brain
+from quaid.folders import sync
+from quaid.folders.sync import SyncReport
 from quaid.storage import collections
-from quaid.vaults import syncing
-from quaid.vaults.syncing import SyncReport
 
 PAGES = 30
 WITHOUT_PRIVILEGE = ("setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner")
@@ -34,7 +34,7 @@ class Stage(NamedTuple):
     patch: pytest.MonkeyPatch
 
     def sync(self, progress: Callable[..., None] | None = None) -> SyncReport:
-        return syncing.sync(
+        return sync.sync_collection(
             self.brain.db,
             collections.require(self.brain.db, "notes"),
             now=self.brain.now(),

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from quaid.brain import Brain, no_progress
 from quaid.config import Settings
+from quaid.folders import export as exporter, importer
+from quaid.folders.importer import ImportReport
 from quaid.ops.collections import collection_add
 from quaid.ops.vaults import import_
 from quaid.storage import checks
-from quaid.vaults import compare, exporting, importing
-from quaid.vaults.report import ImportReport
 
 Bring = Callable[[Path], ImportReport]
 
@@ -30,21 +30,21 @@ def differences(one: Path, other: Path) -> list[str]:
 
 
 def export(brain: Brain, target: Path) -> Path:
-    exporting.export_pages(brain.db, str(target), force=False, progress=no_progress)
+    exporter.export_pages(brain.db, str(target), force=False, progress=no_progress)
     return target
 
 
 def all_ways_round(original: Path, brain: Brain, report: ImportReport, tmp_path: Path) -> list[str]:
     """Take a folder out raw, out normalised, in again and out again. Returns where raw differs."""
     raw, first, second = tmp_path / "raw", tmp_path / "first", tmp_path / "second"
-    exporting.export_raw(brain.db, report.import_id, str(raw), force=False, progress=no_progress)
+    exporter.export_raw(brain.db, report.import_id, str(raw), force=False, progress=no_progress)
     export(brain, first)
-    assert compare.folders(str(original), str(first), no_progress) == []
+    assert exporter.compare_folders(str(original), str(first), no_progress) == []
 
     settings = Settings(str(tmp_path / "new" / "memory.db"), str(tmp_path / "home"), str(tmp_path))
     with Brain(settings) as other:
         other.create(settings.db_path)
-        again = importing.import_folder(
+        again = importer.import_folder(
             other.db,
             str(first),
             import_id=other.new_uuid(),
@@ -64,17 +64,17 @@ def attached_and_back(original: Path, brain: Brain, pages: int, tmp_path: Path) 
     added = collection_add(brain, "notes", str(original)).collection
     assert added.pages == pages
     first, second = tmp_path / "first", tmp_path / "second"
-    report = exporting.export_pages(brain.db, str(first), force=False, progress=no_progress)
+    report = exporter.export_pages(brain.db, str(first), force=False, progress=no_progress)
     written = [at for at, _, names in os.walk(first / "notes") for _ in names]
     assert report.pages == pages == sum(not at.endswith(".raw") for at in written)
     settings = Settings(str(tmp_path / "new" / "memory.db"), str(tmp_path / "home"), str(tmp_path))
     with Brain(settings) as other:
         other.create(settings.db_path)
         assert import_(other, str(first)).report.outcomes["new"] == pages
-        again = exporting.export_pages(other.db, str(second), force=False, progress=no_progress)
+        again = exporter.export_pages(other.db, str(second), force=False, progress=no_progress)
         assert again.pages == pages
-    assert compare.folders(str(first), str(second), no_progress) == []
-    return compare.folders(str(original), str(first / "notes"), no_progress)
+    assert exporter.compare_folders(str(first), str(second), no_progress) == []
+    return exporter.compare_folders(str(original), str(first / "notes"), no_progress)
 
 
 def test_an_attached_messy_folder_survives_export_and_import(

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from quaid.errors import FileTrouble, NotFound
-from quaid.vaults import scan
-from quaid.vaults.scan import LARGEST_FILE, Folder, Found, LeftOut
+from quaid.folders import scanner
+from quaid.folders.scanner import LARGEST_FILE, Folder, FoundFile, SkippedEntry
 
 Fill = Callable[[dict[str, str | bytes]], Path]
 
@@ -19,8 +19,8 @@ def walk(root: Path) -> tuple[dict[str, str], dict[str, str]]:
     """What was found, by kind, and what was left out, by reason."""
     with Folder(str(root)) as folder:
         entries = list(folder.walk())
-    found: dict[str, str] = {entry.path: entry.kind for entry in entries if isinstance(entry, Found)}
-    return found, {entry.path: entry.reason for entry in entries if isinstance(entry, LeftOut)}
+    found: dict[str, str] = {entry.path: entry.kind for entry in entries if isinstance(entry, FoundFile)}
+    return found, {entry.path: entry.reason for entry in entries if isinstance(entry, SkippedEntry)}
 
 
 def test_files_come_sorted_and_by_kind(vault: Fill) -> None:
@@ -69,16 +69,16 @@ def test_everything_else_is_left_out_for_a_reason(vault: Fill) -> None:
     found, left_out = walk(root)
     assert found == {}
     assert left_out == {
-        ".git/": scan.HIDDEN,
-        ".obsidian/": scan.HIDDEN,
-        ".trash/": scan.HIDDEN,
-        "node_modules/": scan.SKIPPED,
-        "photo.jpg": scan.OTHER_KIND,
-        ".secret.md": scan.HIDDEN_FILE,
-        ".raw/notes.txt": scan.OTHER_KIND,
-        ".raw/deeper/": scan.HIDDEN,
-        "pipe.md": scan.NOT_A_FILE,
-        "link.md": scan.LINK,
+        ".git/": scanner.HIDDEN_FOLDER,
+        ".obsidian/": scanner.HIDDEN_FOLDER,
+        ".trash/": scanner.HIDDEN_FOLDER,
+        "node_modules/": scanner.TOOL_FOLDER,
+        "photo.jpg": scanner.OTHER_KIND,
+        ".secret.md": scanner.HIDDEN_FILE,
+        ".raw/notes.txt": scanner.OTHER_KIND,
+        ".raw/deeper/": scanner.HIDDEN_FOLDER,
+        "pipe.md": scanner.NOT_A_FILE,
+        "link.md": scanner.SYMLINK,
     }
 
 
@@ -93,7 +93,7 @@ def test_links_are_never_followed(vault: Fill, tmp_path: Path) -> None:
     (root / "nowhere.md").symlink_to("missing")
     found, left_out = walk(root)
     assert found == {"a/page.md": "page"}
-    assert left_out == dict.fromkeys(["a/up", "loop", "nowhere.md", "out", "secret.md"], scan.LINK)
+    assert left_out == dict.fromkeys(["a/up", "loop", "nowhere.md", "out", "secret.md"], scanner.SYMLINK)
 
 
 def test_a_folder_that_becomes_a_link_is_not_read_through(vault: Fill, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_folder_that_becomes_a_link_is_not_read_through(vault: Fill, tmp_path:
 def test_a_pipe_in_place_of_a_file_does_not_hang(vault: Fill) -> None:
     root = vault({})
     os.mkfifo(root / "page.md")
-    with Folder(str(root)) as folder, pytest.raises(OSError, match=scan.NOT_A_FILE):
+    with Folder(str(root)) as folder, pytest.raises(OSError, match=scanner.NOT_A_FILE):
         folder.read("page.md")
 
 
@@ -153,23 +153,23 @@ def test_a_name_that_is_not_utf_8_is_reported(vault: Fill) -> None:
         pass
     found, left_out = walk(root)
     assert list(found) == ["a.md"]
-    assert left_out == {"caf\\xe9.md": scan.BAD_NAME}
+    assert left_out == {"caf\\xe9.md": scanner.BAD_NAME}
 
 
 def test_two_spellings_of_an_accent_have_one_key(vault: Fill) -> None:
     composed, decomposed = "Käse.md", unicodedata.normalize("NFD", "Käse.md")
     assert composed != decomposed
-    assert scan.path_key(composed) == scan.path_key(decomposed)
+    assert scanner.path_key(composed) == scanner.path_key(decomposed)
 
 
 def test_folders_without_end_are_left_out(tmp_path: Path) -> None:
     root = place = tmp_path / "deep"
-    for _ in range(scan.DEEPEST + 3):
+    for _ in range(scanner.MAX_DEPTH + 3):
         place = place / "d"
     place.mkdir(parents=True)
     found, left_out = walk(root)
     assert found == {}
-    assert list(left_out.values()) == [scan.TOO_DEEP]
+    assert list(left_out.values()) == [scanner.TOO_DEEP]
 
 
 def test_what_may_not_be_read_is_reported(vault: Fill) -> None:
@@ -178,7 +178,7 @@ def test_what_may_not_be_read_is_reported(vault: Fill) -> None:
     if os.access(root / "a", os.R_OK):
         pytest.skip("the superuser may read everything")
     try:
-        assert walk(root) == ({"b.md": "page"}, {"a/": scan.UNREADABLE})
+        assert walk(root) == ({"b.md": "page"}, {"a/": scanner.UNREADABLE})
     finally:
         (root / "a").chmod(0o700)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.vaults import sidecar
+from quaid.folders import indexer
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
@@ -17,24 +17,27 @@ JSON = st.recursive(
 
 
 def test_a_sidecar_belongs_to_the_page_above_its_folder() -> None:
-    assert sidecar.page_path("people/.raw/alice.json") == "people/alice"
-    assert sidecar.page_path(".raw/a.b.JSON") == "a.b"
-    assert sidecar.path_for("people/alice") == "people/.raw/alice.json"
-    assert sidecar.path_for("alice") == ".raw/alice.json"
+    assert indexer.sidecar_page_stem("people/.raw/alice.json") == "people/alice"
+    assert indexer.sidecar_page_stem(".raw/a.b.JSON") == "a.b"
+    assert indexer.sidecar_path("people/alice") == "people/.raw/alice.json"
+    assert indexer.sidecar_path("alice") == ".raw/alice.json"
 
 
 def test_each_source_is_one_value() -> None:
-    assert sidecar.read(b'{"sources": {"crm": {"id": 7}, "web": null}}') == {"crm": {"id": 7}, "web": None}
+    assert indexer.parse_sidecar(b'{"sources": {"crm": {"id": 7}, "web": null}}') == {
+        "crm": {"id": 7},
+        "web": None,
+    }
 
 
 def test_any_other_json_is_kept_whole() -> None:
-    assert sidecar.read(b'\xef\xbb\xbf{"name": "Bob"}') == {"sidecar": {"name": "Bob"}}
-    assert sidecar.read(b"[1, 2]") == {"sidecar": [1, 2]}
-    assert sidecar.read(b'{"sources": ["crm"]}') == {"sidecar": {"sources": ["crm"]}}
+    assert indexer.parse_sidecar(b'\xef\xbb\xbf{"name": "Bob"}') == {"sidecar": {"name": "Bob"}}
+    assert indexer.parse_sidecar(b"[1, 2]") == {"sidecar": [1, 2]}
+    assert indexer.parse_sidecar(b'{"sources": ["crm"]}') == {"sidecar": {"sources": ["crm"]}}
 
 
 def test_what_stands_beside_the_sources_is_kept_too() -> None:
-    assert sidecar.read(b'{"sources": {"crm": 1}, "fetched": "today"}') == {
+    assert indexer.parse_sidecar(b'{"sources": {"crm": 1}, "fetched": "today"}') == {
         "crm": 1,
         "sidecar": {"fetched": "today"},
     }
@@ -45,9 +48,9 @@ def test_what_stands_beside_the_sources_is_kept_too() -> None:
 )
 def test_what_cannot_be_kept_says_why(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        sidecar.read(data)
+        indexer.parse_sidecar(data)
 
 
 @given(st.dictionaries(st.sampled_from(["crm", "web", "sidecar", "sources"]), JSON, min_size=1))
 def test_sources_survive_being_written_and_read(sources: dict[str, Any]) -> None:
-    assert sidecar.read(sidecar.render(sources)) == sources
+    assert indexer.parse_sidecar(indexer.render_sidecar(sources)) == sources

@@ -2,18 +2,18 @@
 
 from pathlib import Path
 
+from quaid.folders import indexer
+from quaid.folders.indexer import Spool, SpooledFile
 from quaid.model.page import derive_data
-from quaid.vaults import index
-from quaid.vaults.spool import Spool, Waiting
 
 
 def test_what_goes_in_comes_out_in_order(tmp_path: Path) -> None:
     text = "---\na: {b: [1, null, x]}\n---\nTruth\n\n---\n\n- **2026-04-14** | mail — Wrote.\n"
-    page = index.read("a.md", text.encode()).page
+    page = indexer.parse_file("a.md", text.encode()).page
     assert page.entries
     items = [
-        Waiting("a.md", "hash", b"\0\xff", page, derived=derive_data(page)),
-        Waiting(".raw/a.json", "other", b"", None),
+        SpooledFile("a.md", "hash", b"\0\xff", page, derived=derive_data(page)),
+        SpooledFile(".raw/a.json", "other", b"", None),
     ]
     with Spool(str(tmp_path)) as spool:
         for item in items:

@@ -7,11 +7,11 @@ from typing import Any
 from tests.faults.here import run
 
 from quaid.brain import Brain
+from quaid.folders.importer import ImportConflict, ImportReport
 from quaid.formats import markdown
 from quaid.model import page as page_model
 from quaid.storage import page_edits, pages
 from quaid.storage.page_edits import SaveResult
-from quaid.vaults.report import Conflict, ImportReport
 
 Bring = Callable[[Path], ImportReport]
 Fill = Callable[[dict[str, str | bytes]], Path]
@@ -75,7 +75,7 @@ def test_an_edit_on_both_sides_is_a_conflict_until_it_is_settled(
     report = bring(root)
     assert outcomes(report) == {"conflict": 1}
     (conflict,) = report.conflicts
-    assert conflict == Conflict(
+    assert conflict == ImportConflict(
         "my notes/a.md", "my-notes/a", f"quaid put my-notes/a '{root / 'my notes' / 'a.md'}'"
     )
     assert pages.require(brain.db, "my-notes/a").truth == "# A\n\nEdited here."

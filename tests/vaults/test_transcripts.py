@@ -10,9 +10,9 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.errors import NotFound, ReadingStopped
+from quaid.folders import transcripts
+from quaid.folders.transcripts import TranscriptReport
 from quaid.storage import conversations
-from quaid.vaults import archives, transcripts
-from quaid.vaults.transcripts import ReadingReport
 
 SECRET = "sk-ant-" + "api03-" + "a1B2" * 10
 
@@ -37,10 +37,10 @@ def plain(text: str) -> str:
     return json.dumps({"role": "user", "content": text}) + "\n"
 
 
-def read(brain: Brain, *paths: Path, again: bool = False) -> ReadingReport:
-    found = [each for path in paths for each in transcripts.find(str(path))]
+def read(brain: Brain, *paths: Path, again: bool = False) -> TranscriptReport:
+    found = [each for path in paths for each in transcripts.find_transcripts(str(path))]
     named = {os.path.realpath(path) for path in paths if not path.is_dir()}
-    return transcripts.read(
+    return transcripts.read_transcripts(
         brain.db, found, named=named, now=brain.now(), progress=brain.progress, again=again
     )
 
@@ -207,7 +207,7 @@ def test_a_secret_is_nowhere_in_the_memory(brain: Brain, file: Path) -> None:
 def test_a_line_without_end_is_not_held_in_memory(
     brain: Brain, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quaid.vaults.lines.LONGEST_LINE", 1000)
+    monkeypatch.setattr("quaid.folders.transcripts.MAX_LINE_BYTES", 1000)
     file.write_text(line("one", 1) + line("x" * 5000, 2) + line("three", 3))
     report = read(brain, file)
     assert (report.turns, report.broken) == (2, 1)
@@ -223,7 +223,7 @@ def test_a_line_without_end_is_not_held_in_memory(
 def test_a_run_that_was_stopped_goes_on_where_it_was(
     brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transcripts, "TURNS_AT_ONCE", 10)
+    monkeypatch.setattr(transcripts, "TURNS_PER_TRANSACTION", 10)
     for name in ("a", "b"):
         (tmp_path / f"{name}.jsonl").write_text("".join(line(f"t{n}", n, name) for n in range(25)))
 
@@ -231,9 +231,9 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(
         if done:
             raise KeyboardInterrupt
 
-    paths = transcripts.find(str(tmp_path))
+    paths = transcripts.find_transcripts(str(tmp_path))
     with pytest.raises(ReadingStopped) as stopped:
-        transcripts.read(brain.db, paths, named=set(), now=brain.now(), progress=stop)
+        transcripts.read_transcripts(brain.db, paths, named=set(), now=brain.now(), progress=stop)
     assert "1 of 2 files" in str(stopped.value)
     report = read(brain, tmp_path)
     assert (report.unchanged, report.turns) == (1, 25)
@@ -243,7 +243,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(
 def test_a_crash_between_two_batches_loses_and_doubles_nothing(
     brain: Brain, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transcripts, "TURNS_AT_ONCE", 10)
+    monkeypatch.setattr(transcripts, "TURNS_PER_TRANSACTION", 10)
     file.write_text("".join(plain(f"turn {number % 7}") for number in range(35)))
     write, writes = brain.db.write, []
 
@@ -296,13 +296,13 @@ def test_a_named_file_that_is_no_transcript_is_told(brain: Brain, tmp_path: Path
     (tmp_path / "data.jsonl").write_text('{"question": "a"}\n')
     for _ in range(2):
         report = read(brain, tmp_path / "data.jsonl")
-        assert [each.problem for each in report.problems] == [transcripts.UNKNOWN]
+        assert [each.problem for each in report.problems] == [transcripts.NOT_A_TRANSCRIPT]
         assert report.exit_status == 1
 
 
 def test_a_path_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
-        transcripts.find(str(tmp_path / "nowhere"))
+        transcripts.find_transcripts(str(tmp_path / "nowhere"))
 
 
 def test_a_pipe_is_not_waited_for(brain: Brain, tmp_path: Path) -> None:
@@ -352,7 +352,7 @@ def test_an_unpacked_export_is_read_too(brain: Brain, tmp_path: Path) -> None:
 
 
 def test_a_bomb_is_refused(brain: Brain, tmp_path: Path) -> None:
-    path = archive(tmp_path / "bomb.zip", "[" + " " * (archives.LARGE + 1) + "]")
+    path = archive(tmp_path / "bomb.zip", "[" + " " * (transcripts.RATIO_CHECK_BYTES + 1) + "]")
     assert "refused" in read(brain, path).problems[0].problem
 
 

@@ -15,9 +15,9 @@ from tests.vaults.watched import CALM, PACE, Watched
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import Busy
+from quaid.folders import sync as syncing
+from quaid.folders.watcher import ADDED, MAX_HINTS, ChangeHints, NoHints, WatchBegan
 from quaid.storage import collections
-from quaid.vaults import syncing
-from quaid.vaults.watching import ADDED, MOST_HINTS, Hints, NoHints, WatchBegan
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_a_thousand_files_at_once_are_found_by_one_walk(watched: Watched) -> Non
             (watched.root / f"n{number}.md").write_text(f"# n{number}\n")
         watched.wait(lambda: len(watched.pages()) == 1_003)
     assert 1 < len(watched.syncs()) < 5
-    assert sum(each.new for each in watched.syncs(whole=True)) > 1_000 - MOST_HINTS
+    assert sum(each.new for each in watched.syncs(whole=True)) > 1_000 - MAX_HINTS
 
 
 def test_new_rules_of_what_is_ignored_hold_at_once(watched: Watched) -> None:
@@ -186,8 +186,8 @@ def test_collections_that_come_and_go_are_noticed(watched: Watched, tmp_path: Pa
         assert watched.says("m", "Watched too")
 
 
-def refuse(number: int) -> Callable[..., Hints]:
-    def source(roots: list[str], stop: threading.Event, step: float) -> Hints:
+def refuse(number: int) -> Callable[..., ChangeHints]:
+    def source(roots: list[str], stop: threading.Event, step: float) -> ChangeHints:
         raise OSError(number, os.strerror(number))
 
     return source
@@ -235,7 +235,7 @@ def test_hints_that_break_off_are_asked_for_again_and_the_whole_folder_is_looked
 
 
 def test_a_hint_that_never_came_costs_until_the_next_rescan(watched: Watched) -> None:
-    def deaf(roots: list[str], stop: threading.Event, step: float) -> Hints:
+    def deaf(roots: list[str], stop: threading.Event, step: float) -> ChangeHints:
         return NoHints(stop)
 
     with watched.running(PACE._replace(rescan=0.3), deaf):
@@ -245,14 +245,14 @@ def test_a_hint_that_never_came_costs_until_the_next_rescan(watched: Watched) ->
 
 
 def test_a_memory_that_is_busy_is_waited_for(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, failures = syncing.sync, iter([Busy(path="memory.db", seconds=30)])
+    real, failures = syncing.sync_collection, iter([Busy(path="memory.db", seconds=30)])
 
     def sync(*args: Any, **how: Any) -> Any:
         for failure in failures:
             raise failure
         return real(*args, **how)
 
-    monkeypatch.setattr(syncing, "sync", sync)
+    monkeypatch.setattr(syncing, "sync_collection", sync)
     (watched.root / "a.md").write_text("# a\n\nAfter the wait.\n")
     with watched.running():
         assert watched.says("a", "After the wait")

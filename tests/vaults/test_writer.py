@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quaid.errors import FileTrouble, FolderNotEmpty
-from quaid.vaults.writer import UNFINISHED, FolderWriter
+from quaid.folders.atomic_write import EXPORT_UNFINISHED_NAME, FolderWriter
 
 
 def mode(path: Path) -> int:
@@ -60,7 +60,7 @@ def test_force_replaces_a_file_and_follows_no_link(tmp_path: Path) -> None:
     (target / "a.md").symlink_to(outside / "secret.md")
     (target / "b.md").write_text("old")
     (target / "people").symlink_to(outside)
-    (target / UNFINISHED).symlink_to(outside / "secret.md")
+    (target / EXPORT_UNFINISHED_NAME).symlink_to(outside / "secret.md")
     with FolderWriter(str(target), force=True) as writer:
         writer.write("a.md", b"new")
         writer.write("b.md", b"new")
@@ -70,7 +70,7 @@ def test_force_replaces_a_file_and_follows_no_link(tmp_path: Path) -> None:
     assert os.listdir(outside) == ["secret.md"]
     assert not (target / "a.md").is_symlink()
     assert (target / "a.md").read_bytes() == (target / "b.md").read_bytes() == b"new"
-    assert not (target / UNFINISHED).exists()
+    assert not (target / EXPORT_UNFINISHED_NAME).exists()
 
 
 def test_a_folder_in_the_place_of_a_file_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from quaid.brain import Brain
+from quaid.folders import sync as syncing, watcher
+from quaid.folders.watcher import ChangeHints, SystemHints, Watcher, WatchPace, WatchSynced
 from quaid.storage import collections
-from quaid.vaults import syncing, watching
-from quaid.vaults.watching import Hints, Pace, SystemHints, Watcher, WatchSynced
 
-PACE = Pace(debounce=0.15, longest=1.0, look=0.1, rescan=60.0, poll=0.2, retry=0.1, step=0.03)
+PACE = WatchPace(debounce=0.15, longest=1.0, look=0.1, rescan=60.0, poll=0.2, retry=0.1, step=0.03)
 PATIENCE = 60.0
 
 CALM = PACE._replace(debounce=2.0, longest=20.0)
@@ -39,7 +39,7 @@ class Watched:
         )
 
     def sync(self, **how: Any) -> syncing.SyncReport:
-        return syncing.sync(
+        return syncing.sync_collection(
             self.brain.db,
             collections.require(self.brain.db, self.name),
             now=self.brain.now(),
@@ -51,8 +51,8 @@ class Watched:
     @contextmanager
     def running(
         self,
-        pace: Pace = PACE,
-        source: Callable[..., Hints] = SystemHints,
+        pace: WatchPace = PACE,
+        source: Callable[..., ChangeHints] = SystemHints,
         until: Callable[[], bool] | None = None,
     ) -> Iterator[None]:
         """Watch with a connection of its own, as a process would. Begins after the first sync, or `until`."""
@@ -87,7 +87,7 @@ class Watched:
         return [each.sync for each in told if whole is None or each.whole == whole]
 
     def troubles(self) -> list[str]:
-        return [each.problem for each in self.told if isinstance(each, watching.WatchTrouble)]
+        return [each.problem for each in self.told if isinstance(each, watcher.WatchTrouble)]
 
     def wait(self, true: Callable[[], object]) -> None:
         deadline = time.monotonic() + PATIENCE

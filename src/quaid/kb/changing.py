@@ -231,13 +231,13 @@ def _settled(git: Git) -> TreeState:
     tree = git.state()
     if not any(".quaid-" in path for path in tree.untracked):
         return tree
-    from quaid.vaults import leftovers
-    from quaid.vaults.scan import Folder
+    from quaid.folders import atomic_write
+    from quaid.folders.scanner import Folder
 
-    left = [path for path in tree.untracked if leftovers.is_ours(path)]
+    left = [path for path in tree.untracked if atomic_write.is_leftover(path)]
     with Folder(git.root) as folder:
         for path in left:
-            leftovers.settle(folder, path, "saved.org")
+            atomic_write.settle_leftover(folder, path, "saved.org")
     return git.state()
 
 
@@ -278,24 +278,24 @@ def _up_to_date(git: Git, now: str, tree: TreeState, *, foreign: bool = False) -
 
 def put(catalog: Catalog, path: str, data: bytes | None) -> None:
     """Give a file new bytes, durably, or take it away. FileChanged when it is not what was looked at."""
-    from quaid.vaults import replacing
-    from quaid.vaults.scan import Folder
+    from quaid.folders import atomic_write
+    from quaid.folders.scanner import Folder
 
     guarding.check_path(path)
     token = _token()
     with Folder(catalog.root) as folder:
         if path not in catalog.files:
             if data is not None:
-                replacing.create(folder, path, data, token)
+                atomic_write.create_file(folder, path, data, token)
             return
         old = layout.read(catalog.root, path)
         if catalogs.digest(old) != catalog.files[path].digest:
             raise FileChanged(path=path)
         expected = sha256(old).hexdigest()
         if data is None:
-            replacing.remove(folder, path, expected, token)
+            atomic_write.remove_file(folder, path, expected, token)
         elif data != old:
-            replacing.replace(folder, path, data, expected, token)
+            atomic_write.replace_file(folder, path, data, expected, token)
 
 
 def _token() -> str:

@@ -8,10 +8,10 @@ import os
 from typing import TYPE_CHECKING, Literal
 
 from quaid.errors import FileTrouble, QuaidError
+from quaid.folders import page_writer
+from quaid.folders.scanner import LARGEST_FILE, SYMLINK, Folder, FoundFile, SkippedEntry
 from quaid.notebook.layout import REFERENCE
 from quaid.notebook.records import Move
-from quaid.vaults import file_editing
-from quaid.vaults.scan import LARGEST_FILE, LINK, Folder, Found, LeftOut
 
 if TYPE_CHECKING:
     from quaid.storage.collections import Collection
@@ -34,7 +34,7 @@ def plan(root: str, notebook: "Collection") -> list[tuple[Move, str]]:
             if text is None:
                 moves.append((Move(path, goal, "unreadable"), ""))
                 continue
-            found = file_editing.read(notebook, goal)
+            found = page_writer.read_text_file(notebook, goal)
             there = taken.get(goal, found.text if found else None)
             outcome: Literal["copied", "same", "differs"] = (
                 "copied" if there is None else "same" if there == text else "differs"
@@ -52,7 +52,7 @@ def _skipped(root: str, folder: str) -> list[Move]:
     except QuaidError:
         return []
     own = [Move(f"{folder}/{each.path}", "", "stays") for each in found if each.path in STAYS]
-    links = [each for each in found if isinstance(each, LeftOut) and each.reason == LINK]
+    links = [each for each in found if isinstance(each, SkippedEntry) and each.reason == SYMLINK]
     return [*own, *(Move(f"{folder}/{each.path}", "", "link") for each in links)]
 
 
@@ -62,7 +62,7 @@ def _texts(root: str, folder: str) -> list[tuple[str, str | None]]:
             pages = sorted(
                 each.path
                 for each in opened.walk()
-                if isinstance(each, Found) and each.path.lower().endswith(".md")
+                if isinstance(each, FoundFile) and each.path.lower().endswith(".md")
             )
             return [(f"{folder}/{path}", _text(opened, path)) for path in pages if path not in STAYS]
     except QuaidError:

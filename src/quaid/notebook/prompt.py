@@ -10,12 +10,12 @@ import re
 from typing import NamedTuple
 
 from quaid.errors import QuaidError
+from quaid.folders.scanner import Folder, FoundFile
 from quaid.formats import markdown
 from quaid.model.plain_text import count_tokens
 from quaid.notebook import daily
 from quaid.notebook.layout import REFERENCE
 from quaid.notebook.records import Part, Prompt
-from quaid.vaults.scan import Folder, Found
 
 LEGACY = "runtime"
 """Where standing orders were kept before there was a notebook: beside it."""
@@ -210,7 +210,7 @@ def _pages(root: str, folder: str) -> list[str]:
     try:
         with Folder(os.path.join(root, folder)) as opened:
             found = [
-                each.path for each in opened.walk() if isinstance(each, Found) and each.kind != "sidecar"
+                each.path for each in opened.walk() if isinstance(each, FoundFile) and each.kind != "sidecar"
             ]
     except QuaidError:
         return []

@@ -10,6 +10,7 @@ told apart, not weighed. Knows the order of the steps. Does not know how evidenc
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from quaid.errors import QuaidError
+from quaid.folders.scanner import Folder
 from quaid.formats import markdown
 from quaid.notebook.layout import DAILY, gone, is_there
 from quaid.notebook.records import Hit, Recalled
@@ -19,7 +20,6 @@ from quaid.search.query import MeaningLane, NoMeaningLane
 from quaid.search.text import EXCERPT_WIDTH, ExcerptMarker
 from quaid.storage import chunks, collections, text_index
 from quaid.storage.text_index import SearchFilters
-from quaid.vaults.scan import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,13 +7,13 @@ Does not know how a file is written (vaults.file_editing) nor how a list goes on
 from typing import NamedTuple
 
 from quaid.errors import InvalidArgument
+from quaid.folders.page_writer import check_page_path
 from quaid.formats import sections
 from quaid.model import similarity, slug as slugs
 from quaid.notebook import lists, routing
 from quaid.notebook.layout import DAILY, FOLDERS
 from quaid.notebook.records import Line
 from quaid.notebook.routing import KINDS, Kind
-from quaid.vaults.file_editing import check_path
 
 LONGEST_SECTION = 100
 OTHER_KINDS = (".markdown", ".org", ".txt", ".html", ".json", ".yaml")
@@ -160,7 +160,7 @@ def _path(file: str, category: str | None, kind: Kind, there: tuple[str, ...]) -
         known = [path for path in there if path.endswith(f"/{name}.md") and not path.startswith(f"{DAILY}/")]
         if "/" not in name and len(known) == 1:
             return known[0]
-    path = check_path(
+    path = check_page_path(
         f"{name}.md" if begins and (category is None or begins in FOLDERS) else f"{folder}/{name}.md", "file"
     )
     if category is not None and not path.startswith(f"{folder}/"):

@@ -86,13 +86,13 @@ class Watch:
 
 def fill(brain: Brain) -> None:
     """Make what is missing, unless another process does. What goes wrong is left in writing."""
-    from quaid.vaults.embedding import fill_in_turn
+    from quaid.embedding.backfill import run_backfill
 
     embedder = _model(brain)
     if embedder is not None:
         try:
             settle(brain, embedder)
-            fill_in_turn(
+            run_backfill(
                 brain.db,
                 embedder,
                 now=brain.now,
@@ -135,7 +135,7 @@ def fill_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> st
 
     With a moment, what was said in conversations since then; else what pages lack.
     """
-    from quaid.vaults import embedding
+    from quaid.embedding import backfill
 
     if not brain.db.writable or not is_on(brain) or _failed_lately(brain, embedder.name):
         return ""
@@ -144,9 +144,9 @@ def fill_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> st
         if embedder.ready() is None:
             settle(brain, embedder)
             if turns is None:
-                embedding.fill_few(brain.db, embedder, now=brain.now, progress=brain.progress)
+                backfill.embed_few_chunks(brain.db, embedder, now=brain.now, progress=brain.progress)
             else:
-                embedding.fill_few_turns(
+                backfill.embed_few_turns(
                     brain.db, embedder, now=brain.now, progress=brain.progress, since=turns
                 )
     except Cancelled:

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from quaid.brain import Brain
 from quaid.errors import AlreadyExists, Cancelled, FileTrouble, InvalidArgument, SyncStopped
+from quaid.folders.sync import SyncReport, sync_collection
 from quaid.model.plain_text import count_noun
 from quaid.ops.register import Arg, op
 from quaid.storage import collections, erase as erasure
 from quaid.storage.collections import Collection, FileProblem
-from quaid.vaults.syncing import SyncReport, sync
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
@@ -148,11 +148,9 @@ def attach(
     made = collections.require(brain.db, name)
     if report.halted:
         return CollectionAddRecord(_record(brain, made), report)
-    from quaid.vaults import links_and_facts
+    from quaid.folders import export as exporter
 
-    return CollectionAddRecord(
-        _record(brain, made), report, *links_and_facts.of_folder(brain.db, made, brain.now())
-    )
+    return CollectionAddRecord(_record(brain, made), report, *exporter.of_folder(brain.db, made, brain.now()))
 
 
 @op(
@@ -255,7 +253,7 @@ def collection_target(brain: Brain, name: Name) -> CollectionsRecord:
 
 def _sync(brain: Brain, collection: Collection, confirm_deletes: bool = False) -> SyncReport:
     try:
-        return sync(
+        return sync_collection(
             brain.db,
             collection,
             now=brain.now(),

@@ -117,13 +117,13 @@ def conversations_add(
     Plain lines are objects with role, content and timestamp, and perhaps session, project and title. A file that has
     grown is read from where the last run ended, and a folder is looked into again by every sync. Secrets are masked
     before anything is kept; tool calls and hidden reasoning are left out. Exits 1 when a file could not be read."""
-    from quaid.vaults import transcripts
+    from quaid.folders import transcripts
 
     found: dict[str, None] = {}
     named: set[str] = set()
     whole = [brain.settings.path(path) for path in paths]
     for path in whole:
-        listed = transcripts.find(path)
+        listed = transcripts.find_transcripts(path)
         named.update(listed if len(listed) == 1 and not os.path.isdir(path) else ())
         found.update(dict.fromkeys(listed))
     record = _read(brain, list(found), named, again)
@@ -134,19 +134,21 @@ def conversations_add(
 @op("owner", command="conversations sync", examples=("quaid conversations sync",))
 def conversations_sync(brain: Brain) -> ReadingRecord:
     """Read what is new in all transcripts that were added, and in the folders of the setting conversation_folders."""
-    from quaid.vaults import transcripts
-    from quaid.vaults.following import follow
+    from quaid.folders import transcripts
+    from quaid.folders.transcripts import add_known_transcripts
 
     found: dict[str, None] = {}
     missing = []
     for folder in _folders(brain):
         try:
-            found.update(dict.fromkeys(transcripts.find(folder)))
+            found.update(dict.fromkeys(transcripts.find_transcripts(folder)))
         except NotFound:
             missing.append(
-                transcripts.Problem(folder, "is not there; the setting conversation_folders names it")
+                transcripts.TranscriptProblem(
+                    folder, "is not there; the setting conversation_folders names it"
+                )
             )
-    paths = follow(brain.db, found)
+    paths = add_known_transcripts(brain.db, found)
     if not paths and not _folders(brain):
         raise NotFound(
             what="transcript",
@@ -195,9 +197,9 @@ def _watch(brain: Brain, added: list[str]) -> tuple[tuple[str, ...], str]:
 
 
 def _read(brain: Brain, paths: list[str], named: set[str], again: bool) -> ReadingRecord:
-    from quaid.vaults import transcripts
+    from quaid.folders import transcripts
 
-    report = transcripts.read(
+    report = transcripts.read_transcripts(
         brain.db, paths, named=named, now=brain.now(), progress=brain.progress, again=again
     )
     return ReadingRecord(report, store.count(brain.db)[0])

@@ -75,7 +75,7 @@ def edit(
     `also` writes what hangs on the page, in the same transaction, and says what came of the save then. `exact`,
     asked after the change, knows the very bytes that the page's file shall have."""
     from quaid.errors import FileChanged
-    from quaid.vaults import keeping
+    from quaid.folders import page_writer
 
     now, uuid = brain.now(), brain.new_uuid()
 
@@ -85,7 +85,7 @@ def edit(
         old = find(brain.db, name, collection.name)
         new = change(old)
         data = exact() if exact else None
-        saved = keeping.save(
+        saved = page_writer.save_page(
             brain.db, tx, collection, old, new, uuid=uuid, now=now, expected_version=expected, data=data
         )
         return also(tx, saved, new, now) if also else saved, new
@@ -99,12 +99,14 @@ def edit(
 
 def _take_in(brain: Brain, address: str, path: str) -> None:
     """Read a file that was changed outside, so that its author's next look at the page shows what it says."""
-    from quaid.vaults.syncing import sync
+    from quaid.folders.sync import sync_collection
 
     collection, _ = locate(brain, address)
     if collection.root is not None:
         now = brain.now()
-        sync(brain.db, collection, now=now, new_uuid=brain.new_uuid, progress=brain.progress, only=[path])
+        sync_collection(
+            brain.db, collection, now=now, new_uuid=brain.new_uuid, progress=brain.progress, only=[path]
+        )
 
 
 def refuse_folder(brain: Brain, address: str, collection: str, act: str) -> None:

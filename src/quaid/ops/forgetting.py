@@ -130,9 +130,9 @@ def _target(brain: Brain, address: str) -> EraseTarget:
 
 def _aside(brain: Brain, target: EraseTarget) -> tuple[list[str], list[bytes]]:
     """The paths of its sidecars, and the contents that only this page has."""
-    from quaid.vaults import index, sidecar
+    from quaid.folders import indexer
 
-    paths = [sidecar.path_for(index.stem(path)) for path in (*target.files, f"{target.slug}.md")]
+    paths = [indexer.sidecar_path(indexer.page_stem(path)) for path in (*target.files, f"{target.slug}.md")]
     return paths, erasure.own_content_hashes(brain.db, target.id)
 
 

@@ -271,10 +271,10 @@ def _begun(each: _Text, stored: PageRow) -> str | None:
 
 def _page(old: PageRow, path: str, data: bytes) -> Page:
     """The page that the bytes of an earlier version make, where the page is now."""
-    from quaid.vaults import index
+    from quaid.folders import indexer
 
-    if index.is_org(path):
-        return index.moved(index.read(path, data).page, old.slug)
+    if indexer.is_org(path):
+        return indexer.with_slug(indexer.parse_file(path, data).page, old.slug)
     document = markdown.parse(markdown.decode(data).text)
     return page_model.build_page(
         old.slug, document.frontmatter, document.truth, document.timeline, fallback_title=old.title

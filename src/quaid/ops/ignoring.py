@@ -4,12 +4,12 @@ from typing import Annotated, NamedTuple
 
 from quaid.brain import Brain
 from quaid.errors import CollectionReadOnly, FileTrouble, InvalidArgument, NotFound
+from quaid.folders import ignore, indexer
+from quaid.folders.scanner import SKIPPED_FOLDERS, Folder
+from quaid.folders.sync import SyncReport, sync_collection
 from quaid.ops.register import Arg, op
 from quaid.storage import collections
 from quaid.storage.collections import Collection
-from quaid.vaults import ignoring, index
-from quaid.vaults.scan import SKIPPED_FOLDERS, Folder
-from quaid.vaults.syncing import SyncReport, sync
 
 Name = Annotated[str, Arg("The collection, as in notes.", positional=True)]
 Pattern = Annotated[str, Arg("What to leave out, as in gitignore: 'drafts/', '*.tmp.md'.", positional=True)]
@@ -43,8 +43,10 @@ class IgnoreChangeRecord(NamedTuple):
 def ignore_list(brain: Brain, name: Name) -> IgnoreRecord:
     """List the patterns of files that a collection leaves out."""
     found = _with_folder(brain, name)
-    built_in = (".*/", *(f"{each}/" for each in SKIPPED_FOLDERS), ignoring.TEMPLATES)
-    return IgnoreRecord(name, tuple(ignoring.lines(found.ignore_patterns)), found.ignore_problem, built_in)
+    built_in = (".*/", *(f"{each}/" for each in SKIPPED_FOLDERS), ignore.TEMPLATES_FOLDER)
+    return IgnoreRecord(
+        name, tuple(ignore.pattern_lines(found.ignore_patterns)), found.ignore_problem, built_in
+    )
 
 
 @op(
@@ -55,10 +57,10 @@ def ignore_list(brain: Brain, name: Name) -> IgnoreRecord:
 def ignore_add(brain: Brain, name: Name, pattern: Pattern) -> IgnoreChangeRecord:
     """Leave files out of a collection. They stay as they are; their pages go into quarantine."""
     wanted = pattern.strip()
-    problem = ignoring.problem_of_pattern(wanted)
+    problem = ignore.pattern_problem(wanted)
     if problem:
         raise InvalidArgument(name="pattern", problem=f"{pattern!r} {problem}")
-    return _change(brain, name, lambda text: ignoring.with_pattern(text, wanted))
+    return _change(brain, name, lambda text: ignore.add_pattern(text, wanted))
 
 
 @op("owner", command="collection ignore remove", examples=("quaid collection ignore remove notes 'drafts/'",))
@@ -67,7 +69,7 @@ def ignore_remove(brain: Brain, name: Name, pattern: Pattern) -> IgnoreChangeRec
     wanted = pattern.strip()
 
     def without(text: str) -> str:
-        new = ignoring.without_pattern(text, wanted)
+        new = ignore.remove_pattern(text, wanted)
         if new == text:
             hint = f" `quaid collection ignore list {name}` shows them."
             raise NotFound(what="pattern", name=pattern, hint=hint)
@@ -79,10 +81,10 @@ def ignore_remove(brain: Brain, name: Name, pattern: Pattern) -> IgnoreChangeRec
 @op("owner", command="collection ignore clear", examples=("quaid collection ignore clear notes",))
 def ignore_clear(brain: Brain, name: Name) -> IgnoreChangeRecord:
     """Take all patterns away. Comments stay, and so does what is always left out."""
-    return _change(brain, name, lambda text: ignoring.without_pattern(text, None))
+    return _change(brain, name, lambda text: ignore.remove_pattern(text, None))
 
 
-def _change(brain: Brain, name: str, change: "ignoring.Change") -> IgnoreChangeRecord:
+def _change(brain: Brain, name: str, change: "ignore.IgnoreEdit") -> IgnoreChangeRecord:
     """Write the file anew, durably, and bring the collection in step with it."""
     found = _with_folder(brain, name)
     if not found.writable or found.state != "active":
@@ -90,9 +92,9 @@ def _change(brain: Brain, name: str, change: "ignoring.Change") -> IgnoreChangeR
         raise CollectionReadOnly(name=name, why=why)
     before, after = _rewrite(found, change, brain.new_uuid())
     if before == after:
-        return IgnoreChangeRecord(name, False, tuple(ignoring.lines(after)), (), (), None)
+        return IgnoreChangeRecord(name, False, tuple(ignore.pattern_lines(after)), (), (), None)
     known = {each.path for each in collections.known_files(brain.db, found.id)}
-    report = sync(
+    report = sync_collection(
         brain.db,
         found,
         now=brain.now(),
@@ -101,36 +103,38 @@ def _change(brain: Brain, name: str, change: "ignoring.Change") -> IgnoreChangeR
         confirm_ignored=True,
     )
     now = {each.path for each in collections.known_files(brain.db, found.id)}
-    was, is_now = ignoring.matcher(found.ignore_patterns), ignoring.matcher(after)
-    hidden = sorted(path for path in known - now if ignoring.hides(is_now, path))
-    shown = sorted(path for path in now - known if ignoring.hides(was, path))
-    return IgnoreChangeRecord(name, True, tuple(ignoring.lines(after)), tuple(hidden), tuple(shown), report)
+    was, is_now = ignore.ignore_matcher(found.ignore_patterns), ignore.ignore_matcher(after)
+    hidden = sorted(path for path in known - now if ignore.is_ignored(is_now, path))
+    shown = sorted(path for path in now - known if ignore.is_ignored(was, path))
+    return IgnoreChangeRecord(
+        name, True, tuple(ignore.pattern_lines(after)), tuple(hidden), tuple(shown), report
+    )
 
 
-def _rewrite(found: Collection, change: "ignoring.Change", token: str) -> tuple[str, str]:
+def _rewrite(found: Collection, change: "ignore.IgnoreEdit", token: str) -> tuple[str, str]:
     """The text of the file before and after the change."""
-    from quaid.vaults import replacing
+    from quaid.folders import atomic_write
 
     with Folder(found.root or "") as folder:
         try:
-            data: bytes | None = folder.read(ignoring.FILE)
+            data: bytes | None = folder.read(ignore.IGNORE_FILE)
         except FileNotFoundError:
             data = None
         except OSError as error:
-            raise FileTrouble(path=ignoring.FILE, problem=f"cannot be read: {error.strerror}") from None
-        rules = ignoring.read(data, "")
+            raise FileTrouble(path=ignore.IGNORE_FILE, problem=f"cannot be read: {error.strerror}") from None
+        rules = ignore.parse_rules(data, "")
         if data is not None and rules.problem:
             problem = f"cannot be used: {rules.problem}; mend it with an editor first"
-            raise FileTrouble(path=ignoring.FILE, problem=problem)
+            raise FileTrouble(path=ignore.IGNORE_FILE, problem=problem)
         text = data.decode("utf-8") if data is not None else ""
         new = change(text)
-        problem = ignoring.problem_of(new) or ""
+        problem = ignore.patterns_problem(new) or ""
         if problem:
             raise InvalidArgument(name="pattern", problem=f"the file cannot have it: {problem}")
         if new != text and data is None:
-            replacing.create(folder, ignoring.FILE, new.encode(), token)
+            atomic_write.create_file(folder, ignore.IGNORE_FILE, new.encode(), token)
         elif new != text and data is not None:
-            replacing.replace(folder, ignoring.FILE, new.encode(), index.digest(data), token)
+            atomic_write.replace_file(folder, ignore.IGNORE_FILE, new.encode(), indexer.digest(data), token)
     return text, new
 
 

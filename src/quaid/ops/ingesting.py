@@ -20,6 +20,7 @@ from quaid.errors import (
     VersionConflict,
     VersionConflicts,
 )
+from quaid.folders import page_writer
 from quaid.formats import markdown
 from quaid.model import slug as slugs, tags, timeline
 from quaid.model.page import LinkInput, Page, PageChange
@@ -28,7 +29,6 @@ from quaid.storage import collections, history, links, page_edits, pages
 from quaid.storage.history import EarlierIngest, IngestSource
 from quaid.storage.page_edits import SaveResult
 from quaid.storage.pages import PageRow
-from quaid.vaults import keeping
 
 _SCHEME = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*:(?=//)")
 NOT_TAKEN_OVER = ("type", "slug", "alias", "aliases", "links", "wing", "room", "quaid_id", "id")
@@ -260,7 +260,7 @@ class Ingesting:
         return "same words" if _words(truth) == _words(old.truth) and not self.force else "written"
 
     def _save(self, change: PageChange, old: PageRow | None, draft: _Draft, uuid: str) -> SaveResult:
-        return keeping.save(
+        return page_writer.save_page(
             self.brain.db,
             self.tx,
             collections.require(self.brain.db, _of(change)),

@@ -105,15 +105,15 @@ def write_file(brain: Brain, path: str, text: str) -> Any:
 
 def remove_file(brain: Brain, path: str) -> RemovedRecord:
     """Delete a file of the notebook; its page goes into quarantine, as with any file that is gone."""
-    from quaid.vaults import file_editing, replacing
-    from quaid.vaults.scan import Folder
+    from quaid.folders import atomic_write, page_writer
+    from quaid.folders.scanner import Folder
 
     notebook = layout.require(brain.db)
-    found = file_editing.read(notebook, path)
+    found = page_writer.read_text_file(notebook, path)
     if found is None:
         raise NotFound(what="file", name=path, hint=" /api/debug/notebook/pages lists what there is.")
     with brain.db.lock.held(), Folder(notebook.root or "") as folder:
-        replacing.remove(folder, path, found.content_hash, brain.new_uuid())
+        atomic_write.remove_file(folder, path, found.content_hash, brain.new_uuid())
     noting.bring_in_step(brain, notebook, [path])
     return RemovedRecord(path)
 

@@ -26,16 +26,16 @@ def added(
     most: int,
 ) -> tuple[tuple[KbMatch, ...], str]:
     """The matches in the order of the common pipeline, those that only words found behind; and what is to be said."""
+    from quaid.embedding import backfill
     from quaid.ops import background, kb
     from quaid.search import answer as answers
     from quaid.storage import collections
     from quaid.storage.text_index import SearchFilters as Pages
-    from quaid.vaults import embedding
 
     if not os.path.exists(brain.settings.db_path):
         return matches[:most], "By words only: meaning needs a memory, which `quaid init` makes"
     collection = _in_step(brain)
-    embedding.cut_up(brain.db, brain.progress)
+    backfill.cut_pages(brain.db, brain.progress)
     embedder, problem = background.asked_model(brain)
     answer = answers.answer_question(
         brain.db,

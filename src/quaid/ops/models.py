@@ -289,8 +289,8 @@ def embed(
     model: Annotated[str | None, Arg("Fill this model, and switch to it when it has every vector.")] = None,
 ) -> EmbedRecord:
     """Make the vectors that are missing, of pages and then of conversations. Stopped, it goes on where it was."""
+    from quaid.embedding.backfill import run_backfill
     from quaid.storage import embedding_queue, vectors
-    from quaid.vaults.embedding import fill_in_turn
 
     if slug and (all or stale):
         raise InvalidArgument(name="slug", problem="names one page; leave it out, or the option")
@@ -300,7 +300,7 @@ def embed(
     if not model:
         background.settle(brain, embedder)
     try:
-        filled = fill_in_turn(
+        filled = run_backfill(
             brain.db,
             embedder,
             now=brain.now,

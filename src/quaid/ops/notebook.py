@@ -105,9 +105,9 @@ def recall(
     ] = None,
 ) -> Recalled:
     """Search the notebook and the daily logs, by words and by meaning. Try this first; scores can be compared."""
+    from quaid.embedding import backfill
     from quaid.notebook import recalling
     from quaid.ops import background, recovery
-    from quaid.vaults import embedding
 
     recovery.ready(brain)
     max_results = int(brain.option("search.max_results")) if max_results is None else max_results
@@ -118,7 +118,7 @@ def recall(
         raise InvalidArgument(name="query", problem="is empty; say what to look for")
     notebook = noting.fresh(brain)
     if brain.db.writable:
-        embedding.cut_up(brain.db, brain.progress)
+        backfill.cut_pages(brain.db, brain.progress)
     embedder, problem = background.asked_model(brain)
     return recalling.recall(
         brain.db,

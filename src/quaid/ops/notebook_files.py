@@ -13,8 +13,8 @@ from quaid.storage import collections
 from quaid.storage.collections import Collection
 
 if TYPE_CHECKING:
+    from quaid.folders.page_writer import FileText
     from quaid.storage.collections import IndexedPage
-    from quaid.vaults.file_editing import Text
 
 Path = Annotated[str, Arg("The file within the notebook, as in reference/contacts.md.", positional=True)]
 
@@ -140,14 +140,14 @@ def notebook_read(
     return NotebookReadRecord(path, shown, start_line, max(end, start_line - 1), len(every), version)
 
 
-def _in_step(brain: Brain, notebook: Collection, path: str) -> "tuple[Text, IndexedPage | None]":
+def _in_step(brain: Brain, notebook: Collection, path: str) -> "tuple[FileText, IndexedPage | None]":
     """A file and its page, which are the same; a file that is saved all the time is read as it is at last."""
-    from quaid.vaults import file_editing
+    from quaid.folders import page_writer
 
-    file_editing.check_path(path)
-    for _ in range(file_editing.TRIES):
+    page_writer.check_page_path(path)
+    for _ in range(page_writer.EDIT_ATTEMPTS):
         noting.take_in(brain, notebook, path)
-        found = file_editing.read(notebook, path)
+        found = page_writer.read_text_file(notebook, path)
         known = collections.indexed_page(brain.db, notebook.id, path)
         if found is None or known is None or known.content_hash == found.content_hash:
             break

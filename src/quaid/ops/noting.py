@@ -8,16 +8,16 @@ from quaid.errors import InvalidConfig
 from quaid.notebook import layout
 
 if TYPE_CHECKING:
+    from quaid.folders.page_writer import EditResult, TextChange
     from quaid.storage.collections import Collection
-    from quaid.vaults.file_editing import Change, Edited
 
 
 def edit(
-    brain: Brain, notebook: "Collection", path: str, change: "Change", expected: int | None = None
-) -> "Edited":
-    from quaid.vaults import file_editing
+    brain: Brain, notebook: "Collection", path: str, change: "TextChange", expected: int | None = None
+) -> "EditResult":
+    from quaid.folders import page_writer
 
-    return file_editing.edit(
+    return page_writer.edit_file(
         brain.db,
         notebook,
         path,
@@ -30,10 +30,10 @@ def edit(
 
 
 def bring_in_step(brain: Brain, notebook: "Collection", only: list[str] | None = None) -> None:
-    from quaid.vaults.syncing import sync
+    from quaid.folders.sync import sync_collection
 
     now = brain.now()
-    sync(brain.db, notebook, now=now, new_uuid=brain.new_uuid, progress=brain.progress, only=only)
+    sync_collection(brain.db, notebook, now=now, new_uuid=brain.new_uuid, progress=brain.progress, only=only)
 
 
 def take_in(brain: Brain, notebook: "Collection", path: str) -> None:
@@ -82,7 +82,7 @@ def cut_as_configured(brain: Brain) -> None:
 
 def fresh(brain: Brain) -> "Collection":
     """The notebook, with what was changed by hand taken in as long as its folder is there."""
-    from quaid.vaults.staleness import stale
+    from quaid.folders.staleness import stale_paths
 
     notebook = layout.find(brain.db)
     if notebook is None or not layout.is_there(notebook):
@@ -90,7 +90,7 @@ def fresh(brain: Brain) -> "Collection":
     if brain.db.writable:
         cut_as_configured(brain)
     if brain.db.writable and brain.option("sync.sync_on_search"):
-        paths = stale(brain.seen, notebook)
+        paths = stale_paths(brain.seen, notebook)
         if paths:
             bring_in_step(brain, notebook, paths)
     return notebook

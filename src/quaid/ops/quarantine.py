@@ -94,13 +94,13 @@ def quarantine_export(
     force: Annotated[bool, Arg("Write into a folder that is not empty.")] = False,
 ) -> QuarantineExportRecord:
     """Write quarantined pages out: each as its file was, and links, facts and raw data in JSON beside it."""
-    from quaid.vaults import quarantined
+    from quaid.folders import restore
 
     chosen = erasure.quarantined_pages(brain.db) if page is None else [_the_one(brain, page)]
     if not chosen:
         raise NotFound(what="page", name="in quarantine", hint=" Nothing was written.")
     target = brain.settings.path(path)
-    written = quarantined.export(brain.db, chosen, target, force, brain.now())
+    written = restore.export_quarantined(brain.db, chosen, target, force, brain.now())
     return QuarantineExportRecord(target, tuple(each.slug for each in chosen), written.files)
 
 
@@ -146,10 +146,10 @@ def quarantine_discard(
 )
 def quarantine_restore(brain: Brain, page: Page) -> QuarantineRestoreRecord:
     """Put a page's file back where it was. It is the same page again, with its links and facts."""
-    from quaid.vaults import quarantined
+    from quaid.folders import restore
 
     found = _the_one(brain, page)
-    back = quarantined.restore(brain.db, found, brain.new_uuid(), brain.now())
+    back = restore.restore_quarantined_page(brain.db, found, brain.new_uuid(), brain.now())
     return QuarantineRestoreRecord(back.slug, found.collection, back.path, back.version)
 
 

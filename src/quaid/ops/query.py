@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
 
 from quaid.brain import Brain
+from quaid.embedding import backfill
 from quaid.model import dates, page as page_model, tags
 from quaid.notebook.records import Recalled
 from quaid.ops import background, editing, gaps, recovery
@@ -11,7 +12,6 @@ from quaid.search import answer as answers
 from quaid.search.answer import Answer
 from quaid.search.fusion import FUSION_STRATEGIES
 from quaid.storage.text_index import SearchFilters
-from quaid.vaults import embedding
 
 if TYPE_CHECKING:
     from quaid.embedding.registry import Embedder
@@ -58,7 +58,7 @@ def query(
     recovery.ready(brain)
     filters = _filters(brain, type, wing, tag, collection, since, until)
     if brain.db.writable:
-        embedding.cut_up(brain.db, brain.progress)  # what an import left whole; nothing to do otherwise
+        backfill.cut_pages(brain.db, brain.progress)  # what an import left whole; nothing to do otherwise
     budget = token_budget or int(brain.option("default_token_budget"))
     model = background.asked_model(brain) if question.strip() else (None, "")
     answer = _answered(
@@ -95,7 +95,7 @@ def glance(
 
     filters = _filters(brain, type, wing, None, collection, since, until)
     if brain.db.writable:
-        embedding.cut_up(brain.db, brain.progress)
+        backfill.cut_pages(brain.db, brain.progress)
     embedder, problem = background.asked_model(brain) if text.strip() else (None, "")
     model = (_Once(embedder) if embedder else None, problem)
     answer = _answered(

@@ -72,7 +72,7 @@ def _rebuilt(brain: Brain, path: str, known: FolderList) -> str:
 
 def _take_in(brain: Brain, folder: AttachedFolder) -> str:
     """Attach a folder and take its files in. Return what is wrong with it, if anything."""
-    from quaid.vaults.syncing import sync
+    from quaid.folders.sync import sync_collection
 
     now = brain.now()
 
@@ -86,7 +86,7 @@ def _take_in(brain: Brain, folder: AttachedFolder) -> str:
         return f"{folder.root} is not there"
     found = collections.require(brain.db, folder.name)
     try:
-        sync(brain.db, found, now=now, new_uuid=brain.new_uuid, progress=brain.progress)
+        sync_collection(brain.db, found, now=now, new_uuid=brain.new_uuid, progress=brain.progress)
     except QuaidError as error:
         return str(error)
     return ""

@@ -5,12 +5,12 @@ from typing import Annotated, NamedTuple
 
 from quaid.brain import Brain
 from quaid.errors import AlreadyExists, CollectionReadOnly, InvalidArgument
+from quaid.folders.page_writer import IdsReport
+from quaid.folders.restore import AuditDifference
 from quaid.ops.collections import overlap
 from quaid.ops.register import Arg, op
 from quaid.storage import collections
 from quaid.storage.collections import Collection
-from quaid.vaults.auditing import Difference
-from quaid.vaults.migrating_ids import IdsReport
 
 Name = Annotated[str, Arg("The collection, as in notes.", positional=True)]
 
@@ -30,7 +30,7 @@ class AuditRecord(NamedTuple):
     root: str
     files: int
     pages: int
-    differences: tuple[Difference, ...]
+    differences: tuple[AuditDifference, ...]
 
     @property
     def exit_status(self) -> int:
@@ -46,7 +46,7 @@ def collection_restore(
     """Write every page of a collection back, byte for byte, into an empty folder, which becomes its folder.
 
     Works when the old folder is gone. Pictures and other files were never in the memory."""
-    from quaid.vaults import restoring
+    from quaid.folders import restore
 
     found = _with_folder(brain, name)
     place = os.path.realpath(brain.settings.path(target))
@@ -54,7 +54,7 @@ def collection_restore(
         if each.root and overlap(each.root, place) and not (each.name == name and each.root == place):
             hint = f"It lies in the folder of {each.name} ({each.root}), or around it; choose another."
             raise AlreadyExists(path=target, hint=hint)
-    done = restoring.restore(
+    done = restore.restore_collection(
         brain.db, found, place, now=brain.now(), token=brain.new_uuid(), progress=brain.progress
     )
     collections.write_folder_list(brain.db)
@@ -67,10 +67,10 @@ def collection_audit(brain: Brain, name: Name) -> AuditRecord:
     """Read every file of a collection again and compare: files, pages, kept bytes, ids. Changes nothing.
 
     Exits 1 when something differs."""
-    from quaid.vaults import auditing
+    from quaid.folders import restore
 
     found = _with_folder(brain, name)
-    told = auditing.audit(brain.db, found, brain.progress)
+    told = restore.audit_collection(brain.db, found, brain.progress)
     return AuditRecord(name, found.root or "", told.files, told.pages, told.differences)
 
 
@@ -87,22 +87,22 @@ def collection_migrate_ids(
     """Write each page's id into the front matter of its file, and nothing else, so that it is known wherever it goes.
 
     Can be stopped; the next run goes on."""
-    from quaid.vaults.syncing import sync
+    from quaid.folders.sync import sync_collection
 
     found = _with_folder(brain, name)
     if found.state != "active" or not found.writable:
         why = "is read-only" if found.state == "active" else f"is {found.state}"
         raise CollectionReadOnly(name=name, why=why)
     if not dry_run:
-        sync(brain.db, found, now=brain.now(), new_uuid=brain.new_uuid, progress=brain.progress)
+        sync_collection(brain.db, found, now=brain.now(), new_uuid=brain.new_uuid, progress=brain.progress)
     return write_ids(brain, found, dry_run)
 
 
 def write_ids(brain: Brain, collection: Collection, dry_run: bool = False) -> IdsReport:
     """The ids of a collection that was just synced, into its files."""
-    from quaid.vaults import migrating_ids
+    from quaid.folders import page_writer
 
-    return migrating_ids.write_ids(
+    return page_writer.write_ids(
         brain.db,
         collection,
         now=brain.now,

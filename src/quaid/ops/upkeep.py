@@ -97,9 +97,9 @@ def validate(
             problem="is needed too: the comparison is of two folders",
         )
     if original is not None and exported is not None:
-        from quaid.vaults import compare
+        from quaid.folders import export as exporter
 
-        differences = compare.folders(
+        differences = exporter.compare_folders(
             brain.settings.path(original), brain.settings.path(exported), brain.progress
         )
         return ValidateRecord(("round trip",), tuple(Violation("round trip", *each) for each in differences))
@@ -137,12 +137,12 @@ def _vectors_to_make(brain: Brain) -> tuple[int | None, int | None]:
 @op("owner", examples=("quaid compact",))
 def compact(brain: Brain) -> Compacted:
     """Drop vectors of text that is gone and fold the write-ahead log into one file, ready to copy."""
+    from quaid.embedding.backfill import cut_pages
     from quaid.storage import vectors
-    from quaid.vaults.embedding import cut_up
 
     if not brain.db.writable:
         return backups.compact(brain.db)  # which says why it cannot
-    cut_up(brain.db, brain.progress)  # a page that is not cut yet still needs its vectors
+    cut_pages(brain.db, brain.progress)  # a page that is not cut yet still needs its vectors
     dropped = brain.db.write(lambda tx: vectors.purge_chunk_vectors(tx) + vectors.purge_turn_vectors(tx))
     return backups.compact(brain.db)._replace(vectors_dropped=dropped)
 

@@ -6,11 +6,11 @@ from typing import Annotated, NamedTuple
 
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument
+from quaid.folders.export import ExportReport
+from quaid.folders.importer import ImportReport
 from quaid.ops.register import Arg, op
 from quaid.storage import history
 from quaid.storage.history import ImportBatch
-from quaid.vaults.exporting import ExportReport
-from quaid.vaults.report import ImportReport
 
 
 class ImportRecord(NamedTuple):
@@ -34,10 +34,10 @@ def import_(
     The folder stays as it is. A second run takes in only what changed, and does not overwrite a page that was
     edited here since. With --force the files win; `quaid history SLUG` keeps what a page said before. The folder
     of an export also brings its links and facts back."""
-    from quaid.vaults import importing
+    from quaid.folders import importer
 
     started = _spent()
-    report = importing.import_folder(
+    report = importer.import_folder(
         brain.db,
         brain.settings.path(folder),
         import_id=brain.new_uuid(),
@@ -87,7 +87,7 @@ def export(
     after it; with --collection, the pages of that one straight into the folder. Links and facts that no text holds
     are written to .quaid/links-and-facts.json, which `quaid import` reads. Pages in quarantine are left out:
     `quaid collection quarantine export` writes them."""
-    from quaid.vaults import exporting
+    from quaid.folders import export as exporter
 
     if import_id is not None and not raw:
         raise InvalidArgument(
@@ -99,8 +99,8 @@ def export(
             raise InvalidArgument(
                 name="collection", problem="does not go with --raw, which writes one import"
             )
-        return exporting.export_raw(brain.db, import_id, target, force=force, progress=brain.progress)
-    return exporting.export_pages(
+        return exporter.export_raw(brain.db, import_id, target, force=force, progress=brain.progress)
+    return exporter.export_pages(
         brain.db, target, force=force, progress=brain.progress, collection=collection
     )
 

@@ -1,6 +1,6 @@
 """Keeping folders fresh as long as a process lives: `quaid watch`, and the process that a server starts for it.
 
-Not operations. Who may watch is told by leasing.py, how it is done by vaults/watching.py.
+Not operations. Who may watch is told by leasing.py, how it is done by folders/watcher.py.
 """
 
 from collections.abc import Callable
@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument, NotFound
+from quaid.folders import watcher
+from quaid.folders.watcher import DEFAULT_PACE, Watcher, WatchPace
 from quaid.ops.leasing import RHYTHM, Lease, Rhythm
 from quaid.storage import collections
 from quaid.storage.collections import WatchOwner
-from quaid.vaults import watching
-from quaid.vaults.watching import PACE, Pace, Watcher
 
 Tell = Callable[[Any], None]
 
@@ -32,7 +32,7 @@ def watch(
     name: str | None = None,
     patient: bool = True,
     rhythm: Rhythm = RHYTHM,
-    pace: Pace = PACE,
+    pace: WatchPace = DEFAULT_PACE,
 ) -> None:
     """Watch all folders, or one, until told to stop. Who is not patient ends when others watch them."""
     if patient:
@@ -58,12 +58,12 @@ def note_failure(brain: Brain, problem: str) -> None:
     """Keep beside every attached folder that the process which watches them failed."""
     for each in collections.list_all(brain.db):
         if each.root and each.state == "active" and not each.halt_reason:
-            watching.note_failure(brain.db, each, problem, brain.now())
+            watcher.record_sync_failure(brain.db, each, problem, brain.now())
 
 
 def look_once(brain: Brain, tell: Tell, name: str | None = None) -> bool:
     """Bring all folders, or one, up to date. Is all well?"""
-    return _watcher(brain, tell, Event(), PACE).once(folders(brain, name))
+    return _watcher(brain, tell, Event(), DEFAULT_PACE).once(folders(brain, name))
 
 
 def folders(brain: Brain, name: str | None) -> frozenset[int]:
@@ -78,7 +78,7 @@ def folders(brain: Brain, name: str | None) -> frozenset[int]:
     return found
 
 
-def _watcher(brain: Brain, tell: Tell, stop: Event, pace: Pace) -> Watcher:
+def _watcher(brain: Brain, tell: Tell, stop: Event, pace: WatchPace) -> Watcher:
     quiet, _ = brain.settings.said("sync.watch_debounce_ms")
     pace = pace if quiet is None else pace._replace(debounce=quiet / 1000)
     if not brain.settings.option("sync.sync_on_start"):

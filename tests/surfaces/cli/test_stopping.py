@@ -16,11 +16,11 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.config import Settings
+from quaid.embedding.backfill import BATCH_SIZE
 from quaid.ops import gate
 from quaid.storage import embedding_queue, vectors
-from quaid.vaults.embedding import BATCH
 
-PAGES = 3 * BATCH
+PAGES = 3 * BATCH_SIZE
 PATIENCE = 60
 
 
@@ -38,7 +38,7 @@ class Slow(BaseHTTPRequestHandler):
         texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
         if len(texts) > 1:
             self.server.asked += len(texts)
-            self.server.go_on.wait(1 if self.server.asked <= 2 * BATCH else PATIENCE)
+            self.server.go_on.wait(1 if self.server.asked <= 2 * BATCH_SIZE else PATIENCE)
         body = json.dumps({"embeddings": [[len(text), 1, 2] for text in texts]}).encode()
         try:
             self.send_response(200)
@@ -114,7 +114,7 @@ def test_a_stopped_embed_keeps_what_it_made_and_goes_on_from_there(
         f"quaid: Stopped on request: {kept} of {PAGES} chunks have a vector of m, and keep it."
         " `quaid embed --model m` goes on from there.\n"
     )
-    assert kept in (BATCH, 2 * BATCH)
+    assert kept in (BATCH_SIZE, 2 * BATCH_SIZE)
     assert embedding_queue.last_failure(brain.db.path) is None
     go_on.set()
     done = run(brain, "embed", model="m")

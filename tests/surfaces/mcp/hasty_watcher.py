@@ -2,10 +2,10 @@
 
 import sys
 
+from quaid.folders.watcher import WatchPace
 from quaid.ops.leasing import Rhythm
 from quaid.surfaces.mcp import watcher
-from quaid.vaults.watching import Pace
 
 if __name__ == "__main__":
-    pace = Pace(debounce=0.2, longest=1.0, look=0.2, step=0.05)
+    pace = WatchPace(debounce=0.2, longest=1.0, look=0.2, step=0.05)
     sys.exit(watcher.main(sys.argv[1], rhythm=Rhythm(beat=0.3, stale=5.0), pace=pace))

@@ -15,9 +15,9 @@ from typing import Any
 from quaid import config
 from quaid.brain import Brain
 from quaid.errors import QuaidError
+from quaid.folders import watcher
 from quaid.ops import watching
 from quaid.surfaces.mcp import children
-from quaid.vaults import watching as watchings
 
 POLITENESS = 5  # of 19: an edit should be found soon, but not at the cost of whoever works
 SECONDS_TO_STOP = 0.7  # the server kills after one
@@ -48,7 +48,7 @@ def _left_in_writing(path: str, error: Exception) -> None:
     """Nobody reads our standard error: leave word where `quaid doctor` looks."""
     try:
         with Brain(config.read(path, os.environ, os.path.dirname(path))) as brain:
-            watching.note_failure(brain, watchings.problem_of(error))
+            watching.note_failure(brain, watcher.error_text(error))
     except QuaidError:
         pass  # whoever opens the memory next is told
 

@@ -1,10 +1,7 @@
-"""Vectors for the chunks and turns that have none: made in batches, kept one batch at a time.
+"""Embed the chunks and conversation turns that have no vector yet, in batches.
 
-Knows the order of work and what is durable when. Does not know how a model works, nor how vectors are stored.
-
-No transaction is open while a model works. Each batch is kept before the next one is begun, so whoever is
-stopped goes on where he was. Long work is done in turn; two who fill at once only do some of it twice. Pages come
-first; what was said in conversations waits until none of them lacks a vector.
+No transaction is open while a model works, and each batch is stored before the next, so interrupted work continues
+where it stopped.
 """
 
 import time
@@ -20,35 +17,35 @@ from quaid.storage.vectors import EmbeddingModel
 if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
 
-BATCH = 32
+BATCH_SIZE = 32
 """Texts that are embedded and kept together: one or two seconds of work."""
 
-WHAT, WHAT_WAS_SAID = "Embedding", "Embedding conversations"
+CHUNKS_LABEL, TURNS_LABEL = "Embedding", "Embedding conversations"
 
 
-CUT_AT_ONCE = 200
+PAGES_PER_CUT = 200
 """Pages that are cut into chunks in one transaction: a fraction of a second."""
 
-FEW, FEW_TOKENS = 16, 2_400
+MAX_INLINE_CHUNKS, MAX_INLINE_TOKENS = 16, 2_400
 """So much is embedded before a question is answered: with a cold model within a second of CPU."""
 
-SHORT_PATIENCE = 1.0
+INLINE_LOCK_TIMEOUT = 1.0
 """Seconds that a question waits for somebody who writes: an import may take long."""
 
-PROBE = "A plain sentence."
+PROBE_TEXT = "A plain sentence."
 """What any model can stand: one that refuses it too is down."""
 
-SPARE_FAILURES = 3 * BATCH
+MAX_EXTRA_FAILURES = 3 * BATCH_SIZE
 """So many more texts may fail than succeed; a model that refuses even more is of no use here."""
 
-MOST_NAMED = 3
+MAX_NAMED_FAILURES = 3
 """Pages that are named when a model gives nothing for them."""
 
-SECONDS_BETWEEN_LOOKS = 0.2
+POLL_SECONDS = 0.2
 """While another process makes vectors."""
 
 
-class Passages(Protocol):
+class PassageEmbedder(Protocol):
     """What filling needs of a model."""
 
     name: str
@@ -57,7 +54,7 @@ class Passages(Protocol):
     def embed_passages(self, texts: Sequence[str]) -> list[bytes]: ...
 
 
-class Filled(NamedTuple):
+class BackfillReport(NamedTuple):
     """What filling did, in chunks."""
 
     embedded: int
@@ -75,7 +72,7 @@ class Filled(NamedTuple):
     """Such that are wanted and lack one."""
 
 
-class _Made(NamedTuple):
+class _BatchTotals(NamedTuple):
     """What came of some texts that waited."""
 
     embedded: int
@@ -83,19 +80,19 @@ class _Made(NamedTuple):
     refused: dict[bytes, None]
 
 
-NOTHING = Filled(0, 0, 0, 0)
+NOTHING_EMBEDDED = BackfillReport(0, 0, 0, 0)
 
 
-def fill_in_turn(
+def run_backfill(
     db: "Database",
-    embedder: Passages,
+    embedder: PassageEmbedder,
     *,
     now: Callable[[], str],
     progress: Callable[[int, int, str], None],
     slugs: list[str] | None = None,
     turns_since: str | None = None,
     patient: bool = True,
-) -> Filled | None:
+) -> BackfillReport | None:
     """Fill while nobody else does, and leave word of what went wrong: pages, then turns.
 
     Turns are those of conversations that ended since a moment; of all with "", of none with None.
@@ -105,17 +102,17 @@ def fill_in_turn(
     while db.writable and not turn.try_take():
         if not patient:
             return None
-        _tell_of_another(db, embedder, progress)
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+        _report_other_process(db, embedder, progress)
+        time.sleep(POLL_SECONDS)
     if not db.writable:
-        return fill(db, embedder, now=now, progress=progress, slugs=slugs)
+        return embed_chunks(db, embedder, now=now, progress=progress, slugs=slugs)
     try:
         turn.begin(embedder.name, now())
-        filled = fill(db, embedder, now=now, progress=progress, slugs=slugs)
+        filled = embed_chunks(db, embedder, now=now, progress=progress, slugs=slugs)
         if turns_since is not None and slugs is None:
-            filled = fill_turns(db, embedder, filled, now=now, progress=progress, since=turns_since)
+            filled = embed_turns(db, embedder, filled, now=now, progress=progress, since=turns_since)
         if filled.failed:
-            turn.fail(embedder.name, _refusal(filled), now())
+            turn.fail(embedder.name, _failure_text(filled), now())
         else:
             turn.succeed()
         return filled
@@ -123,33 +120,39 @@ def fill_in_turn(
         turn.succeed()
         raise
     except QuaidError as failure:
-        turn.fail(embedder.name, told(failure), now(), down=isinstance(failure, EmbedderUnavailable))
+        turn.fail(
+            embedder.name, failure_reason(failure), now(), down=isinstance(failure, EmbedderUnavailable)
+        )
         raise
     finally:
         turn.release()
 
 
-def _refusal(filled: Filled) -> str:
-    named = ", ".join(filled.failures[:MOST_NAMED])
+def _failure_text(filled: BackfillReport) -> str:
+    named = ", ".join(filled.failures[:MAX_NAMED_FAILURES])
     chunks_ = count_noun(filled.failed, "chunk")
-    return (
-        f"it gives nothing usable for {chunks_} ({named}{' …' if len(filled.failures) > MOST_NAMED else ''})"
-    )
+    return f"it gives nothing usable for {chunks_} ({named}{' …' if len(filled.failures) > MAX_NAMED_FAILURES else ''})"
 
 
-def told(failure: QuaidError) -> str:
+def failure_reason(failure: QuaidError) -> str:
     """A failure of a model, without the name of the model."""
     return str(failure.facts.get("problem") or failure).rstrip(".")
 
 
-def _tell_of_another(db: "Database", embedder: Passages, progress: Callable[[int, int, str], None]) -> None:
+def _report_other_process(
+    db: "Database", embedder: PassageEmbedder, progress: Callable[[int, int, str], None]
+) -> None:
     known = vectors.find_model(db, embedder.name)
     made, total = embedding_queue.chunk_coverage(db, known.name) if known else (0, chunks.count(db))
     progress(min(made, total - 1), total, "Another process makes vectors")
 
 
-def fill_few(
-    db: "Database", embedder: Passages, *, now: Callable[[], str], progress: Callable[[int, int, str], None]
+def embed_few_chunks(
+    db: "Database",
+    embedder: PassageEmbedder,
+    *,
+    now: Callable[[], str],
+    progress: Callable[[int, int, str], None],
 ) -> int:
     """Embed what is missing if that is little, so that what was just written is found. How many it were."""
     active = vectors.active_model(db)
@@ -160,21 +163,23 @@ def fill_few(
         waiting = embedding_queue.pending_chunks(db, active)
     else:
         return 0
-    if not 0 < total - made <= FEW or chunks.tokens(db, waiting) > FEW_TOKENS:
+    if not 0 < total - made <= MAX_INLINE_CHUNKS or chunks.tokens(db, waiting) > MAX_INLINE_TOKENS:
         return 0
-    patience, db.lock.patience = db.lock.patience, SHORT_PATIENCE
+    patience, db.lock.patience = db.lock.patience, INLINE_LOCK_TIMEOUT
     try:
         if active is None or waiting is None:
-            return fill(db, embedder, now=now, progress=progress, limit=FEW, insist=False).embedded
+            return embed_chunks(
+                db, embedder, now=now, progress=progress, limit=MAX_INLINE_CHUNKS, insist=False
+            ).embedded
         # Which they are is known: to look for them again would take longer than to embed them.
-        return _make_chunks(db, embedder, waiting, now=now, progress=progress, insist=False).embedded
+        return _embed_chunk_ids(db, embedder, waiting, now=now, progress=progress, insist=False).embedded
     finally:
         db.lock.patience = patience
 
 
-def fill_few_turns(
+def embed_few_turns(
     db: "Database",
-    embedder: Passages,
+    embedder: PassageEmbedder,
     *,
     now: Callable[[], str],
     progress: Callable[[int, int, str], None],
@@ -185,40 +190,40 @@ def fill_few_turns(
     if active is None or active.name != embedder.name:
         return 0
     made, total = embedding_queue.turn_coverage(db, active.name)
-    if not 0 < total - made <= FEW:
+    if not 0 < total - made <= MAX_INLINE_CHUNKS:
         return 0
     waiting = embedding_queue.missing_parts(db, active.name, since)
-    if embedding_queue.characters_of_parts(db, waiting) > 4 * FEW_TOKENS:
+    if embedding_queue.characters_of_parts(db, waiting) > 4 * MAX_INLINE_TOKENS:
         return 0
-    patience, db.lock.patience = db.lock.patience, SHORT_PATIENCE
+    patience, db.lock.patience = db.lock.patience, INLINE_LOCK_TIMEOUT
     try:
-        return fill_turns(db, embedder, now=now, progress=progress, since=since).turns
+        return embed_turns(db, embedder, now=now, progress=progress, since=since).turns
     finally:
         db.lock.patience = patience
 
 
-def fill(
+def embed_chunks(
     db: "Database",
-    embedder: Passages,
+    embedder: PassageEmbedder,
     *,
     now: Callable[[], str],
     progress: Callable[[int, int, str], None],
     slugs: list[str] | None = None,
     limit: int | None = None,
     insist: bool = True,
-) -> Filled:
+) -> BackfillReport:
     """Embed what the embedder's model has no vector for yet: the pages that changed last come first.
 
     A model that is not known yet is registered; the first one becomes the active one. With `slugs` only those
     pages are looked at, with `limit` only so many chunks. Who insists has the texts of a refused batch tried alone.
     """
-    cut_up(db, progress)
-    model = _registered(db, embedder, now)
+    cut_pages(db, progress)
+    model = _registered_model(db, embedder, now)
     waiting = embedding_queue.missing_chunks(db, model.name, slugs)[:limit]
     cached, total = embedding_queue.chunk_coverage(db, model.name)
-    made = _make_chunks(db, embedder, waiting, now=now, progress=progress, insist=insist)
+    made = _embed_chunk_ids(db, embedder, waiting, now=now, progress=progress, insist=insist)
     refused = list(made.refused)
-    return Filled(
+    return BackfillReport(
         made.embedded,
         cached + made.cached,
         total,
@@ -227,51 +232,51 @@ def fill(
     )
 
 
-def _make_chunks(
+def _embed_chunk_ids(
     db: "Database",
-    embedder: Passages,
+    embedder: PassageEmbedder,
     waiting: list[int],
     *,
     now: Callable[[], str],
     progress: Callable[[int, int, str], None],
     insist: bool,
-) -> _Made:
+) -> _BatchTotals:
     name = embedder.name
-    return _make(
+    return _embed_in_batches(
         db,
         embedder,
         waiting,
         lambda chunk_ids: embedding_queue.texts_of_chunks(db, name, chunk_ids),
         lambda tx, found: vectors.keep_chunk_vectors(tx, name, found, now()),
-        lambda done: progress(done, len(waiting), WHAT),
+        lambda done: progress(done, len(waiting), CHUNKS_LABEL),
         insist,
     )
 
 
-def fill_turns(
+def embed_turns(
     db: "Database",
-    embedder: Passages,
-    filled: Filled = NOTHING,
+    embedder: PassageEmbedder,
+    filled: BackfillReport = NOTHING_EMBEDDED,
     *,
     now: Callable[[], str],
     progress: Callable[[int, int, str], None],
     since: str = "",
-) -> Filled:
+) -> BackfillReport:
     """Embed what was said in conversations that ended since a moment, the latest first; told with what was filled."""
     waiting = (
         embedding_queue.missing_parts(db, embedder.name, since) if embedding_queue.highest_part_id(db) else []
     )
     if not waiting:
         return filled
-    model = _registered(db, embedder, now)
+    model = _registered_model(db, embedder, now)
     turns = embedding_queue.count_missing_turns(db, model.name, since)
-    made = _make(
+    made = _embed_in_batches(
         db,
         embedder,
         waiting,
         lambda part_ids: embedding_queue.texts_of_parts(db, model.name, part_ids),
         lambda tx, found: vectors.keep_turn_vectors(tx, model.name, found, now()),
-        lambda done: progress(done, len(waiting), WHAT_WAS_SAID),
+        lambda done: progress(done, len(waiting), TURNS_LABEL),
     )
     refused = list(made.refused)
     left = embedding_queue.count_missing_turns(db, model.name, since)
@@ -286,22 +291,22 @@ def fill_turns(
     )
 
 
-def _make(
+def _embed_in_batches(
     db: "Database",
-    embedder: Passages,
+    embedder: PassageEmbedder,
     waiting: list[int],
     texts_of: Callable[[list[int]], list[PendingText]],
     keep: Callable[[Any, list[tuple[bytes, bytes]]], int],
     progress: Callable[[int], None],
     insist: bool = True,
-) -> _Made:
+) -> _BatchTotals:
     """Have vectors made for what waits, batch by batch, and keep them."""
     embedded = cached = done = 0
     refused: dict[bytes, None] = {}
     for ids in _batches(waiting):
         progress(done)
         texts = [each for each in texts_of(ids) if each.content_hash not in refused]
-        found, failure = _embedded(embedder, texts, insist)
+        found, failure = _embed_texts(embedder, texts, insist)
         if found:
             kept = [(each.content_hash, vector) for each, vector in found]
             db.write(lambda tx, kept=kept: keep(tx, kept))  # type: ignore[misc]
@@ -312,25 +317,25 @@ def _make(
         done += len(ids)
         made = {each.content_hash for each, _ in found}
         refused.update({each.content_hash: None for each in texts if each.content_hash not in made})
-        if len(refused) > embedded + SPARE_FAILURES:
-            raise _useless(embedder, len(refused))
+        if len(refused) > embedded + MAX_EXTRA_FAILURES:
+            raise _model_unusable(embedder, len(refused))
     progress(done)
-    return _Made(embedded, cached, refused)
+    return _BatchTotals(embedded, cached, refused)
 
 
-def cut_up(db: "Database", progress: Callable[[int, int, str], None]) -> int:
+def cut_pages(db: "Database", progress: Callable[[int, int, str], None]) -> int:
     """Cut the pages that an import left whole. How many there were."""
     page_ids = chunks.uncut_pages(db)
-    for start in range(0, len(page_ids), CUT_AT_ONCE):
+    for start in range(0, len(page_ids), PAGES_PER_CUT):
         progress(start, len(page_ids), "Cutting into chunks")
-        some = page_ids[start : start + CUT_AT_ONCE]
+        some = page_ids[start : start + PAGES_PER_CUT]
         db.write(lambda tx, some=some: chunks.write_pages(tx, some))  # type: ignore[misc]
     if page_ids:
         progress(len(page_ids), len(page_ids), "Cutting into chunks")
     return len(page_ids)
 
 
-def _registered(db: "Database", embedder: Passages, now: Callable[[], str]) -> EmbeddingModel:
+def _registered_model(db: "Database", embedder: PassageEmbedder, now: Callable[[], str]) -> EmbeddingModel:
     known = vectors.find_model(db, embedder.name)
     if known is None or known.dimensions != embedder.dimensions or vectors.active_model(db) is None:
         moment = now()
@@ -347,36 +352,36 @@ def _registered(db: "Database", embedder: Passages, now: Callable[[], str]) -> E
 
 
 def _batches(ids: list[int]) -> Iterator[list[int]]:
-    for start in range(0, len(ids), BATCH):
-        yield ids[start : start + BATCH]
+    for start in range(0, len(ids), BATCH_SIZE):
+        yield ids[start : start + BATCH_SIZE]
 
 
-def _useless(embedder: Passages, refused: int) -> EmbedderUnavailable:
+def _model_unusable(embedder: PassageEmbedder, refused: int) -> EmbedderUnavailable:
     return EmbedderUnavailable(
         name=embedder.name, problem=f"it refuses nearly every text ({refused:,})", remedy="Try another model"
     )
 
 
-class _Given(NamedTuple):
+class _BatchResult(NamedTuple):
     found: list[tuple[PendingText, bytes]]
     failure: EmbedderUnavailable | None = None
     """The model is down: what was found before is good."""
 
 
-def _embedded(embedder: Passages, texts: list[PendingText], insist: bool) -> _Given:
+def _embed_texts(embedder: PassageEmbedder, texts: list[PendingText], insist: bool) -> _BatchResult:
     """The texts with their vectors, without those that the model gave nothing usable for."""
     if not texts:
-        return _Given([])
+        return _BatchResult([])
     try:
         found = embedder.embed_passages([each.text for each in texts])
     except EmbedderUnavailable as failure:
-        return _one_by_one(embedder, texts, failure) if insist else _Given([], failure)
+        return _embed_one_by_one(embedder, texts, failure) if insist else _BatchResult([], failure)
     if len(found) != len(texts):
         problem = f"it gave {len(found)} vectors for {len(texts)} texts"
-        return _Given(
+        return _BatchResult(
             [], EmbedderUnavailable(name=embedder.name, problem=problem, remedy="Try another model")
         )
-    return _Given(
+    return _BatchResult(
         [
             pair
             for pair in zip(texts, found, strict=True)
@@ -385,22 +390,24 @@ def _embedded(embedder: Passages, texts: list[PendingText], insist: bool) -> _Gi
     )
 
 
-def _one_by_one(embedder: Passages, texts: list[PendingText], failure: EmbedderUnavailable) -> _Given:
+def _embed_one_by_one(
+    embedder: PassageEmbedder, texts: list[PendingText], failure: EmbedderUnavailable
+) -> _BatchResult:
     """A text that a model cannot stand must not keep the others back. One that cannot stand a probe is down."""
     found: list[tuple[PendingText, bytes]] = []
     for text in texts:
-        alone = _Given([], failure) if len(texts) == 1 else _embedded(embedder, [text], insist=False)
+        alone = _BatchResult([], failure) if len(texts) == 1 else _embed_texts(embedder, [text], insist=False)
         found += alone.found
         if alone.failure is not None:
-            probed = _down(embedder)
+            probed = _probe_failure(embedder)
             if probed is not None:
-                return _Given(found, probed)
-    return _Given(found)
+                return _BatchResult(found, probed)
+    return _BatchResult(found)
 
 
-def _down(embedder: Passages) -> EmbedderUnavailable | None:
+def _probe_failure(embedder: PassageEmbedder) -> EmbedderUnavailable | None:
     try:
-        embedder.embed_passages([PROBE])
+        embedder.embed_passages([PROBE_TEXT])
     except EmbedderUnavailable as failure:
         return failure
     return None

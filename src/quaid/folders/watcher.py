@@ -1,11 +1,7 @@
-"""Folders kept fresh while a process lives: what the system tells of changes is a hint, a rescan is the truth.
+"""Watch folders and sync them when files change.
 
-Hints are gathered until things are quiet, then the named files are looked at; whatever a hint cannot say for sure
-(a folder, too many at once, a new .quaidignore, trouble) means that the whole folder is looked at. That happens at
-the start and every few minutes anyway, so a hint that never came costs minutes, not truth. Where the system gives no
-hints, only the rescans are left. A folder that vanishes is told of and waited for; nothing is removed on its account.
-
-Knows watchfiles. Does not know who may watch: the caller says which collections.
+Change events are hints: named files are synced once things are quiet, and the whole folder is rescanned every few
+minutes and whenever an event is unclear.
 """
 
 import os
@@ -15,20 +11,20 @@ from threading import Event
 from typing import Any, NamedTuple, Protocol
 
 from quaid.errors import Busy, Cancelled, QuaidError
+from quaid.folders import ignore, indexer, scanner, sync
+from quaid.folders.scanner import FileNote
+from quaid.folders.sync import SyncReport
 from quaid.storage import collections
 from quaid.storage.collections import Collection
 from quaid.storage.sqlite.connection import Database
-from quaid.vaults import ignoring, scan, sidecar, syncing
-from quaid.vaults.report import Note
-from quaid.vaults.syncing import SyncReport
 
-MOST_HINTS = 100
+MAX_HINTS = 100
 """More files at once than these are found faster by a walk."""
 
 ADDED, MODIFIED, DELETED = 1, 2, 3  # as watchfiles numbers them
 
 
-class Pace(NamedTuple):
+class WatchPace(NamedTuple):
     """Seconds."""
 
     debounce: float = 1.5
@@ -48,7 +44,7 @@ class Pace(NamedTuple):
     """Until all is looked at for the first time."""
 
 
-PACE = Pace()
+DEFAULT_PACE = WatchPace()
 
 
 class WatchBegan(NamedTuple):
@@ -61,7 +57,7 @@ class WatchSynced(NamedTuple):
 
     sync: SyncReport
     whole: bool
-    notes: tuple[Note, ...] = ()
+    notes: tuple[FileNote, ...] = ()
     """What is wrong with files, as far as it is news."""
 
 
@@ -71,7 +67,7 @@ class WatchTrouble(NamedTuple):
     remedy: str
 
 
-class Hints(Protocol):
+class ChangeHints(Protocol):
     """What the system tells of some folders."""
 
     def wait(self, seconds: float) -> set[tuple[int, str]]:
@@ -111,13 +107,13 @@ class NoHints:
         pass
 
 
-class _Folder:
+class _WatchedFolder:
     """One folder, and what has been heard of it."""
 
     def __init__(self, collection: Collection, rescan_at: float = 0.0) -> None:
         self.collection = collection
         self.root = collection.root or ""
-        self.identity = _identity(self.root)
+        self.identity = _folder_identity(self.root)
         self.hints: set[str] = set()
         self.is_unsure = False
         """Something happened that hints cannot tell."""
@@ -125,7 +121,7 @@ class _Folder:
         self.rescan_at = rescan_at
         self.rescan_seconds = 0.0
         self.halted: str | None = None
-        self.told: set[Note] = set()
+        self.told: set[FileNote] = set()
         """What was said of its files since they were last looked at as a whole."""
 
     def forget_hints(self) -> None:
@@ -134,7 +130,7 @@ class _Folder:
     def heard(self, at: float) -> None:
         self.first, self.last = self.first or at, at
 
-    def due_at(self, pace: Pace) -> float:
+    def due_at(self, pace: WatchPace) -> float:
         """When it is to be looked at."""
         if not self.hints and not self.is_unsure:
             return self.rescan_at
@@ -150,8 +146,8 @@ class Watcher:
         new_uuid: Callable[[], str],
         tell: Callable[[Any], None],
         stop: Event,
-        pace: Pace = PACE,
-        source: Callable[[list[str], Event, float], Hints] = SystemHints,
+        pace: WatchPace = DEFAULT_PACE,
+        source: Callable[[list[str], Event, float], ChangeHints] = SystemHints,
     ) -> None:
         self.db = db
         self.now = now
@@ -160,8 +156,8 @@ class Watcher:
         self.stop = stop
         self.pace = pace
         self.source = source
-        self._folders: dict[int, _Folder] = {}
-        self._hints: Hints = NoHints(stop)
+        self._folders: dict[int, _WatchedFolder] = {}
+        self._hints: ChangeHints = NoHints(stop)
         self._watched: set[tuple[str, object]] = set()
         self._is_blind = False
         self._look_at = self._open_again_at = 0.0
@@ -173,7 +169,7 @@ class Watcher:
                 try:
                     self._round(chosen)
                 except Exception as error:  # a watcher goes on, whatever happens
-                    self.tell(WatchTrouble("", problem_of(error), "it is tried again"))
+                    self.tell(WatchTrouble("", error_text(error), "it is tried again"))
                     self.stop.wait(self.pace.retry)
         finally:
             self._hints.close()
@@ -201,7 +197,7 @@ class Watcher:
         for new in self._choose(chosen):
             self.tell(WatchBegan(new.name, new.root or ""))
         for folder in self._folders.values():
-            identity = _identity(folder.root)
+            identity = _folder_identity(folder.root)
             if identity != folder.identity:
                 folder.identity, folder.rescan_at = identity, 0.0
         there = {(each.root, each.identity) for each in self._folders.values() if each.identity}
@@ -220,7 +216,7 @@ class Watcher:
                 del self._folders[id]
         new = [each for id, each in present.items() if id not in self._folders]
         at = time.monotonic() + self.pace.first
-        self._folders.update({each.id: _Folder(each, at) for each in new})
+        self._folders.update({each.id: _WatchedFolder(each, at) for each in new})
         return new
 
     def _open(self, there: set[tuple[str, object]]) -> None:
@@ -266,30 +262,30 @@ class Watcher:
                 if (path + os.sep).startswith(folder.root.rstrip(os.sep) + os.sep):
                     self._hear(folder, kind, path)
 
-    def _hear(self, folder: _Folder, kind: int, path: str) -> None:
+    def _hear(self, folder: _WatchedFolder, kind: int, path: str) -> None:
         """Understand one hint."""
         relative = path[len(folder.root) :].strip(os.sep).replace(os.sep, "/")
-        is_sidecar = sidecar.is_sidecar(relative)
-        if relative and relative != ignoring.FILE and not is_sidecar and _is_passed_over(relative):
+        is_sidecar = indexer.is_sidecar(relative)
+        if relative and relative != ignore.IGNORE_FILE and not is_sidecar and _is_skipped_path(relative):
             return
         if not folder.is_unsure and self._is_plain(folder, kind, path, relative):
-            if not is_sidecar and not relative.lower().endswith(scan.endings(folder.collection.kind)):
+            if not is_sidecar and not relative.lower().endswith(scanner.page_endings(folder.collection.kind)):
                 return  # a temporary file, a picture
             folder.hints.add(relative)
-            folder.is_unsure = len(folder.hints) > MOST_HINTS
+            folder.is_unsure = len(folder.hints) > MAX_HINTS
         else:
             folder.is_unsure = True
         folder.heard(time.monotonic() - self.pace.step)
 
-    def _is_plain(self, folder: _Folder, kind: int, path: str, relative: str) -> bool:
+    def _is_plain(self, folder: _WatchedFolder, kind: int, path: str, relative: str) -> bool:
         """Whether a hint tells of one file and nothing more."""
-        if not relative or relative == ignoring.FILE or kind not in (ADDED, MODIFIED, DELETED):
+        if not relative or relative == ignore.IGNORE_FILE or kind not in (ADDED, MODIFIED, DELETED):
             return False
         if os.path.isdir(path) and not os.path.islink(path):
             return False
         return not (kind == DELETED and collections.has_files_below(self.db, folder.collection.id, relative))
 
-    def _sync(self, folder: _Folder) -> None:
+    def _sync(self, folder: _WatchedFolder) -> None:
         started = time.monotonic()
         whole = folder.is_unsure or started >= folder.rescan_at
         only = None if whole else sorted(folder.hints)
@@ -311,20 +307,20 @@ class Watcher:
             folder.rescan_at = time.monotonic() + calm
         self._tell(folder, report, whole, is_first)
 
-    def _fail(self, folder: _Folder, error: Exception) -> None:
+    def _fail(self, folder: _WatchedFolder, error: Exception) -> None:
         """Tell that a sync failed, here and where `quaid doctor` looks."""
-        problem = problem_of(error)
+        problem = error_text(error)
         folder.halted = f"the last sync failed: {problem}"
         if not isinstance(error, Busy):  # which is over soon
-            note_failure(self.db, folder.collection, problem, self.now())
+            record_sync_failure(self.db, folder.collection, problem, self.now())
         self.tell(WatchTrouble(folder.collection.name, problem, "it is tried again"))
 
-    def _synced(self, folder: _Folder, only: list[str] | None) -> SyncReport | None:
+    def _synced(self, folder: _WatchedFolder, only: list[str] | None) -> SyncReport | None:
         collection = collections.find(self.db, folder.collection.name)
         if collection is None or collection.id != folder.collection.id or collection.root != folder.root:
             return None  # it was removed a moment ago
         folder.collection = collection
-        return syncing.sync(
+        return sync.sync_collection(
             self.db,
             collection,
             now=self.now(),
@@ -337,7 +333,7 @@ class Watcher:
         if self.stop.is_set():
             raise Cancelled
 
-    def _tell(self, folder: _Folder, report: SyncReport, whole: bool, is_first: bool) -> None:
+    def _tell(self, folder: _WatchedFolder, report: SyncReport, whole: bool, is_first: bool) -> None:
         news = report.raw_data or report.new or report.changed or report.moved or report.removed
         is_back = whole and folder.halted and not report.halted
         notes = tuple(each for each in report.notes if each not in folder.told)
@@ -348,14 +344,14 @@ class Watcher:
             folder.halted = report.halted
 
 
-def problem_of(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """What went wrong, for somebody who reads one line."""
     if isinstance(error, QuaidError | OSError):
         return str(error).rstrip(".")
     return f"Quaid itself failed ({type(error).__name__}: {error}). That is a bug: please report it"
 
 
-def note_failure(db: Database, collection: Collection, problem: str, now: str) -> None:
+def record_sync_failure(db: Database, collection: Collection, problem: str, now: str) -> None:
     """Keep beside a collection that it could not be synced; the next sync that goes well clears it."""
     reason = f"the last sync failed: {problem}"
     try:
@@ -364,7 +360,7 @@ def note_failure(db: Database, collection: Collection, problem: str, now: str) -
         pass  # a memory that cannot be written says so itself
 
 
-def _identity(root: str) -> object:
+def _folder_identity(root: str) -> object:
     """What tells this folder from another one in its place; None when there is none."""
     try:
         found = os.stat(root)
@@ -373,7 +369,7 @@ def _identity(root: str) -> object:
     return found.st_dev, found.st_ino
 
 
-def _is_passed_over(relative: str) -> bool:
+def _is_skipped_path(relative: str) -> bool:
     """Whether no walk comes by this path."""
-    passed = (*scan.SKIPPED_FOLDERS, ignoring.TEMPLATES[:-1])
+    passed = (*scanner.SKIPPED_FOLDERS, ignore.TEMPLATES_FOLDER[:-1])
     return any(name.startswith(".") or name in passed for name in relative.split("/"))

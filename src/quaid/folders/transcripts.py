@@ -1,47 +1,173 @@
-"""Transcripts on disk: found, read from where the last reading ended, masked, and put into the store.
+"""Read conversation transcripts and exported archives, from where the last reading stopped, with secrets masked."""
 
-Knows how far a file was read, and when it must be read from its start: when it is shorter than that, or its first or
-last bytes of then are other ones now. Does not know how a client writes (formats.transcripts) nor SQL.
-
-The files are only read. A line that is broken or endless is counted and skipped; a last line without an end waits for
-the next run, unless it is whole. After each thousand turns the store is written, so that a run which was stopped goes
-on where it was.
-"""
-
+import codecs
 import hashlib
 import os
+import re
 import stat
-from collections.abc import Callable
-from typing import Any, BinaryIO, NamedTuple
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from quaid.errors import Cancelled, NotFound, ReadingStopped
+from quaid.folders.scanner import FILE_FLAGS, printable
 from quaid.formats import transcripts
-from quaid.formats.transcripts import BrokenTranscript, TranscriptTurn
+from quaid.formats.transcripts import BrokenTranscript, TranscriptTurn, iter_json_list, parse_line
 from quaid.model.secrets import mask
 from quaid.storage import conversations
 from quaid.storage.conversations import NewTurn, TranscriptState, TurnBatch
 from quaid.storage.sqlite.connection import Database
-from quaid.vaults import archives
-from quaid.vaults.lines import lines
-from quaid.vaults.scan import FILE_FLAGS, printable
 
-TURNS_AT_ONCE = 1_000
-CHARACTERS_AT_ONCE = 4_000_000
-LINES_TO_KNOW = 50
+if TYPE_CHECKING:
+    from zipfile import ZipInfo
+
+MAX_EXPORT_BYTES = 4 * 1024**3
+"""Bytes of a conversations.json."""
+
+MAX_COMPRESSION_RATIO = 100
+"""How many times larger than packed it may be, when it is large at all: text makes 4 to 10."""
+
+RATIO_CHECK_BYTES = 20 * 1024 * 1024
+MAX_ZIP_DIRECTORY_BYTES = 4 * 1024 * 1024
+"""Of the list of files in an archive: some 30,000 of them, with names of their own."""
+ARCHIVE_READ_SIZE = 1 << 20
+
+_EXPORT_NAME = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
+
+
+def is_export(name: str) -> bool:
+    """Whether a file of this name holds exported conversations."""
+    return _EXPORT_NAME.fullmatch(name.lower()) is not None
+
+
+def exported_conversations(file: BinaryIO, is_archive: bool) -> Iterator[Any]:
+    """Each conversation as an object; Broken when the file is not what it should be."""
+    file.seek(0)
+    if is_archive:
+        yield from _read_archive(file)
+    else:
+        yield from iter_json_list(_decode_pieces(file))
+
+
+def _read_archive(file: BinaryIO) -> Iterator[Any]:
+    import zipfile
+
+    try:
+        if _zip_directory_size(file) > MAX_ZIP_DIRECTORY_BYTES:
+            raise BrokenTranscript("its list of files is far too long for an export")
+        with zipfile.ZipFile(file) as archive:
+            members = [each for each in archive.infolist() if is_export(each.filename)]
+            if not members:
+                raise BrokenTranscript(
+                    "holds no conversations.json; name the archive that ChatGPT or Claude.ai sent"
+                )
+            _refuse_zip_bomb(members)
+            for member in members:
+                with archive.open(member) as packed:
+                    yield from iter_json_list(_decode_pieces(packed))
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise BrokenTranscript(f"is a damaged archive ({error})") from None
+    except (RuntimeError, NotImplementedError) as error:  # a password, or an unusual packing
+        raise BrokenTranscript(f"cannot be unpacked ({error})") from None
+
+
+def _zip_directory_size(file: BinaryIO) -> int:
+    """How long the list at the end of the archive says that it is: read before any of it is believed."""
+    file.seek(0, 2)
+    file.seek(max(0, file.tell() - 65_557))
+    tail = file.read()
+    at = tail.rfind(b"PK\x05\x06")
+    size = int.from_bytes(tail[at + 12 : at + 16], "little") if at >= 0 else 0
+    file.seek(0)
+    return size if size != 0xFFFFFFFF else MAX_ZIP_DIRECTORY_BYTES + 1
+
+
+def _refuse_zip_bomb(members: "list[ZipInfo]") -> None:
+    size = sum(each.file_size for each in members)
+    packed = sum(each.compress_size for each in members)
+    if size > MAX_EXPORT_BYTES or (size > RATIO_CHECK_BYTES and size > MAX_COMPRESSION_RATIO * packed):
+        raise BrokenTranscript(f"would unpack {packed:,} bytes to {size:,}; no export does, so it is refused")
+
+
+def _decode_pieces(file: Any) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    while piece := file.read(ARCHIVE_READ_SIZE):
+        if text := decoder.decode(piece):
+            yield text
+    if text := decoder.decode(b"", True):
+        yield text
+
+
+MAX_LINE_BYTES = 32 * 1024 * 1024
+EMPTY_LINES_BEFORE_SKIP = 100
+"""After so many empty lines the next ones are passed over together."""
+
+LINE_READ_SIZE = 1 << 20
+
+
+def read_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, bytes | None]]:
+    """Where each line ends, and the line; None for one that is too long. A last one that is not whole is left."""
+    file.seek(start)
+    end = start
+    empty = 0
+    while line := file.readline(MAX_LINE_BYTES):
+        if line.endswith(b"\n"):
+            end += len(line)
+            if not line.isspace():
+                empty = 0
+                yield end, line.removeprefix(b"\xef\xbb\xbf") if end == len(line) else line
+                continue
+            empty += 1
+            if empty % EMPTY_LINES_BEFORE_SKIP == 0:
+                end = _skip_empty_lines(file, end)
+        elif len(line) == MAX_LINE_BYTES:
+            size = len(line)
+            while (more := file.readline(LINE_READ_SIZE)) and not more.endswith(b"\n"):
+                size += len(more)
+            if not more:  # its end is not written yet
+                return
+            end += size + len(more)
+            yield end, None
+        elif _is_complete(line):
+            yield end + len(line), line
+
+
+def _skip_empty_lines(file: BinaryIO, end: int) -> int:
+    """Go to the first line from here on that is not empty."""
+    while piece := file.read(LINE_READ_SIZE):
+        kept = len(piece.lstrip(b"\n"))
+        end += len(piece) - kept
+        if kept:
+            break
+    file.seek(end)
+    return end
+
+
+def _is_complete(line: bytes) -> bool:
+    try:
+        parse_line(line)
+    except BrokenTranscript:
+        return False
+    return True
+
+
+TURNS_PER_TRANSACTION = 1_000
+CHARACTERS_PER_TRANSACTION = 4_000_000
+LINES_TO_DETECT_CLIENT = 50
 """After so many lines the client is known, or the file is no transcript."""
 
-MARK = 4096
-SKIPPED_FOLDERS = frozenset((".git", "node_modules", "__pycache__"))
+MARK_BYTES = 4096
+SKIPPED_TRANSCRIPT_FOLDERS = frozenset((".git", "node_modules", "__pycache__"))
 Progress = Callable[[int, int, str], None]
-UNKNOWN = "is no transcript that Quaid knows"
+NOT_A_TRANSCRIPT = "is no transcript that Quaid knows"
 
 
-class Problem(NamedTuple):
+class TranscriptProblem(NamedTuple):
     path: str
     problem: str
 
 
-class ReadingReport(NamedTuple):
+class TranscriptReport(NamedTuple):
     files: int
     unchanged: int
     other: int
@@ -57,7 +183,7 @@ class ReadingReport(NamedTuple):
     """Lines that could not be read."""
     removed: int
     """Conversations that a person removed, and that stay out."""
-    problems: tuple[Problem, ...]
+    problems: tuple[TranscriptProblem, ...]
     gone: int = 0
     """Transcripts that were read and are not there any more; what was said in them stays."""
 
@@ -66,22 +192,22 @@ class ReadingReport(NamedTuple):
         return 1 if self.problems else 0
 
 
-class _Tally:
+class _TranscriptTally:
     def __init__(self) -> None:
         self.unchanged = self.other = self.turns = self.masked = self.broken = self.gone = 0
         self.new: set[int] = set()
         self.grown: set[int] = set()
         self.removed: set[int] = set()
-        self.problems: list[Problem] = []
+        self.problems: list[TranscriptProblem] = []
 
-    def report(self, files: int) -> ReadingReport:
-        return ReadingReport(
+    def report(self, files: int) -> TranscriptReport:
+        return TranscriptReport(
             *(files, self.unchanged, self.other, len(self.new), len(self.grown - self.new), self.turns),
             *(self.masked, self.broken, len(self.removed), tuple(self.problems), self.gone),
         )
 
 
-def find(path: str) -> list[str]:
+def find_transcripts(path: str) -> list[str]:
     """The transcripts that a path may mean: the file itself, or those in a folder and below."""
     real = os.path.realpath(path)
     if not os.path.isdir(real):
@@ -90,48 +216,50 @@ def find(path: str) -> list[str]:
         return [real]
     found = []
     for folder, below, names in os.walk(real):
-        below[:] = sorted(name for name in below if name not in SKIPPED_FOLDERS)
-        found += [os.path.join(folder, name) for name in sorted(names) if may_be(name)]
+        below[:] = sorted(name for name in below if name not in SKIPPED_TRANSCRIPT_FOLDERS)
+        found += [os.path.join(folder, name) for name in sorted(names) if may_be_transcript(name)]
     return [each for each in found if not os.path.islink(each)]
 
 
-def may_be(name: str) -> bool:
+def may_be_transcript(name: str) -> bool:
     """Whether a file of this name in a folder is worth a look."""
     lower = name.lower()
-    return lower.endswith((".jsonl", ".zip")) or archives.is_export(lower)
+    return lower.endswith((".jsonl", ".zip")) or is_export(lower)
 
 
-def read(
+def read_transcripts(
     db: Database, paths: list[str], *, named: set[str], now: str, progress: Progress, again: bool = False
-) -> ReadingReport:
+) -> TranscriptReport:
     """Read what is new in these files. Of those that a person named it is told when they are no transcripts."""
-    tally = _Tally()
+    tally = _TranscriptTally()
     done = 0
     try:
         for done, path in enumerate(paths):
             progress(done, len(paths), "files")
-            _File(db, path, now, tally, again, path in named).read()
+            _TranscriptReader(db, path, now, tally, again, path in named).read()
     except (KeyboardInterrupt, Cancelled):
         raise ReadingStopped(done=done, total=len(paths), turns=tally.turns) from None
     return tally.report(len(paths))
 
 
-class _File:
+class _TranscriptReader:
     """One file while it is read."""
 
-    def __init__(self, db: Database, path: str, now: str, tally: _Tally, again: bool, is_named: bool) -> None:
+    def __init__(
+        self, db: Database, path: str, now: str, tally: _TranscriptTally, again: bool, is_named: bool
+    ) -> None:
         self._db, self._path, self._now, self._tally = db, path, now, tally
         self._again, self._is_named = again, is_named
         self._moved_from = ""
         self._anew = True
         self._title = ""  # of the session that the file will name
         self._seen: conversations.SeenTurns = {}
-        self._waiting: dict[tuple[str, str], _Gathered] = {}
+        self._waiting: dict[tuple[str, str], _PendingConversation] = {}
         self._turns = self._characters = 0
 
     def read(self) -> None:
         try:
-            if not _is_text(self._path):
+            if not _is_utf8(self._path):
                 raise BrokenTranscript("its name is not UTF-8")
             with os.fdopen(os.open(self._path, FILE_FLAGS), "rb") as file:
                 self._read(file)
@@ -143,7 +271,7 @@ class _File:
             self._trouble(str(error))
 
     def _trouble(self, problem: str) -> None:
-        self._tally.problems.append(Problem(printable(self._path), problem))
+        self._tally.problems.append(TranscriptProblem(printable(self._path), problem))
 
     def _read(self, file: BinaryIO) -> None:
         facts = os.fstat(file.fileno())
@@ -175,7 +303,7 @@ class _File:
         known = conversations.find_transcript(self._db, self._path)
         if known is None:
             for other in conversations.transcripts_with_inode(self._db, facts.st_ino):
-                if not os.path.lexists(other.path) and is_same_file(file, facts, other):
+                if not os.path.lexists(other.path) and is_same_transcript(file, facts, other):
                     self._moved_from = other.path
                     known = other
             file.seek(0)
@@ -185,24 +313,24 @@ class _File:
 
     def _read_lines(self, file: BinaryIO, known: TranscriptState | None) -> None:
         client, session, start = "", "", 0
-        if known and known.client and known.size and _mark(file, known.read_to) == known.mark:
+        if known and known.client and known.size and _file_mark(file, known.read_to) == known.mark:
             client, session, start = known.client, known.session, known.read_to
             self._anew = start == 0
         file.seek(0)
-        client = client or _client(file)
+        client = client or _detect_client(file)
         if not client:
             self._end(file, 0)
             if self._is_named:
-                self._trouble(UNKNOWN)
+                self._trouble(NOT_A_TRANSCRIPT)
             else:
                 self._tally.other += 1
             return
         broken = known.broken if known and start else 0
         self._state = self._state._replace(client=client, session=session, broken=broken)
         end = start
-        for end, line in lines(file, start):
+        for end, line in read_lines(file, start):
             self._take_line(client, line)
-            if self._turns >= TURNS_AT_ONCE or self._characters >= CHARACTERS_AT_ONCE:
+            if self._turns >= TURNS_PER_TRANSACTION or self._characters >= CHARACTERS_PER_TRANSACTION:
                 self._end(file, end, unfinished=True)
         self._end(file, end)
 
@@ -241,7 +369,7 @@ class _File:
         clients: set[str] = set()
         problem = None
         try:
-            for value in archives.conversations(file, is_archive):
+            for value in exported_conversations(file, is_archive):
                 held = transcripts.read_export(value)
                 if held is None:
                     self._tally.broken += 1
@@ -249,7 +377,7 @@ class _File:
                 clients.add(held.client)
                 for turn in held.turns:
                     self._gather(held.client, held.session, turn, held.title, "")
-                if self._turns >= TURNS_AT_ONCE or self._characters >= CHARACTERS_AT_ONCE:
+                if self._turns >= TURNS_PER_TRANSACTION or self._characters >= CHARACTERS_PER_TRANSACTION:
                     self._flush(None)
         except BrokenTranscript as error:
             problem = str(error)
@@ -258,7 +386,7 @@ class _File:
         if problem and (clients or self._is_named):
             self._trouble(problem)
         elif not clients and self._is_named:
-            self._trouble(UNKNOWN)
+            self._trouble(NOT_A_TRANSCRIPT)
         elif not clients:
             self._tally.other += 1
 
@@ -269,7 +397,7 @@ class _File:
     ) -> None:
         held = self._waiting.get((client, session))
         if held is None:
-            held = self._waiting[client, session] = _Gathered()
+            held = self._waiting[client, session] = _PendingConversation()
         if title:
             held.title = mask(title).text
         held.project = held.project or project
@@ -285,7 +413,7 @@ class _File:
     ) -> None:
         """Write what was gathered, and how far the file was read with it."""
         at = file.tell()
-        state = self._state._replace(read_to=read_to, mark=_mark(file, read_to) or b"", problem=problem)
+        state = self._state._replace(read_to=read_to, mark=_file_mark(file, read_to) or b"", problem=problem)
         file.seek(at)
         # Nothing has this time: whoever comes after a crash sees that there is more to read.
         self._flush(state._replace(mtime_ns=-1) if unfinished else state)
@@ -321,7 +449,7 @@ class _File:
         self._turns = self._characters = 0
 
 
-class _Gathered:
+class _PendingConversation:
     """What waits to be written of one conversation."""
 
     def __init__(self) -> None:
@@ -330,41 +458,88 @@ class _Gathered:
         self.masked = 0
 
 
-def _client(file: BinaryIO) -> str:
+def _detect_client(file: BinaryIO) -> str:
     """Who writes such lines, seen from the first of them; "" when nobody that we know."""
-    for number, (_, line) in enumerate(lines(file, 0)):
+    for number, (_, line) in enumerate(read_lines(file, 0)):
         try:
             client = transcripts.detect_client(transcripts.parse_line(line)) if line else None
         except BrokenTranscript:
             client = None
         if client:
             return client
-        if number >= LINES_TO_KNOW:
+        if number >= LINES_TO_DETECT_CLIENT:
             break
     return ""
 
 
-def is_same_file(file: BinaryIO, facts: os.stat_result, known: TranscriptState) -> bool:
+def is_same_transcript(file: BinaryIO, facts: os.stat_result, known: TranscriptState) -> bool:
     """Whether a file with the number of one that was read is that one, and not a new one in its place."""
     if known.read_to:
-        return _mark(file, known.read_to) == known.mark
+        return _file_mark(file, known.read_to) == known.mark
     return (facts.st_size, facts.st_mtime_ns) == (known.size, known.mtime_ns)  # an export: read as a whole
 
 
-def _mark(file: BinaryIO, read_to: int) -> bytes | None:
+def _file_mark(file: BinaryIO, read_to: int) -> bytes | None:
     """A hash of the first and last bytes up to there; None when the file is shorter."""
     file.seek(0)
-    first = file.read(min(MARK, read_to))
-    file.seek(max(0, read_to - MARK))
-    last = file.read(min(MARK, read_to))
-    if len(last) < min(MARK, read_to):
+    first = file.read(min(MARK_BYTES, read_to))
+    file.seek(max(0, read_to - MARK_BYTES))
+    last = file.read(min(MARK_BYTES, read_to))
+    if len(last) < min(MARK_BYTES, read_to):
         return None
     return hashlib.blake2b(first + last, digest_size=16).digest()
 
 
-def _is_text(path: str) -> bool:
+def _is_utf8(path: str) -> bool:
     try:
         path.encode()
     except UnicodeEncodeError:
         return False
     return True
+
+
+def add_known_transcripts(db: Database, listed: Iterable[str]) -> list[str]:
+    """The files that were listed and all that were read before; one that was renamed stands there once."""
+    found = set(listed)
+    lost: dict[int, TranscriptState] = {}
+    for known in conversations.list_transcripts(db):
+        if os.path.lexists(known.path):
+            found.add(known.path)
+        else:
+            lost[known.inode] = known
+    if not lost:
+        return sorted(found)
+    near = [
+        path
+        for folder in {os.path.dirname(each.path) for each in lost.values()}
+        for path in _transcripts_in(folder)
+    ]
+    for path in {*found, *near}:
+        inode = _inode_of(path)
+        if inode in lost and _is_known_file(path, lost[inode]):
+            found.add(path)
+            del lost[inode]
+    return sorted({*found, *(each.path for each in lost.values())})
+
+
+def _transcripts_in(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return [each.path for each in entries if may_be_transcript(each.name)]
+    except OSError:
+        return []
+
+
+def _inode_of(path: str) -> int | None:
+    try:
+        return os.lstat(path).st_ino
+    except OSError:
+        return None
+
+
+def _is_known_file(path: str, known: TranscriptState) -> bool:
+    try:
+        with os.fdopen(os.open(path, FILE_FLAGS), "rb") as file:
+            return is_same_transcript(file, os.fstat(file.fileno()), known)
+    except OSError:
+        return False

@@ -1,9 +1,9 @@
-"""Patterns of gitignore whose cost grows with the length of a path, and not with a power of it.
+"""Compile gitignore patterns to regular expressions that match in time linear in the length of the path.
 
-pathspec makes a regular expression of each pattern. One with several stars tries every way to share a name out among
-them: five stars and a name of 200 letters take hours. But it is enough to look for what stands between two stars at
-the first place where it fits, for the stars behind it then have the most left to match; an atomic group says so. The
-same holds for the folders between two double stars.
+pathspec's own expressions backtrack: five stars and a name of 200 letters take hours. Atomic groups match each part
+at the first place where it fits, which is enough, because later stars then have the most left to match.
+
+Import this lazily: pathspec takes about 40 ms to load.
 """
 
 import re
@@ -16,28 +16,28 @@ STAR, ONE, ANYWHERE, DEEP = "[^/]*", "[^/]", "^(?:.+/)?", "(?:/.+)?"
 """What pathspec writes for `*` and `?`, and for `**` at the beginning and in the midst."""
 
 
-class NotAPattern(ValueError):
+class InvalidPattern(ValueError):
     """A line that means nothing."""
 
 
-class _Bounded(GitIgnoreSpecPattern):
+class _BoundedPattern(GitIgnoreSpecPattern):
     @classmethod
     def pattern_to_regex(cls, pattern: str) -> tuple[str | None, bool | None]:  # type: ignore[override]
         regex, include = super().pattern_to_regex(pattern)
-        return (bounded(regex) if regex else regex), include
+        return (bound_backtracking(regex) if regex else regex), include
 
 
-def spec(lines: Iterable[str]) -> GitIgnoreSpec:
+def compile_patterns(lines: Iterable[str]) -> GitIgnoreSpec:
     """What these lines match; NotAPattern if one of them is none."""
     try:
-        return GitIgnoreSpec.from_lines(lines, _Bounded, backend="simple")
+        return GitIgnoreSpec.from_lines(lines, _BoundedPattern, backend="simple")
     except (ValueError, re.error) as error:
-        raise NotAPattern from error
+        raise InvalidPattern from error
 
 
-def bounded(regex: str) -> str:
+def bound_backtracking(regex: str) -> str:
     """An expression that matches the same and looks for each part of it once."""
-    *first, last = [_names(each) for each in regex.split(DEEP)]
+    *first, last = [_bound_names(each) for each in regex.split(DEEP)]
     if not first:
         return last
     if first[0].startswith(ANYWHERE):
@@ -46,7 +46,7 @@ def bounded(regex: str) -> str:
     return "".join((first[0], *others, DEEP, last))
 
 
-def _names(regex: str) -> str:
+def _bound_names(regex: str) -> str:
     """The same for the stars within a name; the last one of a name may go back, for it is alone in that."""
     before, *behind = regex.split(STAR)
     told = [before]

@@ -1,8 +1,5 @@
-"""What is in a folder, without reading a file or leaving the folder.
-
-Knows which entries are pages, which are sidecars, and why everything else is left out. Every step down starts
-from the handle of the folder above and refuses links, so that nothing outside can be reached even while
-somebody changes the tree. Does not know what the files say.
+"""Walk a folder and read its files without following links: which files are pages or sidecars, and why others are
+skipped.
 """
 
 import errno
@@ -24,13 +21,13 @@ NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 FOLDER_FLAGS = os.O_RDONLY | NO_LINK | getattr(os, "O_DIRECTORY", 0)
 # Opening a named pipe that nobody writes to would wait for ever.
 FILE_FLAGS = os.O_RDONLY | NO_LINK | getattr(os, "O_NONBLOCK", 0)
-DEEPEST = 150  # folders within folders, more than any slug can have; each keeps a handle open
+MAX_DEPTH = 150  # folders within folders, more than any slug can have; each keeps a handle open
 
-HIDDEN = "hidden folder"
+HIDDEN_FOLDER = "hidden folder"
 HIDDEN_FILE = "hidden file"
-SKIPPED = "folder of another tool"
+TOOL_FOLDER = "folder of another tool"
 OTHER_KIND = "other kind of file"
-LINK = "link"
+SYMLINK = "link"
 NOT_A_FILE = "neither file nor folder"
 UNREADABLE = "unreadable"
 BAD_NAME = "name is not UTF-8"
@@ -38,9 +35,9 @@ TOO_DEEP = "too many folders deep"
 GONE = "gone while it was read"
 IGNORED = "ignored"
 
-Kind = Literal["page", "special", "sidecar"]
+FileKind = Literal["page", "special", "sidecar"]
 
-Ignored = Callable[[str], bool]
+IgnoreCheck = Callable[[str], bool]
 """Whether a path is to be left out; that of a folder ends with a slash."""
 
 
@@ -48,11 +45,11 @@ def ignore_nothing(_path: str) -> bool:
     return False
 
 
-class Found(NamedTuple):
+class FoundFile(NamedTuple):
     """A file that an import takes in. The path is relative to the root, as the disk spells it."""
 
     path: str
-    kind: Kind
+    kind: FileKind
     size: int
     mtime_ns: int
     ctime_ns: int
@@ -64,12 +61,12 @@ class Found(NamedTuple):
         return path_key(self.path)
 
 
-class LeftOut(NamedTuple):
+class SkippedEntry(NamedTuple):
     path: str  # printable; a folder that was not entered ends with a slash
     reason: str
 
 
-def endings(kind: str) -> tuple[str, ...]:
+def page_endings(kind: str) -> tuple[str, ...]:
     """How the names of files end that are pages in a collection of this kind: a notebook is markdown."""
     return MARKDOWN if kind == "notebook" else PAGE_ENDINGS
 
@@ -80,7 +77,7 @@ def path_key(path: str) -> str:
     return unicodedata.normalize("NFC", path)
 
 
-def is_shown(path: str) -> bool:
+def is_visible(path: str) -> bool:
     """Whether a walk would come by this path: no hidden folder or folder of another tool on the way."""
     return not any(name.startswith(".") or name in SKIPPED_FOLDERS for name in path.split("/")[:-1])
 
@@ -106,11 +103,11 @@ class Folder:
         """The number by which the file system knows the folder: another one means that it was replaced."""
         return os.fstat(self._handle).st_ino
 
-    def walk(self, ignored: Ignored = ignore_nothing) -> Iterator[Found | LeftOut]:
+    def walk(self, ignored: IgnoreCheck = ignore_nothing) -> Iterator[FoundFile | SkippedEntry]:
         """Everything in the folder, each folder's entries in the order of their names."""
-        yield from _Walk(self.endings, ignored).entries(self._handle, "", 0)
+        yield from _FolderWalk(self.endings, ignored).entries(self._handle, "", 0)
 
-    def look(self, path: str) -> Found | LeftOut | None:
+    def look(self, path: str) -> FoundFile | SkippedEntry | None:
         """One entry, as walk would give it; None when it is not there. A folder is left out, and so is a link, which
         is named when it stands for a folder on the way."""
         parent, _, name = path.rpartition("/")
@@ -118,16 +115,16 @@ class Folder:
             facts = os.stat(name, dir_fd=self.enter(parent), follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             link = self._link_on_the_way(parent)
-            return LeftOut(link, LINK) if link else None
+            return SkippedEntry(link, SYMLINK) if link else None
         except OSError:
-            return LeftOut(path, UNREADABLE)
+            return SkippedEntry(path, UNREADABLE)
         if stat.S_ISLNK(facts.st_mode):
-            return LeftOut(path, LINK)
+            return SkippedEntry(path, SYMLINK)
         in_raw = f"/{path}".rpartition("/")[0].endswith(f"/{RAW_FOLDER}")
-        kind = _kind(name, parent, in_raw, self.endings)
+        kind = _file_kind(name, parent, in_raw, self.endings)
         if not stat.S_ISREG(facts.st_mode) or kind is None:
-            return LeftOut(path, OTHER_KIND if stat.S_ISREG(facts.st_mode) else NOT_A_FILE)
-        return Found(path, kind, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
+            return SkippedEntry(path, OTHER_KIND if stat.S_ISREG(facts.st_mode) else NOT_A_FILE)
+        return FoundFile(path, kind, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
 
     def _link_on_the_way(self, parent: str) -> str:
         """The first folder of a path that is a link, or nothing."""
@@ -148,7 +145,7 @@ class Folder:
         try:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise OSError(errno.EINVAL, NOT_A_FILE, path)
-            return _read(handle, largest + 1)
+            return _read_up_to(handle, largest + 1)
         finally:
             os.close(handle)
 
@@ -199,7 +196,7 @@ def _open_root(root: str) -> int:
         raise FileTrouble(path=printable(root), problem="is not a path: it holds a NUL character") from None
 
 
-def _read(handle: int, limit: int) -> bytes:
+def _read_up_to(handle: int, limit: int) -> bytes:
     data = os.read(handle, limit)
     if not data or len(data) == limit:
         return data
@@ -211,49 +208,49 @@ def _read(handle: int, limit: int) -> bytes:
     return b"".join(parts)
 
 
-class _Walk(NamedTuple):
+class _FolderWalk(NamedTuple):
     """What a walk looks for, and what it leaves out."""
 
     endings: tuple[str, ...]
-    ignored: Ignored
+    ignored: IgnoreCheck
 
-    def entries(self, handle: int, prefix: str, depth: int) -> Iterator[Found | LeftOut]:
+    def entries(self, handle: int, prefix: str, depth: int) -> Iterator[FoundFile | SkippedEntry]:
         in_raw = prefix == RAW_FOLDER + "/" or prefix.endswith(f"/{RAW_FOLDER}/")
         try:
             with os.scandir(handle) as listing:
                 entries = sorted(listing, key=lambda entry: entry.name)
         except OSError:
-            yield LeftOut(prefix or "./", UNREADABLE)
+            yield SkippedEntry(prefix or "./", UNREADABLE)
             return
         for entry in entries:
             path = prefix + entry.name
-            if not _is_text(entry.name):
-                yield LeftOut(printable(path), BAD_NAME)
+            if not _is_utf8_name(entry.name):
+                yield SkippedEntry(printable(path), BAD_NAME)
             elif entry.is_symlink():
-                yield LeftOut(path, LINK)
+                yield SkippedEntry(path, SYMLINK)
             elif entry.is_dir(follow_symlinks=False):
                 if self.ignored(path + "/"):
-                    yield LeftOut(path + "/", IGNORED)
+                    yield SkippedEntry(path + "/", IGNORED)
                 else:
                     yield from self._below(handle, path, entry.name, in_raw, depth)
             elif not entry.is_file(follow_symlinks=False):
-                yield LeftOut(path, NOT_A_FILE)
+                yield SkippedEntry(path, NOT_A_FILE)
             elif self.ignored(path):
-                yield LeftOut(path, IGNORED)
+                yield SkippedEntry(path, IGNORED)
             else:
-                yield _file(entry, path, _kind(entry.name, prefix, in_raw, self.endings))
+                yield _file_entry(entry, path, _file_kind(entry.name, prefix, in_raw, self.endings))
 
     def _below(
         self, handle: int, path: str, name: str, in_raw: bool, depth: int
-    ) -> Iterator[Found | LeftOut]:
-        reason = _why_not_enter(name, in_raw, depth)
+    ) -> Iterator[FoundFile | SkippedEntry]:
+        reason = _skip_reason(name, in_raw, depth)
         if reason:
-            yield LeftOut(path + "/", reason)
+            yield SkippedEntry(path + "/", reason)
             return
         try:
             below = os.open(name, FOLDER_FLAGS, dir_fd=handle)
         except OSError:
-            yield LeftOut(path + "/", UNREADABLE)
+            yield SkippedEntry(path + "/", UNREADABLE)
             return
         try:
             yield from self.entries(below, path + "/", depth + 1)
@@ -261,25 +258,25 @@ class _Walk(NamedTuple):
             os.close(below)
 
 
-def _why_not_enter(name: str, in_raw: bool, depth: int) -> str:
+def _skip_reason(name: str, in_raw: bool, depth: int) -> str:
     if in_raw or (name.startswith(".") and name != RAW_FOLDER):
-        return HIDDEN
+        return HIDDEN_FOLDER
     if name in SKIPPED_FOLDERS:
-        return SKIPPED
-    return TOO_DEEP if depth >= DEEPEST else ""
+        return TOOL_FOLDER
+    return TOO_DEEP if depth >= MAX_DEPTH else ""
 
 
-def _file(entry: os.DirEntry[str], path: str, kind: Kind | None) -> Found | LeftOut:
+def _file_entry(entry: os.DirEntry[str], path: str, kind: FileKind | None) -> FoundFile | SkippedEntry:
     if kind is None:
-        return LeftOut(path, HIDDEN_FILE if entry.name.startswith(".") else OTHER_KIND)
+        return SkippedEntry(path, HIDDEN_FILE if entry.name.startswith(".") else OTHER_KIND)
     try:
         facts = entry.stat(follow_symlinks=False)
     except OSError:
-        return LeftOut(path, GONE)
-    return Found(path, kind, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
+        return SkippedEntry(path, GONE)
+    return FoundFile(path, kind, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
 
 
-def _kind(name: str, prefix: str, in_raw: bool, endings: tuple[str, ...]) -> Kind | None:
+def _file_kind(name: str, prefix: str, in_raw: bool, endings: tuple[str, ...]) -> FileKind | None:
     lower = name.lower()
     if in_raw:
         return "sidecar" if lower.endswith(".json") and not name.startswith(".") else None
@@ -288,7 +285,7 @@ def _kind(name: str, prefix: str, in_raw: bool, endings: tuple[str, ...]) -> Kin
     return "special" if not prefix and lower in SPECIAL_NAMES else "page"
 
 
-def _is_text(name: str) -> bool:
+def _is_utf8_name(name: str) -> bool:
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -302,3 +299,13 @@ def printable(path: str) -> str:
         return path
     text = os.fsencode(path).decode("utf-8", "backslashreplace")
     return "".join([each if each.isprintable() else each.encode("unicode_escape").decode() for each in text])
+
+
+class FileNote(NamedTuple):
+    """Something about a file that a person should know."""
+
+    path: str
+    note: str
+
+
+Progress = Callable[[int, int, str], None]

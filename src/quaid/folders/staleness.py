@@ -1,23 +1,18 @@
-"""Which files of a folder the index has not seen as they are now: told by stat alone, fast enough for every question.
-
-Knows the disk and what the index last saw. Reads no file, writes nothing, decides nothing: `syncing` looks at each
-path that is named here. One pass with as little Python as possible for each file: at 5,000 files it takes a third of
-what `scan` and `core.sync` need.
-"""
+"""Find files that changed since the index last saw them, by stat alone, fast enough to run before every search."""
 
 import os
 
 from quaid.errors import FileTrouble, NotFound
+from quaid.folders import ignore
+from quaid.folders.scanner import FOLDER_FLAGS, MAX_DEPTH, SKIPPED_FOLDERS, Folder, IgnoreCheck, page_endings
 from quaid.model.sync_plan import RACY_NS
 from quaid.storage import collections, embedding_queue
 from quaid.storage.collections import Collection, FileStamp
 from quaid.storage.embedding_queue import ChangeStamp
 from quaid.storage.sqlite.connection import Database
-from quaid.vaults import ignoring
-from quaid.vaults.scan import DEEPEST, FOLDER_FLAGS, SKIPPED_FOLDERS, Folder, Ignored, endings
 
 
-class Seen:
+class FileStatCache:
     """What the index last saw of a folder, read again only when somebody wrote to the memory."""
 
     def __init__(self, db: Database) -> None:
@@ -33,19 +28,19 @@ class Seen:
         return dict(self._looks)
 
 
-def stale(seen: Seen, collection: Collection) -> list[str]:
+def stale_paths(seen: FileStatCache, collection: Collection) -> list[str]:
     """Paths of files that are new, changed or gone, as far as can be told. A folder that is away has none."""
     known = seen.looks(collection)
     found: list[str] = []
     try:
         with Folder(collection.root or "") as folder:
-            ignored = ignoring.matcher(collection.ignore_patterns, collection.kind)
-            pages = endings(collection.kind)
-            _look(
+            ignored = ignore.ignore_matcher(collection.ignore_patterns, collection.kind)
+            pages = page_endings(collection.kind)
+            _scan_folder(
                 folder.enter(""),
                 "",
                 known,
-                lambda path: not path.lower().endswith(pages) or ignoring.hides(ignored, path),
+                lambda path: not path.lower().endswith(pages) or ignore.is_ignored(ignored, path),
                 found,
             )
     except (NotFound, FileTrouble):
@@ -53,8 +48,8 @@ def stale(seen: Seen, collection: Collection) -> list[str]:
     return sorted([*found, *known])
 
 
-def _look(
-    handle: int, prefix: str, known: dict[str, FileStamp], passed_over: Ignored, found: list[str]
+def _scan_folder(
+    handle: int, prefix: str, known: dict[str, FileStamp], passed_over: IgnoreCheck, found: list[str]
 ) -> None:
     """Take what is there out of what is known; what looks otherwise, or is not known, is found."""
     folders = []
@@ -76,18 +71,23 @@ def _look(
                     found.append(path)
     except OSError:
         return  # the files that are known there are looked at one by one
-    for name in folders if prefix.count("/") < DEEPEST else ():
-        _enter(handle, name, f"{prefix}{name}/", known, passed_over, found)
+    for name in folders if prefix.count("/") < MAX_DEPTH else ():
+        _scan_subfolder(handle, name, f"{prefix}{name}/", known, passed_over, found)
 
 
-def _enter(
-    above: int, name: str, prefix: str, known: dict[str, FileStamp], passed_over: Ignored, found: list[str]
+def _scan_subfolder(
+    above: int,
+    name: str,
+    prefix: str,
+    known: dict[str, FileStamp],
+    passed_over: IgnoreCheck,
+    found: list[str],
 ) -> None:
     try:
         handle = os.open(name, FOLDER_FLAGS, dir_fd=above)
     except OSError:
         return
     try:
-        _look(handle, prefix, known, passed_over, found)
+        _scan_folder(handle, prefix, known, passed_over, found)
     finally:
         os.close(handle)

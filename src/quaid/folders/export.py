@@ -1,0 +1,937 @@
+"""Export pages to a folder, with a file for the links and facts that no text holds, and compare an export with its
+original.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from quaid.errors import (
+    DamagedDatabase,
+    FileTrouble,
+    InvalidArgument,
+    LinkOverlaps,
+    NotFound,
+    QuaidError,
+    RawNeedsImport,
+)
+from quaid.folders import indexer, scanner
+from quaid.folders.atomic_write import FolderWriter
+from quaid.folders.scanner import FILE_FLAGS, LARGEST_FILE, PAGE_ENDINGS, Folder, FoundFile, SkippedEntry
+from quaid.formats import markdown
+from quaid.model import dates, page as page_model, slug
+from quaid.model.facts import FACT_TEXT_LIMITS, FactInput, canonical_predicate, check_fact, object_key
+from quaid.model.links import LONGEST_CONTEXT, normalize_relationship
+from quaid.model.markdown_text import shorten
+from quaid.model.names import fold_name
+from quaid.model.page import Page
+from quaid.storage import checks, collections, facts as assertions, history, links, page_edits, pages
+from quaid.storage.collections import DEFAULT_COLLECTION, Collection
+from quaid.storage.facts import FactChange, FactRow
+from quaid.storage.links import AddedLink
+from quaid.storage.pages import PageRow
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.errors import write_alone
+
+DATA_FOLDER = ".quaid"
+LINKS_AND_FACTS_PATH = f"{DATA_FOLDER}/links-and-facts.json"
+LINKS_AND_FACTS_FORMAT = 1
+MAX_LINKS_AND_FACTS_BYTES = 32 * 1024 * 1024
+"""Bytes: some hundred thousand of them, which is more than a page may have."""
+
+MAX_JOINED_LENGTH = 100_000
+"""Characters of the sources, or of the words, of all witnesses of a fact together."""
+
+SHOWN_PROBLEMS = 20
+MAX_PROBLEM_LENGTH = 300
+_TIMESTAMP = re.compile(r"[0-9-]{10}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z")
+_FACT_FIELDS = (
+    *("subject", "predicate", "object", "valid_from", "valid_until", "confidence", "asserted_by"),
+    *("source_ref", "evidence_text"),
+)
+
+
+class GatheredLinksAndFacts(NamedTuple):
+    """What a memory has for the file."""
+
+    links: list[AddedLink]
+    facts: list[tuple[str, str, FactRow]]
+    lost: int
+    """Rows that cannot be read, in a damaged memory."""
+
+
+def gather_links_and_facts(db: Database, collection: str | None) -> GatheredLinksAndFacts:
+    """The links and facts of all shown pages, or of those of one collection."""
+    found, lost_links = checks.read_by_id_range(db, "links", partial(links.added_links, db))
+    facts, lost_facts = checks.read_by_id_range(db, "assertions", partial(assertions.facts_in_range, db))
+    return GatheredLinksAndFacts(
+        [each for each in found if collection in (None, each.from_collection)],
+        [each for each in facts if collection in (None, each[0])],
+        len(lost_links) + len(lost_facts),
+    )
+
+
+def render_links_and_facts(gathered: GatheredLinksAndFacts, places: dict[str, str]) -> bytes:
+    """The file. `places` has the path of each page's file by its address."""
+    told_links = [
+        {
+            "from": slug.address(each.from_collection, each.from_slug),
+            "to": slug.address(each.to_collection, each.to_slug),
+            **{name: getattr(each, name) for name in ("relationship", "context")},
+            **{name: getattr(each, name) for name in ("valid_from", "valid_until", "created_at")},
+        }
+        for each in gathered.links
+    ]
+    place = {fact.id: number for number, (_, _, fact) in enumerate(gathered.facts)}
+    told_facts = [
+        {
+            "page": slug.address(collection, address),
+            **{name: getattr(fact, name) for name in _FACT_FIELDS},
+            "created_at": fact.created_at,
+            "supersedes": place.get(fact.supersedes_id or 0),
+        }
+        for collection, address, fact in gathered.facts
+    ]
+    named = {each[end] for each in told_links for end in ("from", "to")}
+    named |= {each["page"] for each in told_facts}
+    files = {each: places[each] for each in sorted(named) if each in places and places[each] != f"{each}.md"}
+    parts = [
+        f'"format": {LINKS_AND_FACTS_FORMAT}',
+        f'"links": {_json_lines(told_links)}',
+        f'"facts": {_json_lines(told_facts)}',
+    ]
+    if files:
+        parts.append(f'"files": {json.dumps(files, indent=1)}')
+    return ("{" + ",\n".join(parts) + "}\n").encode()
+
+
+def _json_lines(records: list[dict[str, Any]]) -> str:
+    """A list with a line for each of its members."""
+    if not records:
+        return "[]"
+    return "[\n" + ",\n".join(json.dumps(each, ensure_ascii=False) for each in records) + "\n]"
+
+
+class ImportedLink(NamedTuple):
+    start: str
+    end: str
+    relationship: str
+    context: str
+    valid_from: str | None
+    valid_until: str | None
+    created_at: str | None
+
+
+class ImportedFact(NamedTuple):
+    page: str
+    given: FactInput
+    created_at: str | None
+    supersedes: int | None
+    """Its place in the list."""
+
+
+class LinksAndFacts(NamedTuple):
+    """What a file says. What cannot be understood is None in its list, and one of the problems."""
+
+    links: list[ImportedLink | None]
+    facts: list[ImportedFact | None]
+    files: dict[str, str]
+    """Paths of pages, by address, where the address does not say so."""
+    problems: list[str]
+
+
+def parse_links_and_facts(data: bytes) -> LinksAndFacts:
+    """Understand a file, whoever wrote it. ValueError, with the reason, when nothing of it can be."""
+    value = indexer.parse_json(data)
+    if not isinstance(value, dict) or "format" not in value:
+        raise ValueError('it is no object with a "format"')
+    if value["format"] is True or value["format"] != LINKS_AND_FACTS_FORMAT:
+        raise ValueError(
+            f"its format is {str(value['format'])[:20]}, and this Quaid reads format {LINKS_AND_FACTS_FORMAT}"
+        )
+    problems: list[str] = []
+    found_links = _parse_records(value, "links", _parse_link, problems)
+    found_facts = _parse_records(value, "facts", _parse_fact, problems)
+    files = value.get("files")
+    return LinksAndFacts(
+        found_links,
+        found_facts,
+        {name: path for name, path in files.items() if isinstance(path, str)}
+        if isinstance(files, dict)
+        else {},
+        problems,
+    )
+
+
+def _parse_records(
+    value: dict[str, Any],
+    name: str,
+    understand: Callable[[dict[str, Any], str], Any],
+    problems: list[str],
+) -> list[Any]:
+    records = value.get(name, [])
+    if not isinstance(records, list):
+        raise ValueError(f"its {name} are no list")
+    found: list[Any] = []
+    for number, record in enumerate(records):
+        where = f"{name}[{number}]"
+        try:
+            if not isinstance(record, dict):
+                raise InvalidArgument(name=where, problem="is no object")
+            found.append(understand(record, where))
+        except QuaidError as error:
+            found.append(None)
+            problems.append(_problem_text(error, where))
+    return found
+
+
+def _problem_text(error: Exception, where: str) -> str:
+    text = str(error)
+    text = text if where in text else f"{where}: {text}"
+    return text[:MAX_PROBLEM_LENGTH].rstrip(".")
+
+
+def _parse_link(record: dict[str, Any], where: str) -> ImportedLink:
+    relationship = normalize_relationship(
+        _text_field(record, "relationship", where, FACT_TEXT_LIMITS["predicate"])
+    )
+    if not relationship:
+        raise InvalidArgument(name=f"{where}.relationship", problem="is missing")
+    since, until = (_date_field(record, name, where) for name in ("valid_from", "valid_until"))
+    if since and until and until < since:
+        raise InvalidArgument(name=f"{where}.valid_until", problem=f"{until} is before valid_from, {since}")
+    context = _text_field(record, "context", where, MAX_JOINED_LENGTH).replace("\0", " ")
+    return ImportedLink(
+        _address_field(record, "from", where),
+        _address_field(record, "to", where),
+        relationship,
+        shorten(" ".join(context.split()), LONGEST_CONTEXT),
+        since,
+        until,
+        _timestamp_field(record),
+    )
+
+
+def _parse_fact(record: dict[str, Any], where: str) -> ImportedFact:
+    page = _address_field(record, "page", where)
+    values = {name: record.get(name) for name in _FACT_FIELDS}
+    for name, value in values.items():
+        if isinstance(value, str) and "\0" in value:
+            raise InvalidArgument(name=f"{where}.{name}", problem="holds a NUL character")
+    given = check_fact({**values, "source_ref": "", "evidence_text": ""}, where)._replace(
+        source_ref=_text_field(record, "source_ref", where, MAX_JOINED_LENGTH),
+        evidence_text=_text_field(record, "evidence_text", where, MAX_JOINED_LENGTH),
+    )
+    supersedes = record.get("supersedes")
+    if supersedes is not None and (isinstance(supersedes, bool) or not isinstance(supersedes, int)):
+        raise InvalidArgument(name=f"{where}.supersedes", problem="must be the place of another fact")
+    return ImportedFact(page, given, _timestamp_field(record), supersedes)
+
+
+def _text_field(record: dict[str, Any], name: str, where: str, longest: int) -> str:
+    value = record.get(name) or ""
+    if not isinstance(value, str):
+        raise InvalidArgument(name=f"{where}.{name}", problem="must be text")
+    if len(value) > longest:
+        problem = f"has {len(value):,} characters; {longest:,} is the most"
+        raise InvalidArgument(name=f"{where}.{name}", problem=problem)
+    return value.strip()
+
+
+def _date_field(record: dict[str, Any], name: str, where: str) -> str | None:
+    value = record.get(name)
+    return None if value is None else dates.check_date(value, f"{where}.{name}")
+
+
+def _timestamp_field(record: dict[str, Any]) -> str | None:
+    """When it was written down, if that can be understood."""
+    value = record.get("created_at")
+    if isinstance(value, str) and _TIMESTAMP.fullmatch(value) and dates.is_date(value[:10]):
+        return value
+    return None
+
+
+def _address_field(record: dict[str, Any], name: str, where: str) -> str:
+    """The address of a page, as `slug.address` writes it."""
+    value = _text_field(record, name, where, 2 * slug.LONGEST + 2)
+    if not value:
+        raise InvalidArgument(name=f"{where}.{name}", problem="is missing")
+    collection, address = slug.split_address(value)
+    slug.check(address)
+    if collection is not None:
+        slug.check(collection)
+    return value
+
+
+class ImportedPageRef(NamedTuple):
+    """The page that an address means here."""
+
+    id: int
+    collection: str
+    slug: str
+
+
+class LinksAndFactsImport:
+    """Bring what a file says back, in a transaction: what is there already, or is wrong, is passed by."""
+
+    def __init__(
+        self, db: Database, tx: Any, find: Callable[[str], ImportedPageRef | None], now: str
+    ) -> None:
+        self.db = db
+        self.tx = tx
+        self.find = find
+        self.now = now
+        self.pages: dict[str, ImportedPageRef | None] = {}
+        self.links = self.facts = 0
+        self.ours: set[int] = set()
+        """Links that came back just now."""
+        self.changed: dict[int, ImportedPageRef] = {}
+        """Pages that have more now than before."""
+        self.problems: list[str] = []
+        self.missing: dict[str, int] = {}
+        """Pages that are not there, and how many links and facts name them."""
+        self.untold: dict[tuple[int, str, str], bool] = {}
+        """Of which subjects and predicates a page said nothing before."""
+
+    def run(self, contents: LinksAndFacts, only: set[str] | None) -> None:
+        """Bring everything back, or only what hangs on pages of the default collection with these slugs."""
+        self.problems += contents.problems
+        for number, link in enumerate(contents.links):
+            if link:
+                self._alone(f"links[{number}]", partial(self._link, link, f"links[{number}]", only))
+        ids: dict[int, int] = {}
+        for number, fact in enumerate(contents.facts):
+            if fact:
+                self._alone(f"facts[{number}]", partial(self._fact, fact, number, ids, only))
+        for number, new in ids.items():
+            fact = contents.facts[number]
+            if fact and fact.supersedes is not None:
+                self._follow(number, new, ids.get(fact.supersedes))
+        for address, times in self.missing.items():
+            what = "1 link or fact names it" if times == 1 else f"{times} links and facts name it"
+            self.problems.append(f"there is no page {address}; {what}")
+
+    def _alone(self, where: str, write: Callable[[], None]) -> None:
+        """Write one of them such that whatever is wrong with it costs no other."""
+        if failure := write_alone(self.tx, write):
+            self.problems.append(_problem_text(failure, where))
+
+    def _page(self, address: str) -> ImportedPageRef | None:
+        if address not in self.pages:
+            self.pages[address] = self.find(address)
+        found = self.pages[address]
+        if found is None:
+            self.missing[address] = self.missing.get(address, 0) + 1
+        return found
+
+    def _link(self, link: ImportedLink, where: str, only: set[str] | None) -> None:
+        start, end = self._page(link.start), self._page(link.end)
+        if start is None or end is None or not (_is_selected(start, only) or _is_selected(end, only)):
+            return
+        if start.id == end.id:
+            raise InvalidArgument(name=where, problem="leads from a page to itself")
+        created = self._created(link.created_at)
+        if any(
+            there.valid_until == link.valid_until
+            or (there.created_at == created and there.id not in self.ours)
+            for there in links.between(self.db, start.id, end.id, link.relationship)
+            if there.source_kind != links.FROM_TEXT and there.valid_from == link.valid_from
+        ):
+            return  # it came back before, and may have been closed since
+        try:
+            new = links.add(
+                self.tx,
+                start.id,
+                end.id,
+                relationship=link.relationship,
+                context=link.context,
+                valid_from=link.valid_from,
+                valid_until=link.valid_until,
+                now=created,
+                beside_texts=True,
+            )
+        except LinkOverlaps as error:
+            raise InvalidArgument(name=where, problem=f"is left out. {error}") from None
+        self.ours.add(new)
+        self.links += 1
+        self.changed[start.id] = start
+
+    def _fact(self, fact: ImportedFact, number: int, ids: dict[int, int], only: set[str] | None) -> None:
+        page = self._page(fact.page)
+        if page is None or not _is_selected(page, only):
+            return
+        added = self._kept(page.id, fact.given, self._created(fact.created_at))
+        ids[number] = added.id
+        self.facts += added.added
+        if added.changed:
+            self.changed[page.id] = page
+
+    def _kept(self, page_id: int, given: FactInput, created: str) -> FactChange:
+        """A fact of which the page said nothing comes back as it was. Else it joins what is there, as if said now."""
+        group = (page_id, fold_name(given.subject), canonical_predicate(given.predicate))
+        there = assertions.facts_like(self.tx, page_id, given)
+        if self.untold.setdefault(group, not there):
+            return assertions.restore_fact(self.tx, page_id, given, created)
+        for row in there:
+            same_row = (row.valid_from, row.created_at) == (given.valid_from, created)
+            if same_row and object_key(row.object) == object_key(given.object):
+                return FactChange(row.id, False, (), False)  # it came back before, and may have changed since
+        return assertions.add_fact(self.tx, page_id, given, self.now)
+
+    def _follow(self, number: int, new: int, old: int | None) -> None:
+        if old is not None and not assertions.mark_superseded(self.tx, new, old):
+            self.problems.append(f"facts[{number}].supersedes: it cannot supersede that one; left out")
+
+    def _created(self, created: str | None) -> str:
+        return min(created or self.now, self.now)
+
+
+class Returned(NamedTuple):
+    """What came back with the folder of a collection."""
+
+    links: int
+    facts: int
+    problems: tuple[str, ...]
+
+
+def of_folder(db: Database, collection: Collection, now: str) -> Returned:
+    """Bring back what the folder of a collection holds beside its files, onto pages of that collection only."""
+    try:
+        with Folder(collection.root or "", scanner.page_endings(collection.kind)) as folder:
+            data = folder.read(LINKS_AND_FACTS_PATH, MAX_LINKS_AND_FACTS_BYTES)
+        if len(data) > MAX_LINKS_AND_FACTS_BYTES:
+            raise ValueError(f"it is too large: {MAX_LINKS_AND_FACTS_BYTES:,} bytes are allowed")
+        contents = parse_links_and_facts(data)
+    except FileNotFoundError:
+        return Returned(0, 0, ())
+    except (OSError, QuaidError, ValueError) as error:
+        return Returned(0, 0, (f"not taken in: {error}".rstrip("."),))
+
+    def work(tx: Any) -> Returned:
+        def find(address: str) -> ImportedPageRef | None:
+            path = contents.files.get(address) or address.replace("::", "/", 1) + ".md"
+            page_id = collections.page_of_file(tx, collection.id, path)
+            name = None if page_id is None else pages.slug_of(tx, page_id)
+            return (
+                None if page_id is None or name is None else ImportedPageRef(page_id, collection.name, name)
+            )
+
+        returning = LinksAndFactsImport(db, tx, find, now)
+        returning.run(contents, None)
+        for place in returning.changed.values():
+            page_edits.touch(tx, place.slug, expected_version=None, now=now, collection=place.collection)
+        return Returned(returning.links, returning.facts, tuple(shorten_problems(returning.problems)))
+
+    return db.write(work)
+
+
+def _is_selected(page: ImportedPageRef, only: set[str] | None) -> bool:
+    return only is None or (page.collection == "default" and page.slug in only)
+
+
+def shorten_problems(problems: list[str]) -> list[str]:
+    """The first problems, and how many there are more."""
+    more = len(problems) - SHOWN_PROBLEMS
+    return [*problems[:SHOWN_PROBLEMS], f"and {more:,} more problems"] if more > 1 else problems
+
+
+Progress = Callable[[int, int, str], None]
+
+MAX_EXPORT_NAME = 240  # file systems allow 255 bytes, the ending included
+NO_TITLE = "\0"
+SHOWN_IMPORTS = 3
+
+PagesByType = dict[str, list[tuple[str, str]]]
+"""Titles and paths of the pages of one collection, by type."""
+
+
+class ExportedCollection(NamedTuple):
+    name: str
+    folder: str
+    """Within the export; empty: the export itself."""
+    pages: int
+
+
+class ExportReport(NamedTuple):
+    """What is on the disk after an export."""
+
+    folder: str
+    import_id: str | None  # of a raw export
+    pages: int
+    sidecars: int
+    files: int
+    bytes: int
+    unread: tuple[str, ...] = ()  # pages that cannot be read, in a damaged memory
+    collections: tuple[ExportedCollection, ...] = ()
+    quarantined: int = 0
+    """Pages in quarantine, which are not written."""
+    links: int = 0
+    """Links that no text holds, in a file of their own with the facts."""
+    facts: int = 0
+    trouble: str = ""
+    """Why links and facts are missing in it."""
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.unread or self.trouble else 0
+
+
+def export_pages(
+    db: Database, target: str, *, force: bool, progress: Progress, collection: str | None = None
+) -> ExportReport:
+    """Write every page as it is now, or those of one collection, with their raw data and an index.
+
+    A damaged page is named and left out, so that the others of a damaged memory can be saved.
+    """
+    if collection is not None:
+        collections.require(db, collection)
+    addresses, unread = _list_pages(db, collection)
+    folders = {collection: ""} if collection else _collection_folders(addresses)
+    written: dict[str, PagesByType] = {name: {} for name in folders}
+    with_data: list[str] = []
+    places: dict[str, str] = {}
+    with FolderWriter(target, force=force) as writer:
+        for done, (name, kind, address) in enumerate(addresses):
+            progress(done, len(addresses), "Exporting")
+            try:
+                stored = pages.find(db, address, name)
+                data = pages.read_raw_data(db, stored.id) if stored else []
+            except DamagedDatabase:
+                unread.append(slug.address(name, address))
+                continue
+            if stored is None:  # deleted meanwhile
+                continue
+            inside = export_path(address)
+            path = folders[name] + inside
+            writer.write(path, render_page(stored, inside).encode())
+            with_data += _write_page_sidecar(writer, data, path)
+            written[name].setdefault(kind, []).append((stored.title, path))
+            places[slug.address(name, address)] = path
+        if DEFAULT_COLLECTION in folders:  # an attached folder would take them for pages
+            writer.write("index.md", _render_index(written).encode())
+            schema = collections.get_setting(db, "original_schema")
+            if schema is not None:
+                writer.write("schema.md", schema.encode())
+        links, facts, trouble = _write_links_and_facts(db, writer, collection, places)
+        report = _count_written(writer, written, folders, with_data)
+    report = report._replace(links=links, facts=facts, trouble=trouble)
+    progress(len(addresses), len(addresses), "Exporting")
+    return report._replace(unread=tuple(unread), quarantined=_count_quarantined(db, collection))
+
+
+def _write_links_and_facts(
+    db: Database, writer: FolderWriter, collection: str | None, places: dict[str, str]
+) -> tuple[int, int, str]:
+    """Write what no text holds into a file of its own. How many links and facts, and what is wrong, if anything."""
+    path = LINKS_AND_FACTS_PATH
+    try:
+        found = gather_links_and_facts(db, collection)
+        if not (found.links or found.facts or os.path.lexists(os.path.join(writer.root, path))):
+            return 0, 0, _lost_note(found.lost)
+        data = render_links_and_facts(found, places)
+        writer.write(path, data)
+    except (DamagedDatabase, FileTrouble) as error:
+        return 0, 0, str(error)
+    trouble = _lost_note(found.lost)
+    if len(data) > MAX_LINKS_AND_FACTS_BYTES:
+        trouble = f"{path} has {len(data):,} bytes, and an import reads {MAX_LINKS_AND_FACTS_BYTES:,}"
+    return len(found.links), len(found.facts), trouble
+
+
+def _lost_note(rows: int) -> str:
+    return f"the memory is damaged, and {rows:,} of them cannot be read" if rows else ""
+
+
+def _list_pages(db: Database, collection: str | None) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """Collection, type and slug of the pages to write; in a damaged memory of those that can still be read."""
+    unread: list[str] = []
+    try:
+        addresses = pages.page_addresses(db)
+    except DamagedDatabase:
+        addresses, lost = checks.readable_addresses(db)
+        unread = [f"number {each}" for each in lost]
+    return [each for each in addresses if collection in (None, each[0])], unread
+
+
+def _collection_folders(addresses: list[tuple[str, str, str]]) -> dict[str, str]:
+    """The folder of each collection, as a prefix of paths; never one that pages of the default collection use."""
+    taken = {
+        address.partition("/")[0]
+        for name, _, address in addresses
+        if name == DEFAULT_COLLECTION and "/" in address
+    }
+    folders = {DEFAULT_COLLECTION: ""}
+    for name in dict.fromkeys(each[0] for each in addresses):
+        if name != DEFAULT_COLLECTION:
+            folder, number = name, 1
+            while folder in taken or folder in scanner.SKIPPED_FOLDERS:
+                folder = f"{name}-collection" + (f"-{number}" if number > 1 else "")
+                number += 1
+            taken.add(folder)
+            folders[name] = f"{folder}/"
+    return folders
+
+
+def _count_written(
+    writer: FolderWriter, written: dict[str, PagesByType], folders: dict[str, str], with_data: list[str]
+) -> ExportReport:
+    """Count what is on the disk. Paths that the file system takes for one file are one file."""
+    there: dict[str, tuple[int, int, int]] = {}
+    for path in writer.written:
+        facts = os.stat(os.path.join(writer.root, path), follow_symlinks=False)
+        there[path] = (facts.st_dev, facts.st_ino, facts.st_size)
+    parts = []
+    for name, contents in written.items():
+        files = {there[path] for entries in contents.values() for _, path in entries}
+        if files or name == DEFAULT_COLLECTION or len(written) == 1:
+            parts.append(ExportedCollection(name, folders[name].rstrip("/"), len(files)))
+    distinct = set(there.values())
+    return ExportReport(
+        folder=writer.root,
+        import_id=None,
+        pages=sum(each.pages for each in parts),
+        sidecars=len({there[path] for path in with_data}),
+        files=len(distinct),
+        bytes=sum(size for _, _, size in distinct),
+        collections=tuple(parts),
+    )
+
+
+def _count_quarantined(db: Database, collection: str | None) -> int:
+    try:
+        hidden = collections.page_counts(db)
+        chosen = [each for each in collections.list_all(db) if collection in (None, each.name)]
+    except DamagedDatabase:
+        return 0
+    return sum(hidden.get(each.id, (0, 0))[1] for each in chosen)
+
+
+def export_raw(
+    db: Database, import_id: str | None, target: str, *, force: bool, progress: Progress
+) -> ExportReport:
+    """Write the files of one import, byte for byte."""
+    batches = history.list_imports(db)
+    if import_id is None:
+        raise RawNeedsImport(hint=_import_hint(batches))
+    batch = next((each for each in batches if each.import_id == import_id), None)
+    if batch is None:
+        raise NotFound(what="import", name=import_id, hint=_import_hint(batches))
+    with_data: list[str] = []
+    with FolderWriter(target, force=force) as writer:
+        for done, (path, data) in enumerate(history.read_import_files(db, import_id)):
+            progress(done, batch.file_count, "Exporting")
+            writer.write(path, data)
+            if f"/{scanner.RAW_FOLDER}/" in f"/{path}":
+                with_data.append(path)
+        report = _count_written(writer, {}, {}, with_data)
+    progress(batch.file_count, batch.file_count, "Exporting")
+    return report._replace(import_id=import_id, pages=batch.page_count)
+
+
+def export_path(address: str) -> str:
+    """The path of a page's file: its slug, unless an import would pass by a file of that name."""
+    *folders, name = address.split("/")
+    folders = [f"{each}_" if each in scanner.SKIPPED_FOLDERS else each for each in folders]
+    if len(name) > MAX_EXPORT_NAME:
+        name = f"{name[: MAX_EXPORT_NAME - 13]}-{indexer.digest(address.encode())[:12]}"
+    path = "/".join([*folders, f"{name}.md"])
+    return f"{name}.markdown" if path in scanner.SPECIAL_NAMES else path
+
+
+def render_page(stored: PageRow, path: str) -> str:
+    """A page as markdown that brings slug and title back when it is imported from this path."""
+    front: dict[str, Any] = dict(stored.frontmatter)
+    claimed = indexer.claimed_slug(front)
+    if (claimed or slug.from_path(path)) != stored.slug:
+        front["slug"] = stored.slug
+    if not _has_own_title(front, stored.truth):
+        front["title"] = stored.title
+    return markdown.render(front, stored.truth, stored.timeline)
+
+
+def _has_own_title(front: dict[str, Any], truth: str) -> bool:
+    if isinstance(front.get("title"), str) and front["title"].strip():
+        return True
+    return page_model.build_page("x", front, truth, "", fallback_title=NO_TITLE).title != NO_TITLE
+
+
+def _write_page_sidecar(writer: FolderWriter, data: list[pages.RawData], path: str) -> list[str]:
+    """Write the raw data of a page beside it. Return the path, if there was anything to write."""
+    sources = {each.source: each.data for each in data}
+    if not sources:
+        return []
+    beside = indexer.sidecar_path(indexer.page_stem(path))
+    writer.write(beside, indexer.render_sidecar(sources))
+    return [beside]
+
+
+def _render_index(written: dict[str, PagesByType]) -> str:
+    lines = ["# Index"]
+    for name, contents in written.items():
+        if name != DEFAULT_COLLECTION and len(written) > 1:
+            lines += ["", f"# Collection {name}"]
+        for kind, entries in contents.items():
+            lines += ["", f"## {kind} ({len(entries)})", ""]
+            lines += [f"- [{_link_text(title)}]({path})" for title, path in entries]
+    return "\n".join(lines) + "\n"
+
+
+def _link_text(title: str) -> str:
+    return title.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
+
+
+def _import_hint(batches: list[history.ImportBatch]) -> str:
+    if not batches:
+        return " Nothing was imported yet."
+    newest = ", ".join(f"{each.import_id} ({each.created_at[:10]})" for each in batches[:SHOWN_IMPORTS])
+    return f" The newest: {newest}. `quaid imports` lists them all."
+
+
+CompareProgress = Callable[[int, int, str], None]
+
+UNIMPORTED_REASONS = (
+    scanner.SYMLINK,
+    scanner.UNREADABLE,
+    scanner.BAD_NAME,
+    scanner.TOO_DEEP,
+    scanner.NOT_A_FILE,
+    scanner.GONE,
+)
+"""Why a file that looks like a page is left out by an import."""
+
+
+class ComparedPage(NamedTuple):
+    """The page of a file; long texts only by their hash, so that folders of any size can be compared."""
+
+    path: str
+    front: dict[str, Any]
+    truth: str
+    timeline: str
+    entries: int
+    why: str = ""
+    """Why an import would leave it out; then the truth is the hash of the whole file."""
+
+    @property
+    def id(self) -> str:
+        return str(self.front.get("id") or self.front.get(indexer.ID_KEY) or "")
+
+
+class FolderContents(NamedTuple):
+    pages: dict[str, ComparedPage]  # by slug
+    special: dict[str, ComparedPage]  # index, schema and README of the root: pages only in an attached folder
+    raw: dict[str, tuple[str, str | None]]  # path and hash of a slug's sidecar; no hash: it cannot be read
+    contested: set[
+        str
+    ]  # slugs of pages that asked for the same slug as another: a sync and an import may differ
+    troubles: list[tuple[str, str]]
+
+
+def compare_folders(original: str, exported: str, progress: CompareProgress) -> list[tuple[str, str]]:
+    """Return where the two folders differ and how; nothing when every page of one is in the other."""
+    before, after = _read_folder(original, progress), _read_folder(exported, progress)
+    _take_special(before, after)
+    _take_special(after, before)
+    _match_by_id(before.pages, after.pages)
+    _match_by_content(before, after.pages)
+    found = before.troubles + after.troubles
+    for address, one in before.pages.items():
+        if address not in after.pages:
+            why = f": it is left out by every import ({one.why})" if one.why else ""
+            found.append((one.path, f"page {address} is missing in the export{why}"))
+        else:
+            found += [(one.path, problem) for problem in _page_differences(one, after.pages[address])]
+    found += [
+        (one.path, f"page {address} is only in the export")
+        for address, one in after.pages.items()
+        if address not in before.pages
+    ]
+    found += _sidecar_differences(before, after)
+    return sorted(found + _missing_links_and_facts(original, exported))
+
+
+def _missing_links_and_facts(original: str, exported: str) -> list[tuple[str, str]]:
+    """Links and facts that no text holds, where the original is an export and the other folder lacks some of them."""
+    path = LINKS_AND_FACTS_PATH
+    try:
+        before, after = _read_links_and_facts(original), _read_links_and_facts(exported)
+    except ValueError as error:
+        return [(path, f"cannot be compared: {error}")]
+    found = []
+    for what, one, other in (("link", before.links, after.links), ("fact", before.facts, after.facts)):
+        missing = (Counter(filter(None, one)) - Counter(filter(None, other))).total()
+        if missing:
+            found.append((path, f"{missing} {what}{'s' * (missing > 1)} missing in the export"))
+    return found
+
+
+def _read_links_and_facts(root: str) -> LinksAndFacts:
+    """What a folder has of them; a place in a list says nothing in another list, so it is left out."""
+    with Folder(os.path.realpath(root)) as folder:
+        try:
+            contents = parse_links_and_facts(folder.read(LINKS_AND_FACTS_PATH, MAX_LINKS_AND_FACTS_BYTES))
+        except OSError:
+            return LinksAndFacts([], [], {}, [])
+    return contents._replace(facts=[each and each._replace(supersedes=None) for each in contents.facts])
+
+
+def _take_special(here: FolderContents, there: FolderContents) -> None:
+    """Compare a README of the root as a page if the other folder has a page of this slug."""
+    for address, one in here.special.items():
+        if address in there.pages:
+            here.pages.setdefault(address, one)
+
+
+def _match_by_id(before: dict[str, ComparedPage], after: dict[str, ComparedPage]) -> None:
+    """Give pages of the export the slug of the original page with the same id."""
+    ids = {one.id: address for address, one in before.items() if one.id and address not in after}
+    for address, one in list(after.items()):
+        if address not in before and one.id in ids:
+            after[ids.pop(one.id)] = after.pop(address)
+
+
+def _match_by_content(before: FolderContents, after: dict[str, ComparedPage]) -> None:
+    """Find pages with contested slugs under whichever slug they have in the export."""
+    here = {address: before.pages[address] for address in before.contested}
+    differing = {
+        address
+        for address, one in here.items()
+        if address not in after or _page_differences(one, after[address])
+    }
+    free = {address for address in after if address in differing or address not in before.pages}
+    found: dict[str, ComparedPage] = {}
+    for address in sorted(differing):
+        same = next(
+            (each for each in sorted(free) if not _page_differences(here[address], after[each])), None
+        )
+        if same is not None:
+            free.discard(same)
+            found[address] = after.pop(same)
+    displaced = [after.pop(address) for address in found if address in after]
+    after.update(found)
+    vacant = sorted(differing - {*after}) + [f"{one.path} in the export" for one in displaced]
+    after.update(zip(vacant, displaced, strict=False))
+
+
+def _page_differences(before: ComparedPage, after: ComparedPage) -> list[str]:
+    problems = []
+    if bool(before.why) != bool(after.why):
+        return [f"cannot be compared: {before.why or after.why}"]
+    if before.truth != after.truth:
+        problems.append("the truth differs")
+    if before.timeline != after.timeline:
+        problems.append(f"the timeline differs ({before.entries} dated entries, exported {after.entries})")
+    for key in sorted({*before.front, *after.front}):
+        if key not in after.front:
+            problems.append(f"front matter: {key} is missing in the export")
+        elif key not in before.front:
+            problems.append(f"front matter: {key} is only in the export")
+        elif not _same_json(before.front[key], after.front[key]):
+            problems.append(f"front matter: {key} differs")
+    return problems
+
+
+def _sidecar_differences(before: FolderContents, after: FolderContents) -> list[tuple[str, str]]:
+    found = []
+    for address in sorted({*before.raw, *after.raw}):
+        path, data = before.raw.get(address, (None, None))
+        other_path, other = after.raw.get(address, (None, None))
+        if path is None:
+            found.append((str(other_path), "the sidecar is only in the export"))
+        elif address in before.pages and data is not None and data != other:
+            problem = "is missing in the export" if other_path is None else "differs"
+            found.append((path, f"the sidecar {problem}"))
+    return found
+
+
+def _read_folder(root: str, progress: CompareProgress) -> FolderContents:
+    claims: list[tuple[indexer.SlugClaim, ComparedPage]] = []
+    contents = FolderContents({}, {}, {}, set(), [])
+    raw: list[tuple[str, bytes]] = []
+    with Folder(root, PAGE_ENDINGS) as folder:
+        files = list(folder.walk())
+        for done, each in enumerate(files):
+            progress(done, len(files), "Comparing")
+            if isinstance(each, SkippedEntry):
+                _note_skipped(each, contents)
+                continue
+            data = _read_or_note(folder, each, contents.troubles)
+            if each.kind == "sidecar":
+                raw += [(each.path, data)] if data is not None else []
+            elif data is None or len(data) > LARGEST_FILE:
+                if data is not None:
+                    claims.append(_oversized_page(folder, each))
+            elif each.kind == "special":
+                contents.special.update((claim.slug, one) for claim, one in _pages_of_file(each.path, data))
+            else:
+                claims += _pages_of_file(each.path, data)
+    slugs = indexer.assign_slugs([claim for claim, _ in claims])
+    asked = Counter(claim.slug for claim, _ in claims)
+    contents.contested.update(slugs[claim.path] for claim, _ in claims if asked[claim.slug] > 1)
+    contents.pages.update({slugs[claim.path]: one for claim, one in claims})
+    by_stem = {indexer.page_stem(claim.path): slugs[claim.path] for claim, _ in claims}
+    for path, data in raw:
+        page_path = indexer.sidecar_page_stem(path)
+        address = by_stem.get(page_path) or slug.from_path(page_path + ".md")
+        contents.raw[address] = (path, _sources_hash(data))
+    progress(len(files), len(files), "Comparing")
+    return contents
+
+
+def _note_skipped(entry: SkippedEntry, contents: FolderContents) -> None:
+    if entry.reason in UNIMPORTED_REASONS and (
+        entry.path.lower().endswith(PAGE_ENDINGS) or entry.reason in (scanner.UNREADABLE, scanner.TOO_DEEP)
+    ):
+        contents.troubles.append((entry.path, f"is left out by every import: {entry.reason}"))
+
+
+def _read_or_note(folder: Folder, found: FoundFile, troubles: list[tuple[str, str]]) -> bytes | None:
+    try:
+        return folder.read(found.path)
+    except OSError as error:
+        troubles.append((found.path, f"cannot be read: {error.strerror}"))
+        return None
+
+
+def _oversized_page(folder: Folder, found: FoundFile) -> tuple[indexer.SlugClaim, ComparedPage]:
+    parent, _, name = found.path.rpartition("/")
+    whole = hashlib.sha256()
+    with os.fdopen(os.open(name, FILE_FLAGS, dir_fd=folder.enter(parent)), "rb") as file:
+        while block := file.read(1 << 20):
+            whole.update(block)
+    why = f"too large: {found.size:,} bytes, and {LARGEST_FILE:,} are allowed"
+    claim = indexer.SlugClaim(found.path, slug.from_path(found.path))
+    return claim, ComparedPage(found.path, {}, whole.hexdigest(), "", 0, why)
+
+
+def _pages_of_file(path: str, data: bytes) -> list[tuple[indexer.SlugClaim, ComparedPage]]:
+    """The page of a file, and those of its headings that are pages of their own."""
+    read = indexer.parse_file(path, data)
+    found = [(indexer.SlugClaim(path, read.page.slug), _compared_page(path, read.page))]
+    for number, node in enumerate(read.nodes):
+        found.append((indexer.SlugClaim(f"{path}/{number}", node.slug), _compared_page(path, node)))
+    return found
+
+
+def _compared_page(path: str, made: Page) -> ComparedPage:
+    # The slug is how the two are matched. A title that had to be written down for the export is no difference.
+    front = {key: value for key, value in made.frontmatter.items() if key != "slug"}
+    front["title"] = made.title
+    hashes = indexer.digest(made.truth.encode()), indexer.digest(made.timeline.encode())
+    return ComparedPage(path, front, *hashes, len(made.entries))
+
+
+def _sources_hash(data: bytes) -> str | None:
+    try:
+        sources = indexer.parse_sidecar(data)
+    except ValueError:
+        return None
+    return indexer.digest(json.dumps(sources, sort_keys=True).encode()) if sources else None
+
+
+def _same_json(one: Any, other: Any) -> bool:
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

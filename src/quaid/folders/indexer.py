@@ -1,0 +1,661 @@
+"""Turn the bytes of a file into its page: parse it, choose its slug, read its sidecar, and spool the result to
+disk.
+
+Large folders are parsed ahead by a second process, which runs this module. It shares two unnamed files with the first
+one, the spool and its own results; pipes only carry how far each has come.
+"""
+
+import hashlib
+import io
+import json
+import marshal
+import os
+import re
+import select
+import signal
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from quaid.errors import FileTrouble, InvalidSlug
+from quaid.folders.scanner import PAGE_ENDINGS, RAW_FOLDER, path_key
+from quaid.formats import markdown
+from quaid.model import markdown_text, page as page_model, slug as slugs
+from quaid.model.links import IN_FILE_KEY, LinkReference
+from quaid.model.page import DerivedData, Page, derive_data
+from quaid.model.timeline import TimelineEntry
+from quaid.storage.sqlite.errors import translate_os_errors
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+ID_KEY = "quaid_id"
+"""The front-matter key that carries a page's id."""
+
+ORG_ENDING = ".org"
+MAX_ORG_PROBLEMS = 3
+"""Of a file of org that are told."""
+
+MAX_REASON_LENGTH = 200
+
+_HEADER_MARKS = (b"slug", ID_KEY.encode(), b"\\", b"\xff\xfe", b"\xfe\xff")
+_SLUG_LIKE = re.compile(r"[a-z0-9_-]+")
+_PAGE_ENDING = re.compile(r"\.(?:md|markdown|org)\Z", re.IGNORECASE)
+
+
+class ParsedPage(NamedTuple):
+    page: Page
+    notes: tuple[str, ...]  # what had to be mended or could not be understood
+    nodes: tuple[Page, ...] = ()  # headings that are pages of their own; `id` is in their front matter
+
+
+def failure_note(error: Exception) -> str:
+    """Say in one line that a file could not be taken in because Quaid failed on it."""
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    return (
+        f"not taken in: Quaid fails on it ({reason[:MAX_REASON_LENGTH]}). That is a bug: please report it."
+        " The file is tried again when it changes"
+    )
+
+
+def digest(data: bytes) -> str:
+    """The name of these bytes: SHA-256."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def parse_file(path: str, data: bytes) -> ParsedPage:
+    """The page of a file, under the slug that the file asks for."""
+    if is_org(path):
+        return _parse_org(path, data)
+    text, mended = markdown.decode(data)
+    document = markdown.parse(text)
+    made = page_model.build_page(
+        claimed_slug(document.frontmatter) or slugs.from_path(path),
+        document.frontmatter,
+        document.truth,
+        document.timeline,
+        fallback_title=_title_from_name(path),
+    )
+    notes = []
+    if mended:
+        notes.append(mended)
+    if document.problem:
+        kept = "kept as it is" if document.frontmatter else "taken for text"
+        notes.append(f"front matter {kept}: {document.problem}")
+    return ParsedPage(made, (*notes, *_type_notes(made), *_date_notes(made)))
+
+
+class RequestedIdentity(NamedTuple):
+    slug: str
+    identity: str | None
+
+
+def requested_identity(path: str, data: bytes) -> RequestedIdentity:
+    """What a file of markdown wants to be called and known by: as `read` would find it, for a tenth of the work."""
+    head = data
+    if data.startswith((b"---\n", b"+++\n")):
+        closing = data.find(b"\n" + data[:4], 3)
+        head = data[: closing + 5] if closing >= 0 else data
+    # With a backslash a key can be written otherwise than letter by letter, and in UTF-16 it always is.
+    if not any(each in head for each in _HEADER_MARKS):
+        return RequestedIdentity(slugs.from_path(path), None)
+    # What is no ASCII may be decoded otherwise for what stands behind it.
+    front = markdown.parse(markdown.decode(head if head.isascii() else data).text).frontmatter
+    named = front.get(ID_KEY)
+    return RequestedIdentity(
+        claimed_slug(front) or slugs.from_path(path), named if isinstance(named, str) else None
+    )
+
+
+def _parse_org(path: str, data: bytes) -> ParsedPage:
+    """The page of a file of org, and those of its headings that have an id."""
+    from quaid.formats import org
+
+    text, mended = markdown.decode(data)
+    document = org.read_pages(text)
+    front, truth, timeline = document.page[1:]
+    asked = claimed_slug(front) or slugs.from_path(path)
+    made = page_model.build_page(asked, front, truth, timeline, fallback_title=_title_from_name(path))
+    nodes: dict[str, Page] = {}
+    for each in document.nodes:
+        front = {**each.frontmatter, IN_FILE_KEY: path}
+        address = slugs.from_path(f"{asked}/{slugs.segment(each.title)}")
+        if front["id"] != made.frontmatter.get("id"):  # two with one id are one page; the first counts
+            nodes.setdefault(front["id"], page_model.build_page(address, front, each.truth, each.timeline))
+    told = [f"line {each.line}: {each.message}" for each in document.problems[:MAX_ORG_PROBLEMS]]
+    more = len(document.problems) - len(told)
+    notes = [*([mended] if mended else []), *told, *([f"{more} more of this kind"] if more else [])]
+    return ParsedPage(made, (*notes, *_type_notes(made)), tuple(nodes.values()))
+
+
+def _type_notes(made: Page) -> tuple[str, ...]:
+    named = made.frontmatter.get("type")
+    if named is None or page_model.known_type(named) is not None:
+        return ()
+    return (f"type {named!r} is not known; taken for a {made.type}",)
+
+
+def _date_notes(made: Page) -> list[str]:
+    wrong = page_model.invalid_dates(made.slug, made.type, made.frontmatter)
+    return [
+        f"{name}: {value!r} is not a date; write YYYY-MM-DD, as in 2026-04-25"
+        if value
+        else f"a journal without a day; add `{name}: 2026-04-25` to its front matter"
+        for name, value in wrong.items()
+    ]
+
+
+def is_org(path: str) -> bool:
+    return path.lower().endswith(ORG_ENDING)
+
+
+def file_id(made: Page, path: str) -> str | None:
+    """The id by which a file is known wherever it goes: what we wrote into it, else the id of a file of org."""
+    named = made.frontmatter.get(ID_KEY)
+    if named is None and is_org(path):
+        given = made.frontmatter.get("id")
+        named = given if isinstance(given, str) and looks_like_uuid(given) else None
+    return named if isinstance(named, str) else None
+
+
+def looks_like_uuid(text: str) -> bool:
+    return len(text) == 36 and all(part.isalnum() for part in text.split("-")) and text.count("-") == 4
+
+
+def with_slug(made: Page, address: str) -> Page:
+    """The same page under another slug."""
+    if made.slug == address:
+        return made
+    return page_model.build_page(
+        address, made.frontmatter, made.truth, made.timeline, fallback_title=made.title
+    )
+
+
+def with_file_title(made: Page, path: str) -> Page:
+    """The same page under the title that it has as a file at this path."""
+    head = markdown_text.text_head(markdown_text.visible_text(made.truth))
+    return made._replace(
+        title=page_model.page_title(made.slug, made.frontmatter, head, _title_from_name(path))
+    )
+
+
+def claimed_slug(frontmatter: dict[str, Any]) -> str | None:
+    """The slug that front matter asks for, if it is one."""
+    named = frontmatter.get("slug")
+    if not isinstance(named, str):
+        return None
+    try:
+        return slugs.check(named)
+    except InvalidSlug:
+        return None
+
+
+def page_stem(path: str) -> str:
+    """The path without the ending that marks a page."""
+    return _PAGE_ENDING.sub("", path)
+
+
+def _title_from_name(path: str) -> str | None:
+    """A file name that is written for people is a title; one that is a slug already says nothing more."""
+    name = page_stem(path).rpartition("/")[2].strip()
+    return None if _SLUG_LIKE.fullmatch(name) else name or None
+
+
+MIN_SUFFIX_LENGTH = 6
+
+
+class SlugClaim(NamedTuple):
+    path: str
+    slug: str  # what the file asks for
+
+
+def assign_slugs(claims: Iterable[SlugClaim], taken: Iterable[str] = ()) -> dict[str, str]:
+    """The slug of each path. Claims come in the order of their paths; `taken` slugs have owners already."""
+    owned = set(taken)
+    given: dict[str, str] = {}
+    waiting: list[SlugClaim] = []
+    for claim in claims:
+        if claim.slug not in owned and page_stem(claim.path) == claim.slug:
+            given[claim.path] = claim.slug
+            owned.add(claim.slug)
+        else:
+            waiting.append(claim)
+    for claim in waiting:
+        address = claim.slug
+        if address in owned:
+            address = slugs.from_path(claim.path)
+        if address in owned:
+            address = suffixed_slug(address, claim.path, owned)
+        given[claim.path] = address
+        owned.add(address)
+    return given
+
+
+def suffixed_slug(address: str, path: str, taken: set[str]) -> str:
+    """A free slug next to one that is taken, always the same for the same path."""
+    mark = sha256(path_key(path).encode()).hexdigest()
+    for length in range(MIN_SUFFIX_LENGTH, len(mark) + 1):
+        name = f"{address[: slugs.LONGEST - length - 1].rstrip('/-')}-{mark[:length]}"
+        if name not in taken:
+            return name
+    raise AssertionError("a hash met itself")
+
+
+EMPTY_SIDECAR = b'{"sources": {}}'
+WHOLE_SOURCE = "sidecar"  # the source of what stands in a sidecar outside of "sources"
+
+
+def is_sidecar(path: str) -> bool:
+    """Whether a walk would take the file at this path for a sidecar."""
+    folders, _, name = path.rpartition("/")
+    shown = all(not each.startswith(".") for each in folders.split("/")[:-1])
+    in_raw = folders.rpartition("/")[2] == RAW_FOLDER
+    return shown and in_raw and name.lower().endswith(".json") and not name.startswith(".")
+
+
+def sidecar_page_files(path: str) -> list[str]:
+    """The paths that the file of the page of a sidecar may have."""
+    return [sidecar_page_stem(path) + ending for ending in PAGE_ENDINGS]
+
+
+def sidecar_page_stem(path: str) -> str:
+    """The path, without ending, of the page that a sidecar belongs to."""
+    folder, _, name = path.rpartition("/")
+    above = folder.rpartition("/")[0]
+    return f"{above}/{name[: -len('.json')]}" if above else name[: -len(".json")]
+
+
+def sidecar_path(page: str) -> str:
+    """The path of the sidecar of a page's path (without ending)."""
+    folder, mark, name = page.rpartition("/")
+    return f"{folder}{mark}.raw/{name}.json"
+
+
+def parse_json(data: bytes) -> Any:
+    """A value that JSON gives. ValueError, with the reason, when it is not JSON that can be kept."""
+    try:
+        value = json.loads(data.decode("utf-8-sig"), parse_constant=_reject_constant)
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("it holds half a character (a lone surrogate)") from None
+    except UnicodeDecodeError:
+        raise ValueError("it is not UTF-8") from None
+    except RecursionError:
+        raise ValueError("it nests too deeply") from None
+    return value
+
+
+def parse_sidecar(data: bytes) -> dict[str, Any]:
+    """Each source with what it said. ValueError, with the reason, when it is not JSON that can be kept."""
+    value = parse_json(data)
+    sources = value.get("sources") if isinstance(value, dict) else None
+    if not isinstance(sources, dict):
+        return {WHOLE_SOURCE: value}
+    rest = {key: each for key, each in value.items() if key != "sources"}
+    if not rest:
+        return dict(sources)
+    return {WHOLE_SOURCE: value} if WHOLE_SOURCE in sources else {**sources, WHOLE_SOURCE: rest}
+
+
+def render_sidecar(sources: Mapping[str, Any]) -> bytes:
+    """A sidecar such that `read` gives the same sources again."""
+    rest = sources.get(WHOLE_SOURCE)
+    value: Any = {"sources": dict(sources)}
+    if WHOLE_SOURCE in sources and not (isinstance(rest, dict) and "sources" in rest):
+        others = {name: data for name, data in sources.items() if name != WHOLE_SOURCE}
+        if not others:
+            value = rest
+        elif isinstance(rest, dict) and rest:
+            value = {"sources": others, **rest}
+    return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def _reject_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+FILES_BEFORE_HELPER = 30
+"""Files that are parsed here before anybody is asked for help."""
+
+MIN_FILES_FOR_HELPER = 300
+"""Files that must wait then: starting a process takes as long as parsing about a hundred of them."""
+
+PROGRESS_STEP_BYTES = 256 * 1024
+"""Bytes after which one tells the other how far it has come."""
+
+NUMBER_BYTES = 8
+
+HELPER_TIMEOUT = 60.0
+"""Without a word while we wait for one: so long takes no file."""
+
+
+class ParsedFile(NamedTuple):
+    page: Page
+    notes: tuple[str, ...]
+    derived: DerivedData
+
+
+def is_helper_worthwhile(done: int, waiting: int) -> bool:
+    """Whether a second process pays, after so many files with so many to come."""
+    return (
+        done >= FILES_BEFORE_HELPER
+        and waiting >= MIN_FILES_FOR_HELPER
+        and _can_start_helper()
+        and cpu_count() > 1
+    )
+
+
+def cpu_count() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _can_start_helper() -> bool:
+    return os.name == "posix" and bool(sys.executable)
+
+
+class ParserProcess:
+    """The process beside us, and what it has found out so far."""
+
+    def __init__(self, spool: IO[bytes], found: IO[bytes], memory: str) -> None:
+        import subprocess
+
+        self._found = found
+        self._memory = memory
+        self._told = 0
+        self._there = 0
+        shared = (spool.fileno(), found.fileno())
+        # -P: without it Python would look for modules in the folder that the user happens to stand in.
+        command = [sys.executable, "-P", "-m", "quaid.folders.indexer", *map(str, shared)]
+        self._process: Popen[bytes] = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pass_fds=shared,
+            bufsize=0,
+        )
+
+    def is_behind(self, end: int) -> bool:
+        """Whether it is worth telling that the spool ends here."""
+        # Ever larger steps: the pipe must not fill while nobody reads it.
+        return end - self._told > max(PROGRESS_STEP_BYTES, self._told // 8)
+
+    def tell(self, end: int) -> None:
+        """The spool can be read up to here."""
+        self._told = end
+        assert self._process.stdin
+        try:
+            self._process.stdin.write(end.to_bytes(NUMBER_BYTES, "little"))
+        except BrokenPipeError:
+            raise self._ended() from None
+
+    def parsed(self) -> Iterator[ParsedFile | None]:
+        """What was found out, in the order of the files, from the first one on; None for a file that it failed on."""
+        place = 0
+        try:
+            while True:
+                size = int.from_bytes(self._read(place, NUMBER_BYTES), "little")
+                record = self._read(place + NUMBER_BYTES, size)
+                place += NUMBER_BYTES + size
+                yield load_parsed(record)
+        except TimeoutError:
+            self._process.kill()
+        while True:
+            yield None
+
+    def _read(self, place: int, size: int) -> bytes:
+        import select
+
+        assert self._process.stdout
+        while self._there < place + size:
+            if not select.select([self._process.stdout], [], [], HELPER_TIMEOUT)[0]:
+                raise TimeoutError
+            told = self._process.stdout.read(NUMBER_BYTES)
+            if len(told or b"") < NUMBER_BYTES:
+                raise self._ended()
+            self._there = int.from_bytes(told, "little")
+        data = os.pread(self._found.fileno(), size, place)
+        while len(data) < size:  # a call may give less
+            data += os.pread(self._found.fileno(), size - len(data), place + len(data))
+        return data
+
+    def _ended(self) -> FileTrouble:
+        status = self._process.wait()
+        how = f"signal {-status}" if status < 0 else f"status {status}"
+        problem = (
+            f"the process that parses files beside this one ended early ({how});"
+            " nothing of this folder was taken in. Free some memory and run the command again"
+        )
+        return FileTrouble(path=self._memory, problem=problem)
+
+    def close(self) -> None:
+        self._process.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe:
+                pipe.close()
+        self._process.wait()
+        self._found.close()
+
+
+def page_to_plain(page: Page) -> tuple[Any, ...]:
+    """A page as marshal takes it."""
+    return (*page[:-1], [tuple(entry) for entry in page.entries])
+
+
+def page_from_plain(values: tuple[Any, ...]) -> Page:
+    *parts, entries = values
+    return Page._make([*parts, tuple([TimelineEntry(*entry) for entry in entries])])
+
+
+def dump_parsed(parsed: ParsedFile | None) -> bytes:
+    if parsed is None:
+        return marshal.dumps(None)
+    front, names, references, *rest = parsed.derived
+    held: Any = (
+        page_to_plain(parsed.page),
+        parsed.notes,
+        (front, names, [tuple(each) for each in references], *rest),
+    )
+    return marshal.dumps(held)
+
+
+def load_parsed(record: bytes) -> ParsedFile | None:
+    held = marshal.loads(record)  # noqa: S302 (our own file)
+    if held is None:
+        return None
+    page, notes, (front, names, references, *rest) = held
+    derived = DerivedData(front, names, [LinkReference(*each) for each in references], *rest)
+    return ParsedFile(page_from_plain(page), notes, derived)
+
+
+MAX_MEMORY_BYTES = 1024 * 1024
+"""Bytes that need no file. One edit is far below, and need not pay for the import of tempfile either."""
+
+
+class SpooledFile(NamedTuple):
+    """A file that is to be written into the database; a page file with the page that it makes."""
+
+    path: str
+    content_hash: str
+    data: bytes
+    page: Page | None
+    nodes: tuple[Page, ...] = ()
+    """Headings of the file that are pages of their own."""
+    notes: tuple[str, ...] = ()
+    """What had to be mended in it, where nobody was told so when it was read."""
+    derived: "DerivedData | None" = None
+    """What follows from the page."""
+    problem: str = ""
+    """Why a page file makes no page: Quaid failed on it."""
+
+    def derived_of(self, page: Page) -> "DerivedData | None":
+        """The same, unless the page has come to another slug: then it does not hold."""
+        return self.derived if page is self.page else None
+
+
+class Spool:
+    def __init__(self, folder: str, memory: str = "") -> None:
+        self.folder = folder
+        self.memory = memory or folder
+        self.count = 0
+        self._open: IO[bytes] | None = None
+        self._ahead: ParserProcess | None = None
+        self._alone = False
+        """Help was looked for in vain."""
+
+    def __enter__(self) -> "Spool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._ahead:
+            self._ahead.close()
+        if self._open:
+            self._open.close()
+
+    @property
+    def _file(self) -> IO[bytes]:
+        if self._open is None:
+            self._open = io.BytesIO()
+        elif isinstance(self._open, io.BytesIO) and self._open.tell() > MAX_MEMORY_BYTES:
+            self._open = self._on_disk(self._open.getvalue())
+        return self._open
+
+    def _on_disk(self, data: bytes) -> IO[bytes]:
+        import tempfile
+
+        # Beside the database: there must be room there anyway, and /tmp may be memory.
+        with translate_os_errors(self.folder):
+            file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115 (closed on exit)
+            file.write(data)
+        return file
+
+    def add(self, item: SpooledFile) -> None:
+        plain = [page_to_plain(page) for page in (item.page, *item.nodes) if page is not None]
+        self._add(marshal.dumps((item.path, item.content_hash, item.data, plain)))
+
+    def _add(self, record: bytes) -> None:
+        self._file.write(len(record).to_bytes(NUMBER_BYTES, "little") + record)
+        self.count += 1
+
+    def may_leave(self, done: int, waiting: int) -> bool:
+        """Whether files may be left unparsed, after so many with so many to come: somebody parses them meanwhile."""
+        if self._ahead is None and not self._alone and is_helper_worthwhile(done, waiting):
+            self._alone = not self._find_help()
+        return self._ahead is not None
+
+    def _find_help(self) -> bool:
+        if isinstance(self._file, io.BytesIO):
+            self._open = self._on_disk(self._file.getvalue())
+        found = self._on_disk(b"")
+        try:
+            self._ahead = ParserProcess(self._file, found, self.memory)
+        except OSError:  # no process is to be had
+            found.close()
+        return self._ahead is not None
+
+    def leave(self, path: str, content_hash: str, data: bytes) -> None:
+        """Add a file of one page that is still to be parsed."""
+        assert self._ahead
+        self._add(marshal.dumps((path, content_hash, data, None)))
+        self._tell()
+
+    def _tell(self, *, all_of_it: bool = False) -> None:
+        end = self._file.tell()
+        if self._ahead and (all_of_it or self._ahead.is_behind(end)):
+            self._file.flush()
+            self._ahead.tell(end)
+
+    def each(self) -> Iterator[SpooledFile]:
+        """What was added, in the same order."""
+        self._file.seek(0, os.SEEK_END)
+        self._tell(all_of_it=True)
+        parsed = self._ahead.parsed() if self._ahead else iter(())
+        self._file.seek(0, os.SEEK_SET)
+        while head := self._file.read(NUMBER_BYTES):
+            record = self._file.read(int.from_bytes(head, "little"))
+            path, content_hash, data, plain = marshal.loads(record)  # noqa: S302 (our own file)
+            item = SpooledFile(path, content_hash, data, None)
+            made = next(parsed) if plain is None else None
+            if made is not None:
+                yield item._replace(page=made.page, notes=made.notes, derived=made.derived)
+                continue
+            try:
+                yield _parse_spooled(item, plain)
+            except Exception as error:
+                yield item._replace(problem=failure_note(error))
+
+
+def _parse_spooled(item: SpooledFile, plain: list[Any] | None) -> SpooledFile:
+    """An item with its pages and what follows from them: all that can fail on a file, before anything is written."""
+
+    notes: tuple[str, ...] = ()
+    if plain is None:
+        page, notes, _ = parse_file(item.path, item.data)
+        pages = [page]
+    else:
+        pages = [page_from_plain(each) for each in plain]
+    if not pages:
+        return item
+    derived = [derive_data(each) for each in pages]
+    return item._replace(page=pages[0], nodes=tuple(pages[1:]), notes=notes, derived=derived[0])
+
+
+def run_parser(spool: int, found: int) -> None:
+    # Ctrl-C reaches every process of the terminal; the one that started us decides what becomes of it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end = place = written = 0
+    waiting: list[bytes] = []
+    while True:
+        if place == end or select.select([0], [], [], 0)[0]:
+            told = os.read(0, NUMBER_BYTES)
+            if len(told) < NUMBER_BYTES:
+                return
+            end = int.from_bytes(told, "little")
+        stop = min(end, place + PROGRESS_STEP_BYTES)
+        while place < stop:
+            size = int.from_bytes(_read_at(spool, NUMBER_BYTES, place), "little")
+            answer = _parse_record(_read_at(spool, size, place + NUMBER_BYTES))
+            place += NUMBER_BYTES + size
+            if answer is not None:
+                waiting.append(len(answer).to_bytes(NUMBER_BYTES, "little") + answer)
+        if waiting:
+            written = _write_at(found, b"".join(waiting), written)
+            waiting = []
+            os.write(1, written.to_bytes(NUMBER_BYTES, "little"))
+
+
+def _parse_record(record: bytes) -> bytes | None:
+    """What a file says, unless somebody has found that out already."""
+    path, _, data, known = marshal.loads(record)  # noqa: S302 (our own file)
+    if known is not None:
+        return None
+    try:
+        made, notes, _ = parse_file(path, data)
+        return dump_parsed(ParsedFile(made, notes, derive_data(made)))
+    except Exception:
+        return dump_parsed(None)  # whoever asked meets the same trouble, and can tell it
+
+
+def _read_at(handle: int, size: int, place: int) -> bytes:
+    data = os.pread(handle, size, place)
+    while len(data) < size:
+        more = os.pread(handle, size - len(data), place + len(data))
+        if not more:
+            raise EOFError
+        data += more
+    return data
+
+
+def _write_at(handle: int, data: bytes, place: int) -> int:
+    while data:
+        done = os.pwrite(handle, data, place)
+        place += done
+        data = data[done:]
+    return place
+
+
+if __name__ == "__main__":
+    run_parser(int(sys.argv[1]), int(sys.argv[2]))

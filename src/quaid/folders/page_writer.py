@@ -1,0 +1,622 @@
+"""Save edited pages to their files and rows: page edits, text edits, heading pages of org files, and page ids.
+
+A file changes only in the bytes that the edit needs, and only if it still holds what the index has read. It is
+durable before the transaction is; if the transaction fails, the file is changed back.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from quaid.errors import (
+    Cancelled,
+    CollectionReadOnly,
+    FileChanged,
+    FileTrouble,
+    IdsStopped,
+    InvalidArgument,
+    InvalidFrontMatter,
+    NoSuchVersion,
+    PageExists,
+    PartOfOrgFile,
+    QuaidError,
+    TooLarge,
+    VersionConflict,
+)
+from quaid.folders import atomic_write, ignore, indexer, scanner
+from quaid.folders.indexer import ID_KEY
+from quaid.folders.scanner import LARGEST_FILE, FileNote, Folder, FoundFile, Progress
+from quaid.formats import markdown
+from quaid.model import dates, page as page_model, slug as slugs
+from quaid.model.page import Page
+from quaid.model.sync_plan import FileSignature, ScannedFile
+from quaid.storage import collections, erase as erasure, history, page_edits, pages
+from quaid.storage.collections import Collection, PageFile
+from quaid.storage.page_edits import SaveResult
+from quaid.storage.pages import PageRow
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.errors import os_error
+
+
+def update_heading_pages(
+    tx: Any,
+    collection: Collection,
+    file_page: int,
+    file_slug: str,
+    path: str,
+    nodes: Iterable[Page],
+    now: str,
+    token: str,
+    has_left: Callable[[str, str], bool] | None = None,
+    wrote: Callable[[int, Page], None] | None = None,
+) -> list[FileNote]:
+    """Let the pages of a file's headings be what the file says. Returns what a person should know.
+
+    Where two files have a heading of one id, the one that was read last has the page: a heading that is moved is in
+    both for a while. `has_left` says whether a heading is known to be in a file no more. `wrote` hears of each page.
+
+    The token is one that nobody else has: ids of new pages are made of it."""
+    there: set[int] = set()
+    notes: list[FileNote] = []
+    for node in nodes:
+        named = str(node.frontmatter["id"])
+        page_id = collections.page_of_heading(tx, collection.id, named)
+        other = collections.other_file_with_heading(tx, page_id, file_page) if page_id is not None else None
+        if other is not None and not (has_left and has_left(other, named)):
+            notes.append(
+                FileNote(path, f"the id {named} of {node.title!r} is that of a heading in {other} too")
+            )
+        saved = _save_heading_page(tx, collection, file_page, file_slug, node, page_id, named, now, token)
+        there.add(saved)
+        if wrote:
+            wrote(saved, node)
+    erasure.quarantine_headings(tx, file_page, now, there)
+    return notes
+
+
+def _save_heading_page(
+    tx: Any,
+    collection: Collection,
+    file_page: int,
+    file_slug: str,
+    node: Page,
+    page_id: int | None,
+    named: str,
+    now: str,
+    token: str,
+) -> int:
+    made = _heading_page_with_slug(tx, collection, file_slug, node, page_id, named)
+    before = pages.slug_of(tx, page_id) if page_id is not None else None
+    if page_id is not None and before is not None and before != made.slug:
+        page_edits.change_slug(tx, collection.id, page_id, before, made.slug, now)
+    page_edits.free_slug(tx, collection.id, made.slug)
+    saved = page_edits.save(
+        tx,
+        made,
+        uuid=_heading_uuid(tx, named, token),
+        now=now,
+        expected_version=None,
+        collection=collection.name,
+        cut=False,
+    )
+    if not saved.changed and before != made.slug:
+        page_edits.derive(tx, saved.id, made, cut=False)  # it says what it said, and is called otherwise
+    collections.record_heading(tx, collection.id, saved.id, file_page, named)
+    return saved.id
+
+
+def _heading_page_with_slug(
+    tx: Any, collection: Collection, file_slug: str, node: Page, page_id: int | None, named: str
+) -> Page:
+    """The page under a slug below that of its file; where another page has it, beside it."""
+    address = slugs.from_path(f"{file_slug}/{slugs.segment(node.title)}")
+    holder = pages.slug_holder(tx, collection.id, address)
+    if holder is not None and holder.page_id != page_id:
+        if holder.is_hidden:
+            page_edits.vacate_slug(tx, holder.page_id)  # it gets another one when it returns
+        else:
+            taken = pages.slugs_beginning(tx, collection.id, address)
+            before = pages.slug_of(tx, page_id) if page_id is not None else None
+            address = indexer.suffixed_slug(address, named, taken - {before or ""})
+    return indexer.with_slug(node, address)
+
+
+def _heading_uuid(tx: Any, named: str, token: str) -> str:
+    """The id of the heading, unless it is none or another page has it; else a new one."""
+    if indexer.looks_like_uuid(named) and not pages.has_uuid(tx, named):
+        return named
+    from uuid import NAMESPACE_URL, uuid5
+
+    return str(uuid5(NAMESPACE_URL, f"{token}/{named}"))
+
+
+def save_page(
+    db: Database,
+    tx: Any,
+    collection: Collection,
+    old: PageRow | None,
+    new: Page,
+    *,
+    uuid: str,
+    now: str,
+    expected_version: int | None,
+    data: bytes | None = None,
+) -> SaveResult:
+    """Write a page against the version that its author had read, and its file if it has one.
+
+    `data` are the file's new bytes, for who knows them; else its old ones are changed where the page differs."""
+    if collection.root is not None and (not collection.writable or collection.state != "active"):
+        why = "is read-only" if collection.state == "active" else f"is {collection.state}"
+        raise CollectionReadOnly(name=collection.name, why=why)
+    if collection.root is not None:
+        new = _with_title_of_file(db, old, new)
+    saved = page_edits.save(
+        tx, new, uuid=uuid, now=now, expected_version=expected_version, collection=collection.name
+    )
+    if not saved.changed and not _bytes_differ(db, collection, old, data):
+        return saved
+    if not saved.changed:  # the same page in other bytes, which somebody wants back
+        _, version = page_edits.touch(
+            tx, new.slug, expected_version=None, now=now, collection=collection.name
+        )
+        saved = saved._replace(version=version, changed=True)
+    if collection.root is None:
+        if old is not None:
+            _keep_old_version(tx, collection, old, now, uuid)
+    else:
+        _write_page_file(db, tx, collection, collection.root, old, new, saved, now, uuid, data)
+    history.trim_versions(tx, saved.id, dates.shift_date(now[:10], -history.HISTORY_DAYS))
+    return saved
+
+
+def _with_title_of_file(db: Database, old: PageRow | None, new: Page) -> Page:
+    """The page under the title that its file gives it: one that stands in no file would be gone with the index."""
+    known = collections.file_of_page(db, old.id) if old is not None else None
+    path = known.path if known else f"{new.slug}.md"
+    return new if indexer.is_org(path) else indexer.with_file_title(new, path)
+
+
+def _bytes_differ(db: Database, collection: Collection, old: PageRow | None, data: bytes | None) -> bool:
+    known = (
+        collections.file_of_page(db, old.id)
+        if data is not None and old is not None and collection.root
+        else None
+    )
+    return known is not None and data is not None and indexer.digest(data) != known.content_hash
+
+
+def _keep_old_version(tx: Any, collection: Collection, old: PageRow, now: str, uuid: str) -> None:
+    """Keep what a page without a file said before."""
+    text = markdown.render(old.frontmatter, old.truth, old.timeline)
+    history.keep_version(
+        tx,
+        collection.id,
+        old.id,
+        old.version,
+        f"{old.slug}.md",
+        text.encode(),
+        now,
+        f"edit-{uuid}",
+        present=False,
+    )
+
+
+def _write_page_file(
+    db: Database,
+    tx: Any,
+    collection: Collection,
+    root: str,
+    old: PageRow | None,
+    new: Page,
+    saved: SaveResult,
+    now: str,
+    uuid: str,
+    data: bytes | None,
+) -> None:
+    known = collections.file_of_page(db, old.id) if old is not None else None
+    heading_of = collections.file_of_heading(db, old.id) if old is not None and known is None else None
+    if heading_of is not None:
+        raise PartOfOrgFile(slug=new.slug, path=heading_of)
+    path = known.path if known else f"{new.slug}.md"
+    with Folder(root, scanner.page_endings(collection.kind)) as folder:
+        if known is None:
+            _refuse_hidden(collection, path)
+            data = data or markdown.render(new.frontmatter, new.truth, new.timeline).encode()
+            _refuse_large(path, data)
+            db.on_rollback(_undo_write(root, path, data, None, uuid))
+            atomic_write.create_file(folder, path, data, uuid)
+        else:
+            before = _read_unchanged(folder, path, known.content_hash)
+            data = _patch_file(path, before, new) if data is None else data
+            _refuse_large(path, data)
+            db.on_rollback(_undo_write(root, path, data, before, uuid))
+            atomic_write.replace_file(folder, path, data, known.content_hash, uuid)
+        found = folder.look(path)
+    if not isinstance(found, FoundFile):
+        raise FileChanged(path=path)
+    page_edits.free_slug(tx, collection.id, new.slug)
+    history.keep_version(tx, collection.id, saved.id, saved.version, path, data, now, f"edit-{uuid}")
+    stat = FileSignature(found.size, found.mtime_ns, found.ctime_ns, found.inode)
+    file = ScannedFile(path, found.key.casefold(), stat)
+    collections.record_file(tx, collection.id, file, indexer.digest(data), saved.id, now)
+    if indexer.is_org(path):
+        nodes = indexer.parse_file(path, data).nodes
+        update_heading_pages(tx, collection, saved.id, new.slug, path, nodes, now, uuid)
+
+
+def _read_unchanged(folder: Folder, path: str, content_hash: str) -> bytes:
+    """The bytes of a file, which must be those that the index has read."""
+    try:
+        data = folder.read(path)
+    except OSError as problem:
+        if isinstance(problem, FileNotFoundError | NotADirectoryError):
+            raise FileChanged(path=path) from None
+        raise FileTrouble(path=path, problem="cannot be read; it was not written") from None
+    if indexer.digest(data) != content_hash:
+        raise FileChanged(path=path)
+    return data
+
+
+def _patch_file(path: str, data: bytes, new: Page) -> bytes:
+    """The bytes of a file with the page's new parts in the place of the old ones."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise FileTrouble(path=path, problem="is not UTF-8; convert it before you change it here") from None
+    if indexer.is_org(path):
+        return _patch_org_file(path, data, text, new)
+    return markdown.patch(text, new.frontmatter, new.truth, new.timeline).encode()
+
+
+def _patch_org_file(path: str, data: bytes, text: str, new: Page) -> bytes:
+    """A file of org with other properties, title or tags. Its text is not ours to write: it would not stay org."""
+    from quaid.formats import org_edit
+
+    old = indexer.parse_file(path, data).page
+    try:
+        for key in {*old.frontmatter, *new.frontmatter}:
+            value = new.frontmatter.get(key)
+            if old.frontmatter.get(key) == value:
+                continue
+            if key == "tags":
+                text = org_edit.set_filetags(text, new.tags)
+            elif key == "title" and isinstance(value, str):
+                text = org_edit.set_title(text, value)
+            elif value is None:
+                text = org_edit.remove_property(text, key.upper())
+            else:
+                text = org_edit.set_property(text, key.upper(), str(value))
+    except InvalidArgument as problem:
+        raise PartOfOrgFile(slug=new.slug, path=path) from problem
+    changed = text.encode()
+    made = indexer.parse_file(path, changed).page
+    if (made.frontmatter, made.truth, made.timeline) != (new.frontmatter, new.truth, new.timeline):
+        raise PartOfOrgFile(slug=new.slug, path=path)
+    return changed
+
+
+def _refuse_hidden(collection: Collection, path: str) -> None:
+    """A file that no sync would see must not be made: its page would vanish with the next one."""
+    if not scanner.is_visible(path) or ignore.is_ignored(
+        ignore.ignore_matcher(collection.ignore_patterns, collection.kind), path
+    ):
+        problem = f"is left out of {collection.name} by its ignore rules; choose another slug"
+        raise FileTrouble(path=path, problem=problem)
+
+
+def _refuse_large(path: str, data: bytes) -> None:
+    if len(data) > LARGEST_FILE:
+        raise TooLarge(what=path, size=len(data), limit=LARGEST_FILE)
+
+
+def _undo_write(root: str, path: str, data: bytes, before: bytes | None, token: str) -> Callable[[], None]:
+    """How to undo the change of a file, should the transaction fail: unless somebody has changed it since."""
+
+    def undo() -> None:
+        try:
+            with Folder(root) as folder:
+                if before is None:
+                    atomic_write.remove_file(folder, path, indexer.digest(data), token)
+                else:
+                    atomic_write.replace_file(folder, path, before, indexer.digest(data), token)
+        except QuaidError:
+            pass  # the file keeps the new text, and the next sync takes it in
+
+    return undo
+
+
+EDIT_ATTEMPTS = 10
+RETRY_PAUSE = 0.01
+"""Seconds before the second try; each further one waits longer, half a second in all."""
+
+MAX_PATH_BYTES, MAX_NAME_BYTES = 1_000, 200
+BOM = "\ufeff"
+
+TextChange = Callable[[str | None], str]
+"""The new text from the old one; None: there is no file. May be asked more than once."""
+
+
+class FileText(NamedTuple):
+    """A file as it was read."""
+
+    text: str
+    content_hash: str
+    crlf: bool
+    bom: bool
+
+
+class EditResult(NamedTuple):
+    """What an edit did."""
+
+    path: str
+    text: str
+    created: bool
+    changed: bool
+    version: int
+    """Of the page that the file makes; 0: it makes none."""
+
+
+def check_page_path(path: str, name: str = "path") -> str:
+    """A path within a folder, as in reference/contacts.md; InvalidArgument for any other text."""
+    problem = _path_problem(path)
+    if problem:
+        raise InvalidArgument(name=name, problem=f"{scanner.printable(path)[:100]!r} {problem}")
+    return path
+
+
+def _path_problem(path: str) -> str:
+    names = path.split("/")
+    if not path or not path.isprintable() or "\\" in path:
+        return "is no path within the folder, as in reference/contacts.md"
+    if path.startswith(("/", "~")) or path[1:2] == ":":
+        return "must be relative to the folder, as in reference/contacts.md"
+    if any(each in ("", ".", "..") for each in names):
+        return "leaves the folder or has an empty part; write it as in reference/contacts.md"
+    if any(each.startswith(".") for each in names) or not scanner.is_visible(path):
+        return "is hidden, and hidden files are not pages; choose another name"
+    if not path.lower().endswith(".md"):
+        return "must end with .md"
+    if len(path.encode()) > MAX_PATH_BYTES or any(len(each.encode()) > MAX_NAME_BYTES for each in names):
+        return f"is too long; a name may have {MAX_NAME_BYTES} bytes"
+    return ""
+
+
+def read_text_file(collection: Collection, path: str) -> FileText | None:
+    """A file's text; None when it is not there."""
+    check_page_path(path)
+    with Folder(collection.root or "") as folder:
+        return _read_text(folder, path)
+
+
+def edit_file(
+    db: Database,
+    collection: Collection,
+    path: str,
+    change: TextChange,
+    *,
+    now: str,
+    new_uuid: Callable[[], str],
+    progress: Progress,
+    expected_version: int | None = None,
+) -> EditResult:
+    """Change a file, or make it, and take it in. With the version that its author had read (0: none), only if the
+    file is still that."""
+    check_page_path(path)
+    _refuse_unwritable(collection, path)
+
+    def follow() -> None:
+        sync_file(db, collection, path, now=now, new_uuid=new_uuid, progress=progress)
+
+    for attempt in range(EDIT_ATTEMPTS):
+        try:
+            with db.lock.held(), Folder(collection.root or "") as folder:
+                old = _read_text(folder, path)
+                if expected_version is not None:
+                    _check_version(db, collection, path, expected_version, old)
+                new = change(old.text if old else None)
+                changed = old is None or new != old.text
+                if changed:
+                    _write_text(folder, path, old, new, new_uuid())
+            break
+        except FileChanged:
+            if attempt == EDIT_ATTEMPTS - 1:
+                raise
+            if expected_version is not None:
+                follow()  # a version is only known of what was taken in
+            time.sleep(RETRY_PAUSE * (attempt + 1))  # somebody is just saving
+    follow()
+    found = collections.indexed_page(db, collection.id, path)
+    return EditResult(path, new, old is None, changed, found.version if found else 0)
+
+
+def sync_file(
+    db: Database,
+    collection: Collection,
+    path: str,
+    *,
+    now: str,
+    new_uuid: Callable[[], str],
+    progress: Progress,
+) -> None:
+    """Bring one file's page in step with it."""
+    from quaid.folders.sync import sync_collection
+
+    sync_collection(db, collection, now=now, new_uuid=new_uuid, progress=progress, only=[path])
+
+
+def _refuse_unwritable(collection: Collection, path: str) -> None:
+    if not collection.writable or collection.state != "active":
+        why = "is read-only" if collection.state == "active" else f"is {collection.state}"
+        raise CollectionReadOnly(name=collection.name, why=why)
+    if ignore.is_ignored(ignore.ignore_matcher(collection.ignore_patterns, collection.kind), path):
+        problem = f"is left out of {collection.name} by its ignore rules; choose another name"
+        raise FileTrouble(path=path, problem=problem)
+
+
+def _read_text(folder: Folder, path: str) -> FileText | None:
+    try:
+        found = folder.look(path)
+        if found is None:
+            return None
+        if not isinstance(found, FoundFile):
+            told = "a link; links are not followed" if found.reason == scanner.SYMLINK else found.reason
+            raise FileTrouble(path=path, problem=f"cannot be read or written here: it is {told}")
+        data = folder.read(path)
+    except FileNotFoundError:
+        return None
+    except OSError as problem:
+        raise os_error(path, problem) from None
+    if len(data) > LARGEST_FILE:
+        raise TooLarge(what=path, size=found.size, limit=LARGEST_FILE)
+    return _decode_text(path, data)
+
+
+def _decode_text(path: str, data: bytes) -> FileText:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise FileTrouble(path=path, problem="is not UTF-8; convert it before you change it here") from None
+    bom = text.startswith(BOM)
+    # Only a file that has one kind of line end can be given it back.
+    crlf = text.count("\r\n") == text.count("\n") == text.count("\r") > 0
+    text = text.removeprefix(BOM)
+    return FileText(text.replace("\r\n", "\n") if crlf else text, indexer.digest(data), crlf, bom)
+
+
+def _write_text(folder: Folder, path: str, old: FileText | None, new: str, token: str) -> None:
+    text = new.replace("\n", "\r\n") if old and old.crlf else new
+    data = ((BOM if old and old.bom else "") + text).encode()
+    if len(data) > LARGEST_FILE:
+        raise TooLarge(what=path, size=len(data), limit=LARGEST_FILE)
+    if old is None:
+        atomic_write.create_file(folder, path, data, token)
+    else:
+        atomic_write.replace_file(folder, path, data, old.content_hash, token)
+
+
+def _check_version(
+    db: Database, collection: Collection, path: str, expected: int, old: FileText | None
+) -> None:
+    known = collections.indexed_page(db, collection.id, path)
+    if old is None and not expected:
+        return
+    if old is None:
+        raise NoSuchVersion(slug=path, expected=expected, current_version=0)
+    if known is None or known.content_hash != old.content_hash:
+        raise FileChanged(path=path)  # saved since it was taken in: look again
+    if known.version != expected:
+        kind = VersionConflict if expected else PageExists
+        raise kind(slug=path, expected=expected, current_version=known.version)
+
+
+IdsProgress = Callable[[int, int, str], None]
+
+
+class IdsReport(NamedTuple):
+    collection: str
+    written: int
+    """Files that got their id; or would, when nothing was to be changed."""
+    had: int
+    """Files that carried it before."""
+    left: tuple[FileNote, ...]
+    """Files that were left as they are, and why."""
+    is_rehearsal: bool
+
+
+class _SkipFile(Exception):
+    """Why a file is left alone."""
+
+
+def write_ids(
+    db: Database,
+    collection: Collection,
+    *,
+    now: Callable[[], str],
+    new_uuid: Callable[[], str],
+    progress: IdsProgress,
+    dry_run: bool = False,
+) -> IdsReport:
+    """Write each page's id into its file."""
+    todo = [each for each in collections.page_files(db, collection.id) if each.path is not None]
+    written = had = 0
+    left: list[FileNote] = []
+    try:
+        with Folder(collection.root or "") as folder:
+            for done, each in enumerate(todo):
+                progress(done, len(todo), "Writing ids")
+                try:
+                    if not _needs_id(folder, each):
+                        had += 1
+                        continue
+                    if not dry_run:
+                        _write_id(db, collection, each, now(), new_uuid())
+                    written += 1
+                except (_SkipFile, FileChanged, InvalidFrontMatter) as reason:
+                    left.append(FileNote(str(each.path), str(reason)))
+        progress(len(todo), len(todo), "Writing ids")
+    except (KeyboardInterrupt, Cancelled):
+        raise IdsStopped(done=written + had, total=len(todo), name=collection.name) from None
+    return IdsReport(collection.name, written, had, tuple(left), dry_run)
+
+
+def _needs_id(folder: Folder, each: PageFile) -> bool:
+    """Whether the file lacks its id and can be given it; _Leave with the reason when it cannot."""
+    path = str(each.path)
+    if indexer.is_org(path):
+        raise _SkipFile("is org, which carries its id as a property; give it an :ID: in its drawer")
+    try:
+        data = folder.read(path)
+    except OSError as error:
+        raise _SkipFile(f"cannot be read: {error.strerror}") from None
+    if indexer.digest(data) != each.content_hash:
+        raise _SkipFile("changed since it was last read; sync first")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise _SkipFile("is not UTF-8") from None
+    document = markdown.parse(text)
+    if document.problem:
+        raise _SkipFile(f"its front matter cannot be read: {document.problem}")
+    there = document.frontmatter.get(ID_KEY)
+    if there == each.uuid:
+        return False
+    if there is not None:
+        raise _SkipFile(f"names another id: {there}")
+    try:
+        new = markdown.patch(
+            text, {**document.frontmatter, ID_KEY: each.uuid}, document.truth, document.timeline
+        )
+    except InvalidFrontMatter as error:
+        raise _SkipFile(str(error.facts["problem"])) from None
+    if not _is_pure_insertion(text, new):
+        raise _SkipFile("cannot carry an id without changing more of it")
+    return True
+
+
+def _is_pure_insertion(old: str, new: str) -> bool:
+    """Whether the new text is the old one with something put in at one place."""
+    same = 0
+    while same < min(len(old), len(new)) and old[same] == new[same]:
+        same += 1
+    return new.endswith(old[same:]) and len(new) >= len(old)
+
+
+def _write_id(db: Database, collection: Collection, each: PageFile, now: str, token: str) -> None:
+    def work(tx: Any) -> None:
+        old = pages.find(db, each.slug, collection.name)
+        if old is None or old.id != each.page_id:
+            raise _SkipFile("its page changed meanwhile; run it again")
+        front = {**old.frontmatter, ID_KEY: each.uuid}
+        new = page_model.build_page(old.slug, front, old.truth, old.timeline, fallback_title=old.title)
+        save_page(db, tx, collection, old, new, uuid=token, now=now, expected_version=old.version)
+
+    try:
+        db.write(work)
+    except (FileChanged, InvalidFrontMatter, Cancelled):
+        raise
+    except QuaidError as error:
+        if (
+            error.exit_status == 5 or error.code == "collection_read_only"
+        ):  # the disk, the database: no use to go on
+            raise
+        raise _SkipFile(str(error)) from None

@@ -1,0 +1,422 @@
+"""Write stored files back to a folder: a whole collection, or quarantined pages; and audit folder, index and
+stored bytes.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+from quaid.errors import AlreadyExists, FileChanged, FileTrouble, NoPlaceToRestore, NotFound
+from quaid.folders import atomic_write, export as exporter, ignore, indexer, page_writer, scanner
+from quaid.folders.atomic_write import FolderWriter
+from quaid.folders.indexer import ID_KEY
+from quaid.folders.scanner import LARGEST_FILE, Folder, FoundFile
+from quaid.folders.sync import INCOMPLETE_REASONS
+from quaid.model import slug as slugs
+from quaid.model.sync_plan import FileSignature, ScannedFile
+from quaid.storage import (
+    collections,
+    erase as erasure,
+    facts as assertions,
+    files as durable_files,
+    history,
+    page_edits,
+    pages,
+)
+from quaid.storage.collections import Collection, CollectionState, PageFile
+from quaid.storage.erase import QuarantinedPage
+from quaid.storage.facts import FactRow
+from quaid.storage.links import AddedLink
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.errors import translate_os_errors
+
+Progress = Callable[[int, int, str], None]
+
+
+class RestoreReport(NamedTuple):
+    files: int
+    bytes: int
+    without_bytes: tuple[str, ...]
+    """Pages of which no bytes are kept."""
+
+
+def restore_collection(
+    db: Database, collection: Collection, target: str, *, now: str, token: str, progress: Progress
+) -> RestoreReport:
+    """Write the pages of a collection into a new or empty folder, which becomes its own."""
+    # A restore that was killed leaves "restoring" behind: the folder that it may have made is looked for first.
+    before: CollectionState = "detached" if collection.state == "restoring" else collection.state
+    wanted = collections.page_files(db, collection.id)
+    there = [each for each in wanted if each.raw_id is not None]
+    rules = collection.ignore_patterns.encode()
+    is_done = collection.state == "restoring" and _folder_matches(target, there, rules)
+    if not is_done:
+        _refuse_occupied(target)
+    db.write(lambda tx: collections.set_state(tx, collection.id, "restoring", now))
+    try:
+        if not is_done:
+            _write_staged(db, there, rules, target, token, progress)
+        size = _attach_folder(db, collection, there, target, now)
+    except BaseException:
+        db.write(lambda tx: collections.set_state(tx, collection.id, before, now))
+        raise
+    return RestoreReport(len(there), size, tuple(each.slug for each in wanted if each.raw_id is None))
+
+
+def _refuse_occupied(target: str) -> None:
+    with translate_os_errors(target):
+        if os.path.lexists(target) and not os.path.isdir(target):
+            raise FileTrouble(path=target, problem="is a file, not a folder; name another one")
+        if os.path.isdir(target) and os.listdir(target):
+            raise AlreadyExists(path=target, hint="It is not empty; choose a new or empty folder.")
+
+
+def _write_staged(
+    db: Database, wanted: list[PageFile], rules: bytes, target: str, token: str, progress: Progress
+) -> None:
+    """Write beside the target, check, and rename: the target is empty or whole."""
+    above, name = os.path.split(target)
+    staged = os.path.join(above, f".{name[:100]}.quaid-{token}")
+    with translate_os_errors(target):
+        durable_files.make_folders(above)
+        try:
+            with FolderWriter(staged, force=False) as writer:
+                for done, each in enumerate(wanted):
+                    progress(done, len(wanted), "Writing")
+                    writer.write(str(each.raw_path), history.version_bytes(db, each.raw_id or 0))
+                if rules:
+                    writer.write(ignore.IGNORE_FILE, rules)
+            os.sync()
+            if not _folder_matches(staged, wanted, rules):
+                raise FileTrouble(path=staged, problem="does not read as it was written; check the disk")
+            progress(len(wanted), len(wanted), "Writing")
+            os.rename(staged, target)  # over an empty folder, and no other
+            durable_files.sync_folder(above)
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+
+
+def _folder_matches(folder: str, wanted: list[PageFile], rules: bytes) -> bool:
+    """Whether a folder holds these files and ignore rules, byte for byte, and nothing else."""
+    if not os.path.isdir(folder):
+        return False
+    files = sum(len(names) for _, _, names in os.walk(folder))
+    try:
+        with Folder(folder) as opened:
+            if rules and opened.read(ignore.IGNORE_FILE) != rules:
+                return False
+            return files == len(wanted) + bool(rules) and all(
+                indexer.digest(opened.read(str(each.raw_path))) == each.raw_hash for each in wanted
+            )
+    except OSError:
+        return False
+
+
+def _attach_folder(
+    db: Database, collection: Collection, wanted: list[PageFile], target: str, now: str
+) -> int:
+    """The collection lives in its new folder from now on."""
+    with Folder(target, scanner.page_endings(collection.kind)) as folder:
+        looked = [(each, folder.look(str(each.raw_path))) for each in wanted]
+        identity = str(folder.identity)
+
+    def work(tx: Any) -> int:
+        size = 0
+        collections.forget_all_files(tx, collection.id)
+        for each, found in looked:
+            if isinstance(found, FoundFile):  # what vanished meanwhile is the next sync's business
+                stat = FileSignature(found.size, found.mtime_ns, found.ctime_ns, found.inode)
+                file = ScannedFile(found.path, found.key.casefold(), stat)
+                collections.record_file(tx, collection.id, file, str(each.raw_hash), each.page_id, now)
+                size += found.size
+        collections.set_root(tx, collection.id, target, collection.writable, now)
+        collections.set_state(tx, collection.id, "active", now)
+        collections.set_root_identity(tx, collection.id, identity)
+        collections.mark_synced(tx, collection.id, now)
+        return size
+
+    return db.write(work)
+
+
+class RestoredPage(NamedTuple):
+    slug: str
+    path: str
+    version: int
+
+
+def restore_quarantined_page(db: Database, each: QuarantinedPage, token: str, now: str) -> RestoredPage:
+    """Put a page's file back where it was, and let the page be seen again."""
+    collection = collections.require(db, each.collection)
+    if collection.root is None or not collection.writable or collection.state != "active":
+        why = "is read-only" if collection.root and collection.state == "active" else f"is {collection.state}"
+        raise NoPlaceToRestore(name=collection.name, why=why, slug=each.slug)
+    path = each.path or f"{each.slug}.md"
+    data = erasure.quarantined_bytes(db, each.id)
+    if data is None:
+        is_heading = collections.file_of_heading(db, each.id) is not None
+        why = (
+            "has it as a heading of a file, with which it comes back" if is_heading else "has lost its bytes"
+        )
+        raise NoPlaceToRestore(name=collection.name, why=why, slug=each.slug)
+    with Folder(collection.root, scanner.page_endings(collection.kind)) as folder:
+        try:
+            atomic_write.create_file(folder, path, data, token)
+        except FileChanged:
+            raise _occupied_error(collection, path) from None
+        found = folder.look(path)
+    if not isinstance(found, FoundFile):
+        raise FileChanged(path=path)
+    stat = FileSignature(found.size, found.mtime_ns, found.ctime_ns, found.inode)
+    file = ScannedFile(path, found.key.casefold(), stat)
+    return db.write(lambda tx: _unhide_page(tx, collection, each, file, data, now, token))
+
+
+def _occupied_error(collection: Collection, path: str) -> AlreadyExists:
+    hint = "Move it away first; nothing was written over."
+    if ignore.is_ignored(ignore.ignore_matcher(collection.ignore_patterns, collection.kind), path):
+        hint = (
+            f"It is ignored: `quaid collection ignore remove {collection.name} PATTERN` brings the page back."
+        )
+    return AlreadyExists(path=path, hint=hint)
+
+
+def _unhide_page(
+    tx: Any,
+    collection: Collection,
+    each: QuarantinedPage,
+    file: ScannedFile,
+    data: bytes,
+    now: str,
+    token: str,
+) -> RestoredPage:
+    _displace_page(tx, collection, each, file, now)
+    read = indexer.parse_file(file.path, data)
+    made = indexer.with_slug(read.page, _free_slug(tx, collection, each, read.page.slug, file.path))
+    if made.slug != each.slug:
+        page_edits.change_slug(tx, collection.id, each.id, each.slug, made.slug, now, redirect=False)
+    saved = page_edits.save(
+        tx, made, uuid=each.uuid, now=now, expected_version=None, collection=collection.name, cut=False
+    )
+    collections.record_file(tx, collection.id, file, indexer.digest(data), saved.id, now)
+    if read.nodes:
+        page_writer.update_heading_pages(
+            tx, collection, saved.id, made.slug, file.path, read.nodes, now, token
+        )
+    return RestoredPage(made.slug, file.path, saved.version)
+
+
+def _displace_page(
+    tx: Any, collection: Collection, each: QuarantinedPage, file: ScannedFile, now: str
+) -> None:
+    """A page that is known at this path has lost its file, or ours could not have been made: it is put away."""
+    other = collections.page_of_file(tx, collection.id, file.path)
+    if other is not None and other != each.id:
+        collections.forget_file(tx, collection.id, file.path)
+        erasure.quarantine_headings(tx, other, now)
+        erasure.quarantine_page(tx, other, now)
+
+
+def _free_slug(tx: Any, collection: Collection, each: QuarantinedPage, asked: str, path: str) -> str:
+    """The slug of a page that comes back: its own, unless it left that to another one, which may be gone by now."""
+    if not page_edits.is_vacated_slug(each.slug, each.id):
+        return each.slug
+    holder = pages.slug_holder(tx, collection.id, asked)
+    if holder is None:
+        return asked
+    if holder.is_hidden:
+        page_edits.vacate_slug(tx, holder.page_id)
+        return asked
+    return indexer.suffixed_slug(asked, path, pages.slugs_beginning(tx, collection.id, asked))
+
+
+class QuarantineExport(NamedTuple):
+    folder: str
+    files: int
+
+
+def export_quarantined(
+    db: Database, chosen: list[QuarantinedPage], target: str, force: bool, now: str
+) -> QuarantineExport:
+    """Write pages into a folder: each as its file was, and a sidecar with all that is only here. Durably."""
+    paths: list[str] = []
+    with FolderWriter(target, force=force) as writer:
+        for each in chosen:
+            path = _place(each)
+            paths += [path, indexer.sidecar_path(indexer.page_stem(path))]
+            writer.write(path, erasure.quarantined_bytes(db, each.id) or b"")
+            writer.write(paths[-1], _quarantine_sidecar(db, each))
+        beside = _links_and_facts(db, chosen)
+        if beside:
+            paths.append(exporter.LINKS_AND_FACTS_PATH)
+            writer.write(exporter.LINKS_AND_FACTS_PATH, beside)
+        for path in paths:
+            durable_files.sync_file(os.path.join(target, path))
+        for folder in {os.path.dirname(os.path.join(target, path)) for path in paths}:
+            durable_files.sync_folder(folder)
+    db.write(lambda tx: erasure.mark_exported(tx, chosen, os.path.abspath(target), now))
+    return QuarantineExport(target, len(paths))
+
+
+def _place(each: QuarantinedPage) -> str:
+    """Where an export has the file of a page."""
+    return f"{each.collection}/{each.path or each.slug + '.md'}"
+
+
+def _links_and_facts(db: Database, chosen: list[QuarantinedPage]) -> bytes | None:
+    """The links and facts of all these pages, in the file that an import and an attached folder bring back."""
+    found: dict[int, AddedLink] = {}
+    facts: list[tuple[str, str, FactRow]] = []
+    for each in chosen:
+        for link in erasure.added_links_of(db, each.id):
+            start, from_slug = link.from_page.split("::", 1)
+            end, to_slug = link.to_page.split("::", 1)
+            found[link.id] = AddedLink(
+                link.id,
+                start,
+                from_slug,
+                end,
+                to_slug,
+                link.relationship,
+                link.context,
+                link.valid_from,
+                link.valid_until,
+                link.created_at,
+            )
+        facts += [(each.collection, each.slug, fact) for fact in assertions.facts_of_page(db, each.id)]
+    if not found and not facts:
+        return None
+    places = {slugs.address(each.collection, each.slug): _place(each) for each in chosen}
+    gathered = exporter.GatheredLinksAndFacts([found[id] for id in sorted(found)], facts, 0)
+    return exporter.render_links_and_facts(gathered, places)
+
+
+def _quarantine_sidecar(db: Database, each: QuarantinedPage) -> bytes:
+    """What hangs on a page, in the shape that an import reads: raw data under `sources`, the rest beside it."""
+    value = {
+        "sources": {data.source: data.data for data in pages.read_raw_data(db, each.id)},
+        "quaid_id": each.uuid,
+        "slug": each.slug,
+        "collection": each.collection,
+        "quarantined_at": each.quarantined_at,
+        "links": [link._asdict() for link in erasure.added_links_of(db, each.id)],
+        "assertions": [fact._asdict() for fact in assertions.facts_of_page(db, each.id)],
+    }
+    return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+AuditProgress = Callable[[int, int, str], None]
+
+DifferenceKind = Literal["folder", "unreadable", "no page", "no file", "changed", "bytes", "id"]
+
+
+class AuditDifference(NamedTuple):
+    kind: DifferenceKind
+    where: str
+    problem: str
+
+
+class AuditReport(NamedTuple):
+    files: int
+    pages: int
+    differences: tuple[AuditDifference, ...]
+
+
+def audit_collection(db: Database, collection: Collection, progress: AuditProgress) -> AuditReport:
+    """Compare them all."""
+    work = AuditRun(db, collection, progress)
+    kept = collections.page_files(db, collection.id)
+    try:
+        with Folder(collection.root or "", scanner.page_endings(collection.kind)) as folder:
+            work.read(folder)
+    except (NotFound, FileTrouble) as trouble:
+        work.say("folder", collection.root or "", str(trouble).rstrip("."))
+    else:
+        work.compare(kept)
+    work.look_at_bytes(kept)
+    return AuditReport(len(work.hashes), len(kept), tuple(work.differences))
+
+
+class AuditRun:
+    def __init__(self, db: Database, collection: Collection, progress: AuditProgress) -> None:
+        self.db = db
+        self.collection = collection
+        self.progress = progress
+        self.differences: list[AuditDifference] = []
+        self.hashes: dict[str, str] = {}
+        self.ids: dict[str, str] = {}
+        self.unreadable: list[str] = []
+
+    def say(self, kind: DifferenceKind, where: str, problem: str) -> None:
+        self.differences.append(AuditDifference(kind, where, problem))
+
+    def read(self, folder: Folder) -> None:
+        """Every file of the folder that would make a page."""
+        ignored = ignore.ignore_matcher(self.collection.ignore_patterns, self.collection.kind)
+        files: list[FoundFile] = []
+        for each in folder.walk(ignored):
+            if isinstance(each, FoundFile):
+                files += [each] if each.kind != "sidecar" else []
+            elif each.reason in INCOMPLETE_REASONS:
+                self.unreadable.append(each.path)
+                self.say("unreadable", each.path, each.reason)
+        for done, each in enumerate(files):
+            self.progress(done, len(files), "Reading")
+            self._read(folder, each.path)
+        self.progress(len(files), len(files), "Reading")
+
+    def _read(self, folder: Folder, path: str) -> None:
+        try:
+            data = folder.read(path)
+        except OSError as error:
+            self.unreadable.append(path)
+            self.say("unreadable", path, f"cannot be read: {error.strerror}")
+            return
+        self.hashes[path] = indexer.digest(data) if len(data) <= LARGEST_FILE else ""
+        if ID_KEY.encode() in data or indexer.is_org(path):
+            named = indexer.file_id(indexer.parse_file(path, data).page, path)
+            if named is not None:
+                self.ids[path] = named
+
+    def compare(self, kept: list[PageFile]) -> None:
+        """Files and pages against each other."""
+        troubles = {
+            each.path: each.problem for each in collections.file_problems(self.db, self.collection.id)
+        }
+        known = {each.path: each for each in kept if each.path is not None}
+        for path in self.hashes.keys() - known.keys():
+            self.say("no page", path, troubles.get(path, "the index has not taken it in; a sync will"))
+        for each in kept:
+            if each.path is None:
+                self.say("no file", each.slug, "the index knows of no file")
+            elif each.path not in self.hashes:
+                if not any(each.path == path or each.path.startswith(path) for path in self.unreadable):
+                    self.say("no file", each.path, f"the file of {each.slug} is not there")
+            elif self.hashes[each.path] != each.content_hash:
+                self.say("changed", each.path, "it is not what the index has read; a sync will take it in")
+        self._compare_ids(known)
+        self.differences.sort()
+
+    def _compare_ids(self, known: dict[str, PageFile]) -> None:
+        times = Counter(self.ids.values())
+        for path, named in self.ids.items():
+            if times[named] > 1:
+                self.say("id", path, f"{times[named]} files name the id {named}; take it out of the copies")
+            elif path in known and known[path].uuid != named:
+                self.say("id", path, f"it names the id {named}, its page has {known[path].uuid}")
+
+    def look_at_bytes(self, kept: list[PageFile]) -> None:
+        """Whether what would be restored is what was last read."""
+        for done, each in enumerate(kept):
+            self.progress(done, len(kept), "Comparing")
+            where = each.path or each.slug
+            if each.raw_id is None or each.raw_hash is None:
+                self.say("bytes", where, "no bytes are kept of it; it could not be restored")
+            elif hashlib.sha256(history.version_bytes(self.db, each.raw_id)).hexdigest() != each.raw_hash:
+                self.say("bytes", where, "the bytes that are kept of it are damaged")
+            elif each.content_hash is not None and each.raw_hash != each.content_hash:
+                self.say("bytes", where, "the bytes that are kept of it are not those that were last read")
+        self.progress(len(kept), len(kept), "Comparing")
