@@ -23,9 +23,9 @@ def sentences(held_out: bool) -> list[Sentence]:
 
 def accuracy(chosen: list[Sentence]) -> float:
     """The share of sentences that go where they belong."""
-    from quaid.notebook import routing
+    from quaid.notebook import router
 
-    return sum(routing.route(text).name == kind for kind, text in chosen) / len(chosen)
+    return sum(router.route_kind(text).name == kind for kind, text in chosen) / len(chosen)
 
 
 def filed(chosen: str) -> list[Sentence]:
@@ -37,9 +37,11 @@ def filed(chosen: str) -> list[Sentence]:
 
 def filing(chosen: list[Sentence]) -> float:
     """The share of sentences that go into the right file."""
-    from quaid.notebook import remembering
+    from quaid.notebook import router
 
-    return sum(remembering.target(text, None, None, None).path == path for path, text in chosen) / len(chosen)
+    return sum(router.choose_target(text, None, None, None).path == path for path, text in chosen) / len(
+        chosen
+    )
 
 
 def main() -> None:

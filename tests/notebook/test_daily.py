@@ -9,19 +9,19 @@ import pytest
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import InvalidArgument
-from quaid.notebook import daily
+from quaid.notebook import files as notebook_files, layout
 
 
 def test_the_first_entry_makes_the_day_and_the_next_one_follows() -> None:
-    first = daily.add(None, "2026-04-25T14:05:59", "Called Sarah\nShe is fine.\n")
+    first = notebook_files.add_log_entry(None, "2026-04-25T14:05:59", "Called Sarah\nShe is fine.\n")
     assert first == ("# 2026-04-25\n\n## 14:05 — Called Sarah\nShe is fine.\n", 3)
-    second = daily.add(first.text, "2026-04-25T14:06:00", "Lunch")
+    second = notebook_files.add_log_entry(first.text, "2026-04-25T14:06:00", "Lunch")
     assert second.text == first.text + "\n## 14:06 — Lunch\n"
     assert second.line == 6
 
 
 def test_a_long_first_line_is_cut_in_the_heading_and_whole_below() -> None:
-    text = daily.entry("2026-04-25T09:00:00", "word " * 50)
+    text = notebook_files.render_entry("2026-04-25T09:00:00", "word " * 50)
     heading, body = text.split("\n")
     assert len(heading) < 120
     assert heading.endswith("…")
@@ -29,16 +29,18 @@ def test_a_long_first_line_is_cut_in_the_heading_and_whole_below() -> None:
 
 
 def test_an_entry_cannot_break_the_log() -> None:
-    text = daily.entry("2026-04-25T09:00:00", "# Big\n---\n## 10:00 — not an entry\n```\nopen")
+    text = notebook_files.render_entry(
+        "2026-04-25T09:00:00", "# Big\n---\n## 10:00 — not an entry\n```\nopen"
+    )
     assert text == "## 09:00 — Big\n\\---\n\\## 10:00 — not an entry\n```\nopen\n```"
     with pytest.raises(InvalidArgument):
-        daily.entry("2026-04-25T09:00:00", " \n ")
+        notebook_files.render_entry("2026-04-25T09:00:00", " \n ")
 
 
 def test_yesterday_is_the_day_before_in_every_month() -> None:
-    assert daily.recent("2026-03-01T00:00:01") == ("2026-03-01", "2026-02-28")
-    assert daily.recent("2024-03-01T23:59:59") == ("2024-03-01", "2024-02-29")
-    assert daily.recent("2026-01-01T12:00:00") == ("2026-01-01", "2025-12-31")
+    assert layout.recent_days("2026-03-01T00:00:01") == ("2026-03-01", "2026-02-28")
+    assert layout.recent_days("2024-03-01T23:59:59") == ("2024-03-01", "2024-02-29")
+    assert layout.recent_days("2026-01-01T12:00:00") == ("2026-01-01", "2025-12-31")
 
 
 @pytest.fixture

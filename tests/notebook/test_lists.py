@@ -2,8 +2,8 @@
 
 import pytest
 
-from quaid.notebook import lists
-from quaid.notebook.remembering import target, write
+from quaid.notebook import router
+from quaid.notebook.router import add_lines, choose_target
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from quaid.notebook.remembering import target, write
     ],
 )
 def test_the_list_and_what_goes_on_it(said: str, name: str, items: str) -> None:
-    assert lists.named(said) == (name, items)
+    assert router.find_named_list(said) == (name, items)
 
 
 @pytest.mark.parametrize(
@@ -39,28 +39,29 @@ def test_the_list_and_what_goes_on_it(said: str, name: str, items: str) -> None:
     ],
 )
 def test_a_sentence_that_puts_nothing_on_a_list_names_none(said: str) -> None:
-    assert lists.named(said) is None
+    assert router.find_named_list(said) is None
 
 
 @pytest.mark.parametrize("there", ["lists/reading.md", "lists/reading-list.md", "lists/Reading List.md"])
 def test_a_list_that_is_there_is_used(there: str) -> None:
-    assert target("Add Dune to my reading list", None, None, None, ("daily/x.md", there)).path == there
+    assert choose_target("Add Dune to my reading list", None, None, None, ("daily/x.md", there)).path == there
 
 
 def test_a_list_is_made_when_it_is_first_named() -> None:
-    goal = target("Add Dune to my reading list", None, None, None)
-    assert (goal.path, write(None, goal).text) == ("lists/reading.md", "## Reading\n- Dune\n")
+    goal = choose_target("Add Dune to my reading list", None, None, None)
+    assert (goal.path, add_lines(None, goal).text) == ("lists/reading.md", "## Reading\n- Dune\n")
     assert (
-        target("Add Heat to my movie list", None, None, None, ("lists/movies.md",)).path == "lists/movies.md"
+        choose_target("Add Heat to my movie list", None, None, None, ("lists/movies.md",)).path
+        == "lists/movies.md"
     )
 
 
 def test_a_list_in_another_script_has_its_own_name_as_heading() -> None:
-    goal = target("Add Sushi to my 日本 list", None, None, None)
-    text = write(None, goal).text
+    goal = choose_target("Add Sushi to my 日本 list", None, None, None)
+    text = add_lines(None, goal).text
     assert text == "## 日本\n- Sushi\n"
-    again = target("Add Ramen to the 日本 list", None, None, None, (goal.path,))
-    assert (again.path, write(text, again).text) == (goal.path, "## 日本\n- Sushi\n- Ramen\n")
+    again = choose_target("Add Ramen to the 日本 list", None, None, None, (goal.path,))
+    assert (again.path, add_lines(text, again).text) == (goal.path, "## 日本\n- Sushi\n- Ramen\n")
 
 
 @pytest.mark.parametrize(
@@ -77,26 +78,29 @@ def test_a_list_in_another_script_has_its_own_name_as_heading() -> None:
     ],
 )
 def test_plain_things_are_entries_of_their_own_and_titles_stay_whole(said: str, lines: list[str]) -> None:
-    assert target(said, None, None, None).lines == lines
+    assert choose_target(said, None, None, None).lines == lines
 
 
 def test_known_lists_keep_their_place() -> None:
-    goal = target("put 'call Ann' on my to-do list", None, None, None)
+    goal = choose_target("put 'call Ann' on my to-do list", None, None, None)
     assert (goal.path, goal.box) == ("lists/todos.md", True)
-    assert target("Add milk and eggs to the list of groceries", None, None, None).lines == ["Milk", "Eggs"]
-    assert target("add mow the lawn to the list", None, None, None).path == "lists/todos.md"
+    assert choose_target("Add milk and eggs to the list of groceries", None, None, None).lines == [
+        "Milk",
+        "Eggs",
+    ]
+    assert choose_target("add mow the lawn to the list", None, None, None).path == "lists/todos.md"
 
 
 def test_the_category_and_the_file_overrule_the_list_that_is_named() -> None:
     said = "Add Dune to my reading list"
-    assert target(said, "knowledge", None, None).path.startswith("knowledge/")
-    assert target(said, "todos", None, None).path == "lists/todos.md"
-    assert target(said, None, "books", None).lines == [said]
-    assert target(said, None, "reading", None, ("lists/reading.md",)).lines == ["Dune"]
+    assert choose_target(said, "knowledge", None, None).path.startswith("knowledge/")
+    assert choose_target(said, "todos", None, None).path == "lists/todos.md"
+    assert choose_target(said, None, "books", None).lines == [said]
+    assert choose_target(said, None, "reading", None, ("lists/reading.md",)).lines == ["Dune"]
 
 
 @pytest.mark.parametrize(
     "text", ["list " * 399, "add " + "to the x " * 200 + "list", "a, " * 600 + "list: x"]
 )
 def test_a_long_text_about_lists_is_routed(text: str) -> None:
-    assert target(text, None, None, None).lines
+    assert choose_target(text, None, None, None).lines

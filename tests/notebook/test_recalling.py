@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from quaid.brain import Brain
-from quaid.notebook.recalling import LEAST_SCORE
-from quaid.notebook.records import Hit
+from quaid.notebook.layout import RecallHit
+from quaid.notebook.recall import MIN_SCORE
 from quaid.ops import gate
 from quaid.search import strength
 
@@ -26,7 +26,7 @@ def test_the_scale_is_that_by_which_answers_are_judged() -> None:
             assert (strength.evidence_score(share, near) >= strength.STRONG / 2 - 0.005) >= (
                 judged == "strong"
             )
-            assert strength.evidence_score(share, near) >= LEAST_SCORE or judged == "none"
+            assert strength.evidence_score(share, near) >= MIN_SCORE or judged == "none"
 
 
 # Real notebooks
@@ -49,12 +49,12 @@ def test_a_question_of_words_that_are_everywhere_gets_the_least_score(notes: Bra
     for question in ("the", "The", "is on the", "what is it about"):
         found = run(notes, "recall", query=question, min_score=0.0).notebook
         assert found, question
-        assert max(hit.score for hit in found) <= LEAST_SCORE
+        assert max(hit.score for hit in found) <= MIN_SCORE
     best, *_ = run(notes, "recall", query="the bnimal").notebook
     assert (best.path, best.score) == ("lists/b.md", 1.0)
 
 
-def overlapping(hits: tuple[Hit, ...]) -> list[tuple[Hit, Hit]]:
+def overlapping(hits: tuple[RecallHit, ...]) -> list[tuple[RecallHit, RecallHit]]:
     return [
         (one, other)
         for at, one in enumerate(hits)

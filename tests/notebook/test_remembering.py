@@ -3,36 +3,36 @@
 import pytest
 
 from quaid.errors import InvalidArgument
-from quaid.notebook import remembering, routing
-from quaid.notebook.remembering import target, write
+from quaid.notebook import router
+from quaid.notebook.router import add_lines, choose_target
 
 
 def remembered(text: str | None, content: str, **where: str) -> str:
-    goal = target(content, where.get("category"), where.get("file"), where.get("section"))
-    return write(text, goal).text
+    goal = choose_target(content, where.get("category"), where.get("file"), where.get("section"))
+    return add_lines(text, goal).text
 
 
 def test_each_kind_goes_to_its_file_and_section() -> None:
     assert remembered(None, "Call the dentist tomorrow") == "## To Do\n- [ ] Call the dentist tomorrow\n"
-    assert target("I prefer tea", None, None, None)[:2] == ("reference/preferences.md", "Preferences")
-    assert target("Sarah Chen's phone is 555-1234", None, None, None)[:2] == (
+    assert choose_target("I prefer tea", None, None, None)[:2] == ("reference/preferences.md", "Preferences")
+    assert choose_target("Sarah Chen's phone is 555-1234", None, None, None)[:2] == (
         "reference/contacts.md",
         "Sarah Chen",
     )
 
 
 def test_who_says_the_place_gets_it() -> None:
-    assert target("Dune", "lists", "reading", None)[:2] == ("lists/reading.md", "Reading")
-    assert target("Dune", None, "lists/sf-books.md", "To read")[:2] == ("lists/sf-books.md", "To read")
-    assert target("Dune", None, "reading", None, ("lists/reading.md",)).path == "lists/reading.md"
-    assert target("Oslo is cold", "todos", None, None).path == "lists/todos.md"
-    assert target("whatever", None, "todos", None).box
+    assert choose_target("Dune", "lists", "reading", None)[:2] == ("lists/reading.md", "Reading")
+    assert choose_target("Dune", None, "lists/sf-books.md", "To read")[:2] == ("lists/sf-books.md", "To read")
+    assert choose_target("Dune", None, "reading", None, ("lists/reading.md",)).path == "lists/reading.md"
+    assert choose_target("Oslo is cold", "todos", None, None).path == "lists/todos.md"
+    assert choose_target("whatever", None, "todos", None).box
 
 
 @pytest.mark.parametrize("file", ["../x", "/etc/passwd", ".git/x", "a/../../x", "x\0"])
 def test_a_file_outside_is_refused(file: str) -> None:
     with pytest.raises(InvalidArgument):
-        target("x", None, file, None)
+        choose_target("x", None, file, None)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_file_outside_is_refused(file: str) -> None:
 )
 def test_a_file_of_another_category_is_refused(category: str | None, file: str) -> None:
     with pytest.raises(InvalidArgument, match=r"is not in|daily log|leaves the folder"):
-        target("x", category, file, None)
+        choose_target("x", category, file, None)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_file_of_another_category_is_refused(category: str | None, file: str) 
 )
 def test_a_file_of_a_category_is_in_its_folder(category: str, file: str, path: str) -> None:
     there = ("reference/contacts.md", "knowledge/food.md", "lists/shopping.md")
-    assert target("x", category, file, None, there).path == path
+    assert choose_target("x", category, file, None, there).path == path
 
 
 def test_a_kind_that_was_named_keeps_its_manner_in_another_file() -> None:
@@ -95,43 +95,43 @@ def test_a_list_without_a_heading_goes_on(text: str, after: str) -> None:
 
 def test_an_item_is_not_written_twice_and_one_that_was_bought_is() -> None:
     text = "## Shopping List\n- [x] Milk\n- Eggs\n"
-    written = write(text, target("buy milk and eggs", None, None, None))
+    written = add_lines(text, choose_target("buy milk and eggs", None, None, None))
     assert [(line.text, line.line, line.written) for line in written.lines] == [
         ("Milk", 4, True),
         ("Eggs", 3, False),
     ]
-    assert write(written.text, target("buy milk and eggs", None, None, None)).text == written.text
+    assert add_lines(written.text, choose_target("buy milk and eggs", None, None, None)).text == written.text
 
 
 def test_a_first_name_finds_the_only_person_who_has_it() -> None:
     text = "## Sarah Chen\n- Phone: 555\n\n## Tom Ray\n- Phone: 556\n"
-    written = write(text, target("Sarah's email is s@c.org", None, None, None))
+    written = add_lines(text, choose_target("Sarah's email is s@c.org", None, None, None))
     assert written.section == "Sarah Chen"
     assert written.text.startswith("## Sarah Chen\n- Phone: 555\n- Sarah's email is s@c.org\n\n## Tom Ray")
 
 
 def test_the_same_words_under_another_person_are_another_thing() -> None:
     text = "## Ann Lee\n- Phone: 555\n"
-    written = write(text, target("Phone: 555", "contacts", None, "Tom Ray"))
+    written = add_lines(text, choose_target("Phone: 555", "contacts", None, "Tom Ray"))
     assert written.lines[0].written
 
 
 def test_what_stands_there_stays_byte_for_byte() -> None:
     text = "---\ntitle: x\n---\n\n# Facts   \n\nprose\n\n## Facts\n* one\n\n\n## Other\n1. a\n"
-    written = write(text, target("The garage code is 4471", None, None, None))
+    written = add_lines(text, choose_target("The garage code is 4471", None, None, None))
     assert written.text == text.replace("* one\n", "* one\n* The garage code is 4471\n")
 
 
 def test_a_long_note_with_the_same_first_line_is_another_note() -> None:
-    first = write(None, target("Plan:\n\nwalk", "facts", None, None)).text
-    assert write(first, target("Plan:\n\nwalk", "facts", None, None)).text == first
-    assert "run" in write(first, target("Plan:\n\nrun", "facts", None, None)).text
+    first = add_lines(None, choose_target("Plan:\n\nwalk", "facts", None, None)).text
+    assert add_lines(first, choose_target("Plan:\n\nwalk", "facts", None, None)).text == first
+    assert "run" in add_lines(first, choose_target("Plan:\n\nrun", "facts", None, None)).text
 
 
 def test_nothing_to_remember_is_refused() -> None:
     for content, section in ((" \n", None), ("x", "  "), ("x", "y" * 200)):
         with pytest.raises(InvalidArgument):
-            target(content, None, None, section or None) if section is None else target(
+            choose_target(content, None, None, section or None) if section is None else choose_target(
                 content, None, None, section
             )
 
@@ -147,22 +147,22 @@ def test_nothing_to_remember_is_refused() -> None:
     ],
 )
 def test_a_correction_is_no_repetition(first: str, second: str) -> None:
-    once = remembering.write(None, remembering.target(first, "facts", None, None))
-    twice = remembering.write(once.text, remembering.target(second, "facts", None, None))
+    once = router.add_lines(None, router.choose_target(first, "facts", None, None))
+    twice = router.add_lines(once.text, router.choose_target(second, "facts", None, None))
     assert [line.written for line in twice.lines] == [True]
     assert first in twice.text
     assert second in twice.text
 
 
 def test_what_stands_there_is_told_in_its_own_words() -> None:
-    once = remembering.write(None, remembering.target("Tea, please", "facts", None, None))
-    again = remembering.write(once.text, remembering.target("tea please!", "facts", None, None))
+    once = router.add_lines(None, router.choose_target("Tea, please", "facts", None, None))
+    again = router.add_lines(once.text, router.choose_target("tea please!", "facts", None, None))
     assert [(line.text, line.written) for line in again.lines] == [("Tea, please", False)]
 
 
 def test_nothing_that_moves_a_cursor_is_written() -> None:
-    made = remembering.write(
-        None, remembering.target("Bell\x07 \x1b[31mred\x00 \x9b2J end", "facts", None, None)
+    made = router.add_lines(
+        None, router.choose_target("Bell\x07 \x1b[31mred\x00 \x9b2J end", "facts", None, None)
     )
     assert made.text == "## Facts\n- Bell [31mred 2J end\n"
 
@@ -181,9 +181,9 @@ def test_nothing_that_moves_a_cursor_is_written() -> None:
     ],
 )
 def test_a_comma_alone_makes_no_shopping(content: str, kind: str, lines: list[str] | None) -> None:
-    found = routing.route(content)
+    found = router.route_kind(content)
     assert found.name == kind
-    assert routing.lines(content, found) == (lines or [content])
+    assert router.lines_to_write(content, found) == (lines or [content])
 
 
 @pytest.mark.parametrize(
@@ -198,8 +198,8 @@ def test_a_comma_alone_makes_no_shopping(content: str, kind: str, lines: list[st
     ],
 )
 def test_a_person_has_the_whole_name_in_any_alphabet(content: str, name: str) -> None:
-    assert routing.route(content).name == "contacts"
-    assert routing.person(content) == name
+    assert router.route_kind(content).name == "contacts"
+    assert router.find_person(content) == name
 
 
 @pytest.mark.parametrize(
@@ -210,6 +210,6 @@ def test_a_long_text_costs_no_more_than_a_short_one(content: str) -> None:
     import time
 
     began = time.process_time()
-    goal = remembering.target(content, None, None, None)
-    remembering.write("## Facts\n- x\n", goal)
+    goal = router.choose_target(content, None, None, None)
+    router.add_lines("## Facts\n- x\n", goal)
     assert time.process_time() - began < 2

@@ -3,9 +3,9 @@
 import pytest
 from bench import notebook as measured
 
-from quaid.notebook import routing
+from quaid.notebook import router
 
-KINDS = routing.KINDS
+KINDS = router.NOTE_KINDS
 
 
 @pytest.mark.parametrize("held_out", [False, True])
@@ -23,12 +23,12 @@ def test_sentences_find_their_file_and_the_list_they_name(chosen: str) -> None:
 
 
 def test_a_shopping_sentence_becomes_its_items() -> None:
-    assert routing.lines("Please remember: buy milk, eggs and 2 kg of rice", KINDS["shopping"]) == [
+    assert router.lines_to_write("Please remember: buy milk, eggs and 2 kg of rice", KINDS["shopping"]) == [
         "Milk",
         "Eggs",
         "2 kg of rice",
     ]
-    assert routing.lines("- milk\n- [ ] eggs", KINDS["shopping"]) == ["milk", "eggs"]
+    assert router.lines_to_write("- milk\n- [ ] eggs", KINDS["shopping"]) == ["milk", "eggs"]
 
 
 @pytest.mark.parametrize(
@@ -43,15 +43,15 @@ def test_a_shopping_sentence_becomes_its_items() -> None:
     ],
 )
 def test_only_the_words_that_ask_for_it_go(said: str, kind: str, written: str) -> None:
-    assert routing.lines(said, KINDS[kind]) == [written]
+    assert router.lines_to_write(said, KINDS[kind]) == [written]
 
 
 @pytest.mark.parametrize("text", ["?", "…", "日本語のメモ", "x" * 10_000, "a, " * 5_000, "- ", "(" * 2_000])
 def test_any_text_has_a_place_and_a_line(text: str) -> None:
-    kind = routing.route(text)
-    assert routing.lines(text, kind)
-    assert isinstance(routing.person(text), str)
+    kind = router.route_kind(text)
+    assert router.lines_to_write(text, kind)
+    assert isinstance(router.find_person(text), str)
 
 
 def test_a_category_narrows_the_choice() -> None:
-    assert routing.route("Call the dentist", ("facts", "patterns")).name == "facts"
+    assert router.route_kind("Call the dentist", ("facts", "patterns")).name == "facts"

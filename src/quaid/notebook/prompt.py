@@ -1,8 +1,8 @@
-"""What an agent is told at the beginning: all of reference, today's and yesterday's log, within limits.
+"""Assemble the prompt for the start of a session: reference files, then the log of today and yesterday, within
+limits.
 
-Reads the files themselves, so that no database is needed; what is known of a project is handed in. The same files
-give the same text, to the last character: a cache of prompts depends on it. Knows
-limits and order; finds no root and knows no clock.
+Reads the files themselves and needs no database. The same files give the same text to the last character: prompt
+caches depend on it.
 """
 
 import os
@@ -13,15 +13,14 @@ from quaid.errors import QuaidError
 from quaid.folders.scanner import Folder, FoundFile
 from quaid.formats import markdown
 from quaid.model.plain_text import count_tokens
-from quaid.notebook import daily
-from quaid.notebook.layout import REFERENCE
-from quaid.notebook.records import Part, Prompt
+from quaid.notebook import layout
+from quaid.notebook.layout import REFERENCE, PromptPart, SessionPrompt
 
-LEGACY = "runtime"
+LEGACY_FOLDER = "runtime"
 """Where standing orders were kept before there was a notebook: beside it."""
 
 
-class Limits(NamedTuple):
+class PromptLimits(NamedTuple):
     """How much of what is told. Characters, but for the days."""
 
     reference_dir: str = REFERENCE
@@ -30,19 +29,19 @@ class Limits(NamedTuple):
     reference: int = 32_000
 
 
-LIMITS = Limits()
+DEFAULT_LIMITS = PromptLimits()
 
 
-_BEGINNING = re.compile(r"(?i)<(?=!--[^\n]{0,300}?(?:\.(?:md|markdown|org)|\bproject)\s{0,99}-->)")
+_FILE_MARKER = re.compile(r"(?i)<(?=!--[^\n]{0,300}?(?:\.(?:md|markdown|org)|\bproject)\s{0,99}-->)")
 """A line like the one that a file begins with, standing in the text of another."""
 
 
-class _File(NamedTuple):
+class _PromptFile(NamedTuple):
     path: str
     text: str
 
 
-class _Room(NamedTuple):
+class _PromptBudget(NamedTuple):
     """How much a prompt may take at most, in tokens, in characters or in both."""
 
     tokens: int | None
@@ -55,7 +54,7 @@ class _Room(NamedTuple):
     @property
     def reserve(self) -> int:
         """What the note takes that says what was left out."""
-        return RESERVE if self.tokens else RESERVE * 4
+        return NOTE_TOKENS if self.tokens else NOTE_TOKENS * 4
 
     def size(self, text: str) -> int:
         """What a text takes of the amount: the larger share counts."""
@@ -68,46 +67,48 @@ class _Room(NamedTuple):
         return not self.amount or self.size(text) <= self.amount
 
 
-def assemble(
+def assemble_prompt(
     root: str,
     local: str,
     budget: int | None = None,
-    limits: Limits = LIMITS,
+    limits: PromptLimits = DEFAULT_LIMITS,
     project: str = "",
     characters: int | None = None,
-) -> Prompt:
+) -> SessionPrompt:
     """The prompt of a notebook at a local time, in at most so many tokens or characters; `project` goes behind it.
 
     Where not everything fits, every file gets its share: the small ones whole, the large ones as much as is left.
     """
-    reference = _reference(root, limits.reference_dir)
+    reference = _reference_files(root, limits.reference_dir)
     sizes = [min(len(file.text), limits.file) for file in reference]
-    files = list(zip(reference, shares(sizes, limits.reference), strict=True))
-    blocks = [_block(file, limit) for file, limit in files]
+    files = list(zip(reference, fair_shares(sizes, limits.reference), strict=True))
+    blocks = [_render_block(file, limit) for file, limit in files]
     missing: list[str] = []
-    section = _Room(None, limits.reference)
-    if not section.holds(_joined(blocks)):  # the lines with their names count, too
-        blocks, missing = _within(files, blocks, section)
+    section = _PromptBudget(None, limits.reference)
+    if not section.holds(_join_blocks(blocks)):  # the lines with their names count, too
+        blocks, missing = _fit_blocks(files, blocks, section)
     others = [
-        file for day in daily.recent(local, limits.days) for file in _files(root, (daily.path_of(day),))
+        file
+        for day in layout.recent_days(local, limits.days)
+        for file in _read_files(root, (layout.daily_path(day),))
     ]
     if project:
-        others.append(_File(PROJECT, project))
+        others.append(_PromptFile(PROJECT_PART, project))
     files += [(file, limits.file) for file in others]
-    blocks += [_block(file, limits.file) for file in others]
-    room = _Room(budget, characters)
-    if not room.holds(_joined(blocks)):
-        blocks, missing = _within(files, blocks, room, len(others))
-    text = _joined(blocks)
+    blocks += [_render_block(file, limits.file) for file in others]
+    room = _PromptBudget(budget, characters)
+    if not room.holds(_join_blocks(blocks)):
+        blocks, missing = _fit_blocks(files, blocks, room, len(others))
+    text = _join_blocks(blocks)
     for names in (8, 2, 0) if missing else ():  # as many of them as there is room for
-        told = _joined([*blocks, _Block(_missing(missing, names), Part("", 0, 0))])
+        told = _join_blocks([*blocks, _PromptBlock(_missing_note(missing, names), PromptPart("", 0, 0))])
         if room.holds(told):
             text = told
             break
-    return Prompt(text, tuple(block.part for block in blocks), count_tokens(text))
+    return SessionPrompt(text, tuple(block.part for block in blocks), count_tokens(text))
 
 
-def shares(wants: list[int], total: int) -> list[int]:
+def fair_shares(wants: list[int], total: int) -> list[int]:
     """What each gets of a total: the modest all they want, the others the same."""
     given = [0] * len(wants)
     left, waiting = max(total, 0), sorted(range(len(wants)), key=lambda each: wants[each])
@@ -117,45 +118,47 @@ def shares(wants: list[int], total: int) -> list[int]:
     return given
 
 
-class _Block(NamedTuple):
+class _PromptBlock(NamedTuple):
     text: str
-    part: Part
+    part: PromptPart
 
 
-def _joined(blocks: list[_Block]) -> str:
+def _join_blocks(blocks: list[_PromptBlock]) -> str:
     return NEW_LINE.join(block.text for block in blocks if block.text)
 
 
-def _block(file: _File, limit: int) -> _Block:
+def _render_block(file: _PromptFile, limit: int) -> _PromptBlock:
     """A file, or as much of it as the limit allows, with a note of what was left out."""
-    shown = _cut(file.text, limit)
+    shown = _cut_at_line(file.text, limit)
     left_out = len(file.text) - len(shown)
     end = "" if shown.endswith(NEW_LINE) or not shown else NEW_LINE
     note = f"[… {left_out:,} more characters of {file.path} were left out; notebook_read shows them]\n"
-    text = f"<!-- {file.path} -->\n{_contained(shown)}{end}{note if left_out else ''}"
-    return _Block(text, Part(file.path, len(shown), left_out))
+    text = f"<!-- {file.path} -->\n{_escape_markers(shown)}{end}{note if left_out else ''}"
+    return _PromptBlock(text, PromptPart(file.path, len(shown), left_out))
 
 
-def _contained(text: str) -> str:
+def _escape_markers(text: str) -> str:
     """Text that cannot pass for the beginning of another file."""
-    return _BEGINNING.sub("&lt;", text) if "<!--" in text else text
+    return _FILE_MARKER.sub("&lt;", text) if "<!--" in text else text
 
 
-def _within(
-    files: list[tuple[_File, int]], blocks: list[_Block], room: _Room, last: int = 0
-) -> tuple[list[_Block], list[str]]:
+def _fit_blocks(
+    files: list[tuple[_PromptFile, int]], blocks: list[_PromptBlock], room: _PromptBudget, last: int = 0
+) -> tuple[list[_PromptBlock], list[str]]:
     """The blocks cut to the room that there is, and the files that there is none for; the `last` ones go first."""
     usable = room.amount - min(room.reserve * 2, room.amount // 4)  # for the line that names what is missing
     wants = _fitting([room.size(block.text) + 1 for block in blocks], usable, 2 * room.reserve, last)
-    kept: list[_Block] = []
+    kept: list[_PromptBlock] = []
     missing = []
-    for (file, limit), block, want, allowed in zip(files, blocks, wants, shares(wants, usable), strict=True):
+    for (file, limit), block, want, allowed in zip(
+        files, blocks, wants, fair_shares(wants, usable), strict=True
+    ):
         cut = block
         while allowed < want and cut.part.characters and room.size(cut.text) + 1 > allowed:
             fewer = cut.part.characters * max(allowed - room.reserve, 0) // room.size(cut.text)
-            cut = _block(file, min(fewer, cut.part.characters - 1, limit))
+            cut = _render_block(file, min(fewer, cut.part.characters - 1, limit))
         if not want or room.size(cut.text) + 1 > allowed or not cut.part.characters:
-            cut = _Block("", Part(file.path, 0, len(file.text)))
+            cut = _PromptBlock("", PromptPart(file.path, 0, len(file.text)))
             missing.append(file.path)
         kept.append(cut)
     return kept, missing
@@ -175,20 +178,20 @@ def _fitting(wants: list[int], usable: int, least: int, last: int) -> list[int]:
     return fitting
 
 
-def _missing(paths: list[str], names: int) -> str:
+def _missing_note(paths: list[str], names: int) -> str:
     more = len(paths) - names
     named = ", ".join(paths[:names]) + (f"{' and ' if names else ''}{more} more" if more > 0 else "")
     return f"[… no room for {named}; notebook_read shows them]\n"
 
 
-RESERVE = 30
+NOTE_TOKENS = 30
 """Tokens of the note that says what was left out."""
 NEW_LINE = "\n"
-PROJECT = "project"
+PROJECT_PART = "project"
 """The name of the part that is about the project at hand."""
 
 
-def _cut(text: str, limit: int) -> str:
+def _cut_at_line(text: str, limit: int) -> str:
     """The text up to the last line that ends shortly before the limit; a long line is cut at the limit itself."""
     if len(text) <= limit:
         return text
@@ -196,16 +199,16 @@ def _cut(text: str, limit: int) -> str:
     return text[: text.rfind("\n", limit - limit // 8, limit) + 1 or limit]
 
 
-def _reference(root: str, folder: str) -> list[_File]:
+def _reference_files(root: str, folder: str) -> list[_PromptFile]:
     """The files of reference, by name; those that only the older layout has, from there."""
-    files = _files(root, _pages(root, folder))
+    files = _read_files(root, _page_paths(root, folder))
     names = {file.path.rpartition("/")[2] for file in files}
     above = os.path.dirname(os.path.abspath(root))
-    old = [path for path in _pages(above, LEGACY) if path.rpartition("/")[2] not in names]
-    return [*files, *_files(above, old)]
+    old = [path for path in _page_paths(above, LEGACY_FOLDER) if path.rpartition("/")[2] not in names]
+    return [*files, *_read_files(above, old)]
 
 
-def _pages(root: str, folder: str) -> list[str]:
+def _page_paths(root: str, folder: str) -> list[str]:
     """The pages of a folder and those below it, in the order of their paths."""
     try:
         with Folder(os.path.join(root, folder)) as opened:
@@ -217,7 +220,7 @@ def _pages(root: str, folder: str) -> list[str]:
     return sorted(f"{folder}/{path}" for path in found)
 
 
-def _files(root: str, paths: "tuple[str, ...] | list[str]") -> list[_File]:
+def _read_files(root: str, paths: "tuple[str, ...] | list[str]") -> list[_PromptFile]:
     found = []
     try:
         with Folder(root) as folder:
@@ -231,7 +234,7 @@ def _files(root: str, paths: "tuple[str, ...] | list[str]") -> list[_File]:
                 text = markdown.decode(data).text
                 text = text.removeprefix("\ufeff").replace("\r\n", "\n")
                 if text.strip():
-                    found.append(_File(path, text))
+                    found.append(_PromptFile(path, text))
     except QuaidError:
         pass
     return found

@@ -255,7 +255,7 @@ def _carried_out(
 def _lacks_notebook(brain: Brain) -> bool:
     """Return True if the memory has no notebook. One that cannot be opened does not make `connect` fail."""
     try:
-        return layout.find(brain.db) is None
+        return layout.find_notebook(brain.db) is None
     except QuaidError:
         return False
 

@@ -69,7 +69,7 @@ def _models(db: Database, start: str) -> list[str]:
 def _notes(db: Database, start: str) -> list[str]:
     from quaid.notebook import layout as layouts
 
-    notebook = layouts.find(db)
+    notebook = layouts.find_notebook(db)
     return pages.file_paths_beginning(db, notebook.id, start, MOST + 1) if notebook else []
 
 

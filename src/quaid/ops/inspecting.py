@@ -100,7 +100,7 @@ def rebuild(brain: Brain) -> RebuiltRecord:
 
 def write_file(brain: Brain, path: str, text: str) -> Any:
     """Make a file of the notebook, or put another text into it."""
-    return noting.edit(brain, layout.require(brain.db), path, lambda _old: text)
+    return noting.edit(brain, layout.require_notebook(brain.db), path, lambda _old: text)
 
 
 def remove_file(brain: Brain, path: str) -> RemovedRecord:
@@ -108,7 +108,7 @@ def remove_file(brain: Brain, path: str) -> RemovedRecord:
     from quaid.folders import atomic_write, page_writer
     from quaid.folders.scanner import Folder
 
-    notebook = layout.require(brain.db)
+    notebook = layout.require_notebook(brain.db)
     found = page_writer.read_text_file(notebook, path)
     if found is None:
         raise NotFound(what="file", name=path, hint=" /api/debug/notebook/pages lists what there is.")

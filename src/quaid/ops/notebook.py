@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument, InvalidConfig, NoNotebook
 from quaid.notebook import layout
-from quaid.notebook.records import Line, Prompt, Recalled
+from quaid.notebook.layout import RecallResult, RememberedLine, SessionPrompt
 from quaid.ops import noting
 from quaid.ops.register import Arg, op
 
 if TYPE_CHECKING:
-    from quaid.notebook.prompt import Limits
+    from quaid.notebook.prompt import PromptLimits
 
 
 class RememberRecord(NamedTuple):
     path: str
     section: str
-    lines: tuple[Line, ...]
+    lines: tuple[RememberedLine, ...]
     """What is remembered, where each line stands, and whether it was written now."""
     version: int
 
@@ -67,21 +67,21 @@ def remember(
     """Remember in the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern.
 
     It goes under the right heading of the right file, once."""
-    from quaid.notebook import remembering
+    from quaid.notebook import router
 
-    notebook = layout.require(brain.db)
+    notebook = layout.require_notebook(brain.db)
     there: tuple[str, ...] = ()
-    if remembering.may_name_a_file(content, file):
+    if router.needs_file_list(content, file):
         from quaid.storage import collections
 
         indexed = [each.path for each in collections.known_files(brain.db, notebook.id)]
-        there = tuple(dict.fromkeys([*layout.present(notebook.root or ""), *indexed]))
-    goal = remembering.target(content, category, file, section, there)
-    written = remembering.Written("", "", ())
+        there = tuple(dict.fromkeys([*layout.list_files(notebook.root or ""), *indexed]))
+    goal = router.choose_target(content, category, file, section, there)
+    written = router.UpdatedNote("", "", ())
 
     def change(old: str | None) -> str:
         nonlocal written
-        written = remembering.write(old, goal)
+        written = router.add_lines(old, goal)
         return written.text
 
     edited = noting.edit(brain, notebook, goal.path, change)
@@ -103,10 +103,10 @@ def recall(
     min_score: Annotated[
         float | None, Arg("The least score, from 0 to 1 [0.25]; from 0.5 on it is a good answer.")
     ] = None,
-) -> Recalled:
+) -> RecallResult:
     """Search the notebook and the daily logs, by words and by meaning. Try this first; scores can be compared."""
     from quaid.embedding import backfill
-    from quaid.notebook import recalling
+    from quaid.notebook import recall as notebook_recall
     from quaid.ops import background, recovery
 
     recovery.ready(brain)
@@ -120,7 +120,7 @@ def recall(
     if brain.db.writable:
         backfill.cut_pages(brain.db, brain.progress)
     embedder, problem = background.asked_model(brain)
-    return recalling.recall(
+    return notebook_recall.search_notebook(
         brain.db,
         notebook,
         embedder,
@@ -148,19 +148,19 @@ def daily_log(
     ],
 ) -> LogRecord:
     """Add an entry to today's log, under the time of day."""
-    from quaid.notebook import daily
+    from quaid.notebook import files as notebook_files
 
-    notebook = layout.require(brain.db)
+    notebook = layout.require_notebook(brain.db)
     local = brain.local()
-    block = daily.entry(local, entry)
+    block = notebook_files.render_entry(local, entry)
     lines: list[int] = []
 
     def change(old: str | None) -> str:
-        logged = daily.add(old, local, entry)
+        logged = notebook_files.add_log_entry(old, local, entry)
         lines[:] = [logged.line]
         return logged.text
 
-    edited = noting.edit(brain, notebook, daily.path_of(local[:10]), change)
+    edited = noting.edit(brain, notebook, layout.daily_path(local[:10]), change)
     return LogRecord(edited.path, lines[0], block.partition("\n")[0], edited.version)
 
 
@@ -179,21 +179,21 @@ def prompt(
     characters: Annotated[
         int | None, Arg("Characters that it may take at most.", minimum=1, maximum=10**9)
     ] = None,
-) -> Prompt:
+) -> SessionPrompt:
     """What an agent should know from the start: all of reference, today's and yesterday's log. The same each time."""
-    from quaid.notebook.prompt import LEGACY, assemble
+    from quaid.notebook.prompt import LEGACY_FOLDER, assemble_prompt
 
     root = noting.root(brain)
-    found = layout.find(brain.db) if os.path.exists(brain.settings.db_path) else None
+    found = layout.find_notebook(brain.db) if os.path.exists(brain.settings.db_path) else None
     root = found.root or root if found else root
-    if not os.path.isdir(root) and not os.path.isdir(os.path.join(os.path.dirname(root), LEGACY)):
-        raise layout.gone(found) if found else NoNotebook(what="notebook", name="", hint="")
+    if not os.path.isdir(root) and not os.path.isdir(os.path.join(os.path.dirname(root), LEGACY_FOLDER)):
+        raise layout.folder_missing(found) if found else NoNotebook(what="notebook", name="", hint="")
     about = _about_project(brain) if project else ""
-    return assemble(root, brain.local(), token_budget, _limits(brain), about, characters)
+    return assemble_prompt(root, brain.local(), token_budget, _limits(brain), about, characters)
 
 
-def _limits(brain: Brain) -> "Limits":
-    from quaid.notebook.prompt import Limits
+def _limits(brain: Brain) -> "PromptLimits":
+    from quaid.notebook.prompt import PromptLimits
 
     option = brain.settings.option
     folder = str(option("prompt.reference_dir")).strip("/")
@@ -202,7 +202,7 @@ def _limits(brain: Brain) -> "Limits":
             path=brain.settings.config_path or "The environment",
             problem=f"prompt.reference_dir must be a folder within the notebook, not {folder!r}",
         )
-    return Limits(
+    return PromptLimits(
         folder,
         int(option("prompt.daily_window")),
         int(option("prompt.max_per_file_chars")),
@@ -212,9 +212,9 @@ def _limits(brain: Brain) -> "Limits":
 
 def _about_project(brain: Brain) -> str:
     """What the memory says of the project in whose folder the caller stands; reference and logs are told anyway."""
-    from quaid.notebook import project
+    from quaid.notebook import recall as notebook_recall
 
-    name = project.name_of(brain.settings.cwd, brain.settings.user_home)
+    name = notebook_recall.project_name(brain.settings.cwd, brain.settings.user_home)
     if not name or not os.path.exists(brain.settings.db_path):
         return ""
-    return project.told(brain.db, name, layout.find(brain.db))
+    return notebook_recall.project_summary(brain.db, name, layout.find_notebook(brain.db))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from quaid.brain import Brain
 from quaid.errors import AlreadyExists, InvalidArgument, NotFound
 from quaid.notebook import layout
-from quaid.notebook.records import Move
+from quaid.notebook.layout import MigratedFile
 from quaid.ops import noting
 from quaid.ops.register import Arg, op
 from quaid.storage import collections
@@ -59,7 +59,7 @@ class NotebookWriteRecord(NamedTuple):
 class MigrateRecord(NamedTuple):
     source: str
     root: str
-    moves: tuple[Move, ...]
+    moves: tuple[MigratedFile, ...]
     dry_run: bool
 
     @property
@@ -83,19 +83,21 @@ def notebook_init(
 
     db = brain.db
     root = os.path.realpath(brain.settings.path(path) if path else noting.root(brain))
-    known = layout.find(db)
+    known = layout.find_notebook(db)
     if known is not None and path and known.root != root:
         hint = f"It is {known.root}. `quaid collection remove {known.name}` lets go of it."
         raise AlreadyExists(path="A notebook", hint=hint)
-    if known is not None and not layout.is_there(known):
-        raise layout.gone(known)  # made anew and empty, it would look as if every file had been deleted
+    if known is not None and not layout.folder_exists(known):
+        raise layout.folder_missing(
+            known
+        )  # made anew and empty, it would look as if every file had been deleted
     root = known.root or root if known else root
-    made = layout.lay_out(root)
+    made = layout.create_folders(root)
     if known is None:
-        attach(brain, layout.NAME, root, kind=layout.KIND)
+        attach(brain, layout.NOTEBOOK_NAME, root, kind=layout.NOTEBOOK_KIND)
     else:
         noting.bring_in_step(brain, known)
-    notebook = layout.require(db)
+    notebook = layout.require_notebook(db)
     return NotebookRecord(root, known is None, made, collections.count_files(db, notebook.id))
 
 
@@ -108,7 +110,7 @@ def notebook_init(
 )
 def notebook_list(brain: Brain) -> NotebookListRecord:
     """List the files of the notebook."""
-    layout.require(brain.db)
+    layout.require_notebook(brain.db)
     notebook = noting.fresh(brain)
     known = collections.known_files(brain.db, notebook.id)
     files = sorted(NotebookFile(each.path, each.stat.size) for each in known)
@@ -129,7 +131,7 @@ def notebook_read(
     lines: Annotated[int | None, Arg("How many lines [all].", minimum=1)] = None,
 ) -> NotebookReadRecord:
     """Read a file of the notebook, and the version to send with a change."""
-    found, known = _in_step(brain, layout.require(brain.db), path)
+    found, known = _in_step(brain, layout.require_notebook(brain.db), path)
     every = _lines(found.text)
     if start_line > max(1, len(every)):
         last = f"its last one is {len(every)}" if every else "it is empty"
@@ -177,13 +179,13 @@ def notebook_write(
     ] = None,
 ) -> NotebookWriteRecord:
     """Write into a file of the notebook: at the end of it or of a section, or (replace) in its place."""
-    from quaid.notebook import writing
+    from quaid.notebook import files as notebook_files
 
-    notebook = layout.require(brain.db)
+    notebook = layout.require_notebook(brain.db)
     lines: list[int] = []
 
     def change(old: str | None) -> str:
-        written = writing.write(old, content, section, replace, expected_version)
+        written = notebook_files.update_file_text(old, content, section, replace, expected_version)
         lines[:] = [written.line]
         return written.text
 
@@ -204,11 +206,11 @@ def notebook_migrate(
     dry_run: Annotated[bool, Arg("Only say what would be done.")] = False,
 ) -> MigrateRecord:
     """Copy the files of an older layout into reference. Nothing is overwritten; exits 1 when some need you."""
-    from quaid.notebook import migrating
+    from quaid.notebook import files as notebook_files
 
-    notebook = layout.require(brain.db)
+    notebook = layout.require_notebook(brain.db)
     source = brain.settings.path(path)
-    moves = migrating.plan(source, notebook)
+    moves = notebook_files.plan_migration(source, notebook)
     for move, text in moves:
         if move.outcome == "copied" and not dry_run:
             noting.edit(brain, notebook, move.path, lambda _, text=text: text, expected=0)  # type: ignore[misc]

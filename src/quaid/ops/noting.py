@@ -51,7 +51,11 @@ def session_room(client: str | None, environ: Mapping[str, str]) -> int:
 def root(brain: Brain) -> str:
     """Where the notebook is, or would be: as the config file says, else beside the database."""
     chosen, _ = brain.settings.said("memory.notebook_dir")
-    return brain.settings.beside_config(chosen) if chosen else layout.default_root(brain.settings.db_path)
+    return (
+        brain.settings.beside_config(chosen)
+        if chosen
+        else layout.default_notebook_root(brain.settings.db_path)
+    )
 
 
 def cut_as_configured(brain: Brain) -> None:
@@ -84,9 +88,9 @@ def fresh(brain: Brain) -> "Collection":
     """The notebook, with what was changed by hand taken in as long as its folder is there."""
     from quaid.folders.staleness import stale_paths
 
-    notebook = layout.find(brain.db)
-    if notebook is None or not layout.is_there(notebook):
-        return notebook or layout.require(brain.db)  # what is in the index is better than nothing
+    notebook = layout.find_notebook(brain.db)
+    if notebook is None or not layout.folder_exists(notebook):
+        return notebook or layout.require_notebook(brain.db)  # what is in the index is better than nothing
     if brain.db.writable:
         cut_as_configured(brain)
     if brain.db.writable and brain.option("sync.sync_on_search"):

@@ -104,12 +104,12 @@ def days(
 
 def _logged(brain: Brain, chosen: DatedFilter, most: int) -> list[DatedItem]:
     """What the daily log says, entry by entry, the latest of a day first."""
-    from quaid.notebook import daily
+    from quaid.notebook import files as notebook_files
 
     found: list[DatedItem] = []
     for each in briefing.daily_logs(brain.db, chosen, most):
         wanted = chosen.text.lower()
-        for entry in reversed(daily.entries(each.text)):
+        for entry in reversed(notebook_files.parse_daily_file(each.text)):
             text = f"{entry.heading}\n{entry.body}".strip()
             if wanted and wanted not in text.lower() and wanted not in each.title.lower():
                 continue

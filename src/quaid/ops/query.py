@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
 from quaid.brain import Brain
 from quaid.embedding import backfill
 from quaid.model import dates, page as page_model, tags
-from quaid.notebook.records import Recalled
+from quaid.notebook.layout import RecallResult
 from quaid.ops import background, editing, gaps, recovery
 from quaid.ops.register import Arg, op
 from quaid.search import answer as answers
@@ -71,7 +71,7 @@ def query(
 
 class GlanceRecord(NamedTuple):
     answer: Answer
-    recalled: Recalled | None
+    recalled: RecallResult | None
     """What the notebook says; None: there is none, or a filter leaves it out."""
 
 
@@ -89,7 +89,7 @@ def glance(
     """Look for what is still being typed, in pages and notebook at once. Half a word is no question: no gap.
 
     Pages that are called so come first, then those whose name has these words, or words that begin so."""
-    from quaid.notebook import layout, recalling
+    from quaid.notebook import layout, recall as notebook_recall
     from quaid.ops import noting
     from quaid.search import by_name
 
@@ -102,14 +102,14 @@ def glance(
         brain, text, filters, model, limit=limit, depth="section", budget=GLANCE, explain=False
     )
     answer = by_name.put_named_first(brain.db, answer, text, filters, limit)
-    found = layout.find(brain.db)
+    found = layout.find_notebook(brain.db)
     if (
         found is None
         or not text.strip()
         or filters not in (SearchFilters(), SearchFilters(collection=found.name))
     ):
         return GlanceRecord(answer, None)
-    recalled = recalling.recall(
+    recalled = notebook_recall.search_notebook(
         brain.db,
         noting.fresh(brain),
         cast("Embedder | None", model[0]),

@@ -1,19 +1,16 @@
-"""What the notebook says to a question: stretches of its files with scores that can be compared.
+"""Search the notebook for a question, or the memory for what it knows of a project.
 
-A score is half from the share of the question's words that a chunk holds, the rare ones counting more, and half from
-how far its meaning stands out above an unrelated chunk (search.strength); where there is no meaning, the share alone.
-So 0.3 is about where an answer begins, and 0.5 is a good one; words that are in every text say nothing, and the words
-of a question of nothing else count no more than the least score. Nothing is favoured: notebook and daily log are
-told apart, not weighed. Knows the order of the steps. Does not know how evidence is found (search), nor SQL.
+A score is half the share of the question's words that a chunk holds, rare words counting more, and half how far its
+similarity stands out above an unrelated chunk; without an embedder, the share of words alone.
 """
 
+import os
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from quaid.errors import QuaidError
 from quaid.folders.scanner import Folder
 from quaid.formats import markdown
-from quaid.notebook.layout import DAILY, gone, is_there
-from quaid.notebook.records import Hit, Recalled
+from quaid.notebook.layout import DAILY, REFERENCE, RecallHit, RecallResult, folder_exists, folder_missing
 from quaid.search import answer as answers, strength, text as text_search
 from quaid.search.plan import STOP_WORDS
 from quaid.search.query import MeaningLane, NoMeaningLane
@@ -31,23 +28,23 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
     from quaid.storage.vector_index import ChunkIndex
 
-MOST_RESULTS, LEAST_SCORE = 15, 0.25
-JUDGED = 4
+MAX_RESULTS, MIN_SCORE = 15, 0.25
+CANDIDATES_PER_RESULT = 4
 """How many chunks each lane brings for every one that is wanted."""
 
 
-def recall(
+def search_notebook(
     db: "Database",
     notebook: "Collection",
     embedder: "Embedder | None",
     query: str,
     *,
     now: str,
-    max_results: int = MOST_RESULTS,
-    min_score: float = LEAST_SCORE,
+    max_results: int = MAX_RESULTS,
+    min_score: float = MIN_SCORE,
     vectors: "Callable[[], ChunkIndex] | None" = None,
     no_model: str = "",
-) -> Recalled:
+) -> RecallResult:
     """Look through the notebook."""
     looked = answers.rank_question(
         db,
@@ -59,30 +56,30 @@ def recall(
         no_model=no_model or "no model is set up",
     )
     with db.reading():
-        worth = _worth(db, looked, JUDGED * max_results)
+        worth = _score_chunks(db, looked, CANDIDATES_PER_RESULT * max_results)
         best = sorted(
             (each for each in worth if worth[each].score >= min_score),
             key=lambda each: (-worth[each].score, each),
         )
-        rows = _apart(chunks.load(db, best[: 2 * max_results]))[:max_results]
-        hits = _hits(db, notebook, looked, rows, worth)
+        rows = _without_overlaps(chunks.load(db, best[: 2 * max_results]))[:max_results]
+        hits = _build_hits(db, notebook, looked, rows, worth)
     off = looked.meaning.reason if isinstance(looked.meaning, NoMeaningLane) else ""
-    return Recalled(
+    return RecallResult(
         query,
         tuple(hit for hit in hits if not hit.path.startswith(f"{DAILY}/")),
         tuple(hit for hit in hits if hit.path.startswith(f"{DAILY}/")),
         not off,
         off,
-        "" if is_there(notebook) else str(gone(notebook)),
+        "" if folder_exists(notebook) else str(folder_missing(notebook)),
     )
 
 
-class _Worth(NamedTuple):
+class _ChunkScore(NamedTuple):
     score: float
     lane: Literal["words", "meaning", "both"]
 
 
-def _worth(db: "Database", looked: "RankedQuestion", judged: int) -> dict[int, _Worth]:
+def _score_chunks(db: "Database", looked: "RankedQuestion", judged: int) -> dict[int, _ChunkScore]:
     """What each chunk that a lane brought is worth."""
     found, meaning = looked.found, looked.meaning
     evidence = found.evidence
@@ -91,11 +88,11 @@ def _worth(db: "Database", looked: "RankedQuestion", judged: int) -> dict[int, _
     held: dict[int, list[str]] = {each: [] for each in chosen}
     for part in found.plan.parts:
         matched = list(chunks.scores_of(db, part.quoted, list(chosen)))
-        for chunk in _really(db, part.text, matched):
+        for chunk in _exact_matches(db, part.text, matched):
             held[chunk].append(part.text)
     counts = {part.text: found.counts.get(part.quoted, 0) for part in found.plan.parts}
     weights = strength.word_weights(counts, chunks.highest_id(db))
-    most = LEAST_SCORE if all(part.text.lower() in STOP_WORDS for part in found.plan.parts) else 1.0
+    most = MIN_SCORE if all(part.text.lower() in STOP_WORDS for part in found.plan.parts) else 1.0
     found_near = set(evidence.lanes[0])
     worth = {}
     for chunk in chosen:
@@ -104,13 +101,13 @@ def _worth(db: "Database", looked: "RankedQuestion", judged: int) -> dict[int, _
         if isinstance(meaning, MeaningLane) and chunk in evidence.cosines:
             near = strength.standing_out(evidence.cosines[chunk], evidence.baseline, meaning.embedded)
         lane = "meaning" if not held[chunk] else "both" if chunk in found_near else "words"
-        worth[chunk] = _Worth(
+        worth[chunk] = _ChunkScore(
             strength.evidence_score(share, near), cast('Literal["words", "meaning", "both"]', lane)
         )
     return worth
 
 
-def _really(db: "Database", part: str, matched: list[int]) -> list[int]:
+def _exact_matches(db: "Database", part: str, matched: list[int]) -> list[int]:
     """Those of the chunks that hold a part of the question and not only a little word with the same stem."""
     stemmer = text_index.Stemmer(db)
     if not matched or not text_search.is_mistakable(stemmer, part):
@@ -123,7 +120,7 @@ def _really(db: "Database", part: str, matched: list[int]) -> list[int]:
     ]
 
 
-def _apart(rows: "list[ChunkRow]") -> "list[ChunkRow]":
+def _without_overlaps(rows: "list[ChunkRow]") -> "list[ChunkRow]":
     """The rows, best first, without those that share a line with a better one: windows of a file overlap."""
     kept: list[ChunkRow] = []
     for row in rows:
@@ -137,29 +134,29 @@ def _apart(rows: "list[ChunkRow]") -> "list[ChunkRow]":
     return kept
 
 
-def _hits(
+def _build_hits(
     db: "Database",
     notebook: "Collection",
     looked: "RankedQuestion",
     rows: "list[ChunkRow]",
-    worth: dict[int, _Worth],
-) -> list[Hit]:
+    worth: dict[int, _ChunkScore],
+) -> list[RecallHit]:
     paths = collections.paths_of_pages(db, {row.page_id for row in rows})
     marker = ExcerptMarker(text_index.Stemmer(db), looked.found.plan, ("", ""))
-    lines = _Lines(notebook)
+    lines = _LineFinder(notebook)
     hits = []
     for row in rows:
         path = paths.get(row.page_id)
         if path is not None:
             start = lines.start(path, row)
-            snippet = marker.excerpt(row.text) or _beginning(row.text)
+            snippet = marker.excerpt(row.text) or _first_words(row.text)
             heading = row.heading_path.rpartition(" > ")[2]
             end = start + row.end_line - row.start_line
-            hits.append(Hit(path, start, end, heading, snippet, *worth[row.id]))
+            hits.append(RecallHit(path, start, end, heading, snippet, *worth[row.id]))
     return hits
 
 
-class _Lines:
+class _LineFinder:
     """Where chunks stand in their files: a page does not know how many lines its front matter has."""
 
     def __init__(self, notebook: "Collection") -> None:
@@ -187,6 +184,45 @@ class _Lines:
             return ""
 
 
-def _beginning(text: str) -> str:
+def _first_words(text: str) -> str:
     plain = " ".join(text.split())
     return plain if len(plain) <= EXCERPT_WIDTH else plain[: EXCERPT_WIDTH - 1].rpartition(" ")[0] + "…"
+
+
+MAX_PROJECT_PAGES = 5
+GENERIC_FOLDER_NAMES = frozenset(
+    {"home", "src", "work", "main", "code", "projects", "documents", "desktop", "tmp", "root"}
+)
+"""Names of folders that say nothing of what is in them."""
+
+
+def project_name(folder: str, home: str) -> str:
+    """The name of the project that a folder belongs to, in words; nothing where there is none to be seen."""
+    folder, home = os.path.realpath(folder), os.path.realpath(home)
+    above = folder
+    while above != os.path.dirname(above) and above != home:
+        if os.path.lexists(os.path.join(above, ".git")):
+            return _words_of_name(above)
+        above = os.path.dirname(above)
+    if folder == home or os.path.basename(folder).lower() in GENERIC_FOLDER_NAMES:
+        return ""
+    return _words_of_name(folder)
+
+
+def project_summary(db: "Database", name: str, notebook: "Collection | None") -> str:
+    """The pages that hold all words of the name, best first, each with what it says there."""
+    hits = [hit for hit in text_search.search_pages(db, name, limit=4 * MAX_PROJECT_PAGES) if hit.all_words]
+    paths = collections.paths_of_pages(db, {hit.id for hit in hits})
+    lines = []
+    for hit in hits:
+        is_note = notebook is not None and hit.collection == notebook.name
+        if is_note and paths.get(hit.id, "").startswith((f"{REFERENCE}/", f"{DAILY}/")):
+            continue
+        address = hit.slug if hit.collection == "default" else f"{hit.collection}::{hit.slug}"
+        lines.append(f"- [[{address}]] {hit.title}: {' '.join(hit.snippet.replace('**', '').split())}")
+    return "\n".join([f"## What the memory has on {name}", *lines[:MAX_PROJECT_PAGES], ""]) if lines else ""
+
+
+def _words_of_name(folder: str) -> str:
+    name = os.path.basename(folder).lstrip(".")
+    return " ".join("".join(each if each.isalnum() else " " for each in name).split())

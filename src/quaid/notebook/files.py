@@ -1,0 +1,177 @@
+"""Edits of notebook files that need no routing: whole files and sections, the daily log, and older folders to
+migrate.
+"""
+
+import os
+import re
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from quaid.errors import FileTrouble, InvalidArgument, QuaidError
+from quaid.folders import page_writer
+from quaid.folders.scanner import LARGEST_FILE, SYMLINK, Folder, FoundFile, SkippedEntry
+from quaid.formats import sections
+from quaid.formats.sections import SectionEdit
+from quaid.notebook.layout import REFERENCE, MigratedFile
+
+if TYPE_CHECKING:
+    from quaid.storage.collections import Collection
+
+
+def update_file_text(
+    old: str | None, content: str, section: str | None, replace: bool, expected: int | None
+) -> SectionEdit:
+    """The file's new text, and the line where the content begins."""
+    if section is not None and not sections.heading_title(section):
+        raise InvalidArgument(name="section", problem="is empty; name a heading, as in To Do")
+    content = content.replace("\r\n", "\n")
+    loses = old is not None and bool(old.strip() if section is None else sections.find_section(old, section))
+    if replace and loses and expected is None:
+        problem = "is needed to replace what is there; notebook_read (`quaid notebook read --json`) gives it"
+        raise InvalidArgument(name="expected_version", problem=problem)
+    if not replace and not content.strip():
+        raise InvalidArgument(name="content", problem="is empty; there is nothing to add")
+    if section is None:
+        if replace or old is None:
+            return SectionEdit(content if content.endswith("\n") or not content else content + "\n", 1)
+        return sections.append_to_section(old, None, content)
+    return (sections.replace_section if replace else sections.append_to_section)(old or "", section, content)
+
+
+MAX_HEADING_LENGTH = 100
+
+_ENTRY_TIME = re.compile(r"([0-2]?[0-9]:[0-5][0-9])(?:[ \t]*[—–:-])?(?:[ \t]+|\Z)")
+_DAY_TITLE = re.compile(r"\A\s*#[ \t][^\n]*")
+
+
+class LogUpdate(NamedTuple):
+    text: str
+    line: int
+
+
+class DailyEntry(NamedTuple):
+    """An entry of the log, as it is read back."""
+
+    time: str
+    """As in 09:10; "" where none is written."""
+    heading: str
+    body: str
+    line: int
+    """Where it begins in the text, from 1."""
+
+
+def render_entry(local: str, text: str) -> str:
+    """What is written: the time with the first line as heading, then the text, unless the heading says it all."""
+
+    text = sections.sanitize(text)
+    if not text:
+        raise InvalidArgument(name="entry", problem="is empty; say what happened")
+    first, _, rest = text.partition("\n")
+    plain = first.removeprefix("\\").lstrip("#").strip()
+    plain = plain.removeprefix("- ").strip() or first.strip()
+    heading = plain if len(plain) <= MAX_HEADING_LENGTH else _shorten_heading(plain)
+    body = rest.strip("\n") if heading == plain else text
+    if plain.startswith(("```", "~~~")):  # code whose first line is no sentence
+        heading, body = "Note", text
+    return f"## {local[11:16]} — {heading}\n{body}".rstrip("\n")
+
+
+def add_log_entry(old: str | None, local: str, text: str) -> LogUpdate:
+    """A day's file with one more entry at its end."""
+
+    before = old if old and old.strip() else f"# {local[:10]}\n"
+    block = render_entry(local, text)
+    added = sections.append_to_section(before, None, block)
+    return LogUpdate(added.text, added.line)
+
+
+def parse_daily_file(text: str) -> tuple[DailyEntry, ...]:
+    """The entries of a day's file in their order. What stands before the first one is an entry without a time."""
+
+    places = sections.find_sections(text)
+    found = []
+    before = text[: places[0].start] if places else text
+    opening = _DAY_TITLE.sub("", before, count=1)
+    if opening.strip():
+        start = len(before) - len(opening.lstrip())
+        first, _, rest = opening.strip().partition("\n")
+        found.append(DailyEntry("", first.strip(), rest.strip(), text.count("\n", 0, start) + 1))
+    for each in places:
+        time = _ENTRY_TIME.match(each.title)
+        heading = each.title[time.end() :] if time else each.title
+        line = text.count("\n", 0, each.start) + 1
+        found.append(
+            DailyEntry(time[1] if time else "", heading.strip(), text[each.body : each.end].strip(), line)
+        )
+    return tuple(found)
+
+
+def _shorten_heading(text: str) -> str:
+    short = text[: MAX_HEADING_LENGTH - 1]
+    return (short.rpartition(" ")[0] or short) + "…"
+
+
+LEGACY_FOLDERS = ("runtime", "brain/memory/core")
+UNMIGRATED_FILES = ("identity.md",)
+"""Who the agent is belongs to the agent, not to the notebook."""
+
+
+def plan_migration(root: str, notebook: "Collection") -> list[tuple[MigratedFile, str]]:
+    """What becomes of each old file, with its text."""
+    if not os.path.isdir(root):
+        raise FileTrouble(path=root, problem="is not a folder; name the one that holds runtime/ or brain/")
+    moves: list[tuple[MigratedFile, str]] = []
+    taken: dict[str, str] = {}
+    for old in LEGACY_FOLDERS:
+        moves += [(each, "") for each in _skipped_files(root, old)]
+        for path, text in _legacy_texts(root, old):
+            goal = f"{REFERENCE}/{path.rpartition('/')[2]}"
+            if text is None:
+                moves.append((MigratedFile(path, goal, "unreadable"), ""))
+                continue
+            found = page_writer.read_text_file(notebook, goal)
+            there = taken.get(goal, found.text if found else None)
+            outcome: Literal["copied", "same", "differs"] = (
+                "copied" if there is None else "same" if there == text else "differs"
+            )
+            moves.append((MigratedFile(path, goal, outcome), text))
+            taken.setdefault(goal, text)
+    return moves
+
+
+def _skipped_files(root: str, folder: str) -> list[MigratedFile]:
+    """What is not brought over on purpose."""
+    try:
+        with Folder(os.path.join(root, folder)) as opened:
+            found = list(opened.walk())
+    except QuaidError:
+        return []
+    own = [
+        MigratedFile(f"{folder}/{each.path}", "", "stays") for each in found if each.path in UNMIGRATED_FILES
+    ]
+    links = [each for each in found if isinstance(each, SkippedEntry) and each.reason == SYMLINK]
+    return [*own, *(MigratedFile(f"{folder}/{each.path}", "", "link") for each in links)]
+
+
+def _legacy_texts(root: str, folder: str) -> list[tuple[str, str | None]]:
+    try:
+        with Folder(os.path.join(root, folder)) as opened:
+            pages = sorted(
+                each.path
+                for each in opened.walk()
+                if isinstance(each, FoundFile) and each.path.lower().endswith(".md")
+            )
+            return [
+                (f"{folder}/{path}", _read_legacy_text(opened, path))
+                for path in pages
+                if path not in UNMIGRATED_FILES
+            ]
+    except QuaidError:
+        return []
+
+
+def _read_legacy_text(folder: Folder, path: str) -> str | None:
+    try:
+        data = folder.read(path)
+        return data.decode("utf-8") if len(data) <= LARGEST_FILE else None
+    except (OSError, UnicodeDecodeError):
+        return None
