@@ -55,7 +55,7 @@ def kept_by_us(home: Path) -> list[Path]:
 def _is_own(path: Path) -> bool:
     """A repository is its owner's, but for git's logs and for what we remember of it in there."""
     if path.parts[0] == KB:
-        return ".git" not in path.parts or not {"logs", layout.OURS} & {*path.parts}
+        return ".git" not in path.parts or not {"logs", layout.OWN_FOLDER} & {*path.parts}
     return path.parts[0] in OWN or str(path) in MEMORY or path.name == TOKEN
 
 

@@ -23,7 +23,7 @@ from quaid.embedding import registry as embedders
 from quaid.embedding.registry import EmbedderEnvironment
 from quaid.errors import QuaidError
 from quaid.folders import page_writer, sync  # noqa: F401
-from quaid.kb import changing, remembering  # noqa: F401 (loaded once, for all)
+from quaid.kb import edits, transaction  # noqa: F401 (loaded once, for all)
 from quaid.ops.register import everything
 from quaid.storage.migrations import migrate  # noqa: F401
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import quaid
 from quaid.formats.org import LONGEST_TITLE
-from quaid.kb.guarding import LONGEST_MESSAGE
+from quaid.kb.repo_policy import MAX_MESSAGE_LENGTH
 from quaid.model.claims import LONGEST_SENTENCE
 from quaid.model.departures import READ_WINDOW
 
@@ -41,8 +41,8 @@ BOUNDED = {
     "quaid.model.departures._": 2 * READ_WINDOW,
     "quaid.model.claims._": 2 * LONGEST_SENTENCE,  # a sentence
     "quaid.formats.org._LINK": LONGEST_TITLE,
-    "quaid.kb.guarding._": LONGEST_MESSAGE,
-    "quaid.kb.node._RELATION": 20,  # what stands before a link
+    "quaid.kb.repo_policy._": MAX_MESSAGE_LENGTH,
+    "quaid.kb.node._RELATION_LABEL": 20,  # what stands before a link
     "quaid.surfaces.web.pages.snippets._CELL": 2_000,  # a row of a snippet
     "quaid.surfaces.web.pages.markdown._PAGE_FILE": 2_000,  # an address; and the whole of it, or nothing
 }

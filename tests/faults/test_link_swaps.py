@@ -130,12 +130,12 @@ def test_a_look_into_a_knowledge_base_never_goes_through_a_link(tmp_path: Path, 
     swapper = start("swapper.py", outside, 7, root / "sub")
     try:
         for _ in cases.walk(2_000, 100_000):
-            looks = [layout.looks(str(root), path) for path in paths]
-            looks += [each.looks for each in layout.walk(str(root))]
+            looks = [layout.stat_file(str(root), path) for path in paths]
+            looks += [each.looks for each in layout.walk_store(str(root))]
             assert not foreign & {each.inode for each in looks if each}
             for path in paths:
                 try:
-                    read[layout.read(str(root), path).decode()] += 1
+                    read[layout.read_file(str(root), path).decode()] += 1
                 except OSError:
                     read["refused"] += 1
         swaps = finish(swapper)

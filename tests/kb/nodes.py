@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from quaid.kb import catalog, indexing
+from quaid.kb import catalog as catalogs, node as nodes
 from quaid.kb.catalog import Catalog
 
 IDS = [f"{number:08x}-0000-4000-8000-000000000000" for number in range(1, 2000)]
@@ -45,8 +45,8 @@ class Folder:
         place.write_bytes(what if isinstance(what, bytes) else what.encode())
 
     def index(self) -> None:
-        for path, told in indexing.build(self.look().nodes).items():
+        for path, told in nodes.build_index(self.look().nodes).items():
             self.put(path, told)
 
     def look(self, **how: Any) -> Catalog:
-        return catalog.look(str(self.root), self.ours, **how)
+        return catalogs.load_catalog(str(self.root), self.ours, **how)

@@ -14,7 +14,7 @@ import pytest
 from tests.kb.nodes import IDS, Folder, text
 from tests.kb.stores import environ_of
 
-from quaid.kb import emacs, linting
+from quaid.kb import lint, setup
 
 TARGET = "abcdef01-0000-4000-8000-000000000000"  # of the node that all others may link to
 LINK = f"[[id:{TARGET}][there]]"
@@ -284,7 +284,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 def indexed(folder: Folder, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Indexed]:
     """What org-roam knows of each file that it has as a node."""
     environ = environ_of(tmp_path_factory.mktemp("home"))
-    done = emacs.sync(str(folder.root), folder.ours, environ)
+    done = setup.sync_org_roam(str(folder.root), folder.ours, environ)
     if done.state == "no org-roam":
         pytest.skip("org-roam is not installed for Emacs")
     assert done.state == "synced", done.problem
@@ -316,7 +316,7 @@ def _lisp(printed: str) -> str:
 @pytest.fixture(scope="module")
 def refused(folder: Folder) -> set[str]:
     catalog = folder.look(certain=True)
-    found = [each for each in linting.lint(catalog, folder.ours) if each.fatal]
+    found = [each for each in lint.lint_store(catalog, folder.ours) if each.fatal]
     twins = {"twin-one.org"} if any(each.path == "twin-two.org" for each in found) else set()
     return {each.path for each in found} | twins
 

@@ -9,7 +9,7 @@ import pytest
 from tests.kb.people import Person
 
 from quaid.errors import FileTrouble, InvalidArgument, LintFailed
-from quaid.kb import capturing
+from quaid.kb import edits
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)) * 8
 
@@ -74,24 +74,24 @@ def test_text_without_spaces_is_cut_between_characters(ann: Person, text: str) -
     excerpt = quoted(ann, done["path"])
     assert done["cut"]
     assert text.startswith(excerpt)
-    assert capturing.BYTES - 8 <= len(excerpt.encode()) <= capturing.BYTES
+    assert edits.MAX_EXCERPT_BYTES - 8 <= len(excerpt.encode()) <= edits.MAX_EXCERPT_BYTES
     assert "�" not in excerpt
     assert ann.is_sound()
 
 
 def test_text_with_spaces_is_cut_between_words(ann: Person) -> None:
     text = "extraordinarily " * 1_500
-    excerpt, cut = capturing.bounded(text)
+    excerpt, cut = edits.limit_excerpt(text)
     assert cut
     assert set(excerpt.split(" ")) == {"extraordinarily"}
-    assert capturing.bounded("知識") == ("知識", False)
+    assert edits.limit_excerpt("知識") == ("知識", False)
 
 
 def test_a_character_of_several_code_points_is_not_cut() -> None:
     family = "👨\u200d👩\u200d👧"
     for padding in range(30):
         text = "x" * padding + family * 2_000
-        excerpt, _ = capturing.bounded(text)
+        excerpt, _ = edits.limit_excerpt(text)
         assert not excerpt.endswith("\u200d")
         assert not text[len(excerpt) :].startswith("\u200d")
 

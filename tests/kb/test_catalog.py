@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from tests.kb.nodes import IDS, Folder, text
 
-from quaid.kb import catalog as catalogs, layout, linting
-from quaid.kb.catalog import Findings, Judge
-from quaid.kb.node import Read
+from quaid.kb import catalog as catalogs, layout, lint
+from quaid.kb.catalog import CachedFindings, FileChecker
+from quaid.kb.node import ParsedNode
 
 LONG_AGO = 1_700_000_000 * 10**9
 
@@ -39,9 +39,9 @@ class Counting:
 
     def __init__(self, rules: str = "1") -> None:
         self.seen: list[str] = []
-        self.judge = Judge(rules, frozenset({"passing"}), self._judge)
+        self.judge = FileChecker(rules, frozenset({"passing"}), self._judge)
 
-    def _judge(self, path: str, data: bytes | None, read: Read | None) -> Findings:
+    def _judge(self, path: str, data: bytes | None, read: ParsedNode | None) -> CachedFindings:
         assert read is None or read.node.path == path
         self.seen.append(path)
         return ((1, "passing" if data and b"passing" in data else "odd", "it is odd", "even it"),)
@@ -68,8 +68,8 @@ def test_files_that_make_no_node_and_names_with_any_sign_are_remembered(store: F
     store.put("index.org", "#+title: Index\n")
     first = store.look()
     first.index_problem = "it is odd"
-    catalogs.save(first, store.ours)
-    again = catalogs._remembered(str(store.root), store.ours)
+    catalogs.save_catalog(first, store.ours)
+    again = catalogs._load_cache(str(store.root), store.ours)
     assert again.files == first.files
     assert [*again.files] == [
         "1.org",
@@ -87,27 +87,27 @@ def test_an_empty_knowledge_base_is_remembered_as_well(tmp_path: Path) -> None:
     store = Folder(tmp_path / "kb")
     empty = store.look()
     empty.index_problem = "it is missing"
-    catalogs.save(empty, store.ours)
+    catalogs.save_catalog(empty, store.ours)
     assert store.look().index_problem == "it is missing"
 
 
 def test_a_quick_look_reads_only_what_looks_otherwise(store: Folder) -> None:
     store.look()
     judge = Counting()
-    assert catalogs.look(str(store.root), store.ours, judge=judge.judge)
+    assert catalogs.load_catalog(str(store.root), store.ours, judge=judge.judge)
     assert judge.seen == ["1.org", "2.org", "3.org"]
     judge.seen.clear()
     store.put("2.org", text(2, title="Another title"))
-    looked = catalogs.look(str(store.root), store.ours, judge=judge.judge)
+    looked = catalogs.load_catalog(str(store.root), store.ours, judge=judge.judge)
     assert [node.title for node in looked.nodes] == ["Title 1", "Another title", "Title 3"]
     assert "2.org" in judge.seen
 
 
 def test_a_certain_look_sees_what_a_quick_one_cannot(store: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     store.look()
-    looked = layout.walk(str(store.root))
+    looked = layout.walk_store(str(store.root))
     store.put("2.org", text(2, "Other of 2.\n", title="Title X"))
-    monkeypatch.setattr(layout, "walk", lambda root: looked)  # a disk that keeps no times
+    monkeypatch.setattr(layout, "walk_store", lambda root: looked)  # a disk that keeps no times
     assert titles(store) == ["Title 1", "Title 2", "Title 3"]
     assert titles(store, certain=True) == ["Title 1", "Title X", "Title 3"]
 
@@ -115,9 +115,9 @@ def test_a_certain_look_sees_what_a_quick_one_cannot(store: Folder, monkeypatch:
 def test_a_file_that_changed_just_now_is_read_again(store: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogs, "RACY_NS", 10**18)
     store.look()
-    looked = layout.walk(str(store.root))
+    looked = layout.walk_store(str(store.root))
     store.put("2.org", text(2, title="Title X"))
-    monkeypatch.setattr(layout, "walk", lambda root: looked)
+    monkeypatch.setattr(layout, "walk_store", lambda root: looked)
     assert titles(store) == ["Title 1", "Title X", "Title 3"]
 
 
@@ -137,7 +137,7 @@ def test_files_come_go_and_move(store: Folder) -> None:
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty", "words", "folder"])
 def test_a_damaged_memory_is_no_memory(store: Folder, damage: str) -> None:
     expected = titles(store)
-    place = Path(store.ours, catalogs.NAME)
+    place = Path(store.ours, catalogs.CATALOG_NAME)
     data = place.read_bytes()
     place.unlink()
     if damage == "folder":
@@ -156,7 +156,7 @@ def test_a_damaged_memory_is_no_memory(store: Folder, damage: str) -> None:
 
 def test_every_cut_of_the_memory_is_noticed(store: Folder) -> None:
     expected = titles(store)
-    place = Path(store.ours, catalogs.NAME)
+    place = Path(store.ours, catalogs.CATALOG_NAME)
     data = place.read_bytes()
     for length in range(0, len(data), 7):
         place.write_bytes(data[:length])
@@ -166,8 +166,8 @@ def test_every_cut_of_the_memory_is_noticed(store: Folder) -> None:
 def test_what_was_judged_is_not_judged_again_until_the_rules_change(store: Folder) -> None:
     one, other = Counting("1"), Counting("2")
     for judge in (one, one, other, other):
-        looked = catalogs.look(str(store.root), store.ours, certain=True, judge=judge.judge)
-        catalogs.save(looked, store.ours)
+        looked = catalogs.load_catalog(str(store.root), store.ours, certain=True, judge=judge.judge)
+        catalogs.save_catalog(looked, store.ours)
     assert one.seen == other.seen == ["1.org", "2.org", "3.org"]
 
 
@@ -175,8 +175,8 @@ def test_a_finding_that_may_pass_is_looked_for_again(store: Folder) -> None:
     store.put("2.org", text(2, "passing\n"))
     judge = Counting()
     for _ in range(2):
-        looked = catalogs.look(str(store.root), store.ours, judge=judge.judge)
-        catalogs.save(looked, store.ours)
+        looked = catalogs.load_catalog(str(store.root), store.ours, judge=judge.judge)
+        catalogs.save_catalog(looked, store.ours)
     assert judge.seen == ["1.org", "2.org", "3.org", "2.org"]
 
 
@@ -186,7 +186,7 @@ def test_a_second_look_at_some_files_leaves_the_others(store: Folder) -> None:
     store.put("9.org", text(9, "New.\n", title="Title 9"))
     (store.root / "1.org").unlink()
     (store.root / "3.org").unlink()
-    again = catalogs.look_again(looked, ["1.org", "2.org", "9.org"])
+    again = catalogs.refresh_files(looked, ["1.org", "2.org", "9.org"])
     assert [node.title for node in again.nodes] == ["Title X", "Title 3", "Title 9"]
     assert [again.body(path).strip() for path in again.files] == ["other.", "words of 3.", "new."]
     assert [node.title for node in looked.nodes] == ["Title 1", "Title 2", "Title 3"]
@@ -195,12 +195,12 @@ def test_a_second_look_at_some_files_leaves_the_others(store: Folder) -> None:
 def test_the_verdict_on_the_index_ends_with_any_change(store: Folder) -> None:
     store.index()
     settle(store)
-    linting.lint(store.look(), store.ours)
+    lint.lint_store(store.look(), store.ours)
     assert store.look().index_problem == ""
     store.put("2.org", text(2, title="Another title"))
     assert store.look().index_problem is None
     store.index()
-    linting.lint(store.look(), store.ours)
+    lint.lint_store(store.look(), store.ours)
     assert store.look().index_problem == ""
     store.put("index.org", "mine\n")
     assert store.look().index_problem is None

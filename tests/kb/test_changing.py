@@ -22,9 +22,9 @@ from quaid.errors import (
     StoreDirty,
     StoreUnfinished,
 )
-from quaid.kb import catalog as catalogs, changing, layout
+from quaid.kb import catalog as catalogs, layout, transaction
 from quaid.kb.catalog import Catalog
-from quaid.kb.changing import Change
+from quaid.kb.transaction import StoreChange
 from quaid.model import secrets
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -116,14 +116,14 @@ def test_a_file_that_an_editor_saves_meanwhile_is_kept_and_not_committed(ann: Pe
     made = ann.remember("Ports", "The port is 8080.")
     path = made["node"]["path"]
 
-    def plan(catalog: Catalog) -> Change:
+    def plan(catalog: Catalog) -> StoreChange:
         new = catalog.text(path).replace("8080", "9090")
         ann.put(path, catalog.text(path).replace("8080", "7070"))
-        return Change({path: new.encode()}, "edit")
+        return StoreChange({path: new.encode()}, "edit")
 
     head = ann.git.head()
     with pytest.raises(FileChanged):
-        changing.apply(ann.git, "2026-04-25T12:00:00Z", "edit", plan)
+        transaction.apply_change(ann.git, "2026-04-25T12:00:00Z", "edit", plan)
     assert ann.git.head() == head
     assert "7070" in (ann.root / path).read_text()
     ann("commit")
@@ -172,11 +172,11 @@ def test_findings_are_never_those_of_other_bytes(ann: Person) -> None:
     dirty = text(3, f"{TOKEN}\n")
     ann.put("a.org", dirty)
     ours = str(ann.root / ".git/ai-kb")
-    seen = catalogs.look(str(ann.root), ours)
+    seen = catalogs.load_catalog(str(ann.root), ours)
     ann.put("a.org", text(3, "Clean.\n"))
-    from quaid.kb import linting
+    from quaid.kb import lint
 
-    assert "unsettled" in [each.code for each in linting.lint(seen, ours)]
+    assert "unsettled" in [each.code for each in lint.lint_store(seen, ours)]
     ann.put("a.org", dirty)
     assert [each["code"] for each in ann("lint")["findings"] if each["path"] == "a.org"] == ["secret"]
 
@@ -207,12 +207,12 @@ def test_bytes_that_changed_unseen_are_neither_written_over_nor_committed(
     monkeypatch.setattr(catalogs, "RACY_NS", -(10**18))
     made = ann.remember("Ports", "The port is 8080.")["node"]
     ann("index")
-    looked = layout.walk(str(ann.root))
+    looked = layout.walk_store(str(ann.root))
     ann.put(made["path"], (ann.root / made["path"]).read_text().replace("8080", "7070"))
     ann.by_git("update-index", "--assume-unchanged", made["path"])
     head = ann.git.head()
     with monkeypatch.context() as disk:
-        disk.setattr(layout, "walk", lambda root: looked)
+        disk.setattr(layout, "walk_store", lambda root: looked)
         with pytest.raises(FileChanged):
             ann("remember", text="And 9090.", add_to=made["id"])
         assert (ann.git.head(), "7070" in (ann.root / made["path"]).read_text()) == (head, True)
@@ -559,7 +559,7 @@ def test_a_large_raw_file_is_scanned_to_its_end(ann: Person) -> None:
     source = ann.home / "log.txt"
     source.write_text("A line of a long log.\n" * 300_000)
     captured = ann("capture", source=str(source), full=True)
-    assert (ann.root / captured["file"]).stat().st_size > catalogs.LARGEST_NODE
+    assert (ann.root / captured["file"]).stat().st_size > catalogs.MAX_NODE_BYTES
     assert ann.is_sound()
     with open(ann.root / captured["file"], "a") as file:
         file.write(f"{TOKEN}\n")

@@ -19,8 +19,8 @@ from quaid.errors import (
     StoreOccupied,
     StoreUnfinished,
 )
-from quaid.kb import guarding, journal, reading
-from quaid.kb.git import Fetched, Git, Identity
+from quaid.kb import repo_policy, state
+from quaid.kb.git import FetchResult, Git, GitIdentity
 
 
 def pair(tmp_path: Path) -> tuple[Git, Git]:
@@ -132,7 +132,7 @@ def test_the_identity_is_the_users_where_git_knows_it_and_neutral_elsewhere(tmp_
     add(git, "b.org", "b")
     assert (git.log()[0].author, git.log()[0].email) == ("Ann", "ann@example.org")
     write(git, "c.org", "c")
-    git.commit(["c.org"], "c", Identity("claude-code", "agent@localhost"))
+    git.commit(["c.org"], "c", GitIdentity("claude-code", "agent@localhost"))
     who = plain(git.root, "log", "-1", "--format=%an %cn", environ=environ_of(tmp_path))
     assert who == "claude-code Ann\n"
 
@@ -190,12 +190,12 @@ def test_a_failed_change_leaves_the_tree_as_it_was(tmp_path: Path) -> None:
         change()
     assert git.state().is_clean
     assert Path(git.root, "first.org").read_text() == "first\n"
-    assert journal.unfinished(git.ours) == ()
+    assert state.unfinished_paths(git.ours) == ()
 
 
 def test_a_change_that_was_being_put_back_by_who_was_killed_is_put_back_whole(tmp_path: Path) -> None:
     git = store(tmp_path)
-    journal.begin(git.ours, ["new.org"], {"new.org": b"new"})
+    state.begin_journal(git.ours, ["new.org"], {"new.org": b"new"})
     write(git, "new.org", "new")
     git.call("update-index", "--add", "new.org")
     Path(git.root, "new.org").unlink()
@@ -205,7 +205,7 @@ def test_a_change_that_was_being_put_back_by_who_was_killed_is_put_back_whole(tm
 
 def test_a_committed_file_that_somebody_removed_meanwhile_stays_removed(tmp_path: Path) -> None:
     git = store(tmp_path)
-    journal.begin(git.ours, ["first.org"], {"first.org": b"ours"})
+    state.begin_journal(git.ours, ["first.org"], {"first.org": b"ours"})
     Path(git.root, "first.org").unlink()
     assert git.recover() == ()
     assert not Path(git.root, "first.org").exists()
@@ -227,9 +227,9 @@ def test_a_change_within_a_change_leaves_the_outer_one_noted(tmp_path: Path) -> 
     git = store(tmp_path)
     with git.changing(["a.org"]):
         with git.changing(["b.org"]):
-            assert journal.unfinished(git.ours) == ("a.org", "b.org")
-        assert journal.unfinished(git.ours) == ("a.org",)
-    assert journal.unfinished(git.ours) == ()
+            assert state.unfinished_paths(git.ours) == ("a.org", "b.org")
+        assert state.unfinished_paths(git.ours) == ("a.org",)
+    assert state.unfinished_paths(git.ours) == ()
 
 
 def test_a_clone_has_what_was_pushed_and_follows(tmp_path: Path) -> None:
@@ -357,7 +357,7 @@ def test_a_remote_that_is_away_is_no_error(tmp_path: Path) -> None:
 
 def test_a_store_without_a_remote_pushes_nothing(tmp_path: Path) -> None:
     git = store(tmp_path)
-    assert git.fetch() == Fetched(False, "there is no remote")
+    assert git.fetch() == FetchResult(False, "there is no remote")
     assert git.push().outcome == "nothing"
 
 
@@ -437,7 +437,7 @@ def test_a_link_in_a_clone_leads_nowhere(tmp_path: Path) -> None:
     ],
 )
 def test_no_secret_of_an_address_is_told(text: str, expected: str) -> None:
-    assert guarding.masked(text) == expected
+    assert repo_policy.mask_urls(text) == expected
 
 
 @pytest.mark.parametrize("name", ["-dash.txt", "--output=pwn.org", "a\\b.org"])
@@ -514,7 +514,7 @@ def test_folders_of_objects_may_vanish_while_they_are_synced(tmp_path: Path) -> 
     tidying.start()
     try:
         for _ in range(3_000):
-            reading.sync_objects(str(tmp_path), 0)
+            repo_policy.sync_objects(str(tmp_path), 0)
     finally:
         enough.set()
         tidying.join()

@@ -17,7 +17,7 @@ from tests.kb.stores import bare
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.kb import emacs, privacy
+from quaid.kb import remote as store_remote, setup
 from quaid.ops import gate
 
 
@@ -210,7 +210,7 @@ def test_a_server_is_asked_as_a_stranger_would(
     ],
 )
 def test_what_cannot_be_known_is_said_to_be_so(tmp_path: Path, url: str, state: str, told: str) -> None:
-    found = privacy.judge(url, str(tmp_path), {"PATH": os.environ["PATH"]}, 10)
+    found = store_remote.judge_privacy(url, str(tmp_path), {"PATH": os.environ["PATH"]}, 10)
     assert found.state == state
     assert told in found.told
 
@@ -285,7 +285,7 @@ def org_roam(tmp_path: Path) -> None:
     if shutil.which("emacs") is None:
         pytest.skip("Emacs is not installed")
     (tmp_path / "empty").mkdir()
-    done = emacs.sync(
+    done = setup.sync_org_roam(
         str(tmp_path / "empty"), str(tmp_path), dict(os.environ), database=str(tmp_path / "probe.db")
     )
     if done.state == "no org-roam":
@@ -295,7 +295,7 @@ def org_roam(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("org_roam")
 def test_the_index_of_org_roam_can_be_built_and_nothing_is_left_behind(ann: Person) -> None:
     assert checks(ann)["org-roam"]["told"] == "its index can be built"
-    assert not (ann.root / ".git/ai-kb" / emacs.NAME).exists()
+    assert not (ann.root / ".git/ai-kb" / setup.ORG_ROAM_DATABASE).exists()
     assert ann("sync")["state"] == "synced"
     assert "that of the nodes" in checks(ann)["org-roam"]["told"]
     ann.put("twin.org", text(1).replace(text(1).split(":ID: ")[1][:36], _first_id(ann)))

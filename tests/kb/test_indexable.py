@@ -3,7 +3,7 @@
 import pytest
 from tests.kb.nodes import IDS, text
 
-from quaid.kb import linting, node
+from quaid.kb import lint, node as nodes
 
 HEADING = f"* {{}}\n:PROPERTIES:\n:ID: {IDS[500]}\n{{}}:END:\n"
 
@@ -23,7 +23,7 @@ HEADING = f"* {{}}\n:PROPERTIES:\n:ID: {IDS[500]}\n{{}}:END:\n"
     ],
 )
 def test_lint_refuses_what_org_roam_passes_over(written: str, found: list[tuple[int, str]]) -> None:
-    findings = [each for each in linting.node("a.org", written.encode()) if each.fatal]
+    findings = [each for each in lint.lint_node("a.org", written.encode()) if each.fatal]
     told = [
         (each.line, each.code) for each in findings if each.code not in ("property-missing", "id-missing")
     ]
@@ -32,16 +32,19 @@ def test_lint_refuses_what_org_roam_passes_over(written: str, found: list[tuple[
 
 def test_a_heading_that_is_left_out_is_no_node() -> None:
     left_out = text(1, body=HEADING.format("Part", ":ROAM_EXCLUDE: t\n"))
-    assert node.read("a.org", left_out).node.inner == ()
-    assert node.read("a.org", text(1, body=HEADING.format("Part", ""))).node.inner == (IDS[500],)
+    assert nodes.parse_node("a.org", left_out).node.inner == ()
+    assert nodes.parse_node("a.org", text(1, body=HEADING.format("Part", ""))).node.inner == (IDS[500],)
 
 
 def test_an_id_that_stands_in_the_text_is_a_link() -> None:
     words = f"See id:{IDS[2]}, =id:{IDS[3]}=, grid:{IDS[4]} and [[https://example.org][id:{IDS[5]}]]. <id:{IDS[6]}>\n"
-    links = node.read("a.org", text(1, body=words)).node.links
+    links = nodes.parse_node("a.org", text(1, body=words)).node.links
     assert [link.id for link in links] == [IDS[2], IDS[6]]
 
 
 def test_a_link_in_a_title_is_its_words() -> None:
     title = f"About [[id:{IDS[2]}][the other]] and [[https://example.org]]"
-    assert node.read("a.org", text(1, title=title)).node.title == "About the other and https://example.org"
+    assert (
+        nodes.parse_node("a.org", text(1, title=title)).node.title
+        == "About the other and https://example.org"
+    )

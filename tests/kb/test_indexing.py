@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.kb.nodes import IDS, Folder, text
 
-from quaid.kb import catalog, indexing
+from quaid.kb import catalog as catalogs, node
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def store(tmp_path: Path) -> Folder:
 
 
 def built(store: Folder) -> dict[str, str]:
-    return indexing.build(store.look().nodes)
+    return node.build_index(store.look().nodes)
 
 
 def test_sections_by_type_and_the_contested_apart(store: Folder) -> None:
@@ -53,10 +53,10 @@ def test_the_same_nodes_give_the_same_bytes(store: Folder) -> None:
             f"{number}.org", text(number, title=random.Random(number).choice(["Same", "Other", "ähnlich"]))
         )
     nodes = list(store.look().nodes)
-    first = indexing.build(nodes)
+    first = node.build_index(nodes)
     for seed in range(5):
         random.Random(seed).shuffle(nodes)
-        assert indexing.build(nodes) == first
+        assert node.build_index(nodes) == first
 
 
 def test_past_its_budget_it_is_split_by_type(store: Folder) -> None:
@@ -71,7 +71,7 @@ def test_past_its_budget_it_is_split_by_type(store: Folder) -> None:
     assert IDS[6] in files["index.org"]
     assert IDS[6] not in files["index-procedures.org"]
     assert files["index-procedures.org"].count("2026-05-24") == 300
-    assert set(files) <= indexing.NAMES
+    assert set(files) <= node.INDEX_NAMES
 
 
 def test_no_text_becomes_a_link_or_ends_a_cell(store: Folder) -> None:
@@ -92,4 +92,7 @@ def test_another_form_of_the_index_is_another_version_of_the_catalog(store: Fold
     for number, status in enumerate(("current", "contested", "superseded"), 1):
         store.put(f"{number}.org", text(number, title=f"Node | [[{number}]]", STATUS=status))
     told = "".join(f"{path}\n{each}" for path, each in sorted(built(store).items()))
-    assert (catalog.VERSION, catalog.digest(told.encode())) == (6, "5daa3e2b99c138ea654402025f049603")
+    assert (catalogs.CATALOG_VERSION, catalogs.content_digest(told.encode())) == (
+        6,
+        "5daa3e2b99c138ea654402025f049603",
+    )

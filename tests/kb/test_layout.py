@@ -21,20 +21,20 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_files_are_found_in_every_folder_in_the_order_of_their_paths(root: Path) -> None:
-    assert [each.path for each in layout.walk(str(root))] == ["a.org", "sub/a.org", "sub/deep/a.org"]
+    assert [each.path for each in layout.walk_store(str(root))] == ["a.org", "sub/a.org", "sub/deep/a.org"]
 
 
 def test_a_look_at_one_file_tells_what_the_walk_tells(root: Path) -> None:
-    for path, looks in layout.walk(str(root)):
-        assert layout.looks(str(root), path) == looks
-    assert layout.read(str(root), "sub/deep/a.org") == b"Deep below.\n"
-    assert layout.read(str(root), "a.org", 6) == b"At the"
+    for path, looks in layout.walk_store(str(root)):
+        assert layout.stat_file(str(root), path) == looks
+    assert layout.read_file(str(root), "sub/deep/a.org") == b"Deep below.\n"
+    assert layout.read_file(str(root), "a.org", 6) == b"At the"
 
 
 def test_the_store_itself_may_be_a_link(root: Path) -> None:
     (root.parent / "link").symlink_to(root)
-    assert layout.walk(str(root.parent / "link")) == layout.walk(str(root))
-    assert layout.read(str(root.parent / "link"), "sub/a.org") == b"Below.\n"
+    assert layout.walk_store(str(root.parent / "link")) == layout.walk_store(str(root))
+    assert layout.read_file(str(root.parent / "link"), "sub/a.org") == b"Below.\n"
 
 
 @pytest.mark.parametrize("path", ["sub/a.org", "sub/deep/a.org"])
@@ -42,18 +42,18 @@ def test_a_folder_on_the_way_that_is_a_link_leads_nowhere(root: Path, path: str)
     folder = root / os.path.dirname(path)
     folder.rename(root.parent / "aside")
     folder.symlink_to(root.parent / "outside")
-    assert path not in [each.path for each in layout.walk(str(root))]
-    assert layout.looks(str(root), path) is None
+    assert path not in [each.path for each in layout.walk_store(str(root))]
+    assert layout.stat_file(str(root), path) is None
     with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
-        layout.read(str(root), path)
+        layout.read_file(str(root), path)
 
 
 def test_a_file_that_is_a_link_or_missing_is_none_of_the_knowledge_base(root: Path) -> None:
     (root / "link.org").symlink_to(root.parent / "outside" / "a.org")
     for path in ("link.org", "missing.org", "no/such.org", "a.org/below.org"):
-        assert layout.looks(str(root), path) is None
+        assert layout.stat_file(str(root), path) is None
         with pytest.raises(OSError, match=r"Errno"):
-            layout.read(str(root), path)
+            layout.read_file(str(root), path)
 
 
 def test_no_handle_stays_open(root: Path) -> None:
@@ -64,21 +64,21 @@ def test_no_handle_stays_open(root: Path) -> None:
         pytest.skip("handles cannot be counted here")
     before = handles()
     for _ in range(20):
-        layout.walk(str(root))
+        layout.walk_store(str(root))
         for path in ("sub/deep/a.org", "no/such.org", "sub/missing.org", "a.org/below.org"):
-            layout.looks(str(root), path)
+            layout.stat_file(str(root), path)
             try:
-                layout.read(str(root), path)
+                layout.read_file(str(root), path)
             except OSError:
                 pass
-        with layout.Root(str(root)) as store:
+        with layout.OpenStore(str(root)) as store:
             store.stat("sub/deep/a.org")
     assert handles() == before
 
 
 def test_a_store_that_is_opened_once_gives_what_each_file_holds(root: Path) -> None:
-    with layout.Root(str(root)) as store:
-        for path, looks in layout.walk(str(root)):
+    with layout.OpenStore(str(root)) as store:
+        for path, looks in layout.walk_store(str(root)):
             data = store.read(path)
             assert (data, len(data)) == ((root / path).read_bytes(), looks.size)
             assert store.read(path, 4) == data[:4]

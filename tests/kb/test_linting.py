@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.kb.nodes import IDS, Folder, text
 
-from quaid.kb import indexing, linting
-from quaid.kb.linting import Finding
+from quaid.kb import lint as linting, node as nodes
+from quaid.kb.lint import LintFinding
 from quaid.model import secrets
 
 
@@ -15,10 +15,10 @@ def store(tmp_path: Path) -> Folder:
     return Folder(tmp_path / "kb")
 
 
-def lint(store: Folder, *, index: bool = True) -> list[Finding]:
+def lint(store: Folder, *, index: bool = True) -> list[LintFinding]:
     if index:
         store.index()
-    return linting.lint(store.look(certain=True), store.ours)
+    return linting.lint_store(store.look(certain=True), store.ours)
 
 
 def codes(store: Folder, **how: bool) -> list[tuple[str, int, str]]:
@@ -136,7 +136,7 @@ def test_the_index_must_be_that_of_the_nodes(store: Folder) -> None:
     store.put("b.org", text(2))
     assert [(path, code) for path, _, code in codes(store, index=False)] == [("index.org", "index-stale")]
     store.index()
-    store.put("index-old.org", f"#+title: Index\n{indexing.MARKER}\n")
+    store.put("index-old.org", f"#+title: Index\n{nodes.INDEX_MARKER}\n")
     assert codes(store, index=False) == [("index-old.org", 1, "index-stale")]
     store.put("index-old.org", text(3))  # a person's, who does not know what the name means
     assert codes(store, index=False) == [("index-old.org", 1, "index-foreign")]

@@ -12,7 +12,7 @@ import pytest
 from tests.kb.stores import add, environ_of, store, write
 
 from quaid.errors import GitFailed, StoreLocked, StoreMissing
-from quaid.kb import locking
+from quaid.kb import transaction
 from quaid.kb.git import Git
 
 ROOT = Path(__file__).parents[2]
@@ -51,16 +51,16 @@ def test_a_second_writer_waits_and_is_told_who_holds_the_lock(tmp_path: Path) ->
     assert first_line(other) == "held"
     with (
         pytest.raises(StoreLocked, match=rf"remember \(process {other.pid}\)"),
-        locking.held(git, patience=0.1),
+        transaction.store_lock(git, patience=0.1),
     ):
         pass
     killed(other)
-    with locking.held(git, patience=60):
+    with transaction.store_lock(git, patience=60):
         assert git.state().is_clean
 
 
 def test_a_folder_that_is_no_store_gets_no_lock(tmp_path: Path) -> None:
-    with pytest.raises(StoreMissing), locking.held(Git(str(tmp_path), environ_of(tmp_path))):
+    with pytest.raises(StoreMissing), transaction.store_lock(Git(str(tmp_path), environ_of(tmp_path))):
         pass
     assert os.listdir(tmp_path) == ["home"]
 
@@ -68,10 +68,10 @@ def test_a_folder_that_is_no_store_gets_no_lock(tmp_path: Path) -> None:
 def test_locks_of_git_that_a_killed_writer_left_do_not_stick(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locking, "GIT_PATIENCE", 0.0)  # they go at the first look
+    monkeypatch.setattr(transaction, "GIT_LOCK_TIMEOUT", 0.0)  # they go at the first look
     git = store(tmp_path)
     assert ended(start("die_with_index_lock", git)) == -signal.SIGKILL
-    with locking.held(git):
+    with transaction.store_lock(git):
         add(git, "next.org", "next")
     assert git.state().is_clean
 
@@ -85,13 +85,13 @@ def test_the_lock_of_a_git_that_was_killed_under_a_writer_does_not_stick(tmp_pat
     git = store(tmp_path)
     (Path(git.folder) / "HEAD.lock").touch()
     os.utime(Path(git.folder) / "HEAD.lock", (time.time() - 5, time.time() - 5))
-    with pytest.raises(StoreLocked), locking.held(git, patience=1):
+    with pytest.raises(StoreLocked), transaction.store_lock(git, patience=1):
         pass
     (Path(git.folder) / "HEAD.lock").unlink()
-    with pytest.raises(GitFailed), locking.held(git, patience=1):
+    with pytest.raises(GitFailed), transaction.store_lock(git, patience=1):
         write_with_a_git_that_is_killed(git)
     assert not (Path(git.folder) / "index.lock").exists()
-    with locking.held(git, patience=1):
+    with transaction.store_lock(git, patience=1):
         assert git.state().is_clean
 
 
@@ -105,16 +105,16 @@ def write_beside_a_git_that_was_killed(git: Git) -> None:
 
 def test_the_lock_that_our_next_git_meets_does_not_stick(tmp_path: Path) -> None:
     git = store(tmp_path)
-    with pytest.raises(StoreLocked), locking.held(git, patience=1):
+    with pytest.raises(StoreLocked), transaction.store_lock(git, patience=1):
         write_beside_a_git_that_was_killed(git)
     assert not (Path(git.folder) / "index.lock").exists()
-    with locking.held(git, patience=1):
+    with transaction.store_lock(git, patience=1):
         assert git.state().is_clean
 
 
 def test_a_lock_that_git_could_not_remove_does_not_stick(tmp_path: Path) -> None:
     git = store(tmp_path)
-    with locking.held(git, patience=1):
+    with transaction.store_lock(git, patience=1):
         (Path(git.folder) / "HEAD.lock").touch()
     assert not (Path(git.folder) / "HEAD.lock").exists()
 
@@ -137,7 +137,7 @@ def fail_beside(git: Git, others: "list[subprocess.Popen[str]]") -> None:
 def test_a_new_lock_that_some_program_has_open_is_left_alone(tmp_path: Path) -> None:
     git = store(tmp_path)
     others: list[subprocess.Popen[str]] = []
-    with pytest.raises(GitFailed), locking.held(git, patience=1):
+    with pytest.raises(GitFailed), transaction.store_lock(git, patience=1):
         fail_beside(git, others)
     assert (Path(git.folder) / "index.lock").exists()
     others[0].communicate()
@@ -160,9 +160,9 @@ def test_who_is_refused_leaves_the_name_of_who_was_killed(tmp_path: Path) -> Non
         assert reader.stdin
         reader.stdin.write("HEAD\n")
         assert "commit" in first_line(reader)  # at work: a program that only begins has not its name yet
-        with pytest.raises(StoreLocked), locking.held(git, patience=1):
+        with pytest.raises(StoreLocked), transaction.store_lock(git, patience=1):
             pass
-    with locking.held(git, patience=1):
+    with transaction.store_lock(git, patience=1):
         assert git.state().is_clean
 
 
@@ -170,7 +170,7 @@ def test_what_a_killed_writer_was_changing_is_put_back(tmp_path: Path) -> None:
     git = store(tmp_path)
     assert ended(start("die_changing", git)) == -signal.SIGKILL
     assert not git.state().is_clean
-    with locking.held(git):
+    with transaction.store_lock(git):
         assert git.state().is_clean
     assert Path(git.root, "first.org").read_text() == "first\n"
 
@@ -178,25 +178,25 @@ def test_what_a_killed_writer_was_changing_is_put_back(tmp_path: Path) -> None:
 def test_a_lock_of_somebody_elses_git_is_respected_while_it_is_young(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locking, "GIT_PATIENCE", 0.1)
+    monkeypatch.setattr(transaction, "GIT_LOCK_TIMEOUT", 0.1)
     git = store(tmp_path)
     lock = Path(git.folder, "index.lock")
     lock.touch()
-    with pytest.raises(StoreLocked, match=r"index\.lock"), locking.held(git):
+    with pytest.raises(StoreLocked, match=r"index\.lock"), transaction.store_lock(git):
         pass
     assert lock.exists()
-    with pytest.raises(StoreLocked), locking.held(git):
+    with pytest.raises(StoreLocked), transaction.store_lock(git):
         pass
-    old = time.time() - 2 * locking.MINUTE
+    old = time.time() - 2 * transaction.MINUTE
     os.utime(lock, (old, old))
-    with locking.held(git):
+    with transaction.store_lock(git):
         assert not lock.exists()
 
 
 def test_a_persons_commit_with_its_editor_open_keeps_its_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locking, "GIT_PATIENCE", 0.1)
+    monkeypatch.setattr(transaction, "GIT_LOCK_TIMEOUT", 0.1)
     git = store(tmp_path)
     write(git, "first.org", "by hand\n")
     lock, ready = Path(git.folder, "index.lock"), tmp_path / "ready"
@@ -211,20 +211,20 @@ def test_a_persons_commit_with_its_editor_open_keeps_its_lock(
     while not ready.exists():
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    old = time.time() - 2 * locking.HOUR
+    old = time.time() - 2 * transaction.HOUR
     os.utime(lock, (old, old))
-    with pytest.raises(StoreLocked), locking.held(git):
+    with pytest.raises(StoreLocked), transaction.store_lock(git):
         pass
     assert lock.exists()
     os.killpg(person.pid, signal.SIGKILL)
     person.wait()
-    with locking.held(git):
+    with transaction.store_lock(git):
         assert not lock.exists()
 
 
 def test_where_processes_are_not_told_apart_any_git_counts(tmp_path: Path) -> None:
-    assert locking.git_at_work(str(tmp_path), "linux") is False
-    assert locking.git_at_work(str(tmp_path), "win32") is None
+    assert transaction.is_git_running(str(tmp_path), "linux") is False
+    assert transaction.is_git_running(str(tmp_path), "win32") is None
 
 
 def opened_for_writing(pipe: str) -> int:
@@ -248,11 +248,11 @@ def test_the_lock_lasts_as_long_as_a_git_that_its_killed_holder_had_started(tmp_
     killed_pid = other.pid
     other.send_signal(signal.SIGKILL)
     other.wait()
-    with pytest.raises(StoreLocked, match=str(killed_pid)), locking.held(git, patience=0.3):
+    with pytest.raises(StoreLocked, match=str(killed_pid)), transaction.store_lock(git, patience=0.3):
         pass
     os.close(writer)  # which ends what that git reads
     os.unlink(pipe)
-    with locking.held(git, patience=60):
+    with transaction.store_lock(git, patience=60):
         assert git.state().is_clean
     if other.stdout:
         other.stdout.close()
@@ -267,7 +267,7 @@ def test_killed_at_any_moment_nothing_is_lost_stuck_or_half_done(tmp_path: Path)
         told = first_line(worker)
         time.sleep(dice.random() * 0.2)
         acknowledged += [told, *killed(worker).split("\n")]
-        with locking.held(git):
+        with transaction.store_lock(git):
             assert git.state().is_clean
     known = {commit.id for commit in git.log(100_000)}
     whole = [each for each in acknowledged if len(each) == 40]

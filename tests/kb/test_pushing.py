@@ -15,9 +15,9 @@ from tests.kb.people import Person
 from tests.kb.stores import add, bare, environ_of, plain, store, wait_for_orphans, write
 from tests.kb.test_locking import start
 
-from quaid.kb import pushing, state
+from quaid.kb import remote as store_remote, state
 from quaid.kb.git import Git
-from quaid.kb.state import Divergence, Event
+from quaid.kb.state import Divergence, RemoteEvent
 
 NOON, LATER = "2026-04-25T12:00:00Z", "2026-04-25T12:15:00Z"
 
@@ -52,51 +52,51 @@ def nobody() -> Iterator[int]:
 
 
 def test_what_is_only_here_is_pushed_once(one: Git) -> None:
-    assert pushing.push(one, NOON).outcome == "pushed"
-    assert state.read(one.root).push == Event(NOON, "pushed")
-    assert pushing.push(one, LATER).outcome == "nothing"
-    assert state.read(one.root).push == Event(NOON, "pushed")
+    assert store_remote.push_store(one, NOON).outcome == "pushed"
+    assert state.read_state(one.root).push == RemoteEvent(NOON, "pushed")
+    assert store_remote.push_store(one, LATER).outcome == "nothing"
+    assert state.read_state(one.root).push == RemoteEvent(NOON, "pushed")
     assert one.state().ahead == 0
 
 
 def test_without_a_remote_nothing_happens(tmp_path: Path) -> None:
     git = store(tmp_path)
-    assert pushing.push(git, NOON) == ("nothing", "there is no remote")
-    assert state.read(git.root) == state.StoreState()
+    assert store_remote.push_store(git, NOON) == ("nothing", "there is no remote")
+    assert state.read_state(git.root) == state.StoreState()
 
 
 def test_a_rejected_push_records_the_divergence_and_leaves_the_commit(
     one: Git, two: Git, tmp_path: Path
 ) -> None:
     there = add(one, "one.org", "one")
-    assert pushing.push(one, NOON).outcome == "pushed"
+    assert store_remote.push_store(one, NOON).outcome == "pushed"
     here = add(two, "two.org", "two")
-    assert pushing.push(two, NOON).outcome == "rejected"
-    noted = state.read(two.root)
+    assert store_remote.push_store(two, NOON).outcome == "rejected"
+    noted = state.read_state(two.root)
     assert noted.push is not None
     assert noted.push.outcome == "rejected"
-    assert noted.fetch == Event(NOON, "reached")
+    assert noted.fetch == RemoteEvent(NOON, "reached")
     assert noted.divergence == Divergence(NOON, 1, 1)
     assert two.head() == here
     assert two.state().is_clean
     assert plain(tmp_path / "remote.git", "rev-parse", "main", environ=environ_of(tmp_path)).strip() == there
     add(two, "three.org", "three")
-    pushing.push(two, LATER)
-    assert state.read(two.root).divergence == Divergence(NOON, 2, 1)
+    store_remote.push_store(two, LATER)
+    assert state.read_state(two.root).divergence == Divergence(NOON, 2, 1)
 
     plain(two.root, "rebase", "-q", "origin/main", environ=environ_of(tmp_path))
-    assert pushing.push(two, LATER).outcome == "pushed"
-    assert state.read(two.root).divergence is None
+    assert store_remote.push_store(two, LATER).outcome == "pushed"
+    assert state.read_state(two.root).divergence is None
 
 
 def test_a_fetch_records_whether_the_remote_was_reached(one: Git, two: Git, tmp_path: Path) -> None:
     add(one, "one.org", "one")
     one.push()
-    fetched, tree = pushing.fetch(two, NOON)
+    fetched, tree = store_remote.fetch_store(two, NOON)
     assert (fetched.reached, tree.behind) == (True, 1)
     os.rename(tmp_path / "remote.git", tmp_path / "away.git")
-    fetched, tree = pushing.fetch(two, LATER)
-    noted = state.read(two.root).fetch
+    fetched, tree = store_remote.fetch_store(two, LATER)
+    noted = state.read_state(two.root).fetch
     assert (fetched.reached, tree.behind) == (False, 1)
     assert noted is not None
     assert (noted.at, noted.outcome) == (LATER, "unreachable")
@@ -105,24 +105,24 @@ def test_a_fetch_records_whether_the_remote_was_reached(one: Git, two: Git, tmp_
 
 def test_a_fetch_looks_at_the_tree_again_only_when_a_branch_has_moved(one: Git, two: Git) -> None:
     before = two.state()
-    assert pushing.fetch(two, NOON, before=before)[1] is before
+    assert store_remote.fetch_store(two, NOON, before=before)[1] is before
     add(one, "one.org", "one")
     one.push()
-    behind = pushing.fetch(two, NOON, before=before)[1]
+    behind = store_remote.fetch_store(two, NOON, before=before)[1]
     assert (behind.ahead, behind.behind) == (0, 1)
-    assert pushing.fetch(two, NOON, before=behind)[1] is behind
+    assert store_remote.fetch_store(two, NOON, before=behind)[1] is behind
     add(two, "two.org", "two")  # by somebody else, meanwhile
-    apart = pushing.fetch(two, LATER, before=behind)[1]
+    apart = store_remote.fetch_store(two, LATER, before=behind)[1]
     assert (apart.ahead, apart.behind) == (1, 1)
-    assert state.read(two.root).divergence == Divergence(LATER, 1, 1)
+    assert state.read_state(two.root).divergence == Divergence(LATER, 1, 1)
 
 
 def test_a_conflict_is_left_for_a_person(one: Git, two: Git) -> None:
     for git, text in ((one, "theirs\n"), (two, "mine\n")):
         write(git, "first.org", text)
         git.commit(["first.org"], text)
-    pushing.push(one, NOON)
-    assert pushing.push(two, NOON).outcome == "rejected"
+    store_remote.push_store(one, NOON)
+    assert store_remote.push_store(two, NOON).outcome == "rejected"
     assert Path(two.root, "first.org").read_text() == "mine\n"
     assert two.state().in_progress is None
 
@@ -130,8 +130,8 @@ def test_a_conflict_is_left_for_a_person(one: Git, two: Git) -> None:
 def test_a_remote_that_refuses_connections_is_noted_and_no_error(one: Git, nobody: int) -> None:
     one.set_remote(f"http://ann:hunter2@127.0.0.1:{nobody}/kb.git")
     head = one.head()
-    done = pushing.push(one, NOON, seconds=60)
-    noted = state.read(one.root).push
+    done = store_remote.push_store(one, NOON, seconds=60)
+    noted = state.read_state(one.root).push
     assert done.outcome == "unreachable"
     assert noted is not None
     assert noted.outcome == "unreachable"
@@ -142,7 +142,7 @@ def test_a_remote_that_refuses_connections_is_noted_and_no_error(one: Git, nobod
 def test_a_remote_that_hangs_is_given_up(one: Git, silence: int) -> None:
     one.set_remote(f"http://127.0.0.1:{silence}/kb.git")
     began = time.monotonic()
-    assert pushing.push(one, NOON, seconds=0.5) == ("unreachable", "no answer within 0.5 s")
+    assert store_remote.push_store(one, NOON, seconds=0.5) == ("unreachable", "no answer within 0.5 s")
     assert not one.fetch(0.5).reached
     assert time.monotonic() - began < 30
 
@@ -151,7 +151,7 @@ def test_a_silent_remote_costs_one_wait_and_not_one_for_each_write(
     tmp_path: Path, silence: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The waits are counted at git's own time-out, shortened for the test."""
-    monkeypatch.setattr(pushing.fetch, "__defaults__", (0.5, None))
+    monkeypatch.setattr(store_remote.fetch_store, "__defaults__", (0.5, None))
     ann = Person(tmp_path)
     ann("init")
     ann.by_git("remote", "add", "origin", f"http://127.0.0.1:{silence}/kb.git")
@@ -192,18 +192,18 @@ def test_a_remote_that_refuses_at_once_is_asked_every_time(tmp_path: Path, nobod
 
 def test_ssh_that_cannot_connect_asks_nobody_and_is_noted(one: Git, nobody: int) -> None:
     one.set_remote(f"ssh://git@127.0.0.1:{nobody}/kb.git")
-    done = pushing.push(one, NOON, seconds=60)
+    done = store_remote.push_store(one, NOON, seconds=60)
     assert done.outcome == "unreachable"
     assert done.problem
 
 
 def test_a_failure_that_is_over_is_forgotten(one: Git, tmp_path: Path) -> None:
     os.rename(tmp_path / "remote.git", tmp_path / "away.git")
-    assert pushing.push(one, NOON).outcome == "unreachable"
+    assert store_remote.push_store(one, NOON).outcome == "unreachable"
     os.rename(tmp_path / "away.git", tmp_path / "remote.git")
     plain(one.root, "push", "-q", "origin", "main", environ=environ_of(tmp_path))
-    assert pushing.push(one, LATER).outcome == "nothing"
-    assert state.read(one.root).push == Event(LATER, "nothing")
+    assert store_remote.push_store(one, LATER).outcome == "nothing"
+    assert state.read_state(one.root).push == RemoteEvent(LATER, "nothing")
 
 
 def test_a_killed_push_is_made_good_by_the_next(one: Git, tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_a_killed_push_is_made_good_by_the_next(one: Git, tmp_path: Path) -> Non
         ends.append(worker.returncode)
     wait_for_orphans(tmp_path)
     assert -signal.SIGKILL in ends
-    assert pushing.push(one, NOON).outcome in ("pushed", "nothing")
+    assert store_remote.push_store(one, NOON).outcome in ("pushed", "nothing")
     assert one.state().ahead == 0
     assert (
         plain(tmp_path / "remote.git", "rev-parse", "main", environ=environ_of(tmp_path)).strip()
@@ -232,13 +232,13 @@ def test_a_killed_push_is_made_good_by_the_next(one: Git, tmp_path: Path) -> Non
 
 def test_the_state_is_private_and_holds_no_secret_of_an_address(one: Git) -> None:
     secret = "https://ann:hunter2@example.org/kb.git?token=abcdef is away"
-    state.note(one.root, push=Event(NOON, "unreachable", secret), curated_nodes=150)
+    state.note_state(one.root, push=RemoteEvent(NOON, "unreachable", secret), curated_nodes=150)
     path = Path(one.ours, "state.json")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "hunter2" not in path.read_text()
     assert "abcdef" not in path.read_text()
-    state.note(one.root, indexed_at=NOON)
-    noted = state.read(one.root)
+    state.note_state(one.root, indexed_at=NOON)
+    noted = state.read_state(one.root)
     assert (noted.curated_nodes, noted.indexed_at) == (150, NOON)
     assert json.loads(path.read_text())["push"]["outcome"] == "unreachable"
 
@@ -247,13 +247,13 @@ def test_the_state_is_private_and_holds_no_secret_of_an_address(one: Git) -> Non
     "text", ["", "{", "[]", '{"push": 3, "fetch": {"at": 1}, "curated_nodes": "x"}', "\0\0"]
 )
 def test_a_state_that_cannot_be_read_counts_as_empty(one: Git, text: str) -> None:
-    state.note(one.root, curated_nodes=1)
+    state.note_state(one.root, curated_nodes=1)
     Path(one.ours, "state.json").write_text(text)
-    assert state.read(one.root) == state.StoreState()
-    state.note(one.root, indexed_at=NOON)
-    assert state.read(one.root).indexed_at == NOON
+    assert state.read_state(one.root) == state.StoreState()
+    state.note_state(one.root, indexed_at=NOON)
+    assert state.read_state(one.root).indexed_at == NOON
 
 
 def test_the_state_is_no_part_of_the_tree(one: Git) -> None:
-    state.note(one.root, curated_nodes=1)
+    state.note_state(one.root, curated_nodes=1)
     assert one.state().is_clean

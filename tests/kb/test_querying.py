@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.kb.nodes import IDS, Folder, text
 
-from quaid.kb import querying
-from quaid.kb.querying import Filters
+from quaid.kb import catalog as catalogs
+from quaid.kb.catalog import NodeFilters
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def store(tmp_path: Path) -> Folder:
 
 
 def found(store: Folder, context: str, **how: object) -> list[tuple[str, int, tuple[str, ...]]]:
-    matches = querying.query(store.look(), context, **how)  # type: ignore[arg-type]
+    matches = catalogs.query_nodes(store.look(), context, **how)  # type: ignore[arg-type]
     return [(each.node.path, each.score, each.reasons) for each in matches]
 
 
@@ -92,8 +92,8 @@ def test_filters_and_the_number_of_results(store: Folder) -> None:
         store.put(f"{number:02}.org", text(number, "harbour", filetags=kind, PROJECTS=":emacs:"))
     assert len(found(store, "harbour")) == 10
     assert len(found(store, "harbour", most=3)) == 3
-    assert len(found(store, "harbour", most=50, filters=Filters(type="procedure"))) == 10
-    assert found(store, "harbour", filters=Filters(project="general")) == []
+    assert len(found(store, "harbour", most=50, filters=NodeFilters(type="procedure"))) == 10
+    assert found(store, "harbour", filters=NodeFilters(project="general")) == []
 
 
 def test_an_id_or_its_beginning_finds_its_node_first(store: Folder) -> None:

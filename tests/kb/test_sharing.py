@@ -103,7 +103,7 @@ def test_a_remote_that_is_away_is_noted_and_nobody_is_disturbed(
     assert made["commit"] == ann.git.head()
     assert made["offline"]
     ann.remember("Cables", "Are blue.")
-    noted = state.read(str(ann.root)).fetch
+    noted = state.read_state(str(ann.root)).fetch
     assert noted is not None
     assert noted.outcome == "unreachable"
     assert ann("push")["outcome"] == "unreachable"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quaid.kb import timers
+from quaid.kb import setup
 
 COMMAND = ("/opt/my tools/ai-kb", "push", "--store", '/home/ann/100% "kb"/$HOME\\x')
 
@@ -25,25 +25,25 @@ def machine(tmp_path: Path, status: int = 0) -> dict[str, str]:
 
 def test_the_units_are_written_and_the_timer_is_started(tmp_path: Path) -> None:
     environ = machine(tmp_path)
-    done = timers.install(COMMAND, environ, str(tmp_path), "linux")
+    done = setup.install_timer(COMMAND, environ, str(tmp_path), "linux")
     folder = tmp_path / "config" / "systemd" / "user"
     assert done.written == (str(folder / "ai-kb-push.service"), str(folder / "ai-kb-push.timer"))
     assert (done.kind, done.enabled, done.to_run) == ("systemd", True, ())
     assert (tmp_path / "calls").read_text() == "--user daemon-reload\n--user enable --now ai-kb-push.timer\n"
     assert "OnCalendar=*:0/15\nPersistent=true\n" in (folder / "ai-kb-push.timer").read_text()
-    again = timers.install(COMMAND, environ, str(tmp_path), "linux")
+    again = setup.install_timer(COMMAND, environ, str(tmp_path), "linux")
     assert (again.written, again.unchanged) == ((), done.written)
 
 
 def test_without_a_session_the_commands_are_told(tmp_path: Path) -> None:
-    done = timers.install(COMMAND, machine(tmp_path, 1), str(tmp_path), "linux")
+    done = setup.install_timer(COMMAND, machine(tmp_path, 1), str(tmp_path), "linux")
     assert (done.enabled, done.problem) == (False, "no bus")
     assert done.to_run[-1] == "systemctl --user enable --now ai-kb-push.timer"
     assert len(done.written) == 2
 
 
 def test_without_systemd_the_line_for_cron_is_told_and_nothing_written(tmp_path: Path) -> None:
-    done = timers.install(COMMAND, {"PATH": str(tmp_path)}, str(tmp_path), "linux")
+    done = setup.install_timer(COMMAND, {"PATH": str(tmp_path)}, str(tmp_path), "linux")
     assert (done.kind, done.written, done.enabled) == ("cron", (), False)
     assert os.listdir(tmp_path) == []
     (line,) = done.to_run
@@ -56,14 +56,14 @@ def test_without_systemd_the_line_for_cron_is_told_and_nothing_written(tmp_path:
 
 
 def test_the_agent_of_launchd_is_written_and_its_commands_told(tmp_path: Path) -> None:
-    done = timers.install(COMMAND, {}, str(tmp_path), "darwin")
+    done = setup.install_timer(COMMAND, {}, str(tmp_path), "darwin")
     (path,) = done.written
     assert path.startswith(str(tmp_path / "Library" / "LaunchAgents"))
     told = plistlib.loads(Path(path).read_bytes())
     assert told["ProgramArguments"] == list(COMMAND)
     assert told["StartInterval"] == 900
     assert path in done.to_run[-1]
-    assert timers.install(COMMAND, {}, str(tmp_path), "darwin").written == ()
+    assert setup.install_timer(COMMAND, {}, str(tmp_path), "darwin").written == ()
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
@@ -73,8 +73,8 @@ def test_systemd_understands_the_units(tmp_path: Path) -> None:
     program = tool / "ai-kb"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    (tmp_path / "ai-kb-push.service").write_text(timers.service((str(program), "push", "a b")))
-    (tmp_path / "ai-kb-push.timer").write_text(timers.timer())
+    (tmp_path / "ai-kb-push.service").write_text(setup.service_unit((str(program), "push", "a b")))
+    (tmp_path / "ai-kb-push.timer").write_text(setup.timer_unit())
     done = subprocess.run(
         ["systemd-analyze", "--user", "verify", "./ai-kb-push.service", "./ai-kb-push.timer"],
         cwd=tmp_path,

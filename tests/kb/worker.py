@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from quaid.kb import locking, pushing
+from quaid.kb import remote as store_remote, transaction
 from quaid.kb.git import Git
 
 
@@ -22,20 +22,20 @@ def say(text: str) -> None:
 
 
 def hold(git: Git) -> None:
-    with locking.held(git, "remember"):
+    with transaction.store_lock(git, "remember"):
         say("held")
         time.sleep(60)
 
 
 def die_with_index_lock(git: Git) -> None:
-    with locking.held(git, "remember"):
+    with transaction.store_lock(git, "remember"):
         Path(git.folder, "index.lock").touch()
         Path(git.folder, "refs", "heads", "main.lock").touch()
         die()
 
 
 def die_changing(git: Git) -> None:
-    with locking.held(git), git.changing(["first.org", "new.org"]):
+    with transaction.store_lock(git), git.changing(["first.org", "new.org"]):
         for path in ("first.org", "new.org"):
             Path(git.root, path).write_text("half")
         git.call("update-index", "--add", "new.org", "first.org")
@@ -44,7 +44,7 @@ def die_changing(git: Git) -> None:
 
 def wait_for_git(git: Git) -> None:
     """A git that ends when somebody writes into the pipe."""
-    with locking.held(git, "remember"):
+    with transaction.store_lock(git, "remember"):
         say("held")
         git.call("hash-object", "--", "pipe")
 
@@ -52,7 +52,7 @@ def wait_for_git(git: Git) -> None:
 def remember(git: Git, times: int = 10_000) -> None:
     """Change and commit, over and over; each commit is told when it is acknowledged."""
     for number in range(times):
-        with locking.held(git):
+        with transaction.store_lock(git):
             paths = [f"node-{os.getpid()}-{number}.org", "index.org"]
             with git.changing(paths):
                 for path in paths:
@@ -66,7 +66,7 @@ def remember_twice(git: Git) -> None:
 
 
 def push(git: Git) -> None:
-    say(json.dumps(pushing.push(git, "2026-04-25T12:00:00Z")))
+    say(json.dumps(store_remote.push_store(git, "2026-04-25T12:00:00Z")))
 
 
 WORK: dict[str, Callable[[Git], None]] = {

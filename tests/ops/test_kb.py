@@ -20,7 +20,7 @@ from quaid.errors import (
     StoreMissing,
     StoreOccupied,
 )
-from quaid.kb import catalog, curating
+from quaid.kb import catalog as catalogs, health
 from quaid.kb.git import Git
 from quaid.ops import gate
 from quaid.ops.plain import plain
@@ -100,13 +100,13 @@ def test_a_store_is_made_once_and_mended_later(call: Call, tmp_path: Path) -> No
 
 def test_what_a_query_found_out_about_the_index_is_remembered(call: Call, kb: Path) -> None:
     folder = kb / ".git/ai-kb"
-    (folder / catalog.NAME).unlink()
+    (folder / catalogs.CATALOG_NAME).unlink()
     call("query", context="knowledge")
-    assert catalog.look(str(kb), str(folder)).index_problem == ""
+    assert catalogs.load_catalog(str(kb), str(folder)).index_problem == ""
     (kb / "index.org").unlink()
-    assert catalog.look(str(kb), str(folder)).index_problem is None
+    assert catalogs.load_catalog(str(kb), str(folder)).index_problem is None
     assert call("query", context="knowledge")["index_is_stale"]
-    assert catalog.look(str(kb), str(folder)).index_problem
+    assert catalogs.load_catalog(str(kb), str(folder)).index_problem
 
 
 def test_without_a_store_the_remedy_is_named(call: Call) -> None:
@@ -276,12 +276,12 @@ def test_nodes_of_one_batch_are_named_by_eight_digits(call: Call, kb: Path) -> N
 
 
 def test_an_id_does_not_begin_like_another_one(call: Call, kb: Path) -> None:
-    from quaid.kb import catalog, remembering
+    from quaid.kb import catalog as catalogs, edits
 
     taken = remember(call, "Ports", "Which ports are open.")["node"]["id"]
     offered = iter([taken[:8] + "-0000-4000-8000-000000000000", "12345678-0000-4000-8000-000000000000"])
-    looked = catalog.look(str(kb), str(kb / ".git/ai-kb"))
-    assert remembering.free_id(looked, lambda: next(offered)).startswith("12345678")
+    looked = catalogs.load_catalog(str(kb), str(kb / ".git/ai-kb"))
+    assert edits.free_id(looked, lambda: next(offered)).startswith("12345678")
 
 
 def test_something_can_be_added_to_a_node(call: Call, kb: Path) -> None:
@@ -607,7 +607,7 @@ def test_curation_is_due_at_150_nodes_and_every_50_more(
         more: dict[str, Any] = {"LAST_CURATED": "2026-06-01"} if number <= curated else {}
         day = "2026-06-02" if number > nodes else "2026-05-01"
         store.put(f"{number}.org", text(number, CREATED=day, UPDATED=day, **more))
-    assert curating.due(list(store.look().nodes)).is_due == due
+    assert health.check_curation(list(store.look().nodes)).is_due == due
 
 
 def test_meaning_is_looked_for_on_request(call: Call, brain: Brain, kb: Path) -> None:

@@ -1,54 +1,55 @@
-"""Every file of a knowledge base with the node that it makes, read once and remembered.
+"""All files of a knowledge base with their nodes, cached in .git/ai-kb; find nodes by name or search them by
+words.
 
-What is remembered lies in one file in .git/ai-kb, which a clone cannot bring along and which may be deleted at any
-time. A quick look trusts a file that looks as it did; a certain one reads every file and trusts only the name of its
-bytes: so lint, doctor and the commit of what a person has edited never judge what is not there. What a judge says of
-a file's bytes is remembered with them. Knows no rule and no git.
+A quick look trusts a file whose stat is unchanged; a certain one reads every file and trusts only the hash of its
+bytes. The cache may be deleted at any time.
 """
 
 import json
 import os
+import re
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from quaid.errors import InvalidArgument, NotFound
 from quaid.kb import layout
-from quaid.kb.layout import Looks
-from quaid.kb.node import Node, Reference
+from quaid.kb.layout import FileStat
+from quaid.kb.node import Node, NodeLink
 
 if TYPE_CHECKING:
-    from quaid.kb.node import Read
+    from quaid.kb.node import ParsedNode
 
-VERSION = 6
+CATALOG_VERSION = 6
 """Rises with the form of what is remembered, and with that of the index: whether it is right is remembered too."""
 
-NAME = "catalog"
-LARGEST_NODE = 4 * 1024 * 1024
-LARGEST_RAW = 64 * 1024 * 1024
+CATALOG_NAME = "catalog"
+MAX_NODE_BYTES = 4 * 1024 * 1024
+MAX_RAW_BYTES = 64 * 1024 * 1024
 """Bytes; what is larger is neither read nor committed, and lint says so."""
 
-LARGE_RAW = 1024 * 1024
+MAX_REREAD_RAW_BYTES = 1024 * 1024
 """Bytes of a raw file that even a certain look does not read again while it looks as it did."""
 
 RACY_NS = 2_000_000_000
 """A file that changed so shortly before it was looked at may change again without looking otherwise."""
 
-OWN_LINE = frozenset({"ID", "PROJECTS", "STATUS", "SUMMARY"})
+OWN_FIELDS = frozenset({"ID", "PROJECTS", "STATUS", "SUMMARY"})
 """Properties that a query searches as fields of their own."""
 
-LINKS = Node._fields.index("links") - 1
+LINKS_FIELD = Node._fields.index("links") - 1
 
-UNSEEN = Looks(0, 0, -1, 0)
+UNKNOWN_STAT = FileStat(0, 0, -1, 0)
 """As no file looks."""
 
-Findings = tuple[tuple[int, str, str, str], ...]
+CachedFindings = tuple[tuple[int, str, str, str], ...]
 
 
-class File(NamedTuple):
+class CatalogFile(NamedTuple):
     path: str
-    looks: Looks
+    looks: FileStat
     digest: str
     fields: str
     """The node that it makes, without its path, as JSON; nothing: it makes none."""
@@ -58,24 +59,24 @@ class File(NamedTuple):
     """Where its head and its body stand among the texts, in small letters."""
     rules: str
     """By which rules it was judged; nothing: not yet."""
-    findings: Findings
+    findings: CachedFindings
 
 
-class Judge(NamedTuple):
+class FileChecker(NamedTuple):
     """Somebody who says what is wrong with the bytes of a file."""
 
     rules: str
     """Their name; what was judged by others is judged again."""
     passing: frozenset[str]
     """Codes of findings that may be gone the next time: they are not remembered."""
-    judge: "Callable[[str, bytes | None, Read | None], Findings]"
+    judge: "Callable[[str, bytes | None, ParsedNode | None], CachedFindings]"
     """Given path, bytes (None: they cannot be read) and the node, if it is one."""
 
 
 class Catalog:
     """All files by their paths."""
 
-    def __init__(self, root: str, files: dict[str, File], texts: str) -> None:
+    def __init__(self, root: str, files: dict[str, CatalogFile], texts: str) -> None:
         self.root = root
         self.files = files
         self.texts = texts
@@ -93,7 +94,7 @@ class Catalog:
             f"[{','.join([file.fields for file in packed])}]"
         )  # all at once is four times as fast
         for file, fields in zip(packed, unpacked, strict=True):
-            self._nodes[file.path] = _node(file.path, fields)
+            self._nodes[file.path] = _unpack_node(file.path, fields)
         return (self._nodes[path] for path, file in self.files.items() if file.fields)
 
     @property
@@ -101,11 +102,11 @@ class Catalog:
         """How many nodes there are."""
         return sum(1 for file in self.files.values() if file.fields)
 
-    def node(self, file: File) -> Node:
+    def node(self, file: CatalogFile) -> Node:
         """The node of a file that makes one; it is unpacked when somebody asks for it."""
         found = self._nodes.get(file.path)
         if found is None:
-            found = self._nodes[file.path] = _node(file.path, json.loads(file.fields))
+            found = self._nodes[file.path] = _unpack_node(file.path, json.loads(file.fields))
         return found
 
     def body(self, path: str) -> str:
@@ -113,46 +114,48 @@ class Catalog:
         file = self.files[path]
         return self.texts[file.middle : file.end]
 
-    def properties(self, file: File) -> str:
+    def properties(self, file: CatalogFile) -> str:
         """Return the properties of a node that are no fields of their own, lowercased: `NAME value NAME value`."""
         return self.texts[file.start : file.middle - 2].rpartition("\n")[2]
 
     def text(self, path: str) -> str:
         """A file as it is on the disk."""
-        return layout.read(self.root, path).decode("utf-8", "replace")
+        return layout.read_file(self.root, path).decode("utf-8", "replace")
 
 
-def look(root: str, folder: str, *, certain: bool = False, judge: Judge | None = None) -> Catalog:
+def load_catalog(
+    root: str, folder: str, *, certain: bool = False, judge: FileChecker | None = None
+) -> Catalog:
     """The files as they are now; `folder` is where the last look is remembered."""
-    known, found = _remembered(root, folder), layout.walk(root)
-    if not certain and _is_as_it_was(known, found, judge):
+    known, found = _load_cache(root, folder), layout.walk_store(root)
+    if not certain and _is_unchanged(known, found, judge):
         return known
-    files: dict[str, File] = {}
+    files: dict[str, CatalogFile] = {}
     fresh: dict[str, str] = {}
     again, newest = 0, time.time_ns() - RACY_NS
-    with layout.Root(root) as store:
+    with layout.OpenStore(root) as store:
         for path, looks in found:
             old = known.files.get(path)
             if (
                 old is None
                 or old.looks != looks
-                or (certain and (looks.size <= LARGE_RAW or not layout.is_raw(path)))
+                or (certain and (looks.size <= MAX_REREAD_RAW_BYTES or not layout.is_raw_file(path)))
                 or (judge is not None and old.rules != judge.rules)
             ):
-                old = _read(store, path, looks, old, judge, fresh)
+                old = _read_catalog_file(store, path, looks, old, judge, fresh)
                 again += old is not known.files.get(path) and _is_settled(looks, newest)
             files[path] = old
     if not fresh and len(files) == len(known.files):
         known.files = files
         if again:  # what could not be remembered by its looks before, can be now
-            save(known, folder)
+            save_catalog(known, folder)
         return known
-    catalog = _put_together(known, files, fresh)
-    save(catalog, folder)
+    catalog = _rebuild_catalog(known, files, fresh)
+    save_catalog(catalog, folder)
     return catalog
 
 
-def _is_as_it_was(known: Catalog, found: list[layout.Found], judge: Judge | None) -> bool:
+def _is_unchanged(known: Catalog, found: list[layout.StoreFile], judge: FileChecker | None) -> bool:
     """Whether all files look as they did and were judged, compared at once: a query has no time for each of them."""
     files = known.files.values()
     return [file[:2] for file in files] == found and (
@@ -160,65 +163,65 @@ def _is_as_it_was(known: Catalog, found: list[layout.Found], judge: Judge | None
     )
 
 
-def look_again(catalog: Catalog, paths: Iterable[str], judge: Judge | None = None) -> Catalog:
+def refresh_files(catalog: Catalog, paths: Iterable[str], judge: FileChecker | None = None) -> Catalog:
     """The catalog with these files as they are now, and all others as they were. Nothing is remembered."""
     files, fresh = dict(catalog.files), dict[str, str]()
-    with layout.Root(catalog.root) as store:
+    with layout.OpenStore(catalog.root) as store:
         for path in paths:
-            looks = layout.looks(catalog.root, path)
+            looks = layout.stat_file(catalog.root, path)
             old = files.pop(path, None)
             if looks is not None:
-                files[path] = _read(store, path, looks, old, judge, fresh)
-    return _put_together(catalog, dict(sorted(files.items())), fresh)
+                files[path] = _read_catalog_file(store, path, looks, old, judge, fresh)
+    return _rebuild_catalog(catalog, dict(sorted(files.items())), fresh)
 
 
-def digest(data: bytes) -> str:
+def content_digest(data: bytes) -> str:
     """The name of bytes."""
     return blake2b(data, digest_size=16).hexdigest()
 
 
-def limit_of(path: str) -> int:
-    return LARGEST_RAW if layout.is_raw(path) else LARGEST_NODE
+def max_file_bytes(path: str) -> int:
+    return MAX_RAW_BYTES if layout.is_raw_file(path) else MAX_NODE_BYTES
 
 
-def _read(
-    store: layout.Root,
+def _read_catalog_file(
+    store: layout.OpenStore,
     path: str,
-    looks: Looks,
-    old: File | None,
-    judge: Judge | None,
+    looks: FileStat,
+    old: CatalogFile | None,
+    judge: FileChecker | None,
     fresh: dict[str, str],
-) -> File:
+) -> CatalogFile:
     """A file with what it says; its text goes into `fresh` if it is another one than before."""
-    limit = limit_of(path)
+    limit = max_file_bytes(path)
     data: bytes | None = None
     try:
         data = store.read(path, limit + 1)
     except OSError:  # it went away, or may not be read
-        looks = UNSEEN
-    name = "" if data is None else digest(data)
+        looks = UNKNOWN_STAT
+    name = "" if data is None else content_digest(data)
     is_same = old is not None and old.digest == name
     if old is not None and is_same and (judge is None or old.rules == judge.rules):
         return old if old.looks == looks else old._replace(looks=looks)
     read = None
-    if data is not None and layout.is_node(path) and len(data) <= limit:
-        from quaid.kb import node
+    if data is not None and layout.is_node_file(path) and len(data) <= limit:
+        from quaid.kb import node as nodes
 
-        read = node.read(path, data.decode("utf-8", "replace"))
+        read = nodes.parse_node(path, data.decode("utf-8", "replace"))
     findings = judge.judge(path, data, read) if judge else ()
     rules = judge.rules if judge and not any(each[1] in judge.passing for each in findings) else ""
     if old is not None and is_same:
         return old._replace(looks=looks, rules=rules, findings=findings)
-    head = _head(read) if read else ""
+    head = _searchable_head(read) if read else ""
     fresh[path] = head + read.body.lower() if read else ""
-    fields = _packed(read.node) if read else ""
-    return File(path, looks, name, fields, 0, len(head), len(fresh[path]), rules, findings)
+    fields = _pack_node(read.node) if read else ""
+    return CatalogFile(path, looks, name, fields, 0, len(head), len(fresh[path]), rules, findings)
 
 
-def _head(read: "Read") -> str:
+def _searchable_head(read: "ParsedNode") -> str:
     """Return what a query searches besides the body, one field per line; the last line are the other properties."""
     node = read.node
-    others = [f"{name} {value}" for name, value in read.parsed.properties.items() if name not in OWN_LINE]
+    others = [f"{name} {value}" for name, value in read.parsed.properties.items() if name not in OWN_FIELDS]
     fields = (
         *(node.title, " ".join(node.tags), " ".join(node.projects), node.status, node.summary),
         *(" ".join([node.id, *node.inner]), " ".join(others)),
@@ -226,7 +229,7 @@ def _head(read: "Read") -> str:
     return "\n".join([" ".join(field.split("\n")) for field in fields]).lower() + "\n\n"
 
 
-def _put_together(known: Catalog, files: dict[str, File], fresh: dict[str, str]) -> Catalog:
+def _rebuild_catalog(known: Catalog, files: dict[str, CatalogFile], fresh: dict[str, str]) -> Catalog:
     """A catalog of files of which some have other texts than the one that is known."""
     parts, at = [], 0
     for path, file in files.items():
@@ -240,8 +243,8 @@ def _put_together(known: Catalog, files: dict[str, File], fresh: dict[str, str])
         parts.append(text)
         at += len(text)
     catalog = Catalog(known.root, files, "".join(parts))
-    changed = {path for path in fresh if not layout.is_index(path)}
-    changed |= {path for path in known.files.keys() ^ files.keys() if not layout.is_index(path)}
+    changed = {path for path in fresh if not layout.is_index_file(path)}
+    changed |= {path for path in known.files.keys() ^ files.keys() if not layout.is_index_file(path)}
     if not changed:
         catalog.index = known.index
     catalog._nodes = {path: node for path, node in known._nodes.items() if path not in changed}
@@ -252,18 +255,20 @@ def _put_together(known: Catalog, files: dict[str, File], fresh: dict[str, str])
 # columns are read in one step, and nodes stay packed until they are asked for.
 
 
-def save(catalog: Catalog, folder: str) -> None:
+def save_catalog(catalog: Catalog, folder: str) -> None:
     """Remember a look. Where that is not possible the next look takes longer."""
     blob = catalog.texts.encode("utf-8", "surrogatepass")
     newest = time.time_ns() - RACY_NS
     # What may still change unseen is remembered by its bytes alone.
     files = catalog.files.values()
-    looks = [file.looks if _is_settled(file.looks, newest) else UNSEEN for file in files]
-    paths, _, digests, _, *rest = ([file[place] for file in files] for place in range(len(File._fields)))
-    seen = [[each[place] for each in looks] for place in range(len(Looks._fields))]
-    first = json.dumps([VERSION, len(blob), catalog.index_problem, paths, seen, digests, *rest])
+    looks = [file.looks if _is_settled(file.looks, newest) else UNKNOWN_STAT for file in files]
+    paths, _, digests, _, *rest = (
+        [file[place] for file in files] for place in range(len(CatalogFile._fields))
+    )
+    seen = [[each[place] for each in looks] for place in range(len(FileStat._fields))]
+    first = json.dumps([CATALOG_VERSION, len(blob), catalog.index_problem, paths, seen, digests, *rest])
     data = "\n".join([first, *[file.fields for file in files], ""]).encode() + blob
-    path = os.path.join(folder, NAME)
+    path = os.path.join(folder, CATALOG_NAME)
     unfinished = f"{path}-{os.getpid()}"
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -277,28 +282,28 @@ def save(catalog: Catalog, folder: str) -> None:
             pass
 
 
-def _is_settled(looks: Looks, newest: int) -> bool:
+def _is_settled(looks: FileStat, newest: int) -> bool:
     return looks.mtime_ns < newest and looks.ctime_ns < newest
 
 
-def _remembered(root: str, folder: str) -> Catalog:
+def _load_cache(root: str, folder: str) -> Catalog:
     try:
-        with open(os.path.join(folder, NAME), "rb") as file:
+        with open(os.path.join(folder, CATALOG_NAME), "rb") as file:
             data = file.read()
         view = memoryview(data)  # whose parts are no copies
         if int(data[:8], 16) != zlib.crc32(view[9:]):
             raise ValueError
         end = data.index(b"\n")
         version, length, problem, *columns = json.loads(str(view[9:end], "utf-8"))
-        if version != VERSION:
+        if version != CATALOG_VERSION:
             raise ValueError
         paths, seen, digests, starts, middles, ends, rules, findings = columns
         nodes = str(view[end + 1 : len(data) - length], "utf-8").split("\n")[:-1]
         found = [tuple(map(tuple, each)) if each else () for each in findings]
         mtimes, ctimes, sizes, inodes = seen
-        looks = map(Looks._make, zip(mtimes, ctimes, sizes, inodes, strict=True))
+        looks = map(FileStat._make, zip(mtimes, ctimes, sizes, inodes, strict=True))
         rows = zip(paths, looks, digests, nodes, starts, middles, ends, rules, found, strict=True)
-        files = dict(zip(paths, map(File._make, rows), strict=True))
+        files = dict(zip(paths, map(CatalogFile._make, rows), strict=True))
         catalog = Catalog(root, files, str(view[len(data) - length :], "utf-8", "surrogatepass"))
         catalog.index_problem = problem
     except (OSError, ValueError, TypeError, IndexError):
@@ -306,12 +311,241 @@ def _remembered(root: str, folder: str) -> Catalog:
     return catalog
 
 
-def _packed(node: Node) -> str:
+def _pack_node(node: Node) -> str:
     return json.dumps(node[1:], separators=(",", ":"))
 
 
-def _node(path: str, values: list[Any]) -> Node:
+def _unpack_node(path: str, values: list[Any]) -> Node:
     fields: list[Any] = [tuple(each) if type(each) is list else each for each in values]
-    if fields[LINKS]:
-        fields[LINKS] = tuple([Reference(*each) for each in fields[LINKS]])
+    if fields[LINKS_FIELD]:
+        fields[LINKS_FIELD] = tuple([NodeLink(*each) for each in fields[LINKS_FIELD]])
     return Node(path, *fields)
+
+
+_POINTER = re.compile(r"(?:ai-kb:\s*)?(.*?)\s*\(([0-9a-fA-F-]{36})\)\s*\Z", re.DOTALL)
+_ORG_LINK = re.compile(r"\[\[id:([^\]]+)\](?:\[(.*)\])?\]\Z", re.DOTALL)
+MIN_ID_PREFIX = 6
+"""Characters of an ID that are enough, if no other begins with them."""
+
+
+def find_node(catalog: Catalog, name: str) -> Node:
+    """Return the one node of this name."""
+    wanted, _ = _split_name(name)
+    nodes = list(catalog.nodes)
+    node = _resolve_node(nodes, wanted, name)
+    if node is None:
+        raise NotFound(what="node", name=name, hint=_suggestion(nodes, wanted))
+    return node
+
+
+def find_node_to_read(catalog: Catalog, name: str) -> tuple[Node, str]:
+    """Return the node of this name and a note; a pointer whose ID is gone is followed by its title."""
+    wanted, title = _split_name(name)
+    nodes = list(catalog.nodes)
+    node = _resolve_node(nodes, wanted, name)
+    if node is not None:
+        return node, ""
+    node = _resolve_node(nodes, title, name) if title else None
+    if node is None:
+        raise NotFound(what="node", name=name, hint=_suggestion(nodes, title or wanted))
+    return (
+        node,
+        f"No node has the ID {wanted}; this one has the pointer's title. Its pointer is {node.pointer}",
+    )
+
+
+def _split_name(name: str) -> tuple[str, str]:
+    """Return what names the node, and the title beside it if it is a pointer or a link."""
+    wanted = name.strip()
+    pointer = _POINTER.match(wanted)
+    if pointer:
+        return pointer[2], pointer[1]
+    link = _ORG_LINK.match(wanted)
+    if link:
+        return link[1].strip(), (link[2] or "").strip()
+    return wanted.removeprefix("id:").strip(), ""
+
+
+def _resolve_node(nodes: list[Node], wanted: str, name: str) -> Node | None:
+    folded = wanted.lower()
+    for found in (
+        [node for node in nodes if node.id == folded],
+        [node for node in nodes if folded in node.merged or folded in node.inner],
+        [node for node in nodes if node.path in (wanted, f"{wanted}.org")],
+        [node for node in nodes if node.title.casefold() == wanted.casefold()],
+        [node for node in nodes if len(folded) >= MIN_ID_PREFIX and node.id.startswith(folded)],
+    ):
+        if len(found) == 1:
+            return found[0]
+        if found:
+            told = ", ".join(f"{node.pointer} in {node.path}" for node in found[:5])
+            raise InvalidArgument(name="node", problem=f"{name!r} can mean {told}; name it by its ID")
+    return None
+
+
+def _suggestion(nodes: list[Node], wanted: str) -> str:
+    from difflib import get_close_matches
+
+    titles = {node.title.casefold(): node for node in nodes}
+    close = get_close_matches(wanted.casefold(), titles, n=1, cutoff=0.6)
+    if close:
+        return f" Did you mean {titles[close[0]].pointer}?"
+    return " `ai-kb query WORDS` finds nodes."
+
+
+def nodes_linking_to(catalog: Catalog, node: Node) -> list[Node]:
+    """The nodes that link to this one. Neither raw texts nor the index count."""
+    ids = {node.id, *node.merged, *node.inner}
+    return [
+        each
+        for each in catalog.nodes
+        if each.path != node.path and any(link.id in ids for link in each.links)
+    ]
+
+
+ID_WEIGHT, TITLE_WEIGHT, TAG_WEIGHT, SUMMARY_WEIGHT, BODY_WEIGHT, PROPERTY_WEIGHT = 500, 100, 50, 20, 5, 1
+MAX_MATCHES = 10
+
+MAX_WHOLE_WORD_LENGTH = 2
+"""Words of up to so many letters match whole words only; longer ones match where a word begins with them."""
+
+MIN_QUERY_ID_PREFIX = 6
+"""Characters of an ID that are enough to mean its node, as in `ai-kb show`."""
+
+_WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
+STOP_WORDS = frozenset(
+    "a an and are as at be before by can do does for from had has have how i if in into is it its me my not of on or"
+    " our should that the their then there these this to use used using was we what when where which who why will"
+    " with would you your".split()
+)
+"""Words that say nothing of what is meant, unless the question has no others."""
+
+
+class NodeMatch(NamedTuple):
+    node: Node
+    score: int
+    reasons: tuple[str, ...]
+    """Which fields matched: id, title, tag, project, status, summary, body, property."""
+    words: int
+    """How many of the words it holds."""
+
+
+def query_words(context: str) -> list[str]:
+    """The words of a question that are looked for, in small letters; a plural is looked for as its singular."""
+    every: list[str] = []
+    for piece in context.split():  # most of them are a word
+        every += [piece] if piece.isalnum() else _WORD.findall(piece)
+    every = [word.lower() for word in every]
+    telling = [word for word in every if word not in STOP_WORDS] or every
+    return list(dict.fromkeys(map(_singular, telling)))
+
+
+def _singular(word: str) -> str:
+    for ending, rest in (("ies", "y"), ("sses", "ss"), ("s", "")):
+        if len(word) > len(ending) + 2 and word.endswith(ending) and not word.endswith(("ss", "us", "is")):
+            return word[: -len(ending)] + rest
+    return word
+
+
+def query_nodes(
+    catalog: Catalog, context: str, *, most: int = MAX_MATCHES, filters: "NodeFilters | None" = None
+) -> list[NodeMatch]:
+    """The nodes that match best."""
+    wanted = query_words(context)
+    if not wanted:
+        return []
+    found = []
+    for file in _files_with_words(catalog, wanted):
+        node = catalog.node(file)
+        if filters and not filters.take(node):
+            continue
+        match = _match_node(catalog, file, node, wanted)
+        if match is not None:
+            found.append(match)
+    found.sort(key=lambda match: (match.node.title.casefold(), match.node.id))
+    found.sort(key=lambda match: (match.score, match.words, match.node.updated), reverse=True)
+    return found[:most]
+
+
+def _match_node(catalog: Catalog, file: CatalogFile, node: Node, wanted: list[str]) -> NodeMatch | None:
+    """Return which fields of a node hold which of the words; None if none of them counts."""
+    fields = (
+        ("id", ID_WEIGHT, {word for word in wanted if _matches_id(word, node)}),
+        ("title", TITLE_WEIGHT, _words_in(node.title.lower(), wanted)),
+        ("tag", TAG_WEIGHT, _words_in(" ".join(node.tags).lower(), wanted)),
+        ("project", TAG_WEIGHT, _words_in(" ".join(node.projects).lower(), wanted)),
+        ("status", TAG_WEIGHT, _words_in(node.status.lower(), wanted)),
+        ("summary", SUMMARY_WEIGHT, _words_in(node.summary.lower(), wanted)),
+        (
+            "body",
+            BODY_WEIGHT,
+            {word for word in wanted if _find_word(catalog.texts, word, file.middle, file.end) >= 0},
+        ),
+    )
+    reasons = [name for name, _, held in fields if held]
+    score = sum(weight for _, weight, held in fields if held)
+    words: set[str] = set().union(*(held for _, _, held in fields))
+    held = _words_in(catalog.properties(file), wanted) - fields[0][2]
+    if held and (score or len(held) == len(wanted)):
+        reasons.append("property")
+        score += PROPERTY_WEIGHT
+        words |= held
+    return NodeMatch(node, score, tuple(reasons), len(words)) if score else None
+
+
+def _matches_id(word: str, node: Node) -> bool:
+    return (
+        len(word) >= MIN_QUERY_ID_PREFIX
+        and not word.strip("0123456789abcdef-")
+        and any(id.startswith(word) for id in (node.id, *node.merged, *node.inner))
+    )
+
+
+class NodeFilters(NamedTuple):
+    type: str = ""
+    project: str = ""
+    status: str = ""
+
+    def take(self, node: Node) -> bool:
+        return (
+            (not self.type or self.type in node.tags)
+            and (not self.project or self.project in node.projects)
+            and (not self.status or node.status == self.status)
+        )
+
+
+def _words_in(text: str, wanted: list[str]) -> set[str]:
+    return {word for word in wanted if word in text and _find_word(text, word) >= 0}
+
+
+def _find_word(text: str, word: str, at: int = 0, end: int | None = None) -> int:
+    """Return where a word of the text begins with these letters, or is these letters if they are few."""
+    at = text.find(word, at, end)
+    if word[0] > "\u2e7f":  # scripts without spaces between words: one begins anywhere
+        return at
+    is_whole = len(word) <= MAX_WHOLE_WORD_LENGTH
+    while (at > 0 and text[at - 1].isalnum()) or (
+        is_whole and at >= 0 and _word_continues(text, at + len(word))
+    ):
+        at = text.find(word, at + 1, end)
+    return at
+
+
+def _word_continues(text: str, at: int) -> bool:
+    """Return whether a word has more letters from here on than the s of a plural."""
+    rest = text[at : at + 2]
+    return rest[:1].isalnum() and not (rest[0] == "s" and not rest[1:].isalnum())
+
+
+def _files_with_words(catalog: Catalog, wanted: list[str]) -> list[CatalogFile]:
+    """The files that hold any of the words: all are searched as one text, from one that does to the next."""
+    files = [file for file in catalog.files.values() if file.end > file.start]
+    found: dict[str, CatalogFile] = {}
+    for word in wanted:
+        at, place = _find_word(catalog.texts, word), 0
+        while at >= 0:
+            while files[place].end <= at:
+                place += 1
+            found[files[place].path] = files[place]
+            at = _find_word(catalog.texts, word, files[place].end)
+    return list(found.values())

@@ -1,57 +1,209 @@
-"""How a knowledge base is doing: `status` at a glance, `doctor` with reasons and remedies.
-
-Status reads what is there and calls git once. Doctor looks at everything, the remote included, and proposes what to
-do. Nothing is changed. Knows what is worth telling.
-"""
+"""Status and health checks of a store, and what is due for curation. Changes nothing."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from quaid.errors import QuaidError
-from quaid.kb import catalog as catalogs, curating, layout, linting, pushing, reading, state
+from quaid.kb import catalog as catalogs, layout, lint, remote as store_remote, repo_policy, state
+from quaid.kb.catalog import Catalog, query_words
 from quaid.kb.git import Git
-from quaid.kb.nudging import Facts, worded
-from quaid.kb.reading import TreeState
-from quaid.kb.records import Check, Status
-from quaid.kb.state import StoreState
+from quaid.kb.layout import RAW_README, KbCheck, KbStatus
+from quaid.kb.node import NODE_TYPES, Node
+from quaid.kb.repo_policy import TreeState
+from quaid.kb.state import NudgeFacts, StoreState, nudge_text
+from quaid.model import dates
 from quaid.model.plain_text import count_noun
 
-LARGE_RAW = 50 * 1024 * 1024
+FIRST_CURATION, CURATION_INTERVAL = 150, 50
+"""Curation is due at so many nodes, and whenever so many more were added since the last time."""
+
+CURATION_BATCH = 25
+"""Nodes that one pass looks through: those that were longest not looked at."""
+
+UNTOUCHED_DAYS = 365
+BROAD_CHARACTERS, BROAD_HEADINGS = 6_000, 6
+LARGE_RAW_FILE = 256 * 1024
+MAX_NODES_PER_WORD, MIN_SHARED_WORDS = 40, 2
+"""Words that more nodes have do not make two of them alike; so many others must be shared."""
 
 
-def status(git: Git) -> Status:
+class DuplicatePair(NamedTuple):
+    one: Node
+    other: Node
+    why: str
+
+
+class SupersededNode(NamedTuple):
+    node: Node
+    by: tuple[Node, ...]
+    """Nodes that took its place."""
+    linked_from: tuple[Node, ...]
+    """Current nodes that link to it, other than as what they superseded or contradict."""
+
+
+class CurationReport(NamedTuple):
+    """Paths, nodes and pairs, by what may be wrong with them."""
+
+    duplicates: tuple[DuplicatePair, ...]
+    orphans: tuple[Node, ...]
+    """Nothing links to them, and they link to nothing."""
+    contested: tuple[Node, ...]
+    superseded: tuple[SupersededNode, ...]
+    broad: tuple[Node, ...]
+    untouched: tuple[Node, ...]
+    raw_unused: tuple[str, ...]
+    """No node names them as its source."""
+    raw_large: tuple[str, ...]
+    batch: tuple[Node, ...]
+    """The next to look through."""
+
+
+class CurationDue(NamedTuple):
+    is_due: bool
+    nodes: int
+    new: int
+    """Nodes since the last pass."""
+    last: str
+    """The day of the last pass; nothing: there was none."""
+
+
+def check_curation(nodes: Sequence[Node]) -> CurationDue:
+    """Whether it is time: at the first many nodes, and after every many more."""
+    last = max((node.last_curated for node in nodes), default="")
+    new = sum(1 for node in nodes if not node.last_curated and node.created >= last) if last else len(nodes)
+    return CurationDue(
+        new >= CURATION_INTERVAL if last else len(nodes) >= FIRST_CURATION, len(nodes), new, last
+    )
+
+
+def curation_report(catalog: Catalog, today: str, days: int = UNTOUCHED_DAYS) -> CurationReport:
+    """Everything that a person might want to merge, split, mend or let go."""
+    nodes = list(catalog.nodes)
+    by_id = {id: node for node in nodes for id in (node.id, *node.inner)}
+    linked: dict[str, list[Node]] = {}
+    for node in nodes:
+        for link in node.links:
+            if link.id in by_id and by_id[link.id].path != node.path:
+                linked.setdefault(by_id[link.id].path, []).append(node)
+    linking = {node.path for node in nodes if any(link.id in by_id for link in node.links)}
+    sources = {node.source for node in nodes}
+    raw = [file for file in catalog.files.values() if layout.is_raw_file(file.path)]
+    horizon = dates.shift_date(today, -days)
+    return CurationReport(
+        _find_duplicates(nodes),
+        tuple(node for node in nodes if node.path not in linked and node.path not in linking),
+        tuple(node for node in nodes if node.status == "contested"),
+        tuple(
+            _superseded_node(node, linked.get(node.path, ())) for node in nodes if node.status == "superseded"
+        ),
+        tuple(node for node in nodes if _is_broad(catalog, node)),
+        tuple(node for node in nodes if max(node.updated, node.last_curated) < horizon),
+        _unused_captures(catalog, [file.path for file in raw if file.path != RAW_README], sources),
+        tuple(file.path for file in raw if file.looks.size > LARGE_RAW_FILE),
+        tuple(sorted(nodes, key=lambda node: (node.last_curated, node.updated, node.path))[:CURATION_BATCH]),
+    )
+
+
+def _unused_captures(catalog: Catalog, raw: Sequence[str], sources: set[str]) -> tuple[str, ...]:
+    """Captures that no node names. A whole file belongs to the stub that names it, and is judged with that."""
+    unnamed = [path for path in raw if not _is_named_source(path, sources)]
+    if any(path.startswith(f"{layout.RAW_FILES_FOLDER}/") for path in unnamed):
+        from quaid.kb.node import captured_file
+
+        stubs = (path for path in raw if path.endswith(layout.NODE_ENDING) and path.count("/") == 1)
+        kept = {captured_file(catalog.text(path)) for path in stubs}
+        unnamed = [path for path in unnamed if path not in kept]
+    return tuple(unnamed)
+
+
+def _is_named_source(path: str, sources: Iterable[str]) -> bool:
+    return any(path in source for source in sources)
+
+
+def _superseded_node(old: Node, linking: Sequence[Node]) -> SupersededNode:
+    """Return an old node, what took its place, and which nodes still rely on it."""
+    ids = {old.id, *old.inner}
+    by, relying = [], []
+    for node in dict.fromkeys(linking):
+        relations = {link.relation for link in node.links if link.id in ids}
+        if "SUPERSEDES" in relations:
+            by.append(node)
+        if node.status == "current" and relations - {"SUPERSEDES", "CONTRADICTS"}:
+            relying.append(node)
+    return SupersededNode(old, tuple(by), tuple(relying))
+
+
+def _is_broad(catalog: Catalog, node: Node) -> bool:
+    return (
+        node.size > BROAD_CHARACTERS
+        or ("\n" + catalog.body(node.path)).count("\n* ") >= BROAD_HEADINGS
+        or sum(tag in NODE_TYPES for tag in node.tags) > 1
+    )
+
+
+def _find_duplicates(nodes: Sequence[Node]) -> tuple[DuplicatePair, ...]:
+    """Pairs that say the same: each node is compared with those behind it that share some of its rarer words."""
+    from quaid.model import claims
+
+    current = [node for node in nodes if node.status != "superseded"]
+    holding: dict[str, list[int]] = {}
+    said = []
+    for at, node in enumerate(current):
+        said.append(claims.Statement(str(at), node.title, node.summary, "", node.type, node.projects))
+        for word in query_words(f"{node.title} {node.summary}"):
+            holding.setdefault(word, []).append(at)
+    found = []
+    for at, node in enumerate(current):
+        shared: dict[int, int] = {}
+        for word in query_words(f"{node.title} {node.summary}"):
+            for other in holding[word] if len(holding[word]) <= MAX_NODES_PER_WORD else ():
+                if other > at:
+                    shared[other] = shared.get(other, 0) + 1
+        near = [said[other] for other, count in shared.items() if count >= MIN_SHARED_WORDS]
+        found += [
+            DuplicatePair(node, current[int(each.key)], each.why)
+            for each in (claims.find_similar(said[at], near) if near else ())
+        ]
+    return tuple(found)
+
+
+LARGE_RAW_TOTAL = 50 * 1024 * 1024
+
+
+def store_status(git: Git) -> KbStatus:
     """A glance."""
-    return look(git)[0]
+    return status_and_facts(git)[0]
 
 
-def look(git: Git) -> tuple[Status, Facts]:
+def status_and_facts(git: Git) -> tuple[KbStatus, NudgeFacts]:
     """A glance, and what of it is worth a word to whoever begins a session."""
-    from quaid.kb.guarding import masked
+    from quaid.kb.repo_policy import mask_urls
 
     tree = git.state()
-    noted = state.read(git.root)
-    catalog = catalogs.look(git.root, git.ours)
+    noted = state.read_state(git.root)
+    catalog = catalogs.load_catalog(git.root, git.ours)
     nodes = list(catalog.nodes)
     files = catalog.files.values()
-    raw = sum(file.looks.size for file in files if layout.is_raw(file.path))
+    raw = sum(file.looks.size for file in files if layout.is_raw_file(file.path))
     secrets = sum(code == "secret" for file in files for _, code, _, _ in file.findings)
-    uncommitted = (*tree.changed, *(path for path in tree.untracked if layout.is_ours(path)))
-    due = curating.due(nodes)
-    ahead = _ahead(git, tree)
+    uncommitted = (*tree.changed, *(path for path in tree.untracked if layout.is_store_file(path)))
+    due = check_curation(nodes)
+    ahead = _unpushed_commits(git, tree)
     failed = noted.push is not None and noted.push.outcome in ("rejected", "unreachable") and bool(ahead)
     problem = noted.push.problem or noted.push.outcome if failed and noted.push else ""
     diverged = tree.has_diverged or (noted.divergence is not None and tree.branch is not None)
     unfinished = tree.in_progress or ("merge" if tree.conflicted else "")
-    facts = Facts(
+    facts = NudgeFacts(
         *(secrets, diverged, bool(problem), ahead, len(uncommitted)),
         *(due.new if due.is_due else 0, bool(unfinished)),
     )
-    found = Status(
+    found = KbStatus(
         git.root,
         len(nodes),
         sum(node.status == "contested" for node in nodes),
         tree.branch or "",
-        masked(git.remote() or ""),
+        mask_urls(git.remote() or ""),
         ahead,
         tree.behind,
         uncommitted,
@@ -61,25 +213,27 @@ def look(git: Git) -> tuple[Status, Facts]:
         raw,
         secrets,
         due.is_due,
-        worded(facts),
+        nudge_text(facts),
         unfinished,
         tree.conflicted,
-        _unreached(git, noted),
+        _fetch_problem(git, noted),
     )
     return found, facts
 
 
-def _unreached(git: Git, noted: StoreState) -> str:
+def _fetch_problem(git: Git, noted: StoreState) -> str:
     """Why the last fetch failed, and when; a remote that was silent is not waited for by every writer."""
     if git.remote() is None or noted.fetch is None or noted.fetch.outcome == "reached":
         return ""
     told = f"{noted.fetch.problem or 'not reached'} ({noted.fetch.at})"
     if noted.fetch.outcome == "silent":
-        told += f"; writers do without it for {pushing.SILENT_MINUTES} minutes, `ai-kb push` asks it at once"
+        told += (
+            f"; writers do without it for {store_remote.SILENT_MINUTES} minutes, `ai-kb push` asks it at once"
+        )
     return told
 
 
-def _ahead(git: Git, tree: TreeState) -> int:
+def _unpushed_commits(git: Git, tree: TreeState) -> int:
     """Commits that are only here; all of them as long as the remote has never been seen.
 
     Without a branch, as in the middle of a rebase, there is nothing to compare."""
@@ -88,22 +242,24 @@ def _ahead(git: Git, tree: TreeState) -> int:
     return tree.ahead if tree.upstream is not None else len(git.log(1000))
 
 
-def doctor(
+def check_store(
     git: Git, environ: Mapping[str, str], home: str, platform: str, *, now: str, seconds: float = 5.0
-) -> list[Check]:
+) -> list[KbCheck]:
     """Everything that can be wrong with the store and with this machine's part in it."""
-    checks = [Check("repository", True, git.root)]
-    found = status(git)
-    noted = state.read(git.root)
-    checks.append(_tree(found))
-    checks += _remote(git, found, environ, now, seconds)
-    checks.append(_pushed(found, noted, git.knows_the_person))
-    findings = linting.lint(catalogs.look(git.root, git.ours, certain=True, judge=linting.judge()), git.ours)
+    checks = [KbCheck("repository", True, git.root)]
+    found = store_status(git)
+    noted = state.read_state(git.root)
+    checks.append(_check_tree(found))
+    checks += _check_remote(git, found, environ, now, seconds)
+    checks.append(_check_push(found, noted, git.knows_the_person))
+    findings = lint.lint_store(
+        catalogs.load_catalog(git.root, git.ours, certain=True, judge=lint.file_checker()), git.ours
+    )
     fatal = [each for each in findings if each.fatal]
     secrets = [each for each in fatal if each.code == "secret"]
     first = f"{fatal[0].path}:{fatal[0].line}: {fatal[0].message}" if fatal else ""
     checks.append(
-        Check(
+        KbCheck(
             "lint",
             not fatal,
             first and f"{count_noun(len(fatal), 'finding')}; {first}",
@@ -111,149 +267,152 @@ def doctor(
         )
     )
     where = f"{len(secrets)}, first {secrets[0].path}:{secrets[0].line}" if secrets else "none found"
-    checks.append(Check("secrets", not secrets, where, "Take them out, and revoke those that were pushed"))
-    due = curating.due(list(catalogs.look(git.root, git.ours).nodes))
+    checks.append(KbCheck("secrets", not secrets, where, "Take them out, and revoke those that were pushed"))
+    due = check_curation(list(catalogs.load_catalog(git.root, git.ours).nodes))
     checks.append(
-        Check(
+        KbCheck(
             "curation",
             not due.is_due,
             f"{count_noun(due.new, 'node')} since {due.last}"
             if due.last
-            else f"{count_noun(due.nodes, 'node')}, due at {curating.FIRST}",
+            else f"{count_noun(due.nodes, 'node')}, due at {FIRST_CURATION}",
             "`ai-kb curate --dry-run`, and the skill curate",
         )
     )
     raw = f"{found.raw_bytes / 1024 / 1024:.1f} MB"
     checks.append(
-        Check("raw", found.raw_bytes <= LARGE_RAW, raw, "`ai-kb curate --dry-run` names large files")
+        KbCheck("raw", found.raw_bytes <= LARGE_RAW_TOTAL, raw, "`ai-kb curate --dry-run` names large files")
     )
-    checks.append(_timer(git, found, environ, home, platform))
-    checks.append(_org_roam(git, environ))
-    checks += [_program(name, why, environ) for name, why in PROGRAMS]
+    checks.append(_check_timer(git, found, environ, home, platform))
+    checks.append(_check_org_roam(git, environ))
+    checks += [_check_program(name, why, environ) for name, why in OPTIONAL_PROGRAMS]
     return checks
 
 
-PROGRAMS = (
+OPTIONAL_PROGRAMS = (
     ("ai-kb", "on the PATH, for agents that call it"),
     ("emacs", "for browsing with emacs/ai-kb.el; nothing else needs it"),
     ("dot", "graphviz, for the map in Emacs"),
 )
 
 
-def _timer(git: Git, found: Status, environ: Mapping[str, str], home: str, platform: str) -> Check:
+def _check_timer(git: Git, found: KbStatus, environ: Mapping[str, str], home: str, platform: str) -> KbCheck:
     """Whether something pushes the store by itself, and this one."""
     if not found.remote:
-        return Check("timer", True, "not needed without a remote", missing=True)
-    from quaid.kb import timers
+        return KbCheck("timer", True, "not needed without a remote", missing=True)
+    from quaid.kb import setup
 
-    timer = timers.installed(git.root, environ, home, platform)
+    timer = setup.find_timer(git.root, environ, home, platform)
     if timer is None:
-        return Check(
+        return KbCheck(
             "timer", True, "none; `ai-kb install-timer` has the store pushed by itself", missing=True
         )
     if timer.state in ("active", "unknown"):
         rest = f"; whether it runs cannot be known: {timer.problem}" if timer.problem else ", active"
-        return Check("timer", True, f"{timer.place}{rest}")
-    return Check("timer", False, f"{timer.place}: {timer.problem}", timer.remedy)
+        return KbCheck("timer", True, f"{timer.place}{rest}")
+    return KbCheck("timer", False, f"{timer.place}: {timer.problem}", timer.remedy)
 
 
-def _org_roam(git: Git, environ: Mapping[str, str]) -> Check:
+def _check_org_roam(git: Git, environ: Mapping[str, str]) -> KbCheck:
     """Whether Emacs can build its index of the nodes; built where nobody looks, unless it is there already."""
     import tempfile
 
-    from quaid.kb import emacs
+    from quaid.kb import setup
 
-    kept = os.path.join(git.ours, emacs.NAME)
-    if emacs.is_fresh(git.root, kept):
-        return Check("org-roam", True, f"{kept} is that of the nodes")
+    kept = os.path.join(git.ours, setup.ORG_ROAM_DATABASE)
+    if setup.is_org_roam_fresh(git.root, kept):
+        return KbCheck("org-roam", True, f"{kept} is that of the nodes")
     with tempfile.TemporaryDirectory(prefix="ai-kb-") as folder:
-        done = emacs.sync(git.root, git.ours, environ, database=os.path.join(folder, emacs.NAME))
+        done = setup.sync_org_roam(
+            git.root, git.ours, environ, database=os.path.join(folder, setup.ORG_ROAM_DATABASE)
+        )
     if done.state in ("no emacs", "no org-roam"):
-        return Check("org-roam", True, done.problem, missing=True)
+        return KbCheck("org-roam", True, done.problem, missing=True)
     if done.state == "failed" or done.problem:
         remedy = "Mend the node that it names" if done.state == "synced" else "`ai-kb sync` tries again"
-        return Check("org-roam", False, f"its index cannot be built: {done.problem}", remedy)
-    return Check("org-roam", True, "its index can be built")
+        return KbCheck("org-roam", False, f"its index cannot be built: {done.problem}", remedy)
+    return KbCheck("org-roam", True, "its index can be built")
 
 
-def _program(name: str, why: str, environ: Mapping[str, str]) -> Check:
+def _check_program(name: str, why: str, environ: Mapping[str, str]) -> KbCheck:
     import shutil
 
     found = shutil.which(name, path=environ.get("PATH", ""))
-    return Check(name, True, found or f"not installed ({why})", missing=not found)
+    return KbCheck(name, True, found or f"not installed ({why})", missing=not found)
 
 
-def _tree(found: Status) -> Check:
+def _check_tree(found: KbStatus) -> KbCheck:
     if found.unfinished:
         verb = f"git -C {found.root} {found.unfinished}"
         told = f"a {found.unfinished} was begun and not finished; nothing can be written until then"
         if found.conflicted:
-            files = f"resolve {reading.some(found.conflicted)}, `git -C {found.root} add` them, then "
+            files = f"resolve {repo_policy.shorten_paths(found.conflicted)}, `git -C {found.root} add` them, then "
             told = f"{told}; {count_noun(len(found.conflicted), 'file')} in conflict"
         else:
             files = ""
         if found.unfinished == "bisect":
-            return Check("tree", False, told, f"`{verb} reset`")
-        return Check(
+            return KbCheck("tree", False, told, f"`{verb} reset`")
+        return KbCheck(
             "tree", False, told, f"{files[:1].upper()}{files[1:]}`{verb} --continue`, or `{verb} --abort`"
         )
     if found.uncommitted:
         told = f"{count_noun(len(found.uncommitted), 'file')} not committed, first {found.uncommitted[0]}"
-        return Check("tree", False, told, "`ai-kb commit` lints and commits them")
+        return KbCheck("tree", False, told, "`ai-kb commit` lints and commits them")
     if not found.branch:
         remedy = f"`git -C {found.root} switch main`; nothing can be written until then"
-        return Check("tree", False, "no branch is checked out", remedy)
+        return KbCheck("tree", False, "no branch is checked out", remedy)
     if found.branch not in ("main", "master"):
         told = f"on the branch {found.branch}, not main: commits and pushes go there"
-        return Check("tree", False, told, f"`git -C {found.root} switch main` once it is merged")
-    return Check("tree", True, f"clean, on {found.branch}")
+        return KbCheck("tree", False, told, f"`git -C {found.root} switch main` once it is merged")
+    return KbCheck("tree", True, f"clean, on {found.branch}")
 
 
-def _remote(git: Git, found: Status, environ: Mapping[str, str], now: str, seconds: float) -> list[Check]:
+def _check_remote(
+    git: Git, found: KbStatus, environ: Mapping[str, str], now: str, seconds: float
+) -> list[KbCheck]:
     """Whether the remote answers, and whether others can read it."""
     if not found.remote:
         remedy = "`ai-kb init --remote URL` names a private one; without it this disk is the only copy"
-        return [Check("remote", True, f"none. {remedy}", missing=True)]
+        return [KbCheck("remote", True, f"none. {remedy}", missing=True)]
     try:
-        fetched, _ = pushing.fetch(git, now, seconds)
+        fetched, _ = store_remote.fetch_store(git, now, seconds)
     except QuaidError as error:
-        return [Check("remote", False, str(error), "Mend its address with `ai-kb init --remote URL`")]
+        return [KbCheck("remote", False, str(error), "Mend its address with `ai-kb init --remote URL`")]
     if not fetched.reached:
         remedy = "Offline is fine; else check address and key"
         if fetched.is_silent:
-            remedy += (
-                f". Writers do without it for {pushing.SILENT_MINUTES} minutes; `ai-kb push` asks it at once"
-            )
-        unknown = Check("private", True, "cannot be known of a remote that does not answer", missing=True)
-        return [Check("remote", False, f"{found.remote}: {fetched.problem}", remedy), unknown]
-    from quaid.kb import privacy
+            remedy += f". Writers do without it for {store_remote.SILENT_MINUTES} minutes; `ai-kb push` asks it at once"
+        unknown = KbCheck("private", True, "cannot be known of a remote that does not answer", missing=True)
+        return [KbCheck("remote", False, f"{found.remote}: {fetched.problem}", remedy), unknown]
 
-    judged = privacy.judge(git.remote() or "", git.root, environ, seconds)
+    judged = store_remote.judge_privacy(git.remote() or "", git.root, environ, seconds)
     told = f"{judged.told}. {judged.remedy}" if judged.state == "unknown" and judged.remedy else judged.told
     return [
-        Check("remote", True, f"{found.remote} answers"),
-        Check("private", judged.state != "public", told, judged.remedy, judged.state == "unknown"),
+        KbCheck("remote", True, f"{found.remote} answers"),
+        KbCheck("private", judged.state != "public", told, judged.remedy, judged.state == "unknown"),
     ]
 
 
-def _pushed(found: Status, noted: StoreState, is_known: bool) -> Check:
+def _check_push(found: KbStatus, noted: StoreState, is_known: bool) -> KbCheck:
     """Whether the remote has everything. `is_known`: git has a name and an address for commits."""
     if found.remote and not found.branch:
-        return Check("push", True, "cannot be known while no branch is checked out", missing=True)
+        return KbCheck("push", True, "cannot be known while no branch is checked out", missing=True)
     if found.diverged:
         told = f"diverged: {count_noun(found.ahead, 'commit')} only here, {found.behind} only there"
         remedy = f"`git -C {os.path.abspath(found.root)} pull --rebase`, then `ai-kb index` and `ai-kb push`"
         if not is_known:
             name = "`git config --global user.name NAME`, `git config --global user.email ADDRESS`"
             remedy = f"Git does not know you yet: {name}; then {remedy}"
-        return Check("push", False, told, remedy)
+        return KbCheck("push", False, told, remedy)
     if found.push_problem:
         at = noted.push.at if noted.push else ""
-        return Check("push", False, f"ahead {found.ahead}; failed {at}: {found.push_problem}", "`ai-kb push`")
+        return KbCheck(
+            "push", False, f"ahead {found.ahead}; failed {at}: {found.push_problem}", "`ai-kb push`"
+        )
     if found.ahead:
-        return Check(
+        return KbCheck(
             "push",
             True,
             f"ahead {found.ahead}; `ai-kb push` sends it, `ai-kb install-timer` does so for ever",
         )
-    return Check("push", True, "nothing to push")
+    return KbCheck("push", True, "nothing to push")

@@ -1,18 +1,68 @@
-"""A node: what its drawer must hold, how it is read out of org, how a new one is written.
+"""Nodes as text: parse them from org, write new ones, list them in index.org, and draw them as a graph.
 
-Knows the properties and their values. Does not know files, nor what other nodes there are.
+The index names nodes as plain text, never by links, which would count as backlinks. The same nodes give the same
+bytes.
 """
 
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
-
-from quaid.kb.indexable import is_left_out
 
 if TYPE_CHECKING:
     from quaid.formats import org
+    from quaid.formats.org import OrgDocument
 
-TYPES = ("principle", "preference", "procedure", "observation", "reference")
+ROAM_EXCLUDE = "ROAM_EXCLUDE"
+ROAM_LIST_PROPERTIES = ("ROAM_ALIASES", "ROAM_REFS")
+"""Properties whose values are words and strings in quotes, as Emacs reads them."""
+
+_QUOTED_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+class OrgRoamProblem(NamedTuple):
+    line: int
+    code: str
+    message: str
+    remedy: str
+
+
+def is_roam_excluded(properties: dict[str, str]) -> bool:
+    """Whether org-roam passes over what has these properties."""
+    return properties.get(ROAM_EXCLUDE, "nil") != "nil"
+
+
+def org_roam_problems(text: str, org: "OrgDocument") -> Iterator[OrgRoamProblem]:
+    """Why org-roam would not have this file, or not as it is."""
+    top = text.count("\n", 0, org.drawer[0]) + 1 if org.drawer else 1
+    if is_roam_excluded(org.properties):
+        yield OrgRoamProblem(top, "left-out", f":{ROAM_EXCLUDE}: keeps it out of org-roam", "remove it")
+    yield from _drawer_problems(org.properties, top)
+    for heading in org.headings:
+        if "ID" not in heading.properties:
+            continue
+        if not heading.title:
+            message = "a heading with an ID has no title, so org-roam has nothing of the file"
+            yield OrgRoamProblem(heading.line, "heading-untitled", message, "write a title, or remove the ID")
+        yield from _drawer_problems(heading.properties, heading.line)
+    for link in org.links:
+        if link.kind == "id" and link.target != link.target.lower():
+            message = "the link names an ID in capitals, and for org-roam that is another one"
+            yield OrgRoamProblem(link.line, "id-capitals", message, "write it in small letters")
+
+
+def _drawer_problems(properties: dict[str, str], line: int) -> Iterator[OrgRoamProblem]:
+    id = properties.get("ID", "")
+    if id != id.lower():
+        message = ":ID: is written in capitals, and links in small letters do not find it in org-roam"
+        yield OrgRoamProblem(line, "id-capitals", message, "write it in small letters")
+    for name in ROAM_LIST_PROPERTIES:
+        if '"' in _QUOTED_STRING.sub("", properties.get(name, "")):
+            message = f":{name}: has a quote that never ends, so org-roam has nothing of the file"
+            yield OrgRoamProblem(line, "property-invalid", message, 'close it with "')
+
+
+NODE_TYPES = ("principle", "preference", "procedure", "observation", "reference")
 CREATORS = (
     *("human", "claude-code", "codex", "ollama"),
     *("claude-desktop", "cursor", "vscode", "windsurf", "zed", "gemini-cli", "quaid", "agent"),
@@ -21,33 +71,33 @@ CONFIDENCES = ("user-stated", "observed", "inferred", "external")
 VISIBILITIES = ("personal", "work-private")
 STATUSES = ("current", "contested", "superseded")
 RELATIONS = ("SUPERSEDES", "CONTRADICTS", "RELATES_TO", "IMPLEMENTS", "DERIVED_FROM")
-GENERAL = "general"
+GENERAL_PROJECT = "general"
 
-REQUIRED = (
+REQUIRED_PROPERTIES = (
     *("ID", "PROJECTS", "CREATED", "UPDATED", "CREATED_BY"),
     *("CONFIDENCE", "VISIBILITY", "SOURCE", "STATUS", "SUMMARY"),
 )
-ALLOWED: dict[str, tuple[str, ...]] = {
+ALLOWED_VALUES: dict[str, tuple[str, ...]] = {
     "CREATED_BY": CREATORS,
     "CONFIDENCE": CONFIDENCES,
     "VISIBILITY": VISIBILITIES,
     "STATUS": STATUSES,
 }
-CURATED = "LAST_CURATED"
-MERGED = "MERGED_IDS"
+CURATED_PROPERTY = "LAST_CURATED"
+MERGED_PROPERTY = "MERGED_IDS"
 """IDs of nodes that were merged into this one: pointers to them lead here."""
 
-LONGEST_SUMMARY = 300
+MAX_SUMMARY_LENGTH = 300
 
-UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
-PROJECT = re.compile(r"[a-z0-9][a-z0-9_-]*\Z")
-DAY = re.compile(r"[<\[]?([0-9]{4}-[0-9]{2}-[0-9]{2})(?: [^\]>\n]*)?[>\]]?\Z")
-_ENDING = re.compile(r"(?:\.d|\.git)\Z")
-_GAP = re.compile(r"[^a-z0-9]+")
-_RELATION = re.compile(rf"({'|'.join(RELATIONS)})[ \t]*:?[ \t]*\Z")
+UUID_PATTERN = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
+PROJECT_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]*\Z")
+DAY_PATTERN = re.compile(r"[<\[]?([0-9]{4}-[0-9]{2}-[0-9]{2})(?: [^\]>\n]*)?[>\]]?\Z")
+_PROJECT_ENDING = re.compile(r"(?:\.d|\.git)\Z")
+_NON_SLUG = re.compile(r"[^a-z0-9]+")
+_RELATION_LABEL = re.compile(rf"({'|'.join(RELATIONS)})[ \t]*:?[ \t]*\Z")
 
 
-class Reference(NamedTuple):
+class NodeLink(NamedTuple):
     """A link to another node."""
 
     id: str
@@ -74,13 +124,13 @@ class Node(NamedTuple):
     merged: tuple[str, ...]
     inner: tuple[str, ...]
     """IDs of headings in it, which are nodes of org-roam too."""
-    links: tuple[Reference, ...]
+    links: tuple[NodeLink, ...]
     size: int
     """Characters of the body."""
 
     @property
     def type(self) -> str:
-        return next((tag for tag in self.tags if tag in TYPES), "")
+        return next((tag for tag in self.tags if tag in NODE_TYPES), "")
 
     @property
     def pointer(self) -> str:
@@ -88,25 +138,25 @@ class Node(NamedTuple):
         return f"{self.title} ({self.id})"
 
 
-class Read(NamedTuple):
+class ParsedNode(NamedTuple):
     node: Node
     body: str
     parsed: "org.OrgDocument"
 
 
-def read(path: str, text: str) -> Read:
+def parse_node(path: str, text: str) -> ParsedNode:
     """The node that a text makes, however incomplete."""
     from quaid.formats import org  # 4 ms, and whoever only looks for nodes parses none
 
     parsed = org.parse(text)
     body = text[parsed.body_start :]
-    return Read(_node(path, text, parsed, len(body)), body, parsed)
+    return ParsedNode(_build_node(path, text, parsed, len(body)), body, parsed)
 
 
-def _node(path: str, text: str, parsed: "org.OrgDocument", size: int) -> Node:
+def _build_node(path: str, text: str, parsed: "org.OrgDocument", size: int) -> Node:
     value = parsed.properties.get
     links = tuple(
-        Reference(link.target.lower(), _relation(text, link.start), link.line)
+        NodeLink(link.target.lower(), _link_relation(text, link.start), link.line)
         for link in parsed.links
         if link.kind == "id"
     )
@@ -115,45 +165,45 @@ def _node(path: str, text: str, parsed: "org.OrgDocument", size: int) -> Node:
         value("ID", "").lower(),
         parsed.title,
         parsed.filetags,
-        projects(value("PROJECTS", "")),
-        *(day(value("CREATED", "")), day(value("UPDATED", ""))),
+        parse_projects(value("PROJECTS", "")),
+        *(parse_day(value("CREATED", "")), parse_day(value("UPDATED", ""))),
         *(value("CREATED_BY", ""), value("CONFIDENCE", ""), value("VISIBILITY", ""), value("SOURCE", "")),
-        *(value("STATUS", ""), value("SUMMARY", ""), day(value(CURATED, ""))),
-        tuple(value(MERGED, "").lower().split()),
+        *(value("STATUS", ""), value("SUMMARY", ""), parse_day(value(CURATED_PROPERTY, ""))),
+        tuple(value(MERGED_PROPERTY, "").lower().split()),
         tuple(
             each.properties["ID"].lower()
             for each in parsed.headings
-            if "ID" in each.properties and not is_left_out(each.properties)
+            if "ID" in each.properties and not is_roam_excluded(each.properties)
         ),
         links,
         size,
     )
 
 
-def _relation(text: str, at: int) -> str:
+def _link_relation(text: str, at: int) -> str:
     """The label right before a link."""
-    found = _RELATION.search(text, max(text.rfind("\n", 0, at) + 1, at - 20), at)
+    found = _RELATION_LABEL.search(text, max(text.rfind("\n", 0, at) + 1, at - 20), at)
     return found[1] if found else ""
 
 
-def day(value: str) -> str:
+def parse_day(value: str) -> str:
     """A day as it is compared: without the brackets of a timestamp."""
-    found = DAY.match(value.strip())
+    found = DAY_PATTERN.match(value.strip())
     return found[1] if found else value.strip()
 
 
-def projects(value: str) -> tuple[str, ...]:
+def parse_projects(value: str) -> tuple[str, ...]:
     """The slugs of `:general: :emacs:`, also when written `:general:emacs:` or without colons."""
     return tuple(dict.fromkeys(value.replace(":", " ").split()))
 
 
 def project_slug(folder_name: str) -> str:
     """The slug of a project by the name of its folder: .emacs.d is emacs, My App is my-app."""
-    name = _ENDING.sub("", folder_name.strip("/").rpartition("/")[2].lstrip(".").lower())
-    return _GAP.sub("-", name).strip("-") or GENERAL
+    name = _PROJECT_ENDING.sub("", folder_name.strip("/").rpartition("/")[2].lstrip(".").lower())
+    return _NON_SLUG.sub("-", name).strip("-") or GENERAL_PROJECT
 
 
-class Draft(NamedTuple):
+class NodeDraft(NamedTuple):
     """What a new node shall say."""
 
     title: str
@@ -161,7 +211,7 @@ class Draft(NamedTuple):
     body: str
     type: str
     tags: tuple[str, ...] = ()
-    projects: tuple[str, ...] = (GENERAL,)
+    projects: tuple[str, ...] = (GENERAL_PROJECT,)
     created_by: str = "human"
     confidence: str = "observed"
     visibility: str = "personal"
@@ -169,7 +219,7 @@ class Draft(NamedTuple):
     status: str = "current"
 
 
-def write(draft: Draft, id: str, today: str) -> str:
+def render_node(draft: NodeDraft, id: str, today: str) -> str:
     """The text of a new node."""
     values = {
         "ID": id,
@@ -179,23 +229,23 @@ def write(draft: Draft, id: str, today: str) -> str:
         "CREATED_BY": draft.created_by,
         "CONFIDENCE": draft.confidence,
         "VISIBILITY": draft.visibility,
-        "SOURCE": _line(draft.source),
+        "SOURCE": _one_line(draft.source),
         "STATUS": draft.status,
-        "SUMMARY": _line(draft.summary),
+        "SUMMARY": _one_line(draft.summary),
     }
     width = max(map(len, values)) + 2
     drawer = [f"{f':{name}:':<{width}} {value}".rstrip() for name, value in values.items()]
     tags = "".join(f":{tag}" for tag in dict.fromkeys((draft.type, *draft.tags))) + ":"
-    head = [":PROPERTIES:", *drawer, ":END:", f"#+title: {_line(draft.title)}", f"#+filetags: {tags}"]
+    head = [":PROPERTIES:", *drawer, ":END:", f"#+title: {_one_line(draft.title)}", f"#+filetags: {tags}"]
     body = draft.body.strip("\n")
     return "\n".join([*head, "", body, ""]) if body else "\n".join([*head, ""])
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def stamped(text: str, values: dict[str, str]) -> str:
+def set_properties(text: str, values: dict[str, str]) -> str:
     """The text of a node with other values in its drawer, and nothing else changed."""
     from quaid.formats import org_edit
 
@@ -204,14 +254,231 @@ def stamped(text: str, values: dict[str, str]) -> str:
     return text
 
 
-def described(title: str) -> str:
+def link_description(title: str) -> str:
     """A title as the description of a link."""
     return title.replace("[", "(").replace("]", ")")
 
 
-def file_name(title: str, local: str) -> str:
+def node_file_name(title: str, local: str) -> str:
     """As org-roam names files: 20260524140509-words-of-the-title.org."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
-    words = _GAP.sub("-", plain).strip("-")[:60].strip("-")
+    words = _NON_SLUG.sub("-", plain).strip("-")[:60].strip("-")
     stamp = "".join(filter(str.isdecimal, local))[:14]
     return f"{stamp}-{words or 'node'}.org"
+
+
+INDEX_MARKER = "# Generated by ai-kb index from the nodes; do not edit."
+MAX_INDEX_BYTES = 48_000
+"""Bytes of one file; what is larger is split by type."""
+
+MAIN_INDEX = "index.org"
+OTHER_TYPE = "other"
+INDEX_HEADINGS = {
+    "principle": "Principles",
+    "preference": "Preferences",
+    "procedure": "Procedures",
+    "observation": "Observations",
+    "reference": "References",
+    OTHER_TYPE: "Other",
+}
+INDEX_NAMES = frozenset(
+    {MAIN_INDEX, *(f"index-{heading.lower()}.org" for heading in INDEX_HEADINGS.values())}
+)
+"""All files that an index may have."""
+
+
+def build_index(nodes: Iterable[Node]) -> dict[str, str]:
+    """The files of the index and their texts: one, or one more for each type."""
+    every = sorted(nodes, key=lambda node: (node.title.casefold(), node.id))
+    groups: dict[str, list[Node]] = {name: [] for name in (*NODE_TYPES, OTHER_TYPE)}
+    for node in every:
+        if node.status not in ("contested", "superseded"):
+            groups[node.type or OTHER_TYPE].append(node)
+    sections = {name: _nodes_section(INDEX_HEADINGS[name], group) for name, group in groups.items() if group}
+    rest = [_contested_section(every), _superseded_section(every), _projects_section(every)]
+    whole = _index_text("Index", [*sections.values(), *rest])
+    if len(whole.encode("utf-8", "replace")) <= MAX_INDEX_BYTES:
+        return {MAIN_INDEX: whole}
+    files = {
+        _index_name(name): _index_text(f"Index: {INDEX_HEADINGS[name]}", [text])
+        for name, text in sections.items()
+    }
+    return {MAIN_INDEX: _index_text("Index", [_types_section(groups), *rest]), **files}
+
+
+def is_generated_index(text: str) -> bool:
+    """Whether a text came from here. A file of a person is never taken away, whatever its name."""
+    return INDEX_MARKER in text.split("\n", 3)[:3]
+
+
+def _index_name(type: str) -> str:
+    return f"index-{INDEX_HEADINGS[type].lower()}.org"
+
+
+def _index_text(title: str, sections: Sequence[str]) -> str:
+    return "\n".join([f"#+title: {title}", INDEX_MARKER, "", *filter(None, sections)])
+
+
+def _types_section(groups: dict[str, list[Node]]) -> str:
+    lines = ["* Types", "", "| Type | Nodes | File |", "|---"]
+    lines += [
+        f"| {INDEX_HEADINGS[name]} | {len(group)} | {_index_name(name)} |"
+        for name, group in groups.items()
+        if group
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _nodes_section(heading: str, nodes: Sequence[Node]) -> str:
+    lines = [f"* {heading}", "", "| Title | ID | Summary | Projects | Status | Updated |", "|---"]
+    lines += [
+        _table_row(node.title, node.id, node.summary, " ".join(node.projects), node.status, node.updated)
+        for node in nodes
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _contested_section(nodes: Sequence[Node]) -> str:
+    contested = [node for node in nodes if node.status == "contested"]
+    if not contested:
+        return ""
+    titles = {node.id: node.title for node in nodes}
+    contradicted: dict[str, list[str]] = {}
+    for node in nodes:
+        for link in node.links:
+            if link.relation == "CONTRADICTS":
+                contradicted.setdefault(link.id, []).append(node.title)
+    lines = ["* Contested / needs review", "", "| Title | ID | Issue | Last touched |", "|---"]
+    for node in contested:
+        against = [titles.get(link.id, link.id) for link in node.links if link.relation == "CONTRADICTS"]
+        against += contradicted.get(node.id, [])
+        issue = f"contradicts {', '.join(dict.fromkeys(against))}" if against else node.summary
+        lines.append(_table_row(node.title, node.id, issue, node.updated))
+    return "\n".join([*lines, ""])
+
+
+def _superseded_section(nodes: Sequence[Node]) -> str:
+    old = [node for node in nodes if node.status == "superseded"]
+    if not old:
+        return ""
+    by = {link.id: node.pointer for node in nodes for link in node.links if link.relation == "SUPERSEDES"}
+    lines = ["* Superseded", "", "| Title | ID | Superseded by | Last touched |", "|---"]
+    lines += [_table_row(node.title, node.id, by.get(node.id, ""), node.updated) for node in old]
+    return "\n".join([*lines, ""])
+
+
+def _projects_section(nodes: Sequence[Node]) -> str:
+    counts: dict[str, int] = {}
+    for node in nodes:
+        for project in node.projects:
+            counts[project] = counts.get(project, 0) + 1
+    if not counts:
+        return ""
+    told = [f"- {_table_cell(name)} ({counts[name]})" for name in sorted(counts)]
+    return "\n".join(["* Projects", "", *told, ""])
+
+
+def _table_row(*cells: str) -> str:
+    return f"| {' | '.join(map(_table_cell, cells))} |"
+
+
+def _table_cell(text: str) -> str:
+    """Text that cannot end its cell, nor become a link."""
+    plain = " ".join(text.split())
+    return plain.replace("|", "\\vert{}").replace("[[", "[ [")
+
+
+MAX_LABEL_LENGTH = 60
+TYPE_COLORS = {
+    "principle": "#cfe2f3",
+    "preference": "#d9ead3",
+    "procedure": "#fff2cc",
+    "observation": "#f3f3f3",
+    "reference": "#ead1dc",
+}
+STATUS_STYLES = {
+    "contested": 'style="filled,rounded,dashed", color="#cc0000"',
+    "superseded": 'style="filled,rounded", fontcolor="#999999", color="#bbbbbb"',
+}
+
+
+class NodeGraph(NamedTuple):
+    dot: str
+    nodes: int
+    links: int
+
+
+class GraphFilters(NamedTuple):
+    """Which nodes are drawn; nothing: all of them."""
+
+    project: str = ""
+    tag: str = ""
+    status: str = ""
+
+    def pass_(self, node: Node) -> bool:
+        return (
+            (not self.project or self.project in node.projects)
+            and (not self.tag or self.tag in node.tags)
+            and (not self.status or self.status == node.status)
+        )
+
+
+ALL_NODES = GraphFilters()
+
+
+def draw_graph(nodes: Iterable[Node], filters: GraphFilters = ALL_NODES) -> NodeGraph:
+    """The nodes that pass, and the links between them, each once."""
+    drawn = [node for node in nodes if filters.pass_(node)]
+    owner = {id: node.id for node in drawn for id in (node.id, *node.merged, *node.inner) if id}
+    lines = [
+        "digraph ai_kb {",
+        "  graph [rankdir=LR, overlap=false];",
+        '  node [shape=box, style="filled,rounded", fontname="sans-serif", fontsize=10];',
+        '  edge [fontname="sans-serif", fontsize=8, color="#777777"];',
+    ]
+    lines += [_dot_node(node) for node in drawn if node.id]
+    links = dict.fromkeys(
+        (node.id, owner[link.id], link.relation)
+        for node in drawn
+        for link in node.links
+        if node.id and owner.get(link.id, node.id) != node.id
+    )
+    for source, target, relation in links:
+        label = f" [label={_dot_string(relation.lower().replace('_', ' '))}]" if relation else ""
+        lines.append(f"  {_dot_string(source)} -> {_dot_string(target)}{label};")
+    return NodeGraph("\n".join([*lines, "}", ""]), len(drawn), len(links))
+
+
+def _dot_node(node: Node) -> str:
+    title = node.title if len(node.title) <= MAX_LABEL_LENGTH else node.title[: MAX_LABEL_LENGTH - 1] + "…"
+    looks = [
+        f"label={_dot_string(title or node.path)}",
+        f"tooltip={_dot_string(node.summary)}",
+        f'fillcolor="{TYPE_COLORS.get(node.type, "#ffffff")}"',
+    ]
+    if node.status in STATUS_STYLES:
+        looks.append(STATUS_STYLES[node.status])
+    return f"  {_dot_string(node.id)} [{', '.join(looks)}];"
+
+
+def _dot_string(text: str) -> str:
+    """A string of DOT: nothing in it is an escape, a quote that ends it, or a line end."""
+    plain = " ".join(text.replace("\0", "").split())
+    return '"' + plain.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;") + '"'
+
+
+CAPTURE_FILE_KEYWORD = "#+file:"
+"""The line of a stub that names the whole file."""
+
+
+def captured_file(stub: str) -> str:
+    """The whole file that the text of a stub names, or nothing."""
+    head = stub[:4096].split("\n\n", 1)[0].split("\n")
+    return next(
+        (
+            line.removeprefix(CAPTURE_FILE_KEYWORD).strip()
+            for line in head
+            if line.startswith(CAPTURE_FILE_KEYWORD)
+        ),
+        "",
+    )

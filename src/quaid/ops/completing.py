@@ -98,7 +98,11 @@ def _nodes(settings: Settings, start: str) -> list[str]:
     root = kb_glance.root(settings)
     if not os.path.isdir(root):
         return []
-    nodes = (each.path.removesuffix(layout.ENDING) for each in layout.walk(root) if layout.is_node(each.path))
+    nodes = (
+        each.path.removesuffix(layout.NODE_ENDING)
+        for each in layout.walk_store(root)
+        if layout.is_node_file(each.path)
+    )
     return _beginning(nodes, start)
 
 

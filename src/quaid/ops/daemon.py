@@ -13,7 +13,7 @@ from quaid.clients import files
 from quaid.clients.files import Change
 from quaid.errors import NoService, ServiceMissing
 from quaid.formats import config_text
-from quaid.kb import calling
+from quaid.kb import git as git_cli
 from quaid.ops.clients import launch
 from quaid.ops.register import Arg, op
 
@@ -167,7 +167,7 @@ def daemon_logs(
     journal = _found("journalctl", brain)
     if not journal:
         raise NoService(problem="journalctl is not there", remedy="`quaid daemon status` says how it is")
-    done = calling.run(
+    done = git_cli.run_command(
         (journal, "--user", "-u", UNIT, "-n", str(lines), "-o", "short-iso", "--no-pager"),
         brain.settings.user_home,
         brain.settings.environ,
@@ -249,7 +249,7 @@ def _disable(keeper: Keeper) -> None:
 def _run(brain: Brain, keeper: Keeper, words: tuple[str, ...]) -> tuple[int, str]:
     head = (keeper.program, "--user") if keeper.kind == "systemd" else (keeper.program,)
     settings = brain.settings
-    done = calling.run((*head, *words), settings.user_home, settings.environ, seconds=SECONDS)
+    done = git_cli.run_command((*head, *words), settings.user_home, settings.environ, seconds=SECONDS)
     return done.status, done.out.decode("utf-8", "replace") + done.err
 
 
@@ -276,7 +276,7 @@ def _tail(path: str, lines: int) -> list[str]:
 
 
 def _found(name: str, brain: Brain) -> str:
-    for folder in calling.folders(brain.settings.environ):
+    for folder in git_cli.program_folders(brain.settings.environ):
         path = os.path.join(folder, name)
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path

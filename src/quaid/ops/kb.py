@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument
 from quaid.kb import layout
-from quaid.kb.records import Status
+from quaid.kb.layout import KbStatus
 from quaid.ops import kb_glance
 from quaid.ops.register import Arg, op
 
@@ -123,15 +123,15 @@ def kb_query(
 
     Ask before choosing a convention or beginning a procedure. Exits 1 when nothing matches, 3 when the index is
     stale, 5 when there is no knowledge base."""
-    from quaid.kb import querying
+    from quaid.kb import catalog as catalogs
 
     catalog = look(brain)
     if not context.strip():
         raise InvalidArgument(name="context", problem="is empty; say what it is about")
-    filters = querying.Filters(type or "", project or "", status or "")
+    filters = catalogs.NodeFilters(type or "", project or "", status or "")
     most = len(catalog.files) if semantic else max_results
-    found = querying.query(catalog, context, most=most, filters=filters)
-    asked = len(querying.words(context)) or 1
+    found = catalogs.query_nodes(catalog, context, most=most, filters=filters)
+    asked = len(catalogs.query_words(context)) or 1
     matches = tuple(
         match(each.node, each.reasons, float(each.score), round(each.words / asked, 2)) for each in found
     )
@@ -154,17 +154,17 @@ def kb_show(brain: Brain, node: Named) -> KbShowRecord:
     """Show a node of the knowledge base, what it links to and what links to it.
 
     A pointer `ai-kb: Title (UUID)` is resolved by its ID, and by its title when no node has that ID any more."""
-    from quaid.kb import finding
+    from quaid.kb import catalog as catalogs
 
     catalog = look(brain)
-    found, note = finding.find_to_read(catalog, node)
+    found, note = catalogs.find_node_to_read(catalog, node)
     by_id = {id: each for each in catalog.nodes for id in (each.id, *each.merged, *each.inner)}
     links = dict.fromkeys(by_id[link.id] for link in found.links if link.id in by_id)
     return KbShowRecord(
         told(found),
         catalog.text(found.path),
         tuple(map(told, links)),
-        tuple(map(told, finding.linking_to(catalog, found))),
+        tuple(map(told, catalogs.nodes_linking_to(catalog, found))),
         note,
     )
 
@@ -172,19 +172,19 @@ def kb_show(brain: Brain, node: Named) -> KbShowRecord:
 @op("read", command="kb backlinks", tool="kb_backlinks", examples=("ai-kb backlinks 5b1c2d3e",))
 def kb_backlinks(brain: Brain, node: Named) -> KbBacklinksRecord:
     """List the nodes that link to a node. Raw texts and the index do not count."""
-    from quaid.kb import finding
+    from quaid.kb import catalog as catalogs
 
     catalog = look(brain)
-    found, note = finding.find_to_read(catalog, node)
-    return KbBacklinksRecord(told(found), tuple(map(told, finding.linking_to(catalog, found))), note)
+    found, note = catalogs.find_node_to_read(catalog, node)
+    return KbBacklinksRecord(told(found), tuple(map(told, catalogs.nodes_linking_to(catalog, found))), note)
 
 
 @op("read", command="kb status", tool="kb_status", examples=("ai-kb status", "ai-kb status --json"))
-def kb_status(brain: Brain) -> Status:
+def kb_status(brain: Brain) -> KbStatus:
     """How the knowledge base stands: nodes, what is not pushed, what went wrong, whether curation is due."""
     from quaid.kb import health
 
-    return health.status(store(brain))
+    return health.store_status(store(brain))
 
 
 @op(
@@ -234,8 +234,8 @@ def kb_remember(
     Fetches first, makes the index, lints everything; a failure changes nothing. A node that contradicts another one
     is written, and both are contested until a person decides. An addition that says the opposite of its own node is
     refused with both sentences."""
-    from quaid.kb import changing, finding, remembering
-    from quaid.kb.node import CREATORS, Draft
+    from quaid.kb import catalog as catalogs, edits, transaction
+    from quaid.kb.node import CREATORS, NodeDraft
 
     said = "\n".join(part for part in (text, file or "") if part.strip())
     if not said.strip():
@@ -249,17 +249,17 @@ def kb_remember(
     git, local = store(brain), brain.local()
     made: list[Any] = []
 
-    def add(catalog: "Catalog") -> changing.Change:
-        node = finding.find(catalog, str(add_to))
-        planned = remembering.added(
+    def add(catalog: "Catalog") -> transaction.StoreChange:
+        node = catalogs.find_node(catalog, str(add_to))
+        planned = edits.plan_addition(
             catalog, node, said, links or (), local=local, summary=summary, force=force
         )
         made[:] = [planned.node, planned.opposites]
         return planned.change
 
-    def write(catalog: "Catalog") -> changing.Change:
-        id = remembering.free_id(catalog, brain.random_uuid)
-        planned = remembering.plan(catalog, draft, links or (), id=id, local=local, force=force)
+    def write(catalog: "Catalog") -> transaction.StoreChange:
+        id = edits.free_id(catalog, brain.random_uuid)
+        planned = edits.plan_node(catalog, draft, links or (), id=id, local=local, force=force)
         made[:] = [planned.node, planned.opposites]
         return planned.change
 
@@ -268,16 +268,16 @@ def kb_remember(
         for name in (name for name, value in given.items() if value):
             problem = "belongs to a new node; --add-to takes the text, --summary and --links"
             raise InvalidArgument(name=name, problem=problem)
-        remembering.check_summary(summary)
+        edits.check_summary(summary)
     else:
         origin = source or f"{'chat' if writer != 'human' else 'written'} {local[:10]}"
-        draft = remembering.check(
-            Draft(
+        draft = edits.check_draft(
+            NodeDraft(
                 *(title, summary, said, type, tuple(tags or ()), tuple(projects or ()), writer),
                 *(confidence, visibility, origin),
             )
         )
-    done = changing.apply(git, brain.now(), "remember", write if add_to is None else add)
+    done = transaction.apply_change(git, brain.now(), "remember", write if add_to is None else add)
     node, opposites = made
     return KbRememberRecord(told(node), done.commit, add_to is None, opposites, done.offline)
 
@@ -302,18 +302,18 @@ def look(brain: Brain) -> "Catalog":
     """All nodes, without a call of git."""
     from quaid.kb import catalog as catalogs
 
-    return catalogs.look(root(brain), folder(brain))
+    return catalogs.load_catalog(root(brain), folder(brain))
 
 
 def folder(brain: Brain) -> str:
     """Where the last look is remembered; an error where there is no knowledge base."""
     path = root(brain)
-    ours = os.path.join(layout.require(path), layout.OURS)
-    if not os.path.isfile(os.path.join(path, layout.CONTRACT)):
-        from quaid.kb import marker
+    ours = os.path.join(layout.require_git_folder(path), layout.OWN_FOLDER)
+    if not os.path.isfile(os.path.join(path, layout.CONTRACT_FILE)):
+        from quaid.kb import remote as store_remote
         from quaid.kb.git import Git
 
-        marker.require(Git(path, brain.settings.environ))
+        store_remote.require_own_store(Git(path, brain.settings.environ))
     return ours
 
 
@@ -336,8 +336,8 @@ def match(
 def _index_problem(brain: Brain, catalog: "Catalog") -> str:
     """What is wrong with the index; looked for once, as long as no file changes."""
     if catalog.index_problem is None:
-        from quaid.kb import catalog as catalogs, linting
+        from quaid.kb import catalog as catalogs, lint
 
-        catalog.index_problem = linting.index_told(linting.index(catalog))
-        catalogs.save(catalog, folder(brain))
+        catalog.index_problem = lint.index_summary(lint.lint_index(catalog))
+        catalogs.save_catalog(catalog, folder(brain))
     return catalog.index_problem

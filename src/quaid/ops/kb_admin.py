@@ -12,8 +12,8 @@ from quaid.ops.register import Arg, op
 
 if TYPE_CHECKING:
     from quaid.kb.catalog import Catalog
-    from quaid.kb.changing import Change
     from quaid.kb.node import Node
+    from quaid.kb.transaction import StoreChange
 
 Yes = Annotated[bool, Arg("Do it without asking.")]
 DryRun = Annotated[bool, Arg("Only show what would change.")]
@@ -47,14 +47,14 @@ def kb_merge(
     dry_run: DryRun = False,
 ) -> KbChangeRecord:
     """Make one node of two. Links to the second, and pointers to its ID, lead to the first from then on."""
-    from quaid.kb import admin
+    from quaid.kb import edits
 
     return _change(
         brain,
         "Merging",
         (node, other),
         (yes, dry_run),
-        lambda all, of: admin.merge(all, of[0], of[1], _today(brain)),
+        lambda all, of: edits.plan_merge(all, of[0], of[1], _today(brain)),
     )
 
 
@@ -73,20 +73,24 @@ def kb_delete(
     dry_run: DryRun = False,
 ) -> KbChangeRecord:
     """Delete a node or a capture. Git keeps it in its history; refused while others link to it or name it."""
-    from quaid.kb import admin, layout
+    from quaid.kb import edits, layout
 
     path = node.strip()
-    if layout.is_raw(path):
+    if layout.is_raw_file(path):
         return _change(
             brain,
             "Deleting",
             (),
             (yes, dry_run),
-            lambda all, _: admin.delete_raw(all, path, force=force),
+            lambda all, _: edits.plan_raw_deletion(all, path, force=force),
             path,
         )
     return _change(
-        brain, "Deleting", (node,), (yes, dry_run), lambda all, of: admin.delete(all, of[0], force=force)
+        brain,
+        "Deleting",
+        (node,),
+        (yes, dry_run),
+        lambda all, of: edits.plan_deletion(all, of[0], force=force),
     )
 
 
@@ -99,14 +103,14 @@ def kb_supersede(
     dry_run: DryRun = False,
 ) -> KbChangeRecord:
     """Say that one node has taken the place of another."""
-    from quaid.kb import admin
+    from quaid.kb import edits
 
     return _change(
         brain,
         "Superseding",
         (node, by),
         (yes, dry_run),
-        lambda all, of: admin.supersede(all, of[0], of[1], _today(brain)),
+        lambda all, of: edits.plan_supersession(all, of[0], of[1], _today(brain)),
     )
 
 
@@ -124,13 +128,13 @@ def kb_contest(
     dry_run: DryRun = False,
 ) -> KbChangeRecord:
     """Mark a node as contested, or as settled."""
-    from quaid.kb import admin
+    from quaid.kb import edits
 
     names = (node,) if against is None else (node, against)
 
-    def plan(catalog: "Catalog", of: "list[Node]") -> "Change":
+    def plan(catalog: "Catalog", of: "list[Node]") -> "StoreChange":
         other = of[1] if len(of) > 1 else None
-        return admin.contest(catalog, of[0], other, _today(brain), settle=settle)
+        return edits.plan_contest(catalog, of[0], other, _today(brain), settle=settle)
 
     return _change(brain, "Settling" if settle else "Contesting", names, (yes, dry_run), plan)
 
@@ -144,24 +148,24 @@ def _change(
     verb: str,
     names: tuple[str, ...],
     how: tuple[bool, bool],
-    plan: "Callable[[Catalog, list[Node]], Change]",
+    plan: "Callable[[Catalog, list[Node]], StoreChange]",
     what: str = "",
 ) -> KbChangeRecord:
-    from quaid.kb import changing, finding
+    from quaid.kb import catalog as catalogs, transaction
 
     yes, ask = how[0] and not how[1], not how[1]
     git = kb.store(brain)
     planned: list[Any] = []
 
-    def work(catalog: "Catalog") -> "Change":
-        nodes = [finding.find(catalog, name) for name in names]
+    def work(catalog: "Catalog") -> "StoreChange":
+        nodes = [catalogs.find_node(catalog, name) for name in names]
         change = plan(catalog, nodes)
         planned[:] = [nodes, change]
         return change
 
     commit = ""
     if yes:
-        done = changing.apply(git, brain.now(), verb.lower(), work)
+        done = transaction.apply_change(git, brain.now(), verb.lower(), work)
         commit = done.commit
         files = done.paths
     else:

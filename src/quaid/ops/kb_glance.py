@@ -11,7 +11,7 @@ def root(settings: Settings) -> str:
     chosen, _ = settings.said("kb.store")
     if chosen:
         return settings.beside_config(chosen)
-    return settings.path(layout.default_root(settings.environ, settings.user_home))
+    return settings.path(layout.default_store_root(settings.environ, settings.user_home))
 
 
 def nudge(settings: Settings) -> str:
@@ -19,12 +19,12 @@ def nudge(settings: Settings) -> str:
     path = root(settings)
     if not os.path.isdir(os.path.join(path, ".git")):
         return ""
-    from quaid.kb import nudging
+    from quaid.kb import state
 
-    if not os.path.isfile(os.path.join(path, layout.CONTRACT)):
-        from quaid.kb import marker
+    if not os.path.isfile(os.path.join(path, layout.CONTRACT_FILE)):
+        from quaid.kb import remote as store_remote
         from quaid.kb.git import Git
 
-        if marker.of_store(Git(path, settings.environ)).is_foreign:
+        if store_remote.inspect_store(Git(path, settings.environ)).is_foreign:
             return ""
-    return nudging.nudge(path, settings.environ)
+    return state.session_nudge(path, settings.environ)

@@ -10,8 +10,7 @@ from quaid.brain import Brain
 from quaid.ops.kb import KbMatch, root
 
 if TYPE_CHECKING:
-    from quaid.kb.catalog import Catalog
-    from quaid.kb.querying import Filters
+    from quaid.kb.catalog import Catalog, NodeFilters
     from quaid.storage.collections import Collection
 
 NAME = KIND = "kb"
@@ -21,7 +20,7 @@ def added(
     brain: Brain,
     catalog: "Catalog",
     context: str,
-    filters: "Filters",
+    filters: "NodeFilters",
     matches: tuple[KbMatch, ...],
     most: int,
 ) -> tuple[tuple[KbMatch, ...], str]:

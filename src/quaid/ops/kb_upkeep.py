@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.brain import Brain
 from quaid.errors import FileTrouble, InvalidArgument, StoreLocked
-from quaid.kb.records import Check, Made, Timer
+from quaid.kb.layout import KbCheck, KbInitReport, KbTimerReport
 from quaid.model.plain_text import count_noun
 from quaid.ops import kb
 from quaid.ops.register import Arg, op
 
 if TYPE_CHECKING:
     from quaid.kb.catalog import Catalog
-    from quaid.kb.changing import Done
-    from quaid.kb.curating import Report
-    from quaid.kb.git import Pushed
+    from quaid.kb.git import PushResult
+    from quaid.kb.health import CurationReport
+    from quaid.kb.transaction import ChangeResult
 
 Remote = Annotated[str | None, Arg("Address of a private repository to push to.")]
 Foreign = Annotated[bool, Arg("Also where other files are and no knowledge base: commit beside them.")]
@@ -60,7 +60,7 @@ class KbCommitRecord(NamedTuple):
 
 
 class KbDoctorRecord(NamedTuple):
-    checks: tuple[Check, ...]
+    checks: tuple[KbCheck, ...]
 
     @property
     def exit_status(self) -> int:
@@ -68,7 +68,7 @@ class KbDoctorRecord(NamedTuple):
 
 
 class KbCurateRecord(NamedTuple):
-    report: "Report"
+    report: "CurationReport"
     due: bool
     stamped: int
     """Nodes that were marked as looked through now."""
@@ -132,16 +132,16 @@ def kb_init(
     ] = None,
     remote: Remote = None,
     force: Foreign = False,
-) -> Made:
+) -> KbInitReport:
     """Make a knowledge base: a git repository with a contract, a first node, an index. Doing it again mends it.
 
     A folder or a remote that holds other files is refused before anything is written, unless --force is given."""
-    from quaid.kb import provisioning
+    from quaid.kb import setup
     from quaid.kb.git import Git
 
     root = brain.settings.path(path) if path else kb.root(brain)
     git = Git(root, brain.settings.environ)
-    return provisioning.init(
+    return setup.init_store(
         git,
         remote=remote or "",
         now=brain.now(),
@@ -159,17 +159,17 @@ def kb_clone(
         str | None, Arg("The folder [where AI_KB_DIR or the system says].", positional=True, path=True)
     ] = None,
     force: Foreign = False,
-) -> Made:
+) -> KbInitReport:
     """Fetch a knowledge base from its remote. Nothing in it can run on this machine.
 
     A remote that holds other files is refused before anything is written, unless --force is given."""
-    from quaid.kb import provisioning
+    from quaid.kb import setup
     from quaid.kb.git import Git
 
     root = brain.settings.path(path) if path else kb.root(brain)
     environ = brain.settings.environ
-    git = provisioning.clone(Git(root, environ), url, environ, force=force)
-    made = provisioning.init(
+    git = setup.clone_store(Git(root, environ), url, environ, force=force)
+    made = setup.init_store(
         git, remote="", now=brain.now(), local=brain.local(), id=brain.random_uuid(), force=force
     )
     return made._replace(created=True)
@@ -181,11 +181,13 @@ def kb_lint(
     index: Annotated[bool, Arg("Only whether the index is that of the nodes.")] = False,
 ) -> KbLintRecord:
     """Check every node, raw text and the index. Exits 1 when something would stop a commit."""
-    from quaid.kb import catalog as catalogs, linting
+    from quaid.kb import catalog as catalogs, lint
 
     folder = kb.folder(brain)
-    catalog = catalogs.look(kb.root(brain), folder, certain=True, judge=None if index else linting.judge())
-    found = list(linting.index(catalog)) if index else linting.lint(catalog, folder)
+    catalog = catalogs.load_catalog(
+        kb.root(brain), folder, certain=True, judge=None if index else lint.file_checker()
+    )
+    found = list(lint.lint_index(catalog)) if index else lint.lint_store(catalog, folder)
     told = tuple(KbFinding(*each, each.fatal) for each in found)
     return KbLintRecord(told, len(catalog.files), catalog.count)
 
@@ -195,10 +197,10 @@ def kb_index(brain: Brain) -> KbIndexRecord:
     """Make the index anew from the nodes, and commit it.
 
     Files that were added, changed or deleted by hand are taken up: linted as usual and committed with it."""
-    from quaid.kb import changing, layout
+    from quaid.kb import layout, transaction
 
-    done = changing.adopt(kb.store(brain), brain.now(), what="index", today=brain.local()[:10])
-    files = tuple(path for path in done.paths if layout.is_index(path))
+    done = transaction.commit_edits(kb.store(brain), brain.now(), what="index", today=brain.local()[:10])
+    files = tuple(path for path in done.paths if layout.is_index_file(path))
     return KbIndexRecord(files, done.nodes, done.commit, done.adopted)
 
 
@@ -209,9 +211,9 @@ def kb_index(brain: Brain) -> KbIndexRecord:
 )
 def kb_commit(brain: Brain, message: Annotated[str, Arg("What was done.")] = "") -> KbCommitRecord:
     """Commit what was changed with an editor, after the same index and lint as everything else."""
-    from quaid.kb import changing
+    from quaid.kb import transaction
 
-    done = changing.adopt(kb.store(brain), brain.now(), message, today=brain.local()[:10])
+    done = transaction.commit_edits(kb.store(brain), brain.now(), message, today=brain.local()[:10])
     return KbCommitRecord(done.commit, done.paths, done.offline)
 
 
@@ -221,13 +223,13 @@ def kb_doctor(brain: Brain) -> KbDoctorRecord:
     from quaid.kb import health
 
     settings = brain.settings
-    checks = health.doctor(
+    checks = health.check_store(
         kb.store(brain), settings.environ, settings.user_home, settings.platform, now=brain.now()
     )
     return KbDoctorRecord((*checks, *_adapters(brain)))
 
 
-def _adapters(brain: Brain) -> list[Check]:
+def _adapters(brain: Brain) -> list[KbCheck]:
     """Whether the clients that have this memory are told of the knowledge base, and can start it."""
     from quaid.ops import clients
 
@@ -236,10 +238,10 @@ def _adapters(brain: Brain) -> list[Check]:
         place = f"{each.title}: {each.path}"
         remedy = f"`quaid connect {each.client} --kb` writes it"
         checks.append(
-            Check("adapter", not each.problem, f"{place}{each.problem and ': '}{each.problem}", remedy)
+            KbCheck("adapter", not each.problem, f"{place}{each.problem and ': '}{each.problem}", remedy)
         )
     return checks or [
-        Check("adapter", True, "none; `quaid connect claude-code --kb` writes it", missing=True)
+        KbCheck("adapter", True, "none; `quaid connect claude-code --kb` writes it", missing=True)
     ]
 
 
@@ -253,36 +255,38 @@ def kb_curate(
     """Report duplicates, orphans, contested, superseded, broad and untouched nodes, and raw files nobody needs.
 
     The nodes at its end are those that were longest not looked at; agreeing marks them as looked through."""
-    from quaid.kb import admin, changing, curating
-    from quaid.kb.node import CURATED
+    from quaid.kb import edits, health, transaction
+    from quaid.kb.node import CURATED_PROPERTY
 
     catalog, today = kb.look(brain), brain.local()[:10]
-    report = curating.report(catalog, today, days)
+    report = health.curation_report(catalog, today, days)
     stamped = 0
     if yes and not dry_run and report.batch:
         ids = {node.id for node in report.batch}
 
-        def plan(fresh: Any) -> changing.Change:
-            return admin.curated(fresh, [node for node in fresh.nodes if node.id in ids], today, CURATED)
+        def plan(fresh: Any) -> transaction.StoreChange:
+            return edits.plan_curated(
+                fresh, [node for node in fresh.nodes if node.id in ids], today, CURATED_PROPERTY
+            )
 
         stamped = len(report.batch)
-        changing.apply(kb.store(brain), brain.now(), "curate", plan)
-    return KbCurateRecord(report, curating.due(list(catalog.nodes)).is_due, stamped, dry_run)
+        transaction.apply_change(kb.store(brain), brain.now(), "curate", plan)
+    return KbCurateRecord(report, health.check_curation(list(catalog.nodes)).is_due, stamped, dry_run)
 
 
 @op("owner", command="kb push", examples=("ai-kb push",))
 def kb_push(brain: Brain) -> KbPushRecord:
     """Push what the remote does not have. Never forces; what fails is noted, and nothing is lost."""
-    from quaid.kb import health, locking, pushing
+    from quaid.kb import health, remote as store_remote, transaction
 
     git = kb.store(brain)
-    pushed: Pushed = pushing.push(git, brain.now())
+    pushed: PushResult = store_remote.push_store(git, brain.now())
     try:
-        with locking.held(git, "push", patience=1):
+        with transaction.store_lock(git, "push", patience=1):
             git.tidy()  # alone: it takes away folders into which another git is about to write
     except StoreLocked:
         pass  # the next push will do it
-    return KbPushRecord(pushed.outcome, pushed.problem, health.status(git).ahead)
+    return KbPushRecord(pushed.outcome, pushed.problem, health.store_status(git).ahead)
 
 
 @op(
@@ -314,7 +318,7 @@ def kb_capture(
 
     The excerpt comes from --excerpt, or from the file itself if it is text. Only --full fetches an address. A node
     names the path that this prints in its source."""
-    from quaid.kb import capturing, changing
+    from quaid.kb import edits, transaction
 
     if not source.strip():
         raise InvalidArgument(name="source", problem="is empty; name an address or a file")
@@ -326,48 +330,48 @@ def kb_capture(
     if not full and excerpt is None and is_address:
         problem = "is needed: nothing is fetched from the network, except for the whole source with --full"
         raise InvalidArgument(name="excerpt", problem=problem)
-    whole: capturing.Whole | None = None
+    whole: edits.SourceFile | None = None
     if full and is_address and file is None:
-        whole = capturing.fetch(source)
+        whole = edits.download_source(source)
     elif full:
         place = file if file is not None else source
-        data = capturing.check_size(_bytes_of(brain, place))
-        whole = capturing.Whole(os.path.basename(place), data)
+        data = edits.check_capture_size(_bytes_of(brain, place))
+        whole = edits.SourceFile(os.path.basename(place), data)
     text = excerpt or ""
     if not full and excerpt is None:
-        text = capturing.text_of(_bytes_of(brain, source), source)
-    made: list[capturing.Captured] = []
+        text = edits.decode_source(_bytes_of(brain, source), source)
+    made: list[edits.PlannedCapture] = []
 
-    def plan(catalog: "Catalog") -> changing.Change:
-        made[:] = [capturing.capture(catalog, source, text, local=local, title=title, whole=whole)]
+    def plan(catalog: "Catalog") -> transaction.StoreChange:
+        made[:] = [edits.plan_capture(catalog, source, text, local=local, title=title, whole=whole)]
         return made[0].change
 
-    done: Done = changing.apply(git, brain.now(), "capture", plan)
+    done: ChangeResult = transaction.apply_change(git, brain.now(), "capture", plan)
     return KbCaptureRecord(made[0].path, made[0].file, made[0].cut, done.commit)
 
 
 def _bytes_of(brain: Brain, source: str) -> bytes:
-    from quaid.kb.capturing import LARGEST_FILE
+    from quaid.kb.edits import MAX_CAPTURE_BYTES
 
     path = brain.settings.path(source)
     try:
         with open(path, "rb") as file:
-            return file.read(LARGEST_FILE + 1)
+            return file.read(MAX_CAPTURE_BYTES + 1)
     except OSError as error:
         raise FileTrouble(path=path, problem=f"cannot be read: {error.strerror}") from None
 
 
 @op("owner", command="kb install-timer", examples=("ai-kb install-timer",))
-def kb_install_timer(brain: Brain) -> Timer:
+def kb_install_timer(brain: Brain) -> KbTimerReport:
     """Have the knowledge base pushed every 15 minutes: a systemd user timer, launchd, or a line for cron."""
-    from quaid.kb import timers
+    from quaid.kb import setup
     from quaid.ops.clients import launch
 
     settings = brain.settings
     git = kb.store(brain)
     started = launch(brain)
     command = ["env", f"AI_KB_DIR={git.root}", started.command, *started.args, "kb", "push"]
-    return timers.install(command, settings.environ, settings.user_home, settings.platform)
+    return setup.install_timer(command, settings.environ, settings.user_home, settings.platform)
 
 
 @op("owner", command="kb sync", examples=("ai-kb sync",))
@@ -377,11 +381,13 @@ def kb_sync(
     database: Annotated[str | None, Arg("Where it is [in .git/ai-kb].", path=True)] = None,
 ) -> KbSyncRecord:
     """Bring org-roam's own index of the nodes up to date, if they have changed. Nothing else needs it."""
-    from quaid.kb import emacs
+    from quaid.kb import setup
 
     git = kb.store(brain)
     where = brain.settings.path(database) if database else ""
-    return KbSyncRecord(*emacs.sync(git.root, git.ours, brain.settings.environ, database=where, force=force))
+    return KbSyncRecord(
+        *setup.sync_org_roam(git.root, git.ours, brain.settings.environ, database=where, force=force)
+    )
 
 
 @op("owner", command="kb map", examples=("ai-kb map | dot -Tsvg > map.svg", "ai-kb map --project emacs"))
@@ -394,14 +400,16 @@ def kb_map(
     ] = None,
 ) -> KbMapRecord:
     """Draw the nodes and the links between them, in the language DOT of graphviz."""
-    from quaid.kb import drawing
+    from quaid.kb import node as nodes
 
-    return KbMapRecord(*drawing.draw(kb.look(brain).nodes, drawing.Filters(project, tag, status or "")))
+    return KbMapRecord(
+        *nodes.draw_graph(kb.look(brain).nodes, nodes.GraphFilters(project, tag, status or ""))
+    )
 
 
 @op("owner", command="kb emacs-file", examples=("ai-kb emacs-file",))
 def kb_emacs_file(brain: Brain) -> KbEmacsFileRecord:  # noqa: ARG001
     """Say where ai-kb.el is, which Emacs loads."""
-    from quaid.kb import emacs
+    from quaid.kb import setup
 
-    return KbEmacsFileRecord(emacs.lisp_file())
+    return KbEmacsFileRecord(setup.lisp_file())

@@ -95,10 +95,10 @@ def _at_address(address: str) -> tuple[str, list[str]]:
     from http.client import HTTPException
     from urllib import error, parse, request
 
-    from quaid.kb.guarding import masked
+    from quaid.kb.repo_policy import mask_urls
 
     parts = parse.urlsplit(address)
-    shown = masked(address)
+    shown = mask_urls(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InvalidArgument(name="from", problem="must be an address of http or https, a folder or a file")
     if parts.path.rstrip("/").endswith("/simple"):

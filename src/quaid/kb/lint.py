@@ -1,25 +1,24 @@
-"""What is wrong with a knowledge base: the gate before every commit.
+"""Lint a knowledge base: the findings, fatal or of style, that are checked before every commit.
 
-Each finding has file, line and remedy. What is fatal stops a commit; the rest is style. What one file's bytes say is
-judged once and remembered with them; what files say together (ids, links, the index) is judged each time. A scanner
-that fails is a fatal finding: nothing is committed unseen. Does not know git.
+Findings of one file are cached with its hash; findings across files (ids, links, the index) are computed each time. A
+secret scan that fails is a fatal finding.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from quaid.kb import catalog as catalogs, indexable, indexing, layout, node as nodes
-from quaid.kb.catalog import Catalog, Judge
+from quaid.kb import catalog as catalogs, layout, node as nodes
+from quaid.kb.catalog import Catalog, FileChecker
 from quaid.kb.node import Node
 
-RULES = "4"
+RULES_VERSION = "4"
 """Rises with every change of a rule: what was judged by other rules is judged again."""
 
 # Codes that do not stop a commit.
-STYLE = frozenset(
+STYLE_CODES = frozenset(
     "no-heading torn-link duplicate-property no-type long-summary same-title merged-link".split()
 )
-PASSING = frozenset({"unreadable", "scan-failed"})
+TRANSIENT_CODES = frozenset({"unreadable", "scan-failed"})
 REMEDIES = {
     "unclosed-drawer": "close it with a line :END:",
     "misplaced-drawer": "move it there",
@@ -35,11 +34,11 @@ REMEDIES = {
     "torn-link": "close it with ]]",
     "too-many-marks": "divide the file",
 }
-MOST_TOLD = 1_000
+MAX_FINDINGS = 1_000
 """Findings of one kind in one file."""
 
 
-class Finding(NamedTuple):
+class LintFinding(NamedTuple):
     path: str
     line: int
     code: str
@@ -48,174 +47,176 @@ class Finding(NamedTuple):
 
     @property
     def fatal(self) -> bool:
-        return self.code not in STYLE
+        return self.code not in STYLE_CODES
 
 
-def lint(catalog: Catalog, folder: str) -> list[Finding]:
+def lint_store(catalog: Catalog, folder: str) -> list[LintFinding]:
     """Everything, the fatal findings first. What was judged newly is remembered in `folder`."""
     before = catalog.files.copy()
-    of_index = list(index(catalog))
-    findings = [*of_files(catalog), *of_index]
-    told = index_told(of_index)
+    of_index = list(lint_index(catalog))
+    findings = [*lint_files(catalog), *of_index]
+    told = index_summary(of_index)
     if catalog.index_problem != told or catalog.files != before:
         catalog.index_problem = told
-        catalogs.save(catalog, folder)
+        catalogs.save_catalog(catalog, folder)
     return sorted(findings, key=lambda each: (not each.fatal, each.path, each.line, each.code))
 
 
-def of_files(catalog: Catalog) -> list[Finding]:
+def lint_files(catalog: Catalog) -> list[LintFinding]:
     """Everything but the index."""
-    return [*_each(catalog), *together(catalog.nodes)]
+    return [*_cached_findings(catalog), *lint_across_files(catalog.nodes)]
 
 
-def judge() -> Judge:
+def file_checker() -> FileChecker:
     """Who judges each file while it is looked at: no file is read or parsed twice."""
     from quaid.model import secrets
 
-    return Judge(f"{RULES}.{secrets.RULES_VERSION}", PASSING, judged)
+    return FileChecker(f"{RULES_VERSION}.{secrets.RULES_VERSION}", TRANSIENT_CODES, check_file)
 
 
-def _each(catalog: Catalog) -> Iterator[Finding]:
-    rules = judge().rules
+def _cached_findings(catalog: Catalog) -> Iterator[LintFinding]:
+    rules = file_checker().rules
     late = [path for path, file in catalog.files.items() if file.rules != rules]
     if late:
-        seen = catalogs.look_again(catalog, late, judge())
+        seen = catalogs.refresh_files(catalog, late, file_checker())
         for path in late:
             if path not in seen.files or seen.files[path].digest != catalog.files[path].digest:
-                yield Finding(path, 1, "unsettled", "it changed while it was looked at", "run it again")
+                yield LintFinding(path, 1, "unsettled", "it changed while it was looked at", "run it again")
             else:
                 now = seen.files[path]
                 catalog.files[path] = catalog.files[path]._replace(rules=now.rules, findings=now.findings)
     for path, file in catalog.files.items():
         for line, code, message, remedy in file.findings:
-            yield Finding(path, line, code, message, remedy)
+            yield LintFinding(path, line, code, message, remedy)
 
 
 # One file
 
 
-def judged(path: str, data: bytes | None, read: nodes.Read | None) -> catalogs.Findings:
+def check_file(path: str, data: bytes | None, read: nodes.ParsedNode | None) -> catalogs.CachedFindings:
     """What the bytes of one file say, as they are remembered."""
-    return tuple((each.line, each.code, each.message, each.remedy) for each in _judge(path, data, read))
+    return tuple((each.line, each.code, each.message, each.remedy) for each in _check_bytes(path, data, read))
 
 
-def _judge(path: str, data: bytes | None, read: nodes.Read | None) -> list[Finding]:
+def _check_bytes(path: str, data: bytes | None, read: nodes.ParsedNode | None) -> list[LintFinding]:
     if data is None:
-        return [Finding(path, 1, "unreadable", "it cannot be read", "make it readable, or remove it")]
-    limit = catalogs.limit_of(path)
+        return [LintFinding(path, 1, "unreadable", "it cannot be read", "make it readable, or remove it")]
+    limit = catalogs.max_file_bytes(path)
     if len(data) > limit:
         problem = f"it is larger than {limit // 1024 // 1024} MB"
-        return [Finding(path, 1, "too-large", problem, "keep it outside, and name where it is")]
-    if layout.is_index(path):
+        return [LintFinding(path, 1, "too-large", problem, "keep it outside, and name where it is")]
+    if layout.is_index_file(path):
         return []  # its text comes from nodes, which are judged themselves
-    found = list(secrets_in(path, data))
-    if layout.is_node(path):
-        found += node(path, data, read)
+    found = list(find_secrets(path, data))
+    if layout.is_node_file(path):
+        found += lint_node(path, data, read)
     return found
 
 
-def secrets_in(path: str, data: bytes) -> Iterator[Finding]:
+def find_secrets(path: str, data: bytes) -> Iterator[LintFinding]:
     """Secrets in a text; what is no text by its content is passed over."""
     from quaid.model import secrets
 
     try:
         if not secrets.is_text_data(data):
             return
-        for each in secrets.find_secrets(secrets.decode_data(data))[:MOST_TOLD]:
-            yield Finding(path, each.line, "secret", f"it looks like a secret: {each.kind}", each.remedy)
+        for each in secrets.find_secrets(secrets.decode_data(data))[:MAX_FINDINGS]:
+            yield LintFinding(path, each.line, "secret", f"it looks like a secret: {each.kind}", each.remedy)
     except Exception as error:  # whatever it is: unseen is not clean
         problem = f"the secret scan failed ({type(error).__name__}), and nothing is committed unseen"
-        yield Finding(path, 1, "scan-failed", problem, "report it, with the file if you may")
+        yield LintFinding(path, 1, "scan-failed", problem, "report it, with the file if you may")
 
 
-def node(path: str, data: bytes, read: nodes.Read | None = None) -> Iterator[Finding]:
+def lint_node(path: str, data: bytes, read: nodes.ParsedNode | None = None) -> Iterator[LintFinding]:
     """A node for itself: its org, its drawer, its title. `read`: what was read of these very bytes."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        yield Finding(path, line, "not-utf8", "it is not UTF-8, so org cannot be read", "save it as UTF-8")
+        yield LintFinding(
+            path, line, "not-utf8", "it is not UTF-8, so org cannot be read", "save it as UTF-8"
+        )
         return
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        yield Finding(path, line, "unparseable", "it holds a NUL character", "remove it")
-    read = read or nodes.read(path, text)
-    yield from _conflicts(path, text)
-    twice = _required_twice(text, read.parsed.drawer)
-    for problem in read.parsed.problems[:MOST_TOLD]:
+        yield LintFinding(path, line, "unparseable", "it holds a NUL character", "remove it")
+    read = read or nodes.parse_node(path, text)
+    yield from _conflict_marks(path, text)
+    twice = _repeated_required_lines(text, read.parsed.drawer)
+    for problem in read.parsed.problems[:MAX_FINDINGS]:
         code = "property-twice" if problem.line in twice else problem.code
-        yield Finding(path, problem.line, code, problem.message, REMEDIES.get(code, "mend it"))
-    for each in indexable.problems(text, read.parsed):
-        yield Finding(path, *each)
-    yield from _drawer(path, text, read)
+        yield LintFinding(path, problem.line, code, problem.message, REMEDIES.get(code, "mend it"))
+    for each in nodes.org_roam_problems(text, read.parsed):
+        yield LintFinding(path, *each)
+    yield from _check_drawer(path, text, read)
 
 
-def _conflicts(path: str, text: str) -> Iterator[Finding]:
+def _conflict_marks(path: str, text: str) -> Iterator[LintFinding]:
     if "<<<<<<< " not in text and ">>>>>>> " not in text:
         return
     for number, line in enumerate(text.split("\n"), 1):
         if line.startswith(("<<<<<<< ", ">>>>>>> ")):
             problem = "a merge of git left its marks here"
-            yield Finding(path, number, "conflict", problem, "choose what holds, and remove the marks")
+            yield LintFinding(path, number, "conflict", problem, "choose what holds, and remove the marks")
 
 
-def _drawer(path: str, text: str, read: nodes.Read) -> Iterator[Finding]:
+def _check_drawer(path: str, text: str, read: nodes.ParsedNode) -> Iterator[LintFinding]:
     parsed = read.parsed
     lines = _property_lines(text, parsed.drawer)
     values = parsed.properties
-    for name in nodes.REQUIRED:
+    for name in nodes.REQUIRED_PROPERTIES:
         if values.get(name, "").strip():
             continue
         code = "id-missing" if name == "ID" else "property-missing"
         if name in values:
-            problem, remedy = f":{name}: is empty", f"write its value; {_expected(name)}"
+            problem, remedy = f":{name}: is empty", f"write its value; {_expected_value(name)}"
         else:
             problem, remedy = (
                 f":{name}: is missing",
-                f"write it into the drawer at the top; {_expected(name)}",
+                f"write it into the drawer at the top; {_expected_value(name)}",
             )
-        yield Finding(path, lines.get(name, 1), code, problem, remedy)
+        yield LintFinding(path, lines.get(name, 1), code, problem, remedy)
     if not parsed.title.strip():
         problem = "there is no #+title:" if "#+title" not in text.lower() else "the #+title: is empty"
-        yield Finding(path, 1, "title-missing", problem, "write it below the drawer")
-    yield from _values(path, values, lines)
+        yield LintFinding(path, 1, "title-missing", problem, "write it below the drawer")
+    yield from _check_values(path, values, lines)
     if not read.node.type:
-        remedy = f"write one of {', '.join(nodes.TYPES)} into #+filetags:"
-        yield Finding(path, 1, "no-type", "no tag says what type of node it is", remedy)
+        remedy = f"write one of {', '.join(nodes.NODE_TYPES)} into #+filetags:"
+        yield LintFinding(path, 1, "no-type", "no tag says what type of node it is", remedy)
 
 
-def _values(path: str, values: dict[str, str], lines: dict[str, int]) -> Iterator[Finding]:
-    def wrong(name: str, problem: str, code: str = "property-invalid") -> Finding:
-        return Finding(path, lines.get(name, 1), code, f":{name}: {problem}", _expected(name))
+def _check_values(path: str, values: dict[str, str], lines: dict[str, int]) -> Iterator[LintFinding]:
+    def wrong(name: str, problem: str, code: str = "property-invalid") -> LintFinding:
+        return LintFinding(path, lines.get(name, 1), code, f":{name}: {problem}", _expected_value(name))
 
-    if values.get("ID") and not nodes.UUID.match(values["ID"]):
+    if values.get("ID") and not nodes.UUID_PATTERN.match(values["ID"]):
         yield wrong("ID", "is no UUID", "id-invalid")
-    for name, allowed in nodes.ALLOWED.items():
+    for name, allowed in nodes.ALLOWED_VALUES.items():
         if values.get(name) and values[name] not in allowed:
             yield wrong(name, f"cannot be {values[name][:60]!r}")
-    for name in ("CREATED", "UPDATED", nodes.CURATED):
-        if values.get(name) and not _is_day(nodes.day(values[name])):
+    for name in ("CREATED", "UPDATED", nodes.CURATED_PROPERTY):
+        if values.get(name) and not _is_day(nodes.parse_day(values[name])):
             yield wrong(name, f"is no day: {values[name][:60]!r}")
-    if _is_day(nodes.day(values.get("CREATED", ""))) and nodes.day(values["CREATED"]) > nodes.day(
-        values.get("UPDATED", "~")
-    ):
+    if _is_day(nodes.parse_day(values.get("CREATED", ""))) and nodes.parse_day(
+        values["CREATED"]
+    ) > nodes.parse_day(values.get("UPDATED", "~")):
         yield wrong("UPDATED", "lies before :CREATED:")
-    for slug in nodes.projects(values.get("PROJECTS", "")):
-        if not nodes.PROJECT.match(slug):
+    for slug in nodes.parse_projects(values.get("PROJECTS", "")):
+        if not nodes.PROJECT_PATTERN.match(slug):
             yield wrong("PROJECTS", f"holds {slug[:60]!r}, which is no slug", "project-bad")
-    if len(values.get("SUMMARY", "")) > nodes.LONGEST_SUMMARY:
-        yield wrong("SUMMARY", f"is longer than {nodes.LONGEST_SUMMARY} characters", "long-summary")
+    if len(values.get("SUMMARY", "")) > nodes.MAX_SUMMARY_LENGTH:
+        yield wrong("SUMMARY", f"is longer than {nodes.MAX_SUMMARY_LENGTH} characters", "long-summary")
 
 
-def _expected(name: str) -> str:
-    if name in nodes.ALLOWED:
-        return f"one of {', '.join(nodes.ALLOWED[name])}"
+def _expected_value(name: str) -> str:
+    if name in nodes.ALLOWED_VALUES:
+        return f"one of {', '.join(nodes.ALLOWED_VALUES[name])}"
     return {
         "ID": "a UUID, as `uuidgen` makes them",
         "PROJECTS": "slugs of a-z, 0-9, - and _, as in :general: or :emacs:",
         "CREATED": "a day, as in 2026-05-24",
         "UPDATED": "a day, as in 2026-05-24",
-        nodes.CURATED: "a day, as in 2026-05-24",
+        nodes.CURATED_PROPERTY: "a day, as in 2026-05-24",
         "SOURCE": "where it comes from, as in chat 2026-05-24, or a path below raw/",
         "SUMMARY": "one sentence, written to be found",
     }[name]
@@ -230,21 +231,23 @@ def _is_day(value: str) -> bool:
 def _property_lines(text: str, drawer: tuple[int, int] | None) -> dict[str, int]:
     """The line of each property; of one that is repeated, the first."""
     lines: dict[str, int] = {}
-    for number, name in _names(text, drawer):
+    for number, name in _property_names(text, drawer):
         lines.setdefault(name, number)
     return lines
 
 
-def _required_twice(text: str, drawer: tuple[int, int] | None) -> set[int]:
+def _repeated_required_lines(text: str, drawer: tuple[int, int] | None) -> set[int]:
     """Return the lines that repeat a required property: two programs could read two values there.
 
     A second ID has a finding of its own."""
     first = _property_lines(text, drawer)
-    required = set(nodes.REQUIRED) - {"ID"}
-    return {number for number, name in _names(text, drawer) if name in required and number != first[name]}
+    required = set(nodes.REQUIRED_PROPERTIES) - {"ID"}
+    return {
+        number for number, name in _property_names(text, drawer) if name in required and number != first[name]
+    }
 
 
-def _names(text: str, drawer: tuple[int, int] | None) -> Iterator[tuple[int, str]]:
+def _property_names(text: str, drawer: tuple[int, int] | None) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of each property of a drawer."""
     if drawer is None:
         return
@@ -256,7 +259,7 @@ def _names(text: str, drawer: tuple[int, int] | None) -> Iterator[tuple[int, str
 # All together
 
 
-def together(every: Iterable[Node]) -> Iterator[Finding]:
+def lint_across_files(every: Iterable[Node]) -> Iterator[LintFinding]:
     """Ids that stand twice, links to nothing, titles that two nodes have."""
     all_nodes = list(every)
     owners: dict[str, str] = {}
@@ -265,7 +268,7 @@ def together(every: Iterable[Node]) -> Iterator[Finding]:
         for id in (node.id, *node.inner):
             if id and id in owners and owners[id] != node.path:
                 problem = f"the ID {id} is that of {owners[id]} too"
-                yield Finding(node.path, 2, "id-duplicate", problem, "give one of them a new ID")
+                yield LintFinding(node.path, 2, "id-duplicate", problem, "give one of them a new ID")
             elif id:
                 owners[id] = node.path
         merged.update(dict.fromkeys(node.merged, node))
@@ -276,43 +279,49 @@ def together(every: Iterable[Node]) -> Iterator[Finding]:
                 continue
             if link.id in merged:
                 problem = f"the node {link.id} was merged into {merged[link.id].title}"
-                yield Finding(node.path, link.line, "merged-link", problem, f"link to {merged[link.id].id}")
+                yield LintFinding(
+                    node.path, link.line, "merged-link", problem, f"link to {merged[link.id].id}"
+                )
             else:
                 problem = f"no node has the ID {link.id}"
-                yield Finding(
+                yield LintFinding(
                     node.path, link.line, "link-broken", problem, "link to another one, or remove it"
                 )
         title = node.title.casefold()
         if title and title in titles:
             problem = f"{titles[title]} has the same title"
-            yield Finding(node.path, 1, "same-title", problem, "`ai-kb curate --dry-run` shows duplicates")
+            yield LintFinding(
+                node.path, 1, "same-title", problem, "`ai-kb curate --dry-run` shows duplicates"
+            )
         titles.setdefault(title, node.path)
 
 
-def index(catalog: Catalog) -> Iterator[Finding]:
+def lint_index(catalog: Catalog) -> Iterator[LintFinding]:
     """Whether the index is what the nodes make it."""
-    wanted = catalog.index = catalog.index or indexing.build(catalog.nodes)
-    there = {path for path in catalog.files if layout.is_index(path)}
+    wanted = catalog.index = catalog.index or nodes.build_index(catalog.nodes)
+    there = {path for path in catalog.files if layout.is_index_file(path)}
     remedy = "`ai-kb index` makes it anew"
     for path in sorted(wanted.keys() - there):
-        yield Finding(path, 1, "index-missing", "it is not there", remedy)
+        yield LintFinding(path, 1, "index-missing", "it is not there", remedy)
     for path in sorted(there - wanted.keys()):
-        if indexing.is_generated(catalog.text(path)):
-            yield Finding(path, 1, "index-stale", "it belongs to an earlier index", remedy)
+        if nodes.is_generated_index(catalog.text(path)):
+            yield LintFinding(path, 1, "index-stale", "it belongs to an earlier index", remedy)
         else:
             problem = "it is named as a part of the index, and is none"
-            yield Finding(path, 1, "index-foreign", problem, "rename it, so that it can be a node")
+            yield LintFinding(path, 1, "index-foreign", problem, "rename it, so that it can be a node")
     for path in sorted(there & wanted.keys()):
         text = catalog.text(path)
         if "[[id:" in text.lower():
             line = text[: text.lower().index("[[id:")].count("\n") + 1
-            yield Finding(path, line, "index-link", "it holds an id link, which counts as a backlink", remedy)
+            yield LintFinding(
+                path, line, "index-link", "it holds an id link, which counts as a backlink", remedy
+            )
         elif text != wanted[path]:
             line = _first_difference(text, wanted[path])
-            yield Finding(path, line, "index-stale", "it is not what the nodes say", remedy)
+            yield LintFinding(path, line, "index-stale", "it is not what the nodes say", remedy)
 
 
-def index_told(findings: Iterable[Finding]) -> str:
+def index_summary(findings: Iterable[LintFinding]) -> str:
     """What is wrong with the index, in one line; nothing when it is right."""
     first = next(iter(findings), None)
     return f"{first.path}: {first.message}; {first.remedy}" if first else ""

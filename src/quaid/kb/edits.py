@@ -1,0 +1,631 @@
+"""Plan changes to nodes: remember, add to, capture a source, merge, delete, supersede, contest.
+
+Each plan is a change that a transaction carries out. A new node that contradicts another one is contested, and so is
+the other: a person decides.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from quaid.errors import FileTrouble, InvalidArgument, NearDuplicate, NotFound, OppositeAdded
+from quaid.formats import org_edit
+from quaid.kb import catalog as catalogs, layout, node as nodes
+from quaid.kb.catalog import Catalog
+from quaid.kb.layout import RAW_README
+from quaid.kb.node import (
+    CAPTURE_FILE_KEYWORD,
+    MERGED_PROPERTY,
+    NODE_TYPES,
+    RELATIONS,
+    Node,
+    NodeDraft,
+    link_description,
+    set_properties,
+)
+from quaid.kb.transaction import StoreChange
+from quaid.model import claims
+from quaid.model.plain_text import count_noun
+
+MAX_COMPARED_BODY = 4_000
+"""Characters of a body that are compared."""
+
+MAX_OWN_BODY = 100_000
+"""Characters of a body that what is added to it is compared with."""
+
+SHORT_ID_LENGTH = 8
+"""Digits of an ID that people write."""
+
+MAX_ID_ATTEMPTS = 100
+
+_ID_LINK = re.compile(r"(?:[A-Za-z_]+:? )?[0-9a-fA-F]{6}[0-9a-fA-F-]*\Z")
+
+DEFAULT_RELATION = nodes.RELATIONS[2]
+"""What a link says that names no relation."""
+
+
+class ContradictedNode(NamedTuple):
+    """A node that the new one contradicts."""
+
+    id: str
+    title: str
+    path: str
+    why: str
+    one: str
+    other: str
+    """What each of them says."""
+
+
+class PlannedNode(NamedTuple):
+    change: StoreChange
+    node: Node
+    opposites: tuple[ContradictedNode, ...]
+
+
+def check_draft(draft: NodeDraft) -> NodeDraft:
+    """The draft with everything in order, or an error that says what is not."""
+    for name, text in (("title", draft.title), ("summary", draft.summary)):
+        if not text.strip():
+            raise InvalidArgument(name=name, problem="is needed; one line, written to be found")
+    check_summary(draft.summary)
+    draft = draft._replace(projects=_split_values(draft.projects), tags=_split_values(draft.tags))
+    bad = [each for each in draft.projects if not nodes.PROJECT_PATTERN.match(each)]
+    if bad:
+        hint = nodes.project_slug(bad[0])
+        raise InvalidArgument(name="projects", problem=f"{bad[0]!r} is no slug; {hint} would be one")
+    for tag in draft.tags:
+        if not tag.replace("_", "a").replace("@", "a").replace("-", "a").isalnum():
+            raise InvalidArgument(name="tags", problem=f"{tag!r} is no tag; use letters, digits, _ and @")
+    tags = tuple(tag.replace("-", "_") for tag in draft.tags if tag != draft.type)
+    return draft._replace(
+        body=sanitize_body(draft.body), tags=tags, projects=draft.projects or (nodes.GENERAL_PROJECT,)
+    )
+
+
+def _split_values(values: Sequence[str]) -> tuple[str, ...]:
+    """Slugs or tags that are given one by one, with commas between them, or as org writes them, `:a: :b:`."""
+    parts = (
+        part for value in values for part in value.replace("," if ":" not in value else ":", "\n").split("\n")
+    )
+    return tuple(dict.fromkeys(part.strip(" ,\t") for part in parts if part.strip(" ,\t")))
+
+
+def check_summary(summary: str) -> None:
+    if len(" ".join(summary.split())) > nodes.MAX_SUMMARY_LENGTH:
+        problem = f"is longer than {nodes.MAX_SUMMARY_LENGTH} characters; one sentence is enough"
+        raise InvalidArgument(name="summary", problem=problem)
+
+
+def sanitize_body(body: str) -> str:
+    """A body whose lines cannot be taken for the head of the file."""
+    lines = body.replace("\r\n", "\n").replace("\0", "").strip("\n").split("\n")
+    if lines and lines[0].strip().upper() in (":PROPERTIES:", ":END:"):
+        lines[0] = f"\u200b{lines[0].lstrip()}"
+    return "\n".join(lines)
+
+
+def plan_node(
+    catalog: Catalog, draft: NodeDraft, links: Sequence[str], *, id: str, local: str, force: bool
+) -> PlannedNode:
+    """The files of a new node and of those that it contradicts."""
+    today = local[:10]
+    _check_source(catalog, draft.source)
+    references = [_parse_link(catalog, each) for each in _split_links(links)]
+    opposites = _with_linked_contradictions(find_contradictions(catalog, draft), references, draft)
+    if not force:
+        _refuse_duplicates(catalog, draft, {each.id for each in opposites})
+    lines = [_link_line(*each) for each in references]
+    lines += _contradiction_lines(opposites)
+    body = "\n\n".join(part for part in (draft.body.strip("\n"), "\n".join(dict.fromkeys(lines))) if part)
+    made = draft._replace(body=body, status="contested" if opposites else draft.status)
+    path = _free_node_path(catalog, nodes.node_file_name(draft.title, local))
+    text = nodes.render_node(made, id, today)
+    files = {path: text.encode("utf-8", "replace"), **_contested_files(catalog, opposites, today)}
+    change = StoreChange(files, f"remember: {' '.join(draft.title.split())[:100]}")
+    return PlannedNode(change, nodes.parse_node(path, text).node, opposites)
+
+
+def plan_addition(
+    catalog: Catalog,
+    node: Node,
+    text: str,
+    links: Sequence[str] = (),
+    *,
+    local: str,
+    summary: str = "",
+    force: bool = False,
+) -> PlannedNode:
+    """The file of a node that something is added to, and those of the nodes that this contradicts.
+
+    OppositeAdded when it contradicts the node itself; forced, the node is contested."""
+    said = NodeDraft(node.title, summary or text[:MAX_COMPARED_BODY], text, node.type, projects=node.projects)
+    old = catalog.text(node.path)
+    turned = _self_contradictions(said._replace(summary=summary), node, old)
+    if turned and not force:
+        told = "; ".join(f"new: {each.one} / old: {each.other} ({each.why})" for each in turned)
+        raise OppositeAdded(node=node.pointer, told=told, opposites=[each._asdict() for each in turned])
+    references = [_parse_link(catalog, each) for each in _split_links(links)]
+    opposites = _with_linked_contradictions(find_contradictions(catalog, said, but=node.id), references, said)
+    lines = [*(_link_line(*each) for each in references), *_contradiction_lines(opposites)]
+    lines = [*sanitize_body(text).split("\n"), *dict.fromkeys(lines)]
+    new = org_edit.append_lines(old, lines)
+    values = {"UPDATED": local[:10]} | ({"SUMMARY": " ".join(summary.split())} if summary.strip() else {})
+    new = nodes.set_properties(new, values | ({"STATUS": "contested"} if opposites or turned else {}))
+    files = {node.path: new.encode("utf-8", "replace"), **_contested_files(catalog, opposites, local[:10])}
+    change = StoreChange(files, f"add to: {node.title[:100]}")
+    return PlannedNode(change, nodes.parse_node(node.path, new).node, (*turned, *opposites))
+
+
+def _self_contradictions(draft: NodeDraft, node: Node, old: str) -> tuple[ContradictedNode, ...]:
+    """What an addition says against the node that it goes into."""
+    lines = nodes.parse_node(node.path, old).body.split("\n")
+    body = "\n".join(line for line in lines if not line.lstrip("-+* ").startswith(nodes.RELATIONS))
+    there = _node_statement(node)._replace(body=body[:MAX_OWN_BODY])
+    found = claims.find_conflicts_within(_draft_statement(draft), there)
+    return tuple(
+        ContradictedNode(node.id, node.title, node.path, each.why, each.one, each.other) for each in found
+    )
+
+
+def _contradiction_lines(opposites: Sequence[ContradictedNode]) -> list[str]:
+    return [f"CONTRADICTS [[id:{each.id}][{nodes.link_description(each.title)}]]" for each in opposites]
+
+
+def _contested_files(
+    catalog: Catalog, opposites: Sequence[ContradictedNode], today: str
+) -> dict[str, bytes | None]:
+    marks = {"STATUS": "contested", "UPDATED": today}
+    return {
+        each.path: nodes.set_properties(catalog.text(each.path), marks).encode("utf-8", "replace")
+        for each in opposites
+    }
+
+
+def find_contradictions(catalog: Catalog, draft: NodeDraft, but: str = "") -> tuple[ContradictedNode, ...]:
+    """The nodes that cannot hold together with this one; not the one that it is written into."""
+    current = {node.id: node for node in catalog.nodes if node.status != "superseded" and node.id != but}
+    said = [
+        _node_statement(node)._replace(body=catalog.body(node.path)[:MAX_COMPARED_BODY])
+        for node in current.values()
+    ]
+    found = claims.find_conflicts(_draft_statement(draft), said)
+    return tuple(
+        ContradictedNode(
+            each.key, current[each.key].title, current[each.key].path, each.why, each.one, each.other
+        )
+        for each in found
+    )
+
+
+def _refuse_duplicates(catalog: Catalog, draft: NodeDraft, opposites: set[str]) -> None:
+    """What says the same is there already; what says the opposite is another matter."""
+    current = {
+        node.id: node for node in catalog.nodes if node.status != "superseded" and node.id not in opposites
+    }
+    found = claims.find_similar(_draft_statement(draft), [_node_statement(node) for node in current.values()])
+    if found:
+        told = "; ".join(f"{current[each.key].pointer}, {each.why}" for each in found[:3])
+        raise NearDuplicate(told=told, nodes=[current[each.key].id for each in found])
+
+
+def _draft_statement(draft: NodeDraft) -> claims.Statement:
+    return claims.Statement("", draft.title, draft.summary, draft.body, draft.type, draft.projects)
+
+
+def _node_statement(node: Node) -> claims.Statement:
+    return claims.Statement(node.id, node.title, node.summary, "", node.type, node.projects)
+
+
+def _split_links(links: Sequence[str]) -> list[str]:
+    """Links one by one; commas separate IDs, while a title may hold them."""
+    found = []
+    for link in links:
+        parts = [part.strip() for part in link.split(",") if part.strip()]
+        found += parts if all(_ID_LINK.match(part) for part in parts) else [link]
+    return found
+
+
+def _parse_link(catalog: Catalog, link: str) -> tuple[str, Node]:
+    """Relation and node of a link as it is given: `IMPLEMENTS UUID`, `UUID` or `A title`."""
+    first, _, rest = link.strip().partition(" ")
+    relation = first.upper().rstrip(":")
+    if relation == "SUPERSEDES" and rest:
+        problem = "superseding is for a person: write the node, then `ai-kb supersede OLD --by NEW`"
+        raise InvalidArgument(name="links", problem=problem)
+    if relation in nodes.RELATIONS and rest:
+        return relation, catalogs.find_node(catalog, rest)
+    try:
+        return DEFAULT_RELATION, catalogs.find_node(catalog, link)
+    except NotFound:
+        if rest and first.rstrip(":").replace("_", "").isupper():
+            problem = f"{first!r} is no relation; one of {', '.join(nodes.RELATIONS[1:])}"
+            raise InvalidArgument(name="links", problem=problem) from None
+        raise
+
+
+def _link_line(relation: str, node: Node) -> str:
+    return f"{relation} [[id:{node.id}][{nodes.link_description(node.title)}]]"
+
+
+def _with_linked_contradictions(
+    found: tuple[ContradictedNode, ...], references: Sequence[tuple[str, Node]], draft: NodeDraft
+) -> tuple[ContradictedNode, ...]:
+    """The opposites that were found, and those that a link names as such."""
+    known = {each.id for each in found}
+    named = {
+        node.id: node for relation, node in references if relation == "CONTRADICTS" and node.id not in known
+    }
+    why, one = "a link says so", draft.summary or draft.title
+    return (
+        *found,
+        *(
+            ContradictedNode(node.id, node.title, node.path, why, one, node.summary)
+            for node in named.values()
+        ),
+    )
+
+
+def _check_source(catalog: Catalog, source: str) -> None:
+    """A path below raw/ must be that of a capture, so that the node can be checked against it."""
+    path = source.strip()
+    if layout.is_raw_file(path) and " " not in path and path not in catalog.files:
+        raise InvalidArgument(
+            name="source", problem=f"there is no {path}; `ai-kb capture` writes one and names it"
+        )
+
+
+def free_id(catalog: Catalog, new: Callable[[], str]) -> str:
+    """An ID whose first eight digits no other node has: by these a person names a node."""
+    taken = {id[:SHORT_ID_LENGTH] for node in catalog.nodes for id in (node.id, *node.merged, *node.inner)}
+    id = new()
+    for _ in range(MAX_ID_ATTEMPTS):
+        if id[:SHORT_ID_LENGTH] not in taken:
+            break
+        id = new()
+    return id
+
+
+def _free_node_path(catalog: Catalog, name: str) -> str:
+    path, number = name, 1
+    while path in catalog.files:
+        number += 1
+        path = f"{name.removesuffix('.org')}-{number}.org"
+    return path
+
+
+MAX_EXCERPT_WORDS, MAX_EXCERPT_BYTES = 2_000, 16 * 1024
+MAX_CAPTURE_BYTES = 32 * 1024 * 1024
+DOWNLOAD_TIMEOUT = 30.0
+"""How long a server may be silent while it is read."""
+
+ZERO_WIDTH_JOINER = "\u200d"
+_JOINERS = frozenset(f"\u200c{ZERO_WIDTH_JOINER}\ufe0e\ufe0f")
+
+
+class SourceFile(NamedTuple):
+    """A whole source."""
+
+    name: str
+    data: bytes
+
+
+class PlannedCapture(NamedTuple):
+    path: str
+    file: str
+    """The whole source; nothing: only the stub was written."""
+    cut: bool
+    change: StoreChange
+
+
+def plan_capture(
+    catalog: Catalog,
+    source: str,
+    excerpt: str,
+    *,
+    local: str,
+    title: str = "",
+    whole: SourceFile | None = None,
+) -> PlannedCapture:
+    """The stub of a source, with its whole file if there is one."""
+    if not source.strip() or "\n" in source:
+        raise InvalidArgument(name="source", problem="is an address or a file, on one line")
+    text, cut = limit_excerpt(excerpt)
+    if not text.strip() and whole is None:
+        raise InvalidArgument(name="excerpt", problem="is empty; hand over what matters of the source")
+    name = source if "://" in source else source.replace("\\", "/").rpartition("/")[2]
+    slug = _capture_slug(title or name)
+    path = _free_capture_path(catalog, f"{layout.RAW_FOLDER}/{_time_stamp(local)}-{slug}.org")
+    files: dict[str, bytes | None] = {}
+    place = ""
+    if whole is not None:
+        place = _free_capture_path(
+            catalog, f"{layout.RAW_FILES_FOLDER}/{_time_stamp(local)}-{_file_slug(whole.name)}"
+        )
+        files[place] = whole.data
+    lines = [
+        f"#+title: {' '.join((title or source).split())}",
+        f"#+source: {source.strip()}",
+        f"#+retrieved: {local[:10]}",
+        *([f"{CAPTURE_FILE_KEYWORD} {place}"] if place else []),
+    ]
+    if place:
+        lines += ["", f"[[file:{place.removeprefix(f'{layout.RAW_FOLDER}/')}][The whole source]]"]
+    if text.strip():
+        lines += ["", "#+begin_quote", *(_quote_line(line) for line in text.split("\n")), "#+end_quote"]
+    if cut:
+        lines += ["", "The excerpt was cut here."]
+    files = {path: "\n".join([*lines, ""]).encode("utf-8", "replace"), **files}
+    return PlannedCapture(
+        path, place, cut, StoreChange(files, f"capture: {link_description(title or source)[:100]}")
+    )
+
+
+def check_capture_size(data: bytes) -> bytes:
+    if len(data) > MAX_CAPTURE_BYTES:
+        raise InvalidArgument(name="source", problem=f"is larger than {MAX_CAPTURE_BYTES // 1024 // 1024} MB")
+    return data
+
+
+def decode_source(data: bytes, path: str) -> str:
+    """The text of a file out of which an excerpt is taken; one that is not text is refused."""
+    from quaid.model import secrets
+
+    hint = "keep the whole file with --full, or hand over what matters of it as text with --excerpt"
+    if not secrets.is_text_data(data):
+        raise FileTrouble(path=path, problem=f"is not a text file; {hint}")
+    try:
+        is_wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
+        return data.decode("utf-16" if is_wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        problem = f"is not UTF-8 text (byte {error.start:,}); save it as UTF-8, {hint}"
+        raise FileTrouble(path=path, problem=problem) from None
+
+
+def download_source(address: str) -> SourceFile:
+    """The whole text behind an address of http or https."""
+    from http.client import HTTPException
+    from urllib import error, parse, request
+
+    from quaid.kb.repo_policy import mask_urls
+
+    parts = parse.urlsplit(address)
+    shown = mask_urls(address)
+    hint = "download it yourself and add --file FILE"
+    if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
+        problem = f"only http and https can be fetched, not {shown!r}; {hint}"
+        raise InvalidArgument(name="source", problem=problem)
+    asked = request.Request(address, headers={"User-Agent": "ai-kb"})  # noqa: S310 (http and https, see above)
+    try:
+        with request.urlopen(asked, timeout=DOWNLOAD_TIMEOUT) as answer:  # noqa: S310
+            data = answer.read(MAX_CAPTURE_BYTES + 1)
+            kind = answer.headers.get_content_type()
+    except error.HTTPError as problem:
+        told = f"answers with {problem.code} {problem.reason}; {hint}"
+        raise FileTrouble(path=shown, problem=told) from None
+    except (error.URLError, OSError, HTTPException, ValueError) as problem:
+        reason = getattr(problem, "reason", None) or problem
+        raise FileTrouble(path=shown, problem=f"does not answer: {reason}; {hint}") from None
+    return SourceFile(_downloaded_name(parts.hostname, parts.path, kind), check_capture_size(data))
+
+
+def _downloaded_name(host: str, path: str, kind: str) -> str:
+    """What a fetched file is called: as its address ends, else by its host; with an ending for its type."""
+    from mimetypes import guess_extension
+
+    name = path.rstrip("/").rpartition("/")[2] or host
+    return name if "." in name and name != host else name + (guess_extension(kind) or "")
+
+
+def limit_excerpt(text: str) -> tuple[str, bool]:
+    """As much of a text as a stub may hold: cut between words, or between characters where there are no words."""
+    text = text.replace("\r\n", "\n").replace("\0", "").strip("\n")
+    words = list(re.finditer(r"\S+", text))
+    end = words[MAX_EXCERPT_WORDS].start() if len(words) > MAX_EXCERPT_WORDS else len(text)
+    kept = text[:end]
+    if len(kept.encode("utf-8", "replace")) > MAX_EXCERPT_BYTES:
+        kept = kept.encode("utf-8", "replace")[:MAX_EXCERPT_BYTES].decode("utf-8", "ignore")
+        space = max(kept.rfind(" "), kept.rfind("\n"))
+        kept = kept[:space] if space >= len(kept) * 3 // 4 else _cut_between_characters(text, len(kept))
+    shorter = kept.rstrip()
+    return shorter, len(shorter) < len(text.rstrip())
+
+
+def _cut_between_characters(text: str, end: int) -> str:
+    """The beginning of a text, without half of a character that several code points make."""
+    first = end
+    while 1 < end < len(text) and (
+        unicodedata.combining(text[end]) or text[end] in _JOINERS or text[end - 1] == ZERO_WIDTH_JOINER
+    ):
+        end -= 1
+    return text[: end if first - end < 16 else first]
+
+
+def _quote_line(line: str) -> str:
+    """A line that cannot end the quote, nor begin a heading."""
+    return f",{line}" if line.startswith("*") or line.lstrip().lower().startswith("#+") else line
+
+
+def _capture_slug(text: str) -> str:
+    bare = re.sub(r"^[a-z]+://(?:[^/@]*@)?|[?#].*$", "", text.lower())  # a password is no part of a name
+    plain = re.sub(r"[^a-z0-9]+", "-", bare).strip("-")
+    return plain[:60].strip("-") or "source"
+
+
+def _file_slug(name: str) -> str:
+    base, dot, ending = name.rpartition(".")
+    return _capture_slug(base or name) + (f".{_capture_slug(ending)}" if dot and base else "")
+
+
+def _time_stamp(local: str) -> str:
+    return re.sub(r"\D", "", local)[:14]
+
+
+def _free_capture_path(catalog: Catalog, path: str) -> str:
+    base, dot, ending = path.rpartition(".")
+    name, number = path, 1
+    while name in catalog.files:
+        number += 1
+        name = f"{base}-{number}{dot}{ending}" if dot else f"{path}-{number}"
+    return name
+
+
+def plan_merge(catalog: Catalog, kept: Node, gone: Node, today: str) -> StoreChange:
+    """One node of two: the second's text goes below the first's, links to it lead to the first, its file goes."""
+    _refuse_same_node(kept, gone)
+    body = _node_body(catalog, gone).strip("\n")
+    lines = [f"* {gone.title}", gone.summary, *(["", _demote_headings(body)] if body else [])]
+    text = org_edit.append_lines(catalog.text(kept.path), ["", *"\n".join(lines).split("\n")])
+    for old in (gone.id, *gone.merged):
+        text = org_edit.replace_id(text, old, kept.id)
+    text = _drop_self_relations(_merge_properties(text, kept, gone), kept.id)
+    ids = dict.fromkeys((*kept.merged, gone.id, *gone.merged))
+    text = org_edit.set_property(text, MERGED_PROPERTY, " ".join(ids))
+    text = org_edit.set_property(text, "UPDATED", today)
+    files: dict[str, bytes | None] = {kept.path: _encode_text(text), gone.path: None}
+    for node in catalogs.nodes_linking_to(catalog, gone):
+        if node.path != kept.path:
+            changed = catalog.text(node.path)
+            for old in (gone.id, *gone.merged):
+                changed = org_edit.replace_id(changed, old, kept.id)
+            files[node.path] = _encode_text(changed)
+    return StoreChange(files, f"merge: {gone.title[:60]} into {kept.title[:60]}")
+
+
+def _merge_properties(text: str, kept: Node, gone: Node) -> str:
+    """The text with projects, tags and sources of both nodes; the type stays that of the one that is kept."""
+    projects = dict.fromkeys((*kept.projects, *gone.projects))
+    if len(projects) > len(kept.projects):
+        text = org_edit.set_property(text, "PROJECTS", " ".join(f":{each}:" for each in projects))
+    tags = dict.fromkeys((*kept.tags, *(tag for tag in gone.tags if tag not in NODE_TYPES)))
+    if len(tags) > len(kept.tags):
+        text = org_edit.set_filetags(text, tags)
+    if gone.source and gone.source not in kept.source:
+        text = org_edit.set_property(text, "SOURCE", "; ".join(filter(None, (kept.source, gone.source))))
+    return text
+
+
+def _drop_self_relations(text: str, id: str) -> str:
+    """The text without lines that only say how the node stands to itself, as CONTRADICTS does after a merge."""
+    link = rf"\[\[id:{re.escape(id)}\](?:\[[^\]\n]*\])?\]"
+    line = rf"(?mi)^[ \t]*(?:[-+] )?(?:{'|'.join(RELATIONS)}):?[ \t]+{link}[ \t.]*(?:\n|\Z)"
+    return re.sub(line, "", text)
+
+
+def plan_raw_deletion(catalog: Catalog, path: str, *, force: bool) -> StoreChange:
+    """A capture taken away, with the whole file that its stub names; refused while a node names it as its source."""
+    if path not in catalog.files or path == RAW_README:
+        hint = " `ai-kb curate --dry-run` lists captures that no node names."
+        raise NotFound(what="capture", name=path, hint=hint)
+    stubs = [each for each in catalog.files if layout.is_raw_file(each) and each.endswith(layout.NODE_ENDING)]
+    named = {stub: nodes.captured_file(catalog.text(stub)) for stub in stubs}
+    owner = next((stub for stub, file in named.items() if file == path), "")
+    if owner:
+        raise InvalidArgument(name="node", problem=f"{path} belongs to {owner}; delete that")
+    users = [node for node in catalog.nodes if path in node.source]
+    if users and not force:
+        told = ", ".join(node.pointer for node in users[:5])
+        raise InvalidArgument(
+            name="node", problem=f"it is the source of {told}; --force deletes it all the same"
+        )
+    files: dict[str, bytes | None] = {path: None}
+    if named.get(path) in catalog.files:
+        files[named[path]] = None
+    return StoreChange(files, f"delete: {path[:100]}")
+
+
+def plan_deletion(catalog: Catalog, node: Node, *, force: bool) -> StoreChange:
+    """The file of a node taken away; refused while others link to it."""
+    linking = catalogs.nodes_linking_to(catalog, node)
+    if linking and not force:
+        told = ", ".join(each.pointer for each in linking[:5])
+        raise InvalidArgument(
+            name="node", problem=f"{told} link to it; `ai-kb merge` keeps their links whole"
+        )
+    files: dict[str, bytes | None] = {node.path: None}
+    for each in linking:
+        files[each.path] = _encode_text(
+            _replace_links(catalog.text(each.path), {node.id, *node.merged, *node.inner})
+        )
+    return StoreChange(files, f"delete: {node.title[:100]}")
+
+
+def plan_supersession(catalog: Catalog, old: Node, new: Node, today: str) -> StoreChange:
+    """The old node is marked, the new one says what it took the place of."""
+    _refuse_same_node(old, new)
+    text = catalog.text(new.path)
+    if not any(link.id == old.id and link.relation == "SUPERSEDES" for link in new.links):
+        text = org_edit.append_lines(text, ["", f"SUPERSEDES [[id:{old.id}][{link_description(old.title)}]]"])
+    for name, value in (("STATUS", "current"), ("UPDATED", today)):
+        text = org_edit.set_property(text, name, value)
+    marked = _with_properties(catalog, old, {"STATUS": "superseded", "UPDATED": today})
+    return StoreChange(
+        {new.path: _encode_text(text), old.path: marked}, f"supersede: {old.title[:60]} by {new.title[:60]}"
+    )
+
+
+def plan_contest(
+    catalog: Catalog, node: Node, other: Node | None, today: str, *, settle: bool = False
+) -> StoreChange:
+    """Nodes marked as contested, or as current again."""
+    status = "current" if settle else "contested"
+    files: dict[str, bytes | None] = {}
+    for each in _distinct_nodes(node, other):
+        files[each.path] = _with_properties(catalog, each, {"STATUS": status, "UPDATED": today})
+    if other is not None and not settle:
+        _refuse_same_node(node, other)
+        if not any(link.id == other.id and link.relation == "CONTRADICTS" for link in node.links):
+            line = f"CONTRADICTS [[id:{other.id}][{link_description(other.title)}]]"
+            text = (files[node.path] or b"").decode("utf-8", "replace")
+            files[node.path] = _encode_text(org_edit.append_lines(text, ["", line]))
+    return StoreChange(files, f"{'settle' if settle else 'contest'}: {node.title[:100]}")
+
+
+def plan_curated(catalog: Catalog, nodes: Iterable[Node], today: str, stamp: str) -> StoreChange:
+    """Nodes marked as looked through."""
+    files: dict[str, bytes | None] = {
+        each.path: _with_properties(catalog, each, {stamp: today}) for each in nodes
+    }
+    return StoreChange(files, f"curate: {count_noun(len(files), 'node')} looked through")
+
+
+def _distinct_nodes(node: Node, other: Node | None) -> tuple[Node, ...]:
+    return (node,) if other is None or other.path == node.path else (node, other)
+
+
+def _refuse_same_node(one: Node, other: Node) -> None:
+    if one.path == other.path:
+        raise InvalidArgument(name="node", problem=f"both names mean {one.pointer}; name two nodes")
+
+
+def _node_body(catalog: Catalog, node: Node) -> str:
+    from quaid.formats import org
+
+    text = catalog.text(node.path)
+    return text[org.parse(text).body_start :]
+
+
+def _demote_headings(body: str) -> str:
+    """Headings one level down, so that they stay below the heading that they come under."""
+    return "\n".join(
+        f"*{line}" if line.startswith("*") and line.lstrip("*")[:1] == " " else line
+        for line in body.split("\n")
+    )
+
+
+def _with_properties(catalog: Catalog, node: Node, values: dict[str, str]) -> bytes:
+    return _encode_text(set_properties(catalog.text(node.path), values))
+
+
+def _replace_links(text: str, ids: set[str]) -> str:
+    """The text with what links to these ids say in the place of the links."""
+    from quaid.formats import org
+
+    for link in reversed(org.parse(text).links):
+        if link.kind == "id" and link.target.lower() in ids:
+            text = text[: link.start] + (link.description or link.target) + text[link.end :]
+    return text
+
+
+def _encode_text(text: str) -> bytes:
+    return text.encode("utf-8", "replace")

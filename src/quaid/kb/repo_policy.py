@@ -1,0 +1,479 @@
+"""What may be trusted in a repository, and how its files and git's output are parsed. Starts no program.
+
+Only settings from a short list are allowed in .git/config, none of which runs anything; attributes, which are cloned,
+are undone by a line at the end of .git/info/attributes.
+"""
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from quaid.errors import InvalidArgument, StoreMissing, UnsafeStore
+from quaid.kb.layout import OWN_FOLDER
+from quaid.storage import files as durable_files
+from quaid.storage.sqlite.errors import translate_os_errors
+
+ALLOWED_PROTOCOLS = ("file", "http", "https", "ssh")
+
+ATTRIBUTES = """\
+* !filter !diff !merge !ident !eol !working-tree-encoding -text
+/index*.org merge=union
+"""
+"""Two who wrote nodes have both changed the index: a person who merges keeps all lines, and it is made anew."""
+
+ALLOWED_SETTINGS = {
+    "core": {
+        *(
+            "repositoryformatversion",
+            "filemode",
+            "bare",
+            "logallrefupdates",
+            "ignorecase",
+            "precomposeunicode",
+        ),
+        *("symlinks", "autocrlf", "sharedrepository"),
+    },
+    "extensions": {"objectformat"},
+    "remote.": {"url", "fetch", "tagopt"},
+    "branch.": {"remote", "merge", "rebase", "description"},
+    "user": {"name", "email", "signingkey"},
+    "commit": {"gpgsign"},
+    "pull": {"ff", "rebase"},
+    "merge": {"ff", "conflictstyle"},
+    "gc": {"auto"},
+    "maintenance": {"auto", "strategy"},
+    "init": {"defaultbranch"},
+}
+"""Section, or section with any name, and the keys that may stand there in lower case."""
+
+_SCP_LIKE = re.compile(r"(?:[^@/:\s]+@)?(?P<host>\[[^\]]+\]|[^/:\s]+):(?!:)")
+_USERINFO = re.compile(r"(?i)\b(https?)://[^/@\s]+@")
+_PASSWORD = re.compile(r"(\w://[^/:@\s]+):[^/@\s]+@")
+_QUERY = re.compile(r"(\w://[^\s?]{1,2000})\?[^\s'\"]+")
+MAX_MESSAGE_LENGTH = 10_000
+
+
+class GitConfig(NamedTuple):
+    """What git's settings say that we need: the store's remote, and the person."""
+
+    remote: str | None = None
+    name: str | None = None
+    email: str | None = None
+    ssh: str | None = None  # the person's own way to call ssh
+    sha256: bool = False
+
+
+def check_git_folder(root: str) -> os.stat_result | None:
+    """Refuse a store whose .git is not simply a folder in it. Its settings file, if there is one."""
+    folder = os.path.join(root, ".git")
+    try:
+        found = os.lstat(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        raise StoreMissing(path=root) from None
+    if not stat.S_ISDIR(found.st_mode):
+        raise _unsafe_store(root, "its .git is not a folder but points elsewhere")
+    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+        raise UnsafeStore(
+            path=root, problem="it belongs to another user", remedy="Clone it, or take it over with chown"
+        )
+    if os.path.lexists(os.path.join(folder, "commondir")):
+        raise _unsafe_store(root, "its settings lie in another repository (.git/commondir)")
+    for name in ("info", OWN_FOLDER):
+        path = os.path.join(folder, name)
+        if os.path.islink(path) or (os.path.lexists(path) and not os.path.isdir(path)):
+            raise _unsafe_store(root, f".git/{name} is not a folder")
+    if not os.path.lexists(os.path.join(folder, "HEAD")):
+        raise StoreMissing(path=root)
+    try:
+        return os.stat(os.path.join(folder, "config"))
+    except FileNotFoundError:
+        return None
+
+
+def neutralize_attributes(root: str) -> None:
+    """See to it that no attribute of the store has an effect."""
+    path = os.path.join(root, ".git", "info", "attributes")
+    try:
+        with open(path, "rb") as file:
+            before = file.read()
+    except FileNotFoundError:
+        before = b""
+    ours = ATTRIBUTES.encode()
+    if before == ours or before.endswith(b"\n" + ours):
+        return
+    with translate_os_errors(path):
+        durable_files.make_folders(os.path.dirname(path))
+        write_private_file(path, before + (b"" if not before or before.endswith(b"\n") else b"\n") + ours)
+
+
+def check_config(listing: bytes, root: str) -> GitConfig:
+    """Refuse a store that has settings of its own beyond the list; `git config --list -z --show-scope` told them."""
+    parts = listing.decode(errors="surrogateescape").split("\0")
+    found: dict[str, str] = {}
+    remotes: list[str] = []
+    for scope, entry in zip(parts[::2], parts[1::2], strict=False):
+        key, _, value = entry.partition("\n")
+        if scope in ("local", "worktree"):
+            _check_setting(key, value, root)
+            if key == "remote.origin.url":
+                remotes.append(value)
+        if key != "core.sshcommand" or scope in ("system", "global"):
+            found[key] = value
+    if len(remotes) > 1:
+        raise _unsafe_store(root, "its remote has several addresses")
+    for url in remotes:
+        problem = url_problem(url, root)
+        if problem:
+            raise _unsafe_store(root, f"its remote {mask_urls(url)!r} {problem}")
+    return GitConfig(
+        remotes[0] if remotes else None,
+        found.get("user.name") or None,
+        found.get("user.email") or None,
+        found.get("core.sshcommand") or None,
+        found.get("extensions.objectformat") == "sha256",
+    )
+
+
+def _check_setting(key: str, value: str, root: str) -> None:
+    section, _, rest = key.partition(".")
+    name, _, last = rest.rpartition(".")
+    if last not in ALLOWED_SETTINGS.get(f"{section}." if name else section, ()):
+        remedy = f"Clone it afresh, or look at .git/config and remove {key} if you did not set it"
+        raise UnsafeStore(path=root, problem=f"its own git settings hold {key}", remedy=remedy)
+    if key == "core.bare" and value.lower() not in ("false", "no", "off", "0", ""):
+        raise _unsafe_store(root, "it is a bare repository, without files")
+
+
+def url_problem(url: str, root: str) -> str | None:
+    """Why an address is not used, or None."""
+    if not url or url.startswith("-") or any(ord(each) < 32 for each in url):
+        return "is not an address"
+    scheme, separator, rest = url.partition("://")
+    if separator:
+        if scheme.lower() not in ALLOWED_PROTOCOLS:
+            return f"uses {scheme}, not one of {', '.join(ALLOWED_PROTOCOLS)}"
+        host = rest.partition("/")[0].rpartition("@")[2]
+        if host.startswith(("-", "%")):
+            return "has a host that begins with a dash"
+    elif "::" in url.partition("/")[0]:
+        return "names a program to run"
+    else:
+        like = _SCP_LIKE.match(url)
+        if like and like["host"].startswith("-"):
+            return "has a host that begins with a dash"
+    path = url_to_path(url, root)
+    if path is not None and is_within(path, root):
+        return "lies in the store itself"
+    return None
+
+
+def url_to_path(url: str, root: str) -> str | None:
+    """The folder that an address means, when it is one of this machine."""
+    scheme, separator, rest = url.partition("://")
+    if separator:
+        return os.path.join("/", rest.partition("/")[2]) if scheme.lower() == "file" else None
+    if _SCP_LIKE.match(url) and not (os.name == "nt" and url[1:2] == ":"):
+        return None
+    return os.path.normpath(os.path.join(root, url))
+
+
+def absolute_url(url: str) -> str:
+    """An address as the store can keep it: a path counts from where the caller is."""
+    source = url_to_path(url, os.getcwd())
+    is_path = source is not None and "://" not in url and "::" not in url and not url.startswith("-")
+    return source if source is not None and url and is_path else url
+
+
+def is_within(path: str, root: str) -> bool:
+    """Whether a path is the root, or lies under it, links followed."""
+    path, root = os.path.realpath(path), os.path.realpath(root)
+    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
+
+
+def check_url(url: str, root: str) -> str:
+    problem = url_problem(url, root)
+    if problem:
+        raise InvalidArgument(name="url", problem=f"{mask_urls(url)!r} {problem}")
+    return url
+
+
+def check_branch(name: str) -> str:
+    """A branch's name that git takes for nothing else."""
+    bad = not name or name.startswith(("-", "/", ".")) or name.endswith(("/", ".", ".lock"))
+    if bad or ".." in name or "//" in name or not name.replace("/", "").replace(".", "-").isprintable():
+        raise InvalidArgument(name="branch", problem=f"{name!r} is not a name for a branch")
+    if any(each in " ~^:?*[\\\x7f@{" for each in name):
+        raise InvalidArgument(name="branch", problem=f"{name!r} is not a name for a branch")
+    return name
+
+
+def check_store_path(path: str) -> str:
+    """A file's path inside the store, with '/' between folders."""
+    parts = path.split("/")
+    if not path or path.startswith("-") or "\0" in path or os.path.isabs(path) or "\\" in path:
+        problem = f"{path!r} is not a path inside the store"
+    elif any(part in ("", ".", "..") for part in parts):
+        problem = f"{path!r} leads out of the store, or nowhere"
+    elif any(part.lower().rstrip(". ") == ".git" for part in parts):
+        problem = f"{path!r} is git's own"
+    else:
+        return path
+    raise InvalidArgument(name="path", problem=problem)
+
+
+def check_tracked_path(path: str) -> str:
+    """A path that git told us: names that we would never give, -x or a\\b, are there all the same.
+
+    They are handed on behind `--` or on standard input, where a dash means nothing."""
+    named = path if os.name == "nt" else path.replace("\\", "_")
+    check_store_path(f"_{named}" if named.startswith("-") else named)
+    return path
+
+
+def mask_urls(text: str) -> str:
+    """A message without the secrets of the addresses in it."""
+    from quaid.model.secrets import mask
+
+    text = _USERINFO.sub(r"\1://…@", text[:MAX_MESSAGE_LENGTH])
+    text = _PASSWORD.sub(r"\1:…@", text)
+    return mask(_QUERY.sub(r"\1?…", text)).text
+
+
+def write_private_file(path: str, data: bytes) -> None:
+    """Put a small file in its place: whole, durable, for its owner only."""
+    unfinished = f"{path}.{os.getpid()}-{os.urandom(4).hex()}.new"
+    handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except BaseException:
+        durable_files.remove_with_sidecars(unfinished)
+        raise
+    durable_files.sync_folder(os.path.dirname(path))
+
+
+def _unsafe_store(root: str, problem: str) -> UnsafeStore:
+    return UnsafeStore(path=root, problem=problem, remedy="Clone it afresh with `ai-kb clone URL`")
+
+
+LOG_FORMAT = "%H%x1f%ct%x1f%an%x1f%ae%x1f%s"
+
+UNFINISHED_ACTS = {
+    "MERGE_HEAD": "merge",
+    "rebase-merge": "rebase",
+    "rebase-apply": "rebase",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+    "BISECT_LOG": "bisect",
+}
+NOISE_PREFIXES = ("hint:", "remote:", "warning:", "To ", "From ", " ")
+SECOND_NS = 1_000_000_000
+
+
+class TreeState(NamedTuple):
+    branch: str | None  # None: no branch is checked out
+    head: str | None  # None: nothing is committed yet
+    upstream: str | None  # None: the remote has not been seen with this branch
+    ahead: int
+    behind: int
+    changed: tuple[str, ...]  # known files that differ from the last commit, staged or not
+    untracked: tuple[str, ...]
+    conflicted: tuple[str, ...]
+    in_progress: str | None = None
+    seen: str | None = None  # where the remote's branch stood when it was last seen
+
+    @property
+    def is_clean(self) -> bool:
+        return not (self.changed or self.untracked or self.conflicted or self.in_progress)
+
+    @property
+    def has_diverged(self) -> bool:
+        return bool(self.ahead and self.behind)
+
+
+class GitCommit(NamedTuple):
+    id: str
+    when: int
+    author: str
+    email: str
+    subject: str
+
+
+def parse_status(out: bytes, act: str | None) -> TreeState:
+    """`git status --porcelain=v2 --branch -z --no-renames`, read."""
+    branch = head = upstream = None
+    ahead = behind = 0
+    counted = False
+    changed, untracked, conflicted = [], [], []
+    for line in os.fsdecode(out).split("\0"):
+        mark, _, rest = line.partition(" ")
+        if mark == "#":
+            key, _, value = rest.partition(" ")
+            if key == "branch.oid" and value != "(initial)":
+                head = value
+            elif key == "branch.head" and value != "(detached)":
+                branch = value
+            elif key == "branch.upstream":
+                upstream = value
+            elif key == "branch.ab":
+                ahead, behind = (abs(int(number)) for number in value.split())
+                counted = True
+        elif mark == "1":
+            changed.append(rest.split(" ", 7)[7])
+        elif mark == "u":
+            conflicted.append(rest.split(" ", 9)[9])
+        elif mark in ("?", "!"):  # a .gitignore that came with a clone must not hide a node
+            untracked.append(rest)
+    if not counted:
+        upstream = None
+    lists = (tuple(changed), tuple(untracked), tuple(conflicted))
+    return TreeState(branch, head, upstream, ahead, behind, *lists, act)
+
+
+def unfinished_act(folder: str) -> str | None:
+    """What a person has begun with git and not finished."""
+    return next(
+        (act for name, act in UNFINISHED_ACTS.items() if os.path.lexists(os.path.join(folder, name))), None
+    )
+
+
+def current_branch(folder: str) -> str | None:
+    try:
+        with open(os.path.join(folder, "HEAD"), encoding="utf-8", errors="surrogateescape") as file:
+            text = file.read().strip()
+    except FileNotFoundError:
+        return None
+    return text.removeprefix("ref: refs/heads/") if text.startswith("ref: refs/heads/") else None
+
+
+def head_commit(folder: str) -> str | None:
+    name = current_branch(folder)
+    if name is not None:
+        return read_ref(folder, f"refs/heads/{name}")
+    try:
+        with open(os.path.join(folder, "HEAD"), encoding="ascii", errors="replace") as file:
+            return _commit_id(file.read().strip())
+    except FileNotFoundError:
+        return None
+
+
+def read_ref(folder: str, name: str) -> str | None:
+    """The commit that a branch stands at: in a file of its own, or in the list of packed ones."""
+    try:
+        with open(os.path.join(folder, *name.split("/")), encoding="ascii", errors="replace") as file:
+            return _commit_id(file.read().strip())
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        pass
+    try:
+        with open(os.path.join(folder, "packed-refs"), encoding="utf-8", errors="surrogateescape") as file:
+            for line in file:
+                found, _, packed = line.rstrip("\n").partition(" ")
+                if packed == name:
+                    return _commit_id(found)
+    except FileNotFoundError:
+        pass
+    return None
+
+
+def check_commit_id(text: str) -> str:
+    """A commit's id in full."""
+    if _commit_id(text) is None:
+        raise InvalidArgument(name="commit", problem=f"{text!r} is not the id of a commit")
+    return text
+
+
+def _commit_id(text: str) -> str | None:
+    return text if len(text) in (40, 64) and not text.strip("0123456789abcdef") else None
+
+
+def parse_commits(out: bytes) -> tuple[GitCommit, ...]:
+    found = []
+    for entry in out.decode(errors="replace").split("\0"):
+        if entry.strip():
+            name, when, author, email, subject = entry.strip("\n").split("\x1f", 4)
+            found.append(GitCommit(name, int(when), author, email, subject))
+    return tuple(found)
+
+
+def parse_diff(out: bytes) -> dict[str, str]:
+    """`git diff-tree -r -z`: path to the blob it has now."""
+    parts = os.fsdecode(out).split("\0")
+    return {path: entry.split(" ")[3] for entry, path in zip(parts[::2], parts[1::2], strict=False)}
+
+
+def parse_tree(out: bytes) -> dict[str, str]:
+    """`git ls-tree -r -z`: path to blob."""
+    found = {}
+    for entry in filter(None, os.fsdecode(out).split("\0")):
+        facts, _, path = entry.partition("\t")
+        found[path] = facts.split(" ")[2]
+    return found
+
+
+def blob_id(data: bytes, sha256: bool) -> str:
+    """What git calls a file with these bytes."""
+    make = hashlib.sha256 if sha256 else hashlib.sha1
+    return make(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def parse_push(
+    status: int, out: bytes, problem: str
+) -> tuple[Literal["pushed", "nothing", "rejected", "unreachable"], str]:
+    """`git push --porcelain`: what came of it, and why not."""
+    for line in out.decode(errors="replace").splitlines():
+        flag, _, rest = line.partition("\t")
+        if flag == "!":
+            return "rejected", rest.partition("\t")[2] or problem
+        if status == 0 and flag == "=":
+            return "nothing", ""
+    return ("pushed", "") if status == 0 else ("unreachable", problem)
+
+
+def error_line(err: str) -> str:
+    """The line of git's complaint that says why."""
+    lines = [
+        line.strip() for line in err.splitlines() if line.strip() and not line.startswith(NOISE_PREFIXES)
+    ]
+    telling = [line for line in lines if line.startswith(("fatal:", "error:", "ssh:"))] or lines
+    line = telling[0] if telling else err.strip().rpartition("\n")[2]
+    return line.removeprefix("fatal: ").removeprefix("error: ").rstrip(".") or "git said nothing"
+
+
+def shorten_paths(paths: Sequence[str]) -> str:
+    """The first few of many paths."""
+    more = len(paths) - 3
+    return ", ".join(paths[:3]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def sync_objects(folder: str, begun: int) -> None:
+    """Wait until the names of new objects are on the disk: git syncs files, not folders.
+
+    Another git may be tidying up: what is in a folder goes into a pack, and the folder goes.
+    """
+    objects = os.path.join(folder, "objects")
+    with os.scandir(objects) as entries:
+        places = [entry.path for entry in entries if len(entry.name) == 2 and _is_newer(entry, begun)]
+    for place in (*places, os.path.join(objects, "pack"), objects):
+        try:
+            durable_files.sync_folder(place)
+        except FileNotFoundError:
+            continue
+
+
+def _is_newer(entry: "os.DirEntry[str]", begun: int) -> bool:
+    try:
+        return entry.stat().st_mtime_ns >= begun - 2 * SECOND_NS
+    except FileNotFoundError:
+        return False
+
+
+def sync_branch(folder: str, branch: str) -> None:
+    """Wait until a branch's name and the index's are on the disk; what they point to must be there before."""
+    durable_files.sync_folder(os.path.dirname(os.path.join(folder, "refs", "heads", *branch.split("/"))))
+    durable_files.sync_folder(folder)

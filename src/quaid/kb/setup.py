@@ -1,0 +1,521 @@
+"""Set up a store and this machine: init, clone, the push timer, and org-roam's database for Emacs.
+
+Running it again changes nothing and repairs what is missing.
+"""
+
+import hashlib
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from quaid.errors import FileTrouble, RemoteOccupied, StoreOccupied
+from quaid.formats import config_text
+from quaid.kb import (
+    git as git_cli,
+    layout,
+    node as nodes,
+    remote as store_remote,
+    repo_policy,
+    state,
+    transaction,
+)
+from quaid.kb.catalog import Catalog
+from quaid.kb.git import Git
+from quaid.kb.layout import KbInitReport, KbTimerReport
+from quaid.kb.node import NodeDraft
+from quaid.kb.repo_policy import write_private_file
+from quaid.kb.transaction import StoreChange
+from quaid.storage import files as durable_files
+from quaid.storage.sqlite.errors import translate_os_errors
+
+RAW_README_TEXT = """\
+#+title: Raw captures
+
+Excerpts of outside sources, each with its address and the day it was read; whole files are in files/. Nodes name them
+in :SOURCE:. Nothing here is a node, and nothing here is a secret.
+"""
+
+FOLDER_REMEDY = (
+    "A knowledge base needs a folder of its own: name a new one, or make one among these files with --force"
+)
+REMOTE_REMEDY = "Name an empty private repository, or add --force to commit and push beside these files"
+
+FIRST_NODE = NodeDraft(
+    title="How this knowledge base is used",
+    summary="What belongs into this knowledge base, who writes it, and how nodes are found again.",
+    body="""\
+Knowledge that holds beyond one project and one session: principles, preferences, procedures, observations and
+references. What belongs to one project stays there.
+
+- Before acting: =ai-kb query WORDS= shows what is known.
+- After learning something that lasts: =ai-kb remember= writes it, checks everything and commits.
+- A node that is wrong is contested or superseded by a person, never silently overwritten.
+
+The rules are in AGENT_CONTRACT.org.""",
+    type="reference",
+    created_by="quaid",
+    confidence="user-stated",
+    source="ai-kb init",
+)
+
+
+def clone_store(git: Git, url: str, environ: Mapping[str, str], *, force: bool = False) -> Git:
+    """Fetch a store from its remote; refused before a file is written when it holds something else."""
+
+    def check(fetched: Git) -> None:
+        found = store_remote.inspect_remote(fetched)
+        if found.is_foreign:
+            raise RemoteOccupied(url=repo_policy.mask_urls(url), told=found.told, remedy=REMOTE_REMEDY)
+
+    return Git.clone(url, git.root, environ, check=None if force else check)
+
+
+def init_store(git: Git, *, remote: str, now: str, local: str, id: str, force: bool = False) -> KbInitReport:
+    """Make a store, or mend one. What holds something else is refused before anything is written, unless forced."""
+    created = not git.is_repository() or git.head() is None
+    if remote:
+        remote = repo_policy.check_url(repo_policy.absolute_url(remote), git.root)
+    if not force:
+        _refuse_foreign(git, remote)
+    git.init()
+    if remote and git.remote() != remote:
+        git.set_remote(remote)
+        store_remote.fetch_store(git, now)
+    git.follow_the_only_branch()
+    if force and git.remote():
+        state.note_state(git.root, accepted=store_remote.url_hash(git.remote() or ""))
+
+    def plan(catalog: Catalog) -> StoreChange:
+        files: dict[str, bytes | None] = {}
+        if layout.CONTRACT_FILE not in catalog.files:
+            files[layout.CONTRACT_FILE] = contract_text().encode()
+        if not any(layout.is_raw_file(path) for path in catalog.files):
+            files[layout.RAW_README] = RAW_README_TEXT.encode()
+        if not any(True for _ in catalog.nodes):
+            files[nodes.node_file_name(FIRST_NODE.title, local)] = nodes.render_node(
+                FIRST_NODE, id, local[:10]
+            ).encode()
+        if not files and layout.INDEX_PREFIX + layout.NODE_ENDING not in catalog.files:
+            return transaction.index_change(catalog)
+        return StoreChange(files, "ai-kb: a knowledge base")
+
+    done = transaction.apply_change(git, now, "init", plan, foreign=force)
+    return KbInitReport(git.root, created, done.paths, repo_policy.mask_urls(git.remote() or ""), done.commit)
+
+
+def _refuse_foreign(git: Git, remote: str) -> None:
+    found = store_remote.inspect_store(git)
+    if found.is_foreign:
+        raise StoreOccupied(path=git.root, told=found.told, remedy=FOLDER_REMEDY)
+    is_there = git.is_repository()
+    known = git.remote() if is_there else None
+    url = remote or known or ""
+    if not url or (url == known and git.head() is not None):
+        return
+    import shutil
+    import tempfile
+
+    passing = tempfile.mkdtemp(prefix="ai-kb-")
+    try:
+        look = git.beside(passing)
+        there = (
+            store_remote.inspect_remote(look)
+            if look.look_into(url)
+            else store_remote.StoreContents((), False)
+        )
+    finally:
+        shutil.rmtree(passing, ignore_errors=True)
+    if there.is_foreign:
+        raise RemoteOccupied(url=repo_policy.mask_urls(url), told=there.told, remedy=REMOTE_REMEDY)
+
+
+def contract_text() -> str:
+    """The rules, for agents of any make."""
+    values = {
+        "types": ", ".join(nodes.NODE_TYPES),
+        "creators": " | ".join(nodes.CREATORS[:4]),
+        "confidences": " | ".join(nodes.CONFIDENCES),
+        "visibilities": " | ".join(nodes.VISIBILITIES),
+        "statuses": " | ".join(nodes.STATUSES),
+        "relations": ", ".join(nodes.RELATIONS),
+    }
+    return _CONTRACT_TEMPLATE.format(**values)
+
+
+_CONTRACT_TEMPLATE = """\
+#+title: Agent contract
+
+The rules of this knowledge base, for every agent and every person. It is private, and still no place for secrets.
+
+* What belongs here
+Knowledge that is true beyond this session and of use beyond this project: a principle, a preference that was stated,
+a procedure that will be needed again, an observation that cost time to make, a reference. Not: status, what can be
+read off the code or its history, what concerns one project only. When in doubt, leave it out.
+
+* A node
+One org file at the top of this folder, with a drawer at its very beginning:
+
+#+begin_example
+:PROPERTIES:
+:ID:         a UUID, made by uuidgen; the identity of the node for ever
+:PROJECTS:   :general: or slugs of projects, as in :emacs: :deepsat:
+:CREATED:    2026-05-24
+:UPDATED:    2026-05-24
+:CREATED_BY: {creators}
+:CONFIDENCE: {confidences}
+:VISIBILITY: {visibilities}
+:SOURCE:     where it comes from: chat 2026-05-24, or a path below raw/
+:STATUS:     {statuses}
+:SUMMARY:    One sentence, written to be found.
+:END:
+#+title: A short title
+#+filetags: :principle:emacs:
+
+The body. Other nodes are linked as [[id:THEIR-UUID][Their title]].
+#+end_example
+
+One of the tags is the type: {types}. A word before a link says how the two belong together: {relations}. The slug of
+a project is the name of its folder in small letters, without a leading dot and a trailing .d or .git, with - for what
+is neither letter nor digit; general is for what concerns all.
+
+* Reading
+- =ai-kb query WORDS= before a choice of convention, before a procedure of several steps, when something fails oddly.
+- =index.org= lists every node with title, ID and summary; =ai-kb show ID= prints one, =ai-kb backlinks ID= who links
+  to it.
+- A pointer from elsewhere reads =ai-kb: Title (UUID)=; the ID counts, and the title if no node has that ID any more.
+- Without the program, read =index.org= first and then only the nodes that matter. Run in this folder:
+  - =grep -rl --include='*.org' --exclude-dir=raw 'id:UUID' .= names the nodes that link to a node,
+  - =grep -o '\\[\\[id:[^]]*' FILE= what a node links to,
+  - =grep -riE --include='*.org' --exclude-dir=raw '^#\\+(title|filetags):.*WORD' .= nodes by title or tag.
+
+* Writing
+- =ai-kb remember= is the way: it takes the lock, fetches, writes, makes the index, lints everything and commits.
+- Without it: write the file, then run =ai-kb commit=, which does the same. Never edit index files. Never skip lint.
+- It does not push; a timer does. Being offline is normal.
+- If a new node contradicts one that stands, both are marked contested, and a person decides. Do not overwrite.
+- Merging, deleting and superseding are for people.
+
+* Sources
+What was read elsewhere is captured below raw/ with address, day and an excerpt (=ai-kb capture=), and the node names
+the capture in :SOURCE:. Whole texts only where their licence or their owner allows it.
+"""
+
+TIMER_NAME = "ai-kb-push"
+LAUNCHD_LABEL = "quaid.ai-kb-push"
+PUSH_MINUTES = 15
+
+SERVICE_TEMPLATE = """\
+[Unit]
+Description=Push the knowledge base to its remote
+Documentation=https://git-scm.com/docs/git-push
+
+[Service]
+Type=oneshot
+ExecStart=/usr/bin/env {command}
+TimeoutStartSec=300
+Nice=10
+IOSchedulingClass=idle
+NoNewPrivileges=yes
+"""
+
+TIMER_TEMPLATE = """\
+[Unit]
+Description=Push the knowledge base every {minutes} minutes
+
+[Timer]
+OnCalendar=*:0/{minutes}
+Persistent=true
+RandomizedDelaySec=60
+
+[Install]
+WantedBy=timers.target
+"""
+
+
+def service_unit(command: Sequence[str]) -> str:
+    """The unit that pushes once. Through env, since systemd is choosy about the name of a program, not of a word."""
+    return SERVICE_TEMPLATE.format(command=" ".join(map(config_text.systemd_quote, command)))
+
+
+def timer_unit() -> str:
+    """The unit that says when."""
+    return TIMER_TEMPLATE.format(minutes=PUSH_MINUTES)
+
+
+def launchd_plist(command: Sequence[str]) -> str:
+    """The same for launchd."""
+    import plistlib
+
+    told = {
+        "Label": LAUNCHD_LABEL,
+        "ProgramArguments": list(command),
+        "StartInterval": PUSH_MINUTES * 60,
+        "RunAtLoad": True,
+        "ProcessType": "Background",
+    }
+    return plistlib.dumps(told).decode()
+
+
+def cron_line(command: Sequence[str]) -> str:
+    """The same for cron, to which a percent sign means a new line."""
+    return f"*/{PUSH_MINUTES} * * * * " + shlex.join(command).replace("%", r"\%") + " >/dev/null 2>&1"
+
+
+def install_timer(
+    command: Sequence[str], environ: Mapping[str, str], home: str, platform: str
+) -> KbTimerReport:
+    """Write what this machine needs to run `command` (whole paths) by the clock, and start it where that is sure.
+
+    Done twice, the second time changes nothing. `home` is the person's home folder."""
+    if platform == "darwin":
+        return _install_launchd(command, home)
+    systemctl = _find_program("systemctl", environ) if platform == "linux" else None
+    if systemctl is None:
+        return KbTimerReport("cron", (), (), False, (cron_line(command),))
+    return _install_systemd(command, environ, home, systemctl)
+
+
+def _install_systemd(
+    command: Sequence[str], environ: Mapping[str, str], home: str, systemctl: str
+) -> KbTimerReport:
+    settings = environ.get("XDG_CONFIG_HOME", "")
+    folder = os.path.join(
+        settings if os.path.isabs(settings) else os.path.join(home, ".config"), "systemd/user"
+    )
+    texts = {f"{TIMER_NAME}.service": service_unit(command), f"{TIMER_NAME}.timer": timer_unit()}
+    written, unchanged = _write_units(folder, texts)
+    problem = ""
+    steps = (("daemon-reload",), ("enable", "--now", f"{TIMER_NAME}.timer"))
+    for step in steps:
+        done = git_cli.run_command((systemctl, "--user", *step), home, environ, seconds=30)
+        if done.status != 0:
+            problem = done.err.strip().partition("\n")[0] or f"systemctl ended with {done.status}"
+            break
+    to_run = tuple(f"systemctl --user {' '.join(step)}" for step in steps) if problem else ()
+    return KbTimerReport("systemd", written, unchanged, not problem, to_run, problem)
+
+
+def _install_launchd(command: Sequence[str], home: str) -> KbTimerReport:
+    folder = os.path.join(home, "Library", "LaunchAgents")
+    name = f"{LAUNCHD_LABEL}.plist"
+    written, unchanged = _write_units(folder, {name: launchd_plist(command)})
+    path = shlex.quote(os.path.join(folder, name))
+    to_run = (
+        f"launchctl bootout gui/$(id -u)/{LAUNCHD_LABEL}",  # fails when it was not there, which is fine
+        f"launchctl bootstrap gui/$(id -u) {path}",
+    )
+    return KbTimerReport("launchd", written, unchanged, False, to_run)
+
+
+class InstalledTimer(NamedTuple):
+    """A timer that is there, and whether it does what it should."""
+
+    place: str
+    state: Literal["active", "stopped", "another store", "unknown"]
+    problem: str = ""
+    remedy: str = ""
+
+
+def find_timer(root: str, environ: Mapping[str, str], home: str, platform: str) -> InstalledTimer | None:
+    """Return the timer that pushes a store on this machine; None: there is none."""
+    if platform == "darwin":
+        place = os.path.join(home, "Library", "LaunchAgents", f"{LAUNCHD_LABEL}.plist")
+        asked: tuple[str, ...] = (
+            "launchctl",
+            "print",
+            f"gui/{os.getuid() if hasattr(os, 'getuid') else 0}/{LAUNCHD_LABEL}",
+        )
+        remedy = f"`launchctl bootstrap gui/$(id -u) {place}`"
+        return _inspect_unit(root, place, place, asked, remedy, environ)
+    settings = environ.get("XDG_CONFIG_HOME", "")
+    folder = os.path.join(
+        settings if os.path.isabs(settings) else os.path.join(home, ".config"), "systemd/user"
+    )
+    place, service = (
+        os.path.join(folder, f"{TIMER_NAME}.timer"),
+        os.path.join(folder, f"{TIMER_NAME}.service"),
+    )
+    if os.path.exists(place):
+        asked = ("systemctl", "--user", "is-active", f"{TIMER_NAME}.timer")
+        remedy = f"`systemctl --user enable --now {TIMER_NAME}.timer`"
+        return _inspect_unit(root, place, service, asked, remedy, environ)
+    program = _find_program("crontab", environ)
+    if program is None:
+        return None
+    lines = (
+        git_cli.run_command((program, "-l"), home, environ, seconds=10)
+        .out.decode(errors="replace")
+        .splitlines()
+    )
+    if any("kb push" in line and root in line for line in lines if not line.lstrip().startswith("#")):
+        return InstalledTimer("your crontab", "active")
+    return None
+
+
+def _inspect_unit(
+    root: str, place: str, named_in: str, asked: Sequence[str], remedy: str, environ: Mapping[str, str]
+) -> InstalledTimer | None:
+    """Return a timer whose unit is a file; None where that is missing."""
+    if not os.path.exists(place):
+        return None
+    text = _read_or_none(named_in) or ""
+    if config_text.systemd_quote(f"AI_KB_DIR={root}") not in text and f"AI_KB_DIR={root}<" not in text:
+        return InstalledTimer(
+            place, "another store", f"it does not push {root}", "`ai-kb install-timer` writes it anew"
+        )
+    program = _find_program(asked[0], environ)
+    if program is None:
+        return InstalledTimer(place, "unknown", f"{asked[0]} is not there")
+    done = git_cli.run_command((program, *asked[1:]), os.sep, environ, seconds=10)
+    if done.status == 0:
+        return InstalledTimer(place, "active")
+    told = done.out.decode(errors="replace").strip()
+    if told in ("inactive", "failed", "unknown", "deactivating") or asked[0] == "launchctl":
+        return InstalledTimer(place, "stopped", f"it is {told or 'not loaded'}", remedy)
+    problem = done.err.strip().partition("\n")[0] or f"{asked[0]} ended with {done.status}"
+    return InstalledTimer(place, "unknown", problem)
+
+
+def _write_units(folder: str, texts: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Which files were written, and which stood there as they should."""
+    written, unchanged = [], []
+    for name, text in texts.items():
+        path = os.path.join(folder, name)
+        with translate_os_errors(path):
+            if _read_or_none(path) == text:
+                unchanged.append(path)
+                continue
+            durable_files.make_folders(folder)
+            write_private_file(os.path.realpath(path), text.encode())
+            written.append(path)
+    return tuple(written), tuple(unchanged)
+
+
+def _read_or_none(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def _find_program(name: str, environ: Mapping[str, str]) -> str | None:
+    for folder in git_cli.program_folders(environ):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+ORG_ROAM_DATABASE = "org-roam.db"
+STAMP_SUFFIX = ".synced"
+"""Ending of the file beside the index that tells of which nodes it is."""
+EMACS_TIMEOUT = 300.0
+
+SYNC_CODE = r"""
+(progn
+  (setq enable-local-variables nil enable-local-eval nil enable-dir-local-variables nil)
+  (setq large-file-warning-threshold nil create-lockfiles nil)
+  (prefer-coding-system 'utf-8)
+  (require 'package)
+  (package-initialize)
+  (require 'org-roam)
+  (advice-add 'org-link-expand-abbrev :override #'identity)
+  (advice-add 'org-file-contents :override (lambda (&rest _) ""))
+  (let* ((root (file-name-as-directory (file-truename (getenv "AI_KB_ROOT"))))
+         (top (concat "\\`\\(?:" (regexp-quote root) "\\)?")))
+    (advice-add 'org-roam-list-files :filter-return
+                (lambda (files)
+                  (seq-filter (lambda (file) (string-prefix-p root (file-truename file))) files)))
+    (setq org-id-track-globally nil
+          org-roam-directory root
+          org-roam-db-location (getenv "AI_KB_DATABASE")
+          org-roam-list-files-commands nil
+          org-roam-file-exclude-regexp
+          (list (concat top "raw/") (concat top "index[^/]*\\.org\\'")
+                (concat top "AGENT_CONTRACT\\.org\\'") (concat top "\\(?:[^/]+/\\)*\\.")
+                (concat top "\\(?:[^/]+/\\)*#[^/]*\\'")))
+    (org-roam-db-sync {force})
+    (org-roam-db--close-all)))
+"""
+
+
+class OrgRoamSync(NamedTuple):
+    state: Literal["fresh", "synced", "no emacs", "no org-roam", "failed"]
+    database: str
+    problem: str = ""
+
+
+def lisp_file() -> str:
+    """Where ai-kb.el is: in the package, or beside the source that runs."""
+    import quaid
+
+    package = os.path.dirname(os.path.abspath(quaid.__file__))
+    installed = os.path.join(package, "emacs", "ai-kb.el")
+    source = os.path.join(os.path.dirname(os.path.dirname(package)), "emacs", "ai-kb.el")
+    found = next((path for path in (installed, source) if os.path.exists(path)), None)
+    if found is None:
+        raise FileTrouble(path=installed, problem="it is not there; install quaid anew")
+    return found
+
+
+def is_org_roam_fresh(root: str, database: str) -> bool:
+    """Whether the index is that of the nodes as they are."""
+    return os.path.exists(database) and _read_stamp(database) == _nodes_digest(root)
+
+
+def sync_org_roam(
+    root: str, ours: str, environ: Mapping[str, str], *, database: str = "", force: bool = False
+) -> OrgRoamSync:
+    """Have Emacs look at what changed."""
+    import shutil
+
+    database = database or os.path.join(ours, ORG_ROAM_DATABASE)
+    if not force and is_org_roam_fresh(root, database):
+        return OrgRoamSync("fresh", database)
+    program = shutil.which("emacs", path=environ.get("PATH", ""))
+    if program is None:
+        return OrgRoamSync("no emacs", database, "Emacs is not installed; only its browsing needs this")
+    before = _nodes_digest(root)
+    known = {**environ, "AI_KB_ROOT": root, "AI_KB_DATABASE": database}
+    command = (
+        program,
+        "--batch",
+        "--no-site-file",
+        "--eval",
+        SYNC_CODE.replace("{force}", "t" if force else "nil"),
+    )
+    done = git_cli.run_command(command, root, known, seconds=EMACS_TIMEOUT)
+    lines = [line for line in done.err.splitlines() if line.strip()]
+    if done.status != 0 or not os.path.exists(database):
+        told = _emacs_error(lines) or f"Emacs ended with {done.status}"
+        if "load file" in told and "org-roam" in told:
+            return OrgRoamSync(
+                "no org-roam", database, "org-roam is not installed in Emacs; only browsing needs it"
+            )
+        return OrgRoamSync("failed", database, told)
+    with open(database + STAMP_SUFFIX, "w", encoding="ascii") as file:
+        file.write(before)
+    return OrgRoamSync("synced", database, next((line for line in lines if "(org-roam):" in line), ""))
+
+
+def _emacs_error(lines: list[str]) -> str:
+    """Return the line of Emacs' messages that says what is wrong; newer ones print a backtrace behind it."""
+    marked = [line.partition("Lisp error: ")[2] for line in lines if "Lisp error: " in line]
+    plain = [line for line in lines if not line[0].isspace()]
+    return (marked or plain[-1:] or lines[-1:] or [""])[0].strip()
+
+
+def _read_stamp(database: str) -> str:
+    try:
+        with open(database + STAMP_SUFFIX, encoding="ascii", errors="replace") as file:
+            return file.read(100)
+    except OSError:
+        return ""
+
+
+def _nodes_digest(root: str) -> str:
+    """One name for all nodes as they look; another one as soon as one of them comes, goes or changes."""
+    looks = [(each.path, *each.looks) for each in layout.walk_store(root) if layout.is_node_file(each.path)]
+    return hashlib.blake2b(repr(looks).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()

@@ -1,0 +1,560 @@
+"""The one way to write a store: lock, fetch, change, rebuild the index, lint, commit; a failure restores the tree.
+
+The system drops our lock when its holder dies, and git processes that the holder started inherit it. A lock file of
+git itself is removed only when no git runs in the store, and it is ours or a minute old (an hour, where processes
+cannot be listed).
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from typing import NamedTuple
+
+from quaid.errors import (
+    DiskFull,
+    FileChanged,
+    GitFailed,
+    LintFailed,
+    StoreDirty,
+    StoreDiverged,
+    StoreLocked,
+    StoreUnfinished,
+)
+from quaid.kb import (
+    catalog as catalogs,
+    layout,
+    lint,
+    node as nodes,
+    remote as store_remote,
+    repo_policy,
+    state,
+)
+from quaid.kb.catalog import Catalog
+from quaid.kb.git import Git
+from quaid.kb.lint import LintFinding
+from quaid.kb.repo_policy import TreeState
+from quaid.storage import files as durable_files
+from quaid.storage.files import FIRST_LOCK_PAUSE, LONGEST_LOCK_PAUSE, try_lock_file
+from quaid.storage.sqlite.errors import translate_os_errors
+
+LOCK_TIMEOUT = 30.0
+"""Seconds that a writer waits for its turn."""
+
+GIT_LOCK_TIMEOUT = 2.0
+"""Seconds that a person's git has to finish."""
+
+MINUTE, HOUR = 60.0, 3600.0
+
+GIT_LOCK_FILES = (
+    "index.lock",
+    "HEAD.lock",
+    "config.lock",
+    "packed-refs.lock",
+    "shallow.lock",
+    "ORIG_HEAD.lock",
+)
+
+REMOTE_VERBS = frozenset(
+    "push fetch send-pack receive-pack upload-pack pack-objects index-pack unpack-objects rev-list remote-https "
+    "remote-http remote".split()
+)
+"""What git calls itself when it speaks to a remote: it may hang for long and locks nothing for long."""
+
+
+@contextmanager
+def store_lock(git: Git, what: str = "ai-kb", patience: float = LOCK_TIMEOUT) -> Iterator[None]:
+    """Write alone. Waits, then raises StoreLocked; what a killed writer was changing is put back first."""
+    repo_policy.check_git_folder(git.root)
+    path = os.path.join(git.ours, "lock")
+    with translate_os_errors(path):
+        durable_files.make_folders(git.ours)
+        handle = _wait_for_lock(path, patience, git.root)
+    before = _list_git_locks(git.folder)
+    try:
+        git.keep = (handle,)
+        _clear_git_locks(
+            git, _lock_holder(handle)
+        )  # refused, it leaves the name of who was killed to the next one
+        _write_holder(handle, f"{os.getpid()} {what}".encode())
+        try:
+            git.recover()
+            yield
+        except Exception as error:
+            # An orderly failure; a kill leaves the name, and so is known for what it is. A git of ours that is killed
+            # may go unnoticed, until the next one meets its lock.
+            if isinstance(error, (GitFailed, DiskFull, StoreLocked)):
+                _remove_new_locks(git, before)
+            _write_holder(handle, b"")
+            raise
+        _remove_new_locks(git, before)  # git does not mind if it cannot remove a lock of its own
+        _write_holder(handle, b"")
+    finally:
+        git.keep = ()
+        os.close(handle)
+
+
+def _wait_for_lock(path: str, patience: float, root: str) -> int:
+    deadline, pause = time.monotonic() + patience, FIRST_LOCK_PAUSE
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        try:
+            if try_lock_file(handle) and _is_same_file(handle, path):
+                return handle
+            if time.monotonic() >= deadline:
+                holder = _lock_holder(handle)[0]
+                told = f"{holder} for more than {patience:g} s" if holder else "another process"
+                raise StoreLocked(path=root, holder=told, hint="")
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_LOCK_PAUSE)
+
+
+def _is_same_file(handle: int, path: str) -> bool:
+    """Whether the locked file is still the one at the path."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(handle))
+    except FileNotFoundError:
+        return False
+
+
+def _lock_holder(handle: int) -> tuple[str, float]:
+    """Who wrote their name into the lock, as in "query (process 4711)", and when. Nobody: all ended well."""
+    try:
+        text = os.pread(handle, 200, 0).decode(errors="replace")
+    except (AttributeError, OSError):  # a system whose locks forbid to read
+        return "", 0.0
+    number, _, what = text.strip().partition(" ")
+    return (f"{what} (process {number})" if number else ""), os.fstat(handle).st_mtime
+
+
+def _write_holder(handle: int, text: bytes) -> None:
+    os.lseek(handle, 0, os.SEEK_SET)
+    os.ftruncate(handle, 0)
+    os.write(handle, text)
+
+
+def _clear_git_locks(git: Git, left: tuple[str, float]) -> None:
+    """Remove git's own locks that nobody holds any more; StoreLocked for one that somebody may."""
+    deadline = time.monotonic() + GIT_LOCK_TIMEOUT
+    for path in _list_git_locks(git.folder):
+        while not _remove_stale_lock(path, git.root, left):
+            if time.monotonic() >= deadline:
+                name = os.path.relpath(path, git.root)
+                hint = f" Its lock is {name}; if no git is running there, it can be deleted."
+                raise StoreLocked(path=git.root, holder="another git", hint=hint)
+            time.sleep(LONGEST_LOCK_PAUSE)
+
+
+def _remove_new_locks(git: Git, before: list[str]) -> None:
+    """Remove the locks of a git of ours that failed or was killed: new ones that no program has open."""
+    for path in {*_list_git_locks(git.folder)} - {*before}:
+        if _is_unopened(path):
+            _remove_stale_lock(path, git.root, ("it", 0.0))
+
+
+def _is_unopened(path: str) -> bool:
+    """Whether no process of this user has a file open; where that cannot be told, somebody may."""
+    if sys.platform != "linux":
+        return False
+    path = os.path.realpath(path)
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):  # of somebody else, or gone by now
+            for handle in os.listdir(f"/proc/{number}/fd"):
+                with suppress(FileNotFoundError):
+                    if os.readlink(f"/proc/{number}/fd/{handle}") == path:
+                        return False
+    return True
+
+
+def _list_git_locks(folder: str) -> list[str]:
+    found = [
+        os.path.join(folder, name) for name in GIT_LOCK_FILES if os.path.lexists(os.path.join(folder, name))
+    ]
+    for place, _, names in os.walk(os.path.join(folder, "refs")):
+        found += [os.path.join(place, name) for name in names if name.endswith(".lock")]
+    return found
+
+
+def _remove_stale_lock(path: str, root: str, left: tuple[str, float]) -> bool:
+    """Whether the lock file is gone, by us or by its owner."""
+    try:
+        since = os.lstat(path).st_mtime
+    except FileNotFoundError:
+        return True
+    age = time.time() - since
+    ours = bool(left[0]) and since >= left[1] - 0.1  # file times may be coarser than the clock
+    at_work = is_git_running(root)
+    if at_work is None:
+        is_stale = age >= (MINUTE if ours else HOUR)
+    else:
+        is_stale = not at_work and (ours or age >= MINUTE)
+    if not is_stale:
+        return False
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except PermissionError:  # a system that does not remove what is open
+        return False
+    return True
+
+
+def is_git_running(root: str, platform: str = sys.platform) -> bool | None:
+    """Whether a git that could hold a lock is running in the store. None: this system does not tell."""
+    if platform == "linux":
+        return _is_git_running_by_proc(os.path.realpath(root))
+    if platform == "win32":
+        return None
+    from quaid.kb.git import run_command
+
+    done = run_command(("ps", "-axo", "comm="), "/", {"PATH": "/bin:/usr/bin", "LC_ALL": "C"}, seconds=10)
+    if done.status != 0:
+        return None
+    names = {os.path.basename(line.strip()) for line in done.out.decode(errors="replace").splitlines()}
+    return any(name == "git" or name.startswith("git-") for name in names)
+
+
+def _is_git_running_by_proc(root: str) -> bool:
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{number}/comm", encoding="utf-8", errors="replace") as file:
+                if not file.read().startswith("git"):
+                    continue
+            with open(f"/proc/{number}/cmdline", "rb") as file:
+                words = os.fsdecode(file.read()).split("\0")
+            with open(f"/proc/{number}/stat", encoding="utf-8", errors="replace") as file:
+                if file.read().rpartition(")")[2].split()[0] in ("Z", "X"):
+                    continue  # dead, and only not yet buried
+            place = os.readlink(f"/proc/{number}/cwd")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        except PermissionError:
+            return True
+        if len(words) > 1 and words[1] in REMOTE_VERBS:
+            continue
+        if place == root or place.startswith(root + "/") or any(root in word for word in words):
+            return True
+    return False
+
+
+class StoreChange(NamedTuple):
+    files: Mapping[str, bytes | None]
+    """The new bytes of each file; None: it goes."""
+    message: str
+
+
+class ChangeResult(NamedTuple):
+    commit: str
+    """The commit that holds the change; nothing when there was none to make."""
+    paths: tuple[str, ...]
+    offline: str
+    """Why the remote was not reached; nothing when it was, or when there is none."""
+    style: tuple[LintFinding, ...] = ()
+    """Findings in these files that did not stop the commit."""
+    adopted: tuple[str, ...] = ()
+    """Files of these that a person had changed."""
+    nodes: int = 0
+    """How many nodes there are now."""
+
+
+ChangePlan = Callable[[Catalog], StoreChange]
+
+
+def apply_change(git: Git, now: str, what: str, plan: ChangePlan, *, foreign: bool = False) -> ChangeResult:
+    """Carry out what `plan` makes of the present nodes, as one commit, or not at all.
+
+    `foreign`: a store without a commit takes over a remote that is not a knowledge base, too."""
+    with store_lock(git, what):
+        tree = _settled_tree(git)
+        _refuse_dirty(git, tree)
+        offline = _fetch_and_forward(git, now, tree, foreign=foreign)
+        # What is committed are bytes that we write and compare. The files beside it are known by their looks, as git,
+        # which has just said that they are those of the last commit, knows them.
+        catalog = catalogs.load_catalog(git.root, git.ours, judge=lint.file_checker())
+        change = plan(catalog)
+        change = change._replace(files=_changed_files(catalog, change.files))
+        if not change.files:
+            return ChangeResult("", (), offline)
+        paths = [*change.files, *_index_paths(catalog)]
+        with git.changing(paths, change.files):
+            for path, data in change.files.items():
+                write_store_file(catalog, path, data)
+            catalog = catalogs.refresh_files(catalog, change.files, lint.file_checker())
+            return _index_and_commit(git, catalog, now, set(change.files), change.message, offline)
+
+
+def commit_edits(git: Git, now: str, message: str = "", what: str = "commit", *, today: str) -> ChangeResult:
+    """Commit what a person has changed with an editor, through the same gate.
+
+    Their files stay as they are, but for :UPDATED: of the nodes that they edited; a failure puts that back too."""
+    with store_lock(git, what):
+        tree = _settled_tree(git)
+        _refuse_unfinished(git, tree)
+        offline = _fetch_and_forward(git, now, tree)
+        theirs = {*tree.changed, *(path for path in tree.untracked if layout.is_store_file(path))}
+        catalog = catalogs.load_catalog(git.root, git.ours, certain=bool(theirs), judge=lint.file_checker())
+        adopted = tuple(sorted(path for path in theirs if not layout.is_index_file(path)))
+        index, before = [path for path in _index_paths(catalog) if path not in theirs], git.head()
+        with git.changing(index), _stamp_edited(git, catalog, theirs, today) as catalog:
+            done = _index_and_commit(git, catalog, now, theirs, message or _edit_message(adopted), offline)
+        if done.commit == before:  # what was staged or touched is what the last commit has
+            done, adopted = (
+                done._replace(commit="", paths=tuple(filter(layout.is_index_file, done.paths))),
+                (),
+            )
+        return done._replace(adopted=adopted, nodes=catalog.count)
+
+
+@contextmanager
+def _stamp_edited(git: Git, catalog: Catalog, theirs: set[str], today: str) -> Iterator[Catalog]:
+    """The catalog with :UPDATED: moved to today in nodes that were edited; a failure puts their bytes back."""
+    _refuse_fatal(lint.lint_files(catalog))  # before a file of theirs is touched
+    before = {
+        path: layout.read_file(catalog.root, path) for path in _edited_nodes(git, catalog, theirs, today)
+    }
+    stamped = {
+        path: nodes.set_properties(data.decode("utf-8"), {"UPDATED": today}).encode()
+        for path, data in before.items()
+    }
+    try:
+        for path, data in stamped.items():
+            write_store_file(catalog, path, data)
+        catalog = catalogs.refresh_files(catalog, stamped, lint.file_checker()) if stamped else catalog
+        yield catalog
+    except BaseException:
+        after = catalogs.refresh_files(catalog, stamped)
+        for path, data in before.items():
+            if path in after.files and after.files[path].digest == catalogs.content_digest(stamped[path]):
+                write_store_file(after, path, data)
+        raise
+
+
+def _untracked_findings(expected: Mapping[str, bytes | None]) -> Iterator[LintFinding]:
+    """What is wrong with files that git knows and the knowledge base does not, as a README that was staged."""
+    for path, data in sorted(expected.items()):
+        if data is None or layout.is_store_file(path):
+            continue
+        if len(data) > catalogs.MAX_RAW_BYTES:
+            yield LintFinding(
+                path, 1, "too-large", "it is too large", f"`git rm --cached -- {path}` lets go of it"
+            )
+        else:
+            yield from lint.find_secrets(path, data)
+
+
+def _plain_bytes(root: str, path: str) -> bytes | None:
+    """A file as it is on the disk; None where there is no plain file."""
+    full = os.path.join(root, path)
+    if os.path.islink(full) or not os.path.isfile(full):
+        return None
+    return layout.read_file(root, path)
+
+
+def _edited_nodes(git: Git, catalog: Catalog, theirs: set[str], today: str) -> list[str]:
+    """The nodes whose text differs from the last commit's, while their :UPDATED: is the same as there.
+
+    A node in another file than before is known by its ID; one that only moved was not edited."""
+    gone = [path for path in theirs - catalog.files.keys() if layout.is_node_file(path)]
+    moved: dict[str, str] | None = None
+    found = []
+    for path in sorted(theirs & catalog.files.keys()):
+        if not layout.is_node_file(path) or catalog.node(catalog.files[path]).updated >= today:
+            continue
+        old = git.content(path)
+        if old is None and gone:
+            if moved is None:
+                texts = [(git.content(each) or b"").decode("utf-8", "replace") for each in gone]
+                moved = {nodes.parse_node("", text).node.id: text for text in texts}
+            known = moved.get(catalog.node(catalog.files[path]).id)
+        else:
+            known = None if old is None else old.decode("utf-8", "replace")
+        if known is None or known == catalog.text(path):
+            continue
+        if nodes.parse_node(path, known).node.updated == catalog.node(catalog.files[path]).updated:
+            found.append(path)
+    return found
+
+
+def _changed_files(catalog: Catalog, files: Mapping[str, bytes | None]) -> dict[str, bytes | None]:
+    """Those files of a change that are not so already."""
+    there = catalog.files
+    return {
+        path: data
+        for path, data in files.items()
+        if (path in there) is (data is None)
+        or (data is not None and catalogs.content_digest(data) != there[path].digest)
+    }
+
+
+def index_change(catalog: Catalog) -> StoreChange:
+    """The index as a change of its own."""
+    return StoreChange(_index_changes(catalog), "index: made anew")
+
+
+def _index_and_commit(
+    git: Git, catalog: Catalog, now: str, changed: set[str], message: str, offline: str
+) -> ChangeResult:
+    _refuse_fatal(lint.lint_files(catalog))  # no index of what cannot stay
+    index = _index_changes(catalog)
+    for path, data in index.items():
+        write_store_file(catalog, path, data)
+        changed.add(path)
+    catalog = catalogs.refresh_files(catalog, index, lint.file_checker())
+    findings = lint.lint_store(catalog, git.ours)
+    _refuse_fatal(findings)
+    expected = _linted_bytes(catalog, changed)
+    _refuse_fatal(list(_untracked_findings(expected)))
+    commit = git.commit(sorted(changed), message, expected=expected) if changed else ""
+    state.note_state(git.root, indexed_at=now)
+    return ChangeResult(
+        commit, tuple(sorted(changed)), offline, tuple(each for each in findings if each.path in changed)
+    )
+
+
+def _refuse_fatal(findings: list[LintFinding]) -> None:
+    fatal = [each for each in findings if each.fatal]
+    if fatal:
+        raise LintFailed(
+            count=len(fatal), told=_list_findings(fatal), findings=[each._asdict() for each in fatal]
+        )
+
+
+def _linted_bytes(catalog: Catalog, changed: set[str]) -> dict[str, bytes | None]:
+    """The bytes that lint has seen: git compares them with what it commits. None: it saw no such file."""
+    found: dict[str, bytes | None] = dict.fromkeys(changed)
+    for path in changed & catalog.files.keys():
+        data = layout.read_file(catalog.root, path)
+        if catalogs.content_digest(data) != catalog.files[path].digest:
+            raise FileChanged(path=path)
+        found[path] = data
+    for path in changed - catalog.files.keys():
+        if not layout.is_store_file(path):
+            found[path] = _plain_bytes(catalog.root, path)
+    return found
+
+
+def _list_findings(findings: list[LintFinding]) -> str:
+    first = findings[0]
+    told = [f"{first.path}:{first.line}: {first.message} ({first.remedy})"]
+    told += [f"{each.path}:{each.line}: {each.message}" for each in findings[1:3]]
+    return "; ".join(told) + (f"; and {len(findings) - 3} more" if len(findings) > 3 else "")
+
+
+# The tree before a change
+
+
+def _settled_tree(git: Git) -> TreeState:
+    """How the tree stands, without what a killed writer left beside its files."""
+    tree = git.state()
+    if not any(".quaid-" in path for path in tree.untracked):
+        return tree
+    from quaid.folders import atomic_write
+    from quaid.folders.scanner import Folder
+
+    left = [path for path in tree.untracked if atomic_write.is_leftover(path)]
+    with Folder(git.root) as folder:
+        for path in left:
+            atomic_write.settle_leftover(folder, path, "saved.org")
+    return git.state()
+
+
+def _refuse_unfinished(git: Git, tree: TreeState) -> None:
+    if tree.in_progress or tree.conflicted:
+        raise StoreUnfinished(path=git.root, act=tree.in_progress or "merge")
+
+
+def _refuse_dirty(git: Git, tree: TreeState) -> None:
+    """Changes that are not ours to commit. The index is made anew anyway; what editors leave behind is nobody's."""
+    _refuse_unfinished(git, tree)
+    others = [
+        path
+        for path in (*tree.changed, *tree.untracked)
+        if layout.is_store_file(path) and not layout.is_index_file(path)
+    ]
+    others += [path for path in tree.changed if not layout.is_store_file(path)]
+    if others:
+        raise StoreDirty(path=git.root, told=repo_policy.shorten_paths(others))
+
+
+def _fetch_and_forward(git: Git, now: str, tree: TreeState, *, foreign: bool = False) -> str:
+    """Learn what the remote has, and take it over if nothing is lost by it. Why it was not reached."""
+    if git.remote() is None:
+        return ""
+    fetched, tree = store_remote.fetch_store(git, now, before=tree, sparing=True)
+    if tree.has_diverged:
+        raise StoreDiverged(path=git.root, ahead=tree.ahead, behind=tree.behind)
+    if tree.head is None and not foreign:
+        store_remote.refuse_foreign_remote(git)
+    if tree.behind or tree.head is None:  # a store without a commit takes over what the remote has
+        git.fast_forward()
+    return "" if fetched.reached else fetched.problem
+
+
+# Files
+
+
+def write_store_file(catalog: Catalog, path: str, data: bytes | None) -> None:
+    """Give a file new bytes, durably, or take it away. FileChanged when it is not what was looked at."""
+    from quaid.folders import atomic_write
+    from quaid.folders.scanner import Folder
+
+    repo_policy.check_store_path(path)
+    token = _new_token()
+    with Folder(catalog.root) as folder:
+        if path not in catalog.files:
+            if data is not None:
+                atomic_write.create_file(folder, path, data, token)
+            return
+        old = layout.read_file(catalog.root, path)
+        if catalogs.content_digest(old) != catalog.files[path].digest:
+            raise FileChanged(path=path)
+        expected = sha256(old).hexdigest()
+        if data is None:
+            atomic_write.remove_file(folder, path, expected, token)
+        elif data != old:
+            atomic_write.replace_file(folder, path, data, expected, token)
+
+
+def _new_token() -> str:
+    """A name that nobody has, in the shape by which leftovers are known."""
+    name = os.urandom(16).hex()
+    return "-".join((name[:8], name[8:12], name[12:16], name[16:20], name[20:]))
+
+
+def _index_paths(catalog: Catalog) -> list[str]:
+    """All files that making the index may touch."""
+    return sorted(_generated_paths(catalog) | nodes.INDEX_NAMES)
+
+
+def _generated_paths(catalog: Catalog) -> set[str]:
+    """The files of the index that are there; what a person named so is not among them."""
+    there = {path for path in catalog.files if layout.is_index_file(path)}
+    return {
+        path for path in there if path in nodes.INDEX_NAMES or nodes.is_generated_index(catalog.text(path))
+    }
+
+
+def _index_changes(catalog: Catalog) -> dict[str, bytes | None]:
+    """What must be written so that the index is that of the nodes."""
+    if catalog.index_problem == "":  # somebody has compared them, and no file has changed since
+        return {}
+    wanted = catalog.index = catalog.index or nodes.build_index(catalog.nodes)
+    there = _generated_paths(catalog)
+    changes: dict[str, bytes | None] = dict.fromkeys(there - wanted.keys())
+    for path, text in wanted.items():
+        data = text.encode("utf-8", "replace")
+        if path not in there or layout.read_file(catalog.root, path) != data:
+            changes[path] = data
+    return changes
+
+
+def _edit_message(paths: Sequence[str]) -> str:
+    if not paths:
+        return "index: made anew"
+    return f"edit: {paths[0]}" if len(paths) == 1 else f"edit: {len(paths)} files"
