@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from quaid.clients import edits
-from quaid.clients.edits import Launch, Quote
+from quaid.clients import config_files
+from quaid.clients.config_files import LaunchCommand, ShellQuote
 from quaid.clients.known import CLIENTS
 
-LAUNCH = Launch("/opt/my tools/quaid", (), "/h/memory.db")
-COMMANDS = edits.hook_commands(LAUNCH, Quote("linux"), "claude-code")
+LAUNCH = LaunchCommand("/opt/my tools/quaid", (), "/h/memory.db")
+COMMANDS = config_files.hook_commands(LAUNCH, ShellQuote("linux"), "claude-code")
 SETTINGS = """\
 {
   "model": "opus",
@@ -34,7 +34,7 @@ ENTRY_KEYS = {
 @pytest.mark.parametrize("name", ENTRY_KEYS)
 def test_the_entry_is_what_the_client_reads(name: str) -> None:
     client = CLIENTS[name]
-    entry = json.loads(edits.with_server(client, "", LAUNCH))[ENTRY_KEYS[name]]["quaid"]
+    entry = json.loads(config_files.add_server(client, "", LAUNCH))[ENTRY_KEYS[name]]["quaid"]
     assert entry["command"] == "/opt/my tools/quaid"
     assert entry["args"] == ["serve", "--db", "/h/memory.db"]
     assert entry.get("type") == ("stdio" if name in ("claude-code", "vscode") else None)
@@ -47,19 +47,21 @@ def test_coming_and_going_leaves_no_trace(name: str) -> None:
         ["a = 1\n"] if client.format == "toml" else ['{\n    "x": 1\n}\n', "{}", '{"mcpServers": {"o": {}}}']
     )
     for text in texts:
-        new = edits.with_server(client, text, LAUNCH)
-        assert edits.with_server(client, new, LAUNCH) == new
-        assert edits.without_server(client, new) == text
+        new = config_files.add_server(client, text, LAUNCH)
+        assert config_files.add_server(client, new, LAUNCH) == new
+        assert config_files.remove_server(client, new) == text
 
 
 def test_null_is_as_good_as_nothing() -> None:
-    new = edits.with_server(CLIENTS["cursor"], '{"mcpServers": null, "x": 1}', LAUNCH)
+    new = config_files.add_server(CLIENTS["cursor"], '{"mcpServers": null, "x": 1}', LAUNCH)
     assert json.loads(new)["mcpServers"]["quaid"]["command"] == LAUNCH.command
-    assert edits.with_server(CLIENTS["cursor"], new, LAUNCH) == new
-    assert json.loads(edits.without_server(CLIENTS["cursor"], new)) == {"x": 1}
-    assert edits.without_server(CLIENTS["cursor"], '{"mcpServers": null}') == '{"mcpServers": null}'
+    assert config_files.add_server(CLIENTS["cursor"], new, LAUNCH) == new
+    assert json.loads(config_files.remove_server(CLIENTS["cursor"], new)) == {"x": 1}
+    assert config_files.remove_server(CLIENTS["cursor"], '{"mcpServers": null}') == '{"mcpServers": null}'
     for text in ('{"hooks": null}', '{"hooks": {"Stop": null}}'):
-        assert edits.hooks(edits.with_hooks(text, COMMANDS)) == list(edits.EVENTS)
+        assert config_files.installed_hooks(config_files.add_hooks(text, COMMANDS)) == list(
+            config_files.HOOK_EVENTS
+        )
 
 
 @pytest.mark.parametrize(
@@ -71,40 +73,45 @@ def test_null_is_as_good_as_nothing() -> None:
     ],
 )
 def test_an_inline_table_is_refused_in_plain_words(text: str) -> None:
-    with pytest.raises(edits.Unreadable, match=r"inline tables are not edited here; write it as tables"):
-        edits.with_server(CLIENTS["codex"], text, LAUNCH)
+    with pytest.raises(
+        config_files.UnreadableConfig, match=r"inline tables are not edited here; write it as tables"
+    ):
+        config_files.add_server(CLIENTS["codex"], text, LAUNCH)
 
 
 def test_what_only_looks_like_an_inline_table_is_no_reason_to_refuse() -> None:
     text = 'note = """\nmcp_servers = { }\n"""\n'
-    assert edits.without_server(CLIENTS["codex"], edits.with_server(CLIENTS["codex"], text, LAUNCH)) == text
+    assert (
+        config_files.remove_server(CLIENTS["codex"], config_files.add_server(CLIENTS["codex"], text, LAUNCH))
+        == text
+    )
 
 
 def test_what_a_person_added_to_our_entry_stays() -> None:
     text = '{"mcpServers": {"quaid": {"command": "old", "args": [], "env": {"A": "1"}}}}'
-    entry = json.loads(edits.with_server(CLIENTS["cursor"], text, LAUNCH))["mcpServers"]["quaid"]
+    entry = json.loads(config_files.add_server(CLIENTS["cursor"], text, LAUNCH))["mcpServers"]["quaid"]
     assert entry == {"command": LAUNCH.command, "args": ["serve", "--db", "/h/memory.db"], "env": {"A": "1"}}
 
 
 def test_hooks_stand_beside_those_of_others_and_go_alone() -> None:
-    new = edits.with_hooks(SETTINGS, COMMANDS)
-    assert edits.with_hooks(new, COMMANDS) == new
+    new = config_files.add_hooks(SETTINGS, COMMANDS)
+    assert config_files.add_hooks(new, COMMANDS) == new
     values = json.loads(new)
-    assert [len(values["hooks"][event]) for event in edits.EVENTS] == [1, 1, 1, 2]
+    assert [len(values["hooks"][event]) for event in config_files.HOOK_EVENTS] == [1, 1, 1, 2]
     assert values["hooks"]["SessionStart"][0]["hooks"][0] == {
         "type": "command",
         "command": "'/opt/my tools/quaid' hook session-start --client claude-code --db /h/memory.db",
         "timeout": 5,
     }
-    assert edits.hooks(new) == list(edits.EVENTS)
-    assert edits.without_hooks(new) == SETTINGS
+    assert config_files.installed_hooks(new) == list(config_files.HOOK_EVENTS)
+    assert config_files.remove_hooks(new) == SETTINGS
 
 
 def test_another_memory_takes_the_place_of_the_first() -> None:
-    old = edits.with_hooks(
-        "", edits.hook_commands(LAUNCH._replace(db="/other.db"), Quote("linux"), "claude-code")
+    old = config_files.add_hooks(
+        "", config_files.hook_commands(LAUNCH._replace(db="/other.db"), ShellQuote("linux"), "claude-code")
     )
-    assert edits.with_hooks(old, COMMANDS) == edits.with_hooks("", COMMANDS)
+    assert config_files.add_hooks(old, COMMANDS) == config_files.add_hooks("", COMMANDS)
 
 
 def test_a_group_that_holds_other_hooks_too_keeps_those() -> None:
@@ -113,45 +120,50 @@ def test_a_group_that_holds_other_hooks_too_keeps_those() -> None:
         {"type": "command", "command": "say done"},
     )
     text = json.dumps({"hooks": {"Stop": [{"hooks": [ours, theirs]}]}})
-    assert json.loads(edits.without_hooks(text)) == {"hooks": {"Stop": [{"hooks": [theirs]}]}}
+    assert json.loads(config_files.remove_hooks(text)) == {"hooks": {"Stop": [{"hooks": [theirs]}]}}
 
 
 def test_odd_settings_are_no_reason_to_fail() -> None:
     for text in ('{"hooks": []}', '{"hooks": {"Stop": {}}}', '{"hooks": {"Stop": [1, {"hooks": 2}]}}'):
-        assert edits.without_hooks(text) == text
-        assert edits.hooks(text) == []
+        assert config_files.remove_hooks(text) == text
+        assert config_files.installed_hooks(text) == []
     for text in ("{", "[]", '{"hooks": []}'):
-        with pytest.raises(edits.Unreadable):
-            edits.with_hooks(text, COMMANDS)
+        with pytest.raises(config_files.UnreadableConfig):
+            config_files.add_hooks(text, COMMANDS)
 
 
 def test_commands_are_quoted_for_the_shell_of_the_system() -> None:
-    windows = edits.hook_commands(
-        Launch("C:\\Program Files\\quaid.exe", (), "C:\\m.db"), Quote("win32"), "claude-code"
+    windows = config_files.hook_commands(
+        LaunchCommand("C:\\Program Files\\quaid.exe", (), "C:\\m.db"), ShellQuote("win32"), "claude-code"
     )
     assert windows["Stop"] == '"C:\\Program Files\\quaid.exe" hook stop --client claude-code --db C:\\m.db'
-    assert edits.with_hooks("", windows)
+    assert config_files.add_hooks("", windows)
 
 
 @pytest.mark.parametrize("text", ["", "# Mine\n", "# Mine", "# Mine\r\n\r\nText\r\n", "# Mine\n\n"])
 def test_instructions_come_and_go(text: str) -> None:
-    new = edits.with_instructions(text, "Look first.\nThen ask.\n")
+    new = config_files.add_instructions(text, "Look first.\nThen ask.\n")
     assert new.startswith(text)
-    assert edits.BEGIN in new
-    assert edits.with_instructions(new, "Look first.\nThen ask.\n") == new
-    assert edits.without_instructions(new).rstrip() == text.rstrip()
-    assert "Only this" in edits.with_instructions(new, "Only this.")
-    assert "Then ask" not in edits.with_instructions(new, "Only this.")
+    assert config_files.INSTRUCTIONS_BEGIN in new
+    assert config_files.add_instructions(new, "Look first.\nThen ask.\n") == new
+    assert config_files.remove_instructions(new).rstrip() == text.rstrip()
+    assert "Only this" in config_files.add_instructions(new, "Only this.")
+    assert "Then ask" not in config_files.add_instructions(new, "Only this.")
 
 
 def test_what_follows_the_instructions_stays() -> None:
-    new = edits.with_instructions("# Mine\n", "Look.") + "\n# More\n"
-    assert edits.without_instructions(new) == "# Mine\n\n# More\n"
+    new = config_files.add_instructions("# Mine\n", "Look.") + "\n# More\n"
+    assert config_files.remove_instructions(new) == "# Mine\n\n# More\n"
 
 
 def test_a_lonely_mark_is_refused() -> None:
-    for text in (edits.BEGIN, edits.END, f"{edits.END}\n{edits.BEGIN}", edits.BEGIN * 2 + edits.END):
-        with pytest.raises(edits.Unreadable):
-            edits.with_instructions(text, "x")
-        with pytest.raises(edits.Unreadable):
-            edits.without_instructions(text)
+    for text in (
+        config_files.INSTRUCTIONS_BEGIN,
+        config_files.INSTRUCTIONS_END,
+        f"{config_files.INSTRUCTIONS_END}\n{config_files.INSTRUCTIONS_BEGIN}",
+        config_files.INSTRUCTIONS_BEGIN * 2 + config_files.INSTRUCTIONS_END,
+    ):
+        with pytest.raises(config_files.UnreadableConfig):
+            config_files.add_instructions(text, "x")
+        with pytest.raises(config_files.UnreadableConfig):
+            config_files.remove_instructions(text)

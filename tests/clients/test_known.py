@@ -2,7 +2,7 @@
 
 import pytest
 
-from quaid.clients.known import CLIENTS, Where, client
+from quaid.clients.known import CLIENTS, ClientPaths, find_client
 from quaid.errors import NotFound
 
 SERVERS = {
@@ -32,13 +32,13 @@ SERVERS = {
 
 @pytest.mark.parametrize("platform", SERVERS)
 def test_servers_stand_where_each_system_has_them(platform: str) -> None:
-    where = Where("/h", "/p", platform, {})
+    where = ClientPaths("/h", "/p", platform, {})
     found = {name: where.path(CLIENTS[name].servers) for name in SERVERS[platform]}
     assert found == SERVERS[platform]
 
 
 def test_variables_that_move_a_folder_are_heeded() -> None:
-    where = Where(
+    where = ClientPaths(
         "/h", "/p", "linux", {"XDG_CONFIG_HOME": "/x", "CLAUDE_CONFIG_DIR": "/c", "CODEX_HOME": "/k"}
     )
     assert where.path(CLIENTS["vscode"].servers) == "/x/Code/User/mcp.json"
@@ -46,10 +46,10 @@ def test_variables_that_move_a_folder_are_heeded() -> None:
     assert where.path(CLIENTS["claude-code"].servers) == "/c/.claude.json"
     assert where.path(CLIENTS["claude-code"].hooks) == "/c/settings.json"
     assert where.path(CLIENTS["codex"].servers) == "/k/config.toml"
-    windows = Where("/h", "/p", "win32", {"APPDATA": "/roaming"})
+    windows = ClientPaths("/h", "/p", "win32", {"APPDATA": "/roaming"})
     assert windows.path(CLIENTS["claude-desktop"].servers) == "/roaming/Claude/claude_desktop_config.json"
 
 
 def test_an_unknown_client_is_told_the_known_ones() -> None:
     with pytest.raises(NotFound, match="Quaid knows claude-code"):
-        client("emacs")
+        find_client("emacs")

@@ -1,7 +1,4 @@
-"""The clients: where each keeps its servers, hooks and instructions on each system. Data, as documented by them.
-
-Knows paths as patterns and fills them in. Opens nothing; edits nothing.
-"""
+"""The client programs that Quaid can be connected to, and where each keeps its servers, hooks and instructions."""
 
 import os
 from collections.abc import Mapping
@@ -10,7 +7,7 @@ from typing import Literal, NamedTuple
 from quaid.errors import NotFound
 
 
-class Where(NamedTuple):
+class ClientPaths(NamedTuple):
     """What the patterns are filled in with."""
 
     home: str  # of the person
@@ -50,7 +47,7 @@ class Where(NamedTuple):
         return os.path.join(self._config(), "zed")
 
 
-CONTEXT = 32_000
+DEFAULT_CONTEXT = 32_000
 """Characters that a session's start may put before the model, where a client has no lower limit."""
 
 
@@ -69,9 +66,7 @@ class Client(NamedTuple):
     project_instructions: str = ""
     rules: str = ""  # a file of rules of its own, for the knowledge base
     project_rules: str = ""
-    context: int = (
-        CONTEXT  # characters that it takes from a hook; a longer text reaches the model as a preview only
-    )
+    context: int = DEFAULT_CONTEXT  # characters that it takes from a hook; a longer text reaches the model as a preview only
     hook_variable: str = ""  # an environment variable that it sets for hooks
 
 
@@ -158,15 +153,15 @@ CLIENTS = {
 }
 
 
-def context_of(name: str | None, environ: Mapping[str, str]) -> int:
+def context_limit(name: str | None, environ: Mapping[str, str]) -> int:
     """The characters that a client takes at the start of a session; without a name, of the one that runs the hook."""
     if name is not None:
-        return client(name).context
+        return find_client(name).context
     running = [each for each in CLIENTS.values() if each.hook_variable and environ.get(each.hook_variable)]
-    return min((each.context for each in running), default=CONTEXT)
+    return min((each.context for each in running), default=DEFAULT_CONTEXT)
 
 
-def client(name: str) -> Client:
+def find_client(name: str) -> Client:
     """The client of that name."""
     if name not in CLIENTS:
         raise NotFound(what="client", name=name, hint=f" Quaid knows {', '.join(CLIENTS)}.")

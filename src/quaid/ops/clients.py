@@ -10,11 +10,15 @@ from collections.abc import Callable
 from typing import Annotated, Literal, NamedTuple
 
 from quaid.brain import Brain
-from quaid.clients import edits, files, known
-from quaid.clients.edits import Launch, Quote
-from quaid.clients.files import Change
-from quaid.clients.instructions import TEXT, knowledge_base
-from quaid.clients.known import Client, Where
+from quaid.clients import config_files, known as known_clients
+from quaid.clients.config_files import (
+    MEMORY_INSTRUCTIONS,
+    ConfigChange,
+    LaunchCommand,
+    ShellQuote,
+    kb_instructions,
+)
+from quaid.clients.known import Client, ClientPaths
 from quaid.errors import ClientFile, ClientMissing, InvalidArgument, QuaidError
 from quaid.notebook import layout
 from quaid.ops import kb_glance
@@ -58,7 +62,7 @@ class InstructionsRecord(NamedTuple):
 @op("owner", examples=("quaid instructions", "quaid instructions >> AGENTS.md"))
 def instructions(brain: Brain) -> InstructionsRecord:  # noqa: ARG001 (every operation gets it)
     """Print what to tell an agent: when to write what, and where to look first."""
-    return InstructionsRecord(TEXT)
+    return InstructionsRecord(MEMORY_INSTRUCTIONS)
 
 
 @op(
@@ -86,26 +90,28 @@ def connect(
     The rest of the file stays as it is, a backup is made beside it, and doing it again changes nothing.
     """
     if client is None:
-        states = tuple(_state(brain, each) for each in known.CLIENTS.values())
+        states = tuple(_state(brain, each) for each in known_clients.CLIENTS.values())
         return ConnectRecord("", "", False, dry_run, (), "", states)
-    chosen, where, started = known.client(client), _where(brain), launch(brain)
+    chosen, where, started = known_clients.find_client(client), _where(brain), launch(brain)
     started = started._replace(tools="core,kb" if kb else "")
     marks = [where.path(each) for each in chosen.marks]
     if not project and not force and not any(map(os.path.exists, marks)):
         raise ClientMissing(title=chosen.title, place=marks[0])
     changes = [
-        _change(_server_file(chosen, where, project), lambda text: edits.with_server(chosen, text, started))
+        _change(
+            _server_file(chosen, where, project), lambda text: config_files.add_server(chosen, text, started)
+        )
     ]
     hooks = chosen.project_hooks if project else chosen.hooks
     if hooks:
-        commands = edits.hook_commands(started, Quote(where.platform), chosen.name)
-        changes.append(_change(where.path(hooks), lambda text: edits.with_hooks(text, commands)))
+        commands = config_files.hook_commands(started, ShellQuote(where.platform), chosen.name)
+        changes.append(_change(where.path(hooks), lambda text: config_files.add_hooks(text, commands)))
     if instructions:
         path = _instructions_file(chosen, where, project)
-        changes.append(_change(path, lambda text: edits.with_instructions(text, TEXT)))
+        changes.append(_change(path, lambda text: config_files.add_instructions(text, MEMORY_INSTRUCTIONS)))
     if kb:
         path = where.path(_rules(chosen, project))
-        changes.append(_change(path, lambda text: edits.with_instructions(text, _rule(brain))))
+        changes.append(_change(path, lambda text: config_files.add_instructions(text, _rule(brain))))
     return _carried_out(brain, chosen, changes, dry_run, connected=True)
 
 
@@ -114,16 +120,24 @@ def disconnect(
     brain: Brain, client: ByName, dry_run: DryRun = False, project: Project = False
 ) -> ConnectRecord:
     """Take this memory out of a client's settings: our server, our hooks, our instructions, and nothing else."""
-    chosen, where = known.client(client), _where(brain)
+    chosen, where = known_clients.find_client(client), _where(brain)
     servers = _server_file(chosen, where, project)
-    before = files.text_before(servers, lambda text: edits.server(chosen, text) is not None)
-    changes = [_change(servers, lambda text: edits.without_server(chosen, text, before))]
+    before = config_files.text_before_install(
+        servers, lambda text: config_files.find_server(chosen, text) is not None
+    )
+    changes = [_change(servers, lambda text: config_files.remove_server(chosen, text, before))]
     hooks = chosen.project_hooks if project else chosen.hooks
-    without = files.text_before(where.path(hooks), lambda text: bool(edits.hooks(text))) if hooks else ""
+    without = (
+        config_files.text_before_install(
+            where.path(hooks), lambda text: bool(config_files.installed_hooks(text))
+        )
+        if hooks
+        else ""
+    )
     for pattern, edit in (
-        (hooks, lambda text: edits.without_hooks(text, without)),
-        (chosen.project_instructions if project else chosen.instructions, edits.without_instructions),
-        (chosen.project_rules if project else chosen.rules, edits.without_instructions),
+        (hooks, lambda text: config_files.remove_hooks(text, without)),
+        (chosen.project_instructions if project else chosen.instructions, config_files.remove_instructions),
+        (chosen.project_rules if project else chosen.rules, config_files.remove_instructions),
     ):
         if pattern:
             changes.append(_change(where.path(pattern), edit))
@@ -142,13 +156,13 @@ class Adapter(NamedTuple):
 def adapters(brain: Brain) -> list[Adapter]:
     """Return the clients that were connected to the knowledge base, and what is wrong with each."""
     where, found = _where(brain), []
-    for client in known.CLIENTS.values():
+    for client in known_clients.CLIENTS.values():
         rule = where.path(client.rules) if client.rules else ""
-        text = files.read(rule) if rule else None
+        text = config_files.read_config(rule) if rule else None
         path = where.path(client.servers)
         try:
-            entry = edits.server(client, files.read(path) or "")
-        except (QuaidError, edits.Unreadable):
+            entry = config_files.find_server(client, config_files.read_config(path) or "")
+        except (QuaidError, config_files.UnreadableConfig):
             entry = None  # `quaid connect` tells of it
         has_tools = isinstance(entry, dict) and "kb" in _tools(entry.get("args")).split(",")
         if text is None and not has_tools:
@@ -166,7 +180,7 @@ def adapters(brain: Brain) -> list[Adapter]:
 
 def _rule(brain: Brain) -> str:
     """Return what the rules of a client say of this person's knowledge base."""
-    return knowledge_base(kb_glance.root(brain.settings), brain.settings.user_home)
+    return kb_instructions(kb_glance.root(brain.settings), brain.settings.user_home)
 
 
 def _tools(args: object) -> str:
@@ -177,8 +191,8 @@ def _tools(args: object) -> str:
 
 def _is_outdated(text: str, rule: str) -> bool:
     try:
-        return edits.with_instructions(text, rule) != text
-    except edits.Unreadable:
+        return config_files.add_instructions(text, rule) != text
+    except config_files.UnreadableConfig:
         return True
 
 
@@ -195,22 +209,22 @@ def _rules(client: Client, project: bool) -> str:
     return pattern
 
 
-def _where(brain: Brain) -> Where:
+def _where(brain: Brain) -> ClientPaths:
     settings = brain.settings
-    return Where(settings.user_home, settings.cwd, settings.platform, settings.environ)
+    return ClientPaths(settings.user_home, settings.cwd, settings.platform, settings.environ)
 
 
-def launch(brain: Brain) -> Launch:
+def launch(brain: Brain) -> LaunchCommand:
     """How this very Quaid is started: the program that was called, the one on the path, or this Python."""
     db = os.path.abspath(brain.settings.db_path)
     called = os.path.abspath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
     if os.path.basename(called).split(".")[0] == "quaid" and os.access(called, os.X_OK):
-        return Launch(called, (), db)
+        return LaunchCommand(called, (), db)
     found = shutil.which("quaid", path=brain.settings.environ.get("PATH", ""))
-    return Launch(found, (), db) if found else Launch(sys.executable, ("-m", "quaid"), db)
+    return LaunchCommand(found, (), db) if found else LaunchCommand(sys.executable, ("-m", "quaid"), db)
 
 
-def _server_file(client: Client, where: Where, project: bool) -> str:
+def _server_file(client: Client, where: ClientPaths, project: bool) -> str:
     if project and not client.project_servers:
         raise InvalidArgument(
             name="project", problem=f"{client.title} has no settings of a project; leave it out"
@@ -218,7 +232,7 @@ def _server_file(client: Client, where: Where, project: bool) -> str:
     return where.path(client.project_servers if project else client.servers)
 
 
-def _instructions_file(client: Client, where: Where, project: bool) -> str:
+def _instructions_file(client: Client, where: ClientPaths, project: bool) -> str:
     pattern = client.project_instructions if project else client.instructions
     if not pattern:
         remedy = "add --project" if client.project_instructions else "paste what `quaid instructions` prints"
@@ -229,16 +243,16 @@ def _instructions_file(client: Client, where: Where, project: bool) -> str:
     return where.path(pattern)
 
 
-def _change(path: str, edit: Callable[[str], str]) -> Change:
-    before = files.read(path)
+def _change(path: str, edit: Callable[[str], str]) -> ConfigChange:
+    before = config_files.read_config(path)
     try:
-        return Change(path, before, edit(before or ""))
-    except edits.Unreadable as error:
+        return ConfigChange(path, before, edit(before or ""))
+    except config_files.UnreadableConfig as error:
         raise ClientFile(path=path, problem=str(error)) from None
 
 
 def _carried_out(
-    brain: Brain, client: Client, changes: list[Change], dry_run: bool, connected: bool
+    brain: Brain, client: Client, changes: list[ConfigChange], dry_run: bool, connected: bool
 ) -> ConnectRecord:
     """Write what is needed, after every file was found to be sound."""
     done = [_written(brain, each, dry_run) for each in changes if each.before is not None or each.after]
@@ -260,16 +274,16 @@ def _lacks_notebook(brain: Brain) -> bool:
         return False
 
 
-def _written(brain: Brain, change: Change, dry_run: bool) -> FileRecord:
+def _written(brain: Brain, change: ConfigChange, dry_run: bool) -> FileRecord:
     if not change.needed:
         return FileRecord(change.path, "as it should be", None, "")
     outcome: Literal["made", "changed"] = "made" if change.before is None else "changed"
     if dry_run:
         return FileRecord(change.path, outcome, None, _difference(change))
-    return FileRecord(change.path, outcome, files.write(change, brain.now()), "")
+    return FileRecord(change.path, outcome, config_files.write_config(change, brain.now()), "")
 
 
-def _difference(change: Change) -> str:
+def _difference(change: ConfigChange) -> str:
     from difflib import unified_diff
 
     lines = unified_diff(
@@ -290,17 +304,21 @@ def _state(brain: Brain, client: Client) -> ClientRecord:
         return ClientRecord(client.name, client.title, state, reading, detail)  # type: ignore[arg-type]
 
     try:
-        entry = edits.server(client, files.read(path) or "")
+        entry = config_files.find_server(client, config_files.read_config(path) or "")
         reading = where.path(client.hooks) if client.hooks else path
-        hooks = edits.hooks(files.read(reading) or "") if client.hooks else []
+        hooks = config_files.installed_hooks(config_files.read_config(reading) or "") if client.hooks else []
         reading = path
-    except (QuaidError, edits.Unreadable) as error:
+    except (QuaidError, config_files.UnreadableConfig) as error:
         facts = error.facts if isinstance(error, QuaidError) else {}
         return record("unreadable", str(facts.get("problem", error)))
     if isinstance(entry, dict):
         args = entry.get("args")
         ours = isinstance(args, list) and args[-1:] == [started.db]
-        missing = "" if len(hooks) == len(edits.EVENTS) or not client.hooks else "some hooks are missing"
+        missing = (
+            ""
+            if len(hooks) == len(config_files.HOOK_EVENTS) or not client.hooks
+            else "some hooks are missing"
+        )
         return record(
             "connected" if ours else "another memory", missing if ours else str((args or ["?"])[-1])
         )

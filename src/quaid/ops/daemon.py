@@ -9,8 +9,8 @@ import shlex
 from typing import Annotated, Literal, NamedTuple
 
 from quaid.brain import Brain
-from quaid.clients import files
-from quaid.clients.files import Change
+from quaid.clients import config_files
+from quaid.clients.config_files import ConfigChange
 from quaid.errors import NoService, ServiceMissing
 from quaid.formats import config_text
 from quaid.kb import git as git_cli
@@ -80,10 +80,10 @@ def daemon_install(
     """Keep the memory in the browser and over HTTP from now on: a systemd user unit or a launchd agent."""
     _ = brain.db
     keeper = _keeper(brain)
-    before = files.read(keeper.path)
-    change = Change(keeper.path, before, text(brain, keeper, port))
+    before = config_files.read_config(keeper.path)
+    change = ConfigChange(keeper.path, before, text(brain, keeper, port))
     if change.needed:
-        files.write(change, brain.now())
+        config_files.write_config(change, brain.now())
     steps: tuple[Step, ...] = (Step(("daemon-reload",)), Step(("enable", UNIT)), Step(("restart", UNIT)))
     if keeper.kind == "launchd":
         steps = (Step(("bootout", _target()), counts=False), _bootstrap(keeper))

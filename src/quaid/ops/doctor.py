@@ -220,7 +220,7 @@ def _tokens(brain: Brain) -> Iterator[Finding]:
 
 
 def _clients(brain: Brain) -> Iterator[Finding]:
-    from quaid.clients.files import newest_backup
+    from quaid.clients.config_files import newest_backup
     from quaid.ops.clients import connect
 
     found = [each for each in connect(brain).clients if each.state != "not installed"]

@@ -187,10 +187,10 @@ def _pointers(brain: Brain, ids: list[str]) -> tuple[str, ...]:
         return ()
     import glob
 
-    from quaid.clients.known import Where
+    from quaid.clients.known import ClientPaths
 
     settings = brain.settings
-    where = Where(settings.user_home, settings.cwd, settings.platform, settings.environ)
+    where = ClientPaths(settings.user_home, settings.cwd, settings.platform, settings.environ)
     found = []
     pattern = os.path.join(glob.escape(where.path("CLAUDE/projects")), "*", "memory", "*.md")
     for path in sorted(glob.glob(pattern))[:MOST_NOTES]:

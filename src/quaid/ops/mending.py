@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from quaid import config
 from quaid.brain import Brain
-from quaid.clients.edits import Quote
+from quaid.clients.config_files import ShellQuote
 from quaid.errors import QuaidError
 from quaid.model import dates
 from quaid.model.plain_text import count_noun
@@ -150,7 +150,7 @@ def line(brain: Brain, *words: str) -> str:
 
 
 def _quoted(brain: Brain, word: str) -> str:
-    return Quote(brain.settings.platform)(word)
+    return ShellQuote(brain.settings.platform)(word)
 
 
 def _windows(brain: Brain) -> bool:

@@ -43,9 +43,9 @@ def take_in(brain: Brain, notebook: "Collection", path: str) -> None:
 
 def session_room(client: str | None, environ: Mapping[str, str]) -> int:
     """The characters that a session may start with in a client, or in the one that an environment is of."""
-    from quaid.clients.known import context_of
+    from quaid.clients.known import context_limit
 
-    return context_of(client, environ)
+    return context_limit(client, environ)
 
 
 def root(brain: Brain) -> str:
