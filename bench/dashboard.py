@@ -16,7 +16,7 @@ from bench.table import show, verdict
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.model.page import Page, build_page
-from quaid.ops import gate, tokens
+from quaid.operations import dispatch, service
 from quaid.storage import embedding_queue, page_edits, vectors
 from quaid.surfaces.web import app as web
 from quaid.surfaces.web.pages import static
@@ -83,10 +83,12 @@ def fill(settings: Settings, made: list[Page]) -> None:
                     page_edits.save(tx, page, uuid=f"uuid-{number}", now=NOW, expected_version=0)  # type: ignore[arg-type]
 
             db.write(work)
-        gate.call(brain, gate.command("notebook init"), {}, "owner")
-        gate.call(brain, gate.command("remember"), {"content": "Sarah prefers email to phone"}, "owner")
-        gate.call(
-            brain, gate.command("recall"), {"query": "sarah"}, "owner"
+        dispatch.call(brain, dispatch.find_command("notebook init"), {}, "owner")
+        dispatch.call(
+            brain, dispatch.find_command("remember"), {"content": "Sarah prefers email to phone"}, "owner"
+        )
+        dispatch.call(
+            brain, dispatch.find_command("recall"), {"query": "sarah"}, "owner"
         )  # has everything cut as configured
         db.write(lambda tx: vectors.register_model(tx, MODEL, DIMENSIONS, NOW))
         db.write(lambda tx: vectors.activate_model(tx, MODEL))
@@ -135,7 +137,7 @@ async def measured(settings: Settings, count: int) -> list[tuple[str, ...]]:
             transport=httpx.ASGITransport(app), base_url=f"http://127.0.0.1:{web.PORT}"
         ) as client,
     ):
-        await client.post("/login", data={"code": tokens.login_code(settings, web.PORT, time.time())})
+        await client.post("/login", data={"code": service.login_code(settings, web.PORT, time.time())})
         for name, address in asked.items():
             wall: list[float] = []
             cpu: list[float] = []

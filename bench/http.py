@@ -19,7 +19,7 @@ from bench.dashboard import PAGES, QUICK_PAGES, WINGS, fill, made_up
 from bench.search import percentile
 from bench.table import show, verdict
 from quaid.config import Settings
-from quaid.ops import tokens
+from quaid.operations import service
 
 RUNS = 200
 READERS, WRITERS = 50, 4
@@ -126,7 +126,7 @@ def times(
         "get": lambda: ("/api/memory/get", {"slug": _slug(rng.randrange(count))}),
     }
     rows: list[tuple[str, ...]] = []
-    headers = {"Authorization": f"Bearer {tokens.owner_token(settings)}"}
+    headers = {"Authorization": f"Bearer {service.owner_token(settings)}"}
     with httpx.Client(base_url=address, headers=headers, timeout=60) as client:
         for name, ask in asked.items():
             taken = []
@@ -159,7 +159,7 @@ def load(settings: Settings, address: str, folder: str, seconds: int, count: int
     for name, text in scripts.items():
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(text)
-    shown = f"Authorization: Bearer {tokens.owner_token(settings)}"
+    shown = f"Authorization: Bearer {service.owner_token(settings)}"
 
     def start(script: str, connections: int, threads: int) -> "subprocess.Popen[str]":
         words = [program, "-t", str(threads), "-c", str(connections), "-d", f"{seconds}s", "--latency"]
@@ -197,7 +197,7 @@ def sessions(
         "clientInfo": {"name": "bench", "version": "1"},
     }
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}
-    headers = {"Authorization": f"Bearer {tokens.owner_token(settings)}"}
+    headers = {"Authorization": f"Bearer {service.owner_token(settings)}"}
     with httpx.Client(base_url=address, headers=headers, timeout=60) as client:
         for _ in range(200):  # more than are ever open at once
             client.post("/mcp", json=hello).raise_for_status()

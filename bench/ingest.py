@@ -14,7 +14,7 @@ from bench.table import show, verdict
 from quaid import config
 from quaid.brain import Brain
 from quaid.model.page import build_page
-from quaid.ops import gate
+from quaid.operations import dispatch
 from quaid.storage import page_edits
 
 PAGES, SIZES = 20, (0, 1_000, 10_000)
@@ -77,10 +77,10 @@ def _ingest(brain: Brain, round: int, version: int) -> Cost:
         "source_ref": f"meeting/{round}-{version}",
         "pages": [_page(round, number, version) for number in range(PAGES)],
     }
-    operation = gate.tool("memory_ingest")
+    operation = dispatch.find_tool("memory_ingest")
     gc.collect()
     cpu, wall = time.process_time(), time.perf_counter()
-    done = gate.call(brain, operation, given, "write")
+    done = dispatch.call(brain, operation, given, "write")
     cost = Cost((time.process_time() - cpu) * 1000, (time.perf_counter() - wall) * 1000)
     assert all(each.links + each.assertions + each.timeline_entries == 4 for each in done.pages)
     return cost

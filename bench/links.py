@@ -11,7 +11,7 @@ from bench.table import show, verdict
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.model.page import build_page
-from quaid.ops import gate
+from quaid.operations import dispatch
 from quaid.storage import page_edits
 
 PAGES, LINKS = 20_000, 100_000
@@ -62,17 +62,17 @@ def _fill(brain: Brain, count: int, links: int) -> float:
 def _row(
     name: str, brain: Brain, slugs: list[str], command: str, **given: object
 ) -> tuple[str, str, str, str]:
-    operation = gate.command(command)
+    operation = dispatch.find_command(command)
     arguments: Callable[[str], dict[str, object]] = (
         (lambda slug: {"from": slug, "to": slugs[-1]})
         if command == "path"
         else (lambda slug: {"slug": slug, **given})
     )
-    gate.call(brain, operation, arguments(slugs[0]), "read")
+    dispatch.call(brain, operation, arguments(slugs[0]), "read")
     times = []
     for slug in slugs:
         started = time.process_time()
-        gate.call(brain, operation, arguments(slug), "read")
+        dispatch.call(brain, operation, arguments(slug), "read")
         times.append(time.process_time() - started)
     times.sort()
     half, most = times[len(times) // 2], times[int(len(times) * 0.95)]

@@ -13,8 +13,8 @@ from bench.table import show, verdict
 from quaid import config
 from quaid.brain import Brain
 from quaid.model.page import build_page
-from quaid.ops import gate
-from quaid.ops.plain import plain
+from quaid.operations import dispatch
+from quaid.operations.dispatch import json_value
 from quaid.storage import page_edits
 
 RUNS, QUICK_RUNS = 15, 5
@@ -123,10 +123,10 @@ def calling(ours: list[str], path: str, calls: int) -> list[tuple[str, ...]]:
 
 def at_the_gate(path: str, name: str, arguments: Arguments) -> float:
     with Brain(config.read(path, {}, os.getcwd())) as brain:
-        gate.call(brain, gate.tool("memory_stats"), {}, "read")
+        dispatch.call(brain, dispatch.find_tool("memory_stats"), {}, "read")
         started = time.process_time()
         for each in arguments:
-            plain(gate.call(brain, gate.tool(name), each, "write"))
+            json_value(dispatch.call(brain, dispatch.find_tool(name), each, "write"))
         return time.process_time() - started
 
 

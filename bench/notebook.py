@@ -63,7 +63,7 @@ def main() -> None:
 def _resident(files: int, times: int) -> list[tuple[str, str, str]]:
     from quaid.brain import Brain
     from quaid.config import Settings
-    from quaid.ops import gate
+    from quaid.operations import dispatch
 
     with tempfile.TemporaryDirectory(dir=os.environ.get("QUAID_BENCH_DISK")) as folder:
         path = os.path.join(folder, "memory.db")
@@ -72,11 +72,11 @@ def _resident(files: int, times: int) -> list[tuple[str, str, str]]:
         rows = []
         with Brain(settings) as brain:
             brain.create(path)
-            gate.call(brain, gate.command("notebook init"), {}, "owner")
-            gate.call(brain, gate.tool("recall"), {"query": "word7"}, "write")
+            dispatch.call(brain, dispatch.find_command("notebook init"), {}, "owner")
+            dispatch.call(brain, dispatch.find_tool("recall"), {"query": "word7"}, "write")
             time.sleep(2.5)  # files that changed just before they were read are read again
             for _ in range(2):
-                gate.call(brain, gate.tool("recall"), {"query": "word7"}, "write")
+                dispatch.call(brain, dispatch.find_tool("recall"), {"query": "word7"}, "write")
             asked = [{"query": f"word{number * 31 % 5_000} topic{number % 40}"} for number in range(times)]
             rows.append(
                 _row(f"recall at {files:,} files", _times(brain, "recall", asked), RECALL_MS, p95=True)
@@ -99,12 +99,12 @@ def _resident(files: int, times: int) -> list[tuple[str, str, str]]:
 
 
 def _times(brain: object, tool: str, calls: list[dict[str, str]]) -> list[float]:
-    from quaid.ops import gate
+    from quaid.operations import dispatch
 
     times = []
     for arguments in calls:
         started = time.perf_counter()
-        gate.call(brain, gate.tool(tool), arguments, "write")  # type: ignore[arg-type]
+        dispatch.call(brain, dispatch.find_tool(tool), arguments, "write")  # type: ignore[arg-type]
         times.append(1000 * (time.perf_counter() - started))
     return sorted(times)
 

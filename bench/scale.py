@@ -286,26 +286,26 @@ def works(asked: list[str], slugs: list[str]) -> dict[str, Work]:
 
 
 def measure(path: str) -> dict[str, Any]:
-    from quaid.ops import gate
+    from quaid.operations import dispatch
 
     brain, questions = brain_of(path)
     asked = questions[:: max(1, len(questions) // ASKED)][:ASKED]
     slugs = _slugs(brain)
     times: Times = {}
     try:
-        gate.call(brain, gate.command("notebook init"), {}, "owner")
-        gate.call(brain, gate.command("embed"), {"all": True}, "owner")
+        dispatch.call(brain, dispatch.find_command("notebook init"), {}, "owner")
+        dispatch.call(brain, dispatch.find_command("embed"), {"all": True}, "owner")
         time.sleep(2.5)  # files that changed just before they were read are read again
         for name, work in works(asked, slugs).items():
-            operation = gate.command(work.verb)
+            operation = dispatch.find_command(work.verb)
             for each in work.calls[:3] if work.scope == "read" or name == "recall" else ():
-                gate.call(brain, operation, each, work.scope)
+                dispatch.call(brain, operation, each, work.scope)
             taken = []
             for number, each in enumerate(work.calls):
                 if name == "query after a put":
                     _touch(brain, number)
                 started = time.process_time()
-                gate.call(brain, operation, each, work.scope)
+                dispatch.call(brain, operation, each, work.scope)
                 taken.append(1000 * (time.process_time() - started))
             times[name] = _spread(taken)
         rss = _rss()
@@ -325,12 +325,12 @@ def _slugs(brain: Any) -> list[str]:
 
 
 def _touch(brain: Any, number: int) -> None:
-    from quaid.ops import gate
+    from quaid.operations import dispatch
 
     slug = f"bench/after-{os.getpid()}-{number}"
     content = f"# After {number}\n\nSomething new.\n"
     put = {"slug": slug, "content": content, "expected_version": 0}
-    gate.call(brain, gate.command("put"), put, "write")
+    dispatch.call(brain, dispatch.find_command("put"), put, "write")
 
 
 def _tidy(tx: Any) -> None:

@@ -59,11 +59,11 @@ def brain_of(path: str, questions: str = "questions.json") -> Any:
 
 
 def once(path: str, verb: str, arguments: dict[str, Any], scope: Any) -> None:
-    from quaid.ops import gate
+    from quaid.operations import dispatch
 
     brain, _ = brain_of(path, "question.json")
     with brain:
-        gate.call(brain, gate.command(verb), arguments, scope)
+        dispatch.call(brain, dispatch.find_command(verb), arguments, scope)
 
 
 if __name__ == "__main__":

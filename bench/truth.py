@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from bench.table import show, verdict
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.ops import gate
+from quaid.operations import dispatch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SETS = ("contradictions", "contradictions-held-out")
@@ -109,7 +109,7 @@ def _fits(found: Any, expected: tuple[str, str, tuple[str, ...]]) -> bool:
 
 
 def _call(brain: Brain, tool: str, **arguments: Any) -> Any:
-    return gate.call(brain, gate.tool("memory_" + tool), arguments, "owner")
+    return dispatch.call(brain, dispatch.find_tool("memory_" + tool), arguments, "owner")
 
 
 def _fill(brain: Brain, case: Case, clock: Clock) -> None:
@@ -162,8 +162,11 @@ def _link(
         _page(brain, slug, aliases)
     days = {"valid_from": since, "valid_until": until}
     given = {key: day for key, day in days.items() if day != "-"}
-    gate.call(
-        brain, gate.tool("memory_link"), {"from": start, "to": end, "relationship": kind, **given}, "owner"
+    dispatch.call(
+        brain,
+        dispatch.find_tool("memory_link"),
+        {"from": start, "to": end, "relationship": kind, **given},
+        "owner",
     )
 
 

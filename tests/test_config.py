@@ -10,7 +10,7 @@ import pytest
 from quaid import config, options
 from quaid.brain import Brain
 from quaid.errors import FileTrouble, InvalidConfig
-from quaid.ops import gate
+from quaid.operations import dispatch
 from quaid.storage import collections
 
 SEED = """\
@@ -78,13 +78,15 @@ def test_the_environment_goes_before_the_file_and_the_file_before_the_memory(
     assert brain.option("default_token_budget") == 222
     brain.settings = brain.settings._replace(environ={"QUAID_DEFAULT_TOKEN_BUDGET": "333"})
     assert brain.option("default_token_budget") == 333
-    listed = gate.call(brain, gate.command("config list"), {}, "owner").settings
+    listed = dispatch.call(brain, dispatch.find_command("config list"), {}, "owner").settings
     found = {each.key: (each.value, each.source) for each in listed}
     assert found["default_token_budget"] == ("333", "QUAID_DEFAULT_TOKEN_BUDGET")
     assert found["search_merge_strategy"] == ("sum", "memory")
     assert found["search.min_score"] == ("0.25", "default")
     assert set(options.OPTIONS) <= set(found)
-    one = gate.call(brain, gate.command("config get"), {"key": "memory.search.maxResults"}, "owner")
+    one = dispatch.call(
+        brain, dispatch.find_command("config get"), {"key": "memory.search.maxResults"}, "owner"
+    )
     assert (one.key, one.value) == ("search.max_results", "15")
 
 
@@ -196,7 +198,7 @@ def test_without_a_file_no_yaml_is_loaded(tmp_path: Path) -> None:
 
 
 def test_options_that_go_before_a_setting_agree_with_it() -> None:
-    from quaid.ops.upkeep import SETTINGS
+    from quaid.operations.maintenance import SETTINGS
 
     for name, option in options.OPTIONS.items():
         if option.choices and name in SETTINGS:

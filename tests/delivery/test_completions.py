@@ -10,9 +10,9 @@ import pytest
 from tests.delivery.shells import Shell, Terminal, Zsh
 
 from quaid.model.page import PAGE_TYPES
-from quaid.ops import index
-from quaid.ops.completing import KINDS
-from quaid.ops.register import everything
+from quaid.operations import index
+from quaid.operations.registry import all_operations
+from quaid.operations.search import COMPLETION_KINDS
 from quaid.surfaces.cli import completing, main, man
 from quaid.surfaces.cli.local import COMMANDS
 
@@ -193,14 +193,14 @@ def test_every_command_is_in_the_table() -> None:
 
 def test_every_kind_is_one_that_the_scripts_know() -> None:
     known = {"@any", "@command", "@files", "@files:db", "@files:yaml,yml", "@folders"}
-    known |= {f"@{each}" for each in KINDS}
+    known |= {f"@{each}" for each in COMPLETION_KINDS}
     kinds = {entry.kind for each in completing.table().values() for entry in each}
     assert {each for each in kinds if each.startswith("@")} == known
 
 
 def test_every_argument_that_is_singled_out_is_there() -> None:
     params = {name: local.params for name, local in COMMANDS.items()}
-    for op in everything():
+    for op in all_operations():
         params.update(dict.fromkeys((op.command, *op.aliases), op.params))
     for command, name in completing.KINDS:
         assert name in [param.name for param in params[command]], f"{command} {name}"
@@ -218,7 +218,7 @@ def test_words_that_are_known_beforehand_stand_in_the_script() -> None:
     assert table["help config"] == dict.fromkeys(("get", "set", "list"), "@command")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", COMPLETION_KINDS)
 def test_a_tab_in_a_broken_memory_finds_nothing_and_complains_of_nothing(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,9 +14,8 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.ops import gate, index
-from quaid.ops.doctor import DoctorRecord, doctor
-from quaid.ops.doctor_memory import Finding
+from quaid.operations import dispatch, index
+from quaid.operations.doctor import DoctorFinding, DoctorRecord, doctor
 from quaid.storage import pages
 from quaid.storage.checks import rebuild_derived_rows
 from quaid.surfaces.cli import main, speaking
@@ -29,7 +28,7 @@ def home(brain: Brain) -> Brain:
     return brain
 
 
-def found(record: DoctorRecord, name: str) -> Finding:
+def found(record: DoctorRecord, name: str) -> DoctorFinding:
     return next(each for each in record.checks if each.name == name)
 
 
@@ -473,7 +472,7 @@ def test_the_exit_status_and_the_text_say_the_same(
 
 
 def call(brain: Brain, command: str, **given: object) -> Any:
-    return gate.call(brain, gate.command(command), given, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), given, "owner")
 
 
 def fill(brain: Brain) -> None:

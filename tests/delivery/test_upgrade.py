@@ -14,8 +14,8 @@ import quaid
 from quaid.brain import Brain
 from quaid.errors import FileTrouble, InvalidArgument
 from quaid.model import plain_text
-from quaid.ops import upgrade as upgrades
-from quaid.ops.upgrade import upgrade
+from quaid.operations import maintenance
+from quaid.operations.maintenance import upgrade
 
 NEWER = "99.1.0"
 
@@ -131,7 +131,7 @@ def test_a_redirect_on_the_same_server_is(brain: Brain, index: tuple[str, type[I
 def test_a_server_that_does_not_answer_is_given_up(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> None:
     import socket
 
-    monkeypatch.setattr(upgrades, "SECONDS", 0.2)
+    monkeypatch.setattr(maintenance, "TIMEOUT_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         place = f"http://who:secret@127.0.0.1:{silent.getsockname()[1]}/simple/"
         with pytest.raises(FileTrouble, match="does not answer") as caught:

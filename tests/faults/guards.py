@@ -235,7 +235,7 @@ GUARDS = (
     ),
     Guard(
         "what cannot be undone goes by the very name",
-        "ops/merging.py",
+        "operations/cleanup.py",
         "if stored.slug != slug.split_address(address)[1]:",
         "if False:",
         "tests/ops/test_merging.py",
@@ -298,7 +298,7 @@ GUARDS = (
     ),
     Guard(
         "a tool's arguments are not written down",
-        "ops/gate.py",
+        "operations/dispatch.py",
         "    brain.leaves_marks = scope",
         "    with open(brain.settings.db_path + '-calls', 'a') as file:\n        file.write(repr(arguments))\n"
         "    brain.leaves_marks = scope",

@@ -14,8 +14,8 @@ from tests.faults.ledger import LONG as LONG
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import Cancelled
-from quaid.ops import gate
-from quaid.ops.plain import plain
+from quaid.operations import dispatch
+from quaid.operations.dispatch import json_value
 
 if TYPE_CHECKING:
     from quaid.embedding.cache import ModelCache
@@ -45,7 +45,7 @@ def open_brain(home: Path, *, later: float = 0, models: "ModelCache | None" = No
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
     """An operation as a person calls it, its record as plain values. Ctrl-C ends the run and is no refusal."""
     try:
-        return plain(gate.call(brain, gate.command(command), arguments, "owner"))
+        return json_value(dispatch.call(brain, dispatch.find_command(command), arguments, "owner"))
     except Cancelled:
         raise KeyboardInterrupt from None
 

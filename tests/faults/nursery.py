@@ -24,7 +24,7 @@ from quaid.embedding.registry import EmbedderEnvironment
 from quaid.errors import QuaidError
 from quaid.folders import page_writer, sync  # noqa: F401
 from quaid.kb import edits, transaction  # noqa: F401 (loaded once, for all)
-from quaid.ops.register import everything
+from quaid.operations.registry import all_operations
 from quaid.storage.migrations import migrate  # noqa: F401
 
 MODELS = shared_models()
@@ -53,7 +53,7 @@ def work(home: str, kind: str, seed: str, rounds: int) -> None:
 
 
 def main() -> None:
-    everything()
+    all_operations()
     gc.freeze()
     for line in sys.stdin:
         home, kind, seed, rounds, traced = json.loads(line)

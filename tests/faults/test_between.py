@@ -140,11 +140,11 @@ def test_a_database_that_is_full_at_any_moment_leaves_file_and_page_as_they_were
 def test_a_file_that_somebody_changed_after_us_is_not_changed_back(brain: Brain, root: Path) -> None:
     def work(tx: apsw.Connection) -> None:
         from quaid.folders import page_writer
-        from quaid.ops import editing
+        from quaid.operations import pages as editing
         from quaid.storage import pages
 
         old = pages.require(brain.db, "a", FOLDER)
-        new = editing.checked("a", {}, "Ours.", "", old)
+        new = editing.build_checked_page("a", {}, "Ours.", "", old)
         collection = collections.require(brain.db, FOLDER)
         page_writer.save_page(
             brain.db, tx, collection, old, new, uuid=OURS, now=brain.now(), expected_version=1

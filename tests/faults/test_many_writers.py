@@ -14,7 +14,7 @@ from tests.faults.updater import FIRST, TOO_LATE
 from tests.surfaces.web.process import Process
 
 from quaid.config import Settings
-from quaid.ops import tokens
+from quaid.operations import service
 
 WAYS = ("resident", "stdio", "http", "cli")
 PROCESSES = 8 if LONG else 4
@@ -53,7 +53,7 @@ def test_every_versioned_update_is_there_and_none_was_refused_as_locked(tmp_path
         with open_brain(tmp_path) as brain:
             settings: Settings = brain.settings
         with Process(settings, "serve", "--http") as server:
-            updaters = started(tmp_path, seed, server.address, tokens.owner_token(settings))
+            updaters = started(tmp_path, seed, server.address, service.owner_token(settings))
             began = time.perf_counter()
             codes, seconds = finished(updaters)
             lasted = time.perf_counter() - began

@@ -18,9 +18,9 @@ from tests.faults.ledger import Cases
 
 from quaid.brain import Brain
 from quaid.errors import QuaidError
-from quaid.ops import gate, tokens
-from quaid.ops.plain import plain
-from quaid.ops.register import Op, Param, everything
+from quaid.operations import dispatch, service
+from quaid.operations.dispatch import json_value
+from quaid.operations.registry import Operation, Param, all_operations
 from quaid.surfaces.mcp import resources
 from quaid.surfaces.web import app as web
 
@@ -76,11 +76,11 @@ def home(tmp_path: Path) -> Iterator[Path]:
         assert run(brain, "kb query", context=CANARY)["matches"] == []
 
 
-def asked() -> list[tuple[Op, Param]]:
+def asked() -> list[tuple[Operation, Param]]:
     """Every argument that names something, of every operation that does not take paths of the person's machine."""
     return [
         (operation, param)
-        for operation in everything()
+        for operation in all_operations()
         if operation.tool not in NOT_ASKED
         for param in operation.params
         if param.kind in ("string", "array") and not param.choices and not param.arg.path
@@ -88,7 +88,7 @@ def asked() -> list[tuple[Op, Param]]:
     ]
 
 
-def arguments(operation: Op, param: Param, hostile: str) -> dict[str, Any]:
+def arguments(operation: Operation, param: Param, hostile: str) -> dict[str, Any]:
     """The hostile path where it is tried, something harmless everywhere else that needs a value."""
     harmless = {
         "slug": "people/alice",
@@ -123,11 +123,11 @@ def test_no_argument_of_any_operation_leads_outside(home: Path, cases: Cases) ->
             hostile = hostile_paths.path(seed, beyond)
             for operation, param in pairs:
                 try:
-                    record = gate.call(brain, operation, arguments(operation, param, hostile), "owner")
+                    record = dispatch.call(brain, operation, arguments(operation, param, hostile), "owner")
                 except QuaidError as error:
                     told, refused = str(error), refused + 1
                 else:
-                    told, answered = json.dumps(plain(record)), answered + 1
+                    told, answered = json.dumps(json_value(record)), answered + 1
                 assert CANARY not in told, (operation.tool, param.name, hostile)
                 assert "root:x:" not in told, (operation.tool, param.name, hostile)
             check_address(brain, hostile)
@@ -167,7 +167,7 @@ def test_no_address_of_the_server_leads_outside(home: Path, cases: Cases) -> Non
     places = addresses(app)
     assert ("DELETE", "/api/debug/notebook/{path:path}") in places
     assert ("GET", "/static/{name}") in places
-    bearer = {"Authorization": f"Bearer {tokens.owner_token(settings)}"}
+    bearer = {"Authorization": f"Bearer {service.owner_token(settings)}"}
     tried = 0
     with TestClient(
         app, base_url="http://127.0.0.1:4321", headers=bearer, raise_server_exceptions=True

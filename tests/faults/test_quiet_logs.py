@@ -35,7 +35,7 @@ from tests.faults.ledger import Cases
 from tests.surfaces.mcp.pipes import HELLO, PATIENCE, Pipes
 from tests.surfaces.web.process import Process
 
-from quaid.ops import tokens
+from quaid.operations import service
 from quaid.storage import embedding_queue
 from quaid.surfaces.cli.hook import HANDLERS
 
@@ -87,7 +87,7 @@ def test_nothing_that_is_private_reaches_a_log_or_standard_error(
     for name in (INBOX, COPIES, TEMPORARY):
         (home / name).mkdir()
     subprocess.run(["git", "-C", str(home / "kb"), "remote", "add", "origin", REMOTE], check=True, timeout=60)
-    token = tokens.owner_token(settings_of(home))
+    token = service.owner_token(settings_of(home))
     said = [done(home, "model", "add", model.place, "--kind", "ollama", "--model", "m")]
     for seed in cases.walk(1, 20):
         before = len(said)

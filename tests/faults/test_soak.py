@@ -20,7 +20,7 @@ from tests.faults.ledger import LONG, SHARE, Cases
 from tests.kb.stores import plain
 from tests.surfaces.web.process import Process
 
-from quaid.ops import tokens
+from quaid.operations import service
 from quaid.storage import embedding_queue
 
 pytestmark = [
@@ -217,7 +217,7 @@ def test_a_long_time_of_daily_use_with_kills_leaves_everything_in_order(tmp_path
     with settle(home, kb=False) as brain:
         run(brain, "kb init", remote=str(remote))
         run(brain, "kb push")
-    token = tokens.owner_token(settings_of(home))
+    token = service.owner_token(settings_of(home))
     for seed in cases.walk(1, 1):
         chance = random.Random(f"soak {seed}")
         house = House(home, token)

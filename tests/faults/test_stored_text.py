@@ -17,10 +17,10 @@ from tests.faults.ledger import Cases
 from tests.faults.poison import Poison
 from tests.surfaces.mcp.pipes import Pipes, failure_of
 
-from quaid.ops.register import Op, everything
+from quaid.operations.registry import Operation, all_operations
 from quaid.surfaces.mcp import labels
 
-READS = [each for each in everything() if each.scope == "read"]
+READS = [each for each in all_operations() if each.scope == "read"]
 OWN = {"memory_context", "notebook_list", "notebook_read"}
 pytestmark = pytest.mark.promise("stored text is data")
 
@@ -51,7 +51,7 @@ def poisoned(home: Path, pages: list[Poison]) -> Iterator[Pipes]:
         server.kill()
 
 
-def arguments(operation: Op, number: int, word: str, home: Path) -> dict[str, Any]:
+def arguments(operation: Operation, number: int, word: str, home: Path) -> dict[str, Any]:
     """What a tool is asked for, so that its answer holds the page."""
     names = {
         "slug": f"poison/p{number}",

@@ -26,7 +26,7 @@ import pytest
 import quaid
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.ops import gate
+from quaid.operations import dispatch
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -118,7 +118,7 @@ class Stage:
         if not self.memory.exists():
             return ()
         with Brain(Settings(str(self.memory), str(self.home), str(self.cwd))) as brain:
-            return gate.call(brain, gate.command("validate"), {}, "owner").violations
+            return dispatch.call(brain, dispatch.find_command("validate"), {}, "owner").violations
 
 
 def _program(path: Path, text: str) -> None:

@@ -12,8 +12,8 @@ from tests.kb.stores import plain
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.kb.git import Git
-from quaid.ops import gate
-from quaid.ops.plain import plain as as_plain
+from quaid.operations import dispatch
+from quaid.operations.dispatch import json_value as as_plain
 
 ROOT = Path(__file__).resolve().parents[2]
 NOON = 1_777_118_400.0
@@ -38,7 +38,7 @@ class Person:
             environ=self.environ,
         )
         with Brain(settings, clock=lambda: NOON + next(_moments), offset=lambda _: 0) as brain:
-            return as_plain(gate.call(brain, gate.command(f"kb {command}"), arguments, "owner"))
+            return as_plain(dispatch.call(brain, dispatch.find_command(f"kb {command}"), arguments, "owner"))
 
     def later(self, minutes: int) -> None:
         """Let time pass."""

@@ -18,7 +18,7 @@ from tests.kb.stores import bare
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.kb import remote as store_remote, setup
-from quaid.ops import gate
+from quaid.operations import dispatch
 
 
 @pytest.fixture
@@ -344,7 +344,12 @@ def connect(person: Person, *, kb: bool) -> None:
         environ=person.environ,
     )
     with Brain(settings) as brain:
-        gate.call(brain, gate.command("connect"), {"client": "claude-code", "kb": kb, "force": True}, "owner")
+        dispatch.call(
+            brain,
+            dispatch.find_command("connect"),
+            {"client": "claude-code", "kb": kb, "force": True},
+            "owner",
+        )
 
 
 def adapter(person: Person) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 from quaid.brain import Brain
 from quaid.notebook.layout import RecallHit
 from quaid.notebook.recall import MIN_SCORE
-from quaid.ops import gate
+from quaid.operations import dispatch
 from quaid.search import strength
 
 
@@ -33,7 +33,7 @@ def test_the_scale_is_that_by_which_answers_are_judged() -> None:
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
-    return gate.call(brain, gate.command(command), arguments, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import EmbedderUnavailable
-from quaid.ops import background, gate
-from quaid.ops.background import RETRY_SECONDS, Watch
+from quaid.operations import background, dispatch
+from quaid.operations.background import RETRY_SECONDS, EmbeddingMonitor
 from quaid.storage import embedding_queue, vectors
 from quaid.storage.embedding_queue import EmbeddingLease
 
@@ -37,7 +37,7 @@ def brain(settings: Settings, clock: Clock) -> Iterator[Brain]:
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
-    return gate.call(brain, gate.command(command), arguments, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
 
 
 def put(brain: Brain, slug: str = "a") -> None:
@@ -45,7 +45,7 @@ def put(brain: Brain, slug: str = "a") -> None:
 
 
 def test_a_server_is_told_once_for_each_state(brain: Brain) -> None:
-    watch = Watch()
+    watch = EmbeddingMonitor()
     assert not watch.wants(brain)
     put(brain)
     assert watch.wants(brain)
@@ -60,7 +60,7 @@ def test_vectors_of_texts_that_are_gone_are_let_go_when_they_are_most(
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vectors.unused_contents, "__defaults__", (4,))
-    monkeypatch.setattr(background, "AT_ONCE", 2)
+    monkeypatch.setattr(background, "DELETE_BATCH", 2)
     put(brain, "kept")
     for number in range(8):
         page = run(brain, "get", slug="a") if number else None
@@ -69,17 +69,17 @@ def test_vectors_of_texts_that_are_gone_are_let_go_when_they_are_most(
         run(brain, "embed")
     table = vectors.active_model(brain.db).vec_table  # type: ignore[union-attr]
     assert brain.db.one(f"SELECT count(*) FROM {table}") == (9,)
-    background.fill(brain)
+    background.embed_missing(brain)
     assert brain.db.one(f"SELECT count(*) FROM {table}") == (2,)
     assert run(brain, "query", question="text number 7").results[0].slug == "a"
     assert run(brain, "validate").violations == ()
     run(brain, "put", slug="b", content="# B\n\nOne more.")
-    background.fill(brain)
+    background.embed_missing(brain)
     assert brain.db.one(f"SELECT count(*) FROM {table}") == (3,)
 
 
 def test_what_others_wrote_counts_too(brain: Brain, settings: Settings) -> None:
-    watch = Watch()
+    watch = EmbeddingMonitor()
     assert not watch.wants(brain)
     with Brain(settings) as other:
         put(other)
@@ -91,7 +91,7 @@ def test_nobody_is_sent_while_somebody_is_at_work(brain: Brain) -> None:
     turn = EmbeddingLease(brain.db.path)
     assert turn.try_take()
     turn.begin("m", brain.now())
-    watch = Watch()
+    watch = EmbeddingMonitor()
     assert not watch.wants(brain)
     turn.succeed()
     turn.release()
@@ -100,9 +100,9 @@ def test_nobody_is_sent_while_somebody_is_at_work(brain: Brain) -> None:
 
 def test_a_failure_is_left_alone_until_a_write_or_ten_minutes_later(brain: Brain, clock: Clock) -> None:
     put(brain)
-    watch = Watch()
+    watch = EmbeddingMonitor()
     assert watch.wants(brain)
-    background.note(brain, "m", "it hangs")
+    background.record_failure(brain, "m", "it hangs")
     assert not watch.wants(brain)
     put(brain, "b")
     assert watch.wants(brain)
@@ -114,8 +114,8 @@ def test_a_failure_is_left_alone_until_a_write_or_ten_minutes_later(brain: Brain
 
 
 def test_a_process_that_died_is_a_failure_unless_it_said_more(brain: Brain) -> None:
-    background.note(brain, "m", "the reason")
-    background.note_end(brain, "status -9")
+    background.record_failure(brain, "m", "the reason")
+    background.record_exit(brain, "status -9")
     told = embedding_queue.last_failure(brain.db.path)
     assert told
     assert told.problem == "the reason"
@@ -139,15 +139,15 @@ def test_the_environment_comes_before_the_setting(
         run(brain, "config set", key="background_embedding", value=setting)
         assert run(brain, "config get", key="background_embedding").value == setting
     if variable is not None:
-        brain.settings = brain.settings._replace(environ={background.VARIABLE: variable})
-    assert background.is_on(brain) == on
+        brain.settings = brain.settings._replace(environ={background.BACKGROUND_VARIABLE: variable})
+    assert background.is_embedding_on(brain) == on
     put(brain)
-    assert Watch().wants(brain) == on
+    assert EmbeddingMonitor().wants(brain) == on
 
 
 def test_a_model_that_is_unknown_is_noted(brain: Brain) -> None:
     brain.db.write(lambda tx: tx.execute("INSERT INTO config VALUES ('embedding_model', 'gone')"))
-    background.fill(brain)
+    background.embed_missing(brain)
     told = embedding_queue.last_failure(brain.db.path)
     assert told
     assert told.problem.startswith("There is no model 'gone'")
@@ -196,8 +196,8 @@ def test_a_model_that_hangs_on_the_way_is_not_asked_for_the_same_question(
     put(brain)
     monkeypatch.setattr(background, "SLOW_SECONDS", 0.0)
     said = "The model bge-small-en-v1.5 cannot be used now: it hangs. Wait"
-    assert background.fill_few(brain, Down()) == said  # type: ignore[arg-type]
-    assert background.fill_few(brain, Down()) == ""  # type: ignore[arg-type]
+    assert background.embed_few(brain, Down()) == said  # type: ignore[arg-type]
+    assert background.embed_few(brain, Down()) == ""  # type: ignore[arg-type]
     told = embedding_queue.last_failure(brain.db.path)
     assert told
     assert (told.problem, told.down) == ("it hangs", True)
@@ -205,8 +205,8 @@ def test_a_model_that_hangs_on_the_way_is_not_asked_for_the_same_question(
 
 def test_a_model_that_refuses_a_new_page_at_once_still_answers_questions(brain: Brain) -> None:
     put(brain)
-    assert background.fill_few(brain, Down()) == ""  # type: ignore[arg-type]
-    assert not background.resting(brain, Down.name)
+    assert background.embed_few(brain, Down()) == ""  # type: ignore[arg-type]
+    assert not background.backoff_reason(brain, Down.name)
 
 
 @pytest.fixture
@@ -240,11 +240,11 @@ def test_after_a_failure_questions_do_without_the_model_for_a_minute(
 
 
 def test_a_model_that_is_back_has_the_filling_go_on_at_once(brain: Brain, clock: Clock, model: Down) -> None:
-    watch = Watch()
+    watch = EmbeddingMonitor()
     for number in range(30):
         put(brain, f"p{number}")
     assert watch.wants(brain)
-    background.fill(brain)
+    background.embed_missing(brain)
     assert not watch.wants(brain)
     clock.time += background.REST_SECONDS + 1
     model.down = False

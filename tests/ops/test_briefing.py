@@ -10,9 +10,9 @@ from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import InvalidArgument
 from quaid.formats import markdown
-from quaid.ops import gate
-from quaid.ops.briefing import PARTS, Item
-from quaid.ops.plain import plain
+from quaid.operations import dispatch
+from quaid.operations.dispatch import json_value
+from quaid.operations.overview import BRIEFING_PARTS, BriefingLine
 
 DAY = 86_400.0
 
@@ -41,7 +41,7 @@ def brain(settings: Settings, clock: Clock) -> Iterator[Brain]:
 
 def put(brain: Brain, slug: str, truth: str = "", **front: Any) -> None:
     arguments = {"slug": slug, "compiled_truth": truth or f"# {slug}\n", "frontmatter": front}
-    gate.call(brain, gate.command("put"), arguments, "owner")
+    dispatch.call(brain, dispatch.find_command("put"), arguments, "owner")
 
 
 def bring(brain: Brain, slug: str, **front: Any) -> None:
@@ -51,11 +51,11 @@ def bring(brain: Brain, slug: str, **front: Any) -> None:
     with open(path, "w", encoding="utf-8") as file:
         file.write(markdown.render(front, f"# {slug}", ""))
     folder = os.path.join(brain.settings.cwd, "brought")
-    gate.call(brain, gate.command("import"), {"folder": folder}, "owner")
+    dispatch.call(brain, dispatch.find_command("import"), {"folder": folder}, "owner")
 
 
 def brief(brain: Brain, **arguments: Any) -> Any:
-    return gate.call(brain, gate.tool("memory_briefing"), arguments, "read")
+    return dispatch.call(brain, dispatch.find_tool("memory_briefing"), arguments, "read")
 
 
 def told(brain: Brain, part: str, **arguments: Any) -> list[tuple[str, str, str]]:
@@ -89,7 +89,7 @@ def write(brain: Brain, sql: str, *values: Any) -> None:
 
 def test_an_empty_memory_gets_an_empty_briefing_and_a_start(brain: Brain) -> None:
     record = brief(brain)
-    assert all(getattr(record, name) == ((), 0) for name in PARTS)
+    assert all(getattr(record, name) == ((), 0) for name in BRIEFING_PARTS)
     assert (record.as_of, record.since) == ("2026-04-25T12:00:00Z", "2026-04-24T12:00:00Z")
     assert record.due_until == "2026-05-02"
     assert any("quaid import" in step for step in record.next_steps)
@@ -125,7 +125,7 @@ def test_a_fact_that_was_replaced_shows_both_once(brain: Brain, clock: Clock) ->
 
 def test_what_the_other_rooms_write_is_told(brain: Brain, clock: Clock) -> None:
     def call(command: str, **arguments: Any) -> Any:
-        return gate.call(brain, gate.command(command), arguments, "owner")
+        return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
 
     clock.at -= 9 * DAY
     put(brain, "people/alice", "# Alice\n")
@@ -140,7 +140,7 @@ def test_what_the_other_rooms_write_is_told(brain: Brain, clock: Clock) -> None:
     assert [item.text for item in record.shifted.items] == ["Alice works_at Acme → River"]
     assert [item.state for item in record.contradictions.items] == ["cross_page"]
     assert [(item.text, item.state) for item in record.gaps.items] == [("", "internal, asked 1 time")]
-    assert "crane" not in str(plain(record))
+    assert "crane" not in str(json_value(record))
 
 
 def test_a_past_that_is_written_down_in_one_go_shifts_nothing(brain: Brain) -> None:
@@ -168,11 +168,11 @@ def test_links_that_begin_or_close_are_shifts_and_links_of_a_text_are_not(brain:
     put(brain, "companies/river")
     put(brain, "people/alice", "# Alice\n\nKnows [[companies/river]].\n")
     link = {"from": "people/alice", "to": "companies/acme", "relationship": "works_at"}
-    made = gate.call(brain, gate.command("link"), {**link, "valid_from": "2024-01-15"}, "owner")
+    made = dispatch.call(brain, dispatch.find_command("link"), {**link, "valid_from": "2024-01-15"}, "owner")
     clock.at += 9 * DAY
     closing = {"link_id": made.link.id, "valid_until": "2026-04-25"}
-    gate.call(brain, gate.command("link-close"), closing, "owner")
-    gate.call(brain, gate.command("link"), {**link, "to": "companies/river"}, "owner")
+    dispatch.call(brain, dispatch.find_command("link-close"), closing, "owner")
+    dispatch.call(brain, dispatch.find_command("link"), {**link, "to": "companies/river"}, "owner")
     assert [(item.state, item.text) for item in brief(brain).shifted.items] == [
         ("link begun", "works_at companies/river"),
         ("link ended", "works_at companies/acme"),
@@ -188,7 +188,7 @@ def test_a_decision_that_was_turned_is_a_shift(brain: Brain, status: str, shown:
 def test_a_commitment_that_moved_is_a_shift(brain: Brain) -> None:
     put(brain, "commitments/report", title="Report", status="shifted", due="2026-09-01", owner="people/bo")
     (item,) = brief(brain).shifted.items
-    assert item == Item("commitments/report", "2026-04-25", "shifted", "Report", "people/bo")
+    assert item == BriefingLine("commitments/report", "2026-04-25", "shifted", "Report", "people/bo")
 
 
 def test_commitments_are_due_by_the_horizon_overdue_first(brain: Brain) -> None:
@@ -234,11 +234,11 @@ def test_open_contradictions_are_those_of_now_with_their_numbers_and_without_set
     for predicate, values in (("lives_in", ("Oslo", "Rome")), ("email", ("a@x.org", "b@x.org"))):
         for value in values:
             arguments = {"slug": "people/alice", "predicate": predicate, "object": value}
-            gate.call(brain, gate.command("assert"), arguments, "owner")
+            dispatch.call(brain, dispatch.find_command("assert"), arguments, "owner")
     assert [item.id for item in brief(brain).contradictions.items] == [None, None]  # nobody has checked yet
-    found = gate.call(brain, gate.command("check"), {}, "owner").contradictions
+    found = dispatch.call(brain, dispatch.find_command("check"), {}, "owner").contradictions
     assert {item.id for item in brief(brain).contradictions.items} == {each.id for each in found}
-    gate.call(brain, gate.command("check"), {"resolve": found[0].id}, "owner")
+    dispatch.call(brain, dispatch.find_command("check"), {"resolve": found[0].id}, "owner")
     (item,) = brief(brain).contradictions.items
     assert (item.slug, item.day, item.state, item.id) == (
         *("people/alice", "2026-04-25", "cross_page", found[1].id),
@@ -248,10 +248,10 @@ def test_open_contradictions_are_those_of_now_with_their_numbers_and_without_set
 def test_a_large_memory_says_how_old_its_contradictions_are(
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quaid.ops.briefing.MOST_CHECKED", 0)
+    monkeypatch.setattr("quaid.operations.overview.MAX_PAGES_CHECKED", 0)
     put(brain, "people/alice")
     assert "first check" in brief(brain).notes[0]
-    gate.call(brain, gate.command("check"), {}, "owner")
+    dispatch.call(brain, dispatch.find_command("check"), {}, "owner")
     assert "as of the last check, 2026-04-25" in brief(brain).notes[0]
 
 
@@ -259,10 +259,10 @@ def test_a_stale_page_that_was_settled_is_not_told(brain: Brain, clock: Clock) -
     put(brain, "people/old")
     clock.at += 40 * DAY
     entry = {"slug": "people/old", "date": "2026-04-25", "summary": "Moved"}
-    gate.call(brain, gate.command("timeline-add"), entry, "owner")
-    (found,) = gate.call(brain, gate.command("check"), {}, "owner").contradictions
+    dispatch.call(brain, dispatch.find_command("timeline-add"), entry, "owner")
+    (found,) = dispatch.call(brain, dispatch.find_command("check"), {}, "owner").contradictions
     assert brief(brain).stale.total == 1
-    gate.call(brain, gate.command("check"), {"resolve": found.id}, "owner")
+    dispatch.call(brain, dispatch.find_command("check"), {"resolve": found.id}, "owner")
     assert brief(brain).stale.total == 0
 
 
@@ -284,7 +284,7 @@ def test_of_a_gap_only_approved_words_come_out(brain: Brain) -> None:
         ("internal, asked 1 time", ""),
     ]
     for secret in ("hidden", "hash", "approved but"):
-        assert secret not in str(plain(record))
+        assert secret not in str(json_value(record))
 
 
 def test_a_page_is_stale_when_its_timeline_is_thirty_days_ahead(brain: Brain, clock: Clock) -> None:
@@ -293,7 +293,7 @@ def test_a_page_is_stale_when_its_timeline_is_thirty_days_ahead(brain: Brain, cl
         put(brain, slug)
         clock.at += days * DAY
         entry = {"slug": slug, "date": "2026-04-25", "summary": "Moved"}
-        gate.call(brain, gate.command("timeline-add"), entry, "owner")
+        dispatch.call(brain, dispatch.find_command("timeline-add"), entry, "owner")
     assert told(brain, "stale") == [("people/old", "2026-03-26", "truth is 30 days old")]
 
 
@@ -354,7 +354,7 @@ def test_a_hidden_page_is_in_no_part(brain: Brain, clock: Clock) -> None:
     )
     record = brief(brain)
     assert record.pages == 0
-    assert {name: getattr(record, name).total for name in PARTS} == dict.fromkeys(PARTS, 0)
+    assert {name: getattr(record, name).total for name in BRIEFING_PARTS} == dict.fromkeys(BRIEFING_PARTS, 0)
 
 
 def test_every_text_is_one_short_line(brain: Brain) -> None:

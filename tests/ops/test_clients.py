@@ -13,7 +13,7 @@ from quaid.clients.config_files import MEMORY_INSTRUCTIONS
 from quaid.clients.known import CLIENTS
 from quaid.config import Settings
 from quaid.errors import ClientFile, ClientMissing, InvalidArgument
-from quaid.ops import clients, gate, index
+from quaid.operations import clients, dispatch, index
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def there(home: Path) -> Brain:
 
 
 def call(brain: Brain, command: str, **arguments: Any) -> Any:
-    return gate.call(brain, gate.command(command), arguments, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
 
 
 def everything(folder: Path) -> dict[str, bytes]:
@@ -137,17 +137,17 @@ def test_quaid_is_started_by_the_program_that_was_called(
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "argv", ["pytest"])
-    assert clients.launch(there).command == sys.executable
-    assert clients.launch(there).args == ("-m", "quaid")
+    assert clients.launch_command(there).command == sys.executable
+    assert clients.launch_command(there).args == ("-m", "quaid")
     there.settings = there.settings._replace(environ={"PATH": str(program.parent)})
-    assert clients.launch(there).command == str(program)
+    assert clients.launch_command(there).command == str(program)
     there.settings = there.settings._replace(environ={})
     monkeypatch.setattr(sys, "argv", [str(program), "connect"])
-    assert clients.launch(there)[:2] == (str(program), ())
+    assert clients.launch_command(there)[:2] == (str(program), ())
 
 
 def test_the_names_are_those_of_the_clients() -> None:
-    assert list(get_args(clients.Name)) == list(CLIENTS)
+    assert list(get_args(clients.ClientName)) == list(CLIENTS)
 
 
 def test_the_instructions_name_only_tools_that_there_are(there: Brain) -> None:

@@ -21,9 +21,9 @@ from quaid.errors import (
     QuaidError,
     SyncStopped,
 )
-from quaid.ops import gate
-from quaid.ops.plain import plain
-from quaid.ops.register import Scope
+from quaid.operations import dispatch
+from quaid.operations.dispatch import json_value
+from quaid.operations.registry import Scope
 from quaid.surfaces.cli.render import RENDERERS, render
 from quaid.surfaces.cli.render_collections import RENDERERS as COLLECTIONS
 
@@ -31,7 +31,9 @@ OLD = 1_600_000_000
 
 
 def run(brain: Brain, command: str, scope: Scope = "owner", **arguments: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = plain(gate.call(brain, gate.command(command), arguments, scope))
+    answer: dict[str, Any] = json_value(
+        dispatch.call(brain, dispatch.find_command(command), arguments, scope)
+    )
     return answer
 
 
@@ -264,7 +266,9 @@ def test_what_is_said_of_pages_that_all_wait_in_quarantine(brain: Brain, notes: 
     run(brain, "collection add", name="notes", path=str(notes))
     knows: dict[str, Any] = {"from": "one", "to": "two", "relationship": "knows"}
     run(brain, "link", **knows)
-    record = gate.call(brain, gate.command("collection remove"), {"name": "notes", "yes": True}, "owner")
+    record = dispatch.call(
+        brain, dispatch.find_command("collection remove"), {"name": "notes", "yes": True}, "owner"
+    )
     assert (record.removed, record.kept) == (0, 2)
     message = render(record)
     assert message.startswith("Detached notes: 0 pages left the memory")
@@ -429,13 +433,13 @@ def test_import_and_collection_add_give_the_same_account(brain: Brain, linked: P
         "raw_data": 2,
     }
     lines = ["types: 2 person, 1 company", "tags: 3, links: 3, timeline entries: 2, raw data: 2"]
-    imported = gate.call(brain, gate.command("import"), {"folder": str(linked)}, "owner")
-    assert accounts(plain(imported)["report"]) == wanted
+    imported = dispatch.call(brain, dispatch.find_command("import"), {"folder": str(linked)}, "owner")
+    assert accounts(json_value(imported)["report"]) == wanted
     assert [line for line in RENDERERS["ImportRecord"](imported).splitlines() if line in lines] == lines
-    attached = gate.call(
-        brain, gate.command("collection add"), {"name": "linked", "path": str(linked)}, "owner"
+    attached = dispatch.call(
+        brain, dispatch.find_command("collection add"), {"name": "linked", "path": str(linked)}, "owner"
     )
-    assert accounts(plain(attached)["sync"]) == wanted
+    assert accounts(json_value(attached)["sync"]) == wanted
     shown = [line.strip() for line in COLLECTIONS[type(attached).__name__](attached).splitlines()]
     assert [line for line in shown if line in lines] == lines
 

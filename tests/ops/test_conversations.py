@@ -9,13 +9,13 @@ import pytest
 from quaid import config
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument, NotAllowed, NotFound
-from quaid.ops import gate
-from quaid.ops.upkeep import config_set
+from quaid.operations import dispatch
+from quaid.operations.maintenance import config_set
 from quaid.surfaces.cli.render import render
 
 
 def call(brain: Brain, command: str, scope: Any = "owner", **arguments: Any) -> Any:
-    return gate.call(brain, gate.command(f"conversations {command}"), arguments, scope)
+    return dispatch.call(brain, dispatch.find_command(f"conversations {command}"), arguments, scope)
 
 
 def transcript(path: Path, session: str, *texts: str) -> Path:
@@ -76,7 +76,9 @@ def test_the_latest_are_listed_first(talks: Brain) -> None:
 
 
 def test_a_search_is_a_tool_for_readers(talks: Brain) -> None:
-    record = gate.call(talks, gate.tool("conversation_search"), {"query": "something else"}, "read")
+    record = dispatch.call(
+        talks, dispatch.find_tool("conversation_search"), {"query": "something else"}, "read"
+    )
     assert (record.hits[0].session, record.hits[0].turn, record.conversations) == ("abd-2", 1, 2)
     assert call(talks, "search", query="turn", max_results=3).hits[2:] != ()
 
@@ -158,11 +160,11 @@ def meant(said: Brain) -> Brain:
 
 
 def embed(brain: Brain, **arguments: Any) -> Any:
-    return gate.call(brain, gate.command("embed"), arguments, "owner")
+    return dispatch.call(brain, dispatch.find_command("embed"), arguments, "owner")
 
 
 def status(brain: Brain) -> Any:
-    return gate.call(brain, gate.command("status"), {}, "read")
+    return dispatch.call(brain, dispatch.find_command("status"), {}, "read")
 
 
 def test_embedding_makes_vectors_of_turns_and_says_how_many(said: Brain) -> None:
@@ -180,11 +182,16 @@ def test_a_search_by_meaning_finds_what_has_none_of_its_words(meant: Brain) -> N
 
 
 def test_a_page_is_never_found_through_a_turn_nor_a_turn_through_a_page(meant: Brain) -> None:
-    gate.call(
-        meant, gate.command("put"), {"slug": "notes/tax", "content": "# Tax\n\nIt is due in May."}, "owner"
+    dispatch.call(
+        meant,
+        dispatch.find_command("put"),
+        {"slug": "notes/tax", "content": "# Tax\n\nIt is due in May."},
+        "owner",
     )
     embed(meant)
-    answer = gate.call(meant, gate.command("query"), {"question": "recipe for baking a loaf"}, "read")
+    answer = dispatch.call(
+        meant, dispatch.find_command("query"), {"question": "recipe for baking a loaf"}, "read"
+    )
     assert [each.slug for each in answer.results] in ([], ["notes/tax"])
     assert answer.strength == "none"
     assert all("due" not in hit.snippet for hit in call(meant, "search", query="when is the tax due").hits)
@@ -239,12 +246,12 @@ def test_a_removed_conversation_leaves_no_byte_and_no_vector(meant: Brain, tmp_p
         assert (vectors[each] in held) == (each in shared)
     assert db.rows("SELECT count(*) FROM turn_parts WHERE turn_id <= 3") == [(0,)]
     assert all(hit.session == "b" for hit in call(meant, "search", query="what is the ship called?").hits)
-    assert gate.call(meant, gate.command("validate"), {}, "owner").violations == ()
+    assert dispatch.call(meant, dispatch.find_command("validate"), {}, "owner").violations == ()
 
 
 def test_compacting_drops_vectors_of_turns_that_are_gone(meant: Brain) -> None:
     meant.db.write(lambda tx: tx.execute("DELETE FROM conversation_turns WHERE turn = 1"))
-    assert gate.call(meant, gate.command("compact"), {}, "owner").vectors_dropped == 2
+    assert dispatch.call(meant, dispatch.find_command("compact"), {}, "owner").vectors_dropped == 2
     assert meant.db.rows("SELECT count(*) FROM turn_vectors") == [(1,)]
 
 

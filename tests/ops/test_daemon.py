@@ -15,7 +15,7 @@ from tests.surfaces.mcp.pipes import SOURCE
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import NoService, ServiceMissing
-from quaid.ops import gate
+from quaid.operations import dispatch
 from quaid.surfaces.cli.render import render
 
 Keeper = Callable[[str], Brain]
@@ -64,7 +64,7 @@ def on(settings: Settings, tmp_path: Path) -> Keeper:
 
 
 def call(brain: Brain, command: str, **given: Any) -> Any:
-    return gate.call(brain, gate.command(command), given, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), given, "owner")
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin"])

@@ -7,13 +7,13 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument, PageNotFound, UnknownModel
-from quaid.ops import gate
+from quaid.operations import dispatch
 from quaid.storage import chunks, embedding_queue
 from quaid.surfaces.cli.render import RENDERERS
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
-    return gate.call(brain, gate.command(command), arguments, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from quaid.brain import Brain
 from quaid.embedding import registry as embedders
 from quaid.errors import EmbeddingsOff, InvalidArgument, NotAllowed, UnknownModel
-from quaid.ops import background, gate
+from quaid.operations import background, dispatch
 from quaid.storage import collections, vectors
 from quaid.surfaces.cli.render import render
 
@@ -73,7 +73,7 @@ def service() -> Iterator[Service]:
 
 
 def call(brain: Brain, command: str, **arguments: Any) -> Any:
-    return gate.call(brain, gate.command(command), arguments, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
 
 
 def by_words(answer: Any) -> str:
@@ -96,7 +96,7 @@ def test_switching_keeps_the_text_and_fills_what_is_missing(two_models: Brain) -
     first = call(two_models, "embeddings use", name="one")
     assert (first.model, first.vectors, first.chunks, first.chosen_by) == ("one", 0, 2, "memory")
     assert "quaid embed" in first.next_step
-    background.fill(two_models)
+    background.embed_missing(two_models)
     assert call(two_models, "embeddings status").vectors == 2
     second = call(two_models, "embeddings use", name="two")
     assert (second.model, second.vectors) == ("two", 0)
@@ -115,7 +115,7 @@ def test_off_answers_by_words_and_says_so(two_models: Brain) -> None:
     answer = call(two_models, "query", question="when does the boat leave")
     assert answer.results[0].slug == "ferry"
     assert "Semantic search is off" in by_words(answer)
-    assert not background.is_on(two_models)
+    assert not background.is_embedding_on(two_models)
     with pytest.raises(EmbeddingsOff, match="quaid embeddings use one"):
         call(two_models, "embed")
     assert call(two_models, "status").model.problem == "semantic search is off"
@@ -175,7 +175,7 @@ def test_wrong_names_change_nothing(two_models: Brain) -> None:
         call(two_models, "embeddings use", name="ones")
     assert call(two_models, "embeddings status").model == embedders.DEFAULT_MODEL
     with pytest.raises(NotAllowed):
-        gate.call(two_models, gate.command("embeddings off"), {}, "write")
+        dispatch.call(two_models, dispatch.find_command("embeddings off"), {}, "write")
 
 
 def test_a_config_file_decides_and_says_so(two_models: Brain) -> None:

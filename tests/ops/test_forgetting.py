@@ -17,7 +17,7 @@ import pytest
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import InvalidArgument, NotAllowed, PageMoved, PageNotFound
-from quaid.ops import gate
+from quaid.operations import dispatch
 from quaid.storage import history, vectors
 
 SRC = str(Path(__file__).resolve().parents[2] / "src")
@@ -65,7 +65,7 @@ COMMON = "lives in Oslo with a named Met the grower Wore sea wind tide batteries
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
-    return gate.call(brain, gate.command(command), arguments, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
 
 
 def quaid(path: str, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -351,7 +351,7 @@ def test_a_copy_in_which_somebody_works_is_a_memory_of_its_own(known: Brain, tmp
 
 def test_only_the_person_at_this_machine_may_forget(known: Brain) -> None:
     with pytest.raises(NotAllowed):
-        gate.call(known, gate.command("forget"), {"slug": "people/bob", "yes": True}, "write")
+        dispatch.call(known, dispatch.find_command("forget"), {"slug": "people/bob", "yes": True}, "write")
     for wrong in ({}, {"slug": "people/bob", "finish": True}, {"finish": True, "dry_run": True}):
         with pytest.raises(InvalidArgument):
             run(known, "forget", **wrong)

@@ -9,10 +9,10 @@ import pytest
 from quaid.brain import Brain
 from quaid.errors import GapResolved, InvalidArgument, NotAllowed, NotFound, PageNotFound, WrongQuestion
 from quaid.model.similarity import question_hash
-from quaid.ops import gaps, gate
-from quaid.ops.gaps import GapRecord
-from quaid.ops.plain import plain
-from quaid.ops.register import Scope
+from quaid.operations import dispatch, search
+from quaid.operations.dispatch import json_value
+from quaid.operations.registry import Scope
+from quaid.operations.search import GapRecord
 from quaid.surfaces.cli.render import render
 
 QUESTION = "Who maintains the harbour crane?"
@@ -20,7 +20,7 @@ ANSWER = "# Harbour crane\n\nIngrid maintains the harbour crane since 2024."
 
 
 def call(brain: Brain, tool: str, scope: Scope = "write", **arguments: Any) -> Any:
-    return gate.call(brain, gate.tool("memory_" + tool), arguments, scope)
+    return dispatch.call(brain, dispatch.find_tool("memory_" + tool), arguments, scope)
 
 
 def approved(brain: Brain, question: str = QUESTION) -> int:
@@ -41,7 +41,7 @@ def test_a_weak_answer_leaves_a_gap_without_words(boats: Brain) -> None:
     listed = call(boats, "gaps", "read")
     gap = listed.gaps[0]
     assert (listed.total, gap.query_text, gap.sensitivity, gap.times_seen) == (1, None, "internal", 1)
-    assert "crane" not in json.dumps(plain(listed))
+    assert "crane" not in json.dumps(json_value(listed))
 
 
 def test_a_gap_keeps_the_score_of_the_best_result(boats: Brain) -> None:
@@ -79,7 +79,7 @@ def test_a_redacted_approval_keeps_no_raw_question(boats: Brain) -> None:
     gap = call(boats, "gap_approve", gap_id=gap_id, query_text=question, **redacted).gap
     assert (gap.query_text, gap.redacted_query, gap.approved_by) == (None, "What do cranes cost?", "Mira")
     assert "approved by Mira (redacted): What do cranes cost?" in render(GapRecord(gap, "approved"))
-    assert gate.call(boats, gate.command("gaps clear"), {}, "owner").closed == 0
+    assert dispatch.call(boats, dispatch.find_command("gaps clear"), {}, "owner").closed == 0
     assert question_hash(question) == call(boats, "gaps").gaps[0].query_hash
     boats.close()
     with open(boats.settings.db_path, "rb") as file:
@@ -111,24 +111,28 @@ def test_the_threshold_says_which_answers_leave_a_gap(boats: Brain) -> None:
     weak = "Which spring paint do wooden ships of Denmark carry?"
     assert call(boats, "query", question=weak).strength == "weak"
     assert call(boats, "gaps").total == 1
-    gate.call(boats, gate.command("config set"), {"key": "gap_threshold", "value": "weak"}, "owner")
+    dispatch.call(
+        boats, dispatch.find_command("config set"), {"key": "gap_threshold", "value": "weak"}, "owner"
+    )
     assert call(boats, "query", question=weak).strength == "weak"
     assert call(boats, "gaps").total == 0  # closed: it is answered well enough now
     assert call(boats, "query", question=QUESTION).strength == "none"
     assert call(boats, "gaps").total == 1
     assert call(boats, "gaps", include_resolved=True).total == 2
     with pytest.raises(InvalidArgument, match="must be one of strong, weak"):
-        gate.call(boats, gate.command("config set"), {"key": "gap_threshold", "value": "0.3"}, "owner")
+        dispatch.call(
+            boats, dispatch.find_command("config set"), {"key": "gap_threshold", "value": "0.3"}, "owner"
+        )
 
 
 def test_no_gap_is_noted_where_it_would_mean_nothing(brain: Brain) -> None:
     call(brain, "query", question=QUESTION)  # an empty memory
     call(brain, "put", slug="people/bo", content="# Bo\n\nSails on Sundays.")
     call(brain, "query", question=QUESTION, type="person")  # a filter may have hidden the answer
-    gate.call(brain, gate.command("config set"), {"key": "log_gaps", "value": "off"}, "owner")
+    dispatch.call(brain, dispatch.find_command("config set"), {"key": "log_gaps", "value": "off"}, "owner")
     call(brain, "query", question=QUESTION)
     assert call(brain, "gaps").total == 0
-    gate.call(brain, gate.command("config set"), {"key": "log_gaps", "value": "on"}, "owner")
+    dispatch.call(brain, dispatch.find_command("config set"), {"key": "log_gaps", "value": "on"}, "owner")
     call(brain, "query", question=QUESTION)
     assert call(brain, "gaps").total == 1
 
@@ -237,7 +241,7 @@ def test_a_reader_sees_gaps_and_changes_none(boats: Brain) -> None:
 
 def test_nothing_is_searched_when_no_gap_has_words(boats: Brain) -> None:
     call(boats, "gap", query_text=QUESTION)
-    assert gaps.answered_by(boats, ["people/bo"]) == []
+    assert search.close_answered_gaps(boats, ["people/bo"]) == []
 
 
 def test_a_redacted_approval_needs_no_raw_question_and_an_external_one_does(boats: Brain) -> None:

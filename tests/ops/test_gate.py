@@ -15,8 +15,8 @@ from quaid.errors import (
     UnknownCommand,
     UnknownTool,
 )
-from quaid.ops import gate, index, register
-from quaid.ops.register import Arg, Op
+from quaid.operations import dispatch, index, registry
+from quaid.operations.registry import Arg, Operation
 from quaid.surfaces.cli import arguments
 
 
@@ -35,11 +35,11 @@ def every_kind(
     return {"text": text, "count": count, "share": share, "sure": sure, "names": names, "facts": facts}
 
 
-OPERATION = Op(every_kind, "test", "write", "every-kind", {}, "memory_every_kind", False, False, ())
+OPERATION = Operation(every_kind, "test", "write", "every-kind", {}, "memory_every_kind", False, False, ())
 
 
 def check(**arguments: Any) -> dict[str, Any]:
-    return gate.check(OPERATION, arguments, "owner")
+    return dispatch.check_arguments(OPERATION, arguments, "owner")
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def check(**arguments: Any) -> dict[str, Any]:
 )
 def test_a_name_from_elsewhere_leads_to_what_does_it_here(typed: str, meant: str) -> None:
     with pytest.raises(UnknownCommand, match=f"Did you mean '{meant}'"):
-        gate.command(typed)
+        dispatch.find_command(typed)
 
 
 def test_every_name_from_elsewhere_leads_to_a_command() -> None:
-    assert set(gate.SAME_ELSEWHERE.values()) <= set(index.COMMANDS)
-    assert not set(gate.SAME_ELSEWHERE) & set(index.COMMANDS)
+    assert set(dispatch.COMMAND_SYNONYMS.values()) <= set(index.COMMANDS)
+    assert not set(dispatch.COMMAND_SYNONYMS) & set(index.COMMANDS)
 
 
 def test_right_types_pass_as_they_are() -> None:
@@ -67,8 +67,8 @@ def test_right_types_pass_as_they_are() -> None:
 def test_a_list_of_objects_passes_as_it_is() -> None:
     things = [{"a": 1}, {"b": ["x", {}]}]
     assert check(text="a", things=things)["things"] == things
-    assert register.schema(OPERATION)["properties"]["things"]["items"] == {"type": "object"}
-    assert register.schema(OPERATION)["properties"]["names"]["items"] == {"type": "string"}
+    assert registry.schema(OPERATION)["properties"]["things"]["items"] == {"type": "object"}
+    assert registry.schema(OPERATION)["properties"]["names"]["items"] == {"type": "string"}
 
 
 def test_defaults_fill_what_is_left_out_or_null() -> None:
@@ -114,7 +114,7 @@ def test_a_whole_number_may_come_as_a_float_or_as_text() -> None:
 )
 def test_a_wrong_argument_is_named(arguments: dict[str, Any], name: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
-        gate.check(OPERATION, arguments, "owner")
+        dispatch.check_arguments(OPERATION, arguments, "owner")
     assert caught.value.facts["name"] == name
 
 
@@ -146,14 +146,14 @@ def test_names_in_camel_case_are_understood() -> None:
     ],
 )
 def test_former_names_of_arguments_are_accepted_and_not_listed(tool: str, former: str, now: str) -> None:
-    operation = gate.tool(tool)
+    operation = dispatch.find_tool(tool)
     param = {each.name: each for each in operation.params}[now]
     value: Any = 3 if param.kind == "integer" else "manual"
     needed = {each.name: 1 if each.kind == "integer" else "x" for each in operation.params if each.required}
-    assert gate.check(operation, {**needed, former: value}, "owner")[param.variable] == value
-    assert former not in register.schema(operation)["properties"]
+    assert dispatch.check_arguments(operation, {**needed, former: value}, "owner")[param.variable] == value
+    assert former not in registry.schema(operation)["properties"]
     with pytest.raises(InvalidArgument, match=f"{former}: is another name of {now}"):
-        gate.check(operation, {**needed, former: value, now: value}, "owner")
+        dispatch.check_arguments(operation, {**needed, former: value, now: value}, "owner")
     flag = "--" + former.replace("_", "-")
     if former.islower():
         assert arguments.parse([flag, str(value), *map(str, needed.values())], operation.params)[now] == value
@@ -161,28 +161,31 @@ def test_former_names_of_arguments_are_accepted_and_not_listed(tool: str, former
 
 def test_an_argument_that_has_a_former_name_of_its_own_keeps_it() -> None:
     given = {"slug": "a", "date": "2026-01-01", "summary": "x", "source": "call"}
-    assert gate.check(gate.tool("memory_timeline_add"), given, "owner")["source"] == "call"
+    assert (
+        dispatch.check_arguments(dispatch.find_tool("memory_timeline_add"), given, "owner")["source"]
+        == "call"
+    )
 
 
 def test_text_over_the_limit_is_too_large() -> None:
     with pytest.raises(TooLarge):
-        check(text="é" * (gate.MAX_TEXT // 2 + 1))
+        check(text="é" * (dispatch.MAX_TEXT // 2 + 1))
 
 
 def test_only_the_owner_may_leave_out_the_version() -> None:
     with pytest.raises(InvalidArgument, match="page_version"):
-        gate.check(OPERATION, {"text": "a"}, "write")
+        dispatch.check_arguments(OPERATION, {"text": "a"}, "write")
     assert check(text="a")["page_version"] is None
 
 
 def test_scope_is_judged_before_arguments(brain: Brain) -> None:
     with pytest.raises(NotAllowed, match="needs the write scope"):
-        gate.call(brain, OPERATION, {"nonsense": 1}, "read")
+        dispatch.call(brain, OPERATION, {"nonsense": 1}, "read")
 
 
 def test_an_unknown_tool_gets_the_nearest_name() -> None:
     with pytest.raises(UnknownTool, match="memory_search"):
-        gate.tool("memory_serach")
+        dispatch.find_tool("memory_serach")
 
 
 @pytest.mark.parametrize(
@@ -195,9 +198,9 @@ def test_what_the_system_says_becomes_an_error_with_a_remedy(
         """Fail."""
         raise OSError(number, "said the system", "/some/file")
 
-    operation = Op(failing, "test", "read", "failing", {}, "memory_failing", False, False, ())
+    operation = Operation(failing, "test", "read", "failing", {}, "memory_failing", False, False, ())
     with pytest.raises(error, match="/some/file"):
-        gate.call(brain, operation, {}, "read")
+        dispatch.call(brain, operation, {}, "read")
 
 
 def nested(levels: int) -> dict[str, Any]:

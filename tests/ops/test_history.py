@@ -16,15 +16,15 @@ from quaid.errors import (
     PageNotFound,
     VersionConflict,
 )
-from quaid.ops import gate
-from quaid.ops.plain import plain
-from quaid.ops.register import Scope
+from quaid.operations import dispatch
+from quaid.operations.dispatch import json_value
+from quaid.operations.registry import Scope
 
 FIRST = b"---\r\ntitle: Alice   # hers\r\n---\r\n\r\nLives in Oslo.\r\n\r\n"
 
 
 def run(brain: Brain, command: str, scope: Scope = "owner", **arguments: Any) -> Any:
-    return plain(gate.call(brain, gate.command(command), arguments, scope))
+    return json_value(dispatch.call(brain, dispatch.find_command(command), arguments, scope))
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.errors import CollectionReadOnly, FileTrouble, InvalidArgument, NotFound
-from quaid.ops import gate
-from quaid.ops.plain import plain
+from quaid.operations import dispatch
+from quaid.operations.dispatch import json_value
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
-    return plain(gate.call(brain, gate.command(command), arguments, "owner"))
+    return json_value(dispatch.call(brain, dispatch.find_command(command), arguments, "owner"))
 
 
 @pytest.fixture

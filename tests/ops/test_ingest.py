@@ -27,8 +27,8 @@ from quaid.errors import (
     VersionConflict,
     VersionConflicts,
 )
-from quaid.ops import gate
-from quaid.ops.register import Scope
+from quaid.operations import dispatch
+from quaid.operations.registry import Scope
 from quaid.storage import checks, history
 from quaid.storage.history import IngestSource
 
@@ -43,7 +43,7 @@ CALL = "Alice said that she moved to Oslo. Bo joined River in May."
 
 
 def call(brain: Brain, tool: str, scope: Scope = "write", **arguments: Any) -> Any:
-    return gate.call(brain, gate.tool("memory_" + tool), arguments, scope)
+    return dispatch.call(brain, dispatch.find_tool("memory_" + tool), arguments, scope)
 
 
 def ingest(
@@ -61,7 +61,7 @@ def ingest(
 
 
 def ingest_file(brain: Brain, file: Path | str, **arguments: Any) -> Any:
-    return gate.call(brain, gate.command("ingest"), {"file": str(file), **arguments}, "owner")
+    return dispatch.call(brain, dispatch.find_command("ingest"), {"file": str(file), **arguments}, "owner")
 
 
 def rows(brain: Brain) -> dict[str, int]:
@@ -178,7 +178,7 @@ def test_a_conflict_names_every_page_and_writes_nothing(alice: Brain) -> None:
 def test_a_page_that_was_renamed_is_named_by_its_new_slug(alice: Brain) -> None:
     ingest(alice, BO)
     arguments = {"slug": "people/bo", "new_slug": "people/bo-berg"}
-    gate.call(alice, gate.command("rename"), arguments, "owner")
+    dispatch.call(alice, dispatch.find_command("rename"), arguments, "owner")
     with pytest.raises(PageMoved, match="people/bo is people/bo-berg now"):
         ingest(alice, {**BO, "expected_version": 1}, ref="m/2")
     linked = {"slug": "people/alice", "expected_version": 1, "links": [{"to": "people/bo", "type": "likes"}]}
@@ -267,7 +267,9 @@ def test_a_page_that_the_same_source_changed_is_changed_again_by_who_has_read_it
 def test_the_page_of_a_source_is_forgotten_like_any_other(alice: Brain) -> None:
     alone = {**moved(), "links": []}
     done = ingest(alice, alone, content=f"{CALL} There was a flugelhorn.")
-    assert gate.call(alice, gate.command("forget"), {"slug": done.source_page, "yes": True}, "owner").clean
+    assert dispatch.call(
+        alice, dispatch.find_command("forget"), {"slug": done.source_page, "yes": True}, "owner"
+    ).clean
     assert alice.db.rows("SELECT 1 FROM raw_imports WHERE raw_bytes LIKE '%flugelhorn%'") == []
     assert call(alice, "search", query="flugelhorn").hits == ()
     again = ingest(alice, alone, content=f"{CALL} There was a flugelhorn.")
@@ -353,14 +355,18 @@ def test_sources_of_an_earlier_quaid_get_their_pages(brain: Brain) -> None:
             history.keep_source(tx, source, import_id=f"i{number}", now="2026-01-01T00:00:00Z", page_ids=[])
 
     brain.db.write(as_before)
-    findings = {each.name: each for each in gate.call(brain, gate.command("doctor"), {}, "owner").checks}
+    findings = {
+        each.name: each for each in dispatch.call(brain, dispatch.find_command("doctor"), {}, "owner").checks
+    }
     assert findings["sources"].remedy == "quaid adopt-sources"
     done = ingest(brain, content="Ann sold the crane.", ref="m/0")
     assert (done.written, done.source_page) == (True, "sources/m/0")
-    assert gate.call(brain, gate.command("adopt-sources"), {}, "owner").pages == ("sources/m/1",)
-    assert gate.call(brain, gate.command("adopt-sources"), {}, "owner").pages == ()
+    assert dispatch.call(brain, dispatch.find_command("adopt-sources"), {}, "owner").pages == ("sources/m/1",)
+    assert dispatch.call(brain, dispatch.find_command("adopt-sources"), {}, "owner").pages == ()
     assert [each.slug for each in call(brain, "search", query="boat").hits] == ["sources/m/1"]
-    assert gate.call(brain, gate.command("forget"), {"slug": "sources/m/0", "yes": True}, "owner").clean
+    assert dispatch.call(
+        brain, dispatch.find_command("forget"), {"slug": "sources/m/0", "yes": True}, "owner"
+    ).clean
     assert brain.db.rows("SELECT 1 FROM raw_imports WHERE raw_bytes LIKE '%crane%'") == []
     assert checks.validate(brain.db) == []
 
@@ -474,13 +480,13 @@ def test_an_approved_gap_that_is_answered_is_closed(alice: Brain) -> None:
 
 def test_the_source_is_listed_and_given_back_byte_for_byte(alice: Brain, tmp_path: Path) -> None:
     done = ingest(alice, BO, content="Übung\r\nmacht\n", ref="https://example.org/a b")
-    listed = gate.call(alice, gate.command("imports"), {}, "owner").imports
+    listed = dispatch.call(alice, dispatch.find_command("imports"), {}, "owner").imports
     assert [(each.import_id, each.source_dir, each.page_count) for each in listed] == [
         (done.import_id, "meeting: https://example.org/a b", 2)
     ]
     target = tmp_path / "raw"
     arguments = {"raw": True, "import_id": done.import_id, "dir": str(target)}
-    assert gate.call(alice, gate.command("export"), arguments, "owner").files == 1
+    assert dispatch.call(alice, dispatch.find_command("export"), arguments, "owner").files == 1
     (file,) = [path for path in target.rglob("*") if path.is_file()]
     assert file.read_bytes() == "Übung\r\nmacht\n".encode()
 
@@ -493,11 +499,11 @@ def test_a_folder_that_is_imported_later_is_not_taken_for_an_ingested_file(
     (folder / "a.md").write_text("# A\n\nOne.")
     (folder / "people" / "bo.md").write_text("# Bo")
     ingest_file(brain, folder / "a.md")
-    report = gate.call(brain, gate.command("import"), {"folder": str(folder)}, "owner").report
+    report = dispatch.call(brain, dispatch.find_command("import"), {"folder": str(folder)}, "owner").report
     assert (report.outcomes["new"], report.conflicts) == (2, ())
     assert call(brain, "list").total == 3  # sources/a and a: the folder has its own
     assert not ingest_file(brain, folder / "people" / "bo.md").written
-    again = gate.call(brain, gate.command("import"), {"folder": str(folder)}, "owner").report
+    again = dispatch.call(brain, dispatch.find_command("import"), {"folder": str(folder)}, "owner").report
     assert again.import_id is None
     assert checks.validate(brain.db) == []
 

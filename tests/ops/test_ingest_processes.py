@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from quaid.brain import Brain
-from quaid.ops import gate
+from quaid.operations import dispatch
 from quaid.storage import checks
 from quaid.storage.sqlite import backup as backups
 
@@ -113,7 +113,7 @@ def counted(brain: Brain) -> dict[str, int]:
 
 @pytest.fixture
 def memory(brain: Brain) -> Iterator[Brain]:
-    gate.call(brain, gate.tool("memory_put"), {"slug": "people/bo", "content": "# Bo"}, "write")
+    dispatch.call(brain, dispatch.find_tool("memory_put"), {"slug": "people/bo", "content": "# Bo"}, "write")
     yield brain
     assert checks.validate(brain.db) == []
 
@@ -138,7 +138,7 @@ def test_of_four_writers_with_the_same_version_exactly_one_wins(memory: Brain) -
         for name in ("one", "two", "three", "four")
     ]
     assert together(writers) == ["version_conflict"] * 3 + ["wrote"]
-    page = gate.call(memory, gate.tool("memory_get"), {"slug": "people/bo"}, "read")
+    page = dispatch.call(memory, dispatch.find_tool("memory_get"), {"slug": "people/bo"}, "read")
     assert page.version == 2
     winner = page.compiled_truth.rstrip(".").split()[-1]
     assert [slug for (slug,) in memory.db.rows("SELECT slug FROM pages WHERE slug GLOB 'sources/*'")] == [

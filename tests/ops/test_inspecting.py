@@ -4,13 +4,13 @@ import os
 from typing import Any
 
 from quaid.brain import Brain
-from quaid.ops import gate
+from quaid.operations import dispatch
 from quaid.storage import collections
 from quaid.surfaces.cli.render import render
 
 
 def call(brain: Brain, command: str, **given: Any) -> Any:
-    return gate.call(brain, gate.command(command), given, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), given, "owner")
 
 
 def burn(tx: Any) -> None:

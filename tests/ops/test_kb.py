@@ -22,8 +22,8 @@ from quaid.errors import (
 )
 from quaid.kb import catalog as catalogs, health
 from quaid.kb.git import Git
-from quaid.ops import gate
-from quaid.ops.plain import plain
+from quaid.operations import dispatch
+from quaid.operations.dispatch import json_value
 
 Call = Callable[..., dict[str, Any]]
 NOON = 1_777_118_400.0  # 2026-04-25T12:00:00Z
@@ -48,7 +48,9 @@ def brain(tmp_path: Path) -> Iterator[Brain]:
 @pytest.fixture
 def call(brain: Brain) -> Call:
     def run(command: str, **arguments: Any) -> dict[str, Any]:
-        told: dict[str, Any] = plain(gate.call(brain, gate.command(f"kb {command}"), arguments, "owner"))
+        told: dict[str, Any] = json_value(
+            dispatch.call(brain, dispatch.find_command(f"kb {command}"), arguments, "owner")
+        )
         return told
 
     return run
@@ -328,7 +330,7 @@ def test_human_operations_ask_and_change_nothing_before(call: Call, kb: Path) ->
         assert told["files"]
     assert (files(kb), head(kb)) == (before, was)
     for command in ("merge", "delete", "supersede", "contest"):
-        assert not gate.command(f"kb {command}").is_tool
+        assert not dispatch.find_command(f"kb {command}").is_tool
 
 
 def test_two_nodes_become_one_and_pointers_go_on_leading_there(call: Call, kb: Path) -> None:
@@ -778,7 +780,9 @@ def test_a_node_that_git_would_ignore_is_committed_like_any_other(call: Call, kb
 def test_a_dry_run_of_what_only_people_do_asks_nothing(call: Call, brain: Brain, kb: Path) -> None:
     one = remember(call, "One", "The first thing.")["node"]["id"]
     before = files(kb)
-    record = gate.call(brain, gate.command("kb delete"), {"node": one, "dry_run": True, "yes": True}, "owner")
+    record = dispatch.call(
+        brain, dispatch.find_command("kb delete"), {"node": one, "dry_run": True, "yes": True}, "owner"
+    )
     assert record.if_agreed == {}
     assert files(kb) == before
 

@@ -14,14 +14,14 @@ from quaid.errors import (
     QuaidError,
     VersionConflict,
 )
-from quaid.ops import gate
-from quaid.ops.plain import plain
-from quaid.ops.register import Scope
+from quaid.operations import dispatch
+from quaid.operations.dispatch import json_value
+from quaid.operations.registry import Scope
 
 
 def call(brain: Brain, tool: str, scope: Scope = "owner", **arguments: Any) -> dict[str, Any]:
-    record = gate.call(brain, gate.tool(f"memory_{tool}"), arguments, scope)
-    answer: dict[str, Any] = plain(record)
+    record = dispatch.call(brain, dispatch.find_tool(f"memory_{tool}"), arguments, scope)
+    answer: dict[str, Any] = json_value(record)
     return answer
 
 
@@ -181,7 +181,7 @@ def test_a_path_is_looked_up_from_the_page_and_then_from_the_root(brain: Brain) 
     call(brain, "put", slug="deals/d", content="# D")
     found = {each["to_slug"]: each["resolved"] for each in call(brain, "links", slug="people/a")["links"]}
     assert found == {"companies/c": True, "people/teams/t": True, "deals/d": True}
-    assert gate.call(brain, gate.command("validate"), {"links": True}, "owner").violations == ()
+    assert dispatch.call(brain, dispatch.find_command("validate"), {"links": True}, "owner").violations == ()
 
 
 TWICE = "# Dora\n\nWorks with [Acme](../companies/acme.md); see [[companies/acme#State]] and [[acme]].\n"

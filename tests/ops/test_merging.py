@@ -20,7 +20,7 @@ from quaid.errors import (
     VersionConflict,
 )
 from quaid.model import timeline
-from quaid.ops import gate
+from quaid.operations import dispatch
 
 ROBERT = """---
 tags: [a]
@@ -57,7 +57,7 @@ RIVER = "# River\n\n[[people/bob]], [[bob]], [[Bobby]], [b](../people/bob.md) an
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
-    return gate.call(brain, gate.command(command), arguments, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
 
 
 def merge(brain: Brain, **more: Any) -> Any:
@@ -268,9 +268,9 @@ def test_what_was_merged_already_is_not_merged_again(pair: Brain) -> None:
 
 def test_an_agent_cannot_merge(pair: Brain) -> None:
     with pytest.raises(NotAllowed):
-        gate.call(
+        dispatch.call(
             pair,
-            gate.command("merge"),
+            dispatch.find_command("merge"),
             {"slug": "people/robert", "other": "people/bob", "into": "people/bob", "yes": True},
             "write",
         )
@@ -386,7 +386,9 @@ def test_an_old_slug_is_not_written_over_unless_it_was_freed(pair: Brain) -> Non
     run(pair, "rename", slug="people/bob", new_slug="people/zed")
     for scope in ("owner", "write"):
         with pytest.raises(PageMoved, match="people/zed"):
-            gate.call(pair, gate.tool("memory_put"), {"slug": "people/bob", "content": "# New"}, scope)
+            dispatch.call(
+                pair, dispatch.find_tool("memory_put"), {"slug": "people/bob", "content": "# New"}, scope
+            )
     run(pair, "rename", slug="people/zed", new_slug="people/bob")
     run(pair, "rename", slug="people/bob", new_slug="people/zed2", free_old_slug=True)
     assert run(pair, "put", slug="people/bob", content="# New").created
@@ -427,10 +429,15 @@ def test_a_page_of_a_folder_is_moved_and_removed_as_a_file(pair: Brain) -> None:
 def test_an_agent_renames_only_what_it_has_read(pair: Brain) -> None:
     wanted = {"slug": "people/bob", "new_slug": "people/zed"}
     with pytest.raises(InvalidArgument, match="expected_version"):
-        gate.call(pair, gate.tool("memory_rename"), wanted, "write")
+        dispatch.call(pair, dispatch.find_tool("memory_rename"), wanted, "write")
     with pytest.raises(VersionConflict):
-        gate.call(pair, gate.tool("memory_rename"), wanted | {"expected_version": 9}, "write")
-    assert gate.call(pair, gate.tool("memory_rename"), wanted | {"expected_version": 1}, "write").version == 2
+        dispatch.call(pair, dispatch.find_tool("memory_rename"), wanted | {"expected_version": 9}, "write")
+    assert (
+        dispatch.call(
+            pair, dispatch.find_tool("memory_rename"), wanted | {"expected_version": 1}, "write"
+        ).version
+        == 2
+    )
 
 
 def test_marks_may_be_put_on_a_page_by_its_old_slug(pair: Brain) -> None:

@@ -22,7 +22,7 @@ from quaid.errors import (
     NotAllowed,
     UnknownModel,
 )
-from quaid.ops import gate, models, register
+from quaid.operations import dispatch, models, registry
 from quaid.storage import collections
 from quaid.surfaces.cli.render_models import RENDERERS
 
@@ -66,8 +66,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def call(brain: Brain, name: str, /, **arguments: Any) -> Any:
-    register.load("models")
-    return gate.call(brain, register.REGISTER[f"models.{name}"], arguments, "owner")
+    registry.load_subject("models")
+    return dispatch.call(brain, registry.OPERATIONS[f"models.{name}"], arguments, "owner")
 
 
 def test_a_new_memory_has_the_built_in_model(brain: Brain) -> None:
@@ -160,7 +160,7 @@ def test_a_name_with_vectors_stays_with_the_model_that_made_them(
     brain: Brain, address: str, folder: Path
 ) -> None:
     call(brain, "model_add", place=address, kind="ollama", model="m")
-    gate.call(brain, gate.command("put"), {"slug": "a", "content": "# A\n\nText."}, "owner")
+    dispatch.call(brain, dispatch.find_command("put"), {"slug": "a", "content": "# A\n\nText."}, "owner")
     call(brain, "embed", model="m")
     brain.db.write(lambda tx: collections.set_setting(tx, "embedding_model", embedders.DEFAULT_MODEL))
     call(brain, "model_remove", name="m")
@@ -174,7 +174,7 @@ def test_another_model_of_the_same_width_is_noticed_by_its_vectors(
     brain: Brain, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call(brain, "model_add", place=address, kind="ollama", model="m")
-    gate.call(brain, gate.command("put"), {"slug": "a", "content": "# A\n\nText."}, "owner")
+    dispatch.call(brain, dispatch.find_command("put"), {"slug": "a", "content": "# A\n\nText."}, "owner")
     call(brain, "embed", model="m")
     brain.db.write(lambda tx: collections.set_setting(tx, "embedding_model", embedders.DEFAULT_MODEL))
     call(brain, "model_remove", name="m")
@@ -196,13 +196,13 @@ def test_the_built_in_and_the_active_model_stay(brain: Brain, address: str) -> N
 
 
 def test_only_the_owner_has_to_do_with_models(brain: Brain) -> None:
-    register.load("models")
+    registry.load_subject("models")
     for name in ("model_list", "model_add", "model_remove", "model_check"):
-        operation = register.REGISTER[f"models.{name}"]
+        operation = registry.OPERATIONS[f"models.{name}"]
         assert not operation.is_tool
         with pytest.raises(NotAllowed):
-            gate.call(brain, operation, {}, "write")
+            dispatch.call(brain, operation, {}, "write")
 
 
 def test_the_surroundings_come_from_the_settings(brain: Brain) -> None:
-    assert models.surroundings(brain).models_folder == os.path.join(brain.settings.home, "models")
+    assert models.model_surroundings(brain).models_folder == os.path.join(brain.settings.home, "models")

@@ -10,8 +10,8 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.errors import FileTrouble, InvalidArgument, NoNotebook
-from quaid.ops import gate
-from quaid.ops.plain import plain
+from quaid.operations import dispatch
+from quaid.operations.dispatch import json_value
 from quaid.storage import chunks
 from quaid.surfaces.mcp import resources
 
@@ -30,13 +30,13 @@ with Brain(Settings(db, folder, folder)) as brain:
 
 
 def call(brain: Brain, tool: str, **arguments: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = plain(gate.call(brain, gate.tool(tool), arguments, "write"))
+    answer: dict[str, Any] = json_value(dispatch.call(brain, dispatch.find_tool(tool), arguments, "write"))
     return answer
 
 
 @pytest.fixture
 def notebook(brain: Brain, tmp_path: Path) -> Path:
-    gate.call(brain, gate.command("notebook init"), {}, "owner")
+    dispatch.call(brain, dispatch.find_command("notebook init"), {}, "owner")
     return tmp_path / "notebook"
 
 
@@ -139,7 +139,9 @@ def test_any_text_is_a_question(brain: Brain, notebook: Path, query: str) -> Non
 
 
 def test_a_notebook_is_cut_by_window_whatever_the_setting_says(brain: Brain, notebook: Path) -> None:
-    gate.call(brain, gate.command("config set"), {"key": "chunk_strategy", "value": "page"}, "owner")
+    dispatch.call(
+        brain, dispatch.find_command("config set"), {"key": "chunk_strategy", "value": "page"}, "owner"
+    )
     (notebook / "lists/long.md").write_text("## One\n- x\n\n## Two\n" + "Many words stand here. " * 400)
     call(brain, "recall", query="words")
     rows = brain.db.rows("SELECT id FROM chunks")
@@ -147,7 +149,7 @@ def test_a_notebook_is_cut_by_window_whatever_the_setting_says(brain: Brain, not
     assert len(cut) > 3
     assert all(each.tokens <= 400 for each in cut)
     assert not any("## One" in each.text and "## Two" in each.text for each in cut)
-    assert gate.call(brain, gate.command("validate"), {}, "owner").exit_status == 0
+    assert dispatch.call(brain, dispatch.find_command("validate"), {}, "owner").exit_status == 0
 
 
 def test_the_log_of_a_day_grows_under_the_time(brain: Brain, notebook: Path) -> None:
@@ -180,7 +182,7 @@ def test_deleting_the_database_loses_nothing(brain: Brain, notebook: Path, tmp_p
     path = str(tmp_path / "again.db")
     with Brain(brain.settings._replace(db_path=path)) as other:
         other.create(path)
-        made = gate.call(other, gate.command("notebook init"), {}, "owner")
+        made = dispatch.call(other, dispatch.find_command("notebook init"), {}, "owner")
         assert (made.created, made.files, made.folders) == (True, 1, ())
         assert call(other, "recall", query="garage code")["notebook"]
 

@@ -15,14 +15,16 @@ from quaid.errors import (
     QuaidError,
     VersionConflict,
 )
-from quaid.ops import gate
-from quaid.ops.plain import plain
+from quaid.operations import dispatch
+from quaid.operations.dispatch import json_value
 from quaid.storage import collections
 from quaid.surfaces.cli.render import render
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = plain(gate.call(brain, gate.command(command), arguments, "owner"))
+    answer: dict[str, Any] = json_value(
+        dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
+    )
     return answer
 
 
@@ -99,7 +101,7 @@ def test_of_a_notebook_that_was_moved_away_recall_tells_what_is_in_the_index(
     (notebook / "lists/a.md").write_text("The quagga is striped.\n")
     assert run(brain, "recall", query="quagga")["missing"] == ""
     notebook.rename(notebook.parent / "elsewhere")
-    record = gate.call(brain, gate.command("recall"), {"query": "quagga"}, "owner")
+    record = dispatch.call(brain, dispatch.find_command("recall"), {"query": "quagga"}, "owner")
     assert [hit.path for hit in record.notebook] == ["lists/a.md"]
     first = render(record).partition("\n")[0]
     assert first.startswith(f"From the index alone. The folder of the notebook, {notebook}, is not there.")
@@ -217,8 +219,8 @@ def test_an_older_layout_comes_over_and_nothing_is_overwritten(
 ) -> None:
     (notebook / "reference/contacts.md").write_text("## Bob\n")
     (agent / "runtime/link.md").symlink_to(agent / "brain/memory/core/identity.md")
-    planned = gate.call(
-        brain, gate.command("notebook migrate"), {"path": str(agent), "dry_run": True}, "owner"
+    planned = dispatch.call(
+        brain, dispatch.find_command("notebook migrate"), {"path": str(agent), "dry_run": True}, "owner"
     )
     assert [(each.source, each.path, each.outcome) for each in planned.moves] == [
         ("runtime/link.md", "", "link"),
@@ -231,7 +233,7 @@ def test_an_older_layout_comes_over_and_nothing_is_overwritten(
     assert "identity.md" in told
     assert "is a link" in told
     assert not (notebook / "reference/standing-orders.md").exists()
-    done = gate.call(brain, gate.command("notebook migrate"), {"path": str(agent)}, "owner")
+    done = dispatch.call(brain, dispatch.find_command("notebook migrate"), {"path": str(agent)}, "owner")
     assert done.exit_status == 1
     assert (notebook / "reference/standing-orders.md").read_text() == "Never ping.\n"
     assert (notebook / "reference/contacts.md").read_text() == "## Bob\n"

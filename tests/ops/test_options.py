@@ -10,8 +10,8 @@ from quaid import config
 from quaid.brain import Brain
 from quaid.errors import InvalidConfig
 from quaid.folders.watcher import DEFAULT_PACE, Watcher
-from quaid.ops import gate, watching
-from quaid.ops.plain import plain
+from quaid.operations import collections as watching, dispatch
+from quaid.operations.dispatch import json_value
 from quaid.storage import chunks, collections
 from quaid.storage.checks import validate
 
@@ -32,14 +32,14 @@ def configured(tmp_path: Path) -> Configured:
         brain = Brain(found, clock=lambda: 1_777_118_400.0, offset=lambda _: 0)
         if not Path(path).exists():
             brain.create(path)
-        gate.call(brain, gate.command("notebook init"), {}, "owner")
+        dispatch.call(brain, dispatch.find_command("notebook init"), {}, "owner")
         return brain
 
     return opened
 
 
 def call(brain: Brain, tool: str, **arguments: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = plain(gate.call(brain, gate.tool(tool), arguments, "write"))
+    answer: dict[str, Any] = json_value(dispatch.call(brain, dispatch.find_tool(tool), arguments, "write"))
     return answer
 
 
@@ -141,7 +141,7 @@ def test_a_watcher_starts_as_the_file_says(
     monkeypatch.setattr(Watcher, "once", once)
     text = f"sync: {{syncOnStart: {said}, watchDebounceMs: {int(debounce * 1000)}}}\n" if said else ""
     with configured(text) as brain:
-        watching.look_once(brain, lambda _: None)
+        watching.sync_once(brain, lambda _: None)
     assert seen == [DEFAULT_PACE._replace(first=first, debounce=debounce)]
 
 

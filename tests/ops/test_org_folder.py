@@ -8,8 +8,8 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.errors import NoPlaceToRestore, PageNotFound, PartOfOrgFile
-from quaid.ops import gate
-from quaid.ops.plain import plain
+from quaid.operations import dispatch
+from quaid.operations.dispatch import json_value
 
 OLD = 1_600_000_000
 ALICE = "0190f1b2-7c1e-7a3b-9d3e-000000000001"
@@ -56,7 +56,9 @@ They are only hints.
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = plain(gate.call(brain, gate.command(command), arguments, "owner"))
+    answer: dict[str, Any] = json_value(
+        dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
+    )
     return answer
 
 

@@ -6,12 +6,12 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.errors import InvalidDate, NotFound
-from quaid.ops import gate
+from quaid.operations import dispatch
 
 
 def call(brain: Brain, command: str, /, **arguments: Any) -> Any:
     given = {key.rstrip("_"): value for key, value in arguments.items()}
-    return gate.call(brain, gate.command(command), given, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), given, "owner")
 
 
 @pytest.fixture

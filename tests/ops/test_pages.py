@@ -16,8 +16,8 @@ from quaid.errors import (
     PageNotFound,
     VersionConflict,
 )
-from quaid.ops import gate
-from quaid.ops.register import Scope
+from quaid.operations import dispatch
+from quaid.operations.registry import Scope
 
 ALICE = """---
 title: Alice Example
@@ -43,7 +43,7 @@ Lives in Oslo.
 
 
 def call(brain: Brain, tool: str, scope: Scope = "write", **arguments: Any) -> Any:
-    return gate.call(brain, gate.tool("memory_" + tool), arguments, scope)
+    return dispatch.call(brain, dispatch.find_tool("memory_" + tool), arguments, scope)
 
 
 @pytest.fixture
@@ -312,12 +312,12 @@ def test_a_page_of_a_folder_keeps_entries_in_its_file_and_an_edit_of_the_file_wi
         ("collection add", {"name": "notes", "path": str(file.parent), "writable": True}),
         ("put", {"slug": "notes::bo", "content": "# Bo\n\nA guest.\n", "expected_version": 1}),
     ):
-        gate.call(brain, gate.command(command), given, "owner")
+        dispatch.call(brain, dispatch.find_command(command), given, "owner")
     assert file.read_text() == (
         "# Bo\n\nA guest.\n\n---\n\n- **2026-01-02** — Came.\n- **2026-02-03** — Left.\n"
     )
     file.write_text("# Bo\n\nA guest.\n\n---\n\n- **2026-02-03** — Left early.\n")
-    gate.call(brain, gate.command("collection sync"), {"name": "notes"}, "owner")
+    dispatch.call(brain, dispatch.find_command("collection sync"), {"name": "notes"}, "owner")
     page = call(brain, "get", slug="notes::bo")
     assert page.timeline == "- **2026-02-03** — Left early."
     back = call(brain, "revert", slug="notes::bo", to=page.version - 1, expected_version=page.version)
@@ -355,11 +355,16 @@ def test_a_wrong_date_of_a_file_is_told_and_does_not_lock_its_page(brain: Brain,
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "rain.md").write_text("---\ntype: journal\ndate: last Tuesday\n---\n# Rain\n")
     told = "date: 'last Tuesday' is not a date; write YYYY-MM-DD, as in 2026-04-25"
-    added = gate.call(
-        brain, gate.command("collection add"), {"name": "notes", "path": str(tmp_path / "notes")}, "owner"
+    added = dispatch.call(
+        brain,
+        dispatch.find_command("collection add"),
+        {"name": "notes", "path": str(tmp_path / "notes")},
+        "owner",
     )
     assert told in repr(added)
-    imported = gate.call(brain, gate.command("import"), {"folder": str(tmp_path / "notes")}, "owner")
+    imported = dispatch.call(
+        brain, dispatch.find_command("import"), {"folder": str(tmp_path / "notes")}, "owner"
+    )
     assert told in repr(imported)
     call(brain, "put", slug="notes::rain", frontmatter={"mood": "wet"}, expected_version=1)
     with pytest.raises(InvalidDate):

@@ -6,8 +6,8 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument, InvalidDate, InvalidType, NotFound
-from quaid.ops import gate
-from quaid.ops.plain import plain
+from quaid.operations import dispatch
+from quaid.operations.dispatch import json_value
 from quaid.surfaces.cli.render_query import RENDERERS
 
 
@@ -17,11 +17,13 @@ def two_pages(brain: Brain) -> None:
         ("people/mira", "# Mira\n\n> Founder of Brineloop.\n\nShe trusts vanadium."),
         ("concepts/zinc", "# Zinc\n\n> A metal.\n\nZinc grows dendrites in sea water."),
     ):
-        gate.call(brain, gate.command("put"), {"slug": slug, "content": text}, "owner")
+        dispatch.call(brain, dispatch.find_command("put"), {"slug": slug, "content": text}, "owner")
 
 
 def ask(brain: Brain, question: str, **arguments: Any) -> Any:
-    return gate.call(brain, gate.tool("memory_query"), {"question": question, **arguments}, "read")
+    return dispatch.call(
+        brain, dispatch.find_tool("memory_query"), {"question": question, **arguments}, "read"
+    )
 
 
 def test_whoever_may_read_may_ask(brain: Brain) -> None:
@@ -45,14 +47,18 @@ def test_a_model_that_is_gone_does_not_keep_the_answer_back(brain: Brain) -> Non
 
 
 def test_the_budget_comes_from_the_settings(brain: Brain) -> None:
-    gate.call(brain, gate.command("config set"), {"key": "default_token_budget", "value": "30"}, "owner")
+    dispatch.call(
+        brain, dispatch.find_command("config set"), {"key": "default_token_budget", "value": "30"}, "owner"
+    )
     found = ask(brain, "vanadium dendrites")
     assert found.total_tokens + found.budget_remaining == 30
     assert ask(brain, "vanadium", token_budget=50).budget_remaining <= 50
 
 
 def test_the_merge_strategy_comes_from_the_settings(brain: Brain) -> None:
-    gate.call(brain, gate.command("config set"), {"key": "search_merge_strategy", "value": "rrf"}, "owner")
+    dispatch.call(
+        brain, dispatch.find_command("config set"), {"key": "search_merge_strategy", "value": "rrf"}, "owner"
+    )
     assert ask(brain, "which metal grows dendrites?").results[0].rank_score < 0.05
 
 
@@ -63,7 +69,7 @@ def test_every_depth_answers(brain: Brain, depth: str) -> None:
 
 
 def test_an_answer_is_plain_json(brain: Brain) -> None:
-    record = plain(ask(brain, "dendrites", explain=True))
+    record = json_value(ask(brain, "dendrites", explain=True))
     assert record["results"][0]["lane"] == "words"
     assert record["lanes"][0]["slug"] == "concepts/zinc"
 
@@ -82,7 +88,7 @@ def test_an_answer_is_plain_json(brain: Brain) -> None:
 )
 def test_a_wrong_argument_is_named(brain: Brain, arguments: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
-        gate.call(brain, gate.tool("memory_query"), arguments, "read")
+        dispatch.call(brain, dispatch.find_tool("memory_query"), arguments, "read")
 
 
 def test_a_person_reads_why_and_where(brain: Brain) -> None:
@@ -100,8 +106,8 @@ def test_a_person_reads_that_nothing_was_found(brain: Brain) -> None:
 @pytest.mark.parametrize(("tool", "name"), [("memory_query", "question"), ("memory_search", "query")])
 def test_unknown_wing_is_an_error_that_lists_the_wings(brain: Brain, tool: str, name: str) -> None:
     with pytest.raises(NotFound, match=r"no wing 'mira'\. The wings are concepts, people"):
-        gate.call(brain, gate.tool(tool), {name: "vanadium", "wing": "mira"}, "read")
-    assert gate.call(brain, gate.tool("memory_gaps"), {}, "read").gaps == ()
+        dispatch.call(brain, dispatch.find_tool(tool), {name: "vanadium", "wing": "mira"}, "read")
+    assert dispatch.call(brain, dispatch.find_tool("memory_gaps"), {}, "read").gaps == ()
 
 
 @pytest.mark.parametrize(
@@ -114,7 +120,9 @@ def test_unknown_wing_is_an_error_that_lists_the_wings(brain: Brain, tool: str, 
 )
 def test_results_name_wing_and_room(brain: Brain, tool: str, arguments: dict[str, Any], kind: str) -> None:
     text = "---\nroom: harbours\n---\n# Beacon\n\nA lantern by the sea."
-    gate.call(brain, gate.tool("memory_put"), {"slug": "concepts/beacon", "content": text}, "write")
-    found = plain(gate.call(brain, gate.tool(tool), arguments, "read"))[kind]
+    dispatch.call(
+        brain, dispatch.find_tool("memory_put"), {"slug": "concepts/beacon", "content": text}, "write"
+    )
+    found = json_value(dispatch.call(brain, dispatch.find_tool(tool), arguments, "read"))[kind]
     (result,) = found["results"] if kind == "answer" else found
     assert (result["wing"], result["room"]) == ("concepts", "harbours")

@@ -15,14 +15,14 @@ from quaid import config
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import MissingDatabase
-from quaid.ops import gate
+from quaid.operations import dispatch
 from quaid.storage import briefing, checks, collections, pages
 
 SRC = str(Path(__file__).resolve().parents[2] / "src")
 
 
 def call(brain: Brain, command: str, **given: Any) -> Any:
-    return gate.call(brain, gate.command(command), given, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), given, "owner")
 
 
 def quaid(home: Path, *words: str, text: str = "") -> "subprocess.CompletedProcess[str]":
@@ -135,7 +135,7 @@ def test_other_commands_and_readers_make_nothing(lived_in: Brain) -> None:
     with pytest.raises(MissingDatabase, match="the next `quaid query` or `quaid recall` rebuilds it"):
         call(lived_in, "list")
     with pytest.raises(MissingDatabase):
-        gate.call(lived_in, gate.command("query"), {"question": "pod"}, "read")
+        dispatch.call(lived_in, dispatch.find_command("query"), {"question": "pod"}, "read")
     assert not os.path.exists(lived_in.settings.db_path)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quaid.ops import gate, index, register
+from quaid.operations import dispatch, index, registry
 from quaid.surfaces.cli import render
 
 # A gap and a contradiction are no part of a page; an ingest is given the version of each of its pages.
@@ -59,11 +59,13 @@ def test_rooms_are_the_modules_that_hold_operations() -> None:
         "doctor_memory",
         "recovery",
     }
-    assert {name[:-3] for name in os.listdir(folder) if name.endswith(".py")} - others == set(register.ROOMS)
+    assert {name[:-3] for name in os.listdir(folder) if name.endswith(".py")} - others == set(
+        registry.SUBJECTS
+    )
 
 
-@pytest.mark.parametrize("operation", register.everything(), ids=lambda each: each.command)
-def test_an_operation_is_whole(operation: register.Op) -> None:
+@pytest.mark.parametrize("operation", registry.all_operations(), ids=lambda each: each.command)
+def test_an_operation_is_whole(operation: registry.Operation) -> None:
     assert operation.summary.endswith("."), "the docstring's first line is the help"
     assert operation.examples, "show how it is used"
     assert all(param.arg.help.endswith(".") for param in operation.params)
@@ -72,8 +74,8 @@ def test_an_operation_is_whole(operation: register.Op) -> None:
     assert returned.__name__ in render.RENDERERS.keys() | set().union(*rooms), "people want to read it too"
 
 
-@pytest.mark.parametrize("operation", register.everything(), ids=lambda each: each.command)
-def test_whatever_writes_takes_the_version_that_was_read(operation: register.Op) -> None:
+@pytest.mark.parametrize("operation", registry.all_operations(), ids=lambda each: each.command)
+def test_whatever_writes_takes_the_version_that_was_read(operation: registry.Operation) -> None:
     versions = [param for param in operation.params if param.arg.version]
     assert bool(versions) == (operation.scope == "write" and operation.tool not in WITHOUT_A_VERSION)
 
@@ -84,15 +86,15 @@ def test_the_tools_of_the_first_part_exist() -> None:
 
 
 def test_no_operation_uses_a_former_name_beside_the_present_one() -> None:
-    for operation in register.everything():
+    for operation in registry.all_operations():
         names = {each.name for each in operation.params}
-        for former, present in register.FORMER.items():
+        for former, present in registry.DEPRECATED_NAMES.items():
             assert former not in names or names.isdisjoint(present), (operation.command, former)
 
 
 def test_schemas_are_closed_and_typed() -> None:
-    for operation in register.everything():
-        schema: dict[str, Any] = register.schema(operation)
+    for operation in registry.all_operations():
+        schema: dict[str, Any] = registry.schema(operation)
         assert schema["additionalProperties"] is False
         assert all(
             each["type"] in ("string", "integer", "number", "boolean", "array", "object")
@@ -102,5 +104,9 @@ def test_schemas_are_closed_and_typed() -> None:
 
 
 def test_a_mutator_requires_its_expected_version_of_tools() -> None:
-    assert register.schema(gate.tool("memory_tag"))["required"] == ["slug", "tag", "expected_version"]
-    assert register.schema(gate.tool("memory_put"))["required"] == ["slug"]
+    assert registry.schema(dispatch.find_tool("memory_tag"))["required"] == [
+        "slug",
+        "tag",
+        "expected_version",
+    ]
+    assert registry.schema(dispatch.find_tool("memory_put"))["required"] == ["slug"]

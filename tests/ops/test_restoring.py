@@ -13,8 +13,8 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.errors import AlreadyExists, CollectionReadOnly, FileTrouble, IdsStopped, InvalidArgument, NotFound
-from quaid.ops import gate
-from quaid.ops.plain import plain
+from quaid.operations import dispatch
+from quaid.operations.dispatch import json_value
 from quaid.storage import collections
 
 FILES = {
@@ -32,7 +32,7 @@ FILES = {
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
-    return plain(gate.call(brain, gate.command(command), arguments, "owner"))
+    return json_value(dispatch.call(brain, dispatch.find_command(command), arguments, "owner"))
 
 
 def fill(root: Path) -> Path:
@@ -177,7 +177,7 @@ def kinds(brain: Brain) -> dict[str, str]:
 
 def test_an_audit_of_what_agrees_finds_nothing_and_changes_nothing(brain: Brain, notes: Path) -> None:
     before = brain.db.rows("SELECT * FROM file_state"), tree(notes)
-    record = gate.call(brain, gate.command("collection audit"), {"name": "notes"}, "owner")
+    record = dispatch.call(brain, dispatch.find_command("collection audit"), {"name": "notes"}, "owner")
     assert (record.differences, record.exit_status, record.files, record.pages) == ((), 0, 10, 10)
     assert (brain.db.rows("SELECT * FROM file_state"), tree(notes)) == before
 

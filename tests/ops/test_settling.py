@@ -6,13 +6,13 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument
-from quaid.ops import gate, inspecting
+from quaid.operations import dispatch, maintenance
 
 NORA, HEXA = "people/nora-vale", "companies/hexa"
 
 
 def call(brain: Brain, tool: str, **arguments: Any) -> Any:
-    return gate.call(brain, gate.tool("memory_" + tool), arguments, "owner")
+    return dispatch.call(brain, dispatch.find_tool("memory_" + tool), arguments, "owner")
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_a_decision_outlives_writing_saying_it_again_and_a_rebuild(nora: Brain, 
         expected_version=page.version,
     )
     lives(nora, NORA, "Oslo", valid_from="2024-01-01", source_ref="call")
-    inspecting.rebuild(nora)
+    maintenance.rebuild(nora)
     assert held(nora) == decided
     assert call(nora, "check").total == 0
 
@@ -137,8 +137,8 @@ def over(brain: Brain) -> None:
 
 
 def test_a_text_is_right_that_it_is_over(nora: Brain) -> None:
-    gate.call(
-        *(nora, gate.tool("memory_link")),
+    dispatch.call(
+        *(nora, dispatch.find_tool("memory_link")),
         {"from": NORA, "to": HEXA, "relationship": "works_at", "valid_from": "2021-01-01"},
         "owner",
     )
@@ -173,8 +173,8 @@ def test_a_link_out_of_a_text_changes_only_there(nora: Brain) -> None:
 
 
 def ended_link(brain: Brain) -> None:
-    gate.call(
-        *(brain, gate.tool("memory_link")),
+    dispatch.call(
+        *(brain, dispatch.find_tool("memory_link")),
         {
             "from": NORA,
             "to": HEXA,

@@ -9,8 +9,8 @@ import pytest
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import FileTrouble, NotAllowed, NotFound
-from quaid.ops import gate, register
-from quaid.ops.plain import plain
+from quaid.operations import dispatch, registry
+from quaid.operations.dispatch import json_value
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def brain(settings: Settings) -> Brain:
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
-    return gate.call(brain, gate.command(command), arguments, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
 
 
 def write(folder: str, name: str, text: str) -> str:
@@ -111,7 +111,7 @@ def test_an_unknown_skill_gets_a_hint(brain: Brain, name: str, hint: str) -> Non
 
 
 def test_skills_are_the_owners_and_no_tools(brain: Brain) -> None:
-    operations = [each for each in register.everything() if each.room == "skills"]
+    operations = [each for each in registry.all_operations() if each.room == "skills"]
     assert [each.command for each in operations] == [
         "skills list",
         "skills doctor",
@@ -121,10 +121,10 @@ def test_skills_are_the_owners_and_no_tools(brain: Brain) -> None:
     for operation in operations:
         assert not operation.is_tool
         with pytest.raises(NotAllowed):
-            gate.call(brain, operation, {}, "write")
+            dispatch.call(brain, operation, {}, "write")
 
 
 def test_records_are_plain_json(brain: Brain) -> None:
-    record = plain(run(brain, "skills doctor"))
+    record = json_value(run(brain, "skills doctor"))
     assert set(record) == {"layers", "skills", "problems"}
     assert set(record["skills"][0]) == {"name", "description", "origin", "path", "sha256", "shadows"}

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from quaid.brain import Brain
-from quaid.ops import background, gate
-from quaid.ops.plain import plain
+from quaid.operations import background, dispatch
+from quaid.operations.dispatch import json_value
 from quaid.storage import collections, embedding_queue, vectors
 from quaid.storage.embedding_queue import EmbeddingLease
 from quaid.surfaces.cli.render_models import RENDERERS
@@ -16,12 +16,12 @@ MODEL = "bge-small-en-v1.5"
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
-    return gate.call(brain, gate.command(command), arguments, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
 
 
 def status(brain: Brain) -> Any:
-    record = gate.call(brain, gate.tool("memory_status"), {}, "read")
-    assert plain(record)
+    record = dispatch.call(brain, dispatch.find_tool("memory_status"), {}, "read")
+    assert json_value(record)
     assert RENDERERS["StatusRecord"](record).startswith("memory")
     return record
 
@@ -31,8 +31,8 @@ def put(brain: Brain, slug: str) -> None:
 
 
 def test_it_is_a_tool_that_is_not_listed_by_default() -> None:
-    assert not gate.tool("memory_status").core
-    assert gate.tool("memory_status").scope == "read"
+    assert not dispatch.find_tool("memory_status").core
+    assert dispatch.find_tool("memory_status").scope == "read"
 
 
 def test_a_new_memory_says_how_to_begin(brain: Brain) -> None:
@@ -63,7 +63,7 @@ def test_pages_that_an_import_left_whole_are_counted(brain: Brain, tmp_path: Pat
 
 def test_who_fills_and_what_went_wrong_is_told(brain: Brain) -> None:
     put(brain, "a")
-    background.note(brain, MODEL, "it is too warm")
+    background.record_failure(brain, MODEL, "it is too warm")
     found = status(brain)
     assert found.trouble.problem == "it is too warm"
     assert "last failure" in RENDERERS["StatusRecord"](found)

@@ -12,13 +12,13 @@ import pytest
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import AlreadyExists, FileTrouble, InvalidArgument, MissingDatabase, NotFound
-from quaid.ops import gate, tokens
+from quaid.operations import dispatch, service
 
 MOMENT = 1_000_000.0
 
 
 def call(brain: Brain, command: str, **given: Any) -> Any:
-    return gate.call(brain, gate.command(command), given, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), given, "owner")
 
 
 def everything_in(folder: str) -> bytes:
@@ -33,7 +33,7 @@ def everything_in(folder: str) -> bytes:
 def test_a_token_is_shown_once_and_kept_as_a_hash(brain: Brain) -> None:
     made = call(brain, "token create", name="phone")
     assert made.scope == "read"
-    assert tokens.OURS.fullmatch(made.token)
+    assert service.TOKEN_PATTERN.fullmatch(made.token)
     assert made.token.encode() not in everything_in(brain.settings.home)
     (listed,) = call(brain, "token list").tokens
     assert (listed.name, listed.scope) == ("phone", "read")
@@ -46,8 +46,8 @@ def test_two_tokens_are_never_the_same(brain: Brain) -> None:
 
 def test_files_are_for_their_owner_only(brain: Brain) -> None:
     call(brain, "token create", name="phone")
-    tokens.owner_token(brain.settings)
-    tokens.login_code(brain.settings, 4321, MOMENT)
+    service.owner_token(brain.settings)
+    service.login_code(brain.settings, 4321, MOMENT)
     seen = 0
     for place, _, names in os.walk(os.path.join(brain.settings.home, "web")):
         assert stat.S_IMODE(os.stat(place).st_mode) == 0o700
@@ -58,24 +58,25 @@ def test_files_are_for_their_owner_only(brain: Brain) -> None:
 
 
 def test_scopes(brain: Brain) -> None:
-    owner = tokens.owner_token(brain.settings)
+    owner = service.owner_token(brain.settings)
     phone = call(brain, "token create", name="phone", scope="read").token
     laptop = call(brain, "token create", name="laptop", scope="write").token
     found = [
-        tokens.scope_of(brain.settings, owner, each) for each in (owner, phone, laptop, "", "qd_x", "é\ud800")
+        service.scope_of_token(brain.settings, owner, each)
+        for each in (owner, phone, laptop, "", "qd_x", "é\ud800")
     ]
     assert found == ["owner", "read", "write", None, None, None]
     call(brain, "token revoke", name="phone")
-    assert tokens.scope_of(brain.settings, owner, phone) is None
-    assert tokens.scope_of(brain.settings, owner, laptop) == "write"
+    assert service.scope_of_token(brain.settings, owner, phone) is None
+    assert service.scope_of_token(brain.settings, owner, laptop) == "write"
 
 
 def test_a_token_tells_when_it_was_last_used(brain: Brain) -> None:
-    owner = tokens.owner_token(brain.settings)
+    owner = service.owner_token(brain.settings)
     phone = call(brain, "token create", name="phone").token
     call(brain, "token create", name="laptop")
     before = time.time()
-    assert tokens.scope_of(brain.settings, owner, phone) == "read"
+    assert service.scope_of_token(brain.settings, owner, phone) == "read"
     used = {each.name: each.last_used_at for each in call(brain, "token list").tokens}
     assert used["laptop"] is None
     assert used["phone"] is not None
@@ -83,16 +84,16 @@ def test_a_token_tells_when_it_was_last_used(brain: Brain) -> None:
 
 
 def test_a_hash_is_no_token(brain: Brain) -> None:
-    owner = tokens.owner_token(brain.settings)
+    owner = service.owner_token(brain.settings)
     made = call(brain, "token create", name="phone").token
-    assert tokens.scope_of(brain.settings, owner, tokens._hash(made)) is None
+    assert service.scope_of_token(brain.settings, owner, service._token_hash(made)) is None
 
 
 def test_another_memory_has_other_tokens(brain: Brain, settings: Settings) -> None:
     phone = call(brain, "token create", name="phone").token
     other = settings._replace(db_path=settings.db_path + "2")
-    assert tokens.scope_of(other, tokens.owner_token(other), phone) is None
-    assert tokens.owner_token(other) != tokens.owner_token(settings)
+    assert service.scope_of_token(other, service.owner_token(other), phone) is None
+    assert service.owner_token(other) != service.owner_token(settings)
 
 
 def test_names(brain: Brain) -> None:
@@ -122,35 +123,35 @@ def test_of_many_who_ask_for_one_name_one_gets_it(settings: Settings, brain: Bra
     with ThreadPoolExecutor(8) as pool:
         made = [each for each in pool.map(attempt, range(16)) if each]
     assert len(made) == 1
-    assert tokens.scope_of(settings, tokens.owner_token(settings), made[0]) == "read"
+    assert service.scope_of_token(settings, service.owner_token(settings), made[0]) == "read"
 
 
 def test_the_owners_token_stays(settings: Settings) -> None:
-    assert tokens.owner_token(settings) == tokens.owner_token(settings)
+    assert service.owner_token(settings) == service.owner_token(settings)
 
 
 def test_an_owners_token_that_others_can_read_is_refused(settings: Settings) -> None:
-    tokens.owner_token(settings)
-    os.chmod(tokens.owner_file(settings), 0o644)
+    service.owner_token(settings)
+    os.chmod(service.owner_token_path(settings), 0o644)
     with pytest.raises(FileTrouble, match="read by others"):
-        tokens.owner_token(settings)
+        service.owner_token(settings)
 
 
 def test_a_file_without_a_token_is_told(settings: Settings) -> None:
-    tokens.owner_token(settings)
-    with open(tokens.owner_file(settings), "w", encoding="ascii") as file:
+    service.owner_token(settings)
+    with open(service.owner_token_path(settings), "w", encoding="ascii") as file:
         file.write("secret")
     with pytest.raises(FileTrouble, match="delete it"):
-        tokens.owner_token(settings)
+        service.owner_token(settings)
 
 
 def test_a_broken_file_lets_nobody_in(settings: Settings, brain: Brain) -> None:
     phone = call(brain, "token create", name="phone").token
-    folder = os.path.join(os.path.dirname(tokens.owner_file(settings)), "tokens")
+    folder = os.path.join(os.path.dirname(service.owner_token_path(settings)), "tokens")
     for text in ("", "[]", "{}", '"x"', '{"scope": "owner", "created_at": "", "sha256": ""}', "3"):
         with open(os.path.join(folder, "phone.json"), "w", encoding="ascii") as file:
             file.write(text)
-        assert tokens.scope_of(settings, "owner", phone) is None
+        assert service.scope_of_token(settings, "owner", phone) is None
         assert call(brain, "token list").tokens == ()
 
 
@@ -159,22 +160,24 @@ def test_a_broken_file_lets_nobody_in(settings: Settings, brain: Brain) -> None:
 
 def test_of_many_who_redeem_a_code_one_gets_in(settings: Settings) -> None:
     for _ in range(5):
-        code = tokens.login_code(settings, 4321, MOMENT)
+        code = service.login_code(settings, 4321, MOMENT)
         with ThreadPoolExecutor(8) as pool:
-            came = list(pool.map(lambda _: tokens.redeemed(settings, 4321, MOMENT, code), range(16)))  # noqa: B023
+            came = list(
+                pool.map(lambda _: service.redeem_login_code(settings, 4321, MOMENT, code), range(16))
+            )  # noqa: B023
         assert came.count(True) == 1
 
 
 def test_a_code_is_over_after_a_minute_and_swept_away(settings: Settings) -> None:
-    late = tokens.login_code(settings, 4321, MOMENT)
-    assert not tokens.redeemed(settings, 4321, MOMENT + 61, late)
-    unused = tokens.login_code(settings, 4321, MOMENT)
-    tokens.login_code(settings, 4321, MOMENT + 100)
-    assert not tokens.redeemed(settings, 4321, MOMENT, unused)
-    folder = os.path.join(os.path.dirname(tokens.owner_file(settings)), "logins")
+    late = service.login_code(settings, 4321, MOMENT)
+    assert not service.redeem_login_code(settings, 4321, MOMENT + 61, late)
+    unused = service.login_code(settings, 4321, MOMENT)
+    service.login_code(settings, 4321, MOMENT + 100)
+    assert not service.redeem_login_code(settings, 4321, MOMENT, unused)
+    folder = os.path.join(os.path.dirname(service.owner_token_path(settings)), "logins")
     assert len(os.listdir(folder)) == 1
 
 
 def test_a_code_is_not_written_down(settings: Settings) -> None:
-    code = tokens.login_code(settings, 4321, MOMENT)
+    code = service.login_code(settings, 4321, MOMENT)
     assert code.encode() not in everything_in(settings.home)

@@ -6,8 +6,8 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument, InvalidDate, NotFound, PageNotFound, VersionConflict
-from quaid.ops import gate
-from quaid.ops.register import Scope
+from quaid.operations import dispatch
+from quaid.operations.registry import Scope
 from quaid.surfaces.cli.render import render
 
 NORA = """---
@@ -26,7 +26,7 @@ Works at Hexa since 2021.
 
 
 def call(brain: Brain, tool: str, scope: Scope = "owner", **arguments: Any) -> Any:
-    return gate.call(brain, gate.tool("memory_" + tool), arguments, scope)
+    return dispatch.call(brain, dispatch.find_tool("memory_" + tool), arguments, scope)
 
 
 @pytest.fixture
@@ -38,7 +38,9 @@ def nora(brain: Brain) -> Brain:
 
 
 def link(brain: Brain, start: str, end: str, **more: Any) -> Any:
-    return gate.call(brain, gate.tool("memory_link"), {"from": start, "to": end, **more}, "owner")
+    return dispatch.call(
+        brain, dispatch.find_tool("memory_link"), {"from": start, "to": end, **more}, "owner"
+    )
 
 
 # Facts
@@ -446,13 +448,13 @@ def test_a_person_can_say_which_predicates_have_one_value(nora: Brain) -> None:
     for slug, colour in (("people/nora-vale", "red"), ("meetings/kickoff", "blue")):
         call(nora, "assert", slug=slug, subject="Nora Vale", predicate="favourite_colour", object=colour)
     assert call(nora, "check").total == 0
-    setting = gate.command("config set")
-    gate.call(nora, setting, {"key": "single_valued_predicates", "value": "favourite colour"}, "owner")
+    setting = dispatch.find_command("config set")
+    dispatch.call(nora, setting, {"key": "single_valued_predicates", "value": "favourite colour"}, "owner")
     assert call(nora, "check").total == 1
-    gate.call(nora, setting, {"key": "single_valued_predicates", "value": ""}, "owner")
+    dispatch.call(nora, setting, {"key": "single_valued_predicates", "value": ""}, "owner")
     assert call(nora, "check").total == 0
     with pytest.raises(InvalidArgument):
-        gate.call(nora, setting, {"key": "single_valued_predicates", "value": "works_at:few"}, "owner")
+        dispatch.call(nora, setting, {"key": "single_valued_predicates", "value": "works_at:few"}, "owner")
 
 
 def test_a_check_for_one_type_counts_what_is_open_of_the_others(nora: Brain) -> None:

@@ -7,8 +7,8 @@ import pytest
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument, NotFound
 from quaid.model import chunker
-from quaid.ops import gate
-from quaid.ops.upkeep import SETTINGS
+from quaid.operations import dispatch
+from quaid.operations.maintenance import SETTINGS
 from quaid.storage import chunks, embedding_queue, vectors
 from quaid.surfaces.cli.render import render
 
@@ -16,7 +16,7 @@ VECTOR = bytes.fromhex("0000803f") * 4
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
-    return gate.call(brain, gate.command(command), arguments, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
 
 
 def test_every_way_of_cutting_can_be_chosen() -> None:

@@ -11,15 +11,15 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument, NotAllowed, NotFound, RawNeedsImport
-from quaid.ops import gate, vaults
-from quaid.ops.plain import plain
-from quaid.ops.register import REGISTER, load
+from quaid.operations import collections, dispatch
+from quaid.operations.dispatch import json_value
+from quaid.operations.registry import OPERATIONS, load_subject
 
-load("vaults")
+load_subject("vaults")
 
 
 def call(brain: Brain, name: str, **arguments: Any) -> Any:
-    return gate.call(brain, REGISTER[f"vaults.{name}"], arguments, "owner")
+    return dispatch.call(brain, OPERATIONS[f"vaults.{name}"], arguments, "owner")
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_import_names_the_folder_as_the_person_stands(brain: Brain, notes: Path)
     assert record.report.folder == os.path.realpath(notes)
     assert record.report.outcomes["new"] == 1
     assert record.cpu_seconds >= 0
-    assert json.loads(json.dumps(plain(record)))["report"]["outcomes"]["special"] == 1
+    assert json.loads(json.dumps(json_value(record)))["report"]["outcomes"]["special"] == 1
 
 
 def test_a_tilde_is_home(brain: Brain, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,13 +82,13 @@ def test_raw_without_an_import_is_an_error_that_says_why(brain: Brain, notes: Pa
 
 def test_only_the_owner_may_bring_in_or_write_out(brain: Brain) -> None:
     for name in ("import", "export", "imports"):
-        operation = REGISTER[f"vaults.{name}"]
+        operation = OPERATIONS[f"vaults.{name}"]
         assert not operation.is_tool
         with pytest.raises(NotAllowed):
-            gate.call(brain, operation, {"folder": "."} if name == "import" else {}, "write")
+            dispatch.call(brain, operation, {"folder": "."} if name == "import" else {}, "write")
 
 
 def test_what_a_helper_spent_is_counted() -> None:
-    before = vaults._spent()
+    before = collections._cpu_seconds()
     subprocess.run([sys.executable, "-c", "sum(range(5_000_000))"], check=True)
-    assert vaults._spent() - before > 0.04
+    assert collections._cpu_seconds() - before > 0.04

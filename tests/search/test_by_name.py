@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from quaid.brain import Brain
-from quaid.ops import gate
+from quaid.operations import dispatch
 
 
 def call(brain: Brain, command: str, **arguments: Any) -> Any:
-    return gate.call(brain, gate.command(command), arguments, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
 
 
 @pytest.fixture

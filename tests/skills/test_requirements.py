@@ -11,7 +11,7 @@ from quaid.brain import Brain
 from quaid.formats import markdown
 from quaid.model import dates, links
 from quaid.model.page import PAGE_TYPES, Page, build_page
-from quaid.ops import gate, index
+from quaid.operations import dispatch, index
 from quaid.skills import found, text_of
 from quaid.surfaces.cli import arguments
 
@@ -210,7 +210,7 @@ def test_a_template_carries_the_front_matter_of_its_type(name: str) -> None:
 @pytest.mark.parametrize("name", PAGE_TYPES)
 def test_a_template_is_taken_as_it_is(brain: Brain, name: str) -> None:
     slug, text = templates()[name]
-    record = gate.call(brain, gate.tool("memory_put"), {"slug": slug, "content": text}, "write")
+    record = dispatch.call(brain, dispatch.find_tool("memory_put"), {"slug": slug, "content": text}, "write")
     assert (record.type, record.created) == (name, True)
 
 
@@ -233,14 +233,14 @@ def test_the_example_of_an_ingest_is_taken_as_it_is(brain: Brain) -> None:
     assert block
     for number in range(3):
         mira = {"slug": "people/mira-dahlquist", "content": f"# Mira {number}\n", "expected_version": number}
-        gate.call(brain, gate.tool("memory_put"), mira, "write")
+        dispatch.call(brain, dispatch.find_tool("memory_put"), mira, "write")
     given: dict[str, Any] = json.loads(block[1])
-    record = gate.call(brain, gate.tool("memory_ingest"), given, "write")
+    record = dispatch.call(brain, dispatch.find_tool("memory_ingest"), given, "write")
     assert [(each.outcome, each.timeline_entries) for each in record.pages] == [
         ("created", 0),
         ("updated", 1),
     ]
-    again = gate.call(brain, gate.tool("memory_ingest"), given, "write")
+    again = dispatch.call(brain, dispatch.find_tool("memory_ingest"), given, "write")
     assert not again.written
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from quaid.errors import QuaidError
-from quaid.ops import gate, index, register
-from quaid.ops.register import Param
+from quaid.operations import dispatch, index, registry
+from quaid.operations.registry import Param
 from quaid.surfaces.cli import arguments, manual
 from quaid.surfaces.cli.local import COMMANDS
 
@@ -89,17 +89,17 @@ def check(words: list[str], *, mention: bool = False) -> None:
         if line.command == "call":
             check_call(given["tool"], given.get("json") or "{}")
         return
-    operation = gate.command(line.command)
+    operation = dispatch.find_command(line.command)
     params = [without_files(param) for param in operation.params]
     given = arguments.parse(filled(line.rest, params), params)
-    gate.check(operation, {**given, **index.ALIASES.get(line.command, {})}, "owner")
+    dispatch.check_arguments(operation, {**given, **index.ALIASES.get(line.command, {})}, "owner")
 
 
 def check_call(tool: str, body: str) -> None:
     if not PLACEHOLDER.fullmatch(tool):
-        operation = gate.tool(tool)
+        operation = dispatch.find_tool(tool)
         if not PLACEHOLDER.fullmatch(body):
-            gate.check(operation, json.loads(body), "write")
+            dispatch.check_arguments(operation, json.loads(body), "write")
 
 
 def without_files(param: Param) -> Param:
@@ -155,8 +155,8 @@ def test_the_setup_skill_shows_the_commands_of_every_day() -> None:
     assert set(daily.split()) <= shown
 
 
-@pytest.mark.parametrize("operation", register.everything(), ids=lambda each: each.command)
-def test_the_examples_in_the_help_are_right(operation: register.Op) -> None:
+@pytest.mark.parametrize("operation", registry.all_operations(), ids=lambda each: each.command)
+def test_the_examples_in_the_help_are_right(operation: registry.Operation) -> None:
     assert [wrong for each in operation.examples for wrong in wrong_commands(f"```bash\n{each}\n```\n")] == []
 
 

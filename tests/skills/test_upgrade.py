@@ -9,7 +9,7 @@ from tests.skills.test_skill_texts import read
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.ops import gate
+from quaid.operations import dispatch
 
 OLD = Path(__file__).parent.parent / "store" / "fixtures" / "v5.sql"
 
@@ -24,7 +24,7 @@ def test_going_back_gives_the_memory_as_it_was_and_keeps_the_new_one(
     connection.close()
     with Brain(settings) as brain:  # the first opening brings it forward
         new = {"slug": "people/after", "content": "# After\n"}
-        gate.call(brain, gate.command("put"), new, "owner")
+        dispatch.call(brain, dispatch.find_command("put"), new, "owner")
         crashed = memory.with_name("memory.db-wal").read_bytes()
     memory.with_name("memory.db-wal").write_bytes(crashed)  # as a client leaves it that was killed
 
@@ -38,9 +38,12 @@ def test_going_back_gives_the_memory_as_it_was_and_keeps_the_new_one(
     assert sorted(restored.execute("SELECT slug, title FROM pages").fetchall()) == before
     restored.close()
     with Brain(settings) as brain:
-        assert gate.call(brain, gate.command("validate"), {}, "owner").violations == ()
+        assert dispatch.call(brain, dispatch.find_command("validate"), {}, "owner").violations == ()
     with Brain(settings._replace(db_path=f"{memory}.failed")) as brain:
-        assert gate.call(brain, gate.command("get"), {"slug": "people/after"}, "owner").title == "After"
+        assert (
+            dispatch.call(brain, dispatch.find_command("get"), {"slug": "people/after"}, "owner").title
+            == "After"
+        )
 
 
 def blocks(name: str) -> list[str]:

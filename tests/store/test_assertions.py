@@ -7,7 +7,7 @@ import pytest
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument, InvalidDate, NotFound, QuaidError
 from quaid.model.facts import FactInput, check_fact
-from quaid.ops import gate
+from quaid.operations import dispatch
 from quaid.storage import collections, facts
 from quaid.storage.facts import FactChange
 
@@ -16,7 +16,9 @@ NOW = "2026-04-25T12:00:00Z"
 
 @pytest.fixture
 def page(brain: Brain) -> int:
-    gate.call(brain, gate.tool("memory_put"), {"slug": "people/alice", "content": "# Alice"}, "write")
+    dispatch.call(
+        brain, dispatch.find_tool("memory_put"), {"slug": "people/alice", "content": "# Alice"}, "write"
+    )
     row = brain.db.one("SELECT id FROM pages")
     assert row
     return int(row[0])

@@ -8,14 +8,14 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.ops import gate
-from quaid.ops.plain import plain
+from quaid.operations import dispatch
+from quaid.operations.dispatch import json_value
 
 QUESTIONS = ("Who founded River AI?", "Oslo", "検索", "what happened in April 2026?", "Written on Windows")
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
-    return plain(gate.call(brain, gate.command(command), arguments, "owner"))
+    return json_value(dispatch.call(brain, dispatch.find_command(command), arguments, "owner"))
 
 
 def memory(brain: Brain) -> dict[str, Any]:

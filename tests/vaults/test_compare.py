@@ -8,8 +8,7 @@ from quaid.brain import Brain, no_progress
 from quaid.config import Settings
 from quaid.errors import NotFound
 from quaid.folders import export as exporter, scanner
-from quaid.ops.collections import collection_add
-from quaid.ops.vaults import export
+from quaid.operations.collections import collection_add, export
 
 PAGE = (
     "---\ntitle: Alice\ntags: [a, b]\n---\n\n# Alice\n\nTruth.\n\n---\n\n- **2026-04-14** | mail — Wrote.\n"

@@ -11,8 +11,12 @@ from quaid.errors import Cancelled, DamagedDatabase, FolderNotEmpty, InvalidArgu
 from quaid.folders import export as exporter, indexer, scanner
 from quaid.folders.importer import ImportReport
 from quaid.model import page as page_model, slug as slugs
-from quaid.ops.collections import collection_add, collection_remove, collection_sync
-from quaid.ops.vaults import export as export_op
+from quaid.operations.collections import (
+    collection_add,
+    collection_remove,
+    collection_sync,
+    export as export_op,
+)
 from quaid.storage import page_edits, pages
 from quaid.surfaces.cli.render import render
 

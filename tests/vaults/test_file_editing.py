@@ -19,7 +19,7 @@ from quaid.errors import (
 )
 from quaid.folders import page_writer
 from quaid.folders.page_writer import EditResult, TextChange
-from quaid.ops.collections import attach
+from quaid.operations.collections import attach_folder
 from quaid.storage import collections, pages
 from quaid.storage.collections import Collection
 
@@ -42,7 +42,7 @@ with Brain(Settings(db, cwd, cwd)) as brain:
 @pytest.fixture
 def notes(brain: Brain, tmp_path: Path) -> Collection:
     (tmp_path / "notes").mkdir()
-    attach(brain, "notes", str(tmp_path / "notes"), kind="notebook")
+    attach_folder(brain, "notes", str(tmp_path / "notes"), kind="notebook")
     return collections.require(brain.db, "notes")
 
 

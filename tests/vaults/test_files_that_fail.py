@@ -17,7 +17,7 @@ from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.folders import indexer
 from quaid.model import chunker, links, page as page_model
-from quaid.ops import gate, watching
+from quaid.operations import collections as watching, dispatch
 from quaid.storage import collections
 from quaid.surfaces.cli.render import render
 from quaid.surfaces.mcp import children, watcher
@@ -28,7 +28,7 @@ BAD = f"# Bad\n\nWords. {POISON}\n"
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
-    return gate.call(brain, gate.command(command), arguments, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
 
 
 def failing(function: Callable[..., Any], text: Callable[..., str]) -> Callable[..., Any]:
@@ -249,7 +249,7 @@ def test_the_watcher_of_a_server_leaves_word_of_its_end(
 
     monkeypatch.setattr(children, "when_the_server_is_gone", lambda _act: None)
     monkeypatch.setattr(os, "nice", lambda _by: 0)
-    monkeypatch.setattr(watching, "watch", broken)
+    monkeypatch.setattr(watching, "watch_folders", broken)
     assert watcher.main(watched.brain.settings.db_path) == 1
     (record,) = [each for each in run(watched.brain, "collection list").collections if each.name == "notes"]
     assert "the last sync failed: Quaid itself failed (KeyError" in str(record.halted)

@@ -14,11 +14,17 @@ from quaid.config import Settings
 from quaid.folders import export as exporter
 from quaid.folders.export import LINKS_AND_FACTS_PATH, ExportReport
 from quaid.folders.importer import ImportReport
-from quaid.ops.collections import collection_add, collection_remove, collection_sync
-from quaid.ops.links import link, link_close, links, unlink
-from quaid.ops.pages import put
-from quaid.ops.truth import assert_, facts
-from quaid.ops.vaults import ImportRecord, export, import_
+from quaid.operations.collections import (
+    ImportRecord,
+    collection_add,
+    collection_remove,
+    collection_sync,
+    export,
+    import_,
+)
+from quaid.operations.facts import assert_, facts
+from quaid.operations.links import link, link_close, links, unlink
+from quaid.operations.pages import put
 from quaid.storage import checks
 from quaid.surfaces.cli.render import render
 

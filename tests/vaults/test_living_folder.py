@@ -15,8 +15,8 @@ from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import FileChanged, PageNotFound, VersionConflict
 from quaid.folders import indexer
-from quaid.ops import gate
-from quaid.ops.plain import plain
+from quaid.operations import dispatch
+from quaid.operations.dispatch import json_value
 from quaid.storage import history
 
 NAMES = ["a.md", "A.md", "b/c.md", "b/C d.md", "\u00c4.md", "A\u0308.md", "deep/er/x.md"]
@@ -55,7 +55,9 @@ class LivingFolder(RuleBasedStateMachine):
             shutil.rmtree(self.home)
 
     def run(self, client: int, command: str, **arguments: Any) -> Any:
-        return plain(gate.call(self.clients[client], gate.command(command), arguments, "owner"))
+        return json_value(
+            dispatch.call(self.clients[client], dispatch.find_command(command), arguments, "owner")
+        )
 
     def write(self, name: str, text: str) -> None:
         (self.root / name).parent.mkdir(parents=True, exist_ok=True)

@@ -11,12 +11,12 @@ from tests.vaults.watched import Watched
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.ops import gate
+from quaid.operations import dispatch
 from quaid.surfaces.cli.render import render
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
-    return gate.call(brain, gate.command(command), arguments, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
 
 
 def sources(brain: Brain, slug: str) -> dict[str, Any]:

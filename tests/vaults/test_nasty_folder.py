@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from quaid.brain import Brain
-from quaid.ops import gate
+from quaid.operations import dispatch
 from quaid.surfaces.cli.render import render
 
 DEEP = 100_000
@@ -87,7 +87,7 @@ FILES = len(NESTED) + len(FRONT_MATTER) + len(ODD_VALUES) + len(BYTES) + len(PLA
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
-    return gate.call(brain, gate.command(command), arguments, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
 
 
 def test_an_import_of_the_worst_files_names_each_of_them(brain: Brain, nasty: Path) -> None:

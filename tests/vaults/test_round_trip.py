@@ -9,8 +9,7 @@ from quaid.brain import Brain, no_progress
 from quaid.config import Settings
 from quaid.folders import export as exporter, importer
 from quaid.folders.importer import ImportReport
-from quaid.ops.collections import collection_add
-from quaid.ops.vaults import import_
+from quaid.operations.collections import collection_add, import_
 from quaid.storage import checks
 
 Bring = Callable[[Path], ImportReport]

@@ -7,8 +7,8 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.folders.staleness import FileStatCache, stale_paths
-from quaid.ops import gate
-from quaid.ops.collections import attach
+from quaid.operations import dispatch
+from quaid.operations.collections import attach_folder
 from quaid.storage import collections
 from quaid.storage.collections import Collection
 
@@ -21,7 +21,7 @@ def notes(brain: Brain, tmp_path: Path) -> Collection:
         place = tmp_path / "notes" / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(path)
-    attach(brain, "notes", str(tmp_path / "notes"))
+    attach_folder(brain, "notes", str(tmp_path / "notes"))
     return collections.require(brain.db, "notes")
 
 
@@ -72,5 +72,5 @@ def test_what_another_process_took_in_is_no_longer_stale(
     (tmp_path / "notes/a.md").write_text("other")
     assert stale_paths(brain.seen, settled) == ["a.md"]
     with Brain(brain.settings) as other:
-        gate.call(other, gate.command("collection sync"), {}, "owner")
+        dispatch.call(other, dispatch.find_command("collection sync"), {}, "owner")
     assert stale_paths(brain.seen, settled) == []

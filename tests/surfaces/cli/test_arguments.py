@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from quaid.errors import FileTrouble, InvalidArgument, TooLarge
-from quaid.ops import gate
+from quaid.operations import dispatch
 from quaid.surfaces.cli import arguments
 
 
 def parse(line: list[str]) -> dict[str, Any]:
     split = arguments.split(line)
-    return arguments.parse(split.rest, gate.command(split.command).params)
+    return arguments.parse(split.rest, dispatch.find_command(split.command).params)
 
 
 def test_options_for_every_command_may_stand_anywhere() -> None:
@@ -89,7 +89,7 @@ def test_an_option_may_name_a_file_and_nothing_is_read_unasked(
 
 
 def test_a_file_that_is_no_page_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "big").write_bytes(b"x" * (gate.MAX_TEXT + 1))
+    (tmp_path / "big").write_bytes(b"x" * (dispatch.MAX_TEXT + 1))
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(TooLarge):
         parse(["put", "a", str(tmp_path / "big")])

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import quaid
-from quaid.ops import index
+from quaid.operations import index
 from quaid.surfaces.cli import manual
 from quaid.surfaces.cli.local import COMMANDS
 

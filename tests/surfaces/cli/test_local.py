@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from quaid.ops import gate, index
+from quaid.operations import dispatch, index
 from quaid.storage import SCHEMA_VERSION
 from quaid.surfaces.cli import main, manual
 from quaid.surfaces.cli.local import COMMANDS
@@ -43,7 +43,7 @@ def test_every_command_has_a_page(name: str) -> None:
 )
 def test_help_of_a_group_begins_with_its_own_command(name: str) -> None:
     own, _, members = manual.page(name).partition("\nCommands\n")
-    operation = gate.command(name)
+    operation = dispatch.find_command(name)
     assert operation.summary.rstrip(".") in " ".join(own.split())
     for param in operation.params:
         assert (manual.slot if param.arg.positional else manual.flag)(param) in own

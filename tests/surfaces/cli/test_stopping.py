@@ -17,7 +17,7 @@ import pytest
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.embedding.backfill import BATCH_SIZE
-from quaid.ops import gate
+from quaid.operations import dispatch
 from quaid.storage import embedding_queue, vectors
 
 PAGES = 3 * BATCH_SIZE
@@ -74,7 +74,7 @@ def brain(settings: Settings, go_on: threading.Event) -> Iterator[Brain]:
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
-    return gate.call(brain, gate.command(command), arguments, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
 
 
 def embed(brain: Brain) -> "subprocess.Popen[str]":

@@ -16,7 +16,7 @@ from tests.busy import takes_at_most
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.ops import gate
+from quaid.operations import dispatch
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no signals of this kind")
 PATIENCE = 60
@@ -65,7 +65,9 @@ def folder(settings: Settings, tmp_path: Path) -> Path:
     (folder / "tide.md").write_text("# Tide\n\nIt comes twice a day.\n")
     with Brain(settings) as brain:
         brain.create(settings.db_path)
-        gate.call(brain, gate.command("collection add"), {"name": "notes", "path": str(folder)}, "owner")
+        dispatch.call(
+            brain, dispatch.find_command("collection add"), {"name": "notes", "path": str(folder)}, "owner"
+        )
     return folder
 
 

@@ -8,7 +8,7 @@ from tests.surfaces.mcp.pipes import Pipes
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.ops import gate
+from quaid.operations import dispatch
 
 ALICE = """\
 ---
@@ -62,4 +62,4 @@ def fill(brain: Brain) -> None:
 
 
 def put(brain: Brain, slug: str, content: str) -> None:
-    gate.call(brain, gate.tool("memory_put"), {"slug": slug, "content": content}, "write")
+    dispatch.call(brain, dispatch.find_tool("memory_put"), {"slug": slug, "content": content}, "write")

@@ -3,9 +3,9 @@
 import sys
 
 from quaid.folders.watcher import WatchPace
-from quaid.ops.leasing import Rhythm
+from quaid.operations.background import Heartbeat
 from quaid.surfaces.mcp import watcher
 
 if __name__ == "__main__":
     pace = WatchPace(debounce=0.2, longest=1.0, look=0.2, step=0.05)
-    sys.exit(watcher.main(sys.argv[1], rhythm=Rhythm(beat=0.3, stale=5.0), pace=pace))
+    sys.exit(watcher.main(sys.argv[1], rhythm=Heartbeat(beat=0.3, stale=5.0), pace=pace))

@@ -13,7 +13,7 @@ from tests.surfaces.mcp.pipes import command, environment, failure_of
 
 from quaid import config
 from quaid.brain import Brain
-from quaid.ops import gate, index
+from quaid.operations import dispatch, index
 
 Visit = Callable[[Client], Awaitable[None]]
 MODES = ["legacy", "auto", "2026-07-28"]
@@ -60,7 +60,7 @@ def test_it_shakes_hands_or_needs_no_handshake(db: str, mode: str, version: str)
 def test_every_core_tool_can_be_listed_and_called(db: str, mode: str) -> None:
     async def use(client: Client) -> None:
         listed = {each.name for each in (await client.list_tools()).tools}
-        assert listed == {name for name in index.TOOLS if gate.tool(name).core}
+        assert listed == {name for name in index.TOOLS if dispatch.find_tool(name).core}
         called = {
             "memory_get",
             "memory_put",
@@ -103,7 +103,7 @@ def test_every_core_tool_can_be_listed_and_called(db: str, mode: str) -> None:
         await use_the_notebook(client)
 
     with Brain(config.Settings(db_path=db, home=os.path.dirname(db), cwd=os.path.dirname(db))) as brain:
-        gate.call(brain, gate.command("notebook init"), {}, "owner")
+        dispatch.call(brain, dispatch.find_command("notebook init"), {}, "owner")
     visit(db, mode, use)
 
 
@@ -180,7 +180,7 @@ def test_resources_and_their_templates(db: str, mode: str) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_an_agent_keeps_a_notebook(db: str, mode: str) -> None:
     with Brain(config.read(db, environment(), os.path.dirname(db))) as brain:
-        gate.call(brain, gate.command("notebook init"), {}, "owner")
+        dispatch.call(brain, dispatch.find_command("notebook init"), {}, "owner")
 
     async def work(client: Client) -> None:
         told = await record(client, "remember", content="Sarah Chen's phone number is 555-1234")

@@ -13,7 +13,7 @@ from tests.surfaces.mcp.pipes import PATIENCE, ROOT, SOURCE, Pipes
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.ops import gate
+from quaid.operations import dispatch
 from quaid.storage import collections
 
 Start = Callable[..., Pipes]
@@ -36,8 +36,8 @@ def folder(db: str, settings: Settings, tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "tide.md").write_text("# Tide\n\nIt comes twice a day.\n")
     with Brain(settings) as brain:
-        add = gate.command("collection add")
-        gate.call(brain, add, {"name": "notes", "path": str(folder)}, "owner")
+        add = dispatch.find_command("collection add")
+        dispatch.call(brain, add, {"name": "notes", "path": str(folder)}, "owner")
     return folder
 
 
@@ -126,7 +126,7 @@ def test_a_folder_that_is_attached_later_is_watched_soon(
     (tmp_path / "later" / "ebb.md").write_text("# Ebb\n\nIt goes.\n")
     with Brain(settings) as brain:
         arguments = {"name": "later", "path": str(tmp_path / "later")}
-        gate.call(brain, gate.command("collection add"), arguments, "owner")
+        dispatch.call(brain, dispatch.find_command("collection add"), arguments, "owner")
     wait_until(lambda: owner(settings))
     (tmp_path / "later" / "ebb.md").write_text("# Ebb\n\nIt goes as often.\n")
     wait_until(lambda: finds(server, "goes as often"))

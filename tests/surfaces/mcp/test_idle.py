@@ -17,7 +17,7 @@ from tests.surfaces.mcp.pipes import PATIENCE, Pipes, environment
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.ops import gate
+from quaid.operations import dispatch
 from quaid.storage import embedding_queue, vectors
 
 Start = Callable[..., Pipes]
@@ -77,7 +77,7 @@ def model() -> Iterator[Model]:
 
 def run(settings: Settings, command: str, **arguments: Any) -> Any:
     with Brain(settings) as brain:
-        return gate.call(brain, gate.command(command), arguments, "owner")
+        return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.surfaces.mcp.pipes import PATIENCE, ROOT, SOURCE, command
 
-from quaid.ops import gate, index
+from quaid.operations import dispatch, index
 
 FOLDER = os.path.join(ROOT, ".cache", "inspector")
 MODULES = os.path.join(FOLDER, "node_modules")
@@ -43,7 +43,9 @@ def inspect(db: str, home: Path, *words: str, status: int = 0) -> Any:
 
 def test_it_lists_the_core_tools_and_finds_no_fault_with_their_schemas(db: str, tmp_path: Path) -> None:
     listed = inspect(db, tmp_path, "tools/list", "--strict")["tools"]
-    assert [each["name"] for each in listed] == [name for name in index.TOOLS if gate.tool(name).core]
+    assert [each["name"] for each in listed] == [
+        name for name in index.TOOLS if dispatch.find_tool(name).core
+    ]
 
 
 def test_it_calls_a_tool(db: str, tmp_path: Path) -> None:

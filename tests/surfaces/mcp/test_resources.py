@@ -6,7 +6,7 @@ import pytest
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument, InvalidSlug, NotFound, PageNotFound
 from quaid.formats import markdown
-from quaid.ops import gate
+from quaid.operations import dispatch
 from quaid.surfaces.mcp import resources
 
 
@@ -20,7 +20,7 @@ def text(brain: Brain, uri: str) -> str:
 def add_pages(brain: Brain, count: int) -> None:
     for number in range(count):
         arguments = {"slug": f"concepts/c{number:04}", "content": f"# Concept {number}\n"}
-        gate.call(brain, gate.tool("memory_put"), arguments, "write")
+        dispatch.call(brain, dispatch.find_tool("memory_put"), arguments, "write")
 
 
 def test_a_page_reads_as_the_markdown_that_was_put(brain: Brain) -> None:
@@ -54,7 +54,7 @@ def test_everything_that_is_listed_can_be_read_whichever_collections_share_its_s
         (tmp_path / name / "people" / "alice.md").write_text(f"# Alice of {name}\n")
         (tmp_path / name / "Ünï cödé 100%.md").write_text(f"# Letters of {name}\n")
         given = {"name": name, "path": str(tmp_path / name)}
-        gate.call(brain, gate.command("collection add"), given, "owner")
+        dispatch.call(brain, dispatch.find_command("collection add"), given, "owner")
     listed = resources.listed(brain, None)["resources"]
     titles = {each["uri"]: each["title"] for each in listed if each["title"] != "Index"}
     assert len(titles) == 6
@@ -65,7 +65,10 @@ def test_everything_that_is_listed_can_be_read_whichever_collections_share_its_s
     names = re.findall("^- (.*)$", index, re.MULTILINE)
     assert len(names) == 6
     for name in names:
-        assert gate.call(brain, gate.tool("memory_get"), {"slug": name}, "read").title in titles.values()
+        assert (
+            dispatch.call(brain, dispatch.find_tool("memory_get"), {"slug": name}, "read").title
+            in titles.values()
+        )
 
 
 def test_the_index_of_nothing_is_empty(brain: Brain) -> None:
@@ -127,7 +130,9 @@ def test_the_list_comes_in_portions_that_miss_no_page_even_while_pages_are_added
     portion = resources.listed(brain, None)
     seen = [each["uri"] for each in portion["resources"]]
     assert len(seen) == 101
-    gate.call(brain, gate.tool("memory_put"), {"slug": "concepts/late", "content": "# Late"}, "write")
+    dispatch.call(
+        brain, dispatch.find_tool("memory_put"), {"slug": "concepts/late", "content": "# Late"}, "write"
+    )
     while "nextCursor" in portion:
         portion = resources.listed(brain, portion["nextCursor"])
         seen += [each["uri"] for each in portion["resources"]]

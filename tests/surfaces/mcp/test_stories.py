@@ -12,7 +12,7 @@ from tests.surfaces.mcp.test_client import record, visit
 
 from quaid import config
 from quaid.brain import Brain
-from quaid.ops import gate
+from quaid.operations import dispatch
 
 Story = Callable[[Client], Awaitable[None]]
 
@@ -25,7 +25,7 @@ def agent(tmp_path: Path) -> Path:
     path = str(folder / "memory.db")
     with Brain(config.Settings(db_path=path, home=str(tmp_path), cwd=str(folder))) as brain:
         brain.create(path)
-        gate.call(brain, gate.command("notebook init"), {}, "owner")
+        dispatch.call(brain, dispatch.find_command("notebook init"), {}, "owner")
     return folder
 
 
@@ -68,7 +68,7 @@ def test_recall_comes_first_and_conversations_are_searched_apart(agent: Path) ->
     )
     settings = config.Settings(db_path=str(agent / "memory.db"), home=str(agent), cwd=str(agent))
     with Brain(settings) as brain:
-        gate.call(brain, gate.command("conversations add"), {"paths": [str(said)]}, "owner")
+        dispatch.call(brain, dispatch.find_command("conversations add"), {"paths": [str(said)]}, "owner")
 
     async def story(client: Client) -> None:
         await record(client, "remember", content="Sarah prefers email to phone")
@@ -138,7 +138,7 @@ def test_file_tools_stay_within_the_notebook(agent: Path, path: str) -> None:
 def test_without_semantic_search_the_first_line_says_so(agent: Path) -> None:
     settings = config.Settings(db_path=str(agent / "memory.db"), home=str(agent), cwd=str(agent))
     with Brain(settings) as brain:
-        gate.call(brain, gate.command("embeddings off"), {}, "owner")
+        dispatch.call(brain, dispatch.find_command("embeddings off"), {}, "owner")
 
     async def story(client: Client) -> None:
         await record(client, "remember", content="The garage code is 4471")

@@ -4,7 +4,7 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.errors import UnknownTool
-from quaid.ops import gate, index
+from quaid.operations import dispatch, index
 from quaid.surfaces.mcp import tools
 from quaid.surfaces.mcp.tools import described
 
@@ -25,7 +25,7 @@ def test_core_lists_the_core_tools_and_all_lists_every_one_in_one_order() -> Non
     everything = [each["name"] for each in described("all")]
     core = [each["name"] for each in described("core")]
     assert everything == list(index.TOOLS)
-    assert core == [name for name in everything if gate.tool(name).core]
+    assert core == [name for name in everything if dispatch.find_tool(name).core]
     assert len(core) < len(everything)
 
 
@@ -42,7 +42,7 @@ def test_an_unknown_name_gets_a_hint() -> None:
 
 
 def test_no_owner_operation_is_a_tool() -> None:
-    assert {gate.tool(each["name"]).scope for each in described("all")} == {"read", "write"}
+    assert {dispatch.find_tool(each["name"]).scope for each in described("all")} == {"read", "write"}
 
 
 def test_every_tool_says_what_it_does_and_takes() -> None:
@@ -79,7 +79,9 @@ def test_the_same_write_twice_changes_nothing_more(brain: Brain) -> None:
     tools.call(brain, None, "memory_put", arguments)
     with pytest.raises(Exception, match="at version 2"):
         tools.call(brain, None, "memory_put", arguments)
-    assert gate.call(brain, gate.tool("memory_get"), {"slug": "people/alice"}, "read").version == 2
+    assert (
+        dispatch.call(brain, dispatch.find_tool("memory_get"), {"slug": "people/alice"}, "read").version == 2
+    )
 
 
 def test_a_result_is_the_record_as_an_object_and_as_text(brain: Brain) -> None:

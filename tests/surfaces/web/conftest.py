@@ -12,7 +12,7 @@ from tests.surfaces.web.process import Process
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.ops import gate, tokens
+from quaid.operations import dispatch, service
 from quaid.surfaces.web import app as web
 
 ADDRESS = "http://127.0.0.1:4321"
@@ -32,14 +32,21 @@ def filled(settings: Settings) -> Settings:
     with Brain(settings) as brain:
         brain.create(settings.db_path)
         fill(brain)
-        gate.call(brain, gate.command("notebook init"), {}, "owner")
-        gate.call(brain, gate.tool("remember"), {"content": "Sarah Chen's phone number is 555-1234"}, "write")
+        dispatch.call(brain, dispatch.find_command("notebook init"), {}, "owner")
+        dispatch.call(
+            brain,
+            dispatch.find_tool("remember"),
+            {"content": "Sarah Chen's phone number is 555-1234"},
+            "write",
+        )
     return settings
 
 
 def token(settings: Settings, name: str, scope: str) -> str:
     with Brain(settings) as brain:
-        made = gate.call(brain, gate.command("token create"), {"name": name, "scope": scope}, "owner")
+        made = dispatch.call(
+            brain, dispatch.find_command("token create"), {"name": name, "scope": scope}, "owner"
+        )
     return str(made.token)
 
 
@@ -64,7 +71,7 @@ def app(memory: Settings) -> Iterator[Starlette]:
 
 @pytest.fixture(scope="module")
 def owner(app: Starlette, memory: Settings) -> TestClient:
-    return client(app, tokens.owner_token(memory))
+    return client(app, service.owner_token(memory))
 
 
 @pytest.fixture(scope="module")

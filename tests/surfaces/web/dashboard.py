@@ -14,7 +14,7 @@ import httpx
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.ops import gate, tokens
+from quaid.operations import dispatch, service
 from quaid.surfaces.web import app as web
 from quaid.surfaces.web.guard import Place
 
@@ -53,7 +53,7 @@ def call(settings: Settings, command: str, /, **arguments: Any) -> Any:
 
 def called(brain: Brain, command: str, /, **arguments: Any) -> Any:
     given = {key.rstrip("_"): value for key, value in arguments.items()}
-    return gate.call(brain, gate.command(command), given, "owner")
+    return dispatch.call(brain, dispatch.find_command(command), given, "owner")
 
 
 def lifelike(folder: str) -> Settings:
@@ -138,7 +138,7 @@ def visiting(settings: Settings) -> Iterator[Visitor]:
     loop.run_until_complete(started.__aenter__())
     client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=f"http://127.0.0.1:{web.PORT}")
     try:
-        code = tokens.login_code(settings, web.PORT, time.time())
+        code = service.login_code(settings, web.PORT, time.time())
         answer = loop.run_until_complete(client.post("/login", data={"code": code}))
         assert answer.status_code == 200, answer.text
         page = loop.run_until_complete(client.get("/")).text
@@ -176,4 +176,4 @@ def served(settings: Settings) -> Iterator[str]:
 
 def login(settings: Settings, address: str) -> str:
     port = int(address.rpartition(":")[2])
-    return f"{address}/login?code={tokens.login_code(settings, port, time.time())}"
+    return f"{address}/login?code={service.login_code(settings, port, time.time())}"

@@ -13,7 +13,7 @@ import httpx
 from tests.surfaces.mcp.pipes import SOURCE
 
 from quaid.config import Settings
-from quaid.ops import tokens
+from quaid.operations import service
 
 PATIENCE = 60.0
 
@@ -67,7 +67,7 @@ class Process:
         raise AssertionError("the server does not answer")
 
     def client(self, token: str = "") -> httpx.Client:
-        shown = token or tokens.owner_token(self.settings)
+        shown = token or service.owner_token(self.settings)
         return httpx.Client(
             base_url=self.address, headers={"Authorization": f"Bearer {shown}"}, timeout=PATIENCE
         )

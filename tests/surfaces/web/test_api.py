@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from quaid.ops.register import everything
+from quaid.operations.registry import all_operations
 from quaid.surfaces.web import api
 
 
@@ -41,7 +41,7 @@ def test_the_rule_of_addresses(tool: str, path: str) -> None:
 
 
 def test_no_two_tools_share_an_address() -> None:
-    paths = [api.path_of(each.tool) for each in everything() if each.is_tool]
+    paths = [api.path_of(each.tool) for each in all_operations() if each.is_tool]
     assert len(paths) == len(set(paths))
 
 

@@ -13,7 +13,7 @@ from tests.surfaces.mcp.pipes import ROOT
 from tests.surfaces.web.process import Process
 
 from quaid.config import Settings
-from quaid.ops import tokens
+from quaid.operations import service
 
 FOLDER = os.path.join(ROOT, ".cache", "conformance")
 MODULES = os.path.join(FOLDER, "node_modules")
@@ -69,7 +69,7 @@ def checked(server: Process, settings: Settings, folder: Path, *words: str) -> l
         capture_output=True,
         text=True,
         timeout=300,
-        env={**os.environ, "QUAID_TOKEN": tokens.owner_token(settings), "HOME": str(folder)},
+        env={**os.environ, "QUAID_TOKEN": service.owner_token(settings), "HOME": str(folder)},
     )
     found = []
     for path in sorted(folder.glob("server-*/checks.json")):

@@ -15,8 +15,8 @@ import pytest
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import Cancelled, NotAllowed, PageNotFound, UnknownCommand, VersionConflict
-from quaid.ops import gate
-from quaid.ops.register import everything
+from quaid.operations import dispatch
+from quaid.operations.registry import all_operations
 from quaid.surfaces.web import crew as room
 from quaid.surfaces.web.crew import HARMLESS, LONG_ONES, MEANING, Crew, key_of, lane_of
 
@@ -194,7 +194,7 @@ def test_all_brains_ask_one_model(memory: Settings) -> None:
 
 def test_operations_that_ask_the_model_are_in_the_lane_of_meaning() -> None:
     asks = re.compile(r"asked_model|brain\.vectors|turn_vectors=brain|brain\.turn_vectors")
-    folder = os.path.dirname(gate.__file__)
+    folder = os.path.dirname(dispatch.__file__)
     rooms = set()
     for name in sorted(os.listdir(folder)):
         if name.endswith(".py"):
@@ -207,11 +207,11 @@ def test_operations_that_ask_the_model_are_in_the_lane_of_meaning() -> None:
 
 
 def test_every_name_of_a_lane_is_an_operation() -> None:
-    keys = {key_of(each) for each in everything()}
+    keys = {key_of(each) for each in all_operations()}
     assert keys >= MEANING
     assert keys >= LONG_ONES
     assert keys >= HARMLESS
-    lanes = {lane_of(each) for each in everything()}
+    lanes = {lane_of(each) for each in all_operations()}
     assert lanes == {"read", "meaning", "write", "long"}
 
 

@@ -10,12 +10,12 @@ from tests.surfaces.web.test_api import failed, ok
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.ops import gate, tokens
+from quaid.operations import dispatch, service
 from quaid.surfaces.web import app as web, debug
 
 
 def test_without_debug_none_of_them_is_there(memory: Settings) -> None:
-    with client(web.build(memory), tokens.owner_token(memory)) as asked:
+    with client(web.build(memory), service.owner_token(memory)) as asked:
         for path, methods in debug.SCOPES.items():
             for method in methods:
                 assert asked.request(method, path.replace("{path:path}", "lists/x.md")).status_code == 404
@@ -37,7 +37,7 @@ def test_each_file_says_when_it_was_indexed(reader: TestClient, writer: TestClie
 
     def sync() -> None:
         with Brain(memory) as brain:
-            gate.call(brain, gate.command("collection sync"), {}, "owner")
+            dispatch.call(brain, dispatch.find_command("collection sync"), {}, "owner")
 
     before: dict[str, str] = {}
     for _ in range(30):  # a sync reads a file again if it had changed just before the last one

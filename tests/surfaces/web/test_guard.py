@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 from tests.surfaces.web.conftest import ADDRESS, client
 
 from quaid.config import Settings
-from quaid.ops import tokens
+from quaid.operations import service
 from quaid.surfaces.web import app as web
 from quaid.surfaces.web.guard import HEADERS, MAX_BODY
 
@@ -119,7 +119,7 @@ def test_the_policy_lets_no_script_of_others_run() -> None:
 
 
 def test_two_host_headers_are_none(app: Starlette, memory: Settings) -> None:
-    asked = client(app, tokens.owner_token(memory))
+    asked = client(app, service.owner_token(memory))
     response = asked.get("/health", headers=[("Host", "127.0.0.1:4321"), ("Host", "evil.example")])
     assert response.status_code == 421
 
@@ -165,7 +165,7 @@ def browser(app: Starlette, memory: Settings) -> TestClient:
     import time
 
     found = client(app)
-    code = tokens.login_code(memory, 4321, time.time())
+    code = service.login_code(memory, 4321, time.time())
     assert found.get("/login", params={"code": code}, headers=VISIT).status_code == 200
     return found
 
@@ -179,7 +179,7 @@ def test_a_link_logs_in_once(app: Starlette, memory: Settings) -> None:
     import time
 
     first, second = client(app), client(app)
-    code = tokens.login_code(memory, 4321, time.time())
+    code = service.login_code(memory, 4321, time.time())
     assert first.get("/api/memory/stats").status_code == 401
     response = first.get("/login", params={"code": code}, headers=VISIT)
     cookie = response.headers["set-cookie"].lower()
@@ -216,7 +216,7 @@ def test_whoever_only_looks_at_a_link_uses_nothing_up(
 ) -> None:
     import time
 
-    code = tokens.login_code(memory, 4321, time.time())
+    code = service.login_code(memory, 4321, time.time())
     previewer, browser = client(app), client(app)
     for method in ("HEAD", "GET", "GET"):
         seen = previewer.request(method, "/login", params={"code": code}, headers=looking)
@@ -237,14 +237,14 @@ def test_the_button_behind_a_link_logs_in_once_also_a_browser_that_is_in_already
 
     ours = {"Origin": ADDRESS, "Sec-Fetch-Site": "same-origin"}
     for who in (client(app), browser):
-        code = tokens.login_code(memory, 4321, time.time())
+        code = service.login_code(memory, 4321, time.time())
         assert who.post("/login", data={"code": code}, headers=ours).status_code == 200
         assert who.get("/api/memory/stats").status_code == 200
         assert client(app).post("/login", data={"code": code}, headers=ours).status_code == 401
     for nonsense in (b"\xff\xfe", b"a=b&" * 2_000, b"code"):
         form = {"Content-Type": "application/x-www-form-urlencoded"}
         assert client(app).post("/login", content=nonsense, headers=form).status_code == 401
-    code = tokens.login_code(memory, 4321, time.time())
+    code = service.login_code(memory, 4321, time.time())
     evil = {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
     assert client(app).post("/login", data={"code": code}, headers=evil).status_code == 403
     assert client(app).post("/login", data={"code": code}).status_code == 200  # which used nothing up
@@ -260,8 +260,8 @@ def test_what_is_no_code_of_ours_is_not_shown(app: Starlette, code: str) -> None
 def test_a_link_is_good_for_one_port_and_one_minute(app: Starlette, memory: Settings) -> None:
     import time
 
-    old = tokens.login_code(memory, 4321, time.time() - 61)
-    elsewhere = tokens.login_code(memory, 4322, time.time())
+    old = service.login_code(memory, 4321, time.time() - 61)
+    elsewhere = service.login_code(memory, 4322, time.time())
     for code in (old, elsewhere):
         assert client(app).get("/login", params={"code": code}, headers=VISIT).status_code == 401
 
@@ -300,7 +300,7 @@ def test_odd_authorizations_are_refused(app: Starlette, shown: str) -> None:
 
 
 def test_a_server_for_reading_only_lets_nobody_write(memory: Settings) -> None:
-    with client(web.build(memory, readonly=True), tokens.owner_token(memory)) as asked:
+    with client(web.build(memory, readonly=True), service.owner_token(memory)) as asked:
         assert asked.get("/api/memory/stats").status_code == 200
         refused = asked.post("/api/memory/put", json={"slug": "people/zoe", "content": "# Zoe"})
         assert refused.status_code == 403

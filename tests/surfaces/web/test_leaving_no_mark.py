@@ -11,8 +11,8 @@ from tests.surfaces.mcp.pipes import failure_of
 from tests.surfaces.web.test_mcp import STATELESS, begun, rpc, stateless
 
 from quaid.config import Settings
-from quaid.ops.gate import MAX_QUESTION
-from quaid.ops.register import Op, everything
+from quaid.operations.dispatch import MAX_QUESTION
+from quaid.operations.registry import Operation, all_operations
 from quaid.surfaces.cli import main
 from quaid.surfaces.web import api
 
@@ -76,7 +76,7 @@ def test_nor_does_it_close_one(reader: TestClient, writer: TestClient) -> None:
     assert not is_open()
 
 
-def arguments(operation: Op) -> dict[str, Any]:
+def arguments(operation: Operation) -> dict[str, Any]:
     """Something for every argument that must be there."""
     known = {"slug": "people/alice", "path": "MEMORY.md", "session": "debug", "gap_id": 1, "id": "x"}
     kinds = {"string": UNKNOWN, "integer": 1, "array": [], "object": {}}
@@ -88,7 +88,7 @@ def arguments(operation: Op) -> dict[str, Any]:
 def test_no_tool_that_reads_changes_what_is_kept(memory: Settings, reader: TestClient) -> None:
     over_http(reader, "alice")  # has everything cut as configured
     before, answered = kept(memory), 0
-    for each in everything():
+    for each in all_operations():
         if each.scope == "read":
             response = reader.post(api.path_of(each.tool), json=arguments(each))
             assert response.status_code < 500 or response.json()["error"]["code"] != "defect", each.tool
@@ -149,7 +149,7 @@ def test_the_command_line_says_the_same(memory: Settings, capsys: pytest.Capture
 
 def test_whatever_takes_any_text_is_looked_for_and_short_or_kept_and_named_here() -> None:
     stored = {"remember", "daily_log", "kb_remember"}
-    for each in everything():
+    for each in all_operations():
         for param in each.params:
             if param.arg.any_text:
                 assert param.arg.question or each.tool in stored, each.tool

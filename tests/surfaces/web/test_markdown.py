@@ -6,7 +6,7 @@ import pytest
 from tests.surfaces.web.active import active_nodes
 
 from quaid.brain import Brain
-from quaid.ops import gate
+from quaid.operations import dispatch
 from quaid.surfaces.web.pages import markdown
 from quaid.surfaces.web.pages.leading import Place, of_page
 from quaid.surfaces.web.pages.snippets import snippet
@@ -116,7 +116,7 @@ def test_no_text_takes_long(text: str) -> None:
 
 def test_links_of_a_real_page_lead_where_the_memory_says(brain: Brain) -> None:
     def call(name: str, **arguments: object) -> object:
-        return gate.call(brain, gate.command(name), arguments, "owner")
+        return dispatch.call(brain, dispatch.find_command(name), arguments, "owner")
 
     call("put", slug="people/ada-lovelace", content="---\naliases: [Countess]\n---\n\n# Ada Lovelace\n")
     call("put", slug="people/bo", content="# Bo\n")

@@ -21,7 +21,7 @@ from tests.surfaces.web.process import Process
 
 from quaid.config import Settings
 from quaid.errors import TooMany
-from quaid.ops import gate, index, tokens
+from quaid.operations import dispatch, index, service
 from quaid.surfaces.mcp.handlers import Connection
 from quaid.surfaces.web import crew, mcp as room
 
@@ -61,7 +61,7 @@ def test_the_official_client_reads_and_writes(server: Process, memory: Settings,
 
     async def work(client: Client) -> None:
         listed = [each.name for each in (await client.list_tools()).tools]
-        assert listed == [name for name in index.TOOLS if gate.tool(name).core]
+        assert listed == [name for name in index.TOOLS if dispatch.find_tool(name).core]
         made = await record(client, "memory_put", slug=slug, content="# Zoe\n\nA pilot.")
         assert made["version"] == 1
         conflict = await failure(client, "memory_put", slug=slug, content="# Z", expected_version=9)
@@ -76,7 +76,7 @@ def test_the_official_client_reads_and_writes(server: Process, memory: Settings,
         prompts = (await client.list_prompts()).prompts
         assert [each.name for each in prompts] == ["memory_briefing", "memory_ingest_meeting"]
 
-    visit(server, tokens.owner_token(memory), mode, work)
+    visit(server, service.owner_token(memory), mode, work)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -85,7 +85,9 @@ def test_a_token_for_reading_lists_and_calls_what_reads(server: Process, memory:
 
     async def look(client: Client) -> None:
         listed = [each.name for each in (await client.list_tools()).tools]
-        assert listed == [n for n in index.TOOLS if gate.tool(n).core and gate.tool(n).scope == "read"]
+        assert listed == [
+            n for n in index.TOOLS if dispatch.find_tool(n).core and dispatch.find_tool(n).scope == "read"
+        ]
         assert (await record(client, "memory_get", slug="people/alice"))["title"] == "Alice Berg"
         refused = await failure(client, "memory_put", slug="people/eve", content="# Eve")
         assert refused["code"] == "not_allowed"
@@ -116,7 +118,7 @@ def test_progress_reaches_a_client_that_asked_for_it(server: Process, memory: Se
         request = types.ReadResourceRequest(params=types.ReadResourceRequestParams(uri="memory://index"))
         await client.session.send_request(request, types.ReadResourceResult, progress_callback=note)
 
-    visit(server, tokens.owner_token(memory), mode, watch)
+    visit(server, service.owner_token(memory), mode, watch)
     assert len(seen) == 1
 
 
@@ -128,7 +130,7 @@ def test_progress_reaches_a_client_that_asked_for_it(server: Process, memory: Se
     "words", [["tools/list"], ["tools/call", "--tool-name", "memory_get", "--tool-arg", "slug=people/alice"]]
 )
 def test_the_inspector_speaks_to_it(server: Process, memory: Settings, words: list[str]) -> None:
-    shown = f"Authorization: Bearer {tokens.owner_token(memory)}"
+    shown = f"Authorization: Bearer {service.owner_token(memory)}"
     done = subprocess.run(
         [
             *(inspector.NODE, inspector.INSPECTOR, "--cli", f"{server.address}/mcp", "--transport", "http"),

@@ -12,15 +12,15 @@ from starlette.testclient import TestClient
 from tests.surfaces.web.conftest import filled, settings_in
 from tests.surfaces.web.process import Process
 
-from quaid.ops import tokens
-from quaid.ops.register import everything
+from quaid.operations import service
+from quaid.operations.registry import all_operations
 from quaid.surfaces.web import api, openapi
 from quaid.surfaces.web.app import ROUTES
 
 
 def test_the_document_has_every_tool_with_its_scope() -> None:
     paths = openapi.document()["paths"]
-    for each in everything():
+    for each in all_operations():
         if each.is_tool:
             told = paths[api.path_of(each.tool)]
             assert told["post"]["x-scope"] == each.scope
@@ -49,7 +49,7 @@ def test_schemathesis_finds_no_failure_of_ours(tmp_path: Path) -> None:
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "schemathesis.cli", "run", f"{server.address}/api/openapi.json"),
-                *("--header", f"Authorization: Bearer {tokens.owner_token(settings)}"),
+                *("--header", f"Authorization: Bearer {service.owner_token(settings)}"),
                 *("--checks", "not_a_server_error", "--max-examples", examples or "3"),
                 *("--exclude-path", "/api/events", "--phases", "coverage,fuzzing" if examples else "fuzzing"),
                 *("--generation-deterministic", "--no-color", "--request-timeout", "30"),

@@ -11,7 +11,7 @@ from tests.surfaces.web.conftest import client
 from tests.surfaces.web.test_mcp import STATELESS, stateless
 
 from quaid.errors import NotAllowed, UnknownTool
-from quaid.ops.register import SCOPES, everything
+from quaid.operations.registry import SCOPES, all_operations
 from quaid.surfaces.web import api
 from quaid.surfaces.web.app import ROUTES
 
@@ -107,7 +107,7 @@ def test_every_tool_over_mcp_with_no_wrong_read_and_write_token(
 ) -> None:
     nobody, stranger = client(app), client(app, "qd_" + "A" * 43)
     refused = NotAllowed.code
-    for each in everything():
+    for each in all_operations():
         assert called(nobody, each.tool)[0] == 401
         assert called(stranger, each.tool)[0] == 401
         if not each.is_tool:  # what only the person at this machine may do is not there for anybody
@@ -118,7 +118,7 @@ def test_every_tool_over_mcp_with_no_wrong_read_and_write_token(
 
 
 def test_an_api_route_needs_what_its_tool_needs() -> None:
-    for each in everything():
+    for each in all_operations():
         if each.is_tool:
             assert set(ROUTES[api.path_of(each.tool)].values()) == {each.scope}
         else:
@@ -129,14 +129,14 @@ def test_a_token_that_was_revoked_is_refused_from_the_next_request_on(app: Starl
     from tests.surfaces.web.conftest import token
 
     from quaid.brain import Brain
-    from quaid.ops import gate
+    from quaid.operations import dispatch
 
     settings = app.state.settings
     shown = token(settings, "phone", "read")
     phone = client(app, shown)
     assert phone.get("/api/memory/stats").status_code == 200
     with Brain(settings) as brain:
-        gate.call(brain, gate.command("token revoke"), {"name": "phone"}, "owner")
+        dispatch.call(brain, dispatch.find_command("token revoke"), {"name": "phone"}, "owner")
     assert phone.get("/api/memory/stats").status_code == 401
 
 

@@ -21,7 +21,7 @@ from tests.surfaces.web.test_guard import VISIT
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import InvalidArgument, OpenToOthers, PortTaken
-from quaid.ops import gate, tokens
+from quaid.operations import dispatch, service
 from quaid.surfaces.cli import main
 from quaid.surfaces.web.serving import How, _is_ours, listening, place_of
 
@@ -74,7 +74,7 @@ def test_a_head_that_is_too_large_is_refused(server: Process) -> None:
 def test_whoever_hangs_up_does_not_disturb_the_others(server: Process) -> None:
     for _ in range(20):
         there = socket.create_connection(("127.0.0.1", server.port))
-        shown = tokens.owner_token(server.settings)
+        shown = service.owner_token(server.settings)
         there.sendall(
             b"POST /api/memory/query HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\n"
             b'Content-Type: application/json\r\nContent-Length: 19\r\n\r\n{"question": "who"}'
@@ -114,9 +114,9 @@ def test_it_ends_as_soon_while_a_model_hangs_a_stream_is_open_and_vectors_are_ma
     settings = filled(settings_in(tmp_path))
     with Brain(settings) as brain:
         added = {"place": model.place, "kind": "ollama", "model": "m"}
-        gate.call(brain, gate.command("model add"), added, "owner")
-        assert gate.call(brain, gate.command("embed"), {"model": "m"}, "owner").active
-        gate.call(brain, gate.command("put"), {"slug": "people/bo", "content": "# Bo"}, "owner")
+        dispatch.call(brain, dispatch.find_command("model add"), added, "owner")
+        assert dispatch.call(brain, dispatch.find_command("embed"), {"model": "m"}, "owner").active
+        dispatch.call(brain, dispatch.find_command("put"), {"slug": "people/bo", "content": "# Bo"}, "owner")
     model.mood = "hangs"
     on = {"QUAID_BACKGROUND_EMBEDDING": "on"}
 
@@ -129,7 +129,7 @@ def test_it_ends_as_soon_while_a_model_hangs_a_stream_is_open_and_vectors_are_ma
                 socket.create_connection(("127.0.0.1", server.port)) as question,
             ):
                 assert next(events.iter_raw()).startswith(b"retry")
-                shown = tokens.owner_token(settings)
+                shown = service.owner_token(settings)
                 head = f"Host: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {shown}\r\n\r\n"
                 model.asked.clear()
                 question.sendall(f"GET /api/memory/query?question=tide HTTP/1.1\r\n{head}".encode())
@@ -141,7 +141,9 @@ def test_it_ends_as_soon_while_a_model_hangs_a_stream_is_open_and_vectors_are_ma
 
     takes_at_most(2, end)
     with Brain(settings) as brain:
-        assert gate.call(brain, gate.command("get"), {"slug": "people/bo"}, "owner").title == "Bo"
+        assert (
+            dispatch.call(brain, dispatch.find_command("get"), {"slug": "people/bo"}, "owner").title == "Bo"
+        )
 
 
 def test_web_prints_a_link_that_logs_in_and_is_asked_again_for_another(tmp_path: Path) -> None:
@@ -247,7 +249,7 @@ def test_behind_a_proxy_it_answers_to_that_name_and_no_other(memory: Settings) -
         assert httpx.get(health, headers=named, timeout=PATIENCE).status_code == 200
         assert httpx.get(health, timeout=PATIENCE).status_code == 421
         link = {"Host": "memory.example.org", **VISIT}
-        code = tokens.login_code(memory, server.port, time.time())
+        code = service.login_code(memory, server.port, time.time())
         login = health.replace("/health", f"/login?code={code}")
         entered = httpx.get(login, headers=link, timeout=PATIENCE)
         assert entered.headers["set-cookie"].startswith("__Host-quaid=")

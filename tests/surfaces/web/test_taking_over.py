@@ -22,7 +22,8 @@ import quaid
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import PageNotFound
-from quaid.ops import gate, register, resident
+from quaid.operations import dispatch, registry
+from quaid.ops import resident
 from quaid.surfaces.cli import handing_over, main
 from quaid.surfaces.web import taking_over
 
@@ -86,7 +87,7 @@ def steady(said: Said) -> Said:
 
 def reading() -> list[list[str]]:
     """The examples of every operation that reads."""
-    every = [each for each in register.everything() if each.scope == "read"]
+    every = [each for each in registry.all_operations() if each.scope == "read"]
     lines = [shlex.split(example, comments=True)[1:] for each in every for example in each.examples]
     return [line for line in lines if line and not {"|", "<", ">"} & set(line)]
 
@@ -239,7 +240,7 @@ def test_the_socket_is_private_and_goes_with_the_server(
         assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
         with Brain(settings) as brain:
-            assert gate.call(brain, gate.command("status"), {}, "owner").resident
+            assert dispatch.call(brain, dispatch.find_command("status"), {}, "owner").resident
         server.stop(signal.SIGTERM)
         assert os.listdir(folder) == []
 
@@ -293,7 +294,7 @@ def test_a_long_path_is_reached_through_its_folder(tmp_path: Path) -> None:
 
 
 def test_all_input_that_a_text_may_have_is_sent() -> None:
-    assert resident.MOST_INPUT == gate.MAX_TEXT + 1
+    assert resident.MOST_INPUT == dispatch.MAX_TEXT + 1
 
 
 def test_parts_that_do_not_add_up_are_refused() -> None:
@@ -346,7 +347,9 @@ def says(*letters: bytes) -> Talk:
 
 def has_tag(settings: Settings, tag: str) -> bool:
     with Brain(settings) as brain:
-        return tag in gate.call(brain, gate.command("tags"), {"slug": "people/alice"}, "owner").tags
+        return (
+            tag in dispatch.call(brain, dispatch.find_command("tags"), {"slug": "people/alice"}, "owner").tags
+        )
 
 
 def test_a_read_that_was_not_answered_is_done_here(
@@ -385,11 +388,14 @@ def test_input_that_was_sent_in_vain_is_not_lost(
     live_in(lonely, monkeypatch)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"# Sent\n\nIn vain.")))
     with Brain(lonely) as brain, pytest.raises(PageNotFound):
-        gate.call(brain, gate.command("get"), {"slug": "notes/sent"}, "owner")
+        dispatch.call(brain, dispatch.find_command("get"), {"slug": "notes/sent"}, "owner")
     with ending(lonely, says(resident.WANTS_INPUT)):
         assert main(["put", "notes/sent"]) == 0
     with Brain(lonely) as brain:
-        assert gate.call(brain, gate.command("get"), {"slug": "notes/sent"}, "owner").title == "Sent"
+        assert (
+            dispatch.call(brain, dispatch.find_command("get"), {"slug": "notes/sent"}, "owner").title
+            == "Sent"
+        )
 
 
 def test_a_server_that_stands_still_does_not_hold_a_command_up(

@@ -154,7 +154,7 @@ def _run(words: list[str]) -> int:
 
         print(manual.page(line.topic, _called) if line.topic else manual.overview(), end="")
         return 0
-    from quaid.ops import index
+    from quaid.operations import index
 
     if line.command in index.NO_OPERATIONS:
         from quaid.surfaces.cli.local import COMMANDS
@@ -165,7 +165,7 @@ def _run(words: list[str]) -> int:
 
 def _is_family(line: "Line") -> bool:
     """Whether only the first word of a family of commands was typed, as in `quaid kb`: its page lists them."""
-    from quaid.ops import index
+    from quaid.operations import index
 
     known = line.command in index.COMMANDS or line.rest
     return not known and any(each.startswith(line.command + " ") for each in index.COMMANDS)
@@ -173,10 +173,10 @@ def _is_family(line: "Line") -> bool:
 
 def _operation(line: "Line") -> int:
     from quaid.brain import Brain
-    from quaid.ops import gate
+    from quaid.operations import dispatch
     from quaid.surfaces.cli import arguments, progress, speaking
 
-    operation = gate.command(line.command)
+    operation = dispatch.find_command(line.command)
     given = arguments.of_command(line, operation)
 
     def show(record: object, as_json: bool) -> None:
@@ -185,12 +185,12 @@ def _operation(line: "Line") -> int:
 
     reporter = progress.reporter(line.as_json)
     with Brain(arguments.settings_of(line), progress=reporter, notice=speaking.notice) as brain:
-        record = gate.call(brain, operation, given, "owner")
+        record = dispatch.call(brain, operation, given, "owner")
         if hasattr(record, "if_agreed"):
             from quaid.surfaces.cli import asking
 
             more = asking.agreed(record, lambda each: show(each, False), line.as_json)
-            record = gate.call(brain, operation, {**given, **more}, "owner") if more else record
+            record = dispatch.call(brain, operation, {**given, **more}, "owner") if more else record
     show(record, line.as_json)
     said = speaking.aside(given.get("slug"), record, line.as_json, sys.stderr.isatty())
     sys.stderr.write(_as_ai_kb(said) if _called == "ai-kb" else said)

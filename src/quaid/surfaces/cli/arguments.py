@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from quaid import config
 from quaid.errors import FileTrouble, InputTooLarge, InvalidArgument, TooLarge, WrongOption, WrongUsage
-from quaid.ops.gate import MAX_TEXT, aside
-from quaid.ops.register import Op, Param, present_name
+from quaid.operations.dispatch import MAX_TEXT, inline_suggestion
+from quaid.operations.registry import Operation, Param, current_name
 
 
 class Line(NamedTuple):
@@ -89,7 +89,7 @@ _MEANT = {"--db": "a memory", "--config": "a config file"}
 
 def _command(words: list[str]) -> tuple[str, list[str]]:
     """The longest command that the first words name: `collection ignore add`, `config get`, then `config`."""
-    from quaid.ops import index
+    from quaid.operations import index
 
     if not words:
         return "", []
@@ -97,7 +97,7 @@ def _command(words: list[str]) -> tuple[str, list[str]]:
         if words[0] not in index.NO_OPERATIONS and words[0] != "--":
             name = words[0].partition("=")[0]
             known = {**COMMON, **dict.fromkeys(each for each in index.NO_OPERATIONS if each[0] == "-")}
-            raise WrongOption(name=name, problem=f"there is no such option{aside(name, known)}")
+            raise WrongOption(name=name, problem=f"there is no such option{inline_suggestion(name, known)}")
         return {"--version": "version"}.get(words[0], words[0]), words[1:]
     name, rest = words[0], words[1:]
     while (
@@ -107,9 +107,11 @@ def _command(words: list[str]) -> tuple[str, list[str]]:
     return name, rest
 
 
-def of_command(line: Line, operation: Op, text_of: Callable[[str], str] | None = None) -> dict[str, Any]:
+def of_command(
+    line: Line, operation: Operation, text_of: Callable[[str], str] | None = None
+) -> dict[str, Any]:
     """The arguments of an operation, with those that the command itself sets (`untag` is `tag --remove`)."""
-    from quaid.ops import index
+    from quaid.operations import index
 
     given = of_line(line, operation.params, text_of)
     given.update(index.ALIASES.get(line.command, {}))
@@ -153,7 +155,7 @@ def parse(
         name, equals, value = word.partition("=")
         name = _present_flag(name, flags)
         if name not in flags:
-            unknown = f"there is no such option{aside(name, {**flags, **COMMON})}"
+            unknown = f"there is no such option{inline_suggestion(name, {**flags, **COMMON})}"
             raise InvalidArgument(name=name, problem="takes no value" if name in COMMON else unknown)
         param = flags[name]
         if param.kind == "boolean" and not equals:
@@ -176,7 +178,7 @@ def _present_flag(name: str, flags: Mapping[str, Param]) -> str:
         return name
     known = {param.name: flag for flag, param in flags.items()}
     given = name.removeprefix("--").replace("-", "_")
-    return known.get(present_name(given, known), name)
+    return known.get(current_name(given, known), name)
 
 
 def _is_short_option(word: str) -> bool:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.errors import InvalidArgument
 from quaid.model.page import PAGE_TYPES
-from quaid.ops import index
-from quaid.ops.register import Param, everything
+from quaid.operations import index
+from quaid.operations.registry import Param, all_operations
 
 if TYPE_CHECKING:
     from quaid.config import Settings
@@ -96,7 +96,7 @@ class Entry(NamedTuple):
 
 def run(shell: str, start: str, settings: "Callable[[], Settings]") -> int:
     """Print a script, or the names that one asks for. Whatever is wrong, a Tab only finds nothing."""
-    from quaid.ops.completing import KINDS as NAMES, names
+    from quaid.operations.search import COMPLETION_KINDS as NAMES, complete_names
 
     if shell in SHELLS:
         print(script(shell), end="")
@@ -106,7 +106,7 @@ def run(shell: str, start: str, settings: "Callable[[], Settings]") -> int:
     said = sys.stderr
     try:
         with open(os.devnull, "w") as sys.stderr:  # what is odd in a config file is told to those who ask
-            found = names(settings(), shell, start)
+            found = complete_names(settings(), shell, start)
     except Exception:
         if "QUAID_TRACE" in os.environ:
             raise
@@ -144,7 +144,7 @@ def table() -> dict[str, list[Entry]]:
             continue
         found[""].append(Entry(name, "@command", _brief(local.summary)))
         found[name] = list(_entries(name, local.params))
-    for op in everything():
+    for op in all_operations():
         for name in (op.command, *op.aliases):
             preset = index.ALIASES.get(name, {})
             _place(found, name)
@@ -202,13 +202,13 @@ def _kind(command: str, param: Param) -> str:
     elif command.startswith("collection ") and param.name == "name" and command != "collection add":
         return "@collections"
     elif command.startswith("conversations") and param.name == "client":
-        from quaid.ops.conversations import CLIENTS
+        from quaid.operations.conversations import TRANSCRIPT_CLIENTS
 
-        return "|".join(CLIENTS)
+        return "|".join(TRANSCRIPT_CLIENTS)
     elif command == "config get":
-        from quaid.ops.completing import settings_to_read
+        from quaid.operations.search import readable_settings
 
-        return "|".join(settings_to_read())
+        return "|".join(readable_settings())
     elif param.name in NAMED:
         return NAMED[param.name]
     return "@files" if param.arg.path or param.arg.file else "@any"
@@ -216,7 +216,7 @@ def _kind(command: str, param: Param) -> str:
 
 def _settings(entries: list[Entry]) -> Iterator[Entry]:
     """What may follow `config set`: a setting with known values stands there as a command of its own."""
-    from quaid.ops.upkeep import SETTINGS
+    from quaid.operations.maintenance import SETTINGS
 
     free = "|".join(name for name, allowed in SETTINGS.items() if not isinstance(allowed, tuple))
     for each in entries:
@@ -228,7 +228,7 @@ def _settings(entries: list[Entry]) -> Iterator[Entry]:
 
 def _choices() -> Iterator[tuple[str, list[Entry]]]:
     """The values of those settings."""
-    from quaid.ops.upkeep import SETTINGS
+    from quaid.operations.maintenance import SETTINGS
 
     for name, allowed in SETTINGS.items():
         if isinstance(allowed, tuple):

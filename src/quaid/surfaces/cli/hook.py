@@ -96,9 +96,9 @@ def _answers(name: str, settings: Settings, client: str | None) -> Iterator[dict
 
 
 def _session_start(event: HookEvent, settings: Settings, client: str | None) -> Iterator[dict[str, Any]]:
-    from quaid.ops import noting
+    from quaid.operations import notebook
 
-    limit = noting.session_room(client, settings.environ)
+    limit = notebook.session_limit(client, settings.environ)
     parts = [COMPACTED] if event.source == "compact" and _is_new(settings, event, "compacted") else []
     if event.source == "compact":
         _forget(settings, event, "flushed")
@@ -142,14 +142,14 @@ def _context(event: HookEvent, settings: Settings, room: int) -> str:
     """What `quaid prompt` says in so many characters, if there is a memory and a notebook."""
     from quaid.brain import Brain
     from quaid.errors import QuaidError
-    from quaid.ops import gate
+    from quaid.operations import dispatch
 
-    operation = gate.command("prompt")
+    operation = dispatch.find_command("prompt")
     given = {"characters": room, "project": True}
     here = event.cwd if os.path.isdir(event.cwd) else settings.cwd
     try:
         with Brain(settings._replace(cwd=here)) as brain:
-            record = gate.call(brain, operation, given, "owner")
+            record = dispatch.call(brain, operation, given, "owner")
     except QuaidError as error:
         if error.code != "not_found":  # there is no notebook, and that is fine
             _note(str(error))
@@ -160,10 +160,10 @@ def _context(event: HookEvent, settings: Settings, room: int) -> str:
 def _nudge(settings: Settings) -> str:
     """The one line that a knowledge base has for whoever begins a session."""
     from quaid.errors import QuaidError
-    from quaid.ops import kb_glance
+    from quaid.operations import kb
 
     try:
-        return kb_glance.nudge(settings)
+        return kb.session_nudge(settings)
     except QuaidError as error:
         if error.code not in ("store_missing", "git_missing"):  # there is none, and that is fine
             _note(str(error))

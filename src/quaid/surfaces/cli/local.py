@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import quaid
 from quaid.brain import Brain, schema_of, sqlite_version
 from quaid.errors import AlreadyExists, InvalidArgument, MissingDatabase, QuaidError
-from quaid.ops.register import Arg, Param
+from quaid.operations.registry import Arg, Param
 from quaid.storage import OLDEST_VERSION, SCHEMA_VERSION
 from quaid.surfaces.cli import arguments
 from quaid.surfaces.cli.arguments import Line, settings_of
@@ -52,9 +52,9 @@ def _init(line: Line) -> int:
     former = ""
     with Brain(settings._replace(db_path=path)) as brain:
         if created:
-            from quaid.ops.recovery import begin_anew
+            from quaid.operations.background import create_memory
 
-            former = begin_anew(brain, path)
+            former = create_memory(brain, path)
         elif os.path.isdir(path):
             raise AlreadyExists(path=path, hint="It is a folder; name a file in it, as in memory.db.")
         else:

@@ -10,8 +10,8 @@ from typing import Any
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import Defect, InvalidArgument, LineTooLarge, QuaidError
-from quaid.ops import gate
-from quaid.ops.plain import plain
+from quaid.operations import dispatch
+from quaid.operations.dispatch import json_value
 from quaid.surfaces import json_lines
 from quaid.surfaces.cli.speaking import notice
 from quaid.surfaces.json_lines import MAX_DECODED, TooLong
@@ -59,7 +59,7 @@ def _told(error: QuaidError) -> dict[str, Any]:
 
 
 def _answer(brain: Brain, tool: str, arguments: dict[str, Any]) -> Any:
-    return plain(gate.call(brain, gate.tool(tool), arguments, "write"))
+    return json_value(dispatch.call(brain, dispatch.find_tool(tool), arguments, "write"))
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 import quaid
-from quaid.ops import gate, index
-from quaid.ops.register import ROOMS, Param
+from quaid.operations import dispatch, index
+from quaid.operations.registry import SUBJECTS, Param
 from quaid.surfaces.cli import manual
 from quaid.surfaces.cli.local import COMMANDS
 
@@ -95,7 +95,7 @@ def _lines() -> Iterator[str]:
     for name, local in COMMANDS.items():
         if not name.startswith("-"):
             yield from _command(name, local.summary, local.params, local.examples)
-    for title in dict.fromkeys(manual.TITLES[room] for room in ROOMS):
+    for title in dict.fromkeys(manual.TITLES[room] for room in SUBJECTS):
         yield f".SH {_text(title.upper())}"
         for name, (key, summary) in index.COMMANDS.items():
             if manual.TITLES[key.partition(".")[0]] == title:
@@ -121,7 +121,7 @@ def _operation(name: str, summary: str) -> Iterator[str]:
     if index.ALIASES.get(name):
         yield from (f".SS quaid {_text(name)}", _text(summary))
         return
-    operation = gate.command(name)
+    operation = dispatch.find_command(name)
     yield from _command(name, operation.description, operation.params, operation.examples)
 
 

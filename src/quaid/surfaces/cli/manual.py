@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from quaid.ops import gate, index
-from quaid.ops.register import ROOMS, Param
+from quaid.operations import dispatch, index
+from quaid.operations.registry import SUBJECTS, Param
 
 WIDTH = 100
 COLUMN = 17  # where the overview's second column begins
@@ -86,7 +86,7 @@ def overview() -> str:
     known = {**summaries, **{name: index.COMMANDS[name][1] for name in FIRST if name not in summaries}}
     first = {name: known[name] for name in (*FIRST, *summaries)}
     parts = [HEAD, "Start here\n", *_lines(list(first.items())), "\n"]
-    for title in dict.fromkeys(TITLES[room] for room in ROOMS):
+    for title in dict.fromkeys(TITLES[room] for room in SUBJECTS):
         rows: dict[str, str] = {}
         for name, (key, text) in index.COMMANDS.items():
             if TITLES[key.partition(".")[0]] == title:
@@ -140,7 +140,7 @@ def page(name: str, program: str = "quaid") -> str:
     members = "".join(_rows([(each, index.COMMANDS[each][1]) for each in group]))
     if group and name not in index.COMMANDS:
         return f"Usage: quaid {name} COMMAND ...\n\n{members}"
-    operation = gate.command(name)
+    operation = dispatch.find_command(name)
     set_already = index.ALIASES.get(name, {})
     params = [param for param in operation.params if param.name not in set_already]
     description = "\n\n".join(filter(None, (operation.description, operation.cli_note)))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from quaid.ops.briefing import PARTS
+from quaid.operations.overview import BRIEFING_PARTS
 
 
 def _briefing(record: Any) -> str:
@@ -11,7 +11,7 @@ def _briefing(record: Any) -> str:
         f"As of {record.as_of}; new is what came since {record.since}, due what is due by {record.due_until}."
     )
     lines, empty = [head], []
-    for name, title in PARTS.items():
+    for name, title in BRIEFING_PARTS.items():
         part = getattr(record, name)
         if part.items:
             lines += ["", f"{title} ({_counted(part)})", *(_line(each) for each in part.items)]

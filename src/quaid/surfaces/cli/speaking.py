@@ -14,9 +14,9 @@ from quaid.errors import QuaidError
 def shown(record: Any, as_json: bool, terminal: bool) -> str:
     """A record, for standard output."""
     if as_json:
-        from quaid.ops.plain import plain
+        from quaid.operations.dispatch import json_value
 
-        return json.dumps(plain(record), ensure_ascii=False, indent=2) + "\n"
+        return json.dumps(json_value(record), ensure_ascii=False, indent=2) + "\n"
     from quaid.surfaces.cli.render import render
 
     text = render(record)

@@ -12,7 +12,7 @@ from typing import Any
 
 from quaid.brain import Brain
 from quaid.config import Settings
-from quaid.ops import watching
+from quaid.operations import collections
 from quaid.surfaces.cli.speaking import notice
 
 
@@ -24,10 +24,10 @@ def watch(settings: Settings, name: str | None, once: bool, as_json: bool) -> in
 
     with Brain(settings, notice=notice) as brain:
         if once:
-            return 0 if watching.look_once(brain, tell, name) else 1
+            return 0 if collections.sync_once(brain, tell, name) else 1
         stop = Event()
         with _signals_set(stop):
-            watching.watch(brain, tell, stop, name=name)
+            collections.watch_folders(brain, tell, stop, name=name)
     if not as_json:
         print("Stopped watching; the next sync or watch goes on from here.", file=sys.stderr)
     return 0
@@ -35,10 +35,10 @@ def watch(settings: Settings, name: str | None, once: bool, as_json: bool) -> in
 
 def _line(event: Any, as_json: bool) -> str:
     if as_json:
-        from quaid.ops.plain import plain
+        from quaid.operations.dispatch import json_value
 
         kind = type(event).__name__.removeprefix("Watch").lower()
-        return json.dumps({"event": kind, **plain(event)}, ensure_ascii=False)
+        return json.dumps({"event": kind, **json_value(event)}, ensure_ascii=False)
     from quaid.surfaces.cli.render import render
 
     return f"{time.strftime('%H:%M:%S')}  {render(event)}"

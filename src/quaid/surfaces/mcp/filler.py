@@ -10,7 +10,7 @@ import sys
 from quaid import config
 from quaid.brain import Brain
 from quaid.errors import QuaidError
-from quaid.ops import background
+from quaid.operations import background
 from quaid.surfaces.mcp import children
 
 POLITENESS = 10  # of 19: whoever wants the processor goes first
@@ -24,7 +24,7 @@ def main(path: str) -> int:
     children.when_the_server_is_gone(lambda: os._exit(0))
     try:
         with Brain(config.read(path, os.environ, os.path.dirname(path))) as brain:
-            background.fill(brain)
+            background.embed_missing(brain)
     except QuaidError:
         return 1
     return 0

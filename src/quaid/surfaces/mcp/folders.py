@@ -11,14 +11,14 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from quaid.brain import Brain
-from quaid.ops import leasing
+from quaid.operations import background
 from quaid.surfaces.mcp import children
 
 if TYPE_CHECKING:
     from subprocess import Popen
 
 AFTER_START, BETWEEN_LOOKS, AFTER_FAILURE = 3.0, 3.0, 60.0  # seconds
-RHYTHM = leasing.RHYTHM
+RHYTHM = background.HEARTBEAT
 MODULE = "quaid.surfaces.mcp.watcher"
 Hear = Callable[[dict[str, Any]], None]
 MOST_TRIES = 3
@@ -41,7 +41,7 @@ class Folders:
         self.due = time.monotonic() + BETWEEN_LOOKS
         if self._is_at_work(brain):
             return
-        wanted = leasing.wanted(brain, RHYTHM)
+        wanted = background.watch_demand(brain, RHYTHM)
         # Whoever watches one folder takes a new one too: leave him the time of a look.
         if wanted.watcher and (self._saw_free or not wanted.soon) and time.monotonic() >= self._started:
             self.watcher = self._begun(brain.settings.db_path)
@@ -78,10 +78,10 @@ class Folders:
 
     def _note_end(self, brain: Brain, status: int) -> None:
         """Leave word that a watcher died, unless it did so itself."""
-        from quaid.ops.watching import note_failure
+        from quaid.operations.collections import record_watch_failure
 
         how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-        note_failure(brain, f"the process that watches folders {how}")
+        record_watch_failure(brain, f"the process that watches folders {how}")
 
 
 def _listen(watcher: "Popen[bytes]", hear: Hear) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import quaid
 from quaid.brain import Brain
 from quaid.errors import Cancelled, QuaidError, UnknownTool
-from quaid.ops.register import Scope
+from quaid.operations.registry import Scope
 from quaid.surfaces.mcp import frames, prompts, resources, tools
 from quaid.surfaces.mcp.frames import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Request, RpcError
 

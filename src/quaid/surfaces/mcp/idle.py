@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from quaid.brain import Brain
-from quaid.ops.background import Watch, note_end
+from quaid.operations.background import EmbeddingMonitor, record_exit
 from quaid.surfaces.mcp import children
 from quaid.surfaces.mcp.folders import Folders, Hear
 
@@ -24,7 +24,7 @@ class Idle:
 
     def __init__(self, hear: Hear | None = None) -> None:
         self._due = time.monotonic() + AFTER_START
-        self._watch = Watch()
+        self._watch = EmbeddingMonitor()
         self._filler: Popen[bytes] | None = None
         self._folders = Folders(hear)
 
@@ -70,7 +70,7 @@ class Idle:
         children.release(self._filler)
         self._filler = None
         if status:
-            note_end(brain, f"the process that makes vectors ended with status {status}")
+            record_exit(brain, f"the process that makes vectors ended with status {status}")
         return False
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument
 from quaid.model import dates
-from quaid.ops import gate
+from quaid.operations import dispatch
 
 LINES = 10  # of each part of a briefing
 
@@ -142,14 +142,14 @@ def _meeting(transcript: str = "", date: str = "") -> str:
 
 
 def _briefing(brain: Brain) -> str:
-    from quaid.ops.briefing import PARTS
+    from quaid.operations.overview import BRIEFING_PARTS
 
-    record = gate.call(brain, gate.tool("memory_briefing"), {"limit": LINES}, "read")
+    record = dispatch.call(brain, dispatch.find_tool("memory_briefing"), {"limit": LINES}, "read")
     lines = [
         f"As of {record.as_of}, pages: {record.pages}. New is what came since {record.since}, due what is due "
         f"by {record.due_until}."
     ]
-    for name, title in PARTS.items():
+    for name, title in BRIEFING_PARTS.items():
         part = getattr(record, name)
         if part.items:
             shown = f"{part.total}" if part.total == len(part.items) else f"{len(part.items)} of {part.total}"

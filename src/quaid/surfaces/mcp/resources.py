@@ -9,7 +9,7 @@ from typing import Any
 
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument, NoNotebook, NotFound, PageNotFound
-from quaid.ops import gate
+from quaid.operations import dispatch
 from quaid.surfaces.mcp import labels
 
 INDEX = "memory://index"
@@ -68,7 +68,7 @@ def _page(brain: Brain, name: str) -> str:
     from quaid.formats import markdown
 
     def get(slug: str) -> Any:
-        return gate.call(brain, gate.tool("memory_get"), {"slug": slug}, "read")
+        return dispatch.call(brain, dispatch.find_tool("memory_get"), {"slug": slug}, "read")
 
     try:
         page = get(name if "::" in name else f"default::{name}")
@@ -101,7 +101,7 @@ def _short(name: str, slugs: "Counter[str]") -> str:
 
 
 def _context(brain: Brain) -> str:
-    return str(gate.call(brain, gate.tool("memory_context"), {}, "read").text)
+    return str(dispatch.call(brain, dispatch.find_tool("memory_context"), {}, "read").text)
 
 
 def _has_context(brain: Brain) -> bool:
@@ -112,8 +112,8 @@ def _has_context(brain: Brain) -> bool:
 
 
 def _pages(brain: Brain, offset: int, limit: int, sort: str) -> Any:
-    return gate.call(
-        brain, gate.tool("memory_list"), {"offset": offset, "limit": limit, "sort": sort}, "read"
+    return dispatch.call(
+        brain, dispatch.find_tool("memory_list"), {"offset": offset, "limit": limit, "sort": sort}, "read"
     )
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from quaid.brain import Brain
 from quaid.errors import QuaidError, UnknownTool
-from quaid.ops import gate, index
-from quaid.ops.plain import plain
-from quaid.ops.register import SCOPES, Op, Scope, schema
+from quaid.operations import dispatch, index
+from quaid.operations.dispatch import json_value
+from quaid.operations.registry import SCOPES, Operation, Scope, schema
 from quaid.surfaces.mcp import labels
 from quaid.surfaces.mcp.frames import compact
 
@@ -23,7 +23,7 @@ def chosen(selection: str) -> frozenset[str] | None:
     """The names in a selection, or None for one with `lean`, `core` or `all`, which keep none from being called."""
     names = frozenset(name.strip() for name in selection.split(",") if name.strip())
     for name in sorted(names - GROUPS):
-        gate.tool(name)
+        dispatch.find_tool(name)
     if names & {"lean", "core", "all"}:
         return None
     if "kb" in names:
@@ -37,7 +37,7 @@ def described(selection: str, scope: Scope = "write") -> list[dict[str, Any]]:
     """The tools of a selection as MCP lists them, always in the register's order; only those that may be called."""
     chosen(selection)
     words = {word.strip() for word in selection.split(",")}
-    operations = [gate.tool(name) for name in index.TOOLS]
+    operations = [dispatch.find_tool(name) for name in index.TOOLS]
     return [
         _described(each)
         for each in operations
@@ -45,7 +45,7 @@ def described(selection: str, scope: Scope = "write") -> list[dict[str, Any]]:
     ]
 
 
-def _is_listed(operation: Op, words: set[str]) -> bool:
+def _is_listed(operation: Operation, words: set[str]) -> bool:
     return (
         "all" in words
         or operation.tool in words
@@ -65,7 +65,9 @@ def call(
     """Run a tool for a client: its labelled record as an object, and as text for models that see nothing else."""
     if served is not None and name not in served:
         raise UnknownTool(name=name, hint=" This server was started with other tools only.")
-    record = labels.labelled(name, plain(gate.call(brain, gate.tool(name), arguments, scope)))
+    record = labels.labelled(
+        name, json_value(dispatch.call(brain, dispatch.find_tool(name), arguments, scope))
+    )
     return {
         "content": [{"type": "text", "text": compact(record)}],
         "structuredContent": record,
@@ -88,7 +90,7 @@ def facts(error: QuaidError) -> dict[str, Any]:
     return {key: value for key, value in error.facts.items() if isinstance(value, str | int | float | list)}
 
 
-def _described(operation: Op) -> dict[str, Any]:
+def _described(operation: Operation) -> dict[str, Any]:
     return {
         "name": operation.tool,
         "title": _title(operation.summary),
@@ -98,7 +100,7 @@ def _described(operation: Op) -> dict[str, Any]:
     }
 
 
-def _hints(operation: Op) -> dict[str, bool]:
+def _hints(operation: Operation) -> dict[str, bool]:
     """What a client may rely on; what the protocol assumes anyway is not said, for every agent pays for the list."""
     if operation.scope == "read":
         return {"readOnlyHint": True, "openWorldHint": False}

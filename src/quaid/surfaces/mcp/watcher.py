@@ -16,7 +16,7 @@ from quaid import config
 from quaid.brain import Brain
 from quaid.errors import QuaidError
 from quaid.folders import watcher
-from quaid.ops import watching
+from quaid.operations import collections
 from quaid.surfaces.mcp import children
 
 POLITENESS = 5  # of 19: an edit should be found soon, but not at the cost of whoever works
@@ -37,7 +37,9 @@ def main(path: str, *words: str, **how: Any) -> int:
     children.when_the_server_is_gone(end)
     try:
         with Brain(config.read(path, os.environ, os.path.dirname(path))) as brain:
-            watching.watch(brain, _told if "--tell" in words else _nothing, stop, patient=False, **how)
+            collections.watch_folders(
+                brain, _told if "--tell" in words else _nothing, stop, patient=False, **how
+            )
     except Exception as error:
         _left_in_writing(path, error)
         return 1
@@ -48,7 +50,7 @@ def _left_in_writing(path: str, error: Exception) -> None:
     """Nobody reads our standard error: leave word where `quaid doctor` looks."""
     try:
         with Brain(config.read(path, os.environ, os.path.dirname(path))) as brain:
-            watching.note_failure(brain, watcher.error_text(error))
+            collections.record_watch_failure(brain, watcher.error_text(error))
     except QuaidError:
         pass  # whoever opens the memory next is told
 

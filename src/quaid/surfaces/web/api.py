@@ -15,8 +15,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from quaid.errors import BodyRefused, InvalidArgument, QuaidError
-from quaid.ops.plain import plain
-from quaid.ops.register import SCOPES, Op, Param, Scope, everything
+from quaid.operations.dispatch import json_value
+from quaid.operations.registry import SCOPES, Operation, Param, Scope, all_operations
 
 IN_THE_NOTEBOOK = ("remember", "recall", "daily_log")
 SIMPLE = ("string", "integer", "number", "boolean")
@@ -32,7 +32,7 @@ def path_of(tool: str) -> str:
     return f"/api/{'notebook' if tool in IN_THE_NOTEBOOK else 'memory'}/{tool}"
 
 
-def takes_query(operation: Op) -> bool:
+def takes_query(operation: Operation) -> bool:
     """Whether all arguments of a reading tool can stand in the query of a GET."""
     return operation.scope == "read" and all(
         param.kind in SIMPLE or (param.kind == "array" and param.items == "string")
@@ -40,9 +40,9 @@ def takes_query(operation: Op) -> bool:
     )
 
 
-def served() -> list[Op]:
+def served() -> list[Operation]:
     """The tools, in the register's order."""
-    return [each for each in everything() if each.is_tool]
+    return [each for each in all_operations() if each.is_tool]
 
 
 def routes() -> list[Route]:
@@ -66,14 +66,14 @@ def scopes() -> dict[str, dict[str, str]]:
     }
 
 
-def _endpoint(operation: Op) -> Endpoint:
+def _endpoint(operation: Operation) -> Endpoint:
     async def answer(request: Request) -> Response:
         if request.method == "POST":
             arguments = await body_of(request)
         else:
             arguments = _query(request, operation)
         record = await request.app.state.crew.call(operation.tool, arguments, scope_of(request))
-        return sent(plain(record))
+        return sent(json_value(record))
 
     return answer
 
@@ -101,7 +101,7 @@ async def body_of(request: Request) -> dict[str, Any]:
     return value
 
 
-def _query(request: Request, operation: Op) -> dict[str, Any]:
+def _query(request: Request, operation: Operation) -> dict[str, Any]:
     params = {param.name: param for param in operation.params}
     given: dict[str, Any] = {}
     for name in dict.fromkeys(name for name, _ in request.query_params.multi_items()):

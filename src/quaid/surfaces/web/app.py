@@ -19,7 +19,7 @@ from starlette.types import Scope as Asked
 
 from quaid.config import Settings
 from quaid.errors import Defect, InvalidArgument, NoSuchAddress, NotLoggedIn, QuaidError, WrongMethod
-from quaid.ops import tokens
+from quaid.operations import service
 from quaid.surfaces.mcp.handlers import complain
 from quaid.surfaces.web import api, debug as debugging, events, mcp, openapi
 from quaid.surfaces.web.crew import Crew
@@ -156,7 +156,7 @@ def build(
         settings=settings,
         place=place,
         sessions=sessions,
-        owner_token=tokens.owner_token(settings),
+        owner_token=service.owner_token(settings),
         needed=needed,
         refuse=_failed,
         readonly=readonly,
@@ -183,9 +183,9 @@ async def _login(request: Request) -> Response:
     code = request.query_params.get("code", "")
     if request.method == "POST":
         code = field(await request.body(), "code")
-    elif tokens.OURS.fullmatch(code) and not is_visit(request):
+    elif service.TOKEN_PATTERN.fullmatch(code) and not is_visit(request):
         return HTMLResponse(DOOR.format(code=code))
-    if not code or not tokens.redeemed(state.settings, state.place.port, time.time(), code):
+    if not code or not service.redeem_login_code(state.settings, state.place.port, time.time(), code):
         problem = "This link was used already, or is older than a minute"
         raise NotLoggedIn(problem=problem, remedy="`quaid web` makes a new one")
     response = HTMLResponse(WELCOME)
@@ -202,7 +202,7 @@ async def _logout(request: Request) -> Response:
 
 async def _health(request: Request) -> Response:
     """That somebody is there, for which memory (by a mark that only its owner can make), and nothing else."""
-    return PlainTextResponse(f"quaid {tokens.mark(request.app.state.crew.settings)}\n")
+    return PlainTextResponse(f"quaid {service.memory_fingerprint(request.app.state.crew.settings)}\n")
 
 
 async def _document(request: Request) -> Response:

@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 from quaid.brain import Brain, shared_models
 from quaid.config import Settings
 from quaid.errors import Cancelled, NotAllowed, TooMany, UnknownCommand
-from quaid.ops import gate, index
-from quaid.ops.register import Op, Scope
+from quaid.operations import dispatch, index
+from quaid.operations.registry import Operation, Scope
 
 T = TypeVar("T")
 Tell = Callable[[str, dict[str, Any]], None]
@@ -229,7 +229,9 @@ class Crew:
         if self.readonly and found.scope != "read" and key not in HARMLESS and not listing:
             raise NotAllowed(name=operation, needed=found.scope, given="read: this server was started so")
         given = {**arguments, **preset}
-        return await self.run(lane_of(found), lambda brain: gate.call(brain, found, given, scope), operation)
+        return await self.run(
+            lane_of(found), lambda brain: dispatch.call(brain, found, given, scope), operation
+        )
 
     async def run(self, lane: str, work: Callable[[Brain], T], name: str = "") -> T:
         """What some work with a brain gives. Cancelled, it stops the work too."""
@@ -238,20 +240,20 @@ class Crew:
         return await job.future  # type: ignore[no-any-return]
 
 
-def find(name: str) -> tuple[Op, Mapping[str, Any]]:
+def find(name: str) -> tuple[Operation, Mapping[str, Any]]:
     """The operation of a command or a tool, and the arguments that an alias sets."""
     if name in index.COMMANDS:
-        return gate.command(name), index.ALIASES.get(name, {})
+        return dispatch.find_command(name), index.ALIASES.get(name, {})
     if name in index.TOOLS:
-        return gate.tool(name), {}
-    raise UnknownCommand(name=name, hint=gate.nearest(name, index.COMMANDS))
+        return dispatch.find_tool(name), {}
+    raise UnknownCommand(name=name, hint=dispatch.suggestion(name, index.COMMANDS))
 
 
-def key_of(operation: Op) -> str:
+def key_of(operation: Operation) -> str:
     return f"{operation.room}.{operation.function.__name__.rstrip('_')}"
 
 
-def lane_of(operation: Op) -> str:
+def lane_of(operation: Operation) -> str:
     """Where an operation is done."""
     key = key_of(operation)
     if key in MEANING:

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from quaid.errors import InvalidArgument
-from quaid.ops import inspecting, noting
-from quaid.ops.plain import plain
+from quaid.operations import maintenance, notebook
+from quaid.operations.dispatch import json_value
 from quaid.surfaces.cli.hook import COMPACTED, FLUSH
 from quaid.surfaces.web import openapi
 from quaid.surfaces.web.api import body_of, scope_of, sent
@@ -24,8 +24,8 @@ TEXTS = ("text/plain", "text/markdown")
 async def status(request: Request) -> Response:
     """How the index is: counts, vectors, collections with their last sync."""
     crew, scope = request.app.state.crew, scope_of(request)
-    record = plain(await crew.call("status", {}, scope))
-    folders = plain(await crew.call("memory_collections", {}, scope))
+    record = json_value(await crew.call("status", {}, scope))
+    folders = json_value(await crew.call("memory_collections", {}, scope))
     return sent({**record, **folders})
 
 
@@ -35,19 +35,19 @@ async def search(request: Request) -> Response:
     if not question.strip():
         raise InvalidArgument(name="q", problem="is missing; say what to look for, as in ?q=boat")
     given = {"question": question, "explain": True}
-    return sent(plain(await request.app.state.crew.call("query", given, "read")))
+    return sent(json_value(await request.app.state.crew.call("query", given, "read")))
 
 
 async def files(request: Request) -> Response:
-    return sent(plain(await request.app.state.crew.run("read", inspecting.files, "files")))
+    return sent(json_value(await request.app.state.crew.run("read", maintenance.indexed_files, "files")))
 
 
 async def rebuild(request: Request) -> Response:
-    return sent(plain(await request.app.state.crew.run("long", inspecting.rebuild, "rebuild")))
+    return sent(json_value(await request.app.state.crew.run("long", maintenance.rebuild, "rebuild")))
 
 
 async def pages(request: Request) -> Response:
-    return sent(plain(await request.app.state.crew.call("notebook_list", {}, scope_of(request))))
+    return sent(json_value(await request.app.state.crew.call("notebook_list", {}, scope_of(request))))
 
 
 async def notebook_file(request: Request) -> Response:
@@ -56,19 +56,25 @@ async def notebook_file(request: Request) -> Response:
     if request.method == "POST":
         text = await _text(request)
         return sent(
-            plain(await crew.run("write", lambda brain: inspecting.write_file(brain, path, text), "write"))
+            json_value(
+                await crew.run(
+                    "write", lambda brain: maintenance.write_notebook_file(brain, path, text), "write"
+                )
+            )
         )
     if request.method == "DELETE":
         return sent(
-            plain(await crew.run("write", lambda brain: inspecting.remove_file(brain, path), "delete"))
+            json_value(
+                await crew.run("write", lambda brain: maintenance.remove_notebook_file(brain, path), "delete")
+            )
         )
-    return sent(plain(await crew.call("notebook_read", {"path": path}, scope_of(request))))
+    return sent(json_value(await crew.call("notebook_read", {"path": path}, scope_of(request))))
 
 
 async def simulate_compaction(request: Request) -> Response:
     """What an agent is told before its context is compacted, and what it has afterwards."""
     crew = request.app.state.crew
-    context = await crew.call("prompt", {"characters": noting.session_room(None, {})}, "owner")
+    context = await crew.call("prompt", {"characters": notebook.session_limit(None, {})}, "owner")
     request.app.state.bus.tell("compaction", {})
     return sent({"before": FLUSH, "after": COMPACTED, "context": context.text})
 
@@ -86,10 +92,10 @@ async def inject_turn(request: Request) -> Response:
     if content:
         session, role = str(given.get("session", "debug")), str(given.get("role", "user"))
         turn = await crew.run(
-            "write", lambda brain: inspecting.inject(brain, session, role, content), "inject"
+            "write", lambda brain: maintenance.inject_turn(brain, session, role, content), "inject"
         )
-    results = [plain(await crew.call(*_call(each), scope_of(request))) for each in calls]
-    return sent({"turn": plain(turn), "results": results})
+    results = [json_value(await crew.call(*_call(each), scope_of(request))) for each in calls]
+    return sent({"turn": json_value(turn), "results": results})
 
 
 def _call(value: Any) -> tuple[str, dict[str, Any]]:

@@ -22,8 +22,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope as Asked, Send
 
 from quaid.config import Settings
 from quaid.errors import ForeignRequest, NotAllowed, NotLoggedIn, TooLarge, TooSlow, WrongHost
-from quaid.ops import tokens
-from quaid.ops.register import SCOPES
+from quaid.operations import service
+from quaid.operations.registry import SCOPES
 from quaid.surfaces.json_lines import MAX_DECODED, MAX_RAW, decoded_size
 from quaid.surfaces.web.sessions import Sessions
 
@@ -185,7 +185,7 @@ class Guard:
             kind, _, token = shown[0].partition(" ")
             scope = None
             if len(shown) == 1 and kind.lower() == "bearer":
-                scope = tokens.scope_of(self._settings, self._owner_token, token.strip())
+                scope = service.scope_of_token(self._settings, self._owner_token, token.strip())
             if scope is None:
                 told = "The token is not valid, or was revoked"
                 raise NotLoggedIn(problem=told, remedy="`quaid token create NAME` makes one")

@@ -22,7 +22,7 @@ from starlette.responses import Response, StreamingResponse
 
 from quaid.brain import Brain
 from quaid.errors import QuaidError, TooMany
-from quaid.ops import gate, index
+from quaid.operations import dispatch, index
 from quaid.surfaces.mcp import frames
 from quaid.surfaces.mcp.calls import Call, reporter
 from quaid.surfaces.mcp.frames import (
@@ -379,7 +379,7 @@ async def _result(
 def _lane(frame: Message) -> str:
     name = (frame.params or {}).get("name")
     if frame.method == "tools/call" and isinstance(name, str) and name in index.TOOLS:
-        return lane_of(gate.tool(name))
+        return lane_of(dispatch.find_tool(name))
     return "read"
 
 

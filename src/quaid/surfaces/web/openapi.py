@@ -4,7 +4,7 @@ from typing import Any
 
 import quaid
 from quaid import errors
-from quaid.ops.register import Op, schema
+from quaid.operations.registry import Operation, schema
 from quaid.surfaces.web import api
 
 REFUSALS = ("400", "401", "403", "404", "405", "409", "413", "415", "421", "429", "503", "507")
@@ -44,7 +44,7 @@ def described(
     return told
 
 
-def _path(operation: Op) -> dict[str, Any]:
+def _path(operation: Operation) -> dict[str, Any]:
     whole = schema(operation)
     common: dict[str, Any] = {
         "summary": operation.summary,

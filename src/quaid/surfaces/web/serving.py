@@ -22,7 +22,7 @@ import quaid
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import FileTrouble, InvalidArgument, OpenToOthers, PortTaken, ServedAlready
-from quaid.ops import tokens
+from quaid.operations import service
 from quaid.surfaces.cli.speaking import notice
 from quaid.surfaces.web import app, taking_over, trimming
 from quaid.surfaces.web.guard import MAX_HEAD, Place
@@ -259,7 +259,7 @@ def _announce(settings: Settings, place: Place, how: How) -> None:
 
 
 def _link(settings: Settings, port: int) -> str:
-    return f"http://{LOOPBACK}:{port}/login?code={tokens.login_code(settings, port, time.time())}"
+    return f"http://{LOOPBACK}:{port}/login?code={service.login_code(settings, port, time.time())}"
 
 
 def _show(link: str, opens: bool, verb: str) -> None:
@@ -282,7 +282,7 @@ def _opened(link: str) -> bool:
 
 def _is_ours(port: int, settings: Settings, bind: str = LOOPBACK) -> bool:
     """Whether a Quaid of this memory answers there. A stranger who says so gains a code that is good nowhere else."""
-    wanted = f"quaid {tokens.mark(settings)}\n".encode()
+    wanted = f"quaid {service.memory_fingerprint(settings)}\n".encode()
     where = LOOPBACK if bind in EVERYWHERE else bind
     try:
         with socket.create_connection((where, port), timeout=SECONDS_TO_TELL) as there:

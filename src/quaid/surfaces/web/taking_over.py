@@ -19,8 +19,9 @@ from quaid import config
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import Cancelled, Defect, NeedsYes, QuaidError
-from quaid.ops import gate, index, resident
-from quaid.ops.register import Op
+from quaid.operations import dispatch, index
+from quaid.operations.registry import Operation
+from quaid.ops import resident
 from quaid.ops.resident import DONE, GO, INPUT, NOT_HERE, READS, REQUEST, WANTS_INPUT, WRITES
 from quaid.surfaces.cli import arguments, asking, speaking
 from quaid.surfaces.web.crew import Crew, key_of, lane_of
@@ -55,7 +56,7 @@ class Ready(NamedTuple):
     """A command that can be done here."""
 
     asked: Asked
-    operation: Op
+    operation: Operation
     given: dict[str, Any]
 
 
@@ -230,7 +231,7 @@ def _ready(asked: Asked, data: bytes | None) -> Ready:
     line = asked.line
     if line.wants_help or line.command not in index.COMMANDS:
         raise Refused
-    operation = gate.command(line.command)
+    operation = dispatch.find_command(line.command)
     if operation.scope == "owner" or key_of(operation) in WITH_CHILDREN:
         raise Refused
     if lane_of(operation) == "long" and asked.terminals[2]:
@@ -260,7 +261,7 @@ def _doing(ready: Ready) -> Any:
         told: list[str] = []
         brain.notice = told.append
         try:
-            record = gate.call(brain, operation, given, "owner")
+            record = dispatch.call(brain, operation, given, "owner")
             if getattr(record, "if_agreed", {}):
                 obstacle = asking.obstacle(read, err, line.as_json)
                 if not obstacle:

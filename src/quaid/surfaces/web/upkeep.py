@@ -11,7 +11,7 @@ from typing import Any
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import QuaidError
-from quaid.ops.pulse import Pulse
+from quaid.operations.background import ChangeDetector
 from quaid.surfaces.mcp.handlers import complain
 from quaid.surfaces.mcp.idle import Idle
 from quaid.surfaces.web.crew import CACHE_KIB, Tell
@@ -60,7 +60,7 @@ class Upkeep:
             complain(problem)
 
     def _look(self, brain: Brain) -> None:
-        pulse = Pulse()
+        pulse = ChangeDetector()
         while not self._ending.is_set():
             for news in pulse.look(brain):
                 self._tell(news.kind, news.facts)

@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from quaid.errors import QuaidError
 from quaid.model import dates
-from quaid.ops.register import Scope
+from quaid.operations.registry import Scope
 
 MOST_FIELDS = 100
 SECONDS_OF_A_FIGURE = 5.0

@@ -14,7 +14,7 @@ from quaid.model.links import ID_PREFIX, OR_FROM_ROOT, target_key
 from quaid.surfaces.web.pages import addresses
 
 if TYPE_CHECKING:
-    from quaid.ops.pages import PageRecord
+    from quaid.operations.pages import PageRecord
 
 
 class Place(NamedTuple):

@@ -1,0 +1,567 @@
+"""Find duplicate pages, merge, rename and forget pages."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from quaid.brain import Brain
+from quaid.errors import InvalidArgument, PageMoved, VersionConflict
+from quaid.model import markdown_text, page as page_model, slug as slugs, timeline
+from quaid.model.page import Page
+from quaid.model.plain_text import count_noun
+from quaid.operations import pages as editing
+from quaid.operations.pages import PageVersion, Slug
+from quaid.operations.registry import Arg, op
+from quaid.storage import erase as erasure, pages
+from quaid.storage.erase import EraseTarget
+from quaid.storage.page_edits import MergedRows
+from quaid.storage.pages import PageRow
+from quaid.storage.sqlite import backup
+from quaid.storage.sqlite.backup import DatabaseCopy
+
+if TYPE_CHECKING:
+    from quaid.model.similarity import TextSimilarity
+    from quaid.storage.pages import PageDigest
+
+ENTITY_TYPES = ("person", "company", "deal", "yc", "civic", "project")
+"""Types whose pages are about one thing in the world: two of the same name may well be about the same one."""
+
+MIN_SIMILARITY = 0.2
+"""How much pages of any other type with the same name must have in common, to be worth a look."""
+
+MIN_COSINE = 0.95
+"""Or the cosine of their vectors. By itself it says nothing: any two pages of one form reach 0.97 and more."""
+
+
+class DuplicatePages(NamedTuple):
+    slug: str
+    """The longer one: the other goes into it."""
+    other: str
+    title: str
+    other_title: str
+    likeness: float | None
+    """Which part of what they say is the same, from 0 to 1; none when one of them says too little."""
+    why: tuple[str, ...]
+    command: str
+
+
+class DupesRecord(NamedTuple):
+    pairs: tuple[DuplicatePages, ...]
+    total: int
+    pages: int
+
+
+class DistinctRecord(NamedTuple):
+    slug: str
+    other: str
+    changed: bool
+
+
+class MergeRecord(NamedTuple):
+    done: bool
+    kept: str
+    gone: str
+    version: int
+    """Of the kept page: the new one, or while nothing is done the one that it has."""
+    other_version: int
+    title: str
+    aliases: tuple[str, ...]
+    tags: tuple[str, ...]
+    """Those that are new on the kept page."""
+    entries: int
+    """New in the timeline of the kept page."""
+    truth: str
+    """What is added to the kept page's text."""
+    moved: MergedRows
+    ask: bool = False
+
+    @property
+    def if_agreed(self) -> dict[str, Any]:
+        """With what the call is to be made again once a person has agreed; nothing when there is no question."""
+        versions = {"expected_version": self.version, "other_version": self.other_version}
+        return {"yes": True, **versions} if self.ask else {}
+
+    @property
+    def act(self) -> str:
+        return f"Merging {self.gone} into {self.kept}"
+
+
+class RenameRecord(NamedTuple):
+    slug: str
+    old_slug: str
+    version: int
+    title: str
+    wing: str
+    redirected: bool
+
+
+@op("read", examples=("quaid dupes", "quaid dupes --threshold 0.6 --limit 100"))
+def dupes(
+    brain: Brain,
+    threshold: Annotated[float, Arg("How much of two pages must be the same, from 0.5 to 1.")] = 0.8,
+    limit: Annotated[int, Arg("How many pairs.", minimum=1, maximum=10_000)] = 20,
+) -> DupesRecord:
+    """Find pairs of pages that say the same, or are about the same thing, for a person to merge."""
+    from quaid.model.similarity import LEAST_THRESHOLD
+
+    if not LEAST_THRESHOLD <= threshold <= 1:
+        raise InvalidArgument(
+            name="threshold", problem=f"must be from {LEAST_THRESHOLD} to 1, not {threshold:g}"
+        )
+    with brain.db.reading():
+        ids, parted = pages.visible_page_ids(brain.db), pages.distinct_pairs(brain.db)
+        texts = _texts(brain, ids)
+        why: dict[tuple[int, int], list[str]] = {}
+        for pair in texts.pairs(threshold, lambda done, total: brain.progress(done, total, "Comparing")):
+            why[pair[:2]] = ["text"]
+        names = pages.namesake_pairs(brain.db)
+        cosines = _cosines(brain, names)
+        shown = {*(each for pair in why for each in pair), *(each for pair in names for each in pair[:2])}
+        known = pages.page_digests(brain.db, shown)
+    for first, second, name in names:
+        alike, cosine = texts.likeness(first, second) or 0, cosines.get((first, second), 0)
+        same = alike >= MIN_SIMILARITY or cosine >= MIN_COSINE
+        if same or known[first].type in ENTITY_TYPES or (first, second) in why:
+            meaning = [f"meaning {cosine:.2f}"] if cosine >= MIN_COSINE else []
+            why.setdefault((first, second), []).extend([f"name {name!r}", *meaning])
+    pairs = [
+        _duplicate_pages(known[one], known[other], texts.likeness(one, other), each)
+        for (one, other), each in why.items()
+        if (min(one, other), max(one, other)) not in parted
+    ]
+    pairs.sort(key=lambda each: (-(each.likeness or 0), each.slug, each.other))
+    return DupesRecord(tuple(pairs[:limit]), len(pairs), len(ids))
+
+
+@op("write", adds_only=True, examples=("quaid distinct people/bob people/bob-junior",))
+def distinct(
+    brain: Brain,
+    slug: Slug,
+    other: Annotated[str, Arg("The page that it is not.", positional=True)],
+) -> DistinctRecord:
+    """Say that two pages are not the same, however alike they are: `dupes` lists them no more."""
+
+    one, two = editing.require_page(brain, slug), editing.require_page(brain, other)
+    if one.id == two.id:
+        raise InvalidArgument(name="other", problem=f"is {one.slug} itself; name another page")
+    now = brain.now()
+    said = brain.db.write(lambda tx: pages.mark_distinct(tx, one.id, two.id, now))
+    return DistinctRecord(one.slug, two.slug, said)
+
+
+def _texts(brain: Brain, ids: list[int]) -> "TextSimilarity":
+    from quaid.model.similarity import TextSimilarity
+
+    texts = TextSimilarity()
+    for done, (page_id, truth) in enumerate(pages.page_truths(brain.db, ids)):
+        if done % pages.TRUTHS_PER_QUERY == 0:
+            brain.progress(done, len(ids), "Reading")
+        texts.add(page_id, truth)
+    brain.progress(len(ids), len(ids), "Reading")
+    texts.weigh()
+    return texts
+
+
+def _cosines(brain: Brain, names: list[tuple[int, int, str]]) -> dict[tuple[int, int], float]:
+    """How near pages of the same name are by meaning, where there are vectors."""
+    from quaid.storage import vectors
+
+    model = vectors.active_model(brain.db)
+    if model is None or not names:
+        return {}
+    mean = pages.mean_vectors(brain.db, model, {each for pair in names for each in pair[:2]})
+    there = [(one, other) for one, other, _ in names if one in mean and other in mean]
+    return {(one, other): float(mean[one] @ mean[other]) for one, other in there}
+
+
+def _duplicate_pages(
+    one: "PageDigest", other: "PageDigest", likeness: float | None, why: list[str]
+) -> DuplicatePages:
+    kept, gone = (one, other) if one.length >= other.length else (other, one)
+    rounded = None if likeness is None else round(likeness, 2)
+    command = f"quaid merge {kept.slug} {gone.slug} --into {kept.slug}"
+    return DuplicatePages(kept.slug, gone.slug, kept.title, gone.title, rounded, tuple(why), command)
+
+
+@op(
+    "owner",
+    examples=(
+        "quaid merge people/robert people/bob --into people/robert --dry-run",
+        "quaid merge people/robert people/bob --into people/robert --yes",
+    ),
+)
+def merge(
+    brain: Brain,
+    slug: Annotated[str, Arg("One page, as in people/robert.", positional=True)],
+    other: Annotated[str, Arg("The other page.", positional=True)],
+    into: Annotated[str, Arg("Which of the two stays.")],
+    yes: Annotated[bool, Arg("Do it without asking.")] = False,
+    dry_run: Annotated[bool, Arg("Only show what would happen.")] = False,
+    expected_version: Annotated[
+        int | None, Arg("Only if the page that stays has this version.", minimum=1)
+    ] = None,
+    other_version: Annotated[
+        int | None, Arg("Only if the page that goes has this version.", minimum=1)
+    ] = None,
+) -> MergeRecord:
+    """Make one page of two: both timelines, links, facts and tags stay; the old slug leads to the kept page."""
+    if into not in (slug, other):
+        raise InvalidArgument(name="into", problem=f"must be {slug} or {other}, not {into}")
+    if slug == other:
+        raise InvalidArgument(name="other", problem="is the same page; name two")
+    gone_slug = other if into == slug else slug
+    now = brain.now()
+
+    def work(tx: Any) -> MergeRecord:
+        from quaid.storage import page_edits
+
+        kept, gone = require_exact_slug(brain, into), require_exact_slug(brain, gone_slug)
+        _check_version(kept, gone, expected_version, other_version)
+        editing.refuse_page_of_folder(brain, kept.slug, kept.collection, "Change")
+        made = _merged_page(kept, gone)
+        version, moved = page_edits.merge_pages(tx, kept, gone, made, now)
+        return _merge_record(kept, gone, made, moved)._replace(done=True, version=version)
+
+    if yes and not dry_run:
+        return brain.db.write(work)
+    planned = brain.db.try_out(work)
+    return planned._replace(done=False, version=planned.version - 1, ask=not dry_run)
+
+
+def require_exact_slug(brain: Brain, address: str) -> PageRow:
+    """The page with this very slug: what cannot be undone follows no redirect."""
+    stored = editing.require_page(brain, address)
+    if stored.slug != slugs.split_address(address)[1]:
+        raise PageMoved(slug=address, target=stored.slug, expected=None, current_version=stored.version)
+    return stored
+
+
+def _check_version(
+    kept: PageRow, gone: PageRow, expected_version: int | None, other_version: int | None
+) -> None:
+    if kept.collection != gone.collection:
+        raise InvalidArgument(name="other", problem=f"is in {gone.collection}, not in {kept.collection}")
+    for each, expected in ((kept, expected_version), (gone, other_version)):
+        if expected not in (None, each.version):
+            raise VersionConflict(slug=each.slug, expected=expected, current_version=each.version)
+
+
+def _merged_page(kept: PageRow, gone: PageRow) -> Page:
+    """The kept page as it reads afterwards."""
+    from quaid.formats import markdown
+    from quaid.model import page_merge
+
+    text, lines = (
+        page_merge.rebase_relative_links(each, gone.slug, kept.slug) for each in (gone.truth, gone.timeline)
+    )
+    truth = page_merge.merge_truth(markdown.close_fence(kept.truth), markdown.close_fence(text), gone.title)
+    front = page_merge.merge_frontmatter(
+        kept.frontmatter, gone.frontmatter, slug=gone.slug, title=gone.title, kept_title=kept.title
+    )
+    return page_model.build_page(
+        kept.slug,
+        front,
+        truth,
+        page_merge.merge_timeline(kept.timeline, lines, gone.title),
+        fallback_title=kept.title,
+    )
+
+
+def _merge_record(kept: PageRow, gone: PageRow, made: Page, moved: MergedRows) -> MergeRecord:
+    from quaid.model import names
+
+    before = timeline.parse(kept.timeline)
+    known = set(names.aliases(kept.frontmatter))
+    return MergeRecord(
+        done=False,
+        kept=kept.slug,
+        gone=gone.slug,
+        version=kept.version + 1,
+        other_version=gone.version,
+        title=made.title,
+        aliases=tuple(name for name in names.aliases(made.frontmatter) if name not in known),
+        tags=tuple(tag for tag in made.tags if tag not in kept.tags),
+        entries=len(made.entries) - len(before),
+        truth=made.truth[len(kept.truth) :].strip() if made.truth != kept.truth else "",
+        moved=moved,
+    )
+
+
+@op(
+    "write",
+    examples=(
+        "quaid rename people/bob people/robert",
+        "quaid rename projects/now projects/2025 --free-old-slug",
+    ),
+)
+def rename(
+    brain: Brain,
+    slug: Slug,
+    new_slug: Annotated[str, Arg("Its new slug.", positional=True)],
+    free_old_slug: Annotated[
+        bool, Arg("Leave no redirect, so that a new page can have the old slug.")
+    ] = False,
+    expected_version: PageVersion = None,
+) -> RenameRecord:
+    """Give a page another slug. Links follow, and the old slug leads to the page."""
+    from quaid.storage import page_edits
+
+    old_slug, now = slug, brain.now()
+
+    def work(tx: Any) -> RenameRecord:
+        old = require_exact_slug(brain, old_slug)
+        if expected_version not in (None, old.version):
+            raise VersionConflict(slug=old.slug, expected=expected_version, current_version=old.version)
+        editing.refuse_page_of_folder(brain, old.slug, old.collection, "Rename")
+        new = _renamed_page(old, new_slug)
+        version = page_edits.rename_page(tx, old, new, now, redirect=not free_old_slug)
+        return RenameRecord(new.slug, old.slug, version, new.title, new.wing, not free_old_slug)
+
+    return brain.db.write(work)
+
+
+def _renamed_page(old: PageRow, address: str) -> Page:
+    from quaid.model import page_merge
+
+    collection, name = slugs.split_address(address)
+    if collection not in (None, old.collection):
+        raise InvalidArgument(
+            name="new_slug", problem=f"must stay in {old.collection}, not go to {collection}"
+        )
+    if slugs.check(name) == old.slug:
+        raise InvalidArgument(name="new_slug", problem="is the slug that the page has")
+    truth, lines = (
+        page_merge.rebase_relative_links(each, old.slug, name) for each in (old.truth, old.timeline)
+    )
+    front = {**old.frontmatter, "slug": name} if "slug" in old.frontmatter else old.frontmatter
+    # A title that was only the old slug in words follows the new one.
+    from_slug = (
+        page_model.page_title(old.slug, front, markdown_text.visible_text(old.truth), None) == old.title
+    )
+    return page_model.build_page(name, front, truth, lines, fallback_title=None if from_slug else old.title)
+
+
+FINISH_STEP = "Close what else uses the memory and run `quaid forget --finish`"
+
+
+class ErasedLayer(NamedTuple):
+    name: str
+    before: int
+    after: int | None
+    """None while nothing is done."""
+
+
+class ErasureProof(NamedTuple):
+    """One place that was searched for what is left, and what was found there."""
+
+    where: str
+    found: tuple[str, ...]
+
+
+class RemainingMention(NamedTuple):
+    """What somebody else says too. It stays: it is not this page's."""
+
+    text: str
+    said_by: tuple[str, ...]
+
+
+class BackupWithPage(NamedTuple):
+    path: str
+    size: int
+    made_by: str
+    """migration, or backup for a copy of this memory: --backups deletes them; somebody: left alone."""
+    holds_it: bool
+    deleted: bool
+
+
+class ForgetRecord(NamedTuple):
+    done: bool
+    clean: bool
+    """Whether it is proved that nothing is left."""
+    slug: str
+    title: str
+    layers: tuple[ErasedLayer, ...]
+    proof: tuple[ErasureProof, ...] = ()
+    mentions: tuple[RemainingMention, ...] = ()
+    backups: tuple[BackupWithPage, ...] = ()
+    files: tuple[str, ...] = ()
+    """Of imported folders. They are the person's own, and the next import would bring the page back."""
+    problem: str = ""
+    """Why bytes may be left in the file although the page is gone."""
+    ask: bool = False
+
+    @property
+    def if_agreed(self) -> dict[str, Any]:
+        return {"yes": True} if self.ask else {}
+
+    @property
+    def act(self) -> str:
+        return f"Forgetting {self.slug}"
+
+    @property
+    def exit_status(self) -> int:
+        return int(self.done and not self.clean)
+
+
+def _with_verdict(record: ForgetRecord) -> ForgetRecord:
+    left = any(each.found for each in record.proof) or any(each.after for each in record.layers)
+    return record._replace(clean=not left and not record.problem)
+
+
+@op(
+    "owner",
+    examples=(
+        "quaid forget people/alice --dry-run",
+        "quaid forget people/alice --yes --backups",
+        "quaid forget --finish",
+    ),
+)
+def forget(
+    brain: Brain,
+    slug: Annotated[str | None, Arg("The page, by its exact slug.", positional=True)] = None,
+    yes: Annotated[bool, Arg("Do it without asking.")] = False,
+    dry_run: Annotated[bool, Arg("Only show what would go.")] = False,
+    backups: Annotated[bool, Arg("Delete the backups beside the memory that hold the page, too.")] = False,
+    finish: Annotated[bool, Arg("Clean the file of what an earlier forgetting could not.")] = False,
+) -> ForgetRecord:
+    """Forget a page for good: text, words, vectors, links, facts, imported bytes; then prove that nothing is left.
+
+    Exits 1 when something is left. What other pages say about it is listed, and stays."""
+    if finish == bool(slug) or (finish and dry_run):
+        problem = "stands alone" if finish else "is required"
+        raise InvalidArgument(name="--finish" if finish else "slug", problem=problem)
+    if slug is None:
+        problem = _problem_with_step(erasure.vacuum_and_checkpoint(brain.db).problem)
+        return ForgetRecord(True, not problem, "", "", (), problem=problem)
+    target = _erase_target(brain, slug)
+    beside = backup.copies_beside(brain.db.path, target)
+    if dry_run or not yes:
+        layers = [
+            ErasedLayer(*each, None)
+            for each in erasure.count_layers(brain.db, target, *_sidecar_traces(brain, target))
+        ]
+        return _preview(target, tuple(layers), beside)._replace(ask=not dry_run)
+    return _erase(brain, target, beside, backups)
+
+
+def _erase_target(brain: Brain, address: str) -> EraseTarget:
+    named, name = slugs.split_address(address)
+    collection = named or pages.single_collection_with(brain.db, slugs.check(name)) or "default"
+    target = erasure.find_target(brain.db, slugs.check(name), collection)
+    if target is None:
+        stored = pages.require(brain.db, name, collection)  # which says what there is instead
+        raise PageMoved(slug=address, target=stored.slug, expected=None, current_version=stored.version)
+    if not target.quarantined:  # else its file is gone
+        editing.refuse_page_of_folder(brain, target.slug, target.collection, "Delete")
+    return target
+
+
+def _sidecar_traces(brain: Brain, target: EraseTarget) -> tuple[list[str], list[bytes]]:
+    """The paths of its sidecars, and the contents that only this page has."""
+    from quaid.folders import indexer
+
+    paths = [indexer.sidecar_path(indexer.page_stem(path)) for path in (*target.files, f"{target.slug}.md")]
+    return paths, erasure.own_content_hashes(brain.db, target.id)
+
+
+def _preview(
+    target: EraseTarget, layers: tuple[ErasedLayer, ...], beside: list[DatabaseCopy]
+) -> ForgetRecord:
+    return ForgetRecord(
+        done=False,
+        clean=False,
+        slug=target.slug,
+        title=target.title,
+        layers=layers,
+        backups=tuple(_backup_record(each, False) for each in beside),
+        files=target.files,
+    )
+
+
+def _backup_record(copy: DatabaseCopy, deleted: bool) -> BackupWithPage:
+    return BackupWithPage(copy.path, copy.size, copy.made_by, copy.holds, deleted)
+
+
+def _erase(brain: Brain, target: EraseTarget, beside: list[DatabaseCopy], backups: bool) -> ForgetRecord:
+    db = brain.db
+    paths, hashes = _sidecar_traces(brain, target)
+    before = erasure.count_layers(db, target, paths, hashes)
+    pieces = _probes(brain, target)
+    words = erasure.own_words(db, target)
+    erasure.enable_secure_delete(db)
+    db.write(lambda tx: erasure.erase_page(tx, target, paths))
+    gone = [each for each in beside if backups and each.ours and each.holds]
+    backup.remove_copies(gone)
+    cleaned = erasure.vacuum_and_checkpoint(db)
+    after = dict(erasure.count_layers(db, target, paths, hashes))
+    left, mentions = _remaining_bytes(brain, pieces)
+    found = ErasureProof("search and query", _remaining_matches(brain, target, pieces))
+    indexes = erasure.count_words_left(db, words)
+    held = ErasureProof(
+        f"{count_noun(len(words), 'word')} of its own in the indexes",
+        (f"{indexes:,} of them",) if indexes else (),
+    )
+    record = _preview(
+        target, tuple(ErasedLayer(name, number, after[name]) for name, number in before), []
+    )._replace(
+        done=True,
+        proof=(found, held, *left),
+        mentions=mentions,
+        backups=tuple(_backup_record(each, each in gone) for each in beside),
+        problem=_problem_with_step(cleaned.problem),
+    )
+    return _with_verdict(record)
+
+
+def _problem_with_step(problem: str) -> str:
+    return f"{problem.rstrip('.')}. {FINISH_STEP}." if problem else ""
+
+
+def _probes(brain: Brain, target: EraseTarget) -> list[str]:
+    """What to look for afterwards."""
+    front: Any = json.loads(target.frontmatter)
+    data = [
+        text for each in pages.read_raw_data(brain.db, target.id) for text in erasure.json_strings(each.data)
+    ]
+    texts = [target.truth, target.timeline, *erasure.json_strings(front), *data]
+    pieces = erasure.erasure_probes(target.slug, target.title, target.uuid, list(target.former), texts)
+    return [each for each in pieces if not erasure.is_in_schema(brain.db, each)]
+
+
+def _remaining_bytes(
+    brain: Brain, pieces: list[str]
+) -> tuple[list[ErasureProof], tuple[RemainingMention, ...]]:
+    """Where pieces of the page are in the files, byte by byte.
+
+    Only a piece that the page alone had proves anything: what others have too is listed as their mention."""
+    from quaid.storage.files import scan_files_in_subprocess
+
+    files = [brain.db.path + ending for ending in ("", "-wal", "-shm")]
+    found = scan_files_in_subprocess(files, pieces)
+    said = {
+        piece: erasure.places_with_text(brain.db, piece)
+        for piece in dict.fromkeys(piece for _, piece in found)
+    }
+    mentions = tuple(RemainingMention(piece, tuple(by)) for piece, by in said.items() if by)
+    looked = len(pieces) - len(mentions)
+    left = [
+        ErasureProof(
+            f"{looked:,} pieces of it in the bytes of {path.rpartition('/')[2]}",
+            tuple(piece for where, piece in found if where == path and not said[piece]),
+        )
+        for path in files
+    ]
+    return left, mentions
+
+
+def _remaining_matches(brain: Brain, target: EraseTarget, pieces: list[str]) -> tuple[str, ...]:
+    """By words and names. The model is not asked: the layers show that there are no vectors."""
+    from quaid.search import answer as answers, text as text_search
+
+    found: dict[str, None] = {}
+    for text in (target.title, target.slug, *pieces[-2:]):
+        hits = {hit.slug for hit in text_search.search_pages(brain.db, text, limit=100)}
+        answer = answers.answer_question(brain.db, None, text, now=brain.now(), limit=100)
+        hits |= {result.slug for result in answer.results}
+        if target.slug in hits:
+            found[f"{text!r} finds it"] = None
+    return tuple(found)

@@ -1,0 +1,414 @@
+"""Connect other programs to this memory: settings of MCP clients, instructions and skills for agents."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from typing import Annotated, Literal, NamedTuple
+
+from quaid import skills
+from quaid.brain import Brain
+from quaid.clients import config_files, known as known_clients
+from quaid.clients.config_files import (
+    MEMORY_INSTRUCTIONS,
+    ConfigChange,
+    LaunchCommand,
+    ShellQuote,
+    kb_instructions,
+)
+from quaid.clients.known import Client, ClientPaths
+from quaid.errors import ClientFile, ClientMissing, InvalidArgument, NotFound, QuaidError
+from quaid.notebook import layout
+from quaid.operations import kb
+from quaid.operations.registry import Arg, op
+from quaid.skills import Extracted, Layer, Problem, Skill
+
+ClientName = Literal[
+    "claude-code", "claude-desktop", "cursor", "codex", "vscode", "windsurf", "zed", "gemini-cli"
+]
+ClientArg = Annotated[ClientName, Arg("The client.", positional=True)]
+DryRun = Annotated[bool, Arg("Show what would change, and change nothing.")]
+InProject = Annotated[bool, Arg("The settings of the project in this folder, not those for all.")]
+
+
+class FileRecord(NamedTuple):
+    path: str
+    outcome: Literal["made", "changed", "as it should be"]
+    backup: str | None
+    difference: str  # filled in when nothing was written
+
+
+class ConnectRecord(NamedTuple):
+    client: str
+    title: str
+    connected: bool  # false: it was taken out
+    dry_run: bool
+    files: tuple[FileRecord, ...]
+    next_step: str
+    clients: "tuple[ClientRecord, ...]" = ()  # all of them, when none was named
+
+
+class ClientRecord(NamedTuple):
+    client: str
+    title: str
+    state: Literal["connected", "another memory", "not connected", "not installed", "unreadable"]
+    path: str
+    detail: str
+
+
+class InstructionsRecord(NamedTuple):
+    text: str
+
+
+@op("owner", examples=("quaid instructions", "quaid instructions >> AGENTS.md"))
+def instructions(brain: Brain) -> InstructionsRecord:  # noqa: ARG001 (every operation gets it)
+    """Print what to tell an agent: when to write what, and where to look first."""
+    return InstructionsRecord(MEMORY_INSTRUCTIONS)
+
+
+@op(
+    "owner",
+    examples=(
+        "quaid connect",
+        "quaid connect claude-code --dry-run",
+        "quaid connect claude-code --instructions --kb",
+        "quaid connect codex --project",
+    ),
+)
+def connect(
+    brain: Brain,
+    client: Annotated[ClientName | None, Arg("The client [list them all].", positional=True)] = None,
+    dry_run: DryRun = False,
+    project: InProject = False,
+    instructions: Annotated[
+        bool, Arg("Put the text of `quaid instructions` into its CLAUDE.md or AGENTS.md too.")
+    ] = False,
+    kb: Annotated[bool, Arg("Have it ask the knowledge base before acting, and write to it after.")] = False,
+    force: Annotated[bool, Arg("Write the settings even if the client is not found.")] = False,
+) -> ConnectRecord:
+    """Put this memory into a client's own settings: the MCP server and, for Claude Code, the hooks.
+
+    The rest of the file stays as it is, a backup is made beside it, and doing it again changes nothing.
+    """
+    if client is None:
+        states = tuple(_client_record(brain, each) for each in known_clients.CLIENTS.values())
+        return ConnectRecord("", "", False, dry_run, (), "", states)
+    chosen, where, started = known_clients.find_client(client), _client_paths(brain), launch_command(brain)
+    started = started._replace(tools="core,kb" if kb else "")
+    marks = [where.path(each) for each in chosen.marks]
+    if not project and not force and not any(map(os.path.exists, marks)):
+        raise ClientMissing(title=chosen.title, place=marks[0])
+    changes = [
+        _change(
+            _server_file(chosen, where, project), lambda text: config_files.add_server(chosen, text, started)
+        )
+    ]
+    hooks = chosen.project_hooks if project else chosen.hooks
+    if hooks:
+        commands = config_files.hook_commands(started, ShellQuote(where.platform), chosen.name)
+        changes.append(_change(where.path(hooks), lambda text: config_files.add_hooks(text, commands)))
+    if instructions:
+        path = _instructions_file(chosen, where, project)
+        changes.append(_change(path, lambda text: config_files.add_instructions(text, MEMORY_INSTRUCTIONS)))
+    if kb:
+        path = where.path(_rules_file(chosen, project))
+        changes.append(_change(path, lambda text: config_files.add_instructions(text, _kb_rule(brain))))
+    return _apply_changes(brain, chosen, changes, dry_run, connected=True)
+
+
+@op("owner", examples=("quaid disconnect cursor", "quaid disconnect claude-code --dry-run"))
+def disconnect(
+    brain: Brain, client: ClientArg, dry_run: DryRun = False, project: InProject = False
+) -> ConnectRecord:
+    """Take this memory out of a client's settings: our server, our hooks, our instructions, and nothing else."""
+    chosen, where = known_clients.find_client(client), _client_paths(brain)
+    servers = _server_file(chosen, where, project)
+    before = config_files.text_before_install(
+        servers, lambda text: config_files.find_server(chosen, text) is not None
+    )
+    changes = [_change(servers, lambda text: config_files.remove_server(chosen, text, before))]
+    hooks = chosen.project_hooks if project else chosen.hooks
+    without = (
+        config_files.text_before_install(
+            where.path(hooks), lambda text: bool(config_files.installed_hooks(text))
+        )
+        if hooks
+        else ""
+    )
+    for pattern, edit in (
+        (hooks, lambda text: config_files.remove_hooks(text, without)),
+        (chosen.project_instructions if project else chosen.instructions, config_files.remove_instructions),
+        (chosen.project_rules if project else chosen.rules, config_files.remove_instructions),
+    ):
+        if pattern:
+            changes.append(_change(where.path(pattern), edit))
+    return _apply_changes(brain, chosen, changes, dry_run, connected=False)
+
+
+class KbAdapter(NamedTuple):
+    """What a client has of the knowledge base."""
+
+    client: str
+    title: str
+    path: str
+    problem: str  # nothing: all is well
+
+
+def kb_adapters(brain: Brain) -> list[KbAdapter]:
+    """Return the clients that were connected to the knowledge base, and what is wrong with each."""
+    where, found = _client_paths(brain), []
+    for client in known_clients.CLIENTS.values():
+        rule = where.path(client.rules) if client.rules else ""
+        text = config_files.read_config(rule) if rule else None
+        path = where.path(client.servers)
+        try:
+            entry = config_files.find_server(client, config_files.read_config(path) or "")
+        except (QuaidError, config_files.UnreadableConfig):
+            entry = None  # `quaid connect` tells of it
+        has_tools = isinstance(entry, dict) and "kb" in _tools_argument(entry.get("args")).split(",")
+        if text is None and not has_tools:
+            continue
+        problem = ""
+        if rule and text is None:
+            problem = f"it has the tools, and not the rule {rule}"
+        elif text is not None and _is_outdated(text, _kb_rule(brain)):
+            problem = "it is not the present rule"
+        elif isinstance(entry, dict) and not _is_installed(str(entry.get("command", "")), brain):
+            problem = f"the program {entry.get('command')} in {path} is not there"
+        found.append(KbAdapter(client.name, client.title, rule if text is not None else path, problem))
+    return found
+
+
+def _kb_rule(brain: Brain) -> str:
+    """Return what the rules of a client say of this person's knowledge base."""
+    return kb_instructions(kb.kb_root_of(brain.settings), brain.settings.user_home)
+
+
+def _tools_argument(args: object) -> str:
+    """Return the value of --tools in the arguments of a server."""
+    words = args if isinstance(args, list) else []
+    return str(words[words.index("--tools") + 1]) if "--tools" in words[:-1] else ""
+
+
+def _is_outdated(text: str, rule: str) -> bool:
+    try:
+        return config_files.add_instructions(text, rule) != text
+    except config_files.UnreadableConfig:
+        return True
+
+
+def _is_installed(command: str, brain: Brain) -> bool:
+    return shutil.which(command, path=brain.settings.environ.get("PATH", "")) is not None
+
+
+def _rules_file(client: Client, project: bool) -> str:
+    """The file of rules for the knowledge base."""
+    pattern = client.project_rules if project else client.rules
+    if not pattern:
+        told = "paste what AGENT_CONTRACT.org in the knowledge base says"
+        raise InvalidArgument(name="kb", problem=f"{client.title} has no folder for rules; {told}")
+    return pattern
+
+
+def _client_paths(brain: Brain) -> ClientPaths:
+    settings = brain.settings
+    return ClientPaths(settings.user_home, settings.cwd, settings.platform, settings.environ)
+
+
+def launch_command(brain: Brain) -> LaunchCommand:
+    """How this very Quaid is started: the program that was called, the one on the path, or this Python."""
+    db = os.path.abspath(brain.settings.db_path)
+    called = os.path.abspath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
+    if os.path.basename(called).split(".")[0] == "quaid" and os.access(called, os.X_OK):
+        return LaunchCommand(called, (), db)
+    found = shutil.which("quaid", path=brain.settings.environ.get("PATH", ""))
+    return LaunchCommand(found, (), db) if found else LaunchCommand(sys.executable, ("-m", "quaid"), db)
+
+
+def _server_file(client: Client, where: ClientPaths, project: bool) -> str:
+    if project and not client.project_servers:
+        raise InvalidArgument(
+            name="project", problem=f"{client.title} has no settings of a project; leave it out"
+        )
+    return where.path(client.project_servers if project else client.servers)
+
+
+def _instructions_file(client: Client, where: ClientPaths, project: bool) -> str:
+    pattern = client.project_instructions if project else client.instructions
+    if not pattern:
+        remedy = "add --project" if client.project_instructions else "paste what `quaid instructions` prints"
+        raise InvalidArgument(
+            name="instructions",
+            problem=f"{client.title} has no file for instructions to all projects; {remedy}",
+        )
+    return where.path(pattern)
+
+
+def _change(path: str, edit: Callable[[str], str]) -> ConfigChange:
+    before = config_files.read_config(path)
+    try:
+        return ConfigChange(path, before, edit(before or ""))
+    except config_files.UnreadableConfig as error:
+        raise ClientFile(path=path, problem=str(error)) from None
+
+
+def _apply_changes(
+    brain: Brain, client: Client, changes: list[ConfigChange], dry_run: bool, connected: bool
+) -> ConnectRecord:
+    """Write what is needed, after every file was found to be sound."""
+    done = [_write_change(brain, each, dry_run) for each in changes if each.before is not None or each.after]
+    step = ""
+    if connected and not dry_run and any(each.outcome != "as it should be" for each in done):
+        step = f"Start {client.title} anew, and it has the memory"
+        if not os.path.exists(brain.settings.db_path):
+            step = f"`quaid init {brain.settings.db_path}` makes the memory; then start {client.title} anew"
+        elif _lacks_notebook(brain):
+            step += ". `quaid notebook init` adds a notebook, which remember and daily_log write into"
+    return ConnectRecord(client.name, client.title, connected, dry_run, tuple(done), step)
+
+
+def _lacks_notebook(brain: Brain) -> bool:
+    """Return True if the memory has no notebook. One that cannot be opened does not make `connect` fail."""
+    try:
+        return layout.find_notebook(brain.db) is None
+    except QuaidError:
+        return False
+
+
+def _write_change(brain: Brain, change: ConfigChange, dry_run: bool) -> FileRecord:
+    if not change.needed:
+        return FileRecord(change.path, "as it should be", None, "")
+    outcome: Literal["made", "changed"] = "made" if change.before is None else "changed"
+    if dry_run:
+        return FileRecord(change.path, outcome, None, _unified_difference(change))
+    return FileRecord(change.path, outcome, config_files.write_config(change, brain.now()), "")
+
+
+def _unified_difference(change: ConfigChange) -> str:
+    from difflib import unified_diff
+
+    lines = unified_diff(
+        (change.before or "").splitlines(),
+        change.after.splitlines(),
+        change.path if change.before is not None else "/dev/null",
+        change.path,
+        lineterm="",
+    )
+    return "\n".join(lines)
+
+
+def _client_record(brain: Brain, client: Client) -> ClientRecord:
+    where, started = _client_paths(brain), launch_command(brain)
+    path = reading = where.path(client.servers)
+
+    def record(state: str, detail: str = "") -> ClientRecord:
+        return ClientRecord(client.name, client.title, state, reading, detail)  # type: ignore[arg-type]
+
+    try:
+        entry = config_files.find_server(client, config_files.read_config(path) or "")
+        reading = where.path(client.hooks) if client.hooks else path
+        hooks = config_files.installed_hooks(config_files.read_config(reading) or "") if client.hooks else []
+        reading = path
+    except (QuaidError, config_files.UnreadableConfig) as error:
+        facts = error.facts if isinstance(error, QuaidError) else {}
+        return record("unreadable", str(facts.get("problem", error)))
+    if isinstance(entry, dict):
+        args = entry.get("args")
+        ours = isinstance(args, list) and args[-1:] == [started.db]
+        missing = (
+            ""
+            if len(hooks) == len(config_files.HOOK_EVENTS) or not client.hooks
+            else "some hooks are missing"
+        )
+        return record(
+            "connected" if ours else "another memory", missing if ours else str((args or ["?"])[-1])
+        )
+    installed = any(os.path.exists(where.path(each)) for each in client.marks)
+    return record("not connected" if installed else "not installed")
+
+
+class SkillsRecord(NamedTuple):
+    skills: tuple[Skill, ...]
+    problems: tuple[Problem, ...]
+
+
+class SkillsDoctorRecord(NamedTuple):
+    layers: tuple[Layer, ...]  # a later one shadows an earlier one
+    skills: tuple[Skill, ...]  # those in force
+    problems: tuple[Problem, ...]
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.problems else 0
+
+
+class SkillsExtractRecord(NamedTuple):
+    folder: str
+    skills: tuple[Extracted, ...]
+
+
+class SkillRecord(NamedTuple):
+    name: str
+    description: str
+    origin: str
+    path: str
+    sha256: str
+    text: str
+
+
+@op(
+    "owner",
+    command="skills list",
+    aliases={"skills": {}},
+    examples=("quaid skills", "quaid skills list --json"),
+)
+def skills_list(brain: Brain) -> SkillsRecord:
+    """List the skills in force, each with what it is for."""
+    order = skills.layers(brain.settings.skill_folders)
+    return SkillsRecord(tuple(skills.resolved(order)), _skill_problems(order))
+
+
+@op("owner", command="skills doctor", examples=("quaid skills doctor",))
+def skills_doctor(brain: Brain) -> SkillsDoctorRecord:
+    """Show every layer of skills in order, with hashes, shadowing and faults. Exits 1 on a fault."""
+    order = skills.layers(brain.settings.skill_folders)
+    return SkillsDoctorRecord(tuple(order), tuple(skills.resolved(order)), _skill_problems(order))
+
+
+@op(
+    "owner",
+    command="skills extract",
+    examples=("quaid skills extract", "quaid skills extract --dir ./skills"),
+)
+def skills_extract(
+    brain: Brain,
+    dir: Annotated[str | None, Arg("The folder to write into; else ~/.quaid/skills.", path=True)] = None,
+    force: Annotated[bool, Arg("Replace files that differ, too.")] = False,
+) -> SkillsExtractRecord:
+    """Write the embedded skills into a folder, where they can be changed. Files that differ are kept."""
+    folder = brain.settings.skill_folders[0]
+    if dir is not None:
+        folder = os.path.abspath(os.path.join(brain.settings.cwd, os.path.expanduser(dir)))
+    return SkillsExtractRecord(folder, tuple(skills.extract(folder, force)))
+
+
+@op("owner", command="skills show", examples=("quaid skills show setup",))
+def skills_show(
+    brain: Brain, name: Annotated[str, Arg("The skill, as in setup.", positional=True)]
+) -> SkillRecord:
+    """Print the text of a skill, for an agent to read."""
+    known = {skill.name: skill for skill in skills.found(brain.settings.skill_folders)}
+    if name not in known:
+        from quaid.operations.dispatch import suggestion
+
+        raise NotFound(
+            what="skill", name=name, hint=suggestion(name, known) or " `quaid skills` lists them all."
+        )
+    skill = known[name]
+    return SkillRecord(
+        skill.name, skill.description, skill.origin, skill.path, skill.sha256, skills.text_of(skill)
+    )
+
+
+def _skill_problems(order: list[Layer]) -> tuple[Problem, ...]:
+    return tuple(problem for layer in order for problem in layer.problems)

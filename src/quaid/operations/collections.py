@@ -1,0 +1,918 @@
+"""Folders of files: attach, sync, watch, ignore, quarantine, restore, import and export."""
+
+import os
+import re
+import time
+from collections.abc import Callable
+from threading import Event
+from typing import Annotated, Any, Literal, NamedTuple
+
+from quaid.brain import Brain
+from quaid.errors import (
+    AlreadyExists,
+    AmbiguousSlug,
+    Cancelled,
+    CollectionReadOnly,
+    FileTrouble,
+    InvalidArgument,
+    NotFound,
+    OnlyHere,
+    SyncStopped,
+)
+from quaid.folders import ignore, indexer, watcher
+from quaid.folders.export import ExportReport
+from quaid.folders.importer import ImportReport
+from quaid.folders.page_writer import IdsReport
+from quaid.folders.restore import AuditDifference
+from quaid.folders.scanner import SKIPPED_FOLDERS, Folder
+from quaid.folders.sync import SyncReport, sync_collection
+from quaid.folders.watcher import DEFAULT_PACE, Watcher, WatchPace
+from quaid.model import dates, slug as slugs
+from quaid.model.plain_text import count_noun
+from quaid.operations.background import HEARTBEAT, Heartbeat, WatchLease
+from quaid.operations.registry import Arg, op
+from quaid.storage import collections, erase as erasure, history
+from quaid.storage.collections import Collection, FileProblem, WatchOwner
+from quaid.storage.erase import QuarantinedPage
+from quaid.storage.history import ImportBatch
+
+COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+
+CollectionKind = Literal["markdown", "kb"]
+
+CollectionName = Annotated[str, Arg("The collection, as in notes.", positional=True)]
+
+
+class CollectionRecord(NamedTuple):
+    name: str
+    kind: str
+    root: str | None
+    state: str
+    writable: bool
+    is_write_target: bool
+    pages: int
+    quarantined: int
+    files: int
+    last_sync_at: str | None
+    halted: str | None
+    """Why syncing waits for a person."""
+    ignore_problem: str | None
+    files_not_taken_in: int = 0
+
+
+class CollectionsRecord(NamedTuple):
+    collections: tuple[CollectionRecord, ...]
+
+
+class CollectionInfoRecord(NamedTuple):
+    collection: CollectionRecord
+    problems: tuple[FileProblem, ...]
+    """Files that something is wrong with."""
+    ignore_patterns: str
+    waiting: tuple[str, ...]
+    """Pages in quarantine that hold what no file can give back."""
+    missing: bool = False
+    """Whether its folder is not there."""
+
+
+class CollectionAddRecord(NamedTuple):
+    collection: CollectionRecord
+    sync: SyncReport
+    links: int = 0
+    """Links that the folder of an export holds beside its files, and that came back."""
+    facts: int = 0
+    problems: tuple[str, ...] = ()
+    """What of these could not come back."""
+
+    @property
+    def exit_status(self) -> int:
+        return self.sync.exit_status
+
+
+class CollectionRemoveRecord(NamedTuple):
+    name: str
+    root: str
+    removed: int
+    """Pages that leave the memory."""
+    kept: int
+    """Pages with knowledge that no file has: they wait in quarantine."""
+    done: bool = True
+    ask: bool = False
+
+    @property
+    def if_agreed(self) -> dict[str, Any]:
+        return {"yes": True} if self.ask else {}
+
+    @property
+    def act(self) -> str:
+        return f"Letting go of the collection {self.name} with its pages"
+
+
+class SyncsRecord(NamedTuple):
+    syncs: tuple[SyncReport, ...]
+
+    @property
+    def exit_status(self) -> int:
+        return max((each.exit_status for each in self.syncs), default=0)
+
+
+@op(
+    "owner",
+    command="collection add",
+    examples=("quaid collection add notes ~/notes", "quaid collection add wiki ~/wiki --read-only"),
+)
+def collection_add(
+    brain: Brain,
+    name: Annotated[str, Arg("What to call it; the part before '::' in addresses.", positional=True)],
+    path: Annotated[str, Arg("The folder.", positional=True, path=True)],
+    read_only: Annotated[bool, Arg("Never write into the folder.")] = False,
+    writable: Annotated[bool, Arg("Changes made here go into its files, which is the default.")] = False,
+    write_ids: Annotated[bool, Arg("Write each page's id into the front matter of its file.")] = False,
+    kind: Annotated[
+        CollectionKind, Arg("kb: a knowledge base; leaves out its raw/, its indexes and its contract.")
+    ] = "markdown",
+) -> CollectionAddRecord:
+    """Attach a folder of markdown or org files: they become pages, and stay as they are, byte for byte.
+
+    Links and facts in the .quaid/links-and-facts.json of an export come back with it."""
+    if read_only and writable:
+        raise InvalidArgument(name="writable", problem="is the opposite of --read-only; choose one")
+    if read_only and write_ids:
+        raise InvalidArgument(name="write_ids", problem="writes into the files; leave out --read-only")
+    added = attach_folder(brain, name, path, kind=kind, writable=not read_only)
+    if write_ids:
+        write_collection_ids(brain, collections.require(brain.db, name))
+    return added
+
+
+def attach_folder(
+    brain: Brain, name: str, path: str, *, kind: str = "markdown", writable: bool = True
+) -> CollectionAddRecord:
+    """Make a folder a collection of this kind, and take its files in."""
+    root = os.path.realpath(brain.settings.path(path))
+    _check_new_collection(brain, name, root)
+    now = brain.now()
+    known = collections.find(brain.db, name)
+
+    def work(tx: Any) -> None:
+        if known is None:
+            collections.add(tx, name, kind, root, writable, now)
+        else:
+            collections.set_root(tx, known.id, root, writable, now)
+            collections.set_kind(tx, known.id, kind, now)
+            collections.set_state(tx, known.id, "active", now)
+
+    if not os.path.isdir(root):
+        raise FileTrouble(path=path, problem="is not a folder; name the folder that holds your files")
+    brain.db.write(work)
+    collections.write_folder_list(brain.db)
+    report = _sync_collections(brain, collections.require(brain.db, name))
+    made = collections.require(brain.db, name)
+    if report.halted:
+        return CollectionAddRecord(_collection_record(brain, made), report)
+    from quaid.folders import export as exporter
+
+    return CollectionAddRecord(
+        _collection_record(brain, made), report, *exporter.of_folder(brain.db, made, brain.now())
+    )
+
+
+@op(
+    "read",
+    command="collection list",
+    tool="memory_collections",
+    aliases={"collection": {}},
+    examples=("quaid collection list",),
+)
+def collection_list(brain: Brain) -> CollectionsRecord:
+    """List the collections with their folders and how they are."""
+    return CollectionsRecord(
+        tuple(_collection_record(brain, each) for each in collections.list_all(brain.db))
+    )
+
+
+@op("owner", command="collection info", examples=("quaid collection info notes",))
+def collection_info(brain: Brain, name: CollectionName) -> CollectionInfoRecord:
+    """Show how a collection is: files with problems, what is ignored, what waits for you."""
+    found = collections.require(brain.db, name)
+    away = erasure.quarantined_pages(brain.db, found.id)
+    return CollectionInfoRecord(
+        _collection_record(brain, found),
+        tuple(collections.file_problems(brain.db, found.id)),
+        found.ignore_patterns,
+        tuple(each.slug for each in away if each.is_only_here),
+        found.root is not None and found.state == "active" and not os.path.isdir(found.root),
+    )
+
+
+@op(
+    "owner",
+    command="collection sync",
+    examples=("quaid collection sync", "quaid collection sync notes --confirm-deletes"),
+)
+def collection_sync(
+    brain: Brain,
+    name: Annotated[str | None, Arg("The collection [all].", positional=True)] = None,
+    confirm_deletes: Annotated[bool, Arg("Let pages go whose files are missing, however many.")] = False,
+) -> SyncsRecord:
+    """Bring collections in step with their folders now. Exits 1 when one waits for you."""
+    chosen = [collections.require(brain.db, name)] if name else collections.list_all(brain.db)
+    folders = [each for each in chosen if each.root and each.state == "active"]
+    if name and not folders:
+        raise InvalidArgument(name="name", problem=f"{name} has no folder that could be synced")
+    return SyncsRecord(tuple(_sync_collections(brain, each, confirm_deletes) for each in folders))
+
+
+@op(
+    "owner",
+    command="collection remove",
+    examples=("quaid collection remove notes", "quaid collection remove notes --keep-pages"),
+)
+def collection_remove(
+    brain: Brain,
+    name: CollectionName,
+    keep_pages: Annotated[bool, Arg("Leave its pages in the memory, as they are now.")] = False,
+    yes: Annotated[bool, Arg("Do it without asking.")] = False,
+    dry_run: Annotated[bool, Arg("Only show what would happen.")] = False,
+) -> CollectionRemoveRecord:
+    """Let go of a folder. Its files stay as they are; its pages leave the memory, or stay with --keep-pages.
+
+    Says first how many pages would go, and asks. Pages with links, facts or data that no file has wait in quarantine
+    for 30 days."""
+    found = collections.require(brain.db, name)
+    if found.root is None:
+        raise InvalidArgument(name="name", problem=f"{name} lives in the database and cannot be removed")
+    now, root = brain.now(), found.root
+
+    def work(tx: Any) -> CollectionRemoveRecord:
+        collections.set_state(tx, found.id, "detached", now)
+        if found.is_write_target:
+            collections.set_write_target(tx, collections.require(brain.db, collections.DEFAULT_COLLECTION).id)
+        if keep_pages:
+            return CollectionRemoveRecord(name, root, 0, 0)
+        removed, kept = erasure.clear_collection(tx, brain.db, found.id, now)
+        if not kept:
+            collections.remove(tx, found.id)
+        return CollectionRemoveRecord(name, root, removed, kept)
+
+    if dry_run or not (yes or keep_pages):
+        would = brain.db.try_out(work)
+        if dry_run or would.removed or would.kept:
+            return would._replace(done=False, ask=not dry_run)
+    removed = brain.db.write(work)
+    collections.write_folder_list(brain.db)
+    return removed
+
+
+@op("owner", command="collection target", examples=("quaid collection target notes",))
+def collection_target(brain: Brain, name: CollectionName) -> CollectionsRecord:
+    """Choose the collection that takes new pages whose address names none."""
+    found = collections.require(brain.db, name)
+    if found.root is not None and (not found.writable or found.state != "active"):
+        raise InvalidArgument(
+            name="name", problem=f"{name} is {found.state if found.writable else 'read-only'}"
+        )
+    brain.db.write(lambda tx: collections.set_write_target(tx, found.id))
+    collections.write_folder_list(brain.db)
+    return collection_list(brain)
+
+
+def _sync_collections(brain: Brain, collection: Collection, confirm_deletes: bool = False) -> SyncReport:
+    try:
+        return sync_collection(
+            brain.db,
+            collection,
+            now=brain.now(),
+            new_uuid=brain.new_uuid,
+            progress=brain.progress,
+            confirm_deletes=confirm_deletes,
+            retry=True,
+        )
+    except (KeyboardInterrupt, Cancelled):  # files are taken in by batches, and each batch stays
+        told = count_noun(_collection_record(brain, collection).pages, "page")
+        raise SyncStopped(name=collection.name, told=told) from None
+
+
+def _check_new_collection(brain: Brain, name: str, root: str) -> None:
+    if not COLLECTION_NAME.fullmatch(name):
+        raise InvalidArgument(
+            name="name",
+            problem=f"{name!r} is no name: lower-case a-z, 0-9, '-' and '_' are, up to 63 of them",
+        )
+    for each in collections.list_all(brain.db):
+        if each.name == name and (each.state != "detached" or each.root is None):
+            raise AlreadyExists(path=f"The collection {name}", hint="Choose another name.")
+        if each.root and each.name != name and folders_overlap(each.root, root):
+            raise AlreadyExists(
+                path=root, hint=f"The collection {each.name} ({each.root}) has these files; two cannot."
+            )
+
+
+def folders_overlap(one: str, other: str) -> bool:
+    """Whether one folder is the other, or lies within it."""
+    first, second = (os.path.join(place, "") for place in (one, other))
+    return first.startswith(second) or second.startswith(first)
+
+
+def _collection_record(brain: Brain, each: Collection) -> CollectionRecord:
+    shown, hidden = collections.page_counts(brain.db).get(each.id, (0, 0))
+    return CollectionRecord(
+        *(each.name, each.kind, each.root, each.state, each.writable, each.is_write_target, shown, hidden),
+        *(
+            collections.count_files(brain.db, each.id),
+            each.last_sync_at,
+            each.halt_reason,
+            each.ignore_problem,
+        ),
+        len(collections.files_not_indexed(brain.db).get(each.name, ())),
+    )
+
+
+EventHandler = Callable[[Any], None]
+
+
+class WatchStandby(NamedTuple):
+    """Other processes watch these collections."""
+
+    owners: tuple[WatchOwner, ...]
+
+
+def watch_folders(
+    brain: Brain,
+    tell: EventHandler,
+    stop: Event,
+    *,
+    name: str | None = None,
+    patient: bool = True,
+    rhythm: Heartbeat = HEARTBEAT,
+    pace: WatchPace = DEFAULT_PACE,
+) -> None:
+    """Watch all folders, or one, until told to stop. Who is not patient ends when others watch them."""
+    if patient:
+        watchable_collections(brain, name)
+    lease = WatchLease(brain, name, rhythm)
+    told: tuple[WatchOwner, ...] = ()
+
+    def which() -> frozenset[int] | None:
+        nonlocal told
+        standing = lease.standing
+        if standing.others != told:
+            told = standing.others
+            if told:
+                tell(WatchStandby(told))
+        return standing.mine if standing.mine or patient else None
+
+    lease.beat()
+    with lease:
+        _new_watcher(brain, tell, stop, pace).run(which)
+
+
+def record_watch_failure(brain: Brain, problem: str) -> None:
+    """Keep beside every attached folder that the process which watches them failed."""
+    for each in collections.list_all(brain.db):
+        if each.root and each.state == "active" and not each.halt_reason:
+            watcher.record_sync_failure(brain.db, each, problem, brain.now())
+
+
+def sync_once(brain: Brain, tell: EventHandler, name: str | None = None) -> bool:
+    """Bring all folders, or one, up to date. Is all well?"""
+    return _new_watcher(brain, tell, Event(), DEFAULT_PACE).once(watchable_collections(brain, name))
+
+
+def watchable_collections(brain: Brain, name: str | None) -> frozenset[int]:
+    """The collections that can be watched; an error says so when there is none."""
+    chosen = [collections.require(brain.db, name)] if name else collections.list_all(brain.db)
+    found = frozenset(each.id for each in chosen if each.root and each.state == "active")
+    if not found and name:
+        raise InvalidArgument(name="name", problem=f"{name} has no folder that could be watched")
+    if not found:
+        hint = " `quaid collection add NAME FOLDER` attaches one."
+        raise NotFound(what="folder", name="to watch", hint=hint)
+    return found
+
+
+def _new_watcher(brain: Brain, tell: EventHandler, stop: Event, pace: WatchPace) -> Watcher:
+    quiet, _ = brain.settings.said("sync.watch_debounce_ms")
+    pace = pace if quiet is None else pace._replace(debounce=quiet / 1000)
+    if not brain.settings.option("sync.sync_on_start"):
+        pace = pace._replace(first=pace.rescan)
+    return Watcher(brain.db, now=brain.now, new_uuid=brain.new_uuid, tell=tell, stop=stop, pace=pace)
+
+
+IgnoringCollection = Annotated[str, Arg("The collection, as in notes.", positional=True)]
+IgnorePattern = Annotated[
+    str, Arg("What to leave out, as in gitignore: 'drafts/', '*.tmp.md'.", positional=True)
+]
+
+
+class IgnoreRecord(NamedTuple):
+    name: str
+    patterns: tuple[str, ...]
+    """In force by the file, in its order."""
+    problem: str | None
+    """Why the file is not in force, if so."""
+    built_in: tuple[str, ...]
+
+
+class IgnoreChangeRecord(NamedTuple):
+    name: str
+    changed: bool
+    patterns: tuple[str, ...]
+    hidden: tuple[str, ...]
+    """Files that are left out from now on; their pages wait in quarantine."""
+    shown: tuple[str, ...]
+    """Files that are taken in from now on."""
+    sync: SyncReport | None
+
+    @property
+    def exit_status(self) -> int:
+        return self.sync.exit_status if self.sync else 0
+
+
+@op("owner", command="collection ignore list", examples=("quaid collection ignore list notes",))
+def ignore_list(brain: Brain, name: IgnoringCollection) -> IgnoreRecord:
+    """List the patterns of files that a collection leaves out."""
+    found = _require_ignorable(brain, name)
+    built_in = (".*/", *(f"{each}/" for each in SKIPPED_FOLDERS), ignore.TEMPLATES_FOLDER)
+    return IgnoreRecord(
+        name, tuple(ignore.pattern_lines(found.ignore_patterns)), found.ignore_problem, built_in
+    )
+
+
+@op(
+    "owner",
+    command="collection ignore add",
+    examples=("quaid collection ignore add notes 'drafts/'", "quaid collection ignore add notes '*.tmp.md'"),
+)
+def ignore_add(brain: Brain, name: IgnoringCollection, pattern: IgnorePattern) -> IgnoreChangeRecord:
+    """Leave files out of a collection. They stay as they are; their pages go into quarantine."""
+    wanted = pattern.strip()
+    problem = ignore.pattern_problem(wanted)
+    if problem:
+        raise InvalidArgument(name="pattern", problem=f"{pattern!r} {problem}")
+    return _change_patterns(brain, name, lambda text: ignore.add_pattern(text, wanted))
+
+
+@op("owner", command="collection ignore remove", examples=("quaid collection ignore remove notes 'drafts/'",))
+def ignore_remove(brain: Brain, name: IgnoringCollection, pattern: IgnorePattern) -> IgnoreChangeRecord:
+    """Take a pattern away; the files that it left out become pages again."""
+    wanted = pattern.strip()
+
+    def without(text: str) -> str:
+        new = ignore.remove_pattern(text, wanted)
+        if new == text:
+            hint = f" `quaid collection ignore list {name}` shows them."
+            raise NotFound(what="pattern", name=pattern, hint=hint)
+        return new
+
+    return _change_patterns(brain, name, without)
+
+
+@op("owner", command="collection ignore clear", examples=("quaid collection ignore clear notes",))
+def ignore_clear(brain: Brain, name: IgnoringCollection) -> IgnoreChangeRecord:
+    """Take all patterns away. Comments stay, and so does what is always left out."""
+    return _change_patterns(brain, name, lambda text: ignore.remove_pattern(text, None))
+
+
+def _change_patterns(brain: Brain, name: str, change: "ignore.IgnoreEdit") -> IgnoreChangeRecord:
+    """Write the file anew, durably, and bring the collection in step with it."""
+    found = _require_ignorable(brain, name)
+    if not found.writable or found.state != "active":
+        why = "is read-only" if found.state == "active" else f"is {found.state}"
+        raise CollectionReadOnly(name=name, why=why)
+    before, after = _rewrite_ignore_file(found, change, brain.new_uuid())
+    if before == after:
+        return IgnoreChangeRecord(name, False, tuple(ignore.pattern_lines(after)), (), (), None)
+    known = {each.path for each in collections.known_files(brain.db, found.id)}
+    report = sync_collection(
+        brain.db,
+        found,
+        now=brain.now(),
+        new_uuid=brain.new_uuid,
+        progress=brain.progress,
+        confirm_ignored=True,
+    )
+    now = {each.path for each in collections.known_files(brain.db, found.id)}
+    was, is_now = ignore.ignore_matcher(found.ignore_patterns), ignore.ignore_matcher(after)
+    hidden = sorted(path for path in known - now if ignore.is_ignored(is_now, path))
+    shown = sorted(path for path in now - known if ignore.is_ignored(was, path))
+    return IgnoreChangeRecord(
+        name, True, tuple(ignore.pattern_lines(after)), tuple(hidden), tuple(shown), report
+    )
+
+
+def _rewrite_ignore_file(found: Collection, change: "ignore.IgnoreEdit", token: str) -> tuple[str, str]:
+    """The text of the file before and after the change."""
+    from quaid.folders import atomic_write
+
+    with Folder(found.root or "") as folder:
+        try:
+            data: bytes | None = folder.read(ignore.IGNORE_FILE)
+        except FileNotFoundError:
+            data = None
+        except OSError as error:
+            raise FileTrouble(path=ignore.IGNORE_FILE, problem=f"cannot be read: {error.strerror}") from None
+        rules = ignore.parse_rules(data, "")
+        if data is not None and rules.problem:
+            problem = f"cannot be used: {rules.problem}; mend it with an editor first"
+            raise FileTrouble(path=ignore.IGNORE_FILE, problem=problem)
+        text = data.decode("utf-8") if data is not None else ""
+        new = change(text)
+        problem = ignore.patterns_problem(new) or ""
+        if problem:
+            raise InvalidArgument(name="pattern", problem=f"the file cannot have it: {problem}")
+        if new != text and data is None:
+            atomic_write.create_file(folder, ignore.IGNORE_FILE, new.encode(), token)
+        elif new != text and data is not None:
+            atomic_write.replace_file(folder, ignore.IGNORE_FILE, new.encode(), indexer.digest(data), token)
+    return text, new
+
+
+def _require_ignorable(brain: Brain, name: str) -> Collection:
+    found = collections.require(brain.db, name)
+    if found.root is None:
+        raise InvalidArgument(name="name", problem=f"{name} has no folder: there is nothing to leave out")
+    return found
+
+
+QUARANTINE_HINT = " `quaid collection quarantine list` shows what there is."
+
+QuarantinedAddress = Annotated[
+    str, Arg("The page, as in people/alice or notes::people/alice.", positional=True)
+]
+
+
+class WaitingRecord(NamedTuple):
+    slug: str
+    title: str
+    collection: str
+    path: str | None
+    """Where its file was."""
+    since: str
+    until: str
+    """The day from which on a sync lets it go, unless it holds what is only here."""
+    links: int
+    assertions: int
+    raw_data: int
+    exported_to: str | None
+
+
+class QuarantineRecord(NamedTuple):
+    pages: tuple[WaitingRecord, ...]
+
+
+class QuarantineExportRecord(NamedTuple):
+    folder: str
+    pages: tuple[str, ...]
+    files: int
+
+
+class QuarantineDiscardRecord(NamedTuple):
+    done: bool
+    pages: tuple[WaitingRecord, ...]
+    """What went, or would."""
+    kept: tuple[str, ...] = ()
+    """What holds knowledge that is only here, and stays."""
+    ask: bool = True
+    """Whether somebody has to agree first."""
+
+    @property
+    def if_agreed(self) -> dict[str, Any]:
+        return {"yes": True} if self.ask and self.pages and not self.done else {}
+
+    @property
+    def act(self) -> str:
+        which = self.pages[0].slug if len(self.pages) == 1 else f"{len(self.pages):,} pages"
+        return f"Discarding {which} for good"
+
+
+class QuarantineRestoreRecord(NamedTuple):
+    slug: str
+    collection: str
+    path: str
+    version: int
+
+
+@op(
+    "owner",
+    command="collection quarantine list",
+    aliases={"collection quarantine": {}},
+    examples=("quaid collection quarantine list", "quaid collection quarantine list notes"),
+)
+def quarantine_list(
+    brain: Brain, name: Annotated[str | None, Arg("The collection [all].", positional=True)] = None
+) -> QuarantineRecord:
+    """List the pages whose file is gone or ignored: since when, until when, and what is only here."""
+    chosen = None if name is None else collections.require(brain.db, name).id
+    return QuarantineRecord(
+        tuple(_waiting_record(each) for each in erasure.quarantined_pages(brain.db, chosen))
+    )
+
+
+@op(
+    "owner",
+    command="collection quarantine export",
+    examples=(
+        "quaid collection quarantine export ~/rescued",
+        "quaid collection quarantine export ~/rescued people/alice",
+    ),
+)
+def quarantine_export(
+    brain: Brain,
+    path: Annotated[str, Arg("A new or empty folder.", positional=True, path=True)],
+    page: Annotated[str | None, Arg("The page, as in people/alice [all].", positional=True)] = None,
+    force: Annotated[bool, Arg("Write into a folder that is not empty.")] = False,
+) -> QuarantineExportRecord:
+    """Write quarantined pages out: each as its file was, and links, facts and raw data in JSON beside it."""
+    from quaid.folders import restore
+
+    chosen = erasure.quarantined_pages(brain.db) if page is None else [_require_quarantined(brain, page)]
+    if not chosen:
+        raise NotFound(what="page", name="in quarantine", hint=" Nothing was written.")
+    target = brain.settings.path(path)
+    written = restore.export_quarantined(brain.db, chosen, target, force, brain.now())
+    return QuarantineExportRecord(target, tuple(each.slug for each in chosen), written.files)
+
+
+@op(
+    "owner",
+    command="collection quarantine discard",
+    examples=(
+        "quaid collection quarantine discard people/alice",
+        "quaid collection quarantine discard --expired --yes",
+    ),
+)
+def quarantine_discard(
+    brain: Brain,
+    page: Annotated[str | None, Arg("The page, as in people/alice.", positional=True)] = None,
+    expired: Annotated[bool, Arg("All whose time is over, in every collection.")] = False,
+    yes: Annotated[bool, Arg("Do it without asking.")] = False,
+    dry_run: Annotated[bool, Arg("Only show what would go.")] = False,
+    force: Annotated[bool, Arg("Even if it holds what is only here and was not written out.")] = False,
+) -> QuarantineDiscardRecord:
+    """Let quarantined pages go for good. What is only here must be exported first."""
+    if expired == bool(page):
+        raise InvalidArgument(name="page", problem="is required, or --expired, and not both")
+    today = brain.now()[:10]
+    if page:
+        chosen = [_require_quarantined(brain, page)]
+    else:
+        chosen = [each for each in erasure.quarantined_pages(brain.db) if _expiry(each) <= today]
+    kept = [each for each in chosen if not (each.is_safe or force)]
+    if page and kept:
+        raise OnlyHere(told=f"{page} holds")
+    going = [each for each in chosen if each not in kept]
+    done = yes and not dry_run
+    if done:
+        brain.db.write(lambda tx: _discard_page(tx, going))
+    told, left = tuple(_waiting_record(each) for each in going), tuple(each.slug for each in kept)
+    return QuarantineDiscardRecord(done, told, left, ask=not dry_run)
+
+
+@op(
+    "owner",
+    command="collection quarantine restore",
+    examples=("quaid collection quarantine restore people/alice",),
+)
+def quarantine_restore(brain: Brain, page: QuarantinedAddress) -> QuarantineRestoreRecord:
+    """Put a page's file back where it was. It is the same page again, with its links and facts."""
+    from quaid.folders import restore
+
+    found = _require_quarantined(brain, page)
+    back = restore.restore_quarantined_page(brain.db, found, brain.new_uuid(), brain.now())
+    return QuarantineRestoreRecord(back.slug, found.collection, back.path, back.version)
+
+
+def _discard_page(tx: Any, going: list[QuarantinedPage]) -> None:
+    for each in going:
+        erasure.discard_page(tx, each.id)
+
+
+def _require_quarantined(brain: Brain, address: str) -> QuarantinedPage:
+    """The quarantined page of an address, exactly."""
+    named, name = slugs.split_address(address)
+    if named:
+        collections.require(brain.db, named)
+    found = erasure.find_quarantined(brain.db, slugs.check(name), named or None)
+    if len(found) > 1:
+        candidates = ", ".join(f"{each.collection}::{each.slug}" for each in found)
+        raise AmbiguousSlug(slug=name, candidates=candidates)
+    if not found:
+        raise NotFound(what="quarantined page", name=address, hint=QUARANTINE_HINT)
+    return found[0]
+
+
+def _expiry(each: QuarantinedPage) -> str:
+    return dates.shift_date(each.quarantined_at[:10], erasure.QUARANTINE_DAYS + 1)
+
+
+def _waiting_record(each: QuarantinedPage) -> WaitingRecord:
+    return WaitingRecord(
+        *(each.slug, each.title, each.collection, each.path, each.quarantined_at, _expiry(each)),
+        *(each.links, each.assertions, each.raw_data, each.exported_to),
+    )
+
+
+RestorableCollection = Annotated[str, Arg("The collection, as in notes.", positional=True)]
+
+
+class RestoreRecord(NamedTuple):
+    name: str
+    root: str
+    files: int
+    bytes: int
+    left: str | None
+    """The folder that it had before, if it is still there; it was not touched."""
+    without_bytes: tuple[str, ...]
+
+
+class AuditRecord(NamedTuple):
+    name: str
+    root: str
+    files: int
+    pages: int
+    differences: tuple[AuditDifference, ...]
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.differences else 0
+
+
+@op("owner", command="collection restore", examples=("quaid collection restore notes ~/notes-again",))
+def collection_restore(
+    brain: Brain,
+    name: RestorableCollection,
+    target: Annotated[str, Arg("A new or empty folder.", positional=True, path=True)],
+) -> RestoreRecord:
+    """Write every page of a collection back, byte for byte, into an empty folder, which becomes its folder.
+
+    Works when the old folder is gone. Pictures and other files were never in the memory."""
+    from quaid.folders import restore
+
+    found = _require_restorable(brain, name)
+    place = os.path.realpath(brain.settings.path(target))
+    for each in collections.list_all(brain.db):
+        if each.root and folders_overlap(each.root, place) and not (each.name == name and each.root == place):
+            hint = f"It lies in the folder of {each.name} ({each.root}), or around it; choose another."
+            raise AlreadyExists(path=target, hint=hint)
+    done = restore.restore_collection(
+        brain.db, found, place, now=brain.now(), token=brain.new_uuid(), progress=brain.progress
+    )
+    collections.write_folder_list(brain.db)
+    old = found.root if found.root and found.root != place and os.path.isdir(found.root) else None
+    return RestoreRecord(name, place, done.files, done.bytes, old, done.without_bytes)
+
+
+@op("owner", command="collection audit", examples=("quaid collection audit notes",))
+def collection_audit(brain: Brain, name: RestorableCollection) -> AuditRecord:
+    """Read every file of a collection again and compare: files, pages, kept bytes, ids. Changes nothing.
+
+    Exits 1 when something differs."""
+    from quaid.folders import restore
+
+    found = _require_restorable(brain, name)
+    told = restore.audit_collection(brain.db, found, brain.progress)
+    return AuditRecord(name, found.root or "", told.files, told.pages, told.differences)
+
+
+@op(
+    "owner",
+    command="collection migrate-ids",
+    examples=("quaid collection migrate-ids notes --dry-run", "quaid collection migrate-ids notes"),
+)
+def collection_migrate_ids(
+    brain: Brain,
+    name: RestorableCollection,
+    dry_run: Annotated[bool, Arg("Only say which files would change.")] = False,
+) -> IdsReport:
+    """Write each page's id into the front matter of its file, and nothing else, so that it is known wherever it goes.
+
+    Can be stopped; the next run goes on."""
+
+    found = _require_restorable(brain, name)
+    if found.state != "active" or not found.writable:
+        why = "is read-only" if found.state == "active" else f"is {found.state}"
+        raise CollectionReadOnly(name=name, why=why)
+    if not dry_run:
+        sync_collection(brain.db, found, now=brain.now(), new_uuid=brain.new_uuid, progress=brain.progress)
+    return write_collection_ids(brain, found, dry_run)
+
+
+def write_collection_ids(brain: Brain, collection: Collection, dry_run: bool = False) -> IdsReport:
+    """The ids of a collection that was just synced, into its files."""
+    from quaid.folders import page_writer
+
+    return page_writer.write_ids(
+        brain.db,
+        collection,
+        now=brain.now,
+        new_uuid=brain.new_uuid,
+        progress=brain.progress,
+        dry_run=dry_run,
+    )
+
+
+def _require_restorable(brain: Brain, name: str) -> Collection:
+    found = collections.require(brain.db, name)
+    if found.root is None:
+        problem = f"{name} has no folder: its pages live in the database; `quaid export` writes them out"
+        raise InvalidArgument(name="name", problem=problem)
+    return found
+
+
+class ImportRecord(NamedTuple):
+    report: ImportReport
+    cpu_seconds: float
+    next_step: str | None = None
+
+
+class ImportsRecord(NamedTuple):
+    imports: tuple[ImportBatch, ...]
+
+
+@op("owner", command="import", examples=("quaid import ~/notes", "quaid import ~/notes --force"))
+def import_(
+    brain: Brain,
+    folder: Annotated[str, Arg("The folder of markdown files.", positional=True, path=True)],
+    force: Annotated[bool, Arg("Take every file in again, also over pages that were edited here.")] = False,
+) -> ImportRecord:
+    """Bring a folder of markdown in, in one transaction, with an account of every file.
+
+    The folder stays as it is. A second run takes in only what changed, and does not overwrite a page that was
+    edited here since. With --force the files win; `quaid history SLUG` keeps what a page said before. The folder
+    of an export also brings its links and facts back."""
+    from quaid.folders import importer
+
+    started = _cpu_seconds()
+    report = importer.import_folder(
+        brain.db,
+        brain.settings.path(folder),
+        import_id=brain.new_uuid(),
+        now=brain.now(),
+        new_uuid=brain.new_uuid,
+        progress=brain.progress,
+        force=force,
+    )
+    spent = round(_cpu_seconds() - started, 3)
+    return ImportRecord(report, spent, _embedding_hint(brain) if report.import_id else None)
+
+
+def _cpu_seconds() -> float:
+    """Seconds of processors so far: ours, and those of helpers that have ended."""
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
+
+
+def _embedding_hint(brain: Brain) -> str | None:
+    """How to get vectors, if they can be had."""
+    try:
+        ready = brain.embedder.ready() is None
+    except Exception:  # whatever is wrong with a model, the import is done; `quaid status` tells
+        return None
+    return "`quaid embed` makes the vectors for questions by meaning" if ready else None
+
+
+@op(
+    "owner",
+    examples=(
+        "quaid export --dir ~/notes-export",
+        "quaid export --collection notes --dir ~/notes-export",
+        "quaid export --raw --import-id 019dc505-9b00-7abc-8def-0123456789ab --dir ~/notes-as-imported",
+    ),
+)
+def export(
+    brain: Brain,
+    dir: Annotated[str, Arg("The folder to make.", path=True)] = "./export",
+    raw: Annotated[bool, Arg("Byte for byte as one import read the files.")] = False,
+    import_id: Annotated[str | None, Arg("The import that --raw writes; `quaid imports` lists them.")] = None,
+    collection: Annotated[str | None, Arg("Only the pages of this collection.")] = None,
+    force: Annotated[bool, Arg("Write into a folder that holds files; the same names are replaced.")] = False,
+) -> ExportReport:
+    """Write all pages into a folder as they are now, or (--raw) the files of one import as they were.
+
+    Pages of the default collection are written as SLUG.md, those of every other collection into a folder named
+    after it; with --collection, the pages of that one straight into the folder. Links and facts that no text holds
+    are written to .quaid/links-and-facts.json, which `quaid import` reads. Pages in quarantine are left out:
+    `quaid collection quarantine export` writes them."""
+    from quaid.folders import export as exporter
+
+    if import_id is not None and not raw:
+        raise InvalidArgument(
+            name="import_id", problem="goes with --raw; other exports write what is there now"
+        )
+    target = brain.settings.path(dir)
+    if raw:
+        if collection is not None:
+            raise InvalidArgument(
+                name="collection", problem="does not go with --raw, which writes one import"
+            )
+        return exporter.export_raw(brain.db, import_id, target, force=force, progress=brain.progress)
+    return exporter.export_pages(
+        brain.db, target, force=force, progress=brain.progress, collection=collection
+    )
+
+
+@op("owner", examples=("quaid imports",))
+def imports(brain: Brain) -> ImportsRecord:
+    """List the imports, newest first, with the ids that `export --raw` takes."""
+    return ImportsRecord(tuple(history.list_imports(brain.db)))

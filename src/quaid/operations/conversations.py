@@ -1,0 +1,338 @@
+"""Conversations with agents: import transcripts, list, search, show and remove them."""
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from quaid.brain import Brain
+from quaid.errors import InvalidArgument, NotFound, QuaidError
+from quaid.model import plain_text
+from quaid.operations.registry import Arg, op
+from quaid.search.conversations import TurnHit
+from quaid.storage import conversations as store
+from quaid.storage.conversations import ConversationRow, TurnRow
+
+if TYPE_CHECKING:
+    from quaid.embedding.registry import Embedder
+
+FOLDERS_SETTING = "conversation_folders"
+TRANSCRIPT_CLIENTS = ("claude-code", "codex", "plain", "chatgpt", "claude.ai")
+MAX_SHOWN_LENGTH = 2_000
+"""Characters of a turn that are shown, unless all are wanted."""
+
+LIST_HINT = " `quaid conversations list` shows them all."
+
+SessionArg = Annotated[
+    str, Arg("The session, or how its name begins, as in 3f2a or codex:3f2a.", positional=True)
+]
+
+
+class ReadingRecord(NamedTuple):
+    report: Any
+    """vaults.transcripts.ReadingReport"""
+    total: int
+    """Conversations that the memory holds now."""
+    watched: tuple[str, ...] = ()
+    """Folders that every sync looks into from now on."""
+    unwatched: str = ""
+    """Why a folder is not looked into again."""
+
+    @property
+    def exit_status(self) -> int:
+        return int(self.report.exit_status)
+
+
+class ConversationsRecord(NamedTuple):
+    conversations: tuple[ConversationRow, ...]
+    total: int
+    turns: int
+    offset: int
+
+
+class ShownTurn(NamedTuple):
+    turn: int
+    role: str
+    said_at: str | None
+    text: str
+    left_out: int
+    """Characters behind the text that are not shown."""
+
+
+class ConversationRecord(NamedTuple):
+    conversation: ConversationRow
+    turns: tuple[ShownTurn, ...]
+    around: int | None
+
+
+class ConversationSearchRecord(NamedTuple):
+    query: str
+    hits: tuple[TurnHit, ...]
+    conversations: int
+    """How many were searched."""
+    semantic: bool = True
+    """Whether meaning was looked at, too; false: by words only."""
+    note: str = ""
+    """Why it was not, or for how much of them only."""
+
+
+class ConversationRemoveRecord(NamedTuple):
+    done: bool
+    conversation: ConversationRow
+    ask: bool = True
+    problem: str = ""
+    """Why bytes of it may be left in the file."""
+
+    @property
+    def if_agreed(self) -> dict[str, Any]:
+        return {"yes": True} if self.ask and not self.done else {}
+
+    @property
+    def act(self) -> str:
+        return f"Removing the conversation {self.conversation.session}"
+
+
+@op(
+    "owner",
+    command="conversations add",
+    examples=(
+        "quaid conversations add ~/.claude/projects ~/.codex/sessions",
+        "quaid conversations add ~/Downloads/chatgpt-export.zip",
+    ),
+)
+def conversations_add(
+    brain: Brain,
+    paths: Annotated[
+        list[str],
+        Arg(
+            "Transcripts, export archives, or folders that hold them, however deep.",
+            positional=True,
+            path=True,
+        ),
+    ],
+    again: Annotated[
+        bool, Arg("Read the files from their start, and take removed conversations in again.")
+    ] = False,
+) -> ReadingRecord:
+    """Take in transcripts of Claude Code and Codex, plain JSON lines, and exports of ChatGPT and Claude.ai.
+
+    Plain lines are objects with role, content and timestamp, and perhaps session, project and title. A file that has
+    grown is read from where the last run ended, and a folder is looked into again by every sync. Secrets are masked
+    before anything is kept; tool calls and hidden reasoning are left out. Exits 1 when a file could not be read."""
+    from quaid.folders import transcripts
+
+    found: dict[str, None] = {}
+    named: set[str] = set()
+    whole = [brain.settings.path(path) for path in paths]
+    for path in whole:
+        listed = transcripts.find_transcripts(path)
+        named.update(listed if len(listed) == 1 and not os.path.isdir(path) else ())
+        found.update(dict.fromkeys(listed))
+    record = _read_transcripts(brain, list(found), named, again)
+    watched, unwatched = _add_to_setting(brain, list(filter(os.path.isdir, whole)))
+    return record._replace(watched=watched, unwatched=unwatched)
+
+
+@op("owner", command="conversations sync", examples=("quaid conversations sync",))
+def conversations_sync(brain: Brain) -> ReadingRecord:
+    """Read what is new in all transcripts that were added, and in the folders of the setting conversation_folders."""
+    from quaid.folders import transcripts
+    from quaid.folders.transcripts import add_known_transcripts
+
+    found: dict[str, None] = {}
+    missing = []
+    for folder in _transcript_folders(brain):
+        try:
+            found.update(dict.fromkeys(transcripts.find_transcripts(folder)))
+        except NotFound:
+            missing.append(
+                transcripts.TranscriptProblem(
+                    folder, "is not there; the setting conversation_folders names it"
+                )
+            )
+    paths = add_known_transcripts(brain.db, found)
+    if not paths and not _transcript_folders(brain):
+        raise NotFound(
+            what="transcript",
+            name="to read",
+            hint=" `quaid conversations add PATH` reads some; `quaid config set conversation_folders"
+            " ~/.claude/projects:~/.codex/sessions` names folders for every sync.",
+        )
+    record = _read_transcripts(brain, paths, set(), again=False)
+    return record._replace(report=record.report._replace(problems=(*missing, *record.report.problems)))
+
+
+def _transcript_folders(brain: Brain) -> list[str]:
+    """The folders that a sync looks into; those of a config file count from where it stands."""
+    setting = str(brain.option(FOLDERS_SETTING))
+    _, source = brain.settings.said(FOLDERS_SETTING)
+    if source and source == brain.settings.config_path:
+        return [brain.settings.beside_config(each) for each in plain_text.split_folder_list(setting)]
+    plain_text.check_folder_list(FOLDERS_SETTING, setting)
+    return [brain.settings.path(each) for each in plain_text.split_folder_list(setting)]
+
+
+def _add_to_setting(brain: Brain, added: list[str]) -> tuple[tuple[str, ...], str]:
+    """Have every sync look into folders that were added, unless it does: which are new, or why they are not."""
+    from quaid.storage import collections
+
+    known = list(map(os.path.realpath, _transcript_folders(brain)))
+    new = []
+    for folder in map(os.path.realpath, added):
+        if not any(folder == each or folder.startswith(os.path.join(each, "")) for each in known):
+            new.append(folder)
+            known.append(folder)
+    _, source = brain.settings.said(FOLDERS_SETTING)
+    unwritable = [each for each in new if plain_text.split_folder_list(each) != [each]]
+    if not new or not brain.db.writable:
+        return (), ""
+    if source or unwritable:
+        why = f"{source} says which folders are (conversation_folders); add it there"
+        return (), f"{new[0]} is not looked into again: {why if source else 'its name holds : or ;'}"
+
+    def work(tx: Any) -> None:
+        before = collections.get_setting(brain.db, FOLDERS_SETTING) or ""
+        collections.set_setting(tx, FOLDERS_SETTING, ":".join(filter(None, [before, *new])))
+
+    brain.db.write(work)
+    return tuple(new), ""
+
+
+def _read_transcripts(brain: Brain, paths: list[str], named: set[str], again: bool) -> ReadingRecord:
+    from quaid.folders import transcripts
+
+    report = transcripts.read_transcripts(
+        brain.db, paths, named=named, now=brain.now(), progress=brain.progress, again=again
+    )
+    return ReadingRecord(report, store.count(brain.db)[0])
+
+
+@op(
+    "read",
+    command="conversations list",
+    aliases={"conversations": {}},
+    tool="conversation_list",
+    examples=("quaid conversations list", "quaid conversations list --client codex --limit 5"),
+)
+def conversations_list(
+    brain: Brain,
+    client: Annotated[
+        str | None, Arg("Only of this client: claude-code, codex, plain, chatgpt or claude.ai.")
+    ] = None,
+    limit: Annotated[int, Arg("How many conversations.", minimum=1, maximum=1000)] = 20,
+    offset: Annotated[int, Arg("How many to leave out first.", minimum=0)] = 0,
+) -> ConversationsRecord:
+    """List conversations with agents, the latest first."""
+    if client is not None and client not in TRANSCRIPT_CLIENTS:
+        hint = f" Conversations are of {', '.join(TRANSCRIPT_CLIENTS)}."
+        raise NotFound(what="client", name=client, hint=hint)
+    held = store.list_all(brain.db, client, limit, offset)
+    return ConversationsRecord(tuple(held), *store.count(brain.db, client), offset)
+
+
+@op(
+    "read",
+    command="conversations search",
+    tool="conversation_search",
+    core=True,
+    examples=("quaid conversations search 'why sqlite'", "quaid conversations search oslo --max-results 3"),
+)
+def conversation_search(
+    brain: Brain,
+    query: Annotated[
+        str, Arg("Words to look for; any text will do.", positional=True, any_text=True, question=True)
+    ],
+    max_results: Annotated[int, Arg("How many turns.", minimum=1, maximum=200)] = 10,
+) -> ConversationSearchRecord:
+    """Find what was said in earlier conversations with agents, by words and by meaning.
+
+    conversation_show shows what was said around a hit."""
+    from quaid.search import conversations
+
+    embedder, problem = _search_model(brain) if query.strip() else (None, "")
+    found = conversations.search_turns(
+        brain.db, embedder, query, max_results, vectors=brain.turn_vectors, no_model=problem
+    )
+    return ConversationSearchRecord(query, found.hits, store.count(brain.db)[0], found.semantic, found.note)
+
+
+def _search_model(brain: Brain) -> "tuple[Embedder | None, str]":
+    """The active model with the last few vectors made, or why not: a search is answered all the same."""
+    from quaid.operations import background
+
+    since = background.turns_since(brain)
+    if since is None:
+        return None, "embed_conversations is off"
+    try:
+        embedder = brain.embedder
+    except QuaidError as failure:
+        return None, str(failure).rstrip(".")
+    # A model that hangs is not asked twice.
+    problem = background.backoff_reason(brain, embedder.name) or background.embed_few(brain, embedder, since)
+    return (None, problem) if problem else (background.QuestionEmbedder(brain, embedder), "")
+
+
+@op(
+    "read",
+    command="conversations show",
+    tool="conversation_show",
+    examples=("quaid conversations show 3f2a", "quaid conversations show 3f2a --around 12 --limit 5"),
+)
+def conversation_show(
+    brain: Brain,
+    session: SessionArg,
+    around: Annotated[int | None, Arg("The turn to stand in the middle.", minimum=1)] = None,
+    limit: Annotated[int, Arg("How many turns.", minimum=1, maximum=1000)] = 20,
+    full: Annotated[bool, Arg("All of long turns, not only their beginning.")] = False,
+) -> ConversationRecord:
+    """Show a conversation from its start, or the turns around one of them."""
+    held = _require_conversation(brain, session)
+    if around is not None and around > held.turns:
+        raise NotFound(what="turn", name=str(around), hint=f" The conversation has {held.turns:,}.")
+    first = 1 if around is None else max(1, min(around - limit // 2, held.turns - limit + 1))
+    turns = store.read_turns(brain.db, held.id, first, limit)
+    return ConversationRecord(held, tuple(_shown_turn(each, full) for each in turns), around)
+
+
+@op(
+    "owner",
+    command="conversations remove",
+    examples=("quaid conversations remove 3f2a", "quaid conversations remove 3f2a --yes"),
+)
+def conversations_remove(
+    brain: Brain,
+    session: SessionArg,
+    yes: Annotated[bool, Arg("Do it without asking.")] = False,
+    dry_run: Annotated[bool, Arg("Only show what would go.")] = False,
+) -> ConversationRemoveRecord:
+    """Remove what was said in a conversation, from the memory's bytes too; no sync brings it back.
+
+    Its transcript is not touched."""
+    from quaid.storage import erase as erasure
+
+    held = _require_conversation(brain, session)
+    done, problem = yes and not dry_run, ""
+    if done:
+        erasure.enable_secure_delete(brain.db)
+        now = brain.now()
+        brain.db.write(lambda tx: store.remove(tx, held.id, now))
+        problem = erasure.vacuum_and_checkpoint(brain.db).problem
+    return ConversationRemoveRecord(done, held, ask=not dry_run, problem=problem)
+
+
+def _require_conversation(brain: Brain, name: str) -> ConversationRow:
+    """The one conversation that a name means."""
+    client, colon, session = name.partition(":")
+    found = store.find_by_session(brain.db, name) if name else []
+    if not found and colon and session:
+        found = [each for each in store.find_by_session(brain.db, session, 1000) if each.client == client]
+    if not found:
+        raise NotFound(what="conversation", name=name, hint=LIST_HINT)
+    if len(found) > 1:
+        told = ", ".join(f"{each.client}:{each.session}" for each in found[:5])
+        more = ", …" if len(found) > 5 else ""
+        raise InvalidArgument(name="session", problem=f"{name!r} can mean {told}{more}; write more of it")
+    return found[0]
+
+
+def _shown_turn(turn: TurnRow, full: bool) -> ShownTurn:
+    text = turn.text if full else turn.text[:MAX_SHOWN_LENGTH]
+    return ShownTurn(turn.turn, turn.role, turn.said_at, text, len(turn.text) - len(text))

@@ -1,0 +1,271 @@
+"""Call operations: look one up by command or tool, check the caller's scope and the arguments, return JSON values.
+
+The body of an operation can rely on the types of its arguments. Errors of the operating system become QuaidErrors.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from quaid.brain import Brain
+from quaid.errors import Cancelled, InvalidArgument, NotAllowed, TooLarge, UnknownCommand, UnknownTool
+from quaid.operations import index
+from quaid.operations.registry import OPERATIONS, SCOPES, Operation, Param, Scope, current_name, load_subject
+from quaid.storage.sqlite.errors import os_error
+
+MAX_TEXT = 4 * 1024 * 1024  # bytes of one argument: no page of a person's knowledge is this long
+MAX_QUESTION = 4 * 1024  # bytes of what is looked for: longer ones cost seconds and find nothing better
+MAX_INTEGER = 2**63 - 1
+MAX_DEPTH = 100  # of objects and lists within each other
+COMMAND_SYNONYMS = {
+    **dict.fromkeys(("rm", "del", "delete", "remove"), "forget"),
+    **dict.fromkeys(("find", "grep"), "search"),
+    **dict.fromkeys(("add", "new", "create", "edit", "write"), "put"),
+    **dict.fromkeys(("show", "cat", "view", "read", "open"), "get"),
+    **dict.fromkeys(("ls", "dir"), "list"),
+    "ask": "query",
+    "mv": "rename",
+}
+"""What other programs call our commands. Names that look alike would lead people elsewhere."""
+
+
+def find_command(name: str) -> Operation:
+    """The operation behind a command line's verb."""
+    if name not in index.COMMANDS:
+        known = {**index.COMMANDS, **dict.fromkeys(index.NO_OPERATIONS)}
+        same = COMMAND_SYNONYMS.get(name, "")
+        raise UnknownCommand(
+            name=name, hint=f" Did you mean {same!r}?" if same in known else suggestion(name, known)
+        )
+    return _operation(index.COMMANDS[name][0])
+
+
+def find_tool(name: str) -> Operation:
+    """The operation behind a tool name of MCP, `quaid call` and `quaid pipe`."""
+    if name not in index.TOOLS:
+        raise UnknownTool(name=name, hint=suggestion(name, index.TOOLS))
+    return _operation(index.TOOLS[name])
+
+
+def call(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope: Scope) -> Any:
+    """Run an operation for a caller and return its record."""
+    if SCOPES.index(operation.scope) > SCOPES.index(scope):
+        raise NotAllowed(name=operation.tool, needed=operation.scope, given=scope)
+    checked = check_arguments(operation, arguments, scope)
+    brain.leaves_marks = scope != "read"
+    try:
+        return operation.function(brain, **checked)
+    except KeyboardInterrupt:
+        raise Cancelled from None
+    except OSError as error:
+        where = error.filename if isinstance(error.filename, str) else brain.settings.db_path
+        raise os_error(where, error) from error
+
+
+def _with_current_names(arguments: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments by their present names: from camel case, as in maxResults, and from former names."""
+    spelled = dict(arguments)
+    for name in arguments:
+        snake = "".join(f"_{each.lower()}" if "A" <= each <= "Z" else each for each in name)
+        ours = current_name(snake, params)
+        if name == ours or ours not in params:
+            continue
+        if ours in spelled:
+            raise InvalidArgument(
+                name=name, problem=f"is another name of {ours}, which is given too; use one"
+            )
+        spelled[ours] = spelled.pop(name)
+    return spelled
+
+
+def check_arguments(operation: Operation, arguments: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
+    """Arguments as the operation's signature wants them, or one error that names the argument."""
+    params = {param.name: param for param in operation.params}
+    arguments = _with_current_names(arguments, params)
+    for name in arguments:
+        if name not in params:
+            raise InvalidArgument(
+                name=name, problem=f"{operation.tool} has no such argument{inline_suggestion(name, params)}"
+            )
+    checked: dict[str, Any] = {}
+    for name, param in params.items():
+        value = arguments.get(name)
+        checked[param.variable] = (
+            _default_of(param, scope) if value is None else _CHECKS[param.kind](param, value)
+        )
+    return checked
+
+
+def _default_of(param: Param, scope: Scope) -> Any:
+    """What a left-out argument means. Only the person at the keyboard may write without naming a version."""
+    if param.required or (param.arg.version == "page" and scope != "owner"):
+        raise InvalidArgument(name=param.name, problem="is required")
+    if param.arg.version == "or new" and scope != "owner":
+        return 0
+    return param.default
+
+
+def suggestion(name: str, known: Mapping[str, Any]) -> str:
+    """A hint with the closest known name, or nothing."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def inline_suggestion(name: str, known: Mapping[str, Any]) -> str:
+    """The same hint for the middle of a sentence."""
+    hint = suggestion(name, known).strip()
+    return f" ({hint[0].lower()}{hint[1:]})" if hint else ""
+
+
+def _operation(key: str) -> Operation:
+    if key not in OPERATIONS:
+        load_subject(key.partition(".")[0])
+    return OPERATIONS[key]
+
+
+def _string(param: Param, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidArgument(name=param.name, problem=f"must be text, not {_type_name(value)}")
+    text: str = value
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        if not param.arg.any_text:
+            raise InvalidArgument(name=param.name, problem="holds text that is not valid Unicode") from None
+        text = text.encode("utf-8", "replace").decode()
+        size = len(text.encode())
+    if size > MAX_TEXT:
+        raise TooLarge(what=param.name, size=size, limit=MAX_TEXT)
+    if param.arg.question and size > MAX_QUESTION:
+        problem = f"has {size:,} bytes and {MAX_QUESTION:,} are allowed; ask in fewer words"
+        raise InvalidArgument(name=param.name, problem=problem)
+    if "\0" in text and not param.arg.any_text:
+        raise InvalidArgument(name=param.name, problem="holds a NUL character; remove it")
+    if not text and (param.arg.path or (param.default is None and not param.required and not param.arg.file)):
+        raise InvalidArgument(name=param.name, problem="is empty; leave it out or give it a value")
+    if param.choices and text not in param.choices:
+        raise InvalidArgument(
+            name=param.name, problem=f"must be one of {', '.join(param.choices)}, not {text!r}"
+        )
+    return text
+
+
+def _integer(param: Param, value: Any) -> int:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # JSON does not tell 5 from 5.0
+    if isinstance(value, str) and len(value) < 20 and value.isascii() and value.removeprefix("-").isdigit():
+        value = int(value)  # models often send a number as text
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidArgument(name=param.name, problem=f"must be a whole number, not {_type_name(value)}")
+    low = -MAX_INTEGER if param.arg.minimum is None else param.arg.minimum
+    high = MAX_INTEGER if param.arg.maximum is None else param.arg.maximum
+    if not low <= value <= high:
+        allowed = f"{low} or more" if high == MAX_INTEGER and value < low else f"from {low} to {high}"
+        raise InvalidArgument(name=param.name, problem=f"must be {allowed}, not {value}")
+    return value
+
+
+def _number(param: Param, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        raise InvalidArgument(name=param.name, problem=f"must be a number, not {_type_name(value)}")
+    return float(value)
+
+
+def _boolean(param: Param, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidArgument(name=param.name, problem=f"must be true or false, not {_type_name(value)}")
+    return value
+
+
+def _array(param: Param, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise InvalidArgument(name=param.name, problem=f"must be a list, not {_type_name(value)}")
+    if param.items == "string":
+        return [_string(param, each) for each in value]
+    for place, each in enumerate(value, 1):
+        if not isinstance(each, dict):
+            raise InvalidArgument(
+                name=param.name, problem=f"must hold objects, but item {place} is {_type_name(each)}"
+            )
+    _check_json(param, value)
+    if _holds_nul(value):
+        raise InvalidArgument(name=param.name, problem="holds a NUL character; remove it")
+    return list(value)
+
+
+def _object(param: Param, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidArgument(name=param.name, problem=f"must be an object, not {_type_name(value)}")
+    _check_json(param, value)
+    return dict(value)
+
+
+def _check_json(param: Param, value: Any) -> None:
+    """Refuse what is too large or too deep, and text or numbers that nothing can store."""
+    try:
+        size = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
+    except (ValueError, RecursionError):
+        raise InvalidArgument(
+            name=param.name, problem="holds text or numbers that JSON cannot carry"
+        ) from None
+    if size > MAX_TEXT:
+        raise TooLarge(what=param.name, size=size, limit=MAX_TEXT)
+    if _is_deeper(value, MAX_DEPTH):
+        raise InvalidArgument(name=param.name, problem=f"is nested more than {MAX_DEPTH} levels deep")
+
+
+def _is_deeper(value: Any, limit: int) -> bool:
+    level = [value]
+    for _ in range(limit):
+        inner = [
+            each.values() if isinstance(each, dict) else each
+            for each in level
+            if isinstance(each, dict | list)
+        ]
+        level = [item for each in inner for item in each]
+    return bool(level)
+
+
+def _holds_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, dict):
+        return any(_holds_nul(key) or _holds_nul(each) for key, each in value.items())
+    return isinstance(value, list) and any(map(_holds_nul, value))
+
+
+_CHECKS: dict[str, Callable[[Param, Any], Any]] = {
+    "string": _string,
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+    "array": _array,
+    "object": _object,
+}
+
+
+def _type_name(value: Any) -> str:
+    names = {
+        bool: "true or false",
+        int: "a number",
+        float: "a number",
+        str: "text",
+        list: "a list",
+        dict: "an object",
+    }
+    return names.get(type(value), "null")
+
+
+def json_value(value: Any) -> Any:
+    """Named records become objects, tuples become lists, everything else stays."""
+    if isinstance(value, tuple):
+        if hasattr(value, "_fields"):
+            return {name: json_value(each) for name, each in zip(value._fields, value, strict=True)}
+        return [json_value(each) for each in value]
+    if isinstance(value, list):
+        return [json_value(each) for each in value]
+    if isinstance(value, dict):
+        return {key: json_value(each) for key, each in value.items()}
+    return value

@@ -1,0 +1,654 @@
+"""Ingest a source: store its bytes and everything it changes in one transaction."""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, NamedTuple
+
+from quaid.brain import Brain
+from quaid.errors import (
+    AlreadyExists,
+    FileTrouble,
+    InvalidArgument,
+    InvalidFrontMatter,
+    LinkOverlaps,
+    NoSuchVersion,
+    PageExists,
+    PageMoved,
+    TooLarge,
+    VersionConflict,
+    VersionConflicts,
+)
+from quaid.folders import page_writer
+from quaid.formats import markdown
+from quaid.model import dates, page as page_model, slug as slugs, tags, timeline
+from quaid.model.page import EntryInput, LinkInput, Page, PageChange
+from quaid.operations import pages, search
+from quaid.operations.dispatch import MAX_TEXT
+from quaid.operations.registry import Arg, op
+from quaid.storage import collections, history, links, page_edits, pages as pagess
+from quaid.storage.history import EarlierIngest, IngestSource
+from quaid.storage.page_edits import SaveResult
+from quaid.storage.pages import PageRow
+
+_SCHEME = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*:(?=//)")
+KEYS_NOT_COPIED = ("type", "slug", "alias", "aliases", "links", "wing", "room", "quaid_id", "id")
+"""Keys of a source's own front matter that would say how its page is found."""
+
+MIN_WORD_OVERLAP = 0.5
+"""Share of words that two editions of a text have in common."""
+
+MAX_TEXTS_COMPARED = 1_000
+"""Different texts with the same source_ref."""
+
+
+class PageOutcome(NamedTuple):
+    """What an ingest did to one page."""
+
+    slug: str
+    version: int
+    outcome: Literal["created", "updated", "unchanged"]
+    truth: str
+    """written, same, same words (only case or white space differ: not written), or nothing when none was sent."""
+    timeline_entries: int
+    tags: int
+    links: int
+    assertions: int
+    keys_removed: tuple[str, ...] = ()
+    """Keys of the front matter that the content leaves out and the page no longer has."""
+    tags_removed: tuple[str, ...] = ()
+
+
+class IngestResult(NamedTuple):
+    """What an ingest did."""
+
+    pages: tuple[PageOutcome, ...]
+    """The pages that were asked for."""
+    source: str
+    """The page that the source is."""
+    changed: tuple[str, ...]
+    """All pages that are different now."""
+    known: tuple[str, ...]
+    """Pages that the same source had changed before; they were left alone."""
+
+
+class _PageDraft(NamedTuple):
+    page: Page
+    truth: str
+    timeline_entries: int
+    tags: int
+    lost: tuple[tuple[str, ...], tuple[str, ...]]
+
+
+class Ingestion:
+    """One source with everything that it changes. The source is a page itself.
+
+    A file's page is the first of the changes. Any other source gets a page in sources/ with its words, beside the
+    changes.
+    """
+
+    def __init__(
+        self, brain: Brain, source: IngestSource, changes: list[PageChange], *, force: bool, is_file: bool
+    ) -> None:
+        self.brain = brain
+        self.source = source
+        self.given = [_with_collection(brain, change) for change in changes]
+        self.changes: list[PageChange] = []  # those that are to be made
+        self.force = force
+        self.is_file = is_file
+        self.import_id = brain.new_uuid()
+        self.now = brain.now()
+        self.uuids = [brain.new_uuid() for _ in range(len(changes) + 1)]
+        self.own: PageChange | None = None  # the page of a source that is no file, if it is to be written
+
+    def run(self, tx: Any) -> IngestResult | EarlierIngest:
+        """Write everything, or say when these bytes were taken in before."""
+        self.tx = tx
+        earlier = None if self.force else self.known()
+        if earlier is not None and self.is_file:
+            if earlier.source_ref != self.source.ref and not os.path.exists(earlier.source_ref):
+                history.move_source(tx, earlier, self.source)  # the file was moved or renamed
+            return earlier
+        left = self._known_changes() if earlier else []
+        self.changes = [each for each in self.given if each not in left]
+        own_page, self.own = ("", None) if self.is_file else self._own_page()
+        if earlier is not None and not self.changes and not self.own:
+            return earlier
+        if self.own:
+            self.changes.append(self.own)
+        told, saved = self._write()
+        page = saved[0] if self.is_file else saved[-1] if self.own else None
+        if page is not None:
+            own_page = told[saved.index(page)].slug
+        touched = [
+            each.id for each, outcome in zip(saved, told, strict=True) if outcome.outcome != "unchanged"
+        ]
+        if earlier is not None and not touched:
+            return earlier
+        history.keep_source(
+            tx,
+            self.source,
+            import_id=self.import_id,
+            now=self.now,
+            page_ids=touched or [each.id for each in saved],
+            page=None if page is None else (page.id, told[saved.index(page)].version),
+        )
+        changed = tuple(each.slug for each in told if each.outcome != "unchanged")
+        asked = told[:-1] if self.own else told
+        return IngestResult(tuple(asked), own_page, changed, tuple(each.address for each in left))
+
+    def _write(self) -> tuple[list[PageOutcome], list[SaveResult]]:
+        there = [pagess.find(self.brain.db, change.slug, _collection_name(change)) for change in self.changes]
+        self._check_versions(there)
+        drafts = [self._draft(change, old) for change, old in zip(self.changes, there, strict=True)]
+        saved = [self._save(*each) for each in zip(self.changes, there, drafts, self.uuids, strict=False)]
+        self.ids = {change.address: each.id for change, each in zip(self.changes, saved, strict=True)}
+        told = [self._hang_on(*each) for each in zip(self.changes, drafts, saved, strict=True)]
+        return told, saved
+
+    def _known_changes(self) -> list[PageChange]:
+        """Changes that the same source made before: to a page that has moved on since its author read it.
+
+        Somebody who names the present version of a page has read it since, and means what they send."""
+        touched = history.pages_changed_by(self.brain.db, self.source.content_hash, self.source.ref)
+        known: list[PageChange] = []
+        for change in self.given:
+            old = pagess.find(self.brain.db, change.slug, _collection_name(change))
+            if old and old.id in touched and old.version != change.expected_version:
+                known.append(change)
+        return known
+
+    def _own_page(self) -> tuple[str, PageChange | None]:
+        """The page that these very words are, and how to write it unless they are already.
+
+        Another text by the same name is a new edition of its page if most of its words are the same and nobody has
+        edited the page, else a page beside it: what was taken in stays findable."""
+        db = self.brain.db
+        known = history.page_of_source(db, self.source.content_hash, self.source.ref)
+        if known is not None and not self.force:
+            return known, None
+        front, truth, lines = source_text(self.source)
+        taken = {change.slug for change in self.changes if _collection_name(change) == "default"}
+        for address in _slug_candidates(self.source.ref):
+            old = None if address in taken else pagess.find(db, address, "default")
+            if address in taken or (old and old.slug != address):
+                continue
+            if old is not None and address != known and not self._is_edition(old, truth):
+                continue
+            if old is not None:
+                front = {**old.frontmatter, **front}
+            return address, PageChange(
+                *("source", address, "default"),
+                expected_version=old.version if old else 0,
+                content=markdown.render(front, truth, lines),
+                title=self.source.ref,
+            )
+        raise InvalidArgument(name="source_ref", problem="has too many different texts; choose another name")
+
+    def _is_edition(self, old: PageRow, truth: str) -> bool:
+        """Whether a page is an earlier text of this source that nobody has edited, with mostly the same words."""
+        before = history.newest_source(self.brain.db, old.id)
+        if before is None or before[0] != self.source.ref:
+            return False
+        words, others = set(truth.casefold().split()), set(old.truth.casefold().split())
+        alike = len(words & others) >= MIN_WORD_OVERLAP * len(words | others)
+        return alike and source_text(self.source._replace(data=before[1]))[1] == old.truth
+
+    def known(self) -> EarlierIngest | None:
+        """The earlier ingest of the same bytes: from the same source, or of the same file wherever it lies."""
+        ref = None if self.is_file else self.source.ref
+        return history.earlier_ingest(self.brain.db, self.source.content_hash, ref)
+
+    def _check_versions(self, there: list[PageRow | None]) -> None:
+        """All conflicts at once: who merges them must not meet them one after the other."""
+        conflicts: list[VersionConflict] = []
+        for change, old in zip(self.changes, there, strict=True):
+            current = old.version if old else 0
+            facts = {"slug": change.address, "expected": change.expected_version, "current_version": current}
+            if old and old.slug != change.slug:
+                conflicts.append(PageMoved(target=old.slug, **facts))
+            elif current != change.expected_version:
+                kind = (
+                    NoSuchVersion if not old else VersionConflict if change.expected_version else PageExists
+                )
+                conflicts.append(kind(**facts))
+        if len(conflicts) == 1:
+            raise conflicts[0]
+        if conflicts:
+            told = ", ".join(_version_text(each.facts) for each in conflicts)
+            raise VersionConflicts(
+                count=len(conflicts), told=told, conflicts=[dict(each.facts) for each in conflicts]
+            )
+
+    def _draft(self, change: PageChange, old: PageRow | None) -> _PageDraft:
+        """The page as it shall be, and what is new in it."""
+        front, truth, lines = _page_text(change, old)
+        told = "" if _truth_of(change) is None else "written"
+        if old is not None and told:
+            told = "written" if change is self.own and truth != old.truth else self._judged(old, truth)
+            if told == "same words":
+                truth, front = old.truth, _front_matter_if_truth_stays(change, old, front)
+            elif told == "written" and self.is_file and not self.force:
+                self._refuse_foreign(old, change)
+        for entry in change.entries:
+            source = entry.source or self.source.ref.replace("—", "-")
+            lines = timeline.add_entry_once(lines, entry.date, entry.summary, source, entry.detail)
+        before = old.tags if old else ()
+        labels = tags.of_frontmatter(front)
+        missing = [each for each in dict.fromkeys(change.tags) if each not in labels]
+        if missing:
+            front = pages.with_tags(front, [*labels, *missing])
+        if not truth and not lines:
+            problem = "has no text; a new page needs content, compiled_truth or timeline_entries"
+            raise InvalidArgument(name=change.where, problem=problem)
+        made = pages.build_checked_page(
+            change.slug, front, _with_closed_fence(truth, lines), lines, old, change.title
+        )
+        fresh = timeline.entry_keys(lines) - timeline.entry_keys(old.timeline if old else "")
+        lost = ((), ()) if change.content is None else pages.removed_front(old, made)
+        return _PageDraft(made, told, len(fresh), len(set(made.tags) - set(before)), lost)
+
+    def _refuse_foreign(self, old: PageRow, change: PageChange) -> None:
+        """A file may replace the text that it made itself, and nothing that somebody wrote or edited here."""
+        if history.source_of_page(self.brain.db, old.id) != (self.source.ref, old.version):
+            raise AlreadyExists(
+                path=change.address,
+                hint="It was not made from this file, or was edited since: --force replaces its text and keeps its"
+                " timeline, --slug NAME makes another page.",
+            )
+
+    def _judged(self, old: PageRow, truth: str) -> str:
+        if truth == old.truth:
+            return "same"
+        return "same words" if _words(truth) == _words(old.truth) and not self.force else "written"
+
+    def _save(self, change: PageChange, old: PageRow | None, draft: _PageDraft, uuid: str) -> SaveResult:
+        return page_writer.save_page(
+            self.brain.db,
+            self.tx,
+            collections.require(self.brain.db, _collection_name(change)),
+            old,
+            draft.page,
+            uuid=uuid,
+            now=self.now,
+            expected_version=change.expected_version,
+        )
+
+    def _hang_on(self, change: PageChange, draft: _PageDraft, saved: SaveResult) -> PageOutcome:
+        """Links and facts, once all pages are there; the version rises once for everything."""
+        linked = sum(self._link(saved, given) for given in change.links)
+        stated = self._assert(change, saved.id, draft.page.title)
+        version = saved.version
+        if (linked or stated) and not saved.changed:
+            _, version = page_edits.touch(
+                self.tx, change.slug, expected_version=None, now=self.now, collection=_collection_name(change)
+            )
+        changed = saved.changed or linked or stated
+        return PageOutcome(
+            slug=change.address,
+            version=version,
+            outcome="created" if saved.created else "updated" if changed else "unchanged",
+            truth=draft.truth,
+            timeline_entries=draft.timeline_entries,
+            tags=draft.tags,
+            links=linked,
+            assertions=stated,
+            keys_removed=draft.lost[0],
+            tags_removed=draft.lost[1],
+        )
+
+    def _assert(self, change: PageChange, page_id: int, title: str) -> int:
+        """How many facts are new, or end now."""
+        if not change.assertions:
+            return 0
+        from quaid.model import facts
+        from quaid.storage import facts as assertions
+
+        changed = 0
+        for place, values in enumerate(change.assertions, 1):
+            values = {**values, "source_ref": values.get("source_ref") or self.source.ref}
+            given = facts.check_fact(values, f"{change.where}.assertions[{place}]", title)
+            changed += assertions.add_fact(self.tx, page_id, given, self.now).changed
+        return changed
+
+    def _link(self, saved: SaveResult, given: LinkInput) -> bool:
+        """Add a link, or give an open one its end. False: it was there."""
+        to_id = self._target(given)
+        if to_id == saved.id:
+            raise InvalidArgument(name=f"{given.where}.to", problem="is the page itself")
+        if saved.created:
+            try:
+                return self._add_link(saved.id, to_id, given)
+            except LinkOverlaps:
+                pass  # the page's own text, or this ingest, has said it: see below
+        for there in links.between(self.brain.db, saved.id, to_id, given.relationship):
+            undated = given.valid_from is None and given.valid_until is None and there.valid_until is None
+            if there.valid_from == given.valid_from or undated:
+                if given.valid_until in (None, there.valid_until):
+                    return False  # said before; who closed it since knew more
+                if there.valid_until is None and there.source_kind != links.FROM_TEXT:
+                    links.close(self.tx, there, given.valid_until)
+                    return True
+        return self._add_link(saved.id, to_id, given)
+
+    def _add_link(self, page_id: int, to_id: int, given: LinkInput) -> bool:
+        links.add(
+            self.tx,
+            page_id,
+            to_id,
+            relationship=given.relationship,
+            context=given.context,
+            valid_from=given.valid_from,
+            valid_until=given.valid_until,
+            now=self.now,
+        )
+        return True
+
+    def _target(self, given: LinkInput) -> int:
+        collection, name = slugs.split_address(given.to)
+        address = name if collection in (None, "default") else given.to
+        return self.ids.get(address) or pages.require_page(self.brain, given.to).id
+
+
+def source_text(source: IngestSource) -> tuple[dict[str, Any], str, str]:
+    """Front matter, truth and timeline of the page that a source becomes: its words, and what it is.
+
+    Its own front matter does not decide how the page is called, typed or linked: it may come from anywhere."""
+    content = markdown.decode(source.data).text
+    document = markdown.parse(content)
+    front = {key: value for key, value in document.frontmatter.items() if key not in KEYS_NOT_COPIED}
+    front = {"type": "source", **front, "source_type": source.kind, "source_ref": source.ref}
+    if document.truth or document.timeline:
+        return front, document.truth, document.timeline
+    return front, f"```\n{content.strip()}\n```", ""  # nothing but front matter
+
+
+def _slug_candidates(ref: str) -> Iterator[str]:
+    """The slugs that a source may have, the best first."""
+    steps = [each for each in _SCHEME.sub("", ref).removeprefix("sources/").split("/") if each]
+    base = slugs.from_path("/".join(["sources", *steps]) if steps else f"sources/{ref}")
+    yield base
+    for number in range(2, MAX_TEXTS_COMPARED + 1):
+        yield slugs.from_path(f"{base}-{number}")
+
+
+def _truth_of(change: PageChange) -> str | None:
+    """The truth that a change brings, if it brings one."""
+    if change.content is not None:
+        return markdown.parse(change.content).truth
+    return None if change.compiled_truth is None else markdown.normalize_part(change.compiled_truth)
+
+
+def _page_text(change: PageChange, old: PageRow | None) -> tuple[dict[str, Any], str, str]:
+    """Front matter, truth and timeline that a change asks for; no entry of the old timeline is lost."""
+    front, truth, lines = (old.frontmatter, old.truth, old.timeline) if old else ({}, "", "")
+    if change.content is not None:
+        document = markdown.parse(change.content)
+        markdown.check_front_matter(document, front)
+        return document.frontmatter, document.truth, timeline.merge_timelines(lines, document.timeline)
+    if change.frontmatter is not None:
+        front = pages.with_front_matter_keys(front, change.frontmatter)
+    if change.compiled_truth is not None:
+        truth = markdown.normalize_part(change.compiled_truth)
+        if markdown.has_divider(truth):
+            problem = "holds a '---' line, which begins the timeline"
+            raise InvalidArgument(name=f"{change.where}.compiled_truth", problem=problem)
+    if change.timeline_append is not None:
+        lines = markdown.normalize_part(
+            timeline.append_text(lines, markdown.normalize_part(change.timeline_append))
+        )
+    return front, truth, lines
+
+
+def _front_matter_if_truth_stays(change: PageChange, old: PageRow, front: dict[str, Any]) -> dict[str, Any]:
+    """Front matter beside a truth that stays: of a whole page only the tags are taken."""
+    if change.content is None:
+        return front
+    named = tags.of_frontmatter(old.frontmatter)
+    more = [each for each in tags.of_frontmatter(front) if each not in old.tags]
+    return pages.with_tags(old.frontmatter, [*named, *more]) if more else old.frontmatter
+
+
+def _with_closed_fence(truth: str, lines: str) -> str:
+    return markdown.close_fence(truth) if lines else truth
+
+
+def _version_text(facts: dict[str, Any]) -> str:
+    if "target" in facts:
+        return f"{facts['slug']} is {facts['target']} now, at version {facts['current_version']}"
+    if not facts["current_version"]:
+        return f"{facts['slug']} does not exist"
+    return f"{facts['slug']} is at version {facts['current_version']}"
+
+
+def _with_collection(brain: Brain, change: PageChange) -> PageChange:
+    """The change with the collection that has its page, or takes it."""
+    return change._replace(collection=pages.locate_page(brain, change.address)[0].name)
+
+
+def _collection_name(change: PageChange) -> str:
+    return change.collection or "default"
+
+
+def _words(text: str) -> list[str]:
+    return text.casefold().split()
+
+
+MAX_SOURCE_REF = 1_000
+SourceType = Literal["meeting", "article", "doc", "conversation"]
+SOURCE_TYPES = ("meeting", "article", "doc", "conversation")
+
+
+class IngestRecord(NamedTuple):
+    source_type: str
+    source_ref: str
+    written: bool
+    """False: these bytes were taken in before, at `known_since`, and nothing was changed."""
+    known_since: str | None
+    import_id: str | None
+    """`quaid export --raw --import-id` gives the bytes back."""
+    pages: tuple[PageOutcome, ...]
+    known_pages: tuple[str, ...]
+    """Pages that the same source had changed before."""
+    gaps_resolved: tuple[int, ...]
+    source_page: str = ""
+    """The page that the source is."""
+
+
+class FileIngestRecord(IngestRecord):
+    """The same, of a file that became a page."""
+
+
+class AdoptRecord(NamedTuple):
+    pages: tuple[str, ...]
+    """The pages that were made."""
+
+
+class _SourceFile(NamedTuple):
+    slug: str
+    title: str | None
+    front: dict[str, Any]
+    truth: str
+    timeline: str
+
+
+@op(
+    "write",
+    command="ingest-source",
+    core=True,
+    tool="memory_ingest",
+    examples=(
+        "quaid ingest-source call.txt --source-type meeting --source-ref meeting/17 --pages"
+        ' \'[{"slug": "people/alice", "expected_version": 3, "timeline_entries":'
+        ' [{"date": "2026-04-25", "summary": "Moved to Oslo"}]}]\'',
+    ),
+)
+def ingest(
+    brain: Brain,
+    content: Annotated[str, Arg("The source, word for word.", positional=True, file=True)],
+    source_type: Annotated[SourceType, Arg("What it is.")],
+    source_ref: Annotated[str, Arg("Its name, as in meeting/17.")],
+    pages: Annotated[
+        list[dict[str, Any]] | None,
+        Arg(
+            "Each {slug, expected_version if it exists, content | compiled_truth, timeline_append, frontmatter;"
+            " links [{to, relationship, context, valid_from, valid_until}], timeline_entries [{date, summary,"
+            " source, detail}], assertions [{subject, predicate, object, valid_from, valid_until,"
+            " evidence_text}], tags []}."
+        ),
+    ] = None,
+    force: Annotated[bool, Arg("Though the source or a truth is known.")] = False,
+) -> IngestRecord:
+    """Keep a source as a page, with everything that it changes, all or nothing.
+
+    The same source again changes nothing; a truth that a page says already is skipped, evidence never."""
+    for name, text in (("content", content), ("source_ref", source_ref)):
+        if not text.strip():
+            raise InvalidArgument(name=name, problem="is empty")
+    ref = " ".join(source_ref.split())
+    if len(ref) > MAX_SOURCE_REF:
+        raise InvalidArgument(name="source_ref", problem=f"has more than {MAX_SOURCE_REF:,} characters")
+    source = _source_of_bytes(source_type, ref, slugs.from_path(ref) + ".md", content.encode())
+    return _run_ingestion(
+        brain, Ingestion(brain, source, page_model.parse_changes(pages or []), force=force, is_file=False)
+    )
+
+
+@op(
+    "owner",
+    command="ingest",
+    examples=(
+        "quaid ingest standup.md --type meeting --date 2026-04-25",
+        "quaid ingest paper.md --type article --slug sources/vanadium-review",
+    ),
+)
+def ingest_file(
+    brain: Brain,
+    file: Annotated[str, Arg("A text file, as markdown or plain.", positional=True, path=True)],
+    source_type: Annotated[
+        SourceType | None, Arg("What it is; a new page's front matter keeps it.", flag="--type")
+    ] = None,
+    slug: Annotated[str | None, Arg("The page to make; else the file's own slug, else sources/NAME.")] = None,
+    date: Annotated[str | None, Arg("The day that it is of: an entry in the page's timeline.")] = None,
+    force: Annotated[bool, Arg("Also if it is known, says the same, or the page was edited here.")] = False,
+) -> FileIngestRecord:
+    """Take one file in as a page, keep its bytes, and say what happened. The same file again changes nothing."""
+    path = brain.settings.path(file)
+    data = _read_source_bytes(path)
+    read = _parse_source_file(path, data)
+    flags = {"source_type": source_type, "date": dates.check_date(date, "date") if date else None}
+    collection, name = slugs.split_address(slug or read.slug)
+    there = pagess.find(brain.db, slugs.check(name), collection or "default")
+    change = _change_from_file(read, flags, there.slug if there else name, collection or "default", there)
+    kind = _source_type(markdown.parse(change.content or "").frontmatter)
+    source = _source_of_bytes(kind, _printable(path), _printable(os.path.basename(path)), data)
+    done = _run_ingestion(brain, Ingestion(brain, source, [change], force=force, is_file=True))
+    return FileIngestRecord(*done)
+
+
+@op("owner", command="adopt-sources", examples=("quaid adopt-sources",))
+def adopt_sources(brain: Brain) -> AdoptRecord:
+    """Make pages of sources that an earlier Quaid kept without one, so that they are found, shown and forgotten."""
+    made: list[str] = []
+    sources = history.sources_without_page(brain.db)
+    for done, source in enumerate(sources):
+        brain.progress(done, len(sources), "Making pages")
+        outcome = brain.db.write(Ingestion(brain, source, [], force=False, is_file=False).run)
+        if not isinstance(outcome, EarlierIngest):
+            made.append(outcome.source)
+    return AdoptRecord(tuple(made))
+
+
+def _change_from_file(
+    read: _SourceFile, flags: dict[str, str | None], name: str, collection: str, there: PageRow | None
+) -> PageChange:
+    """What a file makes of its page. A flag counts more than the file, the file more than the page that is there."""
+    kept = {key: there.frontmatter[key] for key in flags if there and key in there.frontmatter}
+    front = {**kept, **read.front, **{key: value for key, value in flags.items() if value is not None}}
+    made = page_model.build_page(name, front, read.truth, read.timeline, fallback_title=read.title)
+    day = flags["date"]
+    return PageChange(
+        "page",
+        name,
+        collection,
+        expected_version=there.version if there else 0,
+        content=markdown.render(front, read.truth, read.timeline),
+        entries=(EntryInput(day, made.title, _source_type(front), ""),) if day else (),
+        title=read.title,
+    )
+
+
+def _source_type(front: dict[str, Any]) -> str:
+    """Return what kind of source a page says that it is; doc if it says nothing."""
+    named = front.get("source_type")
+    if named in (None, ""):
+        return "doc"
+    if named not in SOURCE_TYPES:
+        problem = (
+            f"must be one of {', '.join(SOURCE_TYPES)}, not {named!r}; change the front matter or add --type"
+        )
+        raise InvalidArgument(name="source_type", problem=problem)
+    return str(named)
+
+
+def _run_ingestion(brain: Brain, work: Ingestion) -> IngestRecord:
+    done = brain.db.write(work.run)
+    source = work.source
+    if isinstance(done, EarlierIngest):
+        own = history.page_of_source(brain.db, source.content_hash, done.source_ref) or ""
+        others = tuple(each for each in done.slugs if work.is_file or each != own)
+        return IngestRecord(
+            *(source.kind, source.ref, False, done.created_at, done.import_id, (), others, ()), own
+        )
+    closed = search.close_answered_gaps(brain, list(done.changed)) if done.changed else []
+    return IngestRecord(
+        *(source.kind, source.ref, True, None, work.import_id, done.pages, done.known, tuple(closed)),
+        done.source,
+    )
+
+
+def _source_of_bytes(kind: str, ref: str, file_path: str, data: bytes) -> IngestSource:
+    return IngestSource(kind, ref, file_path, data, hashlib.sha256(data).hexdigest())
+
+
+def _read_source_bytes(path: str) -> bytes:
+    if os.path.isdir(path):
+        raise FileTrouble(path=path, problem="is a folder; `quaid import` takes folders")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise FileTrouble(path=path, problem="is not a file that can be read twice")
+    with open(path, "rb") as file:  # what the system says becomes an error at the gate
+        data = file.read(MAX_TEXT + 1)
+    if len(data) > MAX_TEXT:
+        raise TooLarge(what=path, size=os.path.getsize(path), limit=MAX_TEXT)
+    if not data.strip():
+        raise FileTrouble(path=path, problem="is empty")
+    return data
+
+
+def _parse_source_file(path: str, data: bytes) -> _SourceFile:
+    """What a file says, and the page that it asks for."""
+    text, mended = markdown.decode(data)
+    if mended and "replaced" in mended:
+        raise FileTrouble(path=path, problem="is not text; only text files can be taken in")
+    document = markdown.parse(text)
+    if document.problem:
+        raise InvalidFrontMatter(problem=document.problem)
+    front = dict(document.frontmatter)
+    if front.get("type") in SOURCE_TYPES and page_model.known_type(front["type"]) is None:
+        front.setdefault("source_type", front.pop("type"))  # a kind of source that is no type of page
+    stem = _printable(os.path.splitext(os.path.basename(path))[0])
+    name = slugs.segment(stem)
+    named = front.get("slug")
+    return _SourceFile(
+        slug=named if isinstance(named, str) else f"sources/{name}",
+        title=None if name == stem else stem,
+        front=front,
+        truth=document.truth,
+        timeline=document.timeline,
+    )
+
+
+def _printable(name: str) -> str:
+    """A file name as text: one that is not valid Unicode cannot be stored."""
+    return os.fsencode(name).decode("utf-8", "replace")

@@ -1,0 +1,1034 @@
+"""The knowledge base: query, show, remember, curate, lint, commit, push and administer nodes."""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from quaid.brain import Brain
+from quaid.config import Settings
+from quaid.errors import FileTrouble, InvalidArgument, StoreLocked
+from quaid.kb import layout
+from quaid.kb.layout import KbCheck, KbInitReport, KbStatus, KbTimerReport
+from quaid.model.plain_text import count_noun
+from quaid.operations.registry import Arg, op
+
+if TYPE_CHECKING:
+    from quaid.kb.catalog import Catalog, NodeFilters
+    from quaid.kb.git import Git, PushResult
+    from quaid.kb.health import CurationReport
+    from quaid.kb.node import Node
+    from quaid.kb.transaction import ChangeResult, StoreChange
+    from quaid.storage.collections import Collection
+
+
+def kb_root_of(settings: Settings) -> str:
+    """Where the knowledge base is: the option kb.store, AI_KB_DIR, or the usual place."""
+    chosen, _ = settings.said("kb.store")
+    if chosen:
+        return settings.beside_config(chosen)
+    return settings.path(layout.default_store_root(settings.environ, settings.user_home))
+
+
+def session_nudge(settings: Settings) -> str:
+    """What `ai-kb status` ends with; nothing where there is no store, which one look tells."""
+    path = kb_root_of(settings)
+    if not os.path.isdir(os.path.join(path, ".git")):
+        return ""
+    from quaid.kb import state
+
+    if not os.path.isfile(os.path.join(path, layout.CONTRACT_FILE)):
+        from quaid.kb import remote as store_remote
+        from quaid.kb.git import Git
+
+        if store_remote.inspect_store(Git(path, settings.environ)).is_foreign:
+            return ""
+    return state.session_nudge(path, settings.environ)
+
+
+NodeName = Annotated[
+    str, Arg("The node: its ID, the beginning of it, a pointer, or its title.", positional=True)
+]
+NodeType = Literal["principle", "preference", "procedure", "observation", "reference"]
+NO_MATCH, BROKEN_INDEX = 1, 3
+"""Exit statuses of a query; a store that is missing has its own."""
+
+
+class NodeRecord(NamedTuple):
+    """A node in an answer."""
+
+    title: str
+    id: str
+    summary: str
+    type: str
+    projects: tuple[str, ...]
+    status: str
+    updated: str
+    path: str
+
+
+class KbMatch(NamedTuple):
+    title: str
+    id: str
+    summary: str
+    projects: tuple[str, ...]
+    status: str
+    updated: str
+    path: str
+    match: tuple[str, ...]
+    """Why: id, title, tag, project, status, summary, body, property; with `semantic` also meaning, or words in
+    another form."""
+    score: float
+    """The sum of the weights of the fields that hold a word; 0 if only its meaning was found."""
+    source: str
+    """Where it comes from; perhaps a path below raw/."""
+    held: float = 0.0
+    """How much of the question's words it holds, from 0 to 1."""
+    relevance: float | None = None
+    """With `semantic`: how well it answers by words and meaning, from 0 to 1, as `score` of `query`."""
+
+
+class KbQueryRecord(NamedTuple):
+    context: str
+    matches: tuple[KbMatch, ...]
+    note: str
+    """What is wrong with the index, or why meaning was not looked at."""
+    index_is_stale: bool
+
+    @property
+    def warning(self) -> str:
+        return self.note
+
+    @property
+    def exit_status(self) -> int:
+        return BROKEN_INDEX if self.index_is_stale else 0 if self.matches else NO_MATCH
+
+
+class KbShowRecord(NamedTuple):
+    node: NodeRecord
+    text: str
+    """The file as it is."""
+    links: tuple[NodeRecord, ...]
+    backlinks: tuple[NodeRecord, ...]
+    note: str = ""
+    """Says so when the ID of a pointer is gone and its title led here."""
+
+
+class KbBacklinksRecord(NamedTuple):
+    node: NodeRecord
+    backlinks: tuple[NodeRecord, ...]
+    note: str = ""
+
+
+class KbRememberRecord(NamedTuple):
+    node: NodeRecord
+    commit: str
+    created: bool
+    """False: something was added to a node that was there."""
+    contradicts: tuple[Any, ...]
+    """Nodes that are contested now, as this one is; a person must decide."""
+    offline: str
+    """Why the remote was not reached."""
+
+
+@op(
+    "read",
+    command="kb query",
+    tool="kb_query",
+    examples=("ai-kb query formatter", "ai-kb query 'mirror a repository' --project general --json"),
+)
+def kb_query(
+    brain: Brain,
+    context: Annotated[
+        str, Arg("What it is about, in words.", positional=True, any_text=True, question=True)
+    ],
+    max_results: Annotated[int, Arg("How many nodes.", minimum=1, maximum=200)] = 10,
+    type: Annotated[NodeType | None, Arg("Only nodes of this type.")] = None,
+    project: Annotated[str | None, Arg("Only nodes of this project, as in emacs or general.")] = None,
+    status: Annotated[
+        Literal["current", "contested", "superseded"] | None, Arg("Only nodes of this status.")
+    ] = None,
+    semantic: Annotated[bool, Arg("Look for the meaning too, as `quaid query` does.")] = False,
+) -> KbQueryRecord:
+    """Find what the knowledge base holds: principles, preferences, procedures, observations, references.
+
+    Ask before choosing a convention or beginning a procedure. Exits 1 when nothing matches, 3 when the index is
+    stale, 5 when there is no knowledge base."""
+    from quaid.kb import catalog as catalogs
+
+    catalog = load_catalog(brain)
+    if not context.strip():
+        raise InvalidArgument(name="context", problem="is empty; say what it is about")
+    filters = catalogs.NodeFilters(type or "", project or "", status or "")
+    most = len(catalog.files) if semantic else max_results
+    found = catalogs.query_nodes(catalog, context, most=most, filters=filters)
+    asked = len(catalogs.query_words(context)) or 1
+    matches = tuple(
+        kb_match(each.node, each.reasons, float(each.score), round(each.words / asked, 2)) for each in found
+    )
+    note = ""
+    if semantic:
+        matches, note = with_semantic_matches(brain, catalog, context, filters, matches, max_results)
+    stale = _index_problem(brain, catalog)
+    return KbQueryRecord(context, matches, stale or note, bool(stale))
+
+
+@op(
+    "read",
+    command="kb show",
+    tool="kb_show",
+    examples=("ai-kb show 5b1c2d3e", "ai-kb show 'How we name branches'"),
+)
+def kb_show(brain: Brain, node: NodeName) -> KbShowRecord:
+    """Show a node of the knowledge base, what it links to and what links to it.
+
+    A pointer `ai-kb: Title (UUID)` is resolved by its ID, and by its title when no node has that ID any more."""
+    from quaid.kb import catalog as catalogs
+
+    catalog = load_catalog(brain)
+    found, note = catalogs.find_node_to_read(catalog, node)
+    by_id = {id: each for each in catalog.nodes for id in (each.id, *each.merged, *each.inner)}
+    links = dict.fromkeys(by_id[link.id] for link in found.links if link.id in by_id)
+    return KbShowRecord(
+        node_record(found),
+        catalog.text(found.path),
+        tuple(map(node_record, links)),
+        tuple(map(node_record, catalogs.nodes_linking_to(catalog, found))),
+        note,
+    )
+
+
+@op("read", command="kb backlinks", tool="kb_backlinks", examples=("ai-kb backlinks 5b1c2d3e",))
+def kb_backlinks(brain: Brain, node: NodeName) -> KbBacklinksRecord:
+    """List the nodes that link to a node. Raw texts and the index do not count."""
+    from quaid.kb import catalog as catalogs
+
+    catalog = load_catalog(brain)
+    found, note = catalogs.find_node_to_read(catalog, node)
+    return KbBacklinksRecord(
+        node_record(found), tuple(map(node_record, catalogs.nodes_linking_to(catalog, found))), note
+    )
+
+
+@op("read", command="kb status", tool="kb_status", examples=("ai-kb status", "ai-kb status --json"))
+def kb_status(brain: Brain) -> KbStatus:
+    """How the knowledge base stands: nodes, what is not pushed, what went wrong, whether curation is due."""
+    from quaid.kb import health
+
+    return health.store_status(open_store(brain))
+
+
+@op(
+    "write",
+    command="kb remember",
+    tool="kb_remember",
+    adds_only=True,
+    examples=(
+        "ai-kb remember 'Run black before ruff.' --title 'Formatter order' --summary 'black first, then ruff'"
+        " --type principle",
+        "ai-kb remember --file notes.org --title 'Mirror a repository' --summary 'How to mirror a repository'"
+        " --type procedure --projects general --links 'RELATES_TO 5b1c2d3e'",
+        "ai-kb remember 'It also holds for tests.' --add-to 5b1c2d3e",
+    ),
+)
+def kb_remember(
+    brain: Brain,
+    text: Annotated[str, Arg("What the node says, in org.", positional=True, any_text=True)] = "",
+    file: Annotated[
+        str | None, Arg("The text, on the command line out of this file (- is standard input).", file=True)
+    ] = None,
+    title: Annotated[str, Arg("A short title.")] = "",
+    summary: Annotated[str, Arg("One sentence, written to be found.")] = "",
+    type: Annotated[NodeType, Arg("What kind of knowledge it is.")] = "observation",
+    tags: Annotated[list[str] | None, Arg("Further tags, as in build,ci.")] = None,
+    projects: Annotated[list[str] | None, Arg("Slugs of projects, as in emacs,python [general].")] = None,
+    confidence: Annotated[
+        Literal["user-stated", "observed", "inferred", "external"], Arg("How it is known.")
+    ] = "observed",
+    source: Annotated[str, Arg("Where it comes from, as in chat 2026-05-24, or a path below raw/.")] = "",
+    visibility: Annotated[Literal["personal", "work-private"], Arg("Whom it concerns.")] = "personal",
+    links: Annotated[
+        list[str] | None,
+        Arg(
+            "Nodes it belongs to: IDs or titles, perhaps behind RELATES_TO, IMPLEMENTS, DERIVED_FROM or CONTRADICTS,"
+            " which makes both contested."
+        ),
+    ] = None,
+    created_by: Annotated[str | None, Arg("Who writes it, as in claude-code [human, or the agent].")] = None,
+    add_to: Annotated[str | None, Arg("Add the text to this node, and write no new one.")] = None,
+    force: Annotated[
+        bool, Arg("Write it although a node says much the same, or the node of --add-to the opposite.")
+    ] = False,
+) -> KbRememberRecord:
+    """Write a node and commit it: what is lasting and general, not what belongs to one project.
+
+    Fetches first, makes the index, lints everything; a failure changes nothing. A node that contradicts another one
+    is written, and both are contested until a person decides. An addition that says the opposite of its own node is
+    refused with both sentences."""
+    from quaid.kb import catalog as catalogs, edits, transaction
+    from quaid.kb.node import CREATORS, NodeDraft
+
+    said = "\n".join(part for part in (text, file or "") if part.strip())
+    if not said.strip():
+        raise InvalidArgument(name="text", problem="is empty; say what to remember")
+    agent = brain.agent if brain.agent in CREATORS or not brain.agent else "agent"
+    writer = created_by or agent or "human"
+    if agent and writer == "human":
+        writer = agent  # an agent may say what a person stated, not that the person wrote it
+    if writer not in CREATORS:
+        raise InvalidArgument(name="created_by", problem=f"must be one of {', '.join(CREATORS)}")
+    git, local = open_store(brain), brain.local()
+    made: list[Any] = []
+
+    def add(catalog: "Catalog") -> transaction.StoreChange:
+        node = catalogs.find_node(catalog, str(add_to))
+        planned = edits.plan_addition(
+            catalog, node, said, links or (), local=local, summary=summary, force=force
+        )
+        made[:] = [planned.node, planned.opposites]
+        return planned.change
+
+    def write(catalog: "Catalog") -> transaction.StoreChange:
+        id = edits.free_id(catalog, brain.random_uuid)
+        planned = edits.plan_node(catalog, draft, links or (), id=id, local=local, force=force)
+        made[:] = [planned.node, planned.opposites]
+        return planned.change
+
+    if add_to is not None:
+        given = {"title": title, "tags": tags, "projects": projects, "source": source}
+        for name in (name for name, value in given.items() if value):
+            problem = "belongs to a new node; --add-to takes the text, --summary and --links"
+            raise InvalidArgument(name=name, problem=problem)
+        edits.check_summary(summary)
+    else:
+        origin = source or f"{'chat' if writer != 'human' else 'written'} {local[:10]}"
+        draft = edits.check_draft(
+            NodeDraft(
+                *(title, summary, said, type, tuple(tags or ()), tuple(projects or ()), writer),
+                *(confidence, visibility, origin),
+            )
+        )
+    done = transaction.apply_change(git, brain.now(), "remember", write if add_to is None else add)
+    node, opposites = made
+    return KbRememberRecord(node_record(node), done.commit, add_to is None, opposites, done.offline)
+
+
+# What the others share
+
+
+def kb_root(brain: Brain) -> str:
+    """Where the knowledge base is."""
+    return kb_root_of(brain.settings)
+
+
+def open_store(brain: Brain) -> "Git":
+    """The knowledge base with its git; an error where there is none."""
+    from quaid.kb.git import Git
+
+    catalog_folder(brain)
+    return Git(kb_root(brain), brain.settings.environ)
+
+
+def load_catalog(brain: Brain) -> "Catalog":
+    """All nodes, without a call of git."""
+    from quaid.kb import catalog as catalogs
+
+    return catalogs.load_catalog(kb_root(brain), catalog_folder(brain))
+
+
+def catalog_folder(brain: Brain) -> str:
+    """Where the last look is remembered; an error where there is no knowledge base."""
+    path = kb_root(brain)
+    ours = os.path.join(layout.require_git_folder(path), layout.OWN_FOLDER)
+    if not os.path.isfile(os.path.join(path, layout.CONTRACT_FILE)):
+        from quaid.kb import remote as store_remote
+        from quaid.kb.git import Git
+
+        store_remote.require_own_store(Git(path, brain.settings.environ))
+    return ours
+
+
+def node_record(node: "Node") -> NodeRecord:
+    return NodeRecord(
+        *(node.title, node.id, node.summary, node.type),
+        *(node.projects, node.status, node.updated, node.path),
+    )
+
+
+def kb_match(
+    node: "Node", reasons: tuple[str, ...], score: float, held: float = 0.0, relevance: float | None = None
+) -> KbMatch:
+    return KbMatch(
+        *(node.title, node.id, node.summary, node.projects, node.status, node.updated, node.path),
+        *(reasons, score, node.source, held, relevance),
+    )
+
+
+def _index_problem(brain: Brain, catalog: "Catalog") -> str:
+    """What is wrong with the index; looked for once, as long as no file changes."""
+    if catalog.index_problem is None:
+        from quaid.kb import catalog as catalogs, lint
+
+        catalog.index_problem = lint.index_summary(lint.lint_index(catalog))
+        catalogs.save_catalog(catalog, catalog_folder(brain))
+    return catalog.index_problem
+
+
+KB_COLLECTION = KB_COLLECTION_KIND = "kb"
+
+
+def with_semantic_matches(
+    brain: Brain,
+    catalog: "Catalog",
+    context: str,
+    filters: "NodeFilters",
+    matches: tuple[KbMatch, ...],
+    most: int,
+) -> tuple[tuple[KbMatch, ...], str]:
+    """The matches in the order of the common pipeline, those that only words found behind; and what is to be said."""
+    from quaid.embedding import backfill
+    from quaid.operations import background
+    from quaid.search import answer as answers
+    from quaid.storage import collections
+    from quaid.storage.text_index import SearchFilters as Pages
+
+    if not os.path.exists(brain.settings.db_path):
+        return matches[:most], "By words only: meaning needs a memory, which `quaid init` makes"
+    collection = _synced_collection(brain)
+    backfill.cut_pages(brain.db, brain.progress)
+    embedder, problem = background.question_embedder(brain)
+    answer = answers.answer_question(
+        brain.db,
+        embedder,
+        context,
+        now=brain.now(),
+        filters=Pages(collection=collection.name),
+        limit=4 * most,
+        vectors=lambda: brain.vectors,
+        no_model=problem,
+    )
+    nodes = {node.path: node for node in catalog.nodes if filters.take(node)}
+    known = {each.slug: each.path or "" for each in collections.page_files(brain.db, collection.id)}
+    by_words = {match.path: match for match in matches}
+    least = float(brain.option("search.min_score"))  # some nearness in meaning has any node to any question
+    found: dict[str, KbMatch] = {}
+    for result in answer.results if answer.strength != "none" else ():
+        path = known.get(result.slug, "")
+        if path in nodes and path not in found and (result.score >= least or path in by_words):
+            had = by_words.get(path) or kb_match(nodes[path], (), 0.0)
+            more = ("meaning",) if result.lane in ("meaning", "both") else () if had.match else ("words",)
+            found[path] = had._replace(match=had.match + more, relevance=round(result.score, 4))
+    for path, match in by_words.items():
+        found.setdefault(path, match)
+    note = f"By words only: {problem}" if problem else "; ".join(answer.notes)
+    return tuple(list(found.values())[:most]), note
+
+
+def _synced_collection(brain: Brain) -> "Collection":
+    """The collection of the store, with its nodes as they are on the disk."""
+    from quaid.operations import notebook
+    from quaid.operations.collections import attach_folder
+    from quaid.storage import collections
+
+    path = os.path.realpath(kb_root(brain))
+    held = {each.root: each for each in collections.list_all(brain.db) if each.kind == KB_COLLECTION_KIND}
+    if path not in held:
+        names = {each.name for each in collections.list_all(brain.db)}
+        name = next(
+            each
+            for each in (KB_COLLECTION, *(f"{KB_COLLECTION}-{number}" for number in range(2, 1000)))
+            if each not in names
+        )
+        attach_folder(brain, name, path, kind=KB_COLLECTION_KIND)
+        return collections.require(brain.db, name)
+    notebook.sync_folder(brain, held[path])
+    return held[path]
+
+
+RemoteAddress = Annotated[str | None, Arg("Address of a private repository to push to.")]
+AllowForeign = Annotated[bool, Arg("Also where other files are and no knowledge base: commit beside them.")]
+
+
+class KbFinding(NamedTuple):
+    path: str
+    line: int
+    code: str
+    message: str
+    remedy: str
+    fatal: bool
+    """Whether it stops a commit; else it is style."""
+
+
+class KbLintRecord(NamedTuple):
+    findings: tuple[KbFinding, ...]
+    files: int
+    nodes: int
+
+    @property
+    def fatal(self) -> int:
+        return sum(each.fatal for each in self.findings)
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.fatal else 0
+
+
+class KbIndexRecord(NamedTuple):
+    files: tuple[str, ...]
+    """Files of the index that changed."""
+    nodes: int
+    commit: str
+    taken_up: tuple[str, ...]
+    """Nodes and raw texts that a person had added or changed, committed with it."""
+
+
+class KbCommitRecord(NamedTuple):
+    commit: str
+    paths: tuple[str, ...]
+    offline: str
+
+
+class KbDoctorRecord(NamedTuple):
+    checks: tuple[KbCheck, ...]
+
+    @property
+    def exit_status(self) -> int:
+        return 0 if all(each.well for each in self.checks) else 1
+
+
+class KbCurateRecord(NamedTuple):
+    report: "CurationReport"
+    due: bool
+    stamped: int
+    """Nodes that were marked as looked through now."""
+    dry_run: bool
+
+    @property
+    def if_agreed(self) -> dict[str, Any]:
+        return {} if self.dry_run or self.stamped or not self.report.batch else {"yes": True}
+
+    @property
+    def act(self) -> str:
+        return f"Marking {count_noun(len(self.report.batch), 'node')} as looked through"
+
+
+class KbPushRecord(NamedTuple):
+    outcome: Literal["pushed", "nothing", "rejected", "unreachable"]
+    problem: str
+    ahead: int
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.outcome in ("rejected", "unreachable") else 0
+
+
+class KbCaptureRecord(NamedTuple):
+    path: str
+    """What a node names in :SOURCE:."""
+    file: str
+    """The whole source below raw/files/; nothing: only the stub was written."""
+    cut: bool
+    commit: str
+
+
+class KbSyncRecord(NamedTuple):
+    """Emacs' own index of the nodes."""
+
+    state: Literal["fresh", "synced", "no emacs", "no org-roam", "failed"]
+    database: str
+    problem: str
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.state == "failed" else 0
+
+
+class KbMapRecord(NamedTuple):
+    dot: str
+    nodes: int
+    links: int
+
+
+class KbEmacsFileRecord(NamedTuple):
+    path: str
+
+
+@op("owner", command="kb init", examples=("ai-kb init", "ai-kb init --remote git@example.org:ai-kb.git"))
+def kb_init(
+    brain: Brain,
+    path: Annotated[
+        str | None, Arg("The folder [where AI_KB_DIR or the system says].", positional=True, path=True)
+    ] = None,
+    remote: RemoteAddress = None,
+    force: AllowForeign = False,
+) -> KbInitReport:
+    """Make a knowledge base: a git repository with a contract, a first node, an index. Doing it again mends it.
+
+    A folder or a remote that holds other files is refused before anything is written, unless --force is given."""
+    from quaid.kb import setup
+    from quaid.kb.git import Git
+
+    root = brain.settings.path(path) if path else kb_root(brain)
+    git = Git(root, brain.settings.environ)
+    return setup.init_store(
+        git,
+        remote=remote or "",
+        now=brain.now(),
+        local=brain.local(),
+        id=brain.random_uuid(),
+        force=force,
+    )
+
+
+@op("owner", command="kb clone", examples=("ai-kb clone git@example.org:ai-kb.git",))
+def kb_clone(
+    brain: Brain,
+    url: Annotated[str, Arg("The address of the repository.", positional=True)],
+    path: Annotated[
+        str | None, Arg("The folder [where AI_KB_DIR or the system says].", positional=True, path=True)
+    ] = None,
+    force: AllowForeign = False,
+) -> KbInitReport:
+    """Fetch a knowledge base from its remote. Nothing in it can run on this machine.
+
+    A remote that holds other files is refused before anything is written, unless --force is given."""
+    from quaid.kb import setup
+    from quaid.kb.git import Git
+
+    root = brain.settings.path(path) if path else kb_root(brain)
+    environ = brain.settings.environ
+    git = setup.clone_store(Git(root, environ), url, environ, force=force)
+    made = setup.init_store(
+        git, remote="", now=brain.now(), local=brain.local(), id=brain.random_uuid(), force=force
+    )
+    return made._replace(created=True)
+
+
+@op("owner", command="kb lint", examples=("ai-kb lint", "ai-kb lint --index"))
+def kb_lint(
+    brain: Brain,
+    index: Annotated[bool, Arg("Only whether the index is that of the nodes.")] = False,
+) -> KbLintRecord:
+    """Check every node, raw text and the index. Exits 1 when something would stop a commit."""
+    from quaid.kb import catalog as catalogs, lint
+
+    folder = catalog_folder(brain)
+    catalog = catalogs.load_catalog(
+        kb_root(brain), folder, certain=True, judge=None if index else lint.file_checker()
+    )
+    found = list(lint.lint_index(catalog)) if index else lint.lint_store(catalog, folder)
+    told = tuple(KbFinding(*each, each.fatal) for each in found)
+    return KbLintRecord(told, len(catalog.files), catalog.count)
+
+
+@op("owner", command="kb index", examples=("ai-kb index",))
+def kb_index(brain: Brain) -> KbIndexRecord:
+    """Make the index anew from the nodes, and commit it.
+
+    Files that were added, changed or deleted by hand are taken up: linted as usual and committed with it."""
+    from quaid.kb import transaction
+
+    done = transaction.commit_edits(open_store(brain), brain.now(), what="index", today=brain.local()[:10])
+    files = tuple(path for path in done.paths if layout.is_index_file(path))
+    return KbIndexRecord(files, done.nodes, done.commit, done.adopted)
+
+
+@op(
+    "owner",
+    command="kb commit",
+    examples=("ai-kb commit", "ai-kb commit --message 'Reworded the principles'"),
+)
+def kb_commit(brain: Brain, message: Annotated[str, Arg("What was done.")] = "") -> KbCommitRecord:
+    """Commit what was changed with an editor, after the same index and lint as everything else."""
+    from quaid.kb import transaction
+
+    done = transaction.commit_edits(open_store(brain), brain.now(), message, today=brain.local()[:10])
+    return KbCommitRecord(done.commit, done.paths, done.offline)
+
+
+@op("owner", command="kb doctor", examples=("ai-kb doctor",))
+def kb_doctor(brain: Brain) -> KbDoctorRecord:
+    """Look at everything that can be wrong, and say what to do. Exits 1 when something is."""
+    from quaid.kb import health
+
+    settings = brain.settings
+    checks = health.check_store(
+        open_store(brain), settings.environ, settings.user_home, settings.platform, now=brain.now()
+    )
+    return KbDoctorRecord((*checks, *_adapters(brain)))
+
+
+def _adapters(brain: Brain) -> list[KbCheck]:
+    """Whether the clients that have this memory are told of the knowledge base, and can start it."""
+    from quaid.operations import clients
+
+    checks = []
+    for each in clients.kb_adapters(brain):
+        place = f"{each.title}: {each.path}"
+        remedy = f"`quaid connect {each.client} --kb` writes it"
+        checks.append(
+            KbCheck("adapter", not each.problem, f"{place}{each.problem and ': '}{each.problem}", remedy)
+        )
+    return checks or [
+        KbCheck("adapter", True, "none; `quaid connect claude-code --kb` writes it", missing=True)
+    ]
+
+
+@op("owner", command="kb curate", examples=("ai-kb curate --dry-run", "ai-kb curate"))
+def kb_curate(
+    brain: Brain,
+    dry_run: Annotated[bool, Arg("Only report.")] = False,
+    days: Annotated[int, Arg("Nodes untouched for so long are named.", minimum=1, maximum=36_500)] = 365,
+    yes: Annotated[bool, Arg("Mark the listed nodes as looked through, without asking.")] = False,
+) -> KbCurateRecord:
+    """Report duplicates, orphans, contested, superseded, broad and untouched nodes, and raw files nobody needs.
+
+    The nodes at its end are those that were longest not looked at; agreeing marks them as looked through."""
+    from quaid.kb import edits, health, transaction
+    from quaid.kb.node import CURATED_PROPERTY
+
+    catalog, today = load_catalog(brain), brain.local()[:10]
+    report = health.curation_report(catalog, today, days)
+    stamped = 0
+    if yes and not dry_run and report.batch:
+        ids = {node.id for node in report.batch}
+
+        def plan(fresh: Any) -> transaction.StoreChange:
+            return edits.plan_curated(
+                fresh, [node for node in fresh.nodes if node.id in ids], today, CURATED_PROPERTY
+            )
+
+        stamped = len(report.batch)
+        transaction.apply_change(open_store(brain), brain.now(), "curate", plan)
+    return KbCurateRecord(report, health.check_curation(list(catalog.nodes)).is_due, stamped, dry_run)
+
+
+@op("owner", command="kb push", examples=("ai-kb push",))
+def kb_push(brain: Brain) -> KbPushRecord:
+    """Push what the remote does not have. Never forces; what fails is noted, and nothing is lost."""
+    from quaid.kb import health, remote as store_remote, transaction
+
+    git = open_store(brain)
+    pushed: PushResult = store_remote.push_store(git, brain.now())
+    try:
+        with transaction.store_lock(git, "push", patience=1):
+            git.tidy()  # alone: it takes away folders into which another git is about to write
+    except StoreLocked:
+        pass  # the next push will do it
+    return KbPushRecord(pushed.outcome, pushed.problem, health.store_status(git).ahead)
+
+
+@op(
+    "owner",
+    command="kb capture",
+    examples=(
+        "ai-kb capture https://example.org/post --excerpt excerpt.txt --title 'A post on locks'",
+        "pbpaste | ai-kb capture https://example.org/post --excerpt -",
+        "ai-kb capture manual.pdf --full --title 'The manual'",
+        "ai-kb capture https://example.org/manual.pdf --full --file manual.pdf",
+    ),
+)
+def kb_capture(
+    brain: Brain,
+    source: Annotated[str, Arg("The address, or the file.", positional=True)],
+    excerpt: Annotated[
+        str | None, Arg("A file that holds what matters of it (- is standard input).", file=True)
+    ] = None,
+    title: Annotated[str, Arg("What it is called.")] = "",
+    full: Annotated[
+        bool,
+        Arg("Keep the whole source too, below raw/files/; an address is fetched, unless --file is given."),
+    ] = False,
+    file: Annotated[
+        str | None, Arg("The whole source of an address, which you have here.", path=True)
+    ] = None,
+) -> KbCaptureRecord:
+    """Keep an outside source: a stub with address, day, title and an excerpt of at most 2,000 words.
+
+    The excerpt comes from --excerpt, or from the file itself if it is text. Only --full fetches an address. A node
+    names the path that this prints in its source."""
+    from quaid.kb import edits, transaction
+
+    if not source.strip():
+        raise InvalidArgument(name="source", problem="is empty; name an address or a file")
+    git, local, is_address = open_store(brain), brain.local(), "://" in source
+    if file is not None and not full:
+        raise InvalidArgument(
+            name="file", problem="belongs to --full; an excerpt is handed over with --excerpt"
+        )
+    if not full and excerpt is None and is_address:
+        problem = "is needed: nothing is fetched from the network, except for the whole source with --full"
+        raise InvalidArgument(name="excerpt", problem=problem)
+    whole: edits.SourceFile | None = None
+    if full and is_address and file is None:
+        whole = edits.download_source(source)
+    elif full:
+        place = file if file is not None else source
+        data = edits.check_capture_size(_read_capture(brain, place))
+        whole = edits.SourceFile(os.path.basename(place), data)
+    text = excerpt or ""
+    if not full and excerpt is None:
+        text = edits.decode_source(_read_capture(brain, source), source)
+    made: list[edits.PlannedCapture] = []
+
+    def plan(catalog: "Catalog") -> transaction.StoreChange:
+        made[:] = [edits.plan_capture(catalog, source, text, local=local, title=title, whole=whole)]
+        return made[0].change
+
+    done: ChangeResult = transaction.apply_change(git, brain.now(), "capture", plan)
+    return KbCaptureRecord(made[0].path, made[0].file, made[0].cut, done.commit)
+
+
+def _read_capture(brain: Brain, source: str) -> bytes:
+    from quaid.kb.edits import MAX_CAPTURE_BYTES
+
+    path = brain.settings.path(source)
+    try:
+        with open(path, "rb") as file:
+            return file.read(MAX_CAPTURE_BYTES + 1)
+    except OSError as error:
+        raise FileTrouble(path=path, problem=f"cannot be read: {error.strerror}") from None
+
+
+@op("owner", command="kb install-timer", examples=("ai-kb install-timer",))
+def kb_install_timer(brain: Brain) -> KbTimerReport:
+    """Have the knowledge base pushed every 15 minutes: a systemd user timer, launchd, or a line for cron."""
+    from quaid.kb import setup
+    from quaid.operations.clients import launch_command
+
+    settings = brain.settings
+    git = open_store(brain)
+    started = launch_command(brain)
+    command = ["env", f"AI_KB_DIR={git.root}", started.command, *started.args, "kb", "push"]
+    return setup.install_timer(command, settings.environ, settings.user_home, settings.platform)
+
+
+@op("owner", command="kb sync", examples=("ai-kb sync",))
+def kb_sync(
+    brain: Brain,
+    force: Annotated[bool, Arg("Make it anew, also when it is that of the nodes.")] = False,
+    database: Annotated[str | None, Arg("Where it is [in .git/ai-kb].", path=True)] = None,
+) -> KbSyncRecord:
+    """Bring org-roam's own index of the nodes up to date, if they have changed. Nothing else needs it."""
+    from quaid.kb import setup
+
+    git = open_store(brain)
+    where = brain.settings.path(database) if database else ""
+    return KbSyncRecord(
+        *setup.sync_org_roam(git.root, git.ours, brain.settings.environ, database=where, force=force)
+    )
+
+
+@op("owner", command="kb map", examples=("ai-kb map | dot -Tsvg > map.svg", "ai-kb map --project emacs"))
+def kb_map(
+    brain: Brain,
+    project: Annotated[str, Arg("Only nodes of this project.")] = "",
+    tag: Annotated[str, Arg("Only nodes with this tag or of this type.")] = "",
+    status: Annotated[
+        Literal["current", "contested", "superseded"] | None, Arg("Only nodes of this status.")
+    ] = None,
+) -> KbMapRecord:
+    """Draw the nodes and the links between them, in the language DOT of graphviz."""
+    from quaid.kb import node as nodes
+
+    return KbMapRecord(
+        *nodes.draw_graph(load_catalog(brain).nodes, nodes.GraphFilters(project, tag, status or ""))
+    )
+
+
+@op("owner", command="kb emacs-file", examples=("ai-kb emacs-file",))
+def kb_emacs_file(brain: Brain) -> KbEmacsFileRecord:  # noqa: ARG001
+    """Say where ai-kb.el is, which Emacs loads."""
+    from quaid.kb import setup
+
+    return KbEmacsFileRecord(setup.lisp_file())
+
+
+Yes = Annotated[bool, Arg("Do it without asking.")]
+DryRun = Annotated[bool, Arg("Only show what would change.")]
+Force = Annotated[bool, Arg("Also if others link to it; their links become plain words.")]
+
+
+class KbChangeRecord(NamedTuple):
+    """What is done, or would be."""
+
+    act: str
+    nodes: tuple[NodeRecord, ...]
+    files: tuple[str, ...]
+    """Files that change."""
+    done: bool
+    commit: str
+    ask: bool = True
+    pointers: tuple[str, ...] = ()
+    """Notes of agents outside that name it by its ID."""
+
+    @property
+    def if_agreed(self) -> dict[str, Any]:
+        return {"yes": True} if self.ask and not self.done else {}
+
+
+@op("owner", command="kb merge", examples=("ai-kb merge 5b1c2d3e 9f8e7d6c",))
+def kb_merge(
+    brain: Brain,
+    node: NodeName,
+    other: Annotated[str, Arg("The node that goes into it.", positional=True)],
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> KbChangeRecord:
+    """Make one node of two. Links to the second, and pointers to its ID, lead to the first from then on."""
+    from quaid.kb import edits
+
+    return _run_change(
+        brain,
+        "Merging",
+        (node, other),
+        (yes, dry_run),
+        lambda all, of: edits.plan_merge(all, of[0], of[1], _today(brain)),
+    )
+
+
+@op(
+    "owner",
+    command="kb delete",
+    examples=("ai-kb delete 5b1c2d3e", "ai-kb delete raw/20260524140509-on-locks.org"),
+)
+def kb_delete(
+    brain: Brain,
+    node: Annotated[
+        str, Arg("The node, or the path of a capture below raw/ with its whole file.", positional=True)
+    ],
+    force: Force = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> KbChangeRecord:
+    """Delete a node or a capture. Git keeps it in its history; refused while others link to it or name it."""
+    from quaid.kb import edits
+
+    path = node.strip()
+    if layout.is_raw_file(path):
+        return _run_change(
+            brain,
+            "Deleting",
+            (),
+            (yes, dry_run),
+            lambda all, _: edits.plan_raw_deletion(all, path, force=force),
+            path,
+        )
+    return _run_change(
+        brain,
+        "Deleting",
+        (node,),
+        (yes, dry_run),
+        lambda all, of: edits.plan_deletion(all, of[0], force=force),
+    )
+
+
+@op("owner", command="kb supersede", examples=("ai-kb supersede 5b1c2d3e --by 9f8e7d6c",))
+def kb_supersede(
+    brain: Brain,
+    node: NodeName,
+    by: Annotated[str, Arg("The node that takes its place.")],
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> KbChangeRecord:
+    """Say that one node has taken the place of another."""
+    from quaid.kb import edits
+
+    return _run_change(
+        brain,
+        "Superseding",
+        (node, by),
+        (yes, dry_run),
+        lambda all, of: edits.plan_supersession(all, of[0], of[1], _today(brain)),
+    )
+
+
+@op(
+    "owner",
+    command="kb contest",
+    examples=("ai-kb contest 5b1c2d3e --against 9f8e7d6c", "ai-kb contest 5b1c --settle"),
+)
+def kb_contest(
+    brain: Brain,
+    node: NodeName,
+    against: Annotated[str | None, Arg("The node that it contradicts.")] = None,
+    settle: Annotated[bool, Arg("It holds after all: mark it as current again.")] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> KbChangeRecord:
+    """Mark a node as contested, or as settled."""
+    from quaid.kb import edits
+
+    names = (node,) if against is None else (node, against)
+
+    def plan(catalog: "Catalog", of: "list[Node]") -> "StoreChange":
+        other = of[1] if len(of) > 1 else None
+        return edits.plan_contest(catalog, of[0], other, _today(brain), settle=settle)
+
+    return _run_change(brain, "Settling" if settle else "Contesting", names, (yes, dry_run), plan)
+
+
+def _today(brain: Brain) -> str:
+    return brain.local()[:10]
+
+
+def _run_change(
+    brain: Brain,
+    verb: str,
+    names: tuple[str, ...],
+    how: tuple[bool, bool],
+    plan: "Callable[[Catalog, list[Node]], StoreChange]",
+    what: str = "",
+) -> KbChangeRecord:
+    from quaid.kb import catalog as catalogs, transaction
+
+    yes, ask = how[0] and not how[1], not how[1]
+    git = open_store(brain)
+    planned: list[Any] = []
+
+    def work(catalog: "Catalog") -> "StoreChange":
+        nodes = [catalogs.find_node(catalog, name) for name in names]
+        change = plan(catalog, nodes)
+        planned[:] = [nodes, change]
+        return change
+
+    commit = ""
+    if yes:
+        done = transaction.apply_change(git, brain.now(), verb.lower(), work)
+        commit = done.commit
+        files = done.paths
+    else:
+        files = tuple(work(load_catalog(brain)).files)
+    nodes, change = planned
+    if not files:
+        raise InvalidArgument(name="node", problem="is that already; nothing to do")
+    act = f"{verb} {what or ', '.join(node.pointer for node in nodes)}"
+    gone = [node.id for node in nodes if change.files.get(node.path, b"") is None]
+    return KbChangeRecord(
+        act, tuple(map(node_record, nodes)), files, yes, commit, ask, _notes_naming(brain, gone)
+    )
+
+
+MAX_NOTES, MAX_NOTE_BYTES = 2_000, 1024 * 1024
+
+
+def _notes_naming(brain: Brain, ids: list[str]) -> tuple[str, ...]:
+    """Notes of projects, as Claude Code keeps them, that name one of these IDs."""
+    if not ids:
+        return ()
+    import glob
+
+    from quaid.clients.known import ClientPaths
+
+    settings = brain.settings
+    where = ClientPaths(settings.user_home, settings.cwd, settings.platform, settings.environ)
+    found = []
+    pattern = os.path.join(glob.escape(where.path("CLAUDE/projects")), "*", "memory", "*.md")
+    for path in sorted(glob.glob(pattern))[:MAX_NOTES]:
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                text = file.read(MAX_NOTE_BYTES).lower()
+        except OSError:
+            continue
+        if any(id in text for id in ids):
+            found.append(path)
+    return tuple(found)

@@ -1,0 +1,395 @@
+"""Links between pages, the graph around a page, and paths from one page to another."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, NamedTuple
+
+from quaid.brain import Brain
+from quaid.errors import InvalidArgument, LinkFromText, NotFound
+from quaid.model import dates, links as linkss, slug as slugs
+from quaid.model.links import LONGEST_CONTEXT, RELATED, normalize_relationship
+from quaid.model.markdown_text import shorten
+from quaid.operations import pages as editing
+from quaid.operations.pages import PageVersion, Slug
+from quaid.operations.registry import Arg, op
+from quaid.storage import links as store, page_edits
+from quaid.storage.briefing import link_beginnings
+from quaid.storage.links import GraphLink, LinkRow
+from quaid.storage.pages import PageHead, page_heads
+
+Temporal = Annotated[
+    Literal["current", "historical", "all"],
+    Arg("Which links: those that hold, those that have ended, or all."),
+]
+AsOf = Annotated[str | None, Arg("The day to look at instead of today, as in 2024-03-01.")]
+Relationship = Annotated[str | None, Arg("Only this relationship, as in works_at.")]
+
+
+class LinkRecord(NamedTuple):
+    slug: str
+    version: int
+    link: LinkRow
+    closed: bool = False
+    """A link that was there ended; otherwise it is new."""
+
+
+class LinksRecord(NamedTuple):
+    slug: str
+    version: int
+    direction: str
+    temporal: str
+    as_of: str
+    links: tuple[LinkRow, ...]
+    total: int
+
+
+class UnlinkRecord(NamedTuple):
+    slug: str
+    to_slug: str
+    version: int
+    removed: tuple[LinkRow, ...]
+    from_text: tuple[LinkRow, ...]
+    """Links that stay because the page's text makes them."""
+
+
+@op(
+    "write",
+    core=True,
+    adds_only=True,
+    examples=(
+        "quaid link people/alice companies/acme --relationship works_at --valid-from 2024-01-15",
+        "quaid link people/alice people/bob --relationship knows --context 'Met at the harbour.'",
+    ),
+)
+def link(
+    brain: Brain,
+    from_: Annotated[str, Arg("The page that the link leads from.", positional=True)],
+    to: Annotated[str, Arg("The page that it leads to.", positional=True)],
+    relationship: Annotated[str, Arg("What the one is to the other, as in works_at.")] = RELATED,
+    context: Annotated[str, Arg("The sentence that says so.")] = "",
+    valid_from: Annotated[str | None, Arg("The day on which it began, if known.")] = None,
+    valid_until: Annotated[str | None, Arg("The day on which it ended, if it has.")] = None,
+    expected_version: PageVersion = None,
+) -> LinkRecord:
+    """Link a page to another, with a relationship and its time. Answers with the id that closes it."""
+    start, end = editing.require_page(brain, from_), editing.require_page(brain, to)
+    if start.id == end.id:
+        raise InvalidArgument(name="to", problem="is the page itself")
+    since, until = _interval(valid_from, valid_until)
+    now = brain.now()
+
+    def work(tx: Any) -> tuple[int, int]:
+        _, version = page_edits.touch(
+            tx, start.slug, expected_version=expected_version, now=now, collection=start.collection
+        )
+        link_id = store.add(
+            tx,
+            start.id,
+            end.id,
+            relationship=_relationship(relationship),
+            context=shorten(" ".join(context.split()), LONGEST_CONTEXT),
+            valid_from=since,
+            valid_until=until,
+            now=now,
+        )
+        return version, link_id
+
+    version, link_id = brain.db.write(work)
+    return LinkRecord(start.slug, version, store.require_added(brain.db, link_id))
+
+
+@op("write", examples=("quaid link-close 12 --valid-until 2026-03-01",))
+def link_close(
+    brain: Brain,
+    link_id: Annotated[int, Arg("The link's id, as `quaid links` shows it.", positional=True, minimum=1)],
+    valid_until: Annotated[str, Arg("The first day on which it does not hold any more.")],
+    expected_version: Annotated[
+        int | None, Arg("The version of the page that it leads from.", version="page", minimum=1)
+    ] = None,
+) -> LinkRecord:
+    """Say when a link ended. It stays in the memory as history."""
+    until = dates.check_date(valid_until, "valid_until")
+    now = brain.now()
+
+    def work(tx: Any) -> tuple[int, LinkRow]:
+        found = store.require_added(brain.db, link_id)
+        if found.valid_from and until < found.valid_from:
+            raise InvalidArgument(
+                name="valid_until", problem=f"is before the link began, on {found.valid_from}"
+            )
+        _, version = page_edits.touch(
+            tx, found.from_slug, expected_version=expected_version, now=now, collection=found.from_collection
+        )
+        store.close(tx, found, until)
+        return version, found._replace(valid_until=until)
+
+    version, closed = brain.db.write(work)
+    return LinkRecord(closed.from_slug, version, closed, closed=True)
+
+
+@op("read", examples=("quaid links people/alice", "quaid links people/alice --temporal current"))
+def links(
+    brain: Brain,
+    slug: Slug,
+    temporal: Temporal = "all",
+    as_of: AsOf = None,
+    limit: Annotated[int, Arg("How many.", minimum=1, maximum=100_000)] = 200,
+) -> LinksRecord:
+    """List where a page leads, with the ids of the links and their time."""
+    return _list_links(brain, slug, "out", temporal, as_of, limit)
+
+
+@op("read", examples=("quaid backlinks companies/acme", "quaid backlinks companies/acme --as-of 2024-03-01"))
+def backlinks(
+    brain: Brain,
+    slug: Slug,
+    temporal: Temporal = "current",
+    as_of: AsOf = None,
+    limit: Annotated[int, Arg("How many.", minimum=1, maximum=100_000)] = 200,
+) -> LinksRecord:
+    """List what leads to a page, with the ids of the links and their time."""
+    return _list_links(brain, slug, "in", temporal, as_of, limit)
+
+
+@op("write", examples=("quaid unlink people/alice companies/acme --relationship works_at",))
+def unlink(
+    brain: Brain,
+    from_: Annotated[str, Arg("The page that the link leads from.", positional=True)],
+    to: Annotated[str, Arg("The page that it leads to.", positional=True)],
+    relationship: Relationship = None,
+    expected_version: PageVersion = None,
+) -> UnlinkRecord:
+    """Remove links that were wrong from the start; `quaid link-close` is for those that ended."""
+    start, end = editing.require_page(brain, from_), editing.require_page(brain, to)
+    named = _relationship(relationship) if relationship else None
+    now = brain.now()
+
+    def work(tx: Any) -> UnlinkRecord:
+        found = store.between(brain.db, start.id, end.id, named)
+        from_text = tuple(each for each in found if each.source_kind == store.FROM_TEXT)
+        added = tuple(each for each in found if each.source_kind != store.FROM_TEXT)
+        if not added and from_text:
+            raise LinkFromText(id=from_text[0].id, slug=start.slug)
+        if not added:
+            what = f"{named} link" if named else "link"
+            raise NotFound(
+                what=what,
+                name=f"from {start.slug} to {end.slug}",
+                hint=f" `quaid links {start.slug}` shows them.",
+            )
+        _, version = page_edits.touch(
+            tx, start.slug, expected_version=expected_version, now=now, collection=start.collection
+        )
+        store.remove(tx, list(added))
+        return UnlinkRecord(start.slug, end.slug, version, added, from_text)
+
+    return brain.db.write(work)
+
+
+def _list_links(
+    brain: Brain,
+    address: str,
+    direction: str,
+    temporal: Literal["current", "historical", "all"],
+    as_of: str | None,
+    limit: int,
+) -> LinksRecord:
+    day = dates.check_date(as_of, "as_of") if as_of else brain.now()[:10]
+    if as_of and temporal == "all":
+        temporal = "current"  # who names a day wants to see that day
+    with brain.db.reading():
+        page = editing.require_page(brain, address)
+        if direction == "in":
+            found, total = store.first_incoming(brain.db, page.id, temporal, day, limit)
+        else:
+            found = store.outgoing(brain.db, page.id, temporal, day)
+            total = len(found)
+    return LinksRecord(page.slug, page.version, direction, temporal, day, tuple(found[:limit]), total)
+
+
+def _relationship(given: str) -> str:
+    name = normalize_relationship(given)
+    if not name:
+        raise InvalidArgument(name="relationship", problem="is empty; write it as in works_at")
+    return name
+
+
+def _interval(valid_from: str | None, valid_until: str | None) -> tuple[str | None, str | None]:
+    since = dates.check_date(valid_from, "valid_from") if valid_from else None
+    until = dates.check_date(valid_until, "valid_until") if valid_until else None
+    if since and until and until < since:
+        raise InvalidArgument(name="valid_until", problem=f"is before valid_from, {since}")
+    return since, until
+
+
+EDGES_PER_NODE = 20
+"""A graph of so many nodes shows at most this many times as many links."""
+
+MAX_PATH_LENGTH = 100
+MAX_EDGES_WALKED = 200_000
+"""Pages that the search for a way looks at before it gives up."""
+
+
+class GraphNode(NamedTuple):
+    slug: str
+    title: str
+    type: str
+    collection: str
+    distance: int
+    path: tuple[str, ...]
+    """The addresses on the shortest way to it, from the centre on; the last one is its own."""
+
+
+class GraphEdge(NamedTuple):
+    id: int
+    from_slug: str
+    """With its collection before it, unless that is the default one; the same of to_slug."""
+    to_slug: str
+    relationship: str
+    valid_from: str | None
+    valid_until: str | None
+    begins: str | None
+    """Since when it is there: valid_from, else the day of its entry or of its page; None: it ended before that."""
+
+
+class GraphRecord(NamedTuple):
+    slug: str
+    depth: int
+    temporal: str
+    as_of: str
+    nodes: tuple[GraphNode, ...]
+    links: tuple[GraphEdge, ...]
+    complete: bool
+    """False: a limit was met, and there is more."""
+    form: str = "text"
+
+
+class PathRecord(NamedTuple):
+    from_slug: str
+    to_slug: str
+    found: bool
+    steps: tuple[GraphEdge, ...]
+    pages: tuple[str, ...]
+    complete: bool
+    """False: the search was given up; there may be a way."""
+
+    @property
+    def exit_status(self) -> int:
+        return 0 if self.found else 1
+
+
+@op(
+    "read",
+    examples=(
+        "quaid graph people/alice --depth 2",
+        "quaid graph companies/acme --as-of 2024-03-01 --mermaid",
+        "quaid graph people/alice --dot > alice.dot",
+    ),
+)
+def graph_(
+    brain: Brain,
+    slug: Slug,
+    depth: Annotated[int, Arg("How many links away.", minimum=0, maximum=10)] = 2,
+    temporal: Temporal = "current",
+    limit: Annotated[int, Arg("How many pages at most.", minimum=1, maximum=10_000)] = 50,
+    as_of: AsOf = None,
+    dot: Annotated[bool, Arg("Print it for Graphviz.")] = False,
+    mermaid: Annotated[bool, Arg("Print it for Mermaid.")] = False,
+) -> GraphRecord:
+    """Show the pages around a page and how they are linked, the nearest first."""
+    if dot and mermaid:
+        raise InvalidArgument(name="mermaid", problem="is another form than --dot; choose one")
+    day, temporal = _day(brain, as_of, temporal)
+    with brain.db.reading():
+        centre = editing.require_page(brain, slug)
+        walk = linkss.walk_from(
+            centre.id,
+            lambda nodes, most: store.edges(brain.db, nodes, temporal, day, most),
+            lambda nodes, most: store.edges_among(brain.db, nodes, temporal, day, most),
+            depth=depth,
+            most_nodes=limit,
+            most_edges=limit * EDGES_PER_NODE,
+        )
+        known = page_heads(brain.db, list(walk.reached))
+        begins = _start_dates(brain, walk.edges)
+    nodes = tuple(
+        _graph_node(walk, known, reached) for reached in walk.reached.values() if reached.node in known
+    )
+    arrows = tuple(_graph_edge(known, edge, begins) for edge in walk.edges)
+    form = "dot" if dot else "mermaid" if mermaid else "text"
+    return GraphRecord(centre.slug, depth, temporal, day, nodes, arrows, walk.complete, form)
+
+
+@op("read", examples=("quaid path people/alice companies/acme",))
+def path(
+    brain: Brain,
+    from_: Annotated[str, Arg("The page to start from.", positional=True)],
+    to: Annotated[str, Arg("The page to reach.", positional=True)],
+    temporal: Temporal = "current",
+    as_of: AsOf = None,
+) -> PathRecord:
+    """Find the shortest connection between two pages. Exits 1 when there is none."""
+    day, temporal = _day(brain, as_of, temporal)
+    with brain.db.reading():
+        start, end = editing.require_page(brain, from_), editing.require_page(brain, to)
+        way = (
+            linkss.GraphPath((), True)
+            if start.id == end.id
+            else linkss.shortest_path(
+                start.id,
+                end.id,
+                lambda nodes, most: store.edges(brain.db, nodes, temporal, day, most),
+                longest=MAX_PATH_LENGTH,
+                most_nodes=MAX_EDGES_WALKED,
+                most_edges=MAX_EDGES_WALKED,
+            )
+        )
+        edges = way.edges if way else ()
+        known = page_heads(
+            brain.db, [start.id, *{node for edge in edges for node in (edge.from_id, edge.to_id)}]
+        )
+        begins = _start_dates(brain, edges)
+    if not edges:
+        same = start.id == end.id
+        gave_up = way is not None and not way.complete
+        return PathRecord(start.slug, end.slug, same, (), (start.slug,) if same else (), not gave_up)
+    pages, at = [_address(known[start.id])], start.id
+    for edge in edges:
+        at = edge.to_id if edge.from_id == at else edge.from_id
+        pages.append(_address(known[at]))
+    steps = tuple(_graph_edge(known, edge, begins) for edge in edges)
+    return PathRecord(start.slug, end.slug, True, steps, tuple(pages), True)
+
+
+def _day(
+    brain: Brain, as_of: str | None, temporal: Literal["current", "historical", "all"]
+) -> tuple[str, Literal["current", "historical", "all"]]:
+    day = dates.check_date(as_of, "as_of") if as_of else brain.now()[:10]
+    return day, "current" if as_of and temporal == "all" else temporal
+
+
+def _graph_node(walk: linkss.GraphWalk, known: dict[int, PageHead], reached: linkss.ReachedNode) -> GraphNode:
+    head = known[reached.node]
+    way = [_address(known[step.node]) for step in linkss.path_to(walk, reached.node)]
+    start = _address(known[next(iter(walk.reached))])
+    return GraphNode(head.slug, head.title, head.type, head.collection, reached.distance, (start, *way))
+
+
+def _start_dates(brain: Brain, edges: Iterable[linkss.EdgeLike]) -> dict[int, str]:
+    return link_beginnings(brain.db, [edge for edge in edges if isinstance(edge, GraphLink)])
+
+
+def _graph_edge(known: dict[int, PageHead], edge: linkss.EdgeLike, begins: dict[int, str]) -> GraphEdge:
+    assert isinstance(edge, GraphLink)
+    return GraphEdge(
+        edge.id,
+        _address(known[edge.from_id]),
+        _address(known[edge.to_id]),
+        edge.relationship,
+        edge.valid_from,
+        edge.valid_until,
+        begins.get(edge.id),
+    )
+
+
+def _address(head: PageHead) -> str:
+    return slugs.address(head.collection, head.slug)

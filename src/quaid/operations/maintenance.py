@@ -1,0 +1,738 @@
+"""Status, statistics, validation, rebuild, backup, settings and upgrades of a memory."""
+
+import json
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import quaid
+from quaid.brain import Brain
+from quaid.embedding import registry as embedders
+from quaid.errors import (
+    Cancelled,
+    DamagedDatabase,
+    EmbeddingsOff,
+    FileTrouble,
+    InvalidArgument,
+    NotFound,
+    QuaidError,
+)
+from quaid.model import dates, plain_text
+from quaid.model.plain_text import count_noun
+from quaid.notebook import layout
+from quaid.operations import background, dispatch, notebook as noting
+from quaid.operations.registry import Arg, op
+from quaid.ops import resident
+from quaid.storage import (
+    SCHEMA_VERSION,
+    briefing,
+    checks,
+    chunks,
+    collections,
+    conversations,
+    embedding_queue,
+    files as durable_files,
+    vectors,
+)
+from quaid.storage.briefing import Stats
+from quaid.storage.checks import Violation
+from quaid.storage.embedding_queue import EmbeddingFailure, EmbeddingRun
+from quaid.storage.sqlite import backup as backups
+from quaid.storage.sqlite.backup import BackedUp, Compacted
+from quaid.storage.sqlite.errors import translate_os_errors
+
+if TYPE_CHECKING:
+    from quaid.embedding.registry import Embedder
+
+
+class ActiveModel(NamedTuple):
+    """The model that questions are asked with."""
+
+    name: str
+    ready: bool
+    problem: str | None
+    remedy: str | None
+    vectors: int  # chunks that have one
+    missing: int
+
+
+class OtherModel(NamedTuple):
+    """A model that made vectors and is not in use."""
+
+    name: str
+    dimensions: int
+    vectors: int
+
+
+class ConversationCoverage(NamedTuple):
+    """What is embedded of conversations."""
+
+    turns: int
+    missing: int  # turns that are to have vectors and lack one
+    embedding: str  # recent, on or off, as embed_conversations says
+    recent_days: int
+
+
+class StatusRecord(NamedTuple):
+    path: str
+    size: int
+    wal_size: int
+    writable: bool
+    schema_version: int
+    pages: int
+    pages_uncut: int  # an import leaves pages whole; the next question cuts them
+    chunks: int
+    model: ActiveModel
+    others: tuple[OtherModel, ...]
+    background_embedding: bool
+    filling: EmbeddingRun | None
+    trouble: EmbeddingFailure | None
+    next_steps: tuple[str, ...]
+    conversations: ConversationCoverage
+    files_not_taken_in: int  # of attached folders; `quaid doctor` names them
+    folders_halted: tuple[str, ...]  # collections whose sync waits for a person, or failed
+    resident: bool  # a server of this memory runs here, and commands are handed to it
+
+
+@op("read", examples=("quaid status", "quaid status --json"))
+def status(brain: Brain) -> StatusRecord:
+    """Show how the memory is doing: pages, chunks, vectors, the model, and what to do next. Loads no model."""
+    from quaid.storage.sqlite import connection
+
+    db = brain.db
+    with db.reading():
+        pages = briefing.page_count(db)
+        uncut, total = len(chunks.uncut_pages(db)), chunks.count(db)
+        active = _active_model(brain, total)
+        others = [
+            OtherModel(each.name, each.dimensions, embedding_queue.chunk_coverage(db, each.name)[0])
+            for each in vectors.list_models(db)
+            if each.name != active.name
+        ]
+        said = _conversation_coverage(brain, active.name)
+    failed = embedding_queue.last_failure(db.path)
+    record = StatusRecord(
+        path=db.path,
+        size=connection.file_size(db.path),
+        wal_size=connection.file_size(db.path + "-wal"),
+        writable=db.writable,
+        schema_version=SCHEMA_VERSION,
+        pages=pages,
+        pages_uncut=uncut,
+        chunks=total,
+        model=active,
+        others=tuple(each for each in others if each.vectors),
+        background_embedding=background.is_embedding_on(brain),
+        filling=embedding_queue.current_run(db.path),
+        trouble=failed
+        if failed and failed.model == active.name and (failed.down or active.missing + uncut + said.missing)
+        else None,
+        next_steps=(),
+        conversations=said,
+        files_not_taken_in=sum(map(len, collections.files_not_indexed(db).values())),
+        folders_halted=tuple(
+            each.name for each in collections.list_all(db) if each.state == "active" and each.halt_reason
+        ),
+        resident=resident.listens(brain.settings.home, db.path),
+    )
+    return record._replace(next_steps=tuple(_next_steps(record)))
+
+
+def _active_model(brain: Brain, total: int) -> ActiveModel:
+    name = brain.model_name or collections.get_setting(brain.db, "embedding_model") or embedders.DEFAULT_MODEL
+    problem, remedy = _model_problem(brain, name)
+    known = vectors.find_model(brain.db, name)
+    made = embedding_queue.chunk_coverage(brain.db, name)[0] if known else 0
+    return ActiveModel(name, problem is None, problem, remedy, made, total - made)
+
+
+def _conversation_coverage(brain: Brain, model: str) -> ConversationCoverage:
+    wanted = background.turns_to_embed(brain)
+    _, turns = conversations.count(brain.db)
+    missing = (
+        embedding_queue.count_missing_turns(brain.db, model, wanted.since) if wanted.which != "off" else 0
+    )
+    return ConversationCoverage(turns, missing, wanted.which, background.RECENT_DAYS)
+
+
+def _model_problem(brain: Brain, name: str) -> tuple[str | None, str | None]:
+    """Why the model cannot be used, and what helps."""
+    try:
+        embedder: Embedder = brain.embedder
+        problem = embedder.ready()
+    except EmbeddingsOff:
+        return "semantic search is off", brain.way_to_meaning
+    except QuaidError as error:
+        return str(error.facts.get("problem") or error).rstrip("."), _remedy_of(name)
+    except Exception as error:  # a plugin, or settings that somebody edited: told, like everything else
+        return f"it fails ({type(error).__name__}: {error})", _remedy_of(name)
+    failed = None if problem else background.unresolved_failure(brain, name)
+    if failed is not None:
+        problem = f"it failed at {failed.at}: {failed.problem}"
+    return problem, _remedy_of(name) if problem else None
+
+
+def _remedy_of(name: str) -> str:
+    return f"`quaid model check {name}` tells more, `quaid model list` shows the others"
+
+
+def _next_steps(record: StatusRecord) -> list[str]:
+    model, steps = record.model, []
+    for name in record.folders_halted:
+        steps.append(f"`quaid collection info {name}` tells why it is not in step with its folder")
+    if record.files_not_taken_in:
+        files = count_noun(record.files_not_taken_in, "file")
+        steps.append(f"`quaid doctor` names {files} of attached folders that could not be taken in")
+    if not record.pages:
+        steps.append("`quaid put SLUG FILE` or `quaid import FOLDER` brings pages in")
+    if not model.ready:
+        steps.append("until the model is back, questions are answered by words")
+    elif not record.writable:
+        pass
+    elif record.filling:
+        steps.append("nothing to do: vectors are being made")
+    elif record.pages_uncut:
+        steps.append(
+            f"`quaid embed` cuts {count_noun(record.pages_uncut, 'page')} into chunks and makes the vectors"
+        )
+    elif model.missing:
+        number = f"{model.missing:,} missing vectors" if model.missing > 1 else "missing vector"
+        steps.append(f"`quaid embed` makes the {number}")
+    elif record.conversations.missing:
+        turns = count_noun(record.conversations.missing, "turn")
+        steps.append(f"`quaid embed` makes vectors for {turns} of conversations")
+    return steps
+
+
+# Settings that a person may change: the values allowed, int for a positive whole number, list for
+# predicates, str for folders.
+SETTINGS: dict[str, tuple[str, ...] | type[int] | type[list[str]] | type[str]] = {
+    "chunk_strategy": ("section", "window", "paragraph", "page"),
+    "search_merge_strategy": ("sum", "set-union", "rrf"),
+    "default_token_budget": int,
+    "background_embedding": ("on", "off"),
+    "log_gaps": ("on", "off"),
+    "gap_threshold": ("strong", "weak"),
+    "single_valued_predicates": list,
+    "conversation_folders": str,
+    "embed_conversations": ("recent", "on", "off"),
+}
+# What holds while nobody has said anything; the others stand in the memory from its first day.
+SETTING_DEFAULTS = {
+    "background_embedding": "on",
+    "embed_conversations": "recent",
+    "gap_threshold": "strong",
+    "log_gaps": "on",
+}
+
+
+# Written by `quaid embed`; until then the model that it will use.
+MODEL_SETTINGS = ("embedding_model", "embedding_dimensions")
+
+
+class ValidateRecord(NamedTuple):
+    checks: tuple[str, ...]
+    violations: tuple[Violation, ...]
+    chunks_without_vector: int | None = None
+    """Of the active model; not a violation, since vectors are made later. None: not counted."""
+    pages_not_cut: int | None = None
+    """Pages whose chunks are not made yet, as after an import."""
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.violations else 0
+
+
+class Setting(NamedTuple):
+    key: str
+    value: str
+    source: str  # the environment variable, the config file, memory, or default
+
+
+class SettingsRecord(NamedTuple):
+    settings: tuple[Setting, ...]
+
+
+@op("read", examples=("quaid stats",))
+def stats(brain: Brain) -> Stats:
+    """Count what the memory holds."""
+    return briefing.database_stats(brain.db)
+
+
+@op(
+    "owner",
+    examples=(
+        "quaid validate",
+        "quaid validate --links --json",
+        "quaid validate --original notes --exported export",
+    ),
+)
+def validate(
+    brain: Brain,
+    links: Annotated[bool, Arg("Check intervals and ends of links.")] = False,
+    assertions: Annotated[bool, Arg("Check duplicates and chains of assertions.")] = False,
+    embeddings: Annotated[bool, Arg("Check models and their vectors.")] = False,
+    fts: Annotated[bool, Arg("Check the word indexes against the pages.")] = False,
+    integrity: Annotated[bool, Arg("Check the database file and its derived rows.")] = False,
+    all: Annotated[bool, Arg("All of these, which is also the default.")] = False,
+    original: Annotated[
+        str | None, Arg("A folder that was imported; compared with --exported.", path=True)
+    ] = None,
+    exported: Annotated[
+        str | None, Arg("A folder that was exported; compared with --original.", path=True)
+    ] = None,
+) -> ValidateRecord:
+    """Check the memory, or compare an exported folder with its original. Exits 1 when something is wrong."""
+    if (original is None) != (exported is None):
+        raise InvalidArgument(
+            name="exported" if exported is None else "original",
+            problem="is needed too: the comparison is of two folders",
+        )
+    if original is not None and exported is not None:
+        from quaid.folders import export as exporter
+
+        differences = exporter.compare_folders(
+            brain.settings.path(original), brain.settings.path(exported), brain.progress
+        )
+        return ValidateRecord(("round trip",), tuple(Violation("round trip", *each) for each in differences))
+    chosen = {
+        "links": links,
+        "assertions": assertions,
+        "embeddings": embeddings,
+        "fts": fts,
+        "integrity": integrity,
+    }
+    names = tuple(name for name, wanted in chosen.items() if wanted or all or not any(chosen.values()))
+    try:
+        found = checks.validate(brain.db, names)
+    except DamagedDatabase as error:  # so damaged that it cannot even be opened
+        found = [Violation("integrity", error.facts["path"], error.facts["problem"])]
+    can_count = "embeddings" in names and not {"embeddings", "integrity"} & {each.check for each in found}
+    wanting = _vectors_to_make(brain) if can_count else (None, None)
+    return ValidateRecord(names, tuple(found), *wanting)
+
+
+def _vectors_to_make(brain: Brain) -> tuple[int | None, int | None]:
+    """Count chunks without a vector of the active model, and pages that have no chunks yet."""
+
+    if not brain.model_name:  # semantic search is off
+        return None, None
+    with brain.db.reading():
+        uncut = len(chunks.uncut_pages(brain.db))
+        if vectors.find_model(brain.db, brain.model_name) is None:
+            return chunks.count(brain.db), uncut
+        made, total = embedding_queue.chunk_coverage(brain.db, brain.model_name)
+    return total - made, uncut
+
+
+@op("owner", examples=("quaid compact",))
+def compact(brain: Brain) -> Compacted:
+    """Drop vectors of text that is gone and fold the write-ahead log into one file, ready to copy."""
+    from quaid.embedding.backfill import cut_pages
+
+    if not brain.db.writable:
+        return backups.compact(brain.db)  # which says why it cannot
+    cut_pages(brain.db, brain.progress)  # a page that is not cut yet still needs its vectors
+    dropped = brain.db.write(lambda tx: vectors.purge_chunk_vectors(tx) + vectors.purge_turn_vectors(tx))
+    return backups.compact(brain.db)._replace(vectors_dropped=dropped)
+
+
+@op("owner", examples=("quaid backup ~/memory-2026-04-25.db",))
+def backup(
+    brain: Brain,
+    file: Annotated[str, Arg("The file to make; it must not exist.", positional=True, path=True)],
+) -> BackedUp:
+    """Copy the memory into a new file while others read and write."""
+    return backups.create_backup(brain.db, brain.settings.path(file), brain.new_uuid())
+
+
+@op("owner", command="config get", examples=("quaid config get default_token_budget",))
+def config_get(brain: Brain, key: Annotated[str, Arg("The setting.", positional=True)]) -> Setting:
+    """Show one setting."""
+    from quaid.options import canonical
+
+    every = _all_settings(brain)
+    found = every.get(key) or every.get(canonical(key))
+    if found is None:
+        raise NotFound(what="setting", name=key, hint=_require_known(brain, key))
+    return found
+
+
+@op("owner", command="config set", examples=("quaid config set search_merge_strategy rrf",))
+def config_set(
+    brain: Brain,
+    key: Annotated[str, Arg("The setting.", positional=True)],
+    value: Annotated[str, Arg("Its new value.", positional=True)],
+) -> Setting:
+    """Change one setting."""
+    allowed = SETTINGS.get(key)
+    if allowed is None:
+        if key in MODEL_SETTINGS:
+            raise InvalidArgument(name=key, problem="`quaid embeddings use NAME` chooses the model")
+        if collections.get_setting(brain.db, key) is not None:
+            raise InvalidArgument(name=key, problem="is kept by Quaid itself and cannot be set")
+        _refuse_file_option(brain, key)
+        raise NotFound(what="setting", name=key, hint=_require_known(brain, key))
+    if isinstance(allowed, tuple):
+        if value not in allowed:
+            raise InvalidArgument(name=key, problem=f"must be one of {', '.join(allowed)}, not {value!r}")
+    elif allowed is list:
+        from quaid.model.facts import check_predicate_setting
+
+        check_predicate_setting(key, value)
+    elif allowed is str:
+        from quaid.model.plain_text import check_folder_list as check_folders
+
+        check_folders(key, value)
+    elif not (value.isascii() and value.isdigit() and 0 < int(value) < 10**9):
+        raise InvalidArgument(name=key, problem=f"must be a positive whole number, not {value!r}")
+
+    def work(tx: Any) -> None:
+        collections.set_setting(tx, key, value)
+        if key == "chunk_strategy":
+            from quaid.storage.checks import recut_pages
+
+            recut_pages(tx)
+
+    brain.db.write(work)
+    return Setting(key, value, "memory")
+
+
+@op("owner", command="config list", aliases={"config": {}}, examples=("quaid config list",))
+def config_list(brain: Brain) -> SettingsRecord:
+    """List all settings, and where each value comes from.
+
+    What a config.yaml beside the memory may say stands here too, as in `search.max_results`; `--config FILE` names
+    another. The environment goes before the file, the file before the memory.
+    """
+    every = _all_settings(brain)
+    return SettingsRecord(tuple(every[key] for key in sorted(every)))
+
+
+def _all_settings(brain: Brain) -> dict[str, Setting]:
+    from quaid.options import OPTIONS
+
+    unset = {**dict.fromkeys(SETTINGS, ""), **SETTING_DEFAULTS}
+    unset.update(
+        zip(MODEL_SETTINGS, (embedders.DEFAULT_MODEL, str(embedders.DEFAULT_DIMENSIONS)), strict=True)
+    )
+    found = {key: Setting(key, value, "default") for key, value in unset.items()}
+    found.update({key: Setting(key, value, "memory") for key, value in collections.list_settings(brain.db)})
+    for key, option in OPTIONS.items():
+        value, source = brain.settings.said(key)
+        if value is not None:
+            found[key] = Setting(key, _setting_text(value), source)
+        elif key not in found:
+            stored = collections.get_setting(brain.db, option.stored) if option.stored else None
+            if stored is not None:
+                found[key] = Setting(key, stored, "memory")
+            else:
+                found[key] = Setting(key, _setting_text(option.default), "default")
+    return found
+
+
+def _setting_text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+def _refuse_file_option(brain: Brain, key: str) -> None:
+    """Refuse what is an option of the config file only."""
+    from quaid.options import OPTIONS, canonical, variable
+
+    name = canonical(key)
+    if name == "embedding.plugin":
+        raise InvalidArgument(name=key, problem="`quaid embeddings use NAME` chooses the model")
+    if name in OPTIONS:
+        file = brain.settings.config_path or os.path.join(
+            os.path.dirname(brain.settings.db_path), "config.yaml"
+        )
+        raise InvalidArgument(name=key, problem=f"is set in {file}, or by {variable(name)}")
+
+
+def _require_known(brain: Brain, key: str) -> str:
+    from quaid.operations.dispatch import suggestion
+
+    known: dict[str, Any] = dict.fromkeys([*SETTINGS, *_all_settings(brain)])
+    return suggestion(key, known) or " `quaid config list` shows them all."
+
+
+SESSION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+TURN_ROLES = ("user", "assistant")
+
+
+class IndexedFile(NamedTuple):
+    collection: str
+    path: str
+    hash: str
+    """SHA-256 of its bytes when it was last read."""
+    size: int
+    mtime: str
+    indexed_at: str
+    """When it was last read into the index; a sync that finds it unchanged does not read it."""
+
+
+class FilesRecord(NamedTuple):
+    files: tuple[IndexedFile, ...]
+
+
+class RebuiltRecord(NamedTuple):
+    pages: int
+    syncs: tuple[Any, ...]
+    vectors: int
+    """Made now: those of texts that stayed the same are kept."""
+    problem: str
+    """Why vectors that are missing could not be made; words are in step all the same."""
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.problem or any(each.halted for each in self.syncs) else 0
+
+
+class RemovedRecord(NamedTuple):
+    path: str
+
+
+class TurnRecord(NamedTuple):
+    session: str
+    turns: int
+
+
+def indexed_files(brain: Brain) -> FilesRecord:
+    """Every file that is indexed, with the hash of its bytes."""
+    found: list[IndexedFile] = []
+    for each in collections.list_all(brain.db):
+        found += [
+            IndexedFile(
+                *(each.name, known.path, known.content_hash, known.stat.size),
+                *(dates.timestamp(known.stat.mtime_ns // 10**9), dates.timestamp(known.seen_ns // 10**9)),
+            )
+            for known in collections.known_files(brain.db, each.id)
+        ]
+    return FilesRecord(tuple(sorted(found)))
+
+
+@op("owner", examples=("quaid rebuild", "quaid rebuild --json"))
+def rebuild(brain: Brain) -> RebuiltRecord:
+    """Burn the index and make it again: words, tags, passages, links; then read every folder, then missing vectors.
+
+    Pages, facts, history and files are not touched; vectors of texts that stayed the same are kept."""
+    from quaid.storage.checks import rebuild_derived_rows as rebuilt
+
+    brain.db.write(
+        lambda tx: rebuilt(tx, lambda done, total: brain.progress(done, total, "Indexing pages anew"))
+    )
+    syncs = dispatch.call(brain, dispatch.find_command("collection sync"), {}, "owner").syncs
+    made, problem = 0, ""
+    try:
+        made = dispatch.call(brain, dispatch.find_command("embed"), {}, "owner").embedded
+    except EmbeddingsOff:
+        pass  # nobody wants any
+    except Cancelled:
+        raise
+    except QuaidError as error:
+        problem = str(error)
+    return RebuiltRecord(briefing.page_count(brain.db), tuple(syncs), made, problem)
+
+
+def write_notebook_file(brain: Brain, path: str, text: str) -> Any:
+    """Make a file of the notebook, or put another text into it."""
+    return noting.edit_file(brain, layout.require_notebook(brain.db), path, lambda _old: text)
+
+
+def remove_notebook_file(brain: Brain, path: str) -> RemovedRecord:
+    """Delete a file of the notebook; its page goes into quarantine, as with any file that is gone."""
+    from quaid.folders import atomic_write, page_writer
+    from quaid.folders.scanner import Folder
+
+    notebook = layout.require_notebook(brain.db)
+    found = page_writer.read_text_file(notebook, path)
+    if found is None:
+        raise NotFound(what="file", name=path, hint=" /api/debug/notebook/pages lists what there is.")
+    with brain.db.lock.held(), Folder(notebook.root or "") as folder:
+        atomic_write.remove_file(folder, path, found.content_hash, brain.new_uuid())
+    noting.sync_folder(brain, notebook, [path])
+    return RemovedRecord(path)
+
+
+def inject_turn(brain: Brain, session: str, role: str, content: str) -> TurnRecord:
+    """Add a turn to a conversation that exists only for tests, and take it in as any transcript."""
+    if not SESSION_NAME.fullmatch(session):
+        raise InvalidArgument(name="session", problem="must be letters, digits, '-' and '_', at most 64")
+    if role not in TURN_ROLES:
+        raise InvalidArgument(name="role", problem=f"must be one of {', '.join(TURN_ROLES)}")
+    folder = os.path.join(brain.settings.home, "web", "injected")
+    path = os.path.join(folder, f"{session}.jsonl")
+    turn = {"role": role, "content": content, "timestamp": brain.now(), "session": session}
+    with translate_os_errors(path):
+        durable_files.make_folders(folder)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(json.dumps(turn) + "\n")
+    dispatch.call(brain, dispatch.find_command("conversations add"), {"paths": [path]}, "owner")
+    held = dispatch.call(
+        brain, dispatch.find_tool("conversation_show"), {"session": session, "limit": 1}, "read"
+    )
+    return TurnRecord(session, held.conversation.turns)
+
+
+PACKAGE = "quaid"
+MAX_ANSWER_BYTES = 8 * 1024 * 1024
+TIMEOUT_SECONDS = 10
+ACCEPT_HEADER = "application/vnd.pypi.simple.v1+json, application/json;q=0.9, text/html;q=0.5"
+LINK_PATTERN = r"""<a\b((?:[^<>"']|"[^"<]*"|'[^'<]*')*)>[^<]*"""
+WHEEL_NOTE = ", with the wheel that you fetched and whose SHA-256 you compared"
+
+
+class UpgradeRecord(NamedTuple):
+    current: str
+    newest: str | None
+    """None: nothing was asked."""
+    is_newer: bool
+    place: str
+    how: str
+    """What to do to have another version."""
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.is_newer else 0
+
+
+@op(
+    "owner",
+    examples=(
+        "quaid upgrade --check --from https://packages.example/simple/",
+        "quaid upgrade --check --from ~/Downloads",
+    ),
+)
+def upgrade(
+    brain: Brain,
+    check: Annotated[bool, Arg("Compare with the newest version at the place that --from names.")] = False,
+    from_: Annotated[
+        str | None, Arg("A package index, the address of a list, a folder of wheels, or a file.", path=True)
+    ] = None,
+) -> UpgradeRecord:
+    """Say how to upgrade, or (--check --from PLACE) whether there is a newer version. Exits 1 when there is.
+
+    No place is asked by itself: without --from nothing leaves this machine."""
+    current, how = quaid.__version__, _upgrade_step()
+    if not check:
+        if from_ is not None:
+            raise InvalidArgument(name="--from", problem="belongs to --check")
+        return UpgradeRecord(current, None, False, "", how)
+    if from_ is None:
+        places = "an index (https://packages.example/simple/), a folder of wheels or a file"
+        raise InvalidArgument(name="--from", problem=f"is needed: {places}; none is asked by itself")
+    if "://" in from_:
+        place, found = _versions_at_url(from_)
+    else:
+        place = brain.settings.path(from_)
+        found = _versions_on_disk(place)
+    best = plain_text.newest_version(found, current)
+    if best is None:
+        raise FileTrouble(path=place, problem="holds no version of quaid; name another place")
+    return UpgradeRecord(current, best, plain_text.is_newer_version(best, current), place, how)
+
+
+def _versions_on_disk(place: str) -> list[str]:
+    """Versions out of a folder's file names, a file's own name, or its text."""
+    if os.path.isdir(place):
+        return [
+            found for name in os.listdir(place) if (found := plain_text.version_in_filename(PACKAGE, name))
+        ]
+    named = plain_text.version_in_filename(PACKAGE, os.path.basename(place))
+    if named:
+        return [named]
+    try:
+        with open(place, "rb") as file:
+            return _versions_in_index(file.read(MAX_ANSWER_BYTES))
+    except OSError as error:
+        raise FileTrouble(path=place, problem=f"cannot be read: {error.strerror}") from None
+
+
+def _versions_at_url(address: str) -> tuple[str, list[str]]:
+    """Versions that one server tells. A redirect to another one is not followed: nobody named it."""
+    from http.client import HTTPException
+    from urllib import error, parse, request
+
+    from quaid.kb.repo_policy import mask_urls
+
+    parts = parse.urlsplit(address)
+    shown = mask_urls(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidArgument(name="from", problem="must be an address of http or https, a folder or a file")
+    if parts.path.rstrip("/").endswith("/simple"):
+        parts = parts._replace(path=parts.path.rstrip("/") + f"/{PACKAGE}/")
+
+    class OnlyThere(request.HTTPRedirectHandler):
+        def redirect_request(self, req, fp, code, msg, headers, newurl):  # type: ignore[no-untyped-def]
+            there = parse.urlsplit(newurl)
+            if (there.scheme, there.netloc) != (parts.scheme, parts.netloc):
+                raise FileTrouble(
+                    path=shown,
+                    problem=f"leads to another place ({there.hostname}); name that one with --from",
+                )
+            return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+    asked = request.Request(  # noqa: S310 (http and https only, see above)
+        parse.urlunsplit(parts), headers={"Accept": ACCEPT_HEADER, "User-Agent": PACKAGE}
+    )
+    try:
+        with request.build_opener(OnlyThere()).open(asked, timeout=TIMEOUT_SECONDS) as answer:
+            return shown, _versions_in_index(answer.read(MAX_ANSWER_BYTES))
+    except error.HTTPError as problem:
+        raise FileTrouble(path=shown, problem=f"answers with {problem.code} {problem.reason}") from None
+    except (error.URLError, OSError, HTTPException, ValueError) as problem:
+        reason = getattr(problem, "reason", None) or problem
+        raise FileTrouble(path=shown, problem=f"does not answer: {reason}") from None
+
+
+def _versions_in_index(data: bytes) -> list[str]:
+    """Versions out of an index's JSON, its HTML, or a text that is a version."""
+    text = data.decode("utf-8", "replace")
+    if plain_text.version_key(text):
+        return [text.strip()]
+    try:
+        told = json.loads(text)
+    except ValueError:
+        text = re.sub(LINK_PATTERN, _unless_yanked, text, flags=re.IGNORECASE)
+        return [
+            found
+            for name in re.findall(r'[^/"<>\s#]+', text)
+            if (found := plain_text.version_in_filename(PACKAGE, name))
+        ]
+    if not isinstance(told, dict):
+        return []
+    info, files = told.get("info"), told.get("files")
+    if isinstance(info, dict) and isinstance(info.get("version"), str):
+        return [info["version"]]
+    if isinstance(files, list):
+        names = [each.get("filename") for each in files if isinstance(each, dict) and not each.get("yanked")]
+        return [
+            found
+            for name in names
+            if isinstance(name, str) and (found := plain_text.version_in_filename(PACKAGE, name))
+        ]
+    listed = told.get("versions", [told.get("version")])
+    return [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
+
+
+def _unless_yanked(link: "re.Match[str]") -> str:
+    """A link of an index as it is, or nothing when its file was taken back; what stands in quotes does not say so."""
+    attributes = re.sub(r'"[^"]*"|\'[^\']*\'', "", link[1])
+    return "" if "data-yanked" in attributes.lower() else link[0]
+
+
+def _upgrade_step() -> str:
+    """The way that fits how this Quaid came here, never by its name alone: on an index it may be another's."""
+    environment = sys.prefix.replace(os.sep, "/")
+    if os.path.exists(os.path.join(os.path.dirname(os.path.dirname(sys.executable)), "start.pyc")):
+        called = os.path.abspath(sys.argv[0]) if sys.argv and sys.argv[0] else "the old one"
+        return f"put the new file in the place of {called}, after `sha256sum --check quaid.sha256`"
+    if "/pipx/" in environment:
+        return "`pipx install --force quaid-VERSION.whl`" + WHEEL_NOTE
+    if "/uv/tools/" in environment:
+        return "`uv tool install --force quaid-VERSION.whl`" + WHEEL_NOTE
+    return f"`{sys.executable} -m pip install --upgrade quaid-VERSION.whl`" + WHEEL_NOTE

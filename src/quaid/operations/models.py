@@ -1,0 +1,439 @@
+"""Embedding models: list, add, check and choose them, and embed what has no vectors yet."""
+
+import os
+import re
+import time
+from typing import Annotated, Any, Literal, NamedTuple
+
+from quaid.brain import Brain
+from quaid.embedding import registry as embedders
+from quaid.embedding.registry import Embedder, EmbedderEnvironment, ModelDescription
+from quaid.errors import (
+    AlreadyExists,
+    Cancelled,
+    EmbedderUnavailable,
+    EmbeddingStopped,
+    InvalidArgument,
+    ModelInUse,
+    QuaidError,
+    UnknownModel,
+)
+from quaid.operations import background, pages as editing
+from quaid.operations.registry import Arg, op
+from quaid.storage import chunks, collections, embedding_queue, vectors
+
+MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,79}")
+SAME_MODEL_COSINE = 0.95  # cosine of one text's vectors, made at two times
+PROBE_TEXT = (
+    "The pier was closed for repairs in the spring of 2024; the harbour master asked for a second survey of "
+    "the piles, and the ferry used the old quay until the report was signed in May."
+)
+
+
+class ModelRecord(NamedTuple):
+    name: str
+    kind: str
+    place: str
+    model: str
+    dimensions: int
+    max_tokens: int
+    query_prefix: str
+    passage_prefix: str
+    active: bool
+    ready: bool
+    problem: str | None
+
+
+class ModelsRecord(NamedTuple):
+    models: tuple[ModelRecord, ...]
+
+
+class ModelAddRecord(NamedTuple):
+    model: ModelRecord
+
+
+class ModelRemoveRecord(NamedTuple):
+    name: str
+
+
+class EmbedRecord(NamedTuple):
+    model: str
+    embedded: int  # chunks that got a vector now
+    cached: int  # that had one already
+    total: int
+    failed: int
+    failures: tuple[str, ...]  # the pages, or conversations, that the model gave nothing usable for
+    active: bool
+    cpu_seconds: float
+    turns: int = 0  # of conversations, that got their vectors now
+    turns_left: int = 0
+
+
+class ModelCheckRecord(NamedTuple):
+    name: str
+    healthy: bool
+    problem: str | None
+    dimensions: int
+    ms_per_text: float | None
+
+    @property
+    def exit_status(self) -> int:
+        return 0 if self.healthy else 1
+
+
+@op("owner", command="model list", aliases={"model": {}}, examples=("quaid model list",))
+def model_list(brain: Brain) -> ModelsRecord:
+    """List the models with their state; nothing is loaded."""
+    active = _active_name(brain)
+    known = embedders.available_models(_added_models(brain))
+    return ModelsRecord(tuple(_model_record(brain, each, active) for each in known.values()))
+
+
+@op(
+    "owner",
+    command="model add",
+    examples=(
+        "quaid model add ~/models/all-MiniLM-L6-v2",
+        "quaid model add http://127.0.0.1:11434 --kind ollama --model nomic-embed-text",
+        "quaid model add https://api.example.com/v1 --kind openai --model text-embed-1 --key-env EXAMPLE_KEY"
+        " --allow-remote",
+    ),
+)
+def model_add(
+    brain: Brain,
+    place: Annotated[str, Arg("A folder with an ONNX model, or the address of a server.", positional=True)],
+    name: Annotated[str | None, Arg("What to call it [the folder's or the model's name].")] = None,
+    kind: Annotated[
+        Literal["onnx", "ollama", "openai"], Arg("A folder, or what the server speaks.")
+    ] = "onnx",
+    model: Annotated[str | None, Arg("The server's name for the model.")] = None,
+    query_prefix: Annotated[str | None, Arg("Text to put before questions.")] = None,
+    passage_prefix: Annotated[str | None, Arg("Text to put before passages.")] = None,
+    pooling: Annotated[
+        Literal["auto", "cls", "mean", "max", "last"],
+        Arg("How tokens become one vector; auto: as the folder says, or their mean."),
+    ] = "auto",
+    key_env: Annotated[str | None, Arg("The environment variable that holds the server's key.")] = None,
+    allow_remote: Annotated[bool, Arg("Let texts go to a server on another machine.")] = False,
+) -> ModelAddRecord:
+    """Add a model to this memory after trying it. A folder stays where it is; nothing is copied."""
+    if kind != "onnx" and not model:
+        raise InvalidArgument(name="model", problem="is needed: the server's name for the model")
+    if kind == "onnx" and "://" in place:
+        raise InvalidArgument(name="kind", problem="must be ollama or openai for the address of a server")
+    _refuse_unused_options(kind, model, key_env, pooling)
+    if key_env and not brain.settings.environ.get(key_env):
+        raise InvalidArgument(name="key_env", problem=f"the variable {key_env} is not set; set it to the key")
+    folder = brain.settings.path(place)
+    chosen = _check_new_name(brain, name or (os.path.basename(folder) if kind == "onnx" else model) or "")
+    if kind == "onnx":
+        from quaid.embedding import onnx as onnx_models
+
+        said = {"query_prefix": query_prefix, "passage_prefix": passage_prefix}
+        given = {key: text for key, text in said.items() if text is not None}
+        description = onnx_models.describe_folder(folder, chosen, given, "" if pooling == "auto" else pooling)
+    else:
+        from quaid.embedding import remote as remote_models
+
+        draft = ModelDescription(
+            chosen,
+            kind,
+            place,
+            model or "",
+            query_prefix=query_prefix or "",
+            passage_prefix=passage_prefix or "",
+            key_env=key_env or "",
+        )
+        description = remote_models.describe_server(draft, allow_remote, brain.settings.environ)
+    _refuse_other_model(brain, description)
+    _save_models(brain, {**_added_models(brain), chosen: description})
+    return ModelAddRecord(_model_record(brain, description, _active_name(brain)))
+
+
+@op("owner", command="model remove", examples=("quaid model remove nomic-embed-text",))
+def model_remove(brain: Brain, name: Annotated[str, Arg("The model.", positional=True)]) -> ModelRemoveRecord:
+    """Forget a model that was added. Its files stay, and so do the vectors that it made."""
+    added = _added_models(brain)
+    if name not in added:
+        if name in embedders.available_models({}):
+            raise InvalidArgument(name="name", problem=f"{name} was not added and cannot be removed")
+        raise UnknownModel(name=name, hint="")
+    if name == _active_name(brain):
+        raise ModelInUse(name=name)
+    _save_models(brain, {key: each for key, each in added.items() if key != name})
+    return ModelRemoveRecord(name)
+
+
+@op("owner", command="model check", examples=("quaid model check bge-small-en-v1.5",))
+def model_check(
+    brain: Brain, name: Annotated[str | None, Arg("The model [the active one].", positional=True)] = None
+) -> ModelCheckRecord:
+    """Load a model and try it. Exits 1 when it does not do what it should."""
+    chosen = name or _active_name(brain)
+    embedder = _open_model(brain, chosen)
+    problem = embedder.ready() or embedder.health()
+    if problem:
+        return ModelCheckRecord(chosen, False, problem, embedder.dimensions, None)
+    background.clear_failure(brain, chosen)
+    started = time.perf_counter()
+    embedder.embed_passages([PROBE_TEXT] * 4)
+    spent = (time.perf_counter() - started) * 1000 / 4
+    return ModelCheckRecord(chosen, True, None, embedder.dimensions, round(spent, 1))
+
+
+def model_surroundings(brain: Brain) -> EmbedderEnvironment:
+    """What models may use of this machine."""
+    return EmbedderEnvironment(brain.settings.models_folder, brain.settings.environ)
+
+
+def _open_model(brain: Brain, name: str) -> Embedder:
+    return embedders.get_embedder(name, _added_models(brain), model_surroundings(brain))
+
+
+def _added_models(brain: Brain) -> dict[str, ModelDescription]:
+    return embedders.parse_models(collections.get_setting(brain.db, embedders.MODELS_SETTING))
+
+
+def _active_name(brain: Brain) -> str:
+    """The model in use, or that comes back when semantic search is turned on."""
+    return brain.model_name or collections.get_setting(brain.db, "embedding_model") or embedders.DEFAULT_MODEL
+
+
+def _save_models(brain: Brain, added: dict[str, ModelDescription]) -> None:
+    text = embedders.format_models(added)
+    brain.db.write(lambda tx: collections.set_setting(tx, embedders.MODELS_SETTING, text))
+
+
+def _check_new_name(brain: Brain, name: str) -> str:
+    if not MODEL_NAME.fullmatch(name):
+        raise InvalidArgument(
+            name="name", problem=f"{name!r} is no name: letters, digits and . _ : / - are, up to 80 of them"
+        )
+    if name in embedders.BUILT_IN_FACTORIES or name in embedders.available_models({}):
+        raise InvalidArgument(name="name", problem=f"{name} is taken; choose another with --name")
+    if name in _added_models(brain):
+        raise AlreadyExists(path=f"The model {name}", hint=f"`quaid model remove {name}` comes first.")
+    return name
+
+
+def _refuse_unused_options(kind: str, model: str | None, key_env: str | None, pooling: str) -> None:
+    """What would have no effect was meant for something else."""
+    for name, said in (("model", model), ("key_env", key_env)):
+        if kind == "onnx" and said:
+            raise InvalidArgument(name=name, problem="is for servers; leave it out for a folder")
+    if kind != "onnx" and pooling != "auto":
+        raise InvalidArgument(name="pooling", problem="is for folders; a server does that itself")
+
+
+def _refuse_other_model(brain: Brain, description: ModelDescription) -> None:
+    """A name that has vectors here stays with the model that made them: those of two cannot be compared."""
+
+    known = vectors.find_model(brain.db, description.name)
+    if known is None:
+        return
+    other = known.dimensions != description.dimensions
+    sample = None if other else vectors.sample_vector(brain.db, known.name)
+    if sample is not None:
+        (found,) = embedders.open_embedder(description, model_surroundings(brain)).embed_passages(
+            [sample.text]
+        )
+        other = vectors.cosine_to_stored(found, sample.vector) < SAME_MODEL_COSINE
+    if other:
+        raise InvalidArgument(
+            name="name",
+            problem=f"{known.name} has vectors of another model here ({known.dimensions} dimensions); choose another"
+            " with --name",
+        )
+
+
+def _model_record(brain: Brain, description: ModelDescription, active: str) -> ModelRecord:
+    try:
+        embedder = embedders.open_embedder(description, model_surroundings(brain))
+        problem = embedder.ready()
+        failed = None if problem else background.unresolved_failure(brain, description.name)
+        if failed is not None:
+            problem = f"it failed at {failed.at}: {failed.problem}"
+    except QuaidError as error:
+        return ModelRecord(
+            *description[:8], description.name == active, False, str(error.facts.get("problem", error))
+        )
+    return ModelRecord(
+        description.name,
+        description.kind,
+        description.place,
+        description.model,
+        embedder.dimensions,
+        embedder.max_tokens,
+        embedder.query_prefix,
+        embedder.passage_prefix,
+        description.name == active,
+        problem is None,
+        problem,
+    )
+
+
+@op(
+    "owner",
+    examples=("quaid embed", "quaid embed people/alice", "quaid embed --model my-model"),
+)
+def embed(
+    brain: Brain,
+    slug: Annotated[str | None, Arg("Only this page.", positional=True)] = None,
+    all: Annotated[
+        bool,
+        Arg("Every page, and conversations of any age; text that has a vector already keeps it."),
+    ] = False,
+    stale: Annotated[bool, Arg("What changed since it was last embedded; this is also the default.")] = False,
+    model: Annotated[str | None, Arg("Fill this model, and switch to it when it has every vector.")] = None,
+) -> EmbedRecord:
+    """Make the vectors that are missing, of pages and then of conversations. Stopped, it goes on where it was."""
+    from quaid.embedding.backfill import run_backfill
+
+    if slug and (all or stale):
+        raise InvalidArgument(name="slug", problem="names one page; leave it out, or the option")
+    pages = [editing.require_page(brain, slug).slug] if slug else None
+    started = time.process_time()
+    embedder = _open_model(brain, model) if model else brain.embedder
+    if not model:
+        background.use_chosen_model(brain, embedder)
+    try:
+        filled = run_backfill(
+            brain.db,
+            embedder,
+            now=brain.now,
+            progress=brain.progress,
+            slugs=pages,
+            turns_since=_turns_since(brain, all),
+        )
+    except (Cancelled, KeyboardInterrupt):
+        raise _stopped_error(
+            brain, embedder.name, f"quaid embed --model {model}" if model else "quaid embed"
+        ) from None
+    assert filled is not None  # only those without patience get nothing
+    covered, total = embedding_queue.chunk_coverage(brain.db, embedder.name)
+    if model and covered == total:
+        brain.db.write(lambda tx: vectors.activate_model(tx, embedder.name))
+    active = vectors.active_model(brain.db)
+    return EmbedRecord(
+        embedder.name,
+        filled.embedded,
+        filled.cached,
+        filled.total,
+        filled.failed,
+        filled.failures,
+        active is not None and active.name == embedder.name,
+        round(time.process_time() - started, 2),
+        filled.turns,
+        filled.turns_left,
+    )
+
+
+def _turns_since(brain: Brain, all: bool) -> str | None:
+    since = background.turns_since(brain)
+    return "" if all and since is not None else since
+
+
+def _stopped_error(brain: Brain, model: str, command: str) -> Cancelled:
+
+    known = vectors.find_model(brain.db, model)
+    made, total = embedding_queue.chunk_coverage(brain.db, model) if known else (0, chunks.count(brain.db))
+    return EmbeddingStopped(made=made, total=total, model=model, command=command)
+
+
+SEMANTIC_SEARCH = "semantic_search"
+
+
+class EmbeddingsRecord(NamedTuple):
+    on: bool
+    model: str  # the chosen one, which stays chosen while it cannot be used
+    chosen_by: str  # the environment variable, the config file, memory, or default
+    ready: bool
+    problem: str | None
+    vectors: int
+    chunks: int
+    filling: bool  # a process is at work on it
+    next_step: str
+
+
+@op("owner", command="embeddings list", examples=("quaid embeddings list",))
+def embeddings_list(brain: Brain) -> ModelsRecord:
+    """List the models that semantic search can use; nothing is loaded."""
+    return model_list(brain)
+
+
+@op("owner", command="embeddings use", examples=("quaid embeddings use bge-small-en-v1.5",))
+def embeddings_use(
+    brain: Brain, name: Annotated[str, Arg("The model.", positional=True)]
+) -> EmbeddingsRecord:
+    """Search by meaning with this model from now on. Text stays; vectors that are missing are made bit by bit."""
+    _refuse_if_pinned(brain)
+    name = embedders.DEFAULT_MODEL if name in embedders.DEFAULT_MODEL_ALIASES else name
+    added = embedders.parse_models(collections.get_setting(brain.db, embedders.MODELS_SETTING))
+    embedder = embedders.get_embedder(name, added, model_surroundings(brain))
+    problem = embedder.ready()
+    if problem:
+        raise EmbedderUnavailable(
+            name=name, problem=problem, remedy=f"`quaid model check {name}` tells more; nothing was changed"
+        )
+    moment = brain.now()
+
+    def work(tx: Any) -> None:
+        vectors.register_model(tx, name, embedder.dimensions, moment)
+        vectors.activate_model(tx, name)
+        collections.set_setting(tx, SEMANTIC_SEARCH, "on")
+
+    brain.db.write(work)
+    return _embeddings_record(brain)
+
+
+@op("owner", command="embeddings off", examples=("quaid embeddings off",))
+def embeddings_off(brain: Brain) -> EmbeddingsRecord:
+    """Turn semantic search off: questions are answered by words, and say so. The vectors stay."""
+    _refuse_if_pinned(brain)
+    brain.db.write(lambda tx: collections.set_setting(tx, SEMANTIC_SEARCH, "off"))
+    return _embeddings_record(brain)
+
+
+@op("owner", command="embeddings status", aliases={"embeddings": {}}, examples=("quaid embeddings status",))
+def embeddings_status(brain: Brain) -> EmbeddingsRecord:
+    """Show which model is chosen, whether it can be used, and how many vectors it has. Loads no model."""
+    return _embeddings_record(brain)
+
+
+def _refuse_if_pinned(brain: Brain) -> None:
+    value, source = brain.settings.said("embedding.plugin")
+    if value is not None:
+        raise InvalidArgument(
+            name="embedding.plugin", problem=f"{source} says {value}, which goes before; change it there"
+        )
+
+
+def _embeddings_record(brain: Brain) -> EmbeddingsRecord:
+    chosen, kept = brain.model_name, collections.get_setting(brain.db, "embedding_model")
+    name = chosen or kept or embedders.DEFAULT_MODEL
+    source = brain.settings.said("embedding.plugin")[1] or ("memory" if kept else "default")
+    problem = _model_problem(brain) if chosen else "semantic search is off"
+    total = chunks.count(brain.db)
+    made = embedding_queue.chunk_coverage(brain.db, name)[0] if vectors.find_model(brain.db, name) else 0
+    filling = embedding_queue.current_run(brain.db.path) is not None
+    record = EmbeddingsRecord(bool(chosen), name, source, problem is None, problem, made, total, filling, "")
+    return record._replace(next_step=_next_step(brain, record))
+
+
+def _model_problem(brain: Brain) -> str | None:
+    try:
+        return brain.embedder.ready()
+    except QuaidError as error:
+        return str(error.facts.get("problem") or error).rstrip(".")
+
+
+def _next_step(brain: Brain, record: EmbeddingsRecord) -> str:
+    if not record.on:
+        return brain.way_to_meaning
+    if record.problem:
+        return "until the model is back, questions are answered by words; nothing else has to be done"
+    if record.filling or record.vectors == record.chunks:
+        return ""
+    if background.is_embedding_on(brain):
+        return "`quaid serve` makes the missing vectors in its pauses; `quaid embed` makes them now"
+    return "`quaid embed` makes the missing vectors"

@@ -1,0 +1,519 @@
+"""The notebook: remember, recall, daily log, session prompt, and its files."""
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from quaid.brain import Brain
+from quaid.errors import AlreadyExists, InvalidArgument, InvalidConfig, NoNotebook, NotFound
+from quaid.notebook import layout
+from quaid.notebook.layout import MigratedFile, RecallResult, RememberedLine, SessionPrompt
+from quaid.operations.registry import Arg, op
+from quaid.storage import collections
+from quaid.storage.collections import Collection
+
+if TYPE_CHECKING:
+    from quaid.folders.page_writer import EditResult, FileText, TextChange
+    from quaid.notebook.prompt import PromptLimits
+    from quaid.storage.collections import IndexedPage
+
+
+def edit_file(
+    brain: Brain, notebook: "Collection", path: str, change: "TextChange", expected: int | None = None
+) -> "EditResult":
+    from quaid.folders import page_writer
+
+    return page_writer.edit_file(
+        brain.db,
+        notebook,
+        path,
+        change,
+        now=brain.now(),
+        new_uuid=brain.new_uuid,
+        progress=brain.progress,
+        expected_version=expected,
+    )
+
+
+def sync_folder(brain: Brain, notebook: "Collection", only: list[str] | None = None) -> None:
+    from quaid.folders.sync import sync_collection
+
+    now = brain.now()
+    sync_collection(brain.db, notebook, now=now, new_uuid=brain.new_uuid, progress=brain.progress, only=only)
+
+
+def sync_file(brain: Brain, notebook: "Collection", path: str) -> None:
+    if brain.db.writable:
+        sync_folder(brain, notebook, [path])
+
+
+def session_limit(client: str | None, environ: Mapping[str, str]) -> int:
+    """The characters that a session may start with in a client, or in the one that an environment is of."""
+    from quaid.clients.known import context_limit
+
+    return context_limit(client, environ)
+
+
+def notebook_root(brain: Brain) -> str:
+    """Where the notebook is, or would be: as the config file says, else beside the database."""
+    chosen, _ = brain.settings.said("memory.notebook_dir")
+    return (
+        brain.settings.beside_config(chosen)
+        if chosen
+        else layout.default_notebook_root(brain.settings.db_path)
+    )
+
+
+def apply_chunk_options(brain: Brain) -> None:
+    """Have notebooks cut into windows of the size that the config file asks for."""
+    from quaid.model import chunker
+    from quaid.options import windows_move
+    from quaid.storage.chunks import NOTEBOOK_WINDOW
+
+    limit, overlap, respect = (
+        brain.option(f"chunking.{name}") for name in ("max_tokens", "overlap_tokens", "respect_headings")
+    )
+    if not windows_move(limit, overlap):  # only the environment can still say so
+        raise InvalidConfig(
+            path="The environment",
+            problem=f"chunking.overlap_tokens ({overlap}) must be at most half of chunking.max_tokens ({limit})",
+        )
+    wanted = chunker.window_strategy(limit, overlap, respect)
+    if wanted != (collections.get_setting(brain.db, NOTEBOOK_WINDOW) or "window"):
+        from quaid.storage.checks import recut_pages
+
+        def work(tx: Any) -> None:
+            collections.set_setting(tx, NOTEBOOK_WINDOW, wanted)
+            recut_pages(tx)
+
+        brain.db.write(work)
+
+
+def fresh_notebook(brain: Brain) -> "Collection":
+    """The notebook, with what was changed by hand taken in as long as its folder is there."""
+    from quaid.folders.staleness import stale_paths
+
+    notebook = layout.find_notebook(brain.db)
+    if notebook is None or not layout.folder_exists(notebook):
+        return notebook or layout.require_notebook(brain.db)  # what is in the index is better than nothing
+    if brain.db.writable:
+        apply_chunk_options(brain)
+    if brain.db.writable and brain.option("sync.sync_on_search"):
+        paths = stale_paths(brain.seen, notebook)
+        if paths:
+            sync_folder(brain, notebook, paths)
+    return notebook
+
+
+class RememberRecord(NamedTuple):
+    path: str
+    section: str
+    lines: tuple[RememberedLine, ...]
+    """What is remembered, where each line stands, and whether it was written now."""
+    version: int
+
+
+class LogRecord(NamedTuple):
+    path: str
+    line: int
+    heading: str
+    version: int
+
+
+@op(
+    "write",
+    tool="remember",
+    core=True,
+    adds_only=True,
+    examples=(
+        "quaid remember Sarah prefers email to phone",
+        "quaid remember 'buy milk, eggs and bread'",
+        "quaid remember 'The Dispossessed' --category lists --file reading",
+    ),
+)
+def remember(
+    brain: Brain,
+    content: Annotated[
+        str, Arg("What to remember, in plain words: one thing, or a list.", positional=True, any_text=True)
+    ],
+    category: Annotated[
+        Literal[
+            "lists",
+            "reference",
+            "knowledge",
+            "contacts",
+            "preferences",
+            "standing-orders",
+            "todos",
+            "shopping",
+            "facts",
+            "patterns",
+        ]
+        | None,
+        Arg("What kind of thing it is; told from the words if left out."),
+    ] = None,
+    file: Annotated[str | None, Arg("The file, as in reading or lists/reading.md.")] = None,
+    section: Annotated[str | None, Arg("The heading to put it under; made if it is missing.")] = None,
+) -> RememberRecord:
+    """Remember in the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern.
+
+    It goes under the right heading of the right file, once."""
+    from quaid.notebook import router
+
+    notebook = layout.require_notebook(brain.db)
+    there: tuple[str, ...] = ()
+    if router.needs_file_list(content, file):
+        indexed = [each.path for each in collections.known_files(brain.db, notebook.id)]
+        there = tuple(dict.fromkeys([*layout.list_files(notebook.root or ""), *indexed]))
+    goal = router.choose_target(content, category, file, section, there)
+    written = router.UpdatedNote("", "", ())
+
+    def change(old: str | None) -> str:
+        nonlocal written
+        written = router.add_lines(old, goal)
+        return written.text
+
+    edited = edit_file(brain, notebook, goal.path, change)
+    return RememberRecord(goal.path, written.section, written.lines, edited.version)
+
+
+@op(
+    "read",
+    tool="recall",
+    core=True,
+    examples=("quaid recall sarah phone", "quaid recall 'when do we usually deploy?' --max-results 5"),
+)
+def recall(
+    brain: Brain,
+    query: Annotated[
+        str, Arg("What to look for, in your own words.", positional=True, any_text=True, question=True)
+    ],
+    max_results: Annotated[int | None, Arg("How many findings [15].", minimum=1, maximum=200)] = None,
+    min_score: Annotated[
+        float | None, Arg("The least score, from 0 to 1 [0.25]; from 0.5 on it is a good answer.")
+    ] = None,
+) -> RecallResult:
+    """Search the notebook and the daily logs, by words and by meaning. Try this first; scores can be compared."""
+    from quaid.embedding import backfill
+    from quaid.notebook import recall as notebook_recall
+    from quaid.operations import background
+
+    background.rebuild_if_deleted(brain)
+    max_results = int(brain.option("search.max_results")) if max_results is None else max_results
+    min_score = float(brain.option("search.min_score")) if min_score is None else min_score
+    if not 0 <= min_score <= 1:
+        raise InvalidArgument(name="min_score", problem=f"must be from 0 to 1, not {min_score:g}")
+    if not query.strip():
+        raise InvalidArgument(name="query", problem="is empty; say what to look for")
+    notebook = fresh_notebook(brain)
+    if brain.db.writable:
+        backfill.cut_pages(brain.db, brain.progress)
+    embedder, problem = background.question_embedder(brain)
+    return notebook_recall.search_notebook(
+        brain.db,
+        notebook,
+        embedder,
+        query,
+        now=brain.now(),
+        max_results=max_results,
+        min_score=min_score,
+        vectors=lambda: brain.vectors,
+        no_model=problem,
+    )
+
+
+@op(
+    "write",
+    command="log",
+    tool="daily_log",
+    core=True,
+    adds_only=True,
+    examples=("quaid log Shipped version 2, Anna was happy",),
+)
+def daily_log(
+    brain: Brain,
+    entry: Annotated[
+        str, Arg("What happened; its first line becomes the heading.", positional=True, any_text=True)
+    ],
+) -> LogRecord:
+    """Add an entry to today's log, under the time of day."""
+    from quaid.notebook import files as notebook_files
+
+    notebook = layout.require_notebook(brain.db)
+    local = brain.local()
+    block = notebook_files.render_entry(local, entry)
+    lines: list[int] = []
+
+    def change(old: str | None) -> str:
+        logged = notebook_files.add_log_entry(old, local, entry)
+        lines[:] = [logged.line]
+        return logged.text
+
+    edited = edit_file(brain, notebook, layout.daily_path(local[:10]), change)
+    return LogRecord(edited.path, lines[0], block.partition("\n")[0], edited.version)
+
+
+@op(
+    "read",
+    command="prompt",
+    tool="memory_context",
+    examples=("quaid prompt", "quaid prompt --token-budget 2000", "quaid prompt --project"),
+)
+def prompt(
+    brain: Brain,
+    token_budget: Annotated[
+        int | None, Arg("Tokens that it may take at most.", minimum=1, maximum=10**9)
+    ] = None,
+    project: Annotated[bool, Arg("Add what the memory has on the project of this folder.")] = False,
+    characters: Annotated[
+        int | None, Arg("Characters that it may take at most.", minimum=1, maximum=10**9)
+    ] = None,
+) -> SessionPrompt:
+    """What an agent should know from the start: all of reference, today's and yesterday's log. The same each time."""
+    from quaid.notebook.prompt import LEGACY_FOLDER, assemble_prompt
+
+    root = notebook_root(brain)
+    found = layout.find_notebook(brain.db) if os.path.exists(brain.settings.db_path) else None
+    root = found.root or root if found else root
+    if not os.path.isdir(root) and not os.path.isdir(os.path.join(os.path.dirname(root), LEGACY_FOLDER)):
+        raise layout.folder_missing(found) if found else NoNotebook(what="notebook", name="", hint="")
+    about = _project_context(brain) if project else ""
+    return assemble_prompt(root, brain.local(), token_budget, _prompt_limits(brain), about, characters)
+
+
+def _prompt_limits(brain: Brain) -> "PromptLimits":
+    from quaid.notebook.prompt import PromptLimits
+
+    option = brain.settings.option
+    folder = str(option("prompt.reference_dir")).strip("/")
+    if folder.startswith((".", "~")) or ".." in folder.split("/"):
+        raise InvalidConfig(
+            path=brain.settings.config_path or "The environment",
+            problem=f"prompt.reference_dir must be a folder within the notebook, not {folder!r}",
+        )
+    return PromptLimits(
+        folder,
+        int(option("prompt.daily_window")),
+        int(option("prompt.max_per_file_chars")),
+        int(option("prompt.max_total_reference_chars")),
+    )
+
+
+def _project_context(brain: Brain) -> str:
+    """What the memory says of the project in whose folder the caller stands; reference and logs are told anyway."""
+    from quaid.notebook import recall as notebook_recall
+
+    name = notebook_recall.project_name(brain.settings.cwd, brain.settings.user_home)
+    if not name or not os.path.exists(brain.settings.db_path):
+        return ""
+    return notebook_recall.project_summary(brain.db, name, layout.find_notebook(brain.db))
+
+
+NotebookPath = Annotated[
+    str, Arg("The file within the notebook, as in reference/contacts.md.", positional=True)
+]
+
+
+class NotebookRecord(NamedTuple):
+    root: str
+    created: bool
+    """False: it was the notebook already."""
+    folders: tuple[str, ...]
+    """Folders that were made now."""
+    files: int
+
+
+class NotebookFile(NamedTuple):
+    path: str
+    size: int
+
+
+class NotebookListRecord(NamedTuple):
+    root: str
+    files: tuple[NotebookFile, ...]
+
+
+class NotebookReadRecord(NamedTuple):
+    path: str
+    text: str
+    start_line: int
+    end_line: int
+    total_lines: int
+    version: int
+    """To be sent with a change."""
+
+
+class NotebookWriteRecord(NamedTuple):
+    path: str
+    line: int
+    created: bool
+    changed: bool
+    version: int
+
+
+class MigrateRecord(NamedTuple):
+    source: str
+    root: str
+    moves: tuple[MigratedFile, ...]
+    dry_run: bool
+
+    @property
+    def exit_status(self) -> int:
+        return int(any(each.outcome in ("differs", "unreadable") for each in self.moves))
+
+
+@op(
+    "owner",
+    command="notebook init",
+    examples=("quaid notebook init", "quaid notebook init ~/agent/notebook"),
+)
+def notebook_init(
+    brain: Brain,
+    path: Annotated[
+        str | None, Arg("The folder; else one beside the memory.", positional=True, path=True)
+    ] = None,
+) -> NotebookRecord:
+    """Make a notebook, or attach a folder as one: lists, reference, knowledge, daily. What is there stays."""
+    from quaid.operations.collections import attach_folder
+
+    db = brain.db
+    root = os.path.realpath(brain.settings.path(path) if path else notebook_root(brain))
+    known = layout.find_notebook(db)
+    if known is not None and path and known.root != root:
+        hint = f"It is {known.root}. `quaid collection remove {known.name}` lets go of it."
+        raise AlreadyExists(path="A notebook", hint=hint)
+    if known is not None and not layout.folder_exists(known):
+        raise layout.folder_missing(
+            known
+        )  # made anew and empty, it would look as if every file had been deleted
+    root = known.root or root if known else root
+    made = layout.create_folders(root)
+    if known is None:
+        attach_folder(brain, layout.NOTEBOOK_NAME, root, kind=layout.NOTEBOOK_KIND)
+    else:
+        sync_folder(brain, known)
+    notebook = layout.require_notebook(db)
+    return NotebookRecord(root, known is None, made, collections.count_files(db, notebook.id))
+
+
+@op(
+    "read",
+    command="notebook list",
+    tool="notebook_list",
+    aliases={"notebook": {}},
+    examples=("quaid notebook list",),
+)
+def notebook_list(brain: Brain) -> NotebookListRecord:
+    """List the files of the notebook."""
+    layout.require_notebook(brain.db)
+    notebook = fresh_notebook(brain)
+    known = collections.known_files(brain.db, notebook.id)
+    files = sorted(NotebookFile(each.path, each.stat.size) for each in known)
+    return NotebookListRecord(notebook.root or "", tuple(files))
+
+
+@op(
+    "read",
+    command="notebook read",
+    tool="notebook_read",
+    core=True,
+    examples=("quaid notebook read reference/contacts.md", "quaid notebook read lists/todos.md --lines 20"),
+)
+def notebook_read(
+    brain: Brain,
+    path: NotebookPath,
+    start_line: Annotated[int, Arg("The first line.", minimum=1)] = 1,
+    lines: Annotated[int | None, Arg("How many lines [all].", minimum=1)] = None,
+) -> NotebookReadRecord:
+    """Read a file of the notebook, and the version to send with a change."""
+    found, known = _synced_file(brain, layout.require_notebook(brain.db), path)
+    every = _split_lines(found.text)
+    if start_line > max(1, len(every)):
+        last = f"its last one is {len(every)}" if every else "it is empty"
+        raise InvalidArgument(name="start_line", problem=f"{path} has no line {start_line}; {last}")
+    end = len(every) if lines is None else min(len(every), start_line - 1 + lines)
+    shown = "".join(every[start_line - 1 : end])
+    version = known.version if known else 0
+    return NotebookReadRecord(path, shown, start_line, max(end, start_line - 1), len(every), version)
+
+
+def _synced_file(brain: Brain, notebook: Collection, path: str) -> "tuple[FileText, IndexedPage | None]":
+    """A file and its page, which are the same; a file that is saved all the time is read as it is at last."""
+    from quaid.folders import page_writer
+
+    page_writer.check_page_path(path)
+    for _ in range(page_writer.EDIT_ATTEMPTS):
+        sync_file(brain, notebook, path)
+        found = page_writer.read_text_file(notebook, path)
+        known = collections.indexed_page(brain.db, notebook.id, path)
+        if found is None or known is None or known.content_hash == found.content_hash:
+            break
+    if found is None:
+        raise NotFound(what="file", name=path, hint=" `quaid notebook list` shows what there is.")
+    return found, known
+
+
+@op(
+    "write",
+    command="notebook write",
+    tool="notebook_write",
+    core=True,
+    examples=(
+        "quaid notebook write lists/reading.md books.md",
+        "quaid notebook write lists/reading.md - --section Later --replace --expected-version 3",
+    ),
+)
+def notebook_write(
+    brain: Brain,
+    path: NotebookPath,
+    content: Annotated[str, Arg("The text.", positional=True, file=True)],
+    section: Annotated[str | None, Arg("The heading under which it goes; made if it is missing.")] = None,
+    replace: Annotated[bool, Arg("Put it in the place of the section, or of the whole file.")] = False,
+    expected_version: Annotated[
+        int | None, Arg("The version that you read; replacing needs it. 0: a new file.", minimum=0)
+    ] = None,
+) -> NotebookWriteRecord:
+    """Write into a file of the notebook: at the end of it or of a section, or (replace) in its place."""
+    from quaid.notebook import files as notebook_files
+
+    notebook = layout.require_notebook(brain.db)
+    lines: list[int] = []
+
+    def change(old: str | None) -> str:
+        written = notebook_files.update_file_text(old, content, section, replace, expected_version)
+        lines[:] = [written.line]
+        return written.text
+
+    edited = edit_file(brain, notebook, path, change, expected_version)
+    return NotebookWriteRecord(path, lines[0], edited.created, edited.changed, edited.version)
+
+
+@op(
+    "owner",
+    command="notebook migrate",
+    examples=("quaid notebook migrate ~/.my_agent --dry-run", "quaid notebook migrate ~/.my_agent"),
+)
+def notebook_migrate(
+    brain: Brain,
+    path: Annotated[
+        str, Arg("The agent's folder, with runtime/ or brain/memory/core/ in it.", positional=True, path=True)
+    ],
+    dry_run: Annotated[bool, Arg("Only say what would be done.")] = False,
+) -> MigrateRecord:
+    """Copy the files of an older layout into reference. Nothing is overwritten; exits 1 when some need you."""
+    from quaid.notebook import files as notebook_files
+
+    notebook = layout.require_notebook(brain.db)
+    source = brain.settings.path(path)
+    moves = notebook_files.plan_migration(source, notebook)
+    for move, text in moves:
+        if move.outcome == "copied" and not dry_run:
+            edit_file(brain, notebook, move.path, lambda _, text=text: text, expected=0)  # type: ignore[misc]
+    return MigrateRecord(source, notebook.root or "", tuple(move for move, _ in moves), dry_run)
+
+
+def _split_lines(text: str) -> list[str]:
+    """Lines as editors number them: only a line feed ends one."""
+    lines = [line + "\n" for line in text.split("\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]

@@ -1,0 +1,479 @@
+"""Views across all pages: the briefing, dated items, wings and titles. They only read."""
+
+from typing import Annotated, Literal, NamedTuple
+
+from quaid.brain import Brain
+from quaid.errors import InvalidArgument, NotFound
+from quaid.model import dates, markdown_text, page as page_model, slug as slugs
+from quaid.model.plain_text import count_noun
+from quaid.operations.links import EDGES_PER_NODE, GraphEdge
+from quaid.operations.registry import Arg, op
+from quaid.storage import briefing as store, collections, links
+from quaid.storage.briefing import BriefingPage, BriefingSection, DatedFilter, DatedItem, NameCount
+from quaid.storage.pages import page_heads
+
+BRIEFING_PARTS = {
+    "shifted": "What shifted",
+    "commitments": "Commitments due",
+    "actions": "Open actions",
+    "contradictions": "Open contradictions",
+    "gaps": "Open questions",
+    "stale": "Stale pages",
+    "threads": "Open threads",
+    "deals": "Active deals",
+    "people": "People in play",
+    "changed": "Pages changed",
+}
+"""The parts in the order in which they matter, each with its title."""
+IN_PLAY_DAYS = 7
+MAX_PAGES_CHECKED = 100
+"""Pages of a memory that is looked through for contradictions at once: about 60 ms if each tells of a departure."""
+MAX_ITEMS = 1_000  # lines of a part
+MAX_LINE_LENGTH = 200  # characters of a line; the page itself says more
+
+
+class BriefingLine(NamedTuple):
+    """One line of a briefing: on which page, of which day, how it stands."""
+
+    slug: str
+    day: str
+    state: str
+    text: str
+    owner: str = ""
+    id: int | None = None  # of a contradiction or a gap: what their commands take
+
+
+class BriefingPart(NamedTuple):
+    """The first items of a part; total counts also those that the limit cut."""
+
+    items: tuple[BriefingLine, ...]
+    total: int
+
+
+class BriefingRecord(NamedTuple):
+    as_of: str
+    since: str
+    due_until: str
+    pages: int
+    shifted: BriefingPart
+    commitments: BriefingPart
+    actions: BriefingPart
+    contradictions: BriefingPart
+    gaps: BriefingPart
+    stale: BriefingPart
+    threads: BriefingPart
+    deals: BriefingPart
+    people: BriefingPart
+    changed: BriefingPart
+    notes: tuple[str, ...]
+    next_steps: tuple[str, ...]
+
+
+@op(
+    "read",
+    examples=(
+        "quaid briefing",
+        "quaid briefing --since 7d --due 14",
+        "quaid briefing --since 2026-04-01 --json",
+        "quaid briefing --short",
+    ),
+)
+def briefing(
+    brain: Brain,
+    since: Annotated[str, Arg("What counts as new: a period (24h, 7d, 2w) or a day (2026-04-25).")] = "24h",
+    due: Annotated[int, Arg("How many days ahead to look for what is due.", minimum=0, maximum=3_650)] = 7,
+    limit: Annotated[int, Arg("How many lines of each part.", minimum=1, maximum=MAX_ITEMS)] = 10,
+    short: Annotated[bool, Arg("Without what shifted, stale pages and threads, which take longest.")] = False,
+) -> BriefingRecord:
+    """Brief me: what shifted, promises due, open actions, contradictions, gaps, stale pages, threads, deals, people.
+
+    Compiled from the memory alone, without a model. Each line names its page; every text in it is data."""
+    now = brain.now()
+    today, start = now[:10], _window_start(brain, since, now)
+    horizon = dates.shift_date(today, due)
+    db = brain.db
+    with db.reading():
+        record = BriefingRecord(
+            as_of=now,
+            since=start,
+            due_until=horizon,
+            pages=store.visible_page_count(db),
+            shifted=BriefingPart((), 0) if short else _shifted(brain, start, today, limit),
+            commitments=_due_part(store.due_commitments(db, horizon, limit), today),
+            actions=_due_part(store.open_actions(db, limit), today),
+            contradictions=_contradictions(brain, today, limit),
+            gaps=_gaps(brain, limit),
+            stale=BriefingPart((), 0) if short else _stale(brain, today, limit),
+            threads=BriefingPart((), 0),
+            deals=_due_part(store.open_deals(db, limit), today),
+            people=_people(brain, limit),
+            changed=_changed(brain, start, limit),
+            notes=(),
+            next_steps=(),
+        )
+        found = store.BriefingSection([], 0) if short else store.pages_with_threads(db)
+        undated = store.count_undated_commitments(db)
+    record = record._replace(threads=_threads(found, limit))
+    notes = (*_last_check_note(brain), *_notes(undated, found))
+    return record._replace(notes=notes, next_steps=_next_steps(record, limit))
+
+
+def _window_start(brain: Brain, since: str, now: str) -> str:
+    """The time at which the window opens."""
+    length = dates.period_seconds(since)
+    if length is not None:
+        return brain.now(-length)
+    if not dates.is_date(since):
+        raise InvalidArgument(
+            name="since", problem=f"must be a period or a day, as in 24h, 7d, 2w or 2026-04-25, not {since!r}"
+        )
+    if since > now[:10]:
+        raise InvalidArgument(name="since", problem=f"{since} is still to come; name a day that has been")
+    return f"{since}T00:00:00Z"
+
+
+def _line(text: str) -> str:
+    return markdown_text.shorten(markdown_text.one_line(text), MAX_LINE_LENGTH)
+
+
+def _due_part(found: BriefingSection, today: str) -> BriefingPart:
+    """Pages with a day on which something is due."""
+    return BriefingPart(tuple(_due_line(each, today) for each in found.rows), found.total)
+
+
+def _due_line(entry: BriefingPage, today: str) -> BriefingLine:
+    states = [entry.state or "open", entry.priority, _distance(entry.day, today)]
+    state = ", ".join(filter(None, map(_line, states)))
+    return BriefingLine(entry.address, entry.day, state, _line(entry.title), _line(entry.owner))
+
+
+def _distance(day: str, today: str) -> str:
+    if not day:
+        return ""
+    ahead = dates.day_number(day) - dates.day_number(today)
+    if ahead == 0:
+        return "today"
+    number = count_noun(abs(ahead), "day")
+    return f"in {number}" if ahead > 0 else f"overdue by {number}"
+
+
+def _shifted(brain: Brain, start: str, today: str, limit: int) -> BriefingPart:
+    """Facts, links, decisions and promises that are not what they were, the newest first."""
+    db, first = brain.db, start[:10]
+    facts = [
+        store.superseded_facts(db, start, first, limit),
+        store.ended_facts(db, start, first, today, limit),
+    ]
+    links = store.changed_links(db, start, first, today, limit)
+    turned = store.reversed_decisions(db, start, limit)
+    items = [
+        BriefingLine(
+            each.address,
+            each.day,
+            "ended" if each.successor is None else "superseded",
+            _line(
+                f"{each.subject} {each.predicate} {each.object}"
+                + ("" if each.successor is None else f" → {each.successor}")
+            ),
+        )
+        for found in facts
+        for each in found.rows
+    ]
+    items += [
+        BriefingLine(
+            each.address,
+            each.day,
+            "link ended" if each.ended else "link begun",
+            _line(f"{each.relationship} {each.other}"),
+        )
+        for each in links.rows
+    ]
+    items += [
+        BriefingLine(each.address, each.day, _line(each.state), _line(each.title), _line(each.owner))
+        for each in turned.rows
+    ]
+    items.sort(key=lambda item: item.day, reverse=True)
+    return BriefingPart(tuple(items[:limit]), sum(each.total for each in [*facts, links, turned]))
+
+
+def _contradictions(brain: Brain, today: str, limit: int) -> BriefingPart:
+    """What contradicts itself now; of a large memory, what the last check found."""
+    if not _is_large(brain):
+        return _find_contradictions_now(brain, today, limit)
+    found = store.open_contradictions(brain.db, limit)
+    items = [
+        BriefingLine(each.address, each.day, each.type, _line(each.description), id=each.id)
+        for each in found.rows
+    ]
+    return BriefingPart(tuple(items), found.total)
+
+
+def _is_large(brain: Brain) -> bool:
+    return store.visible_page_count(brain.db) > MAX_PAGES_CHECKED
+
+
+def _find_contradictions_now(brain: Brain, today: str, limit: int) -> BriefingPart:
+    """Looked for, and not kept: who briefs may be allowed to read only."""
+    from quaid.model.contradictions import find_contradictions
+    from quaid.storage import contradictions
+
+    kept = contradictions.known_findings(brain.db)
+    world = contradictions.full_snapshot(brain.db, today)
+    items = []
+    for each in find_contradictions(world):
+        number, found, settled = kept.get(each.fingerprint, (None, today, None))
+        if settled is None and each.type != "stale":
+            address = store.page_address(brain.db, each.page_id)
+            items.append(BriefingLine(address, found[:10], each.type, _line(each.description), id=number))
+    items.sort(key=lambda item: (item.day, item.id or 0), reverse=True)
+    return BriefingPart(tuple(items[:limit]), len(items))
+
+
+def _gaps(brain: Brain, limit: int) -> BriefingPart:
+    found = store.open_gaps(brain.db, limit)
+    items = [
+        BriefingLine(
+            "",
+            each.day,
+            f"{each.sensitivity}, asked {count_noun(each.times_seen, 'time')}",
+            _line(each.text or ""),
+            id=each.id,
+        )
+        for each in found.rows
+    ]
+    return BriefingPart(tuple(items), found.total)
+
+
+def _stale(brain: Brain, today: str, limit: int) -> BriefingPart:
+    found = store.stale_pages(brain.db, limit)
+    items = [
+        BriefingLine(
+            each.address,
+            each.day,
+            f"truth is {count_noun(dates.day_number(today) - dates.day_number(each.day), 'day')} old",
+            _line(each.title),
+        )
+        for each in found.rows
+    ]
+    return BriefingPart(tuple(items), found.total)
+
+
+def _threads(found: BriefingSection, limit: int) -> BriefingPart:
+    items = [
+        BriefingLine(address, day, "open", _line(thread))
+        for address, day, truth in found.rows
+        for thread in markdown_text.open_threads(truth)
+    ]
+    return BriefingPart(tuple(items[:limit]), len(items))
+
+
+def _people(brain: Brain, limit: int) -> BriefingPart:
+    found = store.changed_people(brain.db, brain.now(-IN_PLAY_DAYS * 86_400), limit)
+    items = [
+        BriefingLine(each.address, each.day, _line(each.state) or "in play", _line(each.title))
+        for each in found.rows
+    ]
+    return BriefingPart(tuple(items), found.total)
+
+
+def _changed(brain: Brain, start: str, limit: int) -> BriefingPart:
+    found = store.changed_pages(brain.db, start, limit)
+    items = [BriefingLine(each.address, each.day, each.state, _line(each.title)) for each in found.rows]
+    return BriefingPart(tuple(items), found.total)
+
+
+def _last_check_note(brain: Brain) -> tuple[str, ...]:
+    """How old the contradictions are, where they were not looked for now."""
+    from quaid.storage import contradictions
+
+    if not _is_large(brain):
+        return ()
+    last = contradictions.last_check(brain.db)
+    when = f"as of the last check, {last[:10]}" if last else "not known before a first check"
+    return (f"contradictions are {when}; `quaid check` looks for them",)
+
+
+def _notes(undated: int, with_threads: BriefingSection) -> tuple[str, ...]:
+    """What the parts leave out."""
+    notes = []
+    if undated:
+        named = count_noun(undated, "open commitment names", "open commitments name")
+        notes.append(f"{named} no day: no `due` in the front matter")
+    read = len(with_threads.rows)
+    if read < with_threads.total:
+        notes.append(
+            f"open threads are those of the {count_noun(read, 'page')} left alone for longest, of {with_threads.total:,}"
+        )
+    return tuple(notes)
+
+
+def _next_steps(record: BriefingRecord, limit: int) -> tuple[str, ...]:
+    steps = []
+    if not record.pages:
+        steps.append("`quaid put SLUG FILE` or `quaid import FOLDER` brings pages in")
+    late = [each.slug for each in record.commitments.items if each.day < record.as_of[:10]]
+    if late:
+        steps.append(f"`quaid get {late[0]}`: ask how it stands, then set its status or due day")
+    if record.contradictions.items:
+        steps.append(f"`quaid check {record.contradictions.items[0].slug}` shows what contradicts what")
+    if record.gaps.items:
+        steps.append("`quaid gaps` lists the open questions; `quaid skills show research` says how to go on")
+    if record.stale.items:
+        steps.append(f"`quaid get {record.stale.items[0].slug}`: rewrite the truth from the timeline")
+    longest = max(getattr(record, name).total for name in BRIEFING_PARTS)
+    if longest > limit:
+        steps.append(f"`quaid briefing --limit {min(longest, MAX_ITEMS)}` shows what was cut here")
+    return tuple(steps)
+
+
+DatedKind = Literal["entry", "log", "page", "due", "link", "fact"]
+
+
+class DaysRecord(NamedTuple):
+    dated: tuple[DatedItem, ...]
+    offset: int
+    more: bool
+    """Whether something is older, or left out by the limit."""
+
+
+class WingsRecord(NamedTuple):
+    wings: tuple[NameCount, ...]
+    types: tuple[NameCount, ...]
+    collections: tuple[str, ...]
+
+
+class ResolvedTitle(NamedTuple):
+    """What a name stands for."""
+
+    name: str
+    slug: str
+    title: str
+    type: str
+
+
+class TitlesRecord(NamedTuple):
+    titles: tuple[ResolvedTitle, ...]
+    """Without the names that no page has, or several."""
+
+
+class WingMember(NamedTuple):
+    """A page of a wing."""
+
+    slug: str
+    title: str
+    type: str
+
+
+class WingRecord(NamedTuple):
+    wing: str
+    nodes: tuple[WingMember, ...]
+    links: tuple[GraphEdge, ...]
+    """Of any time, between these pages."""
+    pages: int
+    """How many there are in all."""
+
+
+@op("read", examples=("quaid days", "quaid days --since 2026-04-01 --kind entry", "quaid days --wing people"))
+def days(
+    brain: Brain,
+    since: Annotated[str | None, Arg("Only what is of this day or later, as in 2026-04-25.")] = None,
+    until: Annotated[str | None, Arg("Only what is of this day or earlier.")] = None,
+    kind: Annotated[
+        DatedKind | None,
+        Arg("Only entries of timelines, the daily log, pages about a day, what is due, links, or facts."),
+    ] = None,
+    type: Annotated[str | None, Arg("Only of pages of this type, as in person.")] = None,
+    wing: Annotated[str | None, Arg("Only of pages of this wing, as in people.")] = None,
+    collection: Annotated[str | None, Arg("Only of pages of this collection.")] = None,
+    text: Annotated[str, Arg("Only what holds these letters, in its text or its page's title.")] = "",
+    limit: Annotated[int, Arg("How many.", minimum=1, maximum=10_000)] = 50,
+    offset: Annotated[int, Arg("How many to pass over first.", minimum=0, maximum=1_000_000)] = 0,
+) -> DaysRecord:
+    """Show everything that is of a day, on all pages together, the newest day first."""
+    chosen = DatedFilter(
+        dates.check_date(since, "since") if since else "0000",
+        dates.check_date(until, "until") if until else "9999-12-31",
+        page_model.check_type(type) if type else "",
+        wing or "",
+        collections.require(brain.db, collection).name if collection else "",
+        " ".join(text.split()),
+    )
+    kinds, most = (kind,) if kind else store.DATED_KINDS, offset + limit + 1
+    with brain.db.reading():
+        found = store.dated_items(brain.db, chosen, kinds, most)
+        if "log" in kinds:
+            found = store.sort_dated([*found, *_log_entries(brain, chosen, most)])
+    return DaysRecord(tuple(found[offset : offset + limit]), offset, len(found) > offset + limit)
+
+
+def _log_entries(brain: Brain, chosen: DatedFilter, most: int) -> list[DatedItem]:
+    """What the daily log says, entry by entry, the latest of a day first."""
+    from quaid.notebook import files as notebook_files
+
+    found: list[DatedItem] = []
+    for each in store.daily_logs(brain.db, chosen, most):
+        wanted = chosen.text.lower()
+        for entry in reversed(notebook_files.parse_daily_file(each.text)):
+            text = f"{entry.heading}\n{entry.body}".strip()
+            if wanted and wanted not in text.lower() and wanted not in each.title.lower():
+                continue
+            line = entry.line if each.is_whole else None
+            found.append(DatedItem(each.day, "log", "", *each[1:5], text, entry.time, line, each.id))
+        if len(found) >= most:
+            break
+    return found
+
+
+@op("read", examples=("quaid titles people/alice Brineloop",))
+def titles(
+    brain: Brain,
+    names: Annotated[list[str], Arg("What a text calls a page: a slug, an alias, a title.", positional=True)],
+) -> TitlesRecord:
+    """Say which pages these names stand for, as links in a text would find them, and how they are called."""
+    with brain.db.reading():
+        found = links.resolve_targets(brain.db, list(dict.fromkeys(names)), collections.DEFAULT_COLLECTION)
+        known = page_heads(brain.db, sorted(set(found.values())))
+    return TitlesRecord(
+        tuple(
+            ResolvedTitle(
+                name, slugs.address(known[id].collection, known[id].slug), known[id].title, known[id].type
+            )
+            for name, id in found.items()
+            if id in known
+        )
+    )
+
+
+@op("read", examples=("quaid wings",))
+def wings(brain: Brain) -> WingsRecord:
+    """List the wings and the types of pages with their number, and the names of the collections."""
+    with brain.db.reading():
+        named = tuple(each.name for each in collections.list_all(brain.db))
+        return WingsRecord(tuple(store.wing_counts(brain.db)), tuple(store.type_counts(brain.db)), named)
+
+
+@op("read", examples=("quaid wing people", "quaid wing people --limit 500 --json"))
+def wing(
+    brain: Brain,
+    wing: Annotated[str, Arg("The wing, as in people.", positional=True)],
+    limit: Annotated[int, Arg("How many pages at most.", minimum=1, maximum=10_000)] = 200,
+) -> WingRecord:
+    """Show the pages of a wing and the links between them, those with the most links first."""
+    with brain.db.reading():
+        total = next((each.pages for each in store.wing_counts(brain.db) if each.name == wing), 0)
+        if not total:
+            raise NotFound(what="wing", name=wing, hint=" `quaid wings` lists them.")
+        ids = store.pages_of_wing(brain.db, wing, limit)
+        known = page_heads(brain.db, ids)
+        edges = links.edges_among(brain.db, ids, "all", brain.now()[:10], limit * EDGES_PER_NODE)
+        begins = store.link_beginnings(brain.db, edges)
+    named = {id: slugs.address(head.collection, head.slug) for id, head in known.items()}
+    nodes = tuple(WingMember(named[id], known[id].title, known[id].type) for id in ids)
+    arrows = tuple(
+        GraphEdge(
+            *(each.id, named[each.from_id], named[each.to_id], each.relationship),
+            *(each.valid_from, each.valid_until, begins.get(each.id)),
+        )
+        for each in edges
+    )
+    return WingRecord(wing, nodes, arrows, total)

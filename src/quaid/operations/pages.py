@@ -1,0 +1,613 @@
+"""Pages: read, write, list and tag them, add to their timeline and raw data."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from quaid.brain import Brain
+from quaid.errors import InvalidArgument, InvalidSlug, InvalidType, NotFound, PageNotFound, TagInText
+from quaid.model import dates, slug as slugs, tags, timeline
+from quaid.model.page import Page
+from quaid.operations.registry import Arg, op
+from quaid.storage import page_edits, pages
+from quaid.storage.page_edits import SaveResult
+from quaid.storage.pages import PageListItem, PageRow
+
+if TYPE_CHECKING:
+    from quaid.storage.collections import Collection
+    from quaid.storage.facts import FactChange
+
+MAX_WINGS_SHOWN = 12
+
+Slug = Annotated[str, Arg("The page, as in people/alice.", positional=True)]
+PageVersion = Annotated[int | None, Arg("The version you read.", version="page", minimum=1)]
+
+
+def locate_page(brain: Brain, address: str) -> "tuple[Collection, str]":
+    """Where a page is, or would be made: the collection that is named, the one that has it, or the write target."""
+    from quaid.storage import collections
+
+    named, name = _split_address(brain, address)
+    holder = named or pages.single_collection_with(brain.db, name)
+    if holder is None:
+        return collections.write_target(brain.db), name
+    return collections.require(brain.db, holder), name
+
+
+def require_page(brain: Brain, address: str) -> PageRow:
+    named, name = _split_address(brain, address)
+    return pages.require(brain.db, name, named or pages.single_collection_with(brain.db, name) or "default")
+
+
+def require_wing(brain: Brain, wing: str) -> str:
+    """Return the wing, or raise NotFound with the wings there are. Any wing will do in an empty memory."""
+    from quaid.storage import briefing
+
+    if not pages.wings_called(brain.db, [wing]) and (wings := briefing.wing_counts(brain.db)):
+        shown = ", ".join(each.name for each in wings[:MAX_WINGS_SHOWN])
+        more = f" and {len(wings) - MAX_WINGS_SHOWN} more" if len(wings) > MAX_WINGS_SHOWN else ""
+        raise NotFound(what="wing", name=repr(wing), hint=f" The wings are {shown}{more}.")
+    return wing
+
+
+def _split_address(brain: Brain, address: str) -> tuple[str | None, str]:
+    """The collection and the slug of an address. Whoever writes a page's title instead is told its slug."""
+    named, name = slugs.split_address(address)
+    try:
+        return named, slugs.check(name)
+    except InvalidSlug:
+        hint = pages.namesake_hint(brain.db, name, named)
+        if not hint:
+            raise
+        raise PageNotFound(slug=address, hint=hint) from None
+
+
+def edit_page(
+    brain: Brain,
+    address: str,
+    expected: int | None,
+    change: "Callable[[PageRow | None], Page]",
+    *,
+    may_create: bool = False,
+    also: "Callable[[Any, SaveResult, Page, str], SaveResult] | None" = None,
+    exact: Callable[[], bytes | None] | None = None,
+) -> "tuple[SaveResult, Page]":
+    """Read, change and save a page in one transaction, so that no other writer comes between.
+
+    `also` writes what hangs on the page, in the same transaction, and says what came of the save then. `exact`,
+    asked after the change, knows the very bytes that the page's file shall have."""
+    from quaid.errors import FileChanged
+    from quaid.folders import page_writer
+
+    now, uuid = brain.now(), brain.new_uuid()
+
+    def work(tx: Any) -> "tuple[SaveResult, Page]":
+        collection, name = locate_page(brain, address)
+        find = pages.find if may_create else pages.require
+        old = find(brain.db, name, collection.name)
+        new = change(old)
+        data = exact() if exact else None
+        saved = page_writer.save_page(
+            brain.db, tx, collection, old, new, uuid=uuid, now=now, expected_version=expected, data=data
+        )
+        return also(tx, saved, new, now) if also else saved, new
+
+    try:
+        return brain.db.write(work)
+    except FileChanged as changed:
+        _sync_changed_file(brain, address, str(changed.facts["path"]))
+        raise
+
+
+def _sync_changed_file(brain: Brain, address: str, path: str) -> None:
+    """Read a file that was changed outside, so that its author's next look at the page shows what it says."""
+    from quaid.folders.sync import sync_collection
+
+    collection, _ = locate_page(brain, address)
+    if collection.root is not None:
+        now = brain.now()
+        sync_collection(
+            brain.db, collection, now=now, new_uuid=brain.new_uuid, progress=brain.progress, only=[path]
+        )
+
+
+def refuse_page_of_folder(brain: Brain, address: str, collection: str, act: str) -> None:
+    """What changes where a page is, or whether it is, has to happen to its file where there is one."""
+    from quaid.errors import PageOfFolder
+    from quaid.storage import collections
+
+    if collections.require(brain.db, collection).root is not None:
+        raise PageOfFolder(slug=address, collection=collection, act=act)
+
+
+def rebuild_page(
+    old: PageRow, *, frontmatter: dict[str, Any] | None = None, lines: str | None = None
+) -> "Page":
+    from quaid.model import page as page_model
+
+    return page_model.build_page(
+        old.slug,
+        old.frontmatter if frontmatter is None else frontmatter,
+        old.truth,
+        old.timeline if lines is None else lines,
+        fallback_title=old.title,
+    )
+
+
+def build_checked_page(
+    address: str, front: dict[str, Any], truth: str, lines: str, old: PageRow | None, title: str | None = None
+) -> "Page":
+    """A page whose type, if it names a new one, is a known type, and whose new dates are dates."""
+    from quaid.model import page as page_model
+
+    named = front.get("type")
+    if named is not None and (old is None or old.frontmatter.get("type") != named):
+        if not isinstance(named, str):
+            raise InvalidType(type=named, hint="", known=", ".join(page_model.PAGE_TYPES))
+        page_model.check_type(named)
+    name = slugs.split_address(address)[1]
+    made = page_model.build_page(
+        slugs.check(name), front, truth, lines, fallback_title=old.title if old else title
+    )
+    _check_dates(made, old)
+    return made
+
+
+def _check_dates(made: "Page", old: PageRow | None) -> None:
+    """Refuse a value that is no day in a key that holds one, unless the page had it before."""
+    from quaid.errors import InvalidPageDate, MissingDate
+    from quaid.model import page as page_model
+
+    before = page_model.invalid_dates(old.slug, old.type, old.frontmatter) if old else {}
+    for name, value in page_model.invalid_dates(made.slug, made.type, made.frontmatter).items():
+        if name in before and before[name] == value:
+            continue
+        if value in (None, ""):
+            raise MissingDate(slug=made.slug, name=name)
+        raise InvalidPageDate(slug=made.slug, name=name, value=value)
+
+
+def removed_front(old: PageRow | None, new: "Page") -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the keys of the front matter and the tags that a page has lost."""
+    if old is None:
+        return (), ()
+    keys = tuple(key for key in old.frontmatter if key not in (*new.frontmatter, "tag", "tags"))
+    return keys, tuple(each for each in old.tags if each not in new.tags)
+
+
+def with_front_matter_keys(front: dict[str, Any], keys: dict[str, Any]) -> dict[str, Any]:
+    """Front matter with some keys set; None takes a key away."""
+    from quaid.formats import front_matter
+
+    changed = dict(front)
+    for key, value in front_matter.plain_values(keys).items():
+        if value is None:
+            changed.pop(key, None)
+        else:
+            changed[key] = value
+    return changed
+
+
+def with_tags(front: dict[str, Any], labels: list[str]) -> dict[str, Any]:
+    """Front matter with these tags, under the key that the page uses for them."""
+    key = "tag" if "tag" in front and "tags" not in front else "tags"
+    changed = {**front, key: labels}
+    if not labels:
+        del changed[key]
+    return changed
+
+
+class PageRecord(NamedTuple):
+    slug: str
+    title: str
+    type: str
+    version: int
+    summary: str
+    compiled_truth: str
+    timeline: str
+    frontmatter: dict[str, Any]
+    tags: tuple[str, ...]
+    wing: str
+    room: str
+    collection: str
+    uuid: str
+    created_at: str
+    updated_at: str
+    truth_updated_at: str
+    timeline_updated_at: str
+
+
+class PutRecord(NamedTuple):
+    slug: str
+    version: int
+    created: bool
+    changed: bool
+    title: str
+    type: str
+    summary: str
+    wing: str
+    room: str
+    assertions: tuple["FactChange", ...] = ()
+    """What became of the facts that came with it."""
+    timeline_kept: tuple[str, ...] = ()
+    """Entries that the text left out and that the page keeps."""
+    timeline_removed: tuple[str, ...] = ()
+    """Entries that `replace_timeline` took out; the version before has them."""
+    keys_removed: tuple[str, ...] = ()
+    """Keys of the front matter that the text leaves out and the page no longer has."""
+    tags_removed: tuple[str, ...] = ()
+    """Tags that the text leaves out and the page no longer has."""
+
+
+class ListRecord(NamedTuple):
+    pages: tuple[PageListItem, ...]
+    total: int
+    offset: int
+
+
+@op(
+    "read",
+    core=True,
+    examples=("quaid get people/alice", "quaid get people/alice --json"),
+    cli_note="As text, the page alone goes to standard output, so that `quaid put` takes it back as it is; a "
+    "terminal shows the version beside it, --json within.",
+)
+def get(brain: Brain, slug: Slug) -> PageRecord:
+    """Read a page: current truth, timeline, front matter, and the version to send with a change."""
+    stored = require_page(brain, slug)
+    return PageRecord(
+        slug=stored.slug,
+        title=stored.title,
+        type=stored.type,
+        version=stored.version,
+        summary=stored.summary,
+        compiled_truth=stored.truth,
+        timeline=stored.timeline,
+        frontmatter=stored.frontmatter,
+        tags=stored.tags,
+        wing=stored.wing,
+        room=stored.room,
+        collection=stored.collection,
+        uuid=stored.uuid,
+        created_at=stored.created_at,
+        updated_at=stored.updated_at,
+        truth_updated_at=stored.truth_updated_at,
+        timeline_updated_at=stored.timeline_updated_at,
+    )
+
+
+@op(
+    "write",
+    core=True,
+    examples=(
+        "quaid put people/alice alice.md",
+        "echo '# Alice' | quaid put people/alice",
+        "quaid put people/alice --timeline-append '- **2026-04-25** | call — Moved to Oslo.'",
+        'quaid put people/alice alice.md --assertions \'{"predicate": "works_at", "object": "River AI"}\'',
+    ),
+)
+def put(
+    brain: Brain,
+    slug: Slug,
+    content: Annotated[
+        str | None,
+        Arg("The whole page as markdown: front matter, truth, '---', timeline.", positional=True, file=True),
+    ] = None,
+    compiled_truth: Annotated[str | None, Arg("New text above the line.")] = None,
+    timeline_append: Annotated[str | None, Arg("Markdown to add to the timeline.")] = None,
+    frontmatter: Annotated[
+        dict[str, Any] | None, Arg("Front-matter keys to set; null removes a key.")
+    ] = None,
+    expected_version: Annotated[
+        int | None, Arg("The version you read; leave out for a new page.", version="or new", minimum=0)
+    ] = None,
+    assertions: Annotated[
+        list[dict[str, Any]] | None,
+        Arg(
+            "Facts: predicate, object; subject, valid_from, valid_until, source_ref, evidence_text, supersedes_id."
+        ),
+    ] = None,
+    replace_timeline: Annotated[bool, Arg("Remove entries that content leaves out.")] = False,
+) -> PutRecord:
+    """Write a page, whole (content) or in parts (compiled_truth, timeline_append, frontmatter).
+
+    Timeline entries that content leaves out stay; keys and tags go. A version that is not current is refused,
+    with the current one."""
+    parts = (compiled_truth, timeline_append, frontmatter)
+    if content is None and all(part is None for part in parts) and not assertions:
+        raise InvalidArgument(name="content", problem="is required, or one of the parts of a page")
+    if content is not None and any(part is not None for part in parts):
+        raise InvalidArgument(name="content", problem="is the whole page; send either it or parts, not both")
+    if content is None and replace_timeline:
+        raise InvalidArgument(name="replace_timeline", problem="needs content, which has the new timeline")
+    left_out: list[str] = []
+    lost: list[tuple[str, ...]] = [(), ()]
+
+    def change(old: PageRow | None) -> "Page":
+        if content is not None:
+            page, left_out[:] = _page_from_content(slug, content, old, replace_timeline)
+            lost[:] = removed_front(old, page)
+            return page
+        return _page_from_parts(slug, old, compiled_truth, timeline_append, frontmatter)
+
+    may_create = any(part is not None for part in (content, *parts))
+    keep = _FactWriter(brain, slug, assertions or [])
+    saved, new = edit_page(brain, slug, expected_version, change, may_create=may_create, also=keep)
+    if saved.changed:
+        from quaid.operations import search
+
+        search.close_answered_gaps(brain, [new.slug])
+    return PutRecord(
+        new.slug,
+        saved.version,
+        saved.created,
+        saved.changed,
+        new.title,
+        new.type,
+        new.summary,
+        new.wing,
+        new.room,
+        tuple(keep.added),
+        *(((), tuple(left_out)) if replace_timeline else (tuple(left_out), ())),
+        *lost,
+    )
+
+
+class _FactWriter:
+    """The facts that come with a page, written in the page's own transaction."""
+
+    def __init__(self, brain: Brain, address: str, given: list[dict[str, Any]]) -> None:
+        self._brain = brain
+        self._address = address
+        self._given = given
+        self.added: list[FactChange] = []
+
+    def __call__(self, tx: Any, saved: SaveResult, page: "Page", now: str) -> SaveResult:
+        if not self._given:
+            return saved
+        from quaid.model import facts
+        from quaid.storage import facts as assertions
+
+        for place, values in enumerate(self._given, 1):
+            fact = facts.check_fact(values, f"assertions[{place}]", page.title)
+            self.added.append(assertions.add_fact(tx, saved.id, fact, now))
+        if not saved.changed and any(each.changed for each in self.added):
+            collection, _ = locate_page(self._brain, self._address)
+            _, version = page_edits.touch(
+                tx, page.slug, expected_version=None, now=now, collection=collection.name
+            )
+            return saved._replace(version=version, changed=True)
+        return saved
+
+
+@op(
+    "read",
+    command="list",
+    examples=("quaid list --type person --tag founder", "quaid list --sort title"),
+)
+def list_(
+    brain: Brain,
+    type: Annotated[str | None, Arg("Only pages of this type, as in person.")] = None,
+    tag: Annotated[str | None, Arg("Only pages with this tag.")] = None,
+    wing: Annotated[str | None, Arg("Only pages of this wing, as in people.")] = None,
+    collection: Annotated[str | None, Arg("Only pages of this collection.")] = None,
+    limit: Annotated[int, Arg("How many.", minimum=1, maximum=10_000)] = 50,
+    offset: Annotated[int, Arg("How many to pass over first.", minimum=0)] = 0,
+    sort: Annotated[
+        Literal["updated", "created", "title"], Arg("Order: newest first, or by title.")
+    ] = "updated",
+) -> ListRecord:
+    """List pages, newest first."""
+    from quaid.model import page as page_model
+    from quaid.storage import collections
+
+    filters: dict[str, Any] = {
+        "type": page_model.check_type(type) if type else None,
+        "tag": tags.check(tag) if tag else None,
+        "wing": wing or None,
+        "collection": collections.require(brain.db, collection).name if collection else None,
+    }
+    with brain.db.reading():
+        found = pages.listing(brain.db, **filters, sort=sort, limit=limit, offset=offset)
+        total = pages.count(brain.db, **filters)
+    return ListRecord(tuple(found), total, offset)
+
+
+def _page_from_content(
+    address: str, content: str, old: PageRow | None, replace_timeline: bool
+) -> "tuple[Page, tuple[str, ...]]":
+    """The page that a text makes, and the entries of the old timeline that the text leaves out."""
+    from quaid.formats import markdown
+
+    if not content.strip():
+        raise InvalidArgument(name="content", problem="is empty; a page needs text")
+    document = markdown.parse(content)
+    markdown.check_front_matter(document, old.frontmatter if old else {})
+    truth, lines = document.truth, document.timeline
+    left_out: tuple[str, ...] = ()
+    if old and old.timeline and old.timeline != lines:
+        left_out = timeline.describe_entries(timeline.missing_entries(old.timeline, lines))
+        if not replace_timeline:
+            lines = timeline.merge_timelines(old.timeline, lines)
+            truth = markdown.close_fence(truth)
+    return build_checked_page(address, document.frontmatter, truth, lines, old), left_out
+
+
+def _page_from_parts(
+    address: str,
+    old: PageRow | None,
+    truth: str | None,
+    appended: str | None,
+    keys: dict[str, Any] | None,
+) -> "Page":
+    from quaid.formats import markdown
+
+    front = with_front_matter_keys(old.frontmatter if old else {}, keys or {})
+    lines = old.timeline if old else ""
+    if appended is not None:
+        lines = markdown.normalize_part(f"{lines}\n{markdown.normalize_part(appended)}")
+    truth = (old.truth if old else "") if truth is None else markdown.normalize_part(truth)
+    if markdown.has_divider(truth):
+        raise InvalidArgument(name="compiled_truth", problem="holds a '---' line, which begins the timeline")
+    if lines:
+        truth = markdown.close_fence(truth)
+    return build_checked_page(address, front, truth, lines, old)
+
+
+class TagsRecord(NamedTuple):
+    slug: str
+    version: int
+    changed: bool
+    tags: tuple[str, ...]
+    removed: str | None = None
+    """The tag that was to be taken away; `changed` says whether it was there."""
+
+
+class EntryRecord(NamedTuple):
+    date: str
+    source: str
+    summary: str
+    detail: str
+
+
+class TimelineRecord(NamedTuple):
+    slug: str
+    version: int
+    entries: tuple[EntryRecord, ...]
+    total: int
+
+
+class TimelineAddRecord(NamedTuple):
+    slug: str
+    version: int
+    added: bool
+    entry: EntryRecord
+
+
+class RawRecord(NamedTuple):
+    slug: str
+    version: int
+    written: bool
+    data: tuple[pages.RawData, ...]
+
+
+@op("read", command="tags", examples=("quaid tags people/alice",))
+def tags_(brain: Brain, slug: Slug) -> TagsRecord:
+    """List the tags of a page."""
+    stored = require_page(brain, slug)
+    return TagsRecord(stored.slug, stored.version, False, stored.tags)
+
+
+@op(
+    "write",
+    aliases={"untag": {"remove": True}},
+    examples=("quaid tag people/alice founder", "quaid untag people/alice founder"),
+)
+def tag(
+    brain: Brain,
+    slug: Slug,
+    tag: Annotated[str, Arg("The tag, as in founder.", positional=True)],
+    remove: Annotated[bool, Arg("Take the tag away instead.")] = False,
+    expected_version: PageVersion = None,
+) -> TagsRecord:
+    """Add a tag to a page, or take one away."""
+    label = tags.check(tag)
+
+    def change(old: PageRow | None) -> Page:
+        assert old is not None
+        if (label in old.tags) is not remove:
+            return rebuild_page(old)
+        named = tags.of_frontmatter(old.frontmatter)
+        kept = [each for each in named if each != label]
+        new = rebuild_page(old, frontmatter=with_tags(old.frontmatter, kept if remove else [*kept, label]))
+        if remove and label in new.tags:
+            raise TagInText(tag=label, slug=old.slug)
+        return new
+
+    saved, new = edit_page(brain, slug, expected_version, change)
+    return TagsRecord(new.slug, saved.version, saved.changed, new.tags, label if remove else None)
+
+
+@op("read", command="timeline", examples=("quaid timeline people/alice --limit 5",))
+def timeline_(
+    brain: Brain,
+    slug: Slug,
+    limit: Annotated[int, Arg("How many entries.", minimum=1, maximum=10_000)] = 50,
+) -> TimelineRecord:
+    """Show the dated entries of a page, newest first."""
+    stored = require_page(brain, slug)
+    found = pages.timeline_entries(brain.db, stored.id)
+    entries = tuple(EntryRecord(each.date, each.source, each.summary, each.detail) for each in found[:limit])
+    return TimelineRecord(stored.slug, stored.version, entries, len(found))
+
+
+@op(
+    "write",
+    core=True,
+    adds_only=True,
+    examples=("quaid timeline-add people/alice --date 2026-04-25 --summary 'Moved to Oslo' --source call",),
+)
+def timeline_add(
+    brain: Brain,
+    slug: Slug,
+    date: Annotated[str, Arg("Day of the event, YYYY-MM-DD.")],
+    summary: Annotated[str, Arg("What happened, in one line.")],
+    source: Annotated[str, Arg("Where it is known from, as in meeting/123.")] = "",
+    detail: Annotated[str, Arg("More, as markdown.")] = "",
+    expected_version: PageVersion = None,
+) -> TimelineAddRecord:
+    """Add a dated entry to a page's timeline. The same day and summary again changes nothing."""
+    day = dates.check_date(date, "date")
+    digest = timeline.summary_hash(summary)
+
+    def change(old: PageRow | None) -> Page:
+        assert old is not None
+        known = {(each.date, timeline.summary_hash(each.summary)) for each in timeline.parse(old.timeline)}
+        if (day, digest) in known:
+            return rebuild_page(old)
+        return rebuild_page(old, lines=timeline.add_entry(old.timeline, day, summary, source, detail))
+
+    saved, new = edit_page(brain, slug, expected_version, change)
+    return TimelineAddRecord(
+        new.slug, saved.version, saved.changed, EntryRecord(day, source, summary, detail)
+    )
+
+
+@op(
+    "write",
+    examples=(
+        "quaid raw people/alice",
+        "quaid raw people/alice --source crm --data '{\"id\": 7}'",
+    ),
+)
+def raw(
+    brain: Brain,
+    slug: Slug,
+    source: Annotated[str | None, Arg("Where the data is from, as in crm.")] = None,
+    data: Annotated[
+        dict[str, Any] | None, Arg("What to keep; replaces what this source gave before.")
+    ] = None,
+    expected_version: Annotated[
+        int | None, Arg("The page's version as you read it; needed with data.", version="or new", minimum=0)
+    ] = None,
+) -> RawRecord:
+    """Read the raw data kept beside a page, or (with source and data) replace what one source gave."""
+    stored = require_page(brain, slug)
+    if data is None:
+        return RawRecord(
+            stored.slug, stored.version, False, tuple(pages.read_raw_data(brain.db, stored.id, source))
+        )
+    if not source or not source.strip():
+        raise InvalidArgument(name="source", problem="is required with data")
+    if expected_version == 0:  # left out by a caller that must not
+        raise InvalidArgument(name="expected_version", problem="is required with data")
+    now = brain.now()
+
+    def work(tx: Any) -> int:
+        page_id, version = page_edits.touch(
+            tx, stored.slug, expected_version=expected_version, now=now, collection=stored.collection
+        )
+        pages.write_raw_data(tx, page_id, source, data, now)
+        return version
+
+    version = brain.db.write(work)
+    return RawRecord(stored.slug, version, True, (pages.RawData(source, data, now),))

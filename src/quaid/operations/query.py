@@ -1,0 +1,187 @@
+"""Questions: search by words and by meaning, within a budget of tokens."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
+
+from quaid.brain import Brain
+from quaid.embedding import backfill
+from quaid.model import dates, page as page_model, tags
+from quaid.notebook.layout import RecallResult
+from quaid.operations import background, pages, search
+from quaid.operations.registry import Arg, op
+from quaid.search import answer as answers
+from quaid.search.answer import Answer
+from quaid.search.fusion import FUSION_STRATEGIES
+from quaid.storage.text_index import SearchFilters
+
+if TYPE_CHECKING:
+    from quaid.embedding.registry import Embedder
+
+GLANCE_BUDGET = 12_000
+"""Tokens of passages that a glance may show."""
+
+
+@op(
+    "read",
+    core=True,
+    examples=(
+        "quaid query 'who knows about vanadium?'",
+        "quaid query 'what changed in April 2026?' --type project --depth section",
+        "quaid query 'salt creep' --token-budget 800 --explain",
+    ),
+)
+def query(
+    brain: Brain,
+    question: Annotated[
+        str, Arg("What you want to know, in your own words.", positional=True, any_text=True, question=True)
+    ],
+    depth: Annotated[
+        Literal["auto", "summary", "section", "full"],
+        Arg("How much of each page: its summary, its best section, all of it, or what the budget allows."),
+    ] = "auto",
+    token_budget: Annotated[
+        int | None,
+        Arg("Tokens that the answer may take; config default_token_budget.", minimum=1),
+    ] = None,
+    wing: Annotated[str | None, Arg("Only pages of this wing, as in people.")] = None,
+    type: Annotated[str | None, Arg("Only pages of this type, as in person.")] = None,
+    tag: Annotated[str | None, Arg("Only pages with this tag.")] = None,
+    collection: Annotated[str | None, Arg("Only pages of this collection.")] = None,
+    since: Annotated[str | None, Arg("Only what is of this day or later, as in 2026-04-25.")] = None,
+    until: Annotated[str | None, Arg("Only what is of this day or earlier.")] = None,
+    limit: Annotated[int, Arg("How many pages.", minimum=1, maximum=1000)] = 10,
+    explain: Annotated[bool, Arg("Say what each lane found.")] = False,
+) -> Answer:
+    """Answer a question from the memory, by words and by meaning; results fit into a budget of tokens.
+
+    `strength` says whether the memory knows: strong, weak or none.
+    """
+    background.rebuild_if_deleted(brain)
+    filters = _filters(brain, type, wing, tag, collection, since, until)
+    if brain.db.writable:
+        backfill.cut_pages(brain.db, brain.progress)  # what an import left whole; nothing to do otherwise
+    budget = token_budget or int(brain.option("default_token_budget"))
+    model = background.question_embedder(brain) if question.strip() else (None, "")
+    answer = _answer(
+        brain, question, filters, model, limit=limit, depth=depth, budget=budget, explain=explain
+    )
+    if filters == SearchFilters():  # a filter may have hidden the answer
+        search.record_gap(brain, question, answer)
+    return answer
+
+
+class GlanceRecord(NamedTuple):
+    answer: Answer
+    recalled: RecallResult | None
+    """What the notebook says; None: there is none, or a filter leaves it out."""
+
+
+@op("read", examples=("quaid glance 'tidal bat'", "quaid glance harbour --wing projects"))
+def glance(
+    brain: Brain,
+    text: Annotated[str, Arg("What is being typed.", positional=True, any_text=True, question=True)],
+    wing: Annotated[str | None, Arg("Only pages of this wing, as in people.")] = None,
+    type: Annotated[str | None, Arg("Only pages of this type, as in person.")] = None,
+    collection: Annotated[str | None, Arg("Only pages of this collection.")] = None,
+    since: Annotated[str | None, Arg("Only what is of this day or later, as in 2026-04-25.")] = None,
+    until: Annotated[str | None, Arg("Only what is of this day or earlier.")] = None,
+    limit: Annotated[int, Arg("How many of each part.", minimum=1, maximum=200)] = 12,
+) -> GlanceRecord:
+    """Look for what is still being typed, in pages and notebook at once. Half a word is no question: no gap.
+
+    Pages that are called so come first, then those whose name has these words, or words that begin so."""
+    from quaid.notebook import layout, recall as notebook_recall
+    from quaid.operations import notebook
+    from quaid.search import by_name
+
+    filters = _filters(brain, type, wing, None, collection, since, until)
+    if brain.db.writable:
+        backfill.cut_pages(brain.db, brain.progress)
+    embedder, problem = background.question_embedder(brain) if text.strip() else (None, "")
+    model = (_CachedEmbedder(embedder) if embedder else None, problem)
+    answer = _answer(
+        brain, text, filters, model, limit=limit, depth="section", budget=GLANCE_BUDGET, explain=False
+    )
+    answer = by_name.put_named_first(brain.db, answer, text, filters, limit)
+    found = layout.find_notebook(brain.db)
+    if (
+        found is None
+        or not text.strip()
+        or filters not in (SearchFilters(), SearchFilters(collection=found.name))
+    ):
+        return GlanceRecord(answer, None)
+    recalled = notebook_recall.search_notebook(
+        brain.db,
+        notebook.fresh_notebook(brain),
+        cast("Embedder | None", model[0]),
+        text,
+        now=brain.now(),
+        max_results=limit,
+        min_score=float(brain.option("search.min_score")),
+        vectors=lambda: brain.vectors,
+        no_model=problem,
+    )
+    return GlanceRecord(answer, recalled)
+
+
+class _CachedEmbedder:
+    """A model that is asked for the vector of a question once, whoever looks for it."""
+
+    def __init__(self, embedder: "Embedder") -> None:
+        self._embedder = embedder
+        self._known: dict[str, bytes] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._embedder, name)
+
+    def embed_query(self, text: str) -> bytes:
+        if text not in self._known:
+            self._known[text] = self._embedder.embed_query(text)
+        return self._known[text]
+
+
+def _filters(
+    brain: Brain,
+    type: str | None,
+    wing: str | None,
+    tag: str | None,
+    collection: str | None,
+    since: str | None,
+    until: str | None,
+) -> SearchFilters:
+    return SearchFilters(
+        type=page_model.check_type(type) if type else None,
+        wing=pages.require_wing(brain, wing) if wing else None,
+        tag=tags.check(tag) if tag else None,
+        collection=collection or None,
+        since=dates.check_date(since, "since") if since else None,
+        until=dates.check_date(until, "until") if until else None,
+    )
+
+
+def _answer(
+    brain: Brain,
+    question: str,
+    filters: SearchFilters,
+    model: "tuple[Embedder | _CachedEmbedder | None, str]",
+    *,
+    limit: int,
+    depth: str,
+    budget: int,
+    explain: bool,
+) -> Answer:
+    merge = brain.option("search_merge_strategy")
+    return answers.answer_question(
+        brain.db,
+        cast("Embedder | None", model[0]),
+        question,
+        now=brain.now(),
+        filters=filters,
+        limit=limit,
+        depth=depth,
+        token_budget=budget,
+        merge=merge if merge in FUSION_STRATEGIES else FUSION_STRATEGIES[0],
+        fusion_k=int(brain.option("search.fusion_k")),
+        explain=explain,
+        vectors=lambda: brain.vectors,
+        no_model=model[1],
+    )

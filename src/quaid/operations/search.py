@@ -1,0 +1,439 @@
+"""Full-text search, questions without an answer (gaps), and names for shell completion.
+
+A cold `quaid search` and every press of Tab import this module: keep it light.
+"""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+from quaid.brain import Brain
+from quaid.config import Settings
+from quaid.errors import GapResolved, InvalidArgument, QuaidError, WrongQuestion
+from quaid.model.similarity import (
+    LONGEST_GAP_CONTEXT,
+    fold_question,
+    is_question,
+    question_hash,
+    reveals_question,
+)
+from quaid.operations import pages
+from quaid.operations.registry import Arg, op
+from quaid.search import text as text_search
+from quaid.search.text import PageHit
+from quaid.storage import SCHEMA_VERSION, gaps, pages as pagess
+from quaid.storage.gaps import Gap
+from quaid.storage.sqlite import connection
+from quaid.storage.sqlite.connection import Database
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from quaid.search.answer import Answer
+
+
+class SearchRecord(NamedTuple):
+    query: str
+    hits: tuple[PageHit, ...]
+
+
+@op(
+    "read",
+    core=True,
+    examples=("quaid search 'river ai board'", "quaid search oslo --type person --limit 3"),
+)
+def search(
+    brain: Brain,
+    query: Annotated[
+        str, Arg("Words to look for; any text will do.", positional=True, any_text=True, question=True)
+    ],
+    type: Annotated[str | None, Arg("Only pages of this type, as in person.")] = None,
+    wing: Annotated[str | None, Arg("Only pages of this wing, as in people.")] = None,
+    tag: Annotated[str | None, Arg("Only pages with this tag.")] = None,
+    limit: Annotated[int, Arg("How many pages.", minimum=1, maximum=1000)] = 10,
+    raw: Annotated[bool, Arg("The query is FTS5 syntax.")] = False,
+) -> SearchRecord:
+    """Find pages by their words. Pages that hold all of them come first."""
+    if type or tag:
+        from quaid.model import page as page_model, tags
+
+        type = page_model.check_type(type) if type else None
+        tag = tags.check(tag) if tag else None
+    if wing:
+        pages.require_wing(brain, wing)
+    hits = text_search.search_pages(
+        brain.db, query, type=type or None, wing=wing or None, tag=tag or None, limit=limit, raw=raw
+    )
+    return SearchRecord(query, tuple(hits))
+
+
+LOG_GAPS = "log_gaps"
+GAP_THRESHOLD = "gap_threshold"
+"""The least strength of an answer that leaves no gap."""
+
+MAX_GAPS_TRIED = 20
+"""Gaps that a new page is tried against: each costs a small search."""
+
+GapId = Annotated[int, Arg("The gap's number, as `quaid gaps` shows it.", positional=True, minimum=1)]
+
+
+class GapsRecord(NamedTuple):
+    gaps: tuple[Gap, ...]
+    total: int
+
+
+class GapRecord(NamedTuple):
+    gap: Gap
+    done: Literal["logged", "counted", "approved", "resolved"]
+
+
+class GapsClearRecord(NamedTuple):
+    closed: int
+    open: int
+    """Those whose words are kept; they stay."""
+
+
+@op("read", command="gaps", examples=("quaid gaps", "quaid gaps --limit 5 --resolved"))
+def gaps_(
+    brain: Brain,
+    limit: Annotated[int, Arg("How many.", minimum=1, maximum=10_000)] = 20,
+    include_resolved: Annotated[bool, Arg("Those that are resolved, too.", flag="--resolved")] = False,
+) -> GapsRecord:
+    """List the questions that the memory could not answer, the most frequent first.
+
+    A question shows as a hash until somebody approves that its words are kept."""
+    with brain.db.reading():
+        found = gaps.listing(brain.db, resolved=include_resolved, limit=limit)
+        return GapsRecord(tuple(found), gaps.count(brain.db, resolved=include_resolved))
+
+
+@op(
+    "write",
+    command="gaps add",
+    adds_only=True,
+    examples=("quaid gaps add 'Who maintains the harbour crane?' --context 'asked in the weekly call'",),
+)
+def gap(
+    brain: Brain,
+    query_text: Annotated[
+        str, Arg("The question. Only its hash is kept.", positional=True, any_text=True, question=True)
+    ],
+    context: Annotated[str, Arg("Where it came up, without the question itself.")] = "",
+    confidence_score: Annotated[
+        float | None, Arg("Score of the best answer that was found, from 0 to 1.")
+    ] = None,
+) -> GapRecord:
+    """Note a question that the memory cannot answer; always internal. Asked again, it counts up."""
+    if not fold_question(query_text):
+        raise InvalidArgument(name="query_text", problem="is empty; give the question")
+    if confidence_score is not None and not 0 <= confidence_score <= 1:
+        raise InvalidArgument(name="confidence_score", problem=f"must be from 0 to 1, not {confidence_score}")
+    if len(context) > LONGEST_GAP_CONTEXT:
+        raise InvalidArgument(
+            name="context", problem=f"has {len(context)} characters and {LONGEST_GAP_CONTEXT} are allowed"
+        )
+    if context and reveals_question(context, query_text):
+        raise InvalidArgument(
+            name="context", problem="repeats the question, which is not kept; say where it came up"
+        )
+    digest, now = question_hash(query_text), brain.now()
+    logged = brain.db.write(lambda tx: gaps.log_gap(tx, digest, context.strip(), confidence_score, now))
+    return GapRecord(logged, "counted" if logged.times_seen > 1 else "logged")
+
+
+@op(
+    "write",
+    command="gaps approve",
+    examples=(
+        "quaid gaps approve 3 --query-text 'What is vanadium?' --sensitivity external --approver Mira",
+        "quaid gaps approve 4 --sensitivity redacted --approver Mira"
+        " --redacted-query 'What do such companies sell for?'",
+    ),
+)
+def gap_approve(
+    brain: Brain,
+    gap_id: GapId,
+    sensitivity: Annotated[
+        Literal["redacted", "external"],
+        Arg("What may leave the memory: the redacted query, or the question."),
+    ],
+    approver: Annotated[str, Arg("Who allows it.")],
+    query_text: Annotated[
+        str | None,
+        Arg(
+            "The question again, as only its hash is known; needed for external, and kept then.",
+            question=True,
+        ),
+    ] = None,
+    redacted_query: Annotated[
+        str | None, Arg("The question without names and figures; needed for redacted.")
+    ] = None,
+) -> GapRecord:
+    """Allow a gap's question, or a redacted form of it, to be kept and researched outside, with who allowed it."""
+    found = gaps.require(brain.db, gap_id)
+    if found.resolved_at is not None:
+        raise GapResolved(id=gap_id, date=found.resolved_at[:10])
+    if query_text is None and sensitivity == "external":
+        raise InvalidArgument(name="query_text", problem="is required for external: only its hash is known")
+    if query_text is not None and question_hash(query_text) != found.query_hash:
+        raise WrongQuestion(id=gap_id)
+    if not approver.strip():
+        raise InvalidArgument(name="approver", problem="is empty; name the person who allows it")
+    _check_redacted(sensitivity, query_text, redacted_query)
+    now = brain.now()
+    brain.db.write(
+        lambda tx: gaps.approve(
+            tx,
+            gaps.require(brain.db, gap_id),
+            query_text=query_text.strip() if query_text and sensitivity == "external" else None,
+            sensitivity=sensitivity,
+            approver=approver.strip(),
+            redacted_query=redacted_query.strip() if redacted_query else None,
+            now=now,
+        )
+    )
+    return GapRecord(gaps.require(brain.db, gap_id), "approved")
+
+
+@op("write", command="gaps resolve", examples=("quaid gaps resolve 3 --resolved-by-slug concepts/vanadium",))
+def gap_resolve(
+    brain: Brain,
+    gap_id: GapId,
+    resolved_by_slug: Annotated[str | None, Arg("The page that answers it.")] = None,
+) -> GapRecord:
+    """Close a gap: a page answers it, or nobody wants to know any more."""
+    found = gaps.require(brain.db, gap_id)
+    slug = pages.require_page(brain, resolved_by_slug).slug if resolved_by_slug else None
+    now = brain.now()
+    if not brain.db.write(lambda tx: gaps.resolve(tx, gap_id, slug, now)):
+        raise GapResolved(id=gap_id, date=(found.resolved_at or now)[:10])
+    return GapRecord(gaps.require(brain.db, gap_id), "resolved")
+
+
+@op("write", command="gaps clear", examples=("quaid gaps clear",))
+def gap_clear(brain: Brain) -> GapsClearRecord:
+    """Close every open gap whose words nobody keeps. Asked again without an answer, a question is a new gap."""
+    now = brain.now()
+    closed = brain.db.write(lambda tx: gaps.clear(tx, now))
+    return GapsClearRecord(closed, gaps.count(brain.db, resolved=False))
+
+
+def record_gap(brain: Brain, question: str, answer: "Answer") -> None:
+    """After an answer: one below the threshold leaves a gap, another closes the gap of the same question.
+
+    An answer never fails by this, nor waits for another process that writes.
+    """
+    try:
+        if not brain.leaves_marks or not brain.db.writable or brain.option(LOG_GAPS) == "off":
+            return
+        digest = question_hash(question)
+        well = ("strong",) if brain.option(GAP_THRESHOLD) == "strong" else ("strong", "weak")
+        if answer.strength not in well:
+            if is_question(question) and (answer.results or _has_pages(brain)):
+                _log_gap(brain, digest, max((each.score for each in answer.results), default=0.0))
+        elif (gap_id := gaps.open_with(brain.db, digest)) and _is_writable(brain):
+            slug, now = answer.results[0].slug if answer.results else None, brain.now()
+            brain.db.write(lambda tx: gaps.resolve(tx, gap_id, slug, now))
+    except QuaidError:
+        pass  # a full disk, a damaged file: whoever writes next is told
+
+
+def close_answered_gaps(brain: Brain, slugs: list[str]) -> list[int]:
+    """Close the gaps whose words are known and which one of these pages answers by its words. Which they were."""
+    closed: list[int] = []
+    try:
+        for gap_id, text in gaps.with_words(brain.db, MAX_GAPS_TRIED):
+            slug = _answering_page(brain, text, slugs)
+            if slug is not None:
+                now = brain.now()
+                brain.db.write(lambda tx, gap=gap_id, by=slug, at=now: gaps.resolve(tx, gap, by, at))  # type: ignore[misc]
+                closed.append(gap_id)
+    except QuaidError:
+        pass  # the pages are written; a gap that stays open can be closed later
+    return closed
+
+
+def _answering_page(brain: Brain, question: str, slugs: list[str]) -> str | None:
+    """The page that is the best answer by words and a strong one, if it is one of these."""
+    from quaid.search import answer as answers
+
+    found = answers.answer_question(brain.db, None, question, now=brain.now(), limit=1, depth="summary")
+    first = found.results[0].slug if found.results else None
+    return first if found.strength == "strong" and first in slugs else None
+
+
+def _log_gap(brain: Brain, digest: str, best: float) -> None:
+    """Keep a gap with the score of the best result, which is evidence and comparable between questions."""
+    if _is_writable(brain):
+        now = brain.now()
+        brain.db.write(lambda tx: gaps.log_gap(tx, digest, "", best, now))
+
+
+def _is_writable(brain: Brain) -> bool:
+    """Whether nobody writes right now."""
+    if not brain.db.lock.try_take():
+        return False
+    brain.db.lock.release()
+    return True
+
+
+def _has_pages(brain: Brain) -> bool:
+
+    return bool(pagess.listing(brain.db, limit=1))
+
+
+def _check_redacted(sensitivity: str, query_text: str | None, redacted_query: str | None) -> None:
+    if sensitivity == "external":
+        if redacted_query:
+            raise InvalidArgument(
+                name="redacted_query",
+                problem="goes with sensitivity redacted; external sends the question itself",
+            )
+    elif not redacted_query or not redacted_query.strip():
+        raise InvalidArgument(
+            name="redacted_query", problem="is required for redacted: the question without names and figures"
+        )
+    elif query_text and reveals_question(redacted_query, query_text):
+        raise InvalidArgument(
+            name="redacted_query", problem="still holds the question; take names and figures out of it"
+        )
+
+
+MAX_SLUGS = 200  # more slugs than anybody reads: then their folders are offered
+MAX_NAMES = 2_000  # of which all must be told, or a shell takes the beginning of some for that of all
+LOCK_TIMEOUT_MS = 50  # for whoever has the file locked; then there is nothing to offer
+
+
+def _slug_names(db: Database, start: str) -> list[str]:
+    named, mark, rest = start.rpartition("::")
+    found = pagess.visible_slugs(db, rest, MAX_SLUGS + 1, named or None)
+    if len(found) > MAX_SLUGS:
+        found = pagess.slugs_by_folder(db, rest, MAX_NAMES + 1, named or None)
+    return [f"{named}{mark}{each}" for each in found]
+
+
+def _quarantined_names(db: Database, start: str) -> list[str]:
+    from quaid.storage import erase as erasure
+
+    of = "{0.collection}::{0.slug}" if "::" in start else "{0.slug}"
+    return _with_prefix((of.format(each) for each in erasure.quarantined_pages(db)), start)
+
+
+def _collection_names(db: Database, start: str) -> list[str]:
+    from quaid.storage import collections
+
+    return _with_prefix((each.name for each in collections.list_all(db)), start)
+
+
+def _wing_names(db: Database, start: str) -> list[str]:
+
+    return pagess.wings_beginning(db, start, MAX_NAMES + 1)
+
+
+def _tag_names(db: Database, start: str) -> list[str]:
+
+    return pagess.tags_beginning(db, start, MAX_NAMES + 1)
+
+
+def _model_names(db: Database, start: str) -> list[str]:
+    """Those that this memory knows; if none fits, those of other packages too, which takes twice the time."""
+    from quaid.embedding import registry as embedders
+    from quaid.storage import collections
+
+    added = embedders.parse_models(collections.get_setting(db, embedders.MODELS_SETTING))
+    known = [
+        embedders.DEFAULT_MODEL,
+        *added,
+        collections.get_setting(db, "embedding_model") or embedders.DEFAULT_MODEL,
+    ]
+    return _with_prefix(known, start) or _with_prefix(embedders.available_models(added), start)
+
+
+def _notebook_files(db: Database, start: str) -> list[str]:
+    from quaid.notebook import layout as layouts
+
+    notebook = layouts.find_notebook(db)
+    return pagess.file_paths_beginning(db, notebook.id, start, MAX_NAMES + 1) if notebook else []
+
+
+def _session_names(db: Database, start: str) -> list[str]:
+    from quaid.storage import conversations
+
+    return [each.session for each in conversations.find_by_session(db, start, MAX_NAMES + 1)]
+
+
+def _skill_names(settings: Settings, start: str) -> list[str]:
+    from quaid import skills
+
+    return _with_prefix((each.name for each in skills.found(settings.skill_folders)), start)
+
+
+def _token_names(settings: Settings, start: str) -> list[str]:
+    from quaid.operations import service
+
+    return _with_prefix(service.token_names(settings), start)
+
+
+def _node_names(settings: Settings, start: str) -> list[str]:
+    from quaid.kb import layout
+    from quaid.operations import kb
+
+    root = kb.kb_root_of(settings)
+    if not os.path.isdir(root):
+        return []
+    nodes = (
+        each.path.removesuffix(layout.NODE_ENDING)
+        for each in layout.walk_store(root)
+        if layout.is_node_file(each.path)
+    )
+    return _with_prefix(nodes, start)
+
+
+DATABASE_COMPLETERS: dict[str, Callable[[Database, str], list[str]]] = {
+    "slugs": _slug_names,
+    "quarantined": _quarantined_names,
+    "collections": _collection_names,
+    "wings": _wing_names,
+    "tags": _tag_names,
+    "models": _model_names,
+    "notes": _notebook_files,
+    "sessions": _session_names,
+}
+OTHER_COMPLETERS: dict[str, Callable[[Settings, str], list[str]]] = {
+    "skills": _skill_names,
+    "tokens": _token_names,
+    "nodes": _node_names,
+}
+COMPLETION_KINDS = (*DATABASE_COMPLETERS, *OTHER_COMPLETERS)
+
+
+def complete_names(settings: Settings, kind: str, start: str) -> list[str]:
+    """Names of a kind that begin so; none when there are too many, until another letter is typed."""
+    found = (
+        OTHER_COMPLETERS[kind](settings, start)
+        if kind in OTHER_COMPLETERS
+        else _names_in_database(settings, kind, start)
+    )
+    return found if len(found) <= MAX_NAMES else []
+
+
+def _names_in_database(settings: Settings, kind: str, start: str) -> list[str]:
+    """None when the memory is not of this Quaid's schema."""
+    path = os.path.realpath(settings.db_path)
+    if connection.read_header(path).version != SCHEMA_VERSION:
+        return []
+    with Database(path, connection.connect(path, writable=False), writable=False) as db:
+        db.connection.set_busy_timeout(LOCK_TIMEOUT_MS)
+        return DATABASE_COMPLETERS[kind](db, start)
+
+
+def readable_settings() -> list[str]:
+    """What `config get` knows by name, whatever the memory."""
+    from quaid.operations.maintenance import SETTINGS
+    from quaid.options import OPTIONS
+
+    return sorted({*SETTINGS, *OPTIONS})
+
+
+def _with_prefix(every: "Iterable[str]", start: str) -> list[str]:
+    return [each for each in dict.fromkeys(every) if each.startswith(start)]

@@ -1,0 +1,554 @@
+"""The resident service: the systemd or launchd unit, and the tokens that give access over HTTP."""
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import re
+import shlex
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, NamedTuple
+
+from quaid.brain import Brain
+from quaid.clients import config_files
+from quaid.clients.config_files import ConfigChange
+from quaid.config import Settings
+from quaid.errors import AlreadyExists, FileTrouble, InvalidArgument, NoService, NotFound, ServiceMissing
+from quaid.formats import config_text
+from quaid.kb import git as git_cli
+from quaid.operations.clients import launch_command
+from quaid.operations.registry import Arg, Scope, op
+from quaid.storage import files as durable_files
+from quaid.storage.sqlite.errors import translate_os_errors
+
+UNIT_NAME = "quaid.service"
+LAUNCHD_LABEL = "quaid.daemon"
+DESCRIPTION = "Quaid: memory in the browser and over HTTP"
+TIMEOUT_SECONDS = 30
+PASSED_VARIABLES = ("QUAID_CONFIG", "QUAID_BACKGROUND_EMBEDDING")
+MAX_LOG_BYTES = 256 * 1024
+
+ServiceState = Literal["running", "stopped", "not installed", "unknown"]
+
+
+class ManagerCommand(NamedTuple):
+    """One call of the keeper's program."""
+
+    words: tuple[str, ...]
+    counts: bool = True  # whether its failure is one: what was not running need not be stopped
+
+
+class DaemonRecord(NamedTuple):
+    act: Literal["installed", "started", "stopped", "uninstalled"]
+    done: bool
+    path: str
+    """The unit or property list."""
+    changed: bool
+    """Whether that file was written or removed now."""
+    to_run: tuple[str, ...]
+    """What is left to type when the system could not be asked."""
+    problem: str
+
+    @property
+    def exit_status(self) -> int:
+        return 0 if self.done else 1
+
+
+class DaemonStatusRecord(NamedTuple):
+    state: ServiceState
+    path: str
+    detail: str
+
+    @property
+    def exit_status(self) -> int:
+        return ("running", "stopped", "not installed", "unknown").index(self.state)
+
+
+class DaemonLogsRecord(NamedTuple):
+    lines: tuple[str, ...]
+
+
+class ServiceManager(NamedTuple):
+    """Whoever keeps programs running on this machine."""
+
+    kind: Literal["systemd", "launchd"]
+    program: str  # "" when it is not there
+    path: str
+
+
+@op("owner", command="daemon install", examples=("quaid daemon install", "quaid daemon install --port 5000"))
+def daemon_install(
+    brain: Brain,
+    port: Annotated[int, Arg("Where it listens, on this machine alone.", minimum=1, maximum=65535)] = 4321,
+) -> DaemonRecord:
+    """Keep the memory in the browser and over HTTP from now on: a systemd user unit or a launchd agent."""
+    _ = brain.db
+    keeper = _service_manager(brain)
+    before = config_files.read_config(keeper.path)
+    change = ConfigChange(keeper.path, before, unit_text(brain, keeper, port))
+    if change.needed:
+        config_files.write_config(change, brain.now())
+    steps: tuple[ManagerCommand, ...] = (
+        ManagerCommand(("daemon-reload",)),
+        ManagerCommand(("enable", UNIT_NAME)),
+        ManagerCommand(("restart", UNIT_NAME)),
+    )
+    if keeper.kind == "launchd":
+        steps = (ManagerCommand(("bootout", _launchd_target()), counts=False), _bootstrap(keeper))
+    return _run_commands(brain, keeper, "installed", change.needed, steps)
+
+
+@op("owner", command="daemon start", examples=("quaid daemon start",))
+def daemon_start(brain: Brain) -> DaemonRecord:
+    """Start the service that `quaid daemon install` made."""
+    keeper = _installed(brain)
+    steps: tuple[ManagerCommand, ...] = (ManagerCommand(("start", UNIT_NAME)),)
+    if keeper.kind == "launchd":
+        steps = (_bootstrap(keeper, counts=False), ManagerCommand(("kickstart", _launchd_target())))
+    return _run_commands(brain, keeper, "started", False, steps)
+
+
+@op("owner", command="daemon stop", examples=("quaid daemon stop",))
+def daemon_stop(brain: Brain) -> DaemonRecord:
+    """Stop the service until it is started again, or the next login."""
+    keeper = _installed(brain)
+    steps = (
+        ManagerCommand(("stop", UNIT_NAME) if keeper.kind == "systemd" else ("bootout", _launchd_target())),
+    )
+    return _run_commands(brain, keeper, "stopped", False, steps)
+
+
+@op("owner", command="daemon uninstall", examples=("quaid daemon uninstall",))
+def daemon_uninstall(brain: Brain) -> DaemonRecord:
+    """Stop the service and remove it. The memory and the tokens stay."""
+    keeper = _installed(brain)
+    steps = (ManagerCommand(("disable", "--now", UNIT_NAME)),)
+    if keeper.kind == "launchd":
+        steps = (ManagerCommand(("bootout", _launchd_target()), counts=False),)
+    record = _run_commands(brain, keeper, "uninstalled", True, steps)
+    os.unlink(keeper.path)
+    if keeper.kind == "systemd" and record.done:
+        _run_manager(brain, keeper, ("daemon-reload",))
+    elif keeper.kind == "systemd":
+        # Nobody could be asked. What enabled it goes too; what is left is to end the process, if there is one.
+        _disable(keeper)
+        left = (ManagerCommand(("stop", UNIT_NAME)), ManagerCommand(("daemon-reload",)))
+        return record._replace(done=True, to_run=_shell_lines(keeper, left))
+    return record._replace(done=True)
+
+
+@op(
+    "owner",
+    command="daemon status",
+    aliases={"daemon": {}},
+    examples=("quaid daemon status",),
+)
+def daemon_status(brain: Brain) -> DaemonStatusRecord:
+    """Say how the service is. Exits 0 when it runs, 1 stopped, 2 not installed, 3 when nobody can tell."""
+    try:
+        keeper = _service_manager(brain)
+    except NoService as error:
+        return DaemonStatusRecord("unknown", "", str(error))
+    if not os.path.exists(keeper.path):
+        return DaemonStatusRecord("not installed", keeper.path, "`quaid daemon install` sets it up")
+    if not keeper.program:
+        return DaemonStatusRecord("unknown", keeper.path, f"the program of {keeper.kind} is not there")
+    if keeper.kind == "launchd":
+        status, said = _run_manager(brain, keeper, ("print", _launchd_target()))
+        running = status == 0 and "state = running" in said
+        return DaemonStatusRecord("running" if running else "stopped", keeper.path, "")
+    status, said = _run_manager(brain, keeper, ("is-active", UNIT_NAME))
+    word = said.strip().partition("\n")[0]
+    if status == 0 and word == "active":
+        return DaemonStatusRecord("running", keeper.path, word)
+    if word in ("inactive", "failed", "deactivating", "activating"):
+        return DaemonStatusRecord("stopped", keeper.path, word)
+    return DaemonStatusRecord("unknown", keeper.path, word)
+
+
+@op("owner", command="daemon logs", examples=("quaid daemon logs", "quaid daemon logs --lines 200"))
+def daemon_logs(
+    brain: Brain, lines: Annotated[int, Arg("How many.", minimum=1, maximum=10_000)] = 50
+) -> DaemonLogsRecord:
+    """Show what the service wrote: starts, stops and failures, never a text or a question."""
+    keeper = _installed(brain)
+    if keeper.kind == "launchd":
+        return DaemonLogsRecord(tuple(_last_lines(_log_path(brain), lines)))
+    journal = _find_program("journalctl", brain)
+    if not journal:
+        raise NoService(problem="journalctl is not there", remedy="`quaid daemon status` says how it is")
+    done = git_cli.run_command(
+        (journal, "--user", "-u", UNIT_NAME, "-n", str(lines), "-o", "short-iso", "--no-pager"),
+        brain.settings.user_home,
+        brain.settings.environ,
+        seconds=TIMEOUT_SECONDS,
+    )
+    if done.status != 0:
+        raise NoService(
+            problem=_first_line(done.err) or "journalctl failed", remedy="Try again after logging in anew"
+        )
+    return DaemonLogsRecord(tuple(done.out.decode("utf-8", "replace").splitlines()))
+
+
+def unit_text(brain: Brain, keeper: ServiceManager, port: int) -> str:
+    """The unit or property list."""
+    started = launch_command(brain)
+    command = (started.command, *started.args, "--db", started.db, "serve", "--http", "--port", str(port))
+    environ = brain.settings.environ
+    passed = {name: environ[name] for name in PASSED_VARIABLES if environ.get(name)}
+    if keeper.kind == "launchd":
+        return config_text.launchd_plist(command, LAUNCHD_LABEL, passed, _log_path(brain))
+    return config_text.systemd_unit(command, DESCRIPTION, passed)
+
+
+def _service_manager(brain: Brain) -> ServiceManager:
+    settings = brain.settings
+    home = settings.user_home
+    if settings.platform == "darwin":
+        path = os.path.join(home, "Library", "LaunchAgents", f"{LAUNCHD_LABEL}.plist")
+        return ServiceManager("launchd", _find_program("launchctl", brain), path)
+    if settings.platform != "linux":
+        remedy = "Have `quaid serve --http` started by whatever starts programs here"
+        raise NoService(problem="Services are set up with systemd or launchd only", remedy=remedy)
+    chosen = settings.environ.get("XDG_CONFIG_HOME", "")
+    folder = chosen if os.path.isabs(chosen) else os.path.join(home, ".config")
+    return ServiceManager(
+        "systemd", _find_program("systemctl", brain), os.path.join(folder, "systemd", "user", UNIT_NAME)
+    )
+
+
+def _installed(brain: Brain) -> ServiceManager:
+    keeper = _service_manager(brain)
+    if not os.path.exists(keeper.path):
+        raise ServiceMissing(path=keeper.path)
+    return keeper
+
+
+def _bootstrap(keeper: ServiceManager, *, counts: bool = True) -> ManagerCommand:
+    return ManagerCommand(("bootstrap", _launchd_domain(), keeper.path), counts)
+
+
+def _run_commands(
+    brain: Brain,
+    keeper: ServiceManager,
+    act: Literal["installed", "started", "stopped", "uninstalled"],
+    changed: bool,
+    steps: tuple[ManagerCommand, ...],
+) -> DaemonRecord:
+    problem = "" if keeper.program else f"the program of {keeper.kind} is not there"
+    for step in steps if keeper.program else ():
+        status, said = _run_manager(brain, keeper, step.words)
+        if status != 0 and step.counts:
+            problem = _first_line(said) or f"it ended with {status}"
+            break
+    to_run = _shell_lines(keeper, steps) if problem else ()
+    return DaemonRecord(act, not problem, keeper.path, changed, to_run, problem)
+
+
+def _shell_lines(keeper: ServiceManager, steps: tuple[ManagerCommand, ...]) -> tuple[str, ...]:
+    """These steps as a person types them."""
+    name = "systemctl --user" if keeper.kind == "systemd" else "launchctl"
+    return tuple(f"{name} {shlex.join(step.words)}" for step in steps)
+
+
+def _disable(keeper: ServiceManager) -> None:
+    """Take away the link by which systemd starts the unit at a login; `disable` would do no more."""
+    link = os.path.join(os.path.dirname(keeper.path), "default.target.wants", UNIT_NAME)
+    if os.path.islink(link):
+        os.unlink(link)
+
+
+def _run_manager(brain: Brain, keeper: ServiceManager, words: tuple[str, ...]) -> tuple[int, str]:
+    head = (keeper.program, "--user") if keeper.kind == "systemd" else (keeper.program,)
+    settings = brain.settings
+    done = git_cli.run_command((*head, *words), settings.user_home, settings.environ, seconds=TIMEOUT_SECONDS)
+    return done.status, done.out.decode("utf-8", "replace") + done.err
+
+
+def _launchd_target() -> str:
+    return f"{_launchd_domain()}/{LAUNCHD_LABEL}"
+
+
+def _launchd_domain() -> str:
+    return f"gui/{os.getuid() if hasattr(os, 'getuid') else 0}"
+
+
+def _log_path(brain: Brain) -> str:
+    return os.path.join(brain.settings.home, "daemon.log")
+
+
+def _last_lines(path: str, lines: int) -> list[str]:
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - MAX_LOG_BYTES))
+            return file.read().decode("utf-8", "replace").splitlines()[-lines:]
+    except FileNotFoundError:
+        return []
+
+
+def _find_program(name: str, brain: Brain) -> str:
+    for folder in git_cli.program_folders(brain.settings.environ):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return ""
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
+
+
+TOKEN_BYTES = 32
+LOGIN_CODE_SECONDS = 60
+MAX_TOKENS = 100
+MAX_TOKEN_FILE_BYTES = 4_096
+OWNER_FILE_NAME = "owner-token"
+TOKEN_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+TOKEN_PATTERN = re.compile(r"qd_[A-Za-z0-9_-]{43}")
+
+TokenName = Annotated[str, Arg("What it is called, as in phone.", positional=True)]
+
+
+class Token(NamedTuple):
+    name: str
+    scope: Literal["read", "write"]
+    created_at: str
+    last_used_at: str | None = None
+    """To the minute; None: nobody has shown it yet."""
+
+
+class TokenRecord(NamedTuple):
+    name: str
+    scope: Literal["read", "write"]
+    token: str
+    """Shown this once; only its hash is kept."""
+
+
+class TokensRecord(NamedTuple):
+    tokens: tuple[Token, ...]
+    owner_file: str
+    """The file with the owner's own token, which `quaid web` makes."""
+
+
+class TokenRevokeRecord(NamedTuple):
+    name: str
+
+
+@op(
+    "owner",
+    command="token create",
+    examples=("quaid token create phone", "quaid token create laptop --scope write"),
+)
+def token_create(
+    brain: Brain,
+    name: TokenName,
+    scope: Annotated[Literal["read", "write"], Arg("What whoever has it may do.")] = "read",
+) -> TokenRecord:
+    """Make a token for a program that asks over HTTP. It is shown once; only its hash is kept."""
+    _check_name(name)
+    _ = brain.db  # a memory that is not there needs no token
+    folder = _token_folder(brain.settings, "tokens")
+    if len(_names_in_folder(folder)) >= MAX_TOKENS:
+        raise InvalidArgument(name="name", problem=f"there are {MAX_TOKENS} tokens already; revoke some")
+    token = _new_token()
+    kept = {"scope": scope, "created_at": brain.now(), "sha256": _token_hash(token)}
+    path = os.path.join(folder, name + ".json")
+    with translate_os_errors(path):
+        try:
+            _create_token_file(path, json.dumps(kept))
+            os.utime(path, (0, 0))  # nobody has used it
+        except FileExistsError:
+            hint = f"`quaid token revoke {name}` ends it; or choose another name."
+            raise AlreadyExists(path=f"A token {name}", hint=hint) from None
+    return TokenRecord(name, scope, token)
+
+
+@op("owner", command="token list", aliases={"token": {}}, examples=("quaid token list",))
+def token_list(brain: Brain) -> TokensRecord:
+    """List the tokens that were given away: what each may do, since when, and when it was last used."""
+    folder = os.path.join(_token_path(brain.settings), "tokens")  # which is made with the first one
+    paths = {name: os.path.join(folder, name + ".json") for name in _names_in_folder(folder)}
+    found = [(name, path, _read_token_file(path)) for name, path in paths.items()]
+    tokens = [
+        Token(name, kept["scope"], kept["created_at"], _last_used(path)) for name, path, kept in found if kept
+    ]
+    return TokensRecord(tuple(sorted(tokens)), owner_token_path(brain.settings))
+
+
+@op("owner", command="token revoke", examples=("quaid token revoke phone",))
+def token_revoke(brain: Brain, name: TokenName) -> TokenRevokeRecord:
+    """End a token. Whoever still sends it is refused from the next request on."""
+    _check_name(name)
+    path = os.path.join(_token_folder(brain.settings, "tokens"), name + ".json")
+    with translate_os_errors(path):
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            raise NotFound(what="token", name=name, hint=" `quaid token list` shows them all.") from None
+    return TokenRevokeRecord(name)
+
+
+# Not operations: what a server asks, and a shell
+
+
+def token_names(settings: Settings) -> list[str]:
+    """What the tokens that were given away are called."""
+    return sorted(_names_in_folder(os.path.join(_token_path(settings), "tokens")))
+
+
+def owner_token_path(settings: Settings) -> str:
+    """Where the owner's token is, or will be."""
+    return os.path.join(_token_path(settings), OWNER_FILE_NAME)
+
+
+def owner_token(settings: Settings) -> str:
+    """The owner's token; made when there is none. A file that others can read is refused."""
+    _token_folder(settings, "")
+    path = owner_token_path(settings)
+    with translate_os_errors(path):
+        try:
+            _create_token_file(path, _new_token())
+        except FileExistsError:
+            pass
+        if os.name != "nt" and os.stat(path).st_mode & 0o077:
+            problem = "it can be read by others; delete it, and a new one is made"
+            raise FileTrouble(path=path, problem=problem)
+        with open(path, encoding="ascii", errors="replace") as file:
+            token = file.read(MAX_TOKEN_FILE_BYTES).strip()
+    if not TOKEN_PATTERN.fullmatch(token):
+        raise FileTrouble(path=path, problem="there is no token in it; delete it, and a new one is made")
+    return token
+
+
+def scope_of_token(settings: Settings, owner: str, given: str) -> Scope | None:
+    """What whoever shows this token may do. Every token is compared, and each for as long as any other."""
+    found: Scope | None = None
+    digest = _token_hash(given)
+    if hmac.compare_digest(digest, _token_hash(owner)):
+        found = "owner"
+    folder = os.path.join(_token_path(settings), "tokens")
+    for name in _names_in_folder(folder):
+        path = os.path.join(folder, name + ".json")
+        kept = _read_token_file(path)
+        if kept and hmac.compare_digest(digest, kept["sha256"]):
+            found = found or kept["scope"]
+            _mark_used(path)
+    return found
+
+
+def login_code(settings: Settings, port: int, moment: float) -> str:
+    """A code for one login at the server on this port, within a minute."""
+    folder = _token_folder(settings, "logins")
+    for name in os.listdir(folder):  # those that nobody used
+        kept = _read_token_file(os.path.join(folder, name))
+        if not kept or kept["until"] < moment:
+            _unlink_token(os.path.join(folder, name))
+    code = _new_token()
+    path = os.path.join(folder, _token_hash(code))
+    with translate_os_errors(path):
+        _create_token_file(path, json.dumps({"port": port, "until": moment + LOGIN_CODE_SECONDS}))
+    return code
+
+
+def redeem_login_code(settings: Settings, port: int, moment: float, code: str) -> bool:
+    """Whether a code is good here and now; from then on it is not."""
+    path = os.path.join(_token_path(settings), "logins", _token_hash(code))
+    kept = _read_token_file(path)
+    return bool(kept and _unlink_token(path) and kept["port"] == port and moment <= kept["until"])
+
+
+def _check_name(name: str) -> None:
+    if not TOKEN_NAME.fullmatch(name):
+        problem = "must be lower-case a-z, 0-9, '-' and '_', at most 40 of them, as in phone"
+        raise InvalidArgument(name="name", problem=problem)
+
+
+def memory_fingerprint(settings: Settings) -> str:
+    """By what two programs see that they mean the same memory."""
+    return hashlib.sha256(os.fsencode(os.path.realpath(settings.db_path))).hexdigest()[:16]
+
+
+def _token_path(settings: Settings) -> str:
+    return os.path.join(settings.home, "web", memory_fingerprint(settings))
+
+
+def _token_folder(settings: Settings, name: str) -> str:
+    folder = os.path.join(_token_path(settings), name) if name else _token_path(settings)
+    with translate_os_errors(folder):
+        durable_files.make_folders(folder)
+    return folder
+
+
+def _names_in_folder(folder: str) -> list[str]:
+    try:
+        return [each[:-5] for each in os.listdir(folder) if each.endswith(".json")]
+    except OSError:
+        return []
+
+
+def _read_token_file(path: str) -> dict[str, Any] | None:
+    """What a file of ours says; None for one that is gone or cannot be read."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            value = json.loads(file.read(MAX_TOKEN_FILE_BYTES))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    wanted = {"port", "until"} if "until" in value else {"scope", "created_at", "sha256"}
+    return value if set(value) == wanted and value.get("scope") in (None, "read", "write") else None
+
+
+def _mark_used(path: str) -> None:
+    """The file's own time says when its token was last shown; its text never changes."""
+    try:
+        os.utime(path)
+    except OSError:
+        pass  # a folder that cannot be written: it is let in all the same
+
+
+def _last_used(path: str) -> str | None:
+    try:
+        moment = datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
+    except OSError:
+        return None
+    if not moment.timestamp():
+        return None
+    return moment.strftime("%Y-%m-%dT%H:%M:00Z")
+
+
+def _new_token() -> str:
+    return "qd_" + base64.urlsafe_b64encode(os.urandom(TOKEN_BYTES)).decode().rstrip("=")
+
+
+def _token_hash(token: str) -> str:
+    """Enough for what is random through and through: nobody can try all of 2**256."""
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+def _create_token_file(path: str, text: str) -> None:
+    """A file that is whole from its first moment; FileExistsError when there is one."""
+    unfinished = f"{path}.{os.getpid()}-{os.urandom(4).hex()}"
+    handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if os.name == "nt":
+            os.rename(unfinished, path)  # fails there when the name is taken
+            return
+        os.link(unfinished, path)
+    finally:
+        _unlink_token(unfinished)
+    durable_files.sync_folder(os.path.dirname(path))
+
+
+def _unlink_token(path: str) -> bool:
+    try:
+        os.unlink(path)
+    except OSError:
+        return False
+    return True
