@@ -18,10 +18,10 @@ from tests.faults.ledger import Cases
 
 from quaid.brain import Brain
 from quaid.errors import QuaidError
+from quaid.mcp import resources
 from quaid.operations import dispatch, service
 from quaid.operations.dispatch import json_value
 from quaid.operations.registry import Operation, Param, all_operations
-from quaid.surfaces.mcp import resources
 from quaid.surfaces.web import app as web
 
 pytestmark = pytest.mark.promise("paths")
@@ -141,7 +141,7 @@ def check_address(brain: Brain, hostile: str) -> None:
     """The same as a resource, plain and encoded."""
     for spelled in (hostile, quote(hostile.encode("utf-8", "replace"), safe="")):
         try:
-            told = str(resources.read(brain, f"memory://pages/{spelled}"))
+            told = str(resources.read_resource(brain, f"memory://pages/{spelled}"))
         except QuaidError as error:
             told = str(error)
         assert CANARY not in told

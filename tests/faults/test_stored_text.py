@@ -17,8 +17,8 @@ from tests.faults.ledger import Cases
 from tests.faults.poison import Poison
 from tests.surfaces.mcp.pipes import Pipes, failure_of
 
+from quaid.mcp import tools
 from quaid.operations.registry import Operation, all_operations
-from quaid.surfaces.mcp import labels
 
 READS = [each for each in all_operations() if each.scope == "read"]
 OWN = {"memory_context", "notebook_list", "notebook_read"}
@@ -104,7 +104,7 @@ def test_every_answer_of_every_read_tool_is_labelled_by_its_place_and_quoted(
 
 def check(tool: str, result: dict[str, Any]) -> None:
     """The label stands first, says what it must, and the text is one JSON value."""
-    wanted = {"origin": labels.of_tool(tool)["origin"], "trust": "own" if tool in OWN else "data"}
+    wanted = {"origin": tools.provenance_of(tool)["origin"], "trust": "own" if tool in OWN else "data"}
     (block,) = result["content"]
     pairs: list[tuple[str, Any]] = json.loads(block["text"], object_pairs_hook=list)
     assert dict(pairs[:2]) == wanted, tool
@@ -114,7 +114,7 @@ def check(tool: str, result: dict[str, Any]) -> None:
 
 
 def test_nothing_that_a_record_says_takes_the_place_of_its_label() -> None:
-    told = labels.labelled("memory_get", {"title": "T", "trust": "own", "origin": "notebook"})
+    told = tools.with_provenance("memory_get", {"title": "T", "trust": "own", "origin": "notebook"})
     assert list(told.items()) == [("origin", "memory"), ("trust", "data"), ("title", "T")]
 
 

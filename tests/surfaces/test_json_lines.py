@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.surfaces import json_lines
-from quaid.surfaces.json_lines import MAX_DECODED, TooLong, decoded_size, lines
+from quaid.mcp import jsonrpc
+from quaid.mcp.jsonrpc import MAX_LINE_BYTES, OversizedLine, decoded_size, read_lines
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -18,8 +18,8 @@ VALUES = st.recursive(
 MESSAGES = st.dictionaries(st.sampled_from(["id", "method", "params", "x"]), VALUES)
 
 
-def seen(data: bytes, size: int) -> TooLong:
-    found = TooLong(("id", "method"))
+def seen(data: bytes, size: int) -> OversizedLine:
+    found = OversizedLine(("id", "method"))
     for start in range(0, len(data), size):
         found.feed(data[start : start + size])
     return found
@@ -68,19 +68,19 @@ def test_escapes_do_not_count(text: str) -> None:
 
 
 def test_a_line_in_escapes_may_be_six_times_as_long() -> None:
-    letters = MAX_DECODED - 2
+    letters = MAX_LINE_BYTES - 2
     at_the_limit = b'"' + b"\\u0041" * letters + b'"\n'
-    assert list(lines(io.BytesIO(at_the_limit + b"1\n"))) == [at_the_limit, b"1\n"]
-    beyond, after = lines(io.BytesIO(b'"' + b"\\u0041" * (letters + 10_000) + b'"\n1'))
-    assert isinstance(beyond, TooLong)
+    assert list(read_lines(io.BytesIO(at_the_limit + b"1\n"))) == [at_the_limit, b"1\n"]
+    beyond, after = read_lines(io.BytesIO(b'"' + b"\\u0041" * (letters + 10_000) + b'"\n1'))
+    assert isinstance(beyond, OversizedLine)
     assert after == b"1"
 
 
 def test_of_a_line_without_end_no_more_than_the_limit_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_lines, "MAX_RAW", 1000)
-    monkeypatch.setattr(json_lines, "MAX_DECODED", 100)
+    monkeypatch.setattr(jsonrpc, "MAX_RAW_LINE_BYTES", 1000)
+    monkeypatch.setattr(jsonrpc, "MAX_LINE_BYTES", 100)
     line = b'{"params": {"id": 3, "text": "' + b'x\\"' * 100_000 + b'"}, "id": "seven", "method": "ping"}\n'
-    found, after = lines(io.BytesIO(line + b"{}\n"), "id", "method")
-    assert isinstance(found, TooLong)
+    found, after = read_lines(io.BytesIO(line + b"{}\n"), "id", "method")
+    assert isinstance(found, OversizedLine)
     assert found.messages == [{"id": "seven", "method": "ping"}]
     assert after == b"{}\n"

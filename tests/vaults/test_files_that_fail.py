@@ -16,11 +16,11 @@ from tests.vaults.watched import Watched
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.folders import indexer
+from quaid.mcp import watcher, worker
 from quaid.model import chunker, links, page as page_model
 from quaid.operations import collections as watching, dispatch
 from quaid.storage import collections
 from quaid.surfaces.cli.render import render
-from quaid.surfaces.mcp import children, watcher
 
 POISON = "#poison"
 GOOD = "# Good\n\nFine words.\n"
@@ -247,7 +247,7 @@ def test_the_watcher_of_a_server_leaves_word_of_its_end(
     def broken(*_: Any, **__: Any) -> None:
         raise KeyError("something unforeseen")
 
-    monkeypatch.setattr(children, "when_the_server_is_gone", lambda _act: None)
+    monkeypatch.setattr(worker, "on_server_exit", lambda _act: None)
     monkeypatch.setattr(os, "nice", lambda _by: 0)
     monkeypatch.setattr(watching, "watch_folders", broken)
     assert watcher.main(watched.brain.settings.db_path) == 1

@@ -3,8 +3,8 @@
 import sys
 
 from quaid.folders.watcher import WatchPace
+from quaid.mcp import watcher
 from quaid.operations.background import Heartbeat
-from quaid.surfaces.mcp import watcher
 
 if __name__ == "__main__":
     pace = WatchPace(debounce=0.2, longest=1.0, look=0.2, step=0.05)

@@ -6,60 +6,66 @@ import pytest
 
 from quaid.config import Settings
 from quaid.errors import Cancelled
-from quaid.surfaces.mcp.calls import Answer, Call, Memory, Worker, reporter
-from quaid.surfaces.mcp.frames import Request
-from quaid.surfaces.mcp.handlers import Connection
+from quaid.mcp.jsonrpc import Request
+from quaid.mcp.server import (
+    CallThread,
+    CancellableBrain,
+    Connection,
+    PendingCall,
+    Response,
+    progress_reporter,
+)
 
 LONG = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1e9) SELECT max(i) FROM n"
 
 
 @pytest.fixture
-def memory(settings: Settings, db: str) -> Memory:
-    return Memory(settings)
+def memory(settings: Settings, db: str) -> CancellableBrain:
+    return CancellableBrain(settings)
 
 
 @pytest.fixture
-def worker(memory: Memory) -> Worker:
+def worker(memory: CancellableBrain) -> CallThread:
     return working(memory, [])
 
 
-def working(memory: Memory, sent: list[Any], level: str = "warning") -> Worker:
+def working(memory: CancellableBrain, sent: list[Any], level: str = "warning") -> CallThread:
     connection = Connection("core")
     connection.version, connection.level = "2025-11-25", level
-    return Worker(connection, memory, sent.append, deserted=lambda: None)
+    return CallThread(connection, memory, sent.append, deserted=lambda: None)
 
 
-def get(id: int, answers: list[Answer | None], **meta: Any) -> Call:
+def get(id: int, answers: list[Response | None], **meta: Any) -> PendingCall:
     params = {"name": "memory_get", "arguments": {"slug": "people/alice"}, "_meta": meta}
-    return Call(Request(id, "tools/call", params), answers.append)
+    return PendingCall(Request(id, "tools/call", params), answers.append)
 
 
-def ids(answers: list[Answer | None]) -> list[Any]:
+def ids(answers: list[Response | None]) -> list[Any]:
     return [each and each["id"] for each in answers]
 
 
-def test_calls_are_answered_in_their_order_before_the_end(worker: Worker) -> None:
-    answers: list[Answer | None] = []
+def test_calls_are_answered_in_their_order_before_the_end(worker: CallThread) -> None:
+    answers: list[Response | None] = []
     for id in range(20):
         worker.add(get(id, answers))
     worker.finish()
     assert ids(answers) == list(range(20))
 
 
-def held(worker: Worker, answers: list[Answer | None]) -> threading.Event:
+def held(worker: CallThread, answers: list[Response | None]) -> threading.Event:
     """Keep the worker busy with call 1 until the event is set."""
     release = threading.Event()
 
-    def reply(answer: Answer | None) -> None:
+    def reply(answer: Response | None) -> None:
         release.wait(30)
         answers.append(answer)
 
-    worker.add(Call(get(1, []).request, reply))
+    worker.add(PendingCall(get(1, []).request, reply))
     return release
 
 
-def test_a_call_cancelled_before_its_turn_never_runs(worker: Worker) -> None:
-    answers: list[Answer | None] = []
+def test_a_call_cancelled_before_its_turn_never_runs(worker: CallThread) -> None:
+    answers: list[Response | None] = []
     release = held(worker, answers)
     worker.add(get(2, answers))
     worker.add(get(3, answers))
@@ -70,8 +76,8 @@ def test_a_call_cancelled_before_its_turn_never_runs(worker: Worker) -> None:
     assert ids(answers) == [1, None, 3]
 
 
-def test_an_id_of_another_type_cancels_nothing(worker: Worker) -> None:
-    answers: list[Answer | None] = []
+def test_an_id_of_another_type_cancels_nothing(worker: CallThread) -> None:
+    answers: list[Response | None] = []
     release = held(worker, answers)
     worker.add(get(2, answers))
     worker.cancel("2")
@@ -81,7 +87,7 @@ def test_an_id_of_another_type_cancels_nothing(worker: Worker) -> None:
 
 
 def test_a_statement_of_sqlite_stops_when_its_call_is_cancelled_and_the_memory_stays_usable(
-    memory: Memory,
+    memory: CancellableBrain,
 ) -> None:
     call = memory.call = get(1, [])
     threading.Timer(0.2, lambda: setattr(call, "cancelled", True)).start()
@@ -92,7 +98,7 @@ def test_a_statement_of_sqlite_stops_when_its_call_is_cancelled_and_the_memory_s
     memory.close()
 
 
-def test_a_cancelled_write_leaves_nothing_behind(memory: Memory) -> None:
+def test_a_cancelled_write_leaves_nothing_behind(memory: CancellableBrain) -> None:
     call = memory.call = get(1, [])
     threading.Timer(0.2, lambda: setattr(call, "cancelled", True)).start()
 
@@ -109,7 +115,7 @@ def test_a_cancelled_write_leaves_nothing_behind(memory: Memory) -> None:
 
 def test_progress_rises_over_several_rounds_at_a_calm_pace() -> None:
     sent: list[Any] = []
-    report = reporter(get(1, [], progressToken="t"), sent.append)
+    report = progress_reporter(get(1, [], progressToken="t"), sent.append)
     for _round in range(2):
         for done in range(1001):
             report(done, 1000, "Counting")
@@ -130,50 +136,52 @@ def test_progress_rises_over_several_rounds_at_a_calm_pace() -> None:
 @pytest.mark.parametrize("token", [None, True, 1.5, [], {}])
 def test_without_a_proper_token_there_is_no_progress(token: Any) -> None:
     sent: list[Any] = []
-    reporter(get(1, [], progressToken=token), sent.append)(1, 1, "Counting")
+    progress_reporter(get(1, [], progressToken=token), sent.append)(1, 1, "Counting")
     assert sent == []
 
 
 def test_progress_is_where_a_cancelled_call_stops() -> None:
     call = get(1, [])
-    report = reporter(call, [].append)
+    report = progress_reporter(call, [].append)
     report(1, 2, "Counting")
     call.cancelled = True
     with pytest.raises(Cancelled):
         report(2, 2, "Counting")
 
 
-def test_stopping_gives_up_what_waits(memory: Memory) -> None:
-    answers: list[Answer | None] = []
+def test_stopping_gives_up_what_waits(memory: CancellableBrain) -> None:
+    answers: list[Response | None] = []
     worker = working(memory, [])
     started = time.monotonic()
     for id in range(10):
-        worker.add(Call(Request(id, "resources/read", {"uri": "memory://index"}), answers.append))
+        worker.add(PendingCall(Request(id, "resources/read", {"uri": "memory://index"}), answers.append))
     worker.stop()
     assert len(answers) == 10
     assert time.monotonic() - started < 30
 
 
-def test_a_client_that_does_not_listen_any_more_ends_the_work_with_the_memory_closed(memory: Memory) -> None:
+def test_a_client_that_does_not_listen_any_more_ends_the_work_with_the_memory_closed(
+    memory: CancellableBrain,
+) -> None:
     deserted = threading.Event()
     connection = Connection("core")
     connection.version = "2025-11-25"
-    worker = Worker(connection, memory, [].append, deserted.set)
+    worker = CallThread(connection, memory, [].append, deserted.set)
 
-    def broken(_answer: Answer | None) -> None:
+    def broken(_answer: Response | None) -> None:
         raise BrokenPipeError
 
-    worker.add(Call(Request(1, "tools/call", {"name": "memory_stats"}), broken))
+    worker.add(PendingCall(Request(1, "tools/call", {"name": "memory_stats"}), broken))
     assert deserted.wait(30)
     assert memory._db is None
 
 
-def test_whoever_wants_debug_messages_gets_the_time_and_no_content(memory: Memory) -> None:
+def test_whoever_wants_debug_messages_gets_the_time_and_no_content(memory: CancellableBrain) -> None:
     sent: list[Any] = []
     worker = working(memory, sent, "debug")
     worker.add(get(1, []))
     missing = {"name": "memory_get", "arguments": {"slug": "people/zoe"}}
-    worker.add(Call(Request(2, "tools/call", missing), lambda _: None))
+    worker.add(PendingCall(Request(2, "tools/call", missing), lambda _: None))
     worker.finish()
     message, failed = sent
     assert (message["params"]["data"]["succeeded"], failed["params"]["data"]["succeeded"]) == (True, False)

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from quaid.surfaces.mcp import frames
-from quaid.surfaces.mcp.frames import INVALID_REQUEST, PARSE_ERROR, Ignored, Request, RpcError
+from quaid.mcp import jsonrpc
+from quaid.mcp.jsonrpc import INVALID_REQUEST, PARSE_ERROR, IgnoredMessage, Request, RpcError
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ from quaid.surfaces.mcp.frames import INVALID_REQUEST, PARSE_ERROR, Ignored, Req
 )
 def test_what_is_not_json_in_utf8_is_a_parse_error(line: bytes) -> None:
     with pytest.raises(RpcError) as caught:
-        frames.decode(line)
+        jsonrpc.decode(line)
     assert caught.value.code == PARSE_ERROR
 
 
@@ -36,34 +36,38 @@ def test_what_is_not_json_in_utf8_is_a_parse_error(line: bytes) -> None:
     ],
 )
 def test_a_malformed_message_is_an_invalid_request_with_its_id_if_it_has_one(value: Any, id: Any) -> None:
-    found, frame = frames.read(value)
+    found, frame = jsonrpc.parse_message(value)
     assert isinstance(frame, RpcError)
     assert frame.code == INVALID_REQUEST
     assert found == id
 
 
 def test_a_message_without_an_id_is_a_notification() -> None:
-    assert frames.read({"jsonrpc": "2.0", "method": "m"}) == (None, Request(None, "m", {}))
+    assert jsonrpc.parse_message({"jsonrpc": "2.0", "method": "m"}) == (None, Request(None, "m", {}))
 
 
 def test_null_params_are_no_params_and_a_list_is_none_that_we_take() -> None:
-    assert frames.read({"jsonrpc": "2.0", "id": 1, "method": "m", "params": None})[1] == Request(1, "m", {})
-    assert frames.read({"jsonrpc": "2.0", "id": 1, "method": "m", "params": [1]})[1] == Request(1, "m", None)
+    assert jsonrpc.parse_message({"jsonrpc": "2.0", "id": 1, "method": "m", "params": None})[1] == Request(
+        1, "m", {}
+    )
+    assert jsonrpc.parse_message({"jsonrpc": "2.0", "id": 1, "method": "m", "params": [1]})[1] == Request(
+        1, "m", None
+    )
 
 
 def test_an_answer_to_no_question_of_ours_is_ignored() -> None:
-    assert frames.read({"jsonrpc": "2.0", "id": 1, "result": {}}) == (None, Ignored())
-    assert frames.read({"jsonrpc": "2.0", "id": 1, "error": {}}) == (None, Ignored())
+    assert jsonrpc.parse_message({"jsonrpc": "2.0", "id": 1, "result": {}}) == (None, IgnoredMessage())
+    assert jsonrpc.parse_message({"jsonrpc": "2.0", "id": 1, "error": {}}) == (None, IgnoredMessage())
 
 
 def test_a_number_that_json_does_not_have_is_never_sent() -> None:
     with pytest.raises(ValueError, match="JSON"):
-        frames.encode({"number": float("nan")})
+        jsonrpc.encode({"number": float("nan")})
 
 
 @pytest.mark.parametrize("text", ["plain", "知识\u2028line\nbreak", "half \ud800 a pair", 'quote " and \\'])
 def test_every_text_survives_as_one_line_of_utf8(text: str) -> None:
-    line = frames.encode({"text": text})
+    line = jsonrpc.encode({"text": text})
     assert line.count(b"\n") == 1
     assert line.endswith(b"\n")
     assert json.loads(line.decode("utf-8")) == {"text": text}

@@ -7,9 +7,9 @@ from tests.surfaces.mcp.pipes import failure_of
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import Cancelled
-from quaid.surfaces.mcp import frames, handlers
-from quaid.surfaces.mcp.frames import Request
-from quaid.surfaces.mcp.handlers import CAPABILITIES_KEY, LEVEL_KEY, VERSION_KEY, Connection
+from quaid.mcp import jsonrpc, server
+from quaid.mcp.jsonrpc import Request
+from quaid.mcp.server import CAPABILITIES_KEY, LEVEL_KEY, VERSION_KEY, Connection
 
 ENVELOPE = {VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {}}
 
@@ -35,7 +35,7 @@ def connection() -> Connection:
 
 
 def ask(connection: Connection, brain: Brain, method: str, params: dict[str, Any] | None = None) -> Any:
-    return handlers.answer(connection, brain, Request(1, method, params))
+    return server.answer_request(connection, brain, Request(1, method, params))
 
 
 def result(connection: Connection, brain: Brain, method: str, **params: Any) -> Any:
@@ -168,7 +168,7 @@ def test_an_error_of_a_tool_is_a_complete_result_in_2026(brain: Brain) -> None:
 
 def test_a_cancelled_call_is_an_error_of_the_protocol(connection: Connection, brain: Brain) -> None:
     request = Request(1, "tools/call", {"name": "memory_stats"})
-    answered = handlers.failed(request, Cancelled())
+    answered = server.failure_response(request, Cancelled())
     assert answered["error"]["code"] == -32800
     assert answered["error"]["data"] == {"code": "cancelled"}
 
@@ -260,16 +260,16 @@ def test_log_messages_are_for_those_who_asked(connection: Connection, brain: Bra
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(id=JSON, method=st.sampled_from(sorted(handlers.HANDSHAKE)) | JSON, params=PARAMS)
+@given(id=JSON, method=st.sampled_from(sorted(server.HANDSHAKE_METHODS)) | JSON, params=PARAMS)
 def test_any_message_gets_an_answer_that_can_be_sent_or_none(
     connection: Connection, brain: Brain, id: Any, method: Any, params: Any
 ) -> None:
-    known, frame = frames.read({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+    known, frame = jsonrpc.parse_message({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
     if isinstance(frame, Request):
-        answered = handlers.answer(connection, brain, frame)
+        answered = server.answer_request(connection, brain, frame)
         assert answered["id"] == known
         assert ("result" in answered) is not ("error" in answered)
         assert answered.get("error", {}).get("code") != -32603
         if answered.get("result", {}).get("isError"):
             assert failure_of(answered)["code"] != "defect"
-        assert frames.encode(answered).count(b"\n") == 1
+        assert jsonrpc.encode(answered).count(b"\n") == 1

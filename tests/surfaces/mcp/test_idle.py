@@ -244,7 +244,7 @@ def test_modules_in_the_folder_of_a_client_are_never_run(
         (folder / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nraise SystemExit\n")
     run(settings, "put", slug="concepts/tide", content="# Tide\n\nIt comes twice a day.")
     code = (
-        "import sys\nfrom quaid.surfaces.mcp.idle import _start\n"
+        "import sys\nfrom quaid.mcp.worker import _start\n"
         "filler = _start(sys.argv[1])\nsys.exit(filler.wait())"
     )
     done = subprocess.run(

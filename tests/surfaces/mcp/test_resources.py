@@ -6,12 +6,12 @@ import pytest
 from quaid.brain import Brain
 from quaid.errors import InvalidArgument, InvalidSlug, NotFound, PageNotFound
 from quaid.formats import markdown
+from quaid.mcp import resources
 from quaid.operations import dispatch
-from quaid.surfaces.mcp import resources
 
 
 def text(brain: Brain, uri: str) -> str:
-    (content,) = resources.read(brain, uri)["contents"]
+    (content,) = resources.read_resource(brain, uri)["contents"]
     assert content["uri"] == uri
     assert content["mimeType"] == "text/markdown"
     return str(content["text"])
@@ -55,7 +55,7 @@ def test_everything_that_is_listed_can_be_read_whichever_collections_share_its_s
         (tmp_path / name / "Ünï cödé 100%.md").write_text(f"# Letters of {name}\n")
         given = {"name": name, "path": str(tmp_path / name)}
         dispatch.call(brain, dispatch.find_command("collection add"), given, "owner")
-    listed = resources.listed(brain, None)["resources"]
+    listed = resources.list_resources(brain, None)["resources"]
     titles = {each["uri"]: each["title"] for each in listed if each["title"] != "Index"}
     assert len(titles) == 6
     for uri, title in titles.items():
@@ -88,7 +88,7 @@ def test_a_large_index_is_read_in_portions(brain: Brain, monkeypatch: pytest.Mon
     whole = text(brain, "memory://index")
     steps: list[int] = []
     brain.progress = lambda done, total, what: steps.append(done)
-    monkeypatch.setattr(resources, "READ_AT_ONCE", 3)
+    monkeypatch.setattr(resources, "READ_BATCH", 3)
     assert text(brain, "memory://index") == whole
     assert steps == [3, 6, 7]
 
@@ -112,11 +112,11 @@ def test_a_large_index_is_read_in_portions(brain: Brain, monkeypatch: pytest.Mon
 )
 def test_a_wrong_address_is_an_error_that_says_so(brain: Brain, uri: str, error: type[Exception]) -> None:
     with pytest.raises(error):
-        resources.read(brain, uri)
+        resources.read_resource(brain, uri)
 
 
 def test_the_list_starts_with_the_index_and_describes_each_page(brain: Brain) -> None:
-    first, *pages = resources.listed(brain, None)["resources"]
+    first, *pages = resources.list_resources(brain, None)["resources"]
     assert first["uri"] == "memory://index"
     alice = next(each for each in pages if each["name"] == "people/alice")
     assert alice["uri"] == "memory://pages/people/alice"
@@ -127,14 +127,14 @@ def test_the_list_starts_with_the_index_and_describes_each_page(brain: Brain) ->
 
 def test_the_list_comes_in_portions_that_miss_no_page_even_while_pages_are_added(brain: Brain) -> None:
     add_pages(brain, 150)
-    portion = resources.listed(brain, None)
+    portion = resources.list_resources(brain, None)
     seen = [each["uri"] for each in portion["resources"]]
     assert len(seen) == 101
     dispatch.call(
         brain, dispatch.find_tool("memory_put"), {"slug": "concepts/late", "content": "# Late"}, "write"
     )
     while "nextCursor" in portion:
-        portion = resources.listed(brain, portion["nextCursor"])
+        portion = resources.list_resources(brain, portion["nextCursor"])
         seen += [each["uri"] for each in portion["resources"]]
     assert {f"memory://pages/concepts/c{number:04}" for number in range(150)} <= set(seen)
     assert seen.count("memory://index") == 1
@@ -145,8 +145,8 @@ def test_the_list_comes_in_portions_that_miss_no_page_even_while_pages_are_added
 )
 def test_a_cursor_that_we_did_not_give_is_refused(brain: Brain, cursor: str) -> None:
     with pytest.raises(InvalidArgument, match="cursor"):
-        resources.listed(brain, cursor)
+        resources.list_resources(brain, cursor)
 
 
 def test_a_cursor_beyond_the_end_finds_nothing(brain: Brain) -> None:
-    assert resources.listed(brain, "after-5000") == {"resources": []}
+    assert resources.list_resources(brain, "after-5000") == {"resources": []}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.surfaces.mcp.pipes import HELLO, PATIENCE, Pipes, command, environment, failure_of
 
-from quaid.surfaces.json_lines import MAX_DECODED as MAX_LINE, MAX_RAW
+from quaid.mcp.jsonrpc import MAX_LINE_BYTES as MAX_LINE, MAX_RAW_LINE_BYTES
 
 Start = Callable[..., Pipes]
 
@@ -149,7 +149,7 @@ def test_a_page_in_escapes_is_no_longer_than_its_text(start: Start, db: str) -> 
     )
 
 
-@pytest.mark.parametrize("size", [MAX_LINE, MAX_RAW])
+@pytest.mark.parametrize("size", [MAX_LINE, MAX_RAW_LINE_BYTES])
 def test_a_request_that_is_too_long_is_refused_by_its_id_wherever_that_is(
     start: Start, db: str, size: int
 ) -> None:

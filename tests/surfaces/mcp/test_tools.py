@@ -4,49 +4,49 @@ import pytest
 
 from quaid.brain import Brain
 from quaid.errors import UnknownTool
+from quaid.mcp import tools
+from quaid.mcp.tools import list_tools
 from quaid.operations import dispatch, index
-from quaid.surfaces.mcp import tools
-from quaid.surfaces.mcp.tools import described
 
 
 def test_the_default_list_stays_under_12_kb() -> None:
-    size = len(json.dumps(described("core"), ensure_ascii=False).encode())
+    size = len(json.dumps(list_tools("core"), ensure_ascii=False).encode())
     assert 1024 < size < 12 * 1024
 
 
 def test_the_lean_list_is_five_tools_below_five_kilobytes_and_keeps_none_from_being_called() -> None:
-    lean = described("lean")
-    assert {each["name"] for each in lean} == tools.LEAN
+    lean = list_tools("lean")
+    assert {each["name"] for each in lean} == tools.LEAN_TOOLS
     assert len(json.dumps(lean, ensure_ascii=False).encode()) < 5_000
-    assert tools.chosen("lean") is None
+    assert tools.selected_tools("lean") is None
 
 
 def test_core_lists_the_core_tools_and_all_lists_every_one_in_one_order() -> None:
-    everything = [each["name"] for each in described("all")]
-    core = [each["name"] for each in described("core")]
+    everything = [each["name"] for each in list_tools("all")]
+    core = [each["name"] for each in list_tools("core")]
     assert everything == list(index.TOOLS)
     assert core == [name for name in everything if dispatch.find_tool(name).core]
     assert len(core) < len(everything)
 
 
 def test_named_tools_come_in_the_same_order_however_they_are_named() -> None:
-    names = [each["name"] for each in described(" memory_put, memory_get,memory_put,")]
+    names = [each["name"] for each in list_tools(" memory_put, memory_get,memory_put,")]
     assert names == ["memory_get", "memory_put"]
 
 
 def test_an_unknown_name_gets_a_hint() -> None:
     with pytest.raises(UnknownTool, match="Did you mean 'memory_get'"):
-        described("memory_put,memory_gte")
+        list_tools("memory_put,memory_gte")
     with pytest.raises(UnknownTool):
-        described(",")
+        list_tools(",")
 
 
 def test_no_owner_operation_is_a_tool() -> None:
-    assert {dispatch.find_tool(each["name"]).scope for each in described("all")} == {"read", "write"}
+    assert {dispatch.find_tool(each["name"]).scope for each in list_tools("all")} == {"read", "write"}
 
 
 def test_every_tool_says_what_it_does_and_takes() -> None:
-    for each in described("all"):
+    for each in list_tools("all"):
         assert set(each) == {"name", "title", "description", "inputSchema", "annotations"}
         assert 3 < len(each["title"]) < 60
         assert each["description"].startswith(each["title"])
@@ -58,7 +58,7 @@ def test_every_tool_says_what_it_does_and_takes() -> None:
 
 
 def test_reading_tools_say_so_and_only_adding_ones_promise_to_lose_nothing() -> None:
-    hints = {each["name"]: each["annotations"] for each in described("all")}
+    hints = {each["name"]: each["annotations"] for each in list_tools("all")}
     assert hints["memory_get"] == {"readOnlyHint": True, "openWorldHint": False}
     assert hints["memory_put"]["destructiveHint"] is True
     assert {name for name, hint in hints.items() if hint.get("destructiveHint") is False} == {
@@ -76,24 +76,27 @@ def test_reading_tools_say_so_and_only_adding_ones_promise_to_lose_nothing() -> 
 def test_the_same_write_twice_changes_nothing_more(brain: Brain) -> None:
     """This is what idempotentHint promises."""
     arguments = {"slug": "people/alice", "timeline_append": "- again", "expected_version": 1}
-    tools.call(brain, None, "memory_put", arguments)
+    tools.call_tool(brain, None, "memory_put", arguments)
     with pytest.raises(Exception, match="at version 2"):
-        tools.call(brain, None, "memory_put", arguments)
+        tools.call_tool(brain, None, "memory_put", arguments)
     assert (
         dispatch.call(brain, dispatch.find_tool("memory_get"), {"slug": "people/alice"}, "read").version == 2
     )
 
 
 def test_a_result_is_the_record_as_an_object_and_as_text(brain: Brain) -> None:
-    result = tools.call(brain, None, "memory_get", {"slug": "people/alice"})
+    result = tools.call_tool(brain, None, "memory_get", {"slug": "people/alice"})
     assert result["structuredContent"]["title"] == "Alice Berg"
     assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
     assert result["isError"] is False
 
 
 def test_a_short_list_hides_no_tool_but_named_tools_are_all_there_is(brain: Brain) -> None:
-    assert tools.call(brain, tools.chosen("core"), "memory_tags", {"slug": "people/alice"})
+    assert tools.call_tool(brain, tools.selected_tools("core"), "memory_tags", {"slug": "people/alice"})
     with pytest.raises(UnknownTool, match="other tools only"):
-        tools.call(
-            brain, tools.chosen("memory_get,memory_search"), "memory_put", {"slug": "a/b", "content": "x"}
+        tools.call_tool(
+            brain,
+            tools.selected_tools("memory_get,memory_search"),
+            "memory_put",
+            {"slug": "a/b", "content": "x"},
         )

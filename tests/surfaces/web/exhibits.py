@@ -9,9 +9,9 @@ import time
 from typing import Any
 
 from quaid.errors import InvalidArgument, NotFound, UnknownTool
+from quaid.mcp import server
+from quaid.mcp.server import MethodCall
 from quaid.surfaces.cli import main
-from quaid.surfaces.mcp import handlers
-from quaid.surfaces.mcp.handlers import Ask
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 SOUND = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA="
@@ -70,7 +70,7 @@ RICH_SCHEMA = {
 }
 
 
-def list_tools(_ask: Ask) -> dict[str, Any]:
+def list_tools(_ask: MethodCall) -> dict[str, Any]:
     rich = "json_schema_2020_12_tool"
     return {
         "tools": [
@@ -80,7 +80,7 @@ def list_tools(_ask: Ask) -> dict[str, Any]:
     }
 
 
-def call_tool(ask: Ask) -> dict[str, Any]:
+def call_tool(ask: MethodCall) -> dict[str, Any]:
     name = str(ask.params.get("name"))
     if name not in CONTENTS:
         raise UnknownTool(name=name[:100], hint="")
@@ -91,15 +91,15 @@ def call_tool(ask: Ask) -> dict[str, Any]:
     return {"content": CONTENTS[name], "isError": name == "test_error_handling"}
 
 
-def list_resources(_ask: Ask) -> dict[str, Any]:
+def list_resources(_ask: MethodCall) -> dict[str, Any]:
     return {"resources": [{"uri": uri, "name": uri.rpartition("/")[2]} for uri in RESOURCES]}
 
 
-def list_templates(_ask: Ask) -> dict[str, Any]:
+def list_templates(_ask: MethodCall) -> dict[str, Any]:
     return {"resourceTemplates": [{"uriTemplate": TEMPLATE, "name": "data"}]}
 
 
-def read_resource(ask: Ask) -> dict[str, Any]:
+def read_resource(ask: MethodCall) -> dict[str, Any]:
     uri = str(ask.params.get("uri"))
     if uri == RESOURCES[0]:
         return {"contents": [{"uri": uri, "mimeType": "text/plain", "text": "Words that stay."}]}
@@ -112,7 +112,7 @@ def read_resource(ask: Ask) -> dict[str, Any]:
     raise NotFound(what="resource", name=uri, hint="")
 
 
-def list_prompts(_ask: Ask) -> dict[str, Any]:
+def list_prompts(_ask: MethodCall) -> dict[str, Any]:
     return {
         "prompts": [
             {
@@ -125,7 +125,7 @@ def list_prompts(_ask: Ask) -> dict[str, Any]:
     }
 
 
-def get_prompt(ask: Ask) -> dict[str, Any]:
+def get_prompt(ask: MethodCall) -> dict[str, Any]:
     name, given = str(ask.params.get("name")), ask.params.get("arguments") or {}
     if name not in PROMPTS or set(given) != set(PROMPTS[name]):
         raise InvalidArgument(name="name", problem="there is no such prompt with such arguments")
@@ -139,7 +139,7 @@ def get_prompt(ask: Ask) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    for methods in (handlers.HANDSHAKE, handlers.STATELESS):
+    for methods in (server.HANDSHAKE_METHODS, server.STATELESS_METHODS):
         methods.update(
             {
                 "tools/list": list_tools,

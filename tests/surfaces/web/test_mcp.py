@@ -21,8 +21,8 @@ from tests.surfaces.web.process import Process
 
 from quaid.config import Settings
 from quaid.errors import TooMany
+from quaid.mcp.server import Connection
 from quaid.operations import dispatch, index, service
-from quaid.surfaces.mcp.handlers import Connection
 from quaid.surfaces.web import crew, mcp as room
 
 Visit = Callable[[Client], Awaitable[None]]

@@ -116,7 +116,7 @@ def _serve(line: Line) -> int:
         return over_http.serve(settings_of(line), given)
     if set(given) - {"tools"}:
         raise InvalidArgument(name="--" + min(set(given) - {"tools"}), problem="belongs to --http")
-    from quaid.surfaces.mcp.stdio import serve
+    from quaid.mcp.stdio import serve
 
     return serve(settings_of(line), given.get("tools") or "core")
 
@@ -159,9 +159,9 @@ def _pipe(line: Line) -> int:
 def _tools_json(line: Line) -> int:
     if line.rest:
         raise InvalidArgument(name="--tools-json", problem="stands alone")
-    from quaid.surfaces.mcp.tools import described
+    from quaid.mcp.tools import list_tools
 
-    return _print_json({"tools": described("all")})
+    return _print_json({"tools": list_tools("all")})
 
 
 def _completion(line: Line) -> int:

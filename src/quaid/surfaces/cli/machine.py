@@ -10,11 +10,11 @@ from typing import Any
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import Defect, InvalidArgument, LineTooLarge, QuaidError
+from quaid.mcp import jsonrpc
+from quaid.mcp.jsonrpc import MAX_LINE_BYTES, OversizedLine
 from quaid.operations import dispatch
 from quaid.operations.dispatch import json_value
-from quaid.surfaces import json_lines
 from quaid.surfaces.cli.speaking import notice
-from quaid.surfaces.json_lines import MAX_DECODED, TooLong
 
 
 def call(settings: Settings, tool: str, text: str) -> int:
@@ -27,18 +27,18 @@ def call(settings: Settings, tool: str, text: str) -> int:
 def pipe(settings: Settings) -> int:
     """Every line gets exactly one line back; a bad one gets an error object and the loop goes on."""
     with Brain(settings, notice=notice) as brain:
-        for line in json_lines.lines(sys.stdin.buffer, "id"):
-            if isinstance(line, TooLong) or line.strip():
+        for line in jsonrpc.read_lines(sys.stdin.buffer, "id"):
+            if isinstance(line, OversizedLine) or line.strip():
                 print(json.dumps(_answer_line(brain, line), ensure_ascii=False), flush=True)
     return 0
 
 
-def _answer_line(brain: Brain, line: bytes | TooLong) -> dict[str, Any]:
+def _answer_line(brain: Brain, line: bytes | OversizedLine) -> dict[str, Any]:
     request: dict[str, Any] = {}
     try:
-        if isinstance(line, TooLong):
+        if isinstance(line, OversizedLine):
             request = line.messages[0] if line.messages and not line.is_list else {}
-            raise LineTooLarge(limit=MAX_DECODED)
+            raise LineTooLarge(limit=MAX_LINE_BYTES)
         request = _object(line.decode("utf-8", "replace"))
         tool, arguments = request.get("tool"), request.get("arguments", request.get("input", {}))
         if not isinstance(tool, str):

@@ -24,7 +24,7 @@ def serve(settings: Settings, given: dict[str, Any]) -> int:
 
 
 def _how(settings: Settings, given: dict[str, Any]) -> Any:
-    from quaid.surfaces.mcp import tools
+    from quaid.mcp import tools
     from quaid.surfaces.web.app import PORT
     from quaid.surfaces.web.serving import LOOPBACK, How
 
@@ -32,7 +32,7 @@ def _how(settings: Settings, given: dict[str, Any]) -> Any:
     if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port <= 65_535:
         raise InvalidArgument(name="--port", problem=f"must be from 0 to 65535, not {port}")
     chosen = given.get("tools") or "core"
-    tools.chosen(chosen)
+    tools.selected_tools(chosen)
     return How(
         port=port,
         bind=given.get("bind", LOOPBACK),

@@ -19,8 +19,8 @@ from starlette.types import Scope as Asked
 
 from quaid.config import Settings
 from quaid.errors import Defect, InvalidArgument, NoSuchAddress, NotLoggedIn, QuaidError, WrongMethod
+from quaid.mcp.server import log_to_stderr
 from quaid.operations import service
-from quaid.surfaces.mcp.handlers import complain
 from quaid.surfaces.web import api, debug as debugging, events, mcp, openapi
 from quaid.surfaces.web.crew import Crew
 from quaid.surfaces.web.events import Bus
@@ -216,7 +216,7 @@ async def _failed(request: Request, error: Exception) -> Response:
         headers = dict(error.headers or {})
         error = _of_http(request, error)
     elif not isinstance(error, QuaidError):
-        complain(f"quaid: internal error: {type(error).__name__}")
+        log_to_stderr(f"quaid: internal error: {type(error).__name__}")
         error = Defect(problem=type(error).__name__)  # nothing of what it says
     pages = _pages()
     if request.url.path.startswith(MACHINES) or pages is None:

@@ -22,12 +22,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope as Asked, Send
 
 from quaid.config import Settings
 from quaid.errors import ForeignRequest, NotAllowed, NotLoggedIn, TooLarge, TooSlow, WrongHost
+from quaid.mcp.jsonrpc import MAX_LINE_BYTES, MAX_RAW_LINE_BYTES, decoded_size
 from quaid.operations import service
 from quaid.operations.registry import SCOPES
-from quaid.surfaces.json_lines import MAX_DECODED, MAX_RAW, decoded_size
 from quaid.surfaces.web.sessions import Sessions
 
-MAX_BODY = MAX_DECODED
+MAX_BODY = MAX_LINE_BYTES
 MAX_HEAD = 32 * 1024
 SECONDS_OF_A_BODY = 30.0
 SAFE = ("GET", "HEAD")
@@ -158,7 +158,11 @@ class Guard:
         if needed != "public":
             self._check_scope(request, caller, needed)
         # Who may come in may send JSON in escapes, which are not counted as text.
-        most = MAX_RAW if needed != "public" and _kind(request.headers) == "application/json" else MAX_BODY
+        most = (
+            MAX_RAW_LINE_BYTES
+            if needed != "public" and _kind(request.headers) == "application/json"
+            else MAX_BODY
+        )
         body = b"" if request.method in SAFE else await _body(request.headers, receive, most)
         if needed != "public" and caller and caller.session and request.method not in SAFE:
             _check_csrf(request, caller.csrf, body)

@@ -22,29 +22,30 @@ from starlette.responses import Response, StreamingResponse
 
 from quaid.brain import Brain
 from quaid.errors import QuaidError, TooMany
-from quaid.operations import dispatch, index
-from quaid.surfaces.mcp import frames
-from quaid.surfaces.mcp.calls import Call, reporter
-from quaid.surfaces.mcp.frames import (
+from quaid.mcp import jsonrpc
+from quaid.mcp.jsonrpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     PARSE_ERROR,
-    Ignored,
+    IgnoredMessage,
     Request as Message,
     RpcError,
 )
-from quaid.surfaces.mcp.handlers import (
+from quaid.mcp.server import (
     BATCH_VERSIONS,
     HANDSHAKE_VERSIONS,
     STATELESS_VERSIONS,
     UNSUPPORTED_VERSION,
     VERSION_KEY,
     Connection,
-    answer,
-    failed,
-    is_quick,
+    PendingCall,
+    answer_request,
+    failure_response,
+    needs_no_memory,
+    progress_reporter,
 )
+from quaid.operations import dispatch, index
 from quaid.surfaces.web import api
 from quaid.surfaces.web.crew import Crew, lane_of
 
@@ -133,7 +134,7 @@ async def serve(request: Request) -> Response:
     if not _accepts(request, "application/json"):
         return _failed(None, INVALID_REQUEST, "Invalid request: accept application/json", 406)
     try:
-        value = frames.decode(await request.body())
+        value = jsonrpc.decode(await request.body())
     except RpcError as error:
         return _failed(None, error.code, str(error), 400)
     if _is_stateless(request, value):
@@ -147,15 +148,15 @@ async def serve(request: Request) -> Response:
 def _is_stateless(request: Request, value: Any) -> bool:
     if request.headers.get("mcp-protocol-version") in STATELESS_VERSIONS:
         return True
-    _, frame = frames.read(value)
+    _, frame = jsonrpc.parse_message(value)
     return isinstance(frame, Message) and VERSION_KEY in frame.meta and frame.method != "initialize"
 
 
 async def _stateless(request: Request, value: Any) -> Response:
-    id, frame = frames.read(value)
+    id, frame = jsonrpc.parse_message(value)
     if isinstance(frame, RpcError):
         return _failed(id, frame.code, str(frame), 400)
-    if isinstance(frame, Ignored):
+    if isinstance(frame, IgnoredMessage):
         return _failed(None, INVALID_REQUEST, "Invalid request: nobody asked for an answer", 400)
     if frame.id is None:
         return Response(status_code=202)
@@ -221,11 +222,11 @@ async def _with_handshake(request: Request, value: Any) -> Response:
 
 
 async def _begun(request: Request, value: Any) -> Response:
-    id, frame = frames.read(value)
+    id, frame = jsonrpc.parse_message(value)
     if isinstance(frame, RpcError) or not isinstance(frame, Message) or frame.id is None:
         return _failed(id, INVALID_REQUEST, "Invalid request: initialize must be a request with an id", 400)
     connection = Connection(request.app.state.tools, api.scope_of(request))
-    result = answer(connection, Brain(request.app.state.settings), frame)
+    result = answer_request(connection, Brain(request.app.state.settings), frame)
     if "error" in result:
         return api.sent(result)
     try:
@@ -236,10 +237,10 @@ async def _begun(request: Request, value: Any) -> Response:
 
 
 async def _single(request: Request, session: Session, value: Any) -> Response:
-    id, frame = frames.read(value)
+    id, frame = jsonrpc.parse_message(value)
     if isinstance(frame, RpcError):
         return _failed(id, frame.code, str(frame), 400)
-    if isinstance(frame, Ignored) or frame.id is None:
+    if isinstance(frame, IgnoredMessage) or frame.id is None:
         _notice(session, frame)
         return Response(status_code=202)
     return await _answered(request, session.connection, frame, session)
@@ -254,17 +255,17 @@ async def _batch(request: Request, session: Session, values: list[Any]) -> Respo
         return _failed(None, INVALID_REQUEST, told, 400)
     answers = []
     for each in values:
-        id, frame = frames.read(each)
+        id, frame = jsonrpc.parse_message(each)
         if isinstance(frame, RpcError):
-            answers.append(frames.failure(id, frame.code, str(frame)))
-        elif isinstance(frame, Ignored) or frame.id is None:
+            answers.append(jsonrpc.failure(id, frame.code, str(frame)))
+        elif isinstance(frame, IgnoredMessage) or frame.id is None:
             _notice(session, frame)
         else:
             answers.append(await _result(request, session.connection, frame, session))
     return api.sent(answers) if answers else Response(status_code=202)
 
 
-def _notice(session: Session, frame: Message | Ignored) -> None:
+def _notice(session: Session, frame: Message | IgnoredMessage) -> None:
     """A client that gives up a request has it stopped; its answer, if one still comes, is nobody's."""
     if isinstance(frame, Message) and frame.method == "notifications/cancelled":
         id = (frame.params or {}).get("requestId")
@@ -302,7 +303,11 @@ async def _answered(
     session: Session | None = None,
     stateless: bool = False,
 ) -> Response:
-    if "progressToken" in frame.meta and _accepts(request, "text/event-stream") and not is_quick(frame):
+    if (
+        "progressToken" in frame.meta
+        and _accepts(request, "text/event-stream")
+        and not needs_no_memory(frame)
+    ):
         stream = _stream(request, connection, frame, session)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
     result = await _result(request, connection, frame, session)
@@ -337,21 +342,21 @@ async def _result(
     progress: "asyncio.Queue[dict[str, Any]] | None" = None,
 ) -> dict[str, Any]:
     """The answer to one request; it can be given up by its session, or by hanging up."""
-    if is_quick(frame):
-        return answer(connection, Brain(request.app.state.settings), frame)
+    if needs_no_memory(frame):
+        return answer_request(connection, Brain(request.app.state.settings), frame)
     crew: Crew = request.app.state.crew
     loop = asyncio.get_running_loop()
 
     def work(brain: Brain) -> dict[str, Any]:
         if progress is not None:
-            told, asked = brain.progress, reporter(Call(frame, lambda _: None), tell)
+            told, asked = brain.progress, progress_reporter(PendingCall(frame, lambda _: None), tell)
 
             def both(done: int, total: int, what: str) -> None:
                 told(done, total, what)
                 asked(done, total, what)
 
             brain.progress = both
-        return answer(connection, brain, frame)
+        return answer_request(connection, brain, frame)
 
     def tell(message: Any) -> None:
         if progress is not None:
@@ -365,12 +370,12 @@ async def _result(
     try:
         return await task
     except QuaidError as error:
-        return failed(frame, error)
+        return failure_response(frame, error)
     except asyncio.CancelledError:
         task.cancel()
         if asyncio.current_task() is not None and asyncio.current_task().cancelling():  # type: ignore[union-attr]
             raise
-        return frames.failure(frame.id, -32800, "Stopped on request", {"code": "cancelled"})
+        return jsonrpc.failure(frame.id, -32800, "Stopped on request", {"code": "cancelled"})
     finally:
         if session is not None:
             session.running.pop(key, None)
@@ -390,8 +395,8 @@ def _accepts(request: Request, kind: str) -> bool:
 
 
 def _event(message: dict[str, Any]) -> bytes:
-    return b"event: message\ndata: " + frames.encode(message) + b"\n"
+    return b"event: message\ndata: " + jsonrpc.encode(message) + b"\n"
 
 
 def _failed(id: Any, code: int, message: str, status: int) -> Response:
-    return api.sent(frames.failure(id, code, message), status)
+    return api.sent(jsonrpc.failure(id, code, message), status)

@@ -11,9 +11,9 @@ from typing import Any
 from quaid.brain import Brain
 from quaid.config import Settings
 from quaid.errors import QuaidError
+from quaid.mcp.server import log_to_stderr
+from quaid.mcp.worker import HelperSupervisor
 from quaid.operations.background import ChangeDetector
-from quaid.surfaces.mcp.handlers import complain
-from quaid.surfaces.mcp.idle import Idle
 from quaid.surfaces.web.crew import CACHE_KIB, Tell
 
 SECONDS_BETWEEN_LOOKS = 1.0
@@ -25,7 +25,7 @@ class Upkeep:
         self._settings, self._tell = settings, tell
         self._ending = Event()
         self._complaints: set[str] = set()
-        self._idle = Idle(self._heard) if cares else None
+        self._idle = HelperSupervisor(self._heard) if cares else None
         self._thread = Thread(target=self._work, name="upkeep", daemon=True)
 
     def start(self) -> None:
@@ -57,7 +57,7 @@ class Upkeep:
         problem = f"quaid: work in the background failed ({type(error).__name__}); it is tried again"
         if problem not in self._complaints:
             self._complaints.add(problem)
-            complain(problem)
+            log_to_stderr(problem)
 
     def _look(self, brain: Brain) -> None:
         pulse = ChangeDetector()

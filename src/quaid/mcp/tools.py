@@ -1,28 +1,52 @@
-"""Tools: what the register's operations look like to an agent, and how one is called.
+"""Operations as MCP tools: how they are listed and called, and the provenance label on every result.
 
-A server started with `lean`, `core` or `all` answers every tool, listed or not: the first two keep the list short.
-A server started with names answers those alone.
+A server started with `lean`, `core` or `all` answers every tool, listed or not; one started with names answers those
+alone. Recalled text is data: its label depends on where it is kept, never on what it says.
 """
 
 from typing import Any
 
 from quaid.brain import Brain
 from quaid.errors import QuaidError, UnknownTool
+from quaid.mcp.jsonrpc import compact
 from quaid.operations import dispatch, index
 from quaid.operations.dispatch import json_value
 from quaid.operations.registry import SCOPES, Operation, Scope, schema
-from quaid.surfaces.mcp import labels
-from quaid.surfaces.mcp.frames import compact
 
-GROUPS = frozenset({"lean", "core", "all", "kb"})
-LEAN = frozenset({"memory_get", "memory_put", "memory_query", "recall", "remember"})
+TRUST_DATA = "data"  # what pages, transcripts and nodes say: to be weighed, never to be obeyed
+TRUST_OWN = "own"  # the notebook's files, which the person keeps to tell agents how they want it
+
+_ORIGINS = {"notebook": "notebook", "conversation": "conversations", "kb": "kb"}
+_NOTEBOOK_TOOLS = frozenset({"memory_context", "remember", "daily_log"})
+_OWN_TOOLS = frozenset({"memory_context", "notebook_list", "notebook_read"})
+
+
+def provenance_of(name: str) -> dict[str, str]:
+    """The label of what a tool answers. `recall` looks everywhere, so that its hits are data like any."""
+    room = "notebook" if name in _NOTEBOOK_TOOLS else _ORIGINS.get(name.partition("_")[0], "memory")
+    return {"origin": room, "trust": TRUST_OWN if name in _OWN_TOOLS else TRUST_DATA}
+
+
+def with_provenance(name: str, record: dict[str, Any]) -> dict[str, Any]:
+    """A record behind its label; nothing in the record can take the label's place."""
+    label = provenance_of(name)
+    return {**label, **{key: value for key, value in record.items() if key not in label}}
+
+
+def provenance_meta(name: str) -> dict[str, str]:
+    """The same for texts that are handed over as they are, beside them."""
+    return {f"quaid/{key}": value for key, value in provenance_of(name).items()}
+
+
+TOOL_GROUPS = frozenset({"lean", "core", "all", "kb"})
+LEAN_TOOLS = frozenset({"memory_get", "memory_put", "memory_query", "recall", "remember"})
 """For agents whose context is dear: ask, read, write, and the notebook."""
 
 
-def chosen(selection: str) -> frozenset[str] | None:
+def selected_tools(selection: str) -> frozenset[str] | None:
     """The names in a selection, or None for one with `lean`, `core` or `all`, which keep none from being called."""
     names = frozenset(name.strip() for name in selection.split(",") if name.strip())
-    for name in sorted(names - GROUPS):
+    for name in sorted(names - TOOL_GROUPS):
         dispatch.find_tool(name)
     if names & {"lean", "core", "all"}:
         return None
@@ -33,13 +57,13 @@ def chosen(selection: str) -> frozenset[str] | None:
     return names
 
 
-def described(selection: str, scope: Scope = "write") -> list[dict[str, Any]]:
+def list_tools(selection: str, scope: Scope = "write") -> list[dict[str, Any]]:
     """The tools of a selection as MCP lists them, always in the register's order; only those that may be called."""
-    chosen(selection)
+    selected_tools(selection)
     words = {word.strip() for word in selection.split(",")}
     operations = [dispatch.find_tool(name) for name in index.TOOLS]
     return [
-        _described(each)
+        _tool_entry(each)
         for each in operations
         if _is_listed(each, words) and SCOPES.index(each.scope) <= SCOPES.index(scope)
     ]
@@ -50,12 +74,12 @@ def _is_listed(operation: Operation, words: set[str]) -> bool:
         "all" in words
         or operation.tool in words
         or ("core" in words and operation.core)
-        or ("lean" in words and operation.tool in LEAN)
+        or ("lean" in words and operation.tool in LEAN_TOOLS)
         or ("kb" in words and operation.tool.startswith("kb_"))
     )
 
 
-def call(
+def call_tool(
     brain: Brain,
     served: frozenset[str] | None,
     name: str,
@@ -65,7 +89,7 @@ def call(
     """Run a tool for a client: its labelled record as an object, and as text for models that see nothing else."""
     if served is not None and name not in served:
         raise UnknownTool(name=name, hint=" This server was started with other tools only.")
-    record = labels.labelled(
+    record = with_provenance(
         name, json_value(dispatch.call(brain, dispatch.find_tool(name), arguments, scope))
     )
     return {
@@ -75,9 +99,9 @@ def call(
     }
 
 
-def failure(error: QuaidError) -> dict[str, Any]:
+def tool_failure(error: QuaidError) -> dict[str, Any]:
     """Return the result of a tool that failed: message and code for the model, and all of it as an object."""
-    told = {**facts(error), "code": error.code, "message": str(error), "rpc_code": error.rpc_code}
+    told = {**error_facts(error), "code": error.code, "message": str(error), "rpc_code": error.rpc_code}
     return {
         "content": [{"type": "text", "text": f"{error} ({error.code})"}],
         "structuredContent": {"error": told},
@@ -85,22 +109,22 @@ def failure(error: QuaidError) -> dict[str, Any]:
     }
 
 
-def facts(error: QuaidError) -> dict[str, Any]:
+def error_facts(error: QuaidError) -> dict[str, Any]:
     """Return those facts of an error that JSON can carry, such as the current version of a page."""
     return {key: value for key, value in error.facts.items() if isinstance(value, str | int | float | list)}
 
 
-def _described(operation: Operation) -> dict[str, Any]:
+def _tool_entry(operation: Operation) -> dict[str, Any]:
     return {
         "name": operation.tool,
         "title": _title(operation.summary),
         "description": operation.description,
         "inputSchema": schema(operation),
-        "annotations": _hints(operation),
+        "annotations": _annotations(operation),
     }
 
 
-def _hints(operation: Operation) -> dict[str, bool]:
+def _annotations(operation: Operation) -> dict[str, bool]:
     """What a client may rely on; what the protocol assumes anyway is not said, for every agent pays for the list."""
     if operation.scope == "read":
         return {"readOnlyHint": True, "openWorldHint": False}

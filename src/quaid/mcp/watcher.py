@@ -1,8 +1,7 @@
-"""The process that keeps attached folders fresh for a server, and ends with it.
+"""The process that watches attached folders for a server, and ends with it.
 
-Takes the lease of every folder that nobody watches; ends when it has none. What is wrong with a folder stands in its
-collection. Prints nothing, unless its server wants to hear what happens: then a line of JSON for each event, with
-counts and names of collections, never of a text.
+Takes the lease of every folder without a watcher; ends when it holds none. With --tell it prints one line of JSON for
+each event, with counts and names of collections, never with text of a page.
 """
 
 import json
@@ -16,37 +15,37 @@ from quaid import config
 from quaid.brain import Brain
 from quaid.errors import QuaidError
 from quaid.folders import watcher
+from quaid.mcp import worker
 from quaid.operations import collections
-from quaid.surfaces.mcp import children
 
-POLITENESS = 5  # of 19: an edit should be found soon, but not at the cost of whoever works
-SECONDS_TO_STOP = 0.7  # the server kills after one
+WATCHER_NICENESS = 5  # of 19: an edit should be found soon, but not at the cost of whoever works
+WATCHER_STOP_SECONDS = 0.7  # the server kills after one
 
 
 def main(path: str, *words: str, **how: Any) -> int:
     """Watch the folders of the memory at this path; `how` may set other intervals."""
     if hasattr(os, "nice"):
-        os.nice(POLITENESS)
+        os.nice(WATCHER_NICENESS)
     stop = Event()
 
     def end() -> None:
         stop.set()
-        time.sleep(SECONDS_TO_STOP)
+        time.sleep(WATCHER_STOP_SECONDS)
         os._exit(0)  # a transaction that is not finished never was
 
-    children.when_the_server_is_gone(end)
+    worker.on_server_exit(end)
     try:
         with Brain(config.read(path, os.environ, os.path.dirname(path))) as brain:
             collections.watch_folders(
-                brain, _told if "--tell" in words else _nothing, stop, patient=False, **how
+                brain, _print_event if "--tell" in words else _ignore_event, stop, patient=False, **how
             )
     except Exception as error:
-        _left_in_writing(path, error)
+        _record_failure(path, error)
         return 1
     return 0
 
 
-def _left_in_writing(path: str, error: Exception) -> None:
+def _record_failure(path: str, error: Exception) -> None:
     """Nobody reads our standard error: leave word where `quaid doctor` looks."""
     try:
         with Brain(config.read(path, os.environ, os.path.dirname(path))) as brain:
@@ -55,11 +54,11 @@ def _left_in_writing(path: str, error: Exception) -> None:
         pass  # whoever opens the memory next is told
 
 
-def _nothing(_event: Any) -> None:
+def _ignore_event(_event: Any) -> None:
     pass
 
 
-def _told(event: Any) -> None:
+def _print_event(event: Any) -> None:
     """One line for the server."""
     kind = type(event).__name__.removeprefix("Watch").lower()
     facts = {name: getattr(event, name, None) for name in ("collection", "problem")}

@@ -1,0 +1,246 @@
+"""JSON-RPC: read lines of JSON within limits, check messages, build responses."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+MAX_LINE_BYTES = 5 * 1024 * 1024
+MAX_RAW_LINE_BYTES = 6 * MAX_LINE_BYTES
+"""Bytes that are kept of one text; a longer one is only looked through."""
+_READ_BYTES = 64 * 1024
+_MAX_VALUE_BYTES = 1_024
+_MAX_MESSAGES = 1_000
+_JSON_SIGNS = re.compile(rb'["{}\[\],:]')
+_ONE_BYTE = re.compile(rb"\\u00[0-7]")
+_FEWER_BYTES = re.compile(rb"\\u(?:0[0-7]|[dD][89a-fA-F])")
+"""Letters below 800, and halves of those above FFFF: two bytes each, or one."""
+_CUT_ESCAPE = 6
+"""An escape may be cut where one part of a text ends, and is then not seen."""
+
+
+class OversizedLine:
+    """A text over the limit, of which only these keys of its objects are known: one object, or a list of them."""
+
+    def __init__(self, keys: tuple[str, ...]) -> None:
+        self.messages: list[dict[str, Any]] = []
+        self.is_list = False
+        self._keys = {key.encode(): key for key in keys}
+        self._depth = 0
+        self._level = 0  # the depth at which the objects are whose keys count; 0: nothing has begun
+        self._in_string = self._escaped = self._is_value = False
+        self._message: dict[str, Any] = {}
+        self._text = bytearray()  # of the key or value that is being read
+        self._key = b""
+
+    def feed(self, data: bytes) -> None:
+        """Look at the next bytes."""
+        at = 0
+        while at < len(data):
+            if self._in_string:
+                at = self._string(data, at)
+                continue
+            sign = _JSON_SIGNS.search(data, at)
+            end = sign.start() if sign else len(data)
+            self._keep(data[at:end])
+            at = end + 1
+            if sign:
+                self._sign(sign[0])
+
+    def _string(self, data: bytes, at: int) -> int:
+        """Go to the end of a string, and say where that is."""
+        start = at
+        if self._escaped:
+            self._escaped = False
+            at += 1
+        while (quote := data.find(b'"', at)) >= 0:
+            between = data[at:quote]
+            at = quote + 1
+            if (len(between) - len(between.rstrip(b"\\"))) % 2 == 0:
+                self._keep(data[start:at])
+                self._in_string = False
+                return at
+        rest = data[at:]
+        self._escaped = (len(rest) - len(rest.rstrip(b"\\"))) % 2 == 1
+        self._keep(data[start:])
+        return len(data)
+
+    def _keep(self, data: bytes) -> None:
+        if self._depth == self._level and len(self._text) <= _MAX_VALUE_BYTES:
+            self._text += data[: _MAX_VALUE_BYTES + 1]
+
+    def _sign(self, sign: bytes) -> None:
+        if not self._level:
+            self.is_list = sign == b"["
+            self._level = 2 if self.is_list else 1
+        if sign == b'"':
+            self._keep(sign)
+            self._in_string = True
+        elif sign in b"{[":
+            self._depth += 1
+            if sign == b"{" and self._depth == self._level:
+                self._begin()
+        elif sign in b"}]":
+            if self._depth == self._level:
+                self._end_value()
+            self._depth -= 1
+        elif self._depth == self._level:
+            if sign == b":":
+                self._key = bytes(self._text).strip().strip(b'"')
+                self._is_value = True
+            else:
+                self._end_value()
+            self._text.clear()
+
+    def _begin(self) -> None:
+        self._message = {}
+        if len(self.messages) < _MAX_MESSAGES:
+            self.messages.append(self._message)
+        self._text.clear()
+        self._is_value = False
+
+    def _end_value(self) -> None:
+        name = self._keys.get(self._key) if self._is_value else None
+        if name and len(self._text) <= _MAX_VALUE_BYTES:
+            try:
+                self._message[name] = json.loads(self._text)
+            except ValueError:
+                pass  # an object, a list, or no JSON
+        self._is_value = False
+
+
+def read_lines(source: BinaryIO, *keys: str) -> Iterator[bytes | OversizedLine]:
+    """Each line as it comes; of one over the limit what these keys of its objects say."""
+    while line := source.readline(MAX_LINE_BYTES + 1):
+        is_whole = len(line) <= MAX_LINE_BYTES or line.endswith(b"\n")
+        yield line if is_whole else _read_long_line(source, line, keys)
+
+
+def _read_long_line(source: BinaryIO, begun: bytes, keys: tuple[str, ...]) -> bytes | OversizedLine:
+    """The rest of a line: kept as long as its escapes may be what makes it long, and looked through meanwhile."""
+    unread = OversizedLine(keys)
+    kept: bytearray | None = bytearray()
+    size, part = 0, begun
+    while part:
+        unread.feed(part)
+        if kept is not None:
+            kept += part
+            size += decoded_size(part.rstrip(b"\n"))
+            if size > MAX_LINE_BYTES or len(kept) > MAX_RAW_LINE_BYTES + 1:
+                kept = None
+        part = b"" if part.endswith(b"\n") else source.readline(_READ_BYTES)
+    return unread if kept is None else bytes(kept)
+
+
+def decoded_size(data: bytes) -> int:
+    """How many bytes a JSON text has when its strings are written without escapes; at most 6 in 64 KB too few."""
+    return sum(_decoded_size_of_chunk(data[at : at + _READ_BYTES]) for at in range(0, len(data), _READ_BYTES))
+
+
+def _decoded_size_of_chunk(data: bytes) -> int:
+    backslashes = data.count(b"\\")
+    if not backslashes:
+        return len(data)
+    escapes = backslashes - data.count(b"\\\\")
+    by_number = data.count(b"\\u")
+    size = (
+        len(data) - escapes - 2 * by_number
+    )  # one byte for a letter, three for one that is given by its number
+    if by_number:
+        size -= len(_FEWER_BYTES.findall(data)) + len(_ONE_BYTE.findall(data))
+    return size - _CUT_ESCAPE
+
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+
+RequestId = int | str
+
+
+class RpcError(Exception):
+    """A failure of the protocol itself, not of an operation."""
+
+    def __init__(self, code: int, message: str, data: dict[str, Any] | None = None) -> None:
+        self.code, self.data = code, data
+        super().__init__(message)
+
+
+class Request(NamedTuple):
+    id: RequestId | None  # None: a notification, which nobody answers
+    method: str
+    params: dict[str, Any] | None  # None: sent, but not as an object
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        meta = (self.params or {}).get("_meta")
+        return meta if isinstance(meta, dict) else {}
+
+
+class IgnoredMessage(NamedTuple):
+    """A message that asks for nothing, such as an answer to a question we never put."""
+
+
+Message = Request | IgnoredMessage | RpcError
+
+
+def decode(line: bytes) -> Any:
+    """The JSON value of one line."""
+    try:
+        return json.loads(line.decode(), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
+        raise RpcError(PARSE_ERROR, "Parse error: the line is not JSON in UTF-8") from None
+
+
+def parse_message(value: Any) -> tuple[RequestId | None, Message]:
+    """What one message is, with the id that its answer needs."""
+    if not isinstance(value, dict):
+        return None, RpcError(INVALID_REQUEST, "Invalid request: a message is a JSON object")
+    id = value.get("id")
+    known = id if isinstance(id, int | str) and not isinstance(id, bool) else None
+    if value.get("jsonrpc") != "2.0":
+        return known, RpcError(INVALID_REQUEST, 'Invalid request: "jsonrpc" must be "2.0"')
+    if "method" not in value and ("result" in value or "error" in value):
+        return None, IgnoredMessage()
+    if not isinstance(value.get("method"), str):
+        return known, RpcError(INVALID_REQUEST, 'Invalid request: "method" must be text')
+    if "id" in value and known is None:
+        return None, RpcError(INVALID_REQUEST, 'Invalid request: "id" must be text or a whole number')
+    params = {} if value.get("params") is None else value["params"]
+    return known, Request(known, value["method"], params if isinstance(params, dict) else None)
+
+
+def result(id: RequestId | None, value: dict[str, Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "result": value}
+
+
+def failure(
+    id: RequestId | None, code: int, message: str, data: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    error: dict[str, Any] = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    return {"jsonrpc": "2.0", "id": id, "error": error}
+
+
+def notification(method: str, params: dict[str, Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": method, "params": params}
+
+
+def encode(message: Any) -> bytes:
+    """One line. Half a surrogate pair cannot be UTF-8, so a message that holds one is written in ASCII."""
+    try:
+        return compact(message).encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+
+
+def compact(value: Any) -> str:
+    """JSON without spaces. A number that JSON does not have is a ValueError, not a broken line."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(constant)  # NaN and Infinity are Python's, not JSON's
