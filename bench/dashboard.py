@@ -13,7 +13,7 @@ import httpx
 
 from bench.search import percentile, vocabulary
 from bench.table import show, verdict
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.model.page import Page, build_page
 from quaid.operations import dispatch, service

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from bench.table import show, verdict
 from quaid import config
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.model.page import build_page
 from quaid.operations import dispatch
 from quaid.storage import page_edits
@@ -51,7 +51,7 @@ def _row(size: str, what: str, costs: list[Cost]) -> tuple[str, ...]:
 def _measured(size: int, rounds: int) -> tuple[list[Cost], list[Cost]]:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "memory.db")
-        with Brain(config.read(path, {"HOME": folder}, folder)) as brain:
+        with Brain(config.read_settings(path, {"HOME": folder}, folder)) as brain:
             brain.create(path)
             _fill(brain, size)
             new = [_ingest(brain, number, 0) for number in range(rounds)]

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from bench.table import show, verdict
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.model.page import build_page
 from quaid.operations import dispatch

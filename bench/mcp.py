@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from bench.table import show, verdict
 from quaid import config
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.model.page import build_page
 from quaid.operations import dispatch
 from quaid.operations.dispatch import json_value
@@ -122,7 +122,7 @@ def calling(ours: list[str], path: str, calls: int) -> list[tuple[str, ...]]:
 
 
 def at_the_gate(path: str, name: str, arguments: Arguments) -> float:
-    with Brain(config.read(path, {}, os.getcwd())) as brain:
+    with Brain(config.read_settings(path, {}, os.getcwd())) as brain:
         dispatch.call(brain, dispatch.find_tool("memory_stats"), {}, "read")
         started = time.process_time()
         for each in arguments:
@@ -150,7 +150,7 @@ def text(number: int) -> str:
 
 
 def fill(path: str) -> None:
-    with Brain(config.read(path, {}, os.getcwd())) as brain:
+    with Brain(config.read_settings(path, {}, os.getcwd())) as brain:
         made = [build_page(f"concepts/c{number}", {}, text(number), "") for number in range(PAGES)]
 
         def work(tx: Any) -> None:

@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def _resident(files: int, times: int) -> list[tuple[str, str, str]]:
-    from quaid.brain import Brain
+    from quaid.app import Brain
     from quaid.config import Settings
     from quaid.operations import dispatch
 

@@ -48,7 +48,7 @@ class StandIn:
 
 def brain_of(path: str, questions: str = "questions.json") -> Any:
     """A memory that is asked as any is, but for its model; and the questions that this one knows."""
-    from quaid.brain import Brain
+    from quaid.app import Brain
     from quaid.config import Settings
 
     folder = os.path.dirname(path)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings as hypothesis
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 
 # Examples differ in cost a thousandfold and the machine is shared: a look at the clock would fail honest tests. And

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from quaid import config, options
-from quaid.brain import Brain
+from quaid import config
+from quaid.app import Brain
 from quaid.errors import FileTrouble, InvalidConfig
 from quaid.operations import dispatch
 from quaid.storage import collections
@@ -41,18 +41,20 @@ memory:
 
 def test_the_memory_is_found_by_flag_variable_folder_and_home(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path)}
-    assert config.read(None, environ, str(tmp_path)).db_path == str(tmp_path / ".quaid" / "memory.db")
+    assert config.read_settings(None, environ, str(tmp_path)).db_path == str(
+        tmp_path / ".quaid" / "memory.db"
+    )
     (tmp_path / "memory.db").touch()
-    assert config.read(None, environ, str(tmp_path)).db_path == str(tmp_path / "memory.db")
+    assert config.read_settings(None, environ, str(tmp_path)).db_path == str(tmp_path / "memory.db")
     environ["QUAID_DB"] = "other.db"
-    assert config.read(None, environ, str(tmp_path)).db_path == str(tmp_path / "other.db")
-    assert config.read("this.db", environ, str(tmp_path)).db_path == str(tmp_path / "this.db")
+    assert config.read_settings(None, environ, str(tmp_path)).db_path == str(tmp_path / "other.db")
+    assert config.read_settings("this.db", environ, str(tmp_path)).db_path == str(tmp_path / "this.db")
 
 
 def test_every_key_of_the_seed_is_read(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(SEED)
-    read = config.read(None, {"HOME": "/nowhere"}, "/tmp", str(file))
+    read = config.read_settings(None, {"HOME": "/nowhere"}, "/tmp", str(file))
     assert read.warnings == ()
     assert len(read.given) == 16
     assert read.db_path == str(tmp_path / "brain" / "memory.db")
@@ -65,8 +67,8 @@ def test_every_key_of_the_seed_is_read(tmp_path: Path) -> None:
 
 def test_the_file_beside_the_memory_is_read_by_itself(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("search:\n  max_results: 3\n")
-    assert config.read("memory.db", {}, str(tmp_path)).option("search.max_results") == 3
-    assert config.read("elsewhere/memory.db", {}, str(tmp_path)).option("search.max_results") == 15
+    assert config.read_settings("memory.db", {}, str(tmp_path)).option("search.max_results") == 3
+    assert config.read_settings("elsewhere/memory.db", {}, str(tmp_path)).option("search.max_results") == 15
 
 
 def test_the_environment_goes_before_the_file_and_the_file_before_the_memory(
@@ -83,7 +85,7 @@ def test_the_environment_goes_before_the_file_and_the_file_before_the_memory(
     assert found["default_token_budget"] == ("333", "QUAID_DEFAULT_TOKEN_BUDGET")
     assert found["search_merge_strategy"] == ("sum", "memory")
     assert found["search.min_score"] == ("0.25", "default")
-    assert set(options.OPTIONS) <= set(found)
+    assert set(config.OPTIONS) <= set(found)
     one = dispatch.call(
         brain, dispatch.find_command("config get"), {"key": "memory.search.maxResults"}, "owner"
     )
@@ -93,17 +95,17 @@ def test_the_environment_goes_before_the_file_and_the_file_before_the_memory(
 def test_the_file_beside_a_memory_cannot_say_where_the_memory_is(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text("memory: {database: other/memory.db}\nsearch: {maxResults: 3}\n")
-    read = config.read("memory.db", {}, str(tmp_path))
+    read = config.read_settings("memory.db", {}, str(tmp_path))
     assert read.db_path == str(tmp_path / "memory.db")
     assert read.warnings == (
         f"{file}: memory.database is not used here, where the file was found beside the memory"
         f" {tmp_path / 'memory.db'}; name the file with --config, or the memory with --db",
     )
     assert (read.option("memory.database"), read.option("search.max_results")) == (None, 3)
-    named = config.read(None, {"QUAID_CONFIG": str(file)}, str(tmp_path))
+    named = config.read_settings(None, {"QUAID_CONFIG": str(file)}, str(tmp_path))
     assert (named.db_path, named.warnings) == (str(tmp_path / "other/memory.db"), ())
     file.write_text("memory: {database: memory.db}\n")  # says what is so
-    assert config.read("memory.db", {}, str(tmp_path)).warnings == ()
+    assert config.read_settings("memory.db", {}, str(tmp_path)).warnings == ()
 
 
 @pytest.mark.parametrize("name", ["--config", "beside"])
@@ -111,12 +113,12 @@ def test_a_pipe_in_the_place_of_a_config_file_is_not_waited_for(tmp_path: Path, 
     os.mkfifo(tmp_path / "config.yaml")
     given = str(tmp_path / "config.yaml") if name == "--config" else None
     with pytest.raises(FileTrouble, match="named pipe"):
-        config.read("memory.db", {}, str(tmp_path), given)
+        config.read_settings("memory.db", {}, str(tmp_path), given)
 
 
 def test_a_name_is_only_suggested_where_one_is_near() -> None:
     def said(name: str) -> str:
-        return options.read({name: 1}).warnings[0]
+        return config.parse_options({name: 1}).warnings[0]
 
     assert said("completelyDifferent") == "completelyDifferent is no option"
     assert said("timeout") == "timeout is no option"
@@ -126,7 +128,7 @@ def test_a_name_is_only_suggested_where_one_is_near() -> None:
 
 
 def test_what_is_unknown_or_wrong_is_told_and_left_out() -> None:
-    found = options.read(
+    found = config.parse_options(
         {"search": {"maxResult": 3, "minScore": 7}, "memory": {"chunking": {"maxTokens": "many"}}, "x": {}}
     )
     assert found.values == {}
@@ -149,7 +151,7 @@ def test_what_is_unknown_or_wrong_is_told_and_left_out() -> None:
     ],
 )
 def test_values_are_read_as_they_are_meant(name: str, value: object, read: object) -> None:
-    assert options.checked(name, value) == read
+    assert config.check_option(name, value) == read
 
 
 @pytest.mark.parametrize(
@@ -167,21 +169,23 @@ def test_values_are_read_as_they_are_meant(name: str, value: object, read: objec
 )
 def test_other_values_are_refused(name: str, value: object) -> None:
     with pytest.raises(ValueError, match="must be"):
-        options.checked(name, value)
+        config.check_option(name, value)
 
 
 @pytest.mark.parametrize("text", ["a: [", "- 1\n", "a: &x 1\nb: *x\n", "\xff", "x" * 70_000])
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.yaml").write_bytes(text.encode("latin-1"))
     with pytest.raises(InvalidConfig, match=r"config\.yaml"):
-        config.read("memory.db", {}, str(tmp_path))
+        config.read_settings("memory.db", {}, str(tmp_path))
 
 
 def test_a_named_file_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfig, match="no such file"):
-        config.read(None, {"QUAID_CONFIG": "nothing.yaml"}, str(tmp_path))
+        config.read_settings(None, {"QUAID_CONFIG": "nothing.yaml"}, str(tmp_path))
     with pytest.raises(InvalidConfig, match="QUAID_SEARCH_MAX_RESULTS"):
-        config.read("m.db", {"QUAID_SEARCH_MAX_RESULTS": "x"}, str(tmp_path)).option("search.max_results")
+        config.read_settings("m.db", {"QUAID_SEARCH_MAX_RESULTS": "x"}, str(tmp_path)).option(
+            "search.max_results"
+        )
 
 
 def test_without_a_file_no_yaml_is_loaded(tmp_path: Path) -> None:
@@ -200,11 +204,11 @@ def test_without_a_file_no_yaml_is_loaded(tmp_path: Path) -> None:
 def test_options_that_go_before_a_setting_agree_with_it() -> None:
     from quaid.operations.maintenance import SETTINGS
 
-    for name, option in options.OPTIONS.items():
+    for name, option in config.OPTIONS.items():
         if option.choices and name in SETTINGS:
             assert option.choices == SETTINGS[name]
     assert [
-        options.canonical(each) for each in ("memory.notebookDir", "notebookDir", "memory.search.fusionK")
+        config.canonical_name(each) for each in ("memory.notebookDir", "notebookDir", "memory.search.fusionK")
     ] == [
         "memory.notebook_dir",
         "memory.notebook_dir",

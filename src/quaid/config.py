@@ -1,12 +1,14 @@
-"""Settings, read once at the door: flag, then environment, then what is on disk, then the default.
+"""Settings from flags, the environment and config.yaml, in this order, and the options a config file may hold.
 
-Nothing below `brain.py` reads the environment; it gets what it needs as arguments.
+No other module below the interfaces reads the environment. Option names may be written in camelCase or snake_case,
+with or without the prefix `memory.`.
 """
 
 import os
 import stat
 import sys
 from collections.abc import Mapping
+from re import sub
 from typing import Any, NamedTuple
 
 from quaid.errors import FileTrouble, InvalidConfig, InvalidFrontMatter
@@ -15,17 +17,17 @@ DATABASE_NAME = "memory.db"
 CONFIG_NAME = "config.yaml"
 FOLDER_LIST = f"folders-of-{DATABASE_NAME}.json"
 """What store.folder_list leaves where a memory with attached folders is or was."""
-LARGEST = 64 * 1024
-NOTHING: Mapping[str, Any] = {}
+MAX_CONFIG_BYTES = 64 * 1024
+EMPTY: Mapping[str, Any] = {}
 
 
 class Settings(NamedTuple):
     db_path: str
     home: str  # the folder of everything that is the user's but not in the database
     cwd: str
-    environ: Mapping[str, str] = NOTHING  # where the keys of services are looked up
+    environ: Mapping[str, str] = EMPTY  # where the keys of services are looked up
     config_path: str = ""  # the file that `given` was read from, if there is one
-    given: Mapping[str, Any] = NOTHING  # options of that file, by name
+    given: Mapping[str, Any] = EMPTY  # options of that file, by name
     warnings: tuple[str, ...] = ()  # what is odd in that file
     platform: str = sys.platform
     unread: tuple[str, str] = ("", "")
@@ -39,8 +41,6 @@ class Settings(NamedTuple):
         """An option out of the environment or the config file, else its default."""
         value, _ = self.said(name)
         if value is None:
-            from quaid.options import OPTIONS
-
             return OPTIONS[name].default
         return value
 
@@ -48,10 +48,8 @@ class Settings(NamedTuple):
         """What the environment or the config file says of an option and which of them does, or (None, "")."""
         variable = "QUAID_" + name.replace(".", "_").upper()
         if self.environ.get(variable):
-            from quaid.options import checked
-
             try:
-                return checked(name, self.environ[variable]), variable
+                return check_option(name, self.environ[variable]), variable
             except ValueError as error:
                 raise InvalidConfig(path=variable, problem=f"it {error}") from None
         if name in self.given:
@@ -80,7 +78,7 @@ class Settings(NamedTuple):
         return (os.path.join(self.home, "skills"), os.path.join(self.cwd, "skills"))
 
 
-def read(
+def read_settings(
     db: str | None,
     environ: Mapping[str, str],
     cwd: str,
@@ -93,7 +91,7 @@ def read(
     The config file is the one named by --config or QUAID_CONFIG, else config.yaml beside the memory. Whoever is
     `forgiving` goes on without one that cannot be used, and is told so in the settings.
     """
-    with_file = _with_file_or_without if forgiving else _with_file
+    with_file = _with_file_if_usable if forgiving else _with_file
     home = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".quaid")
     here = os.path.join(cwd, DATABASE_NAME)
     settings = Settings(db_path="", home=home, cwd=cwd, environ=environ)
@@ -113,10 +111,10 @@ def read(
     if named:
         return settings
     beside = os.path.join(os.path.dirname(path), CONFIG_NAME)
-    return _without_memory(with_file(settings, beside, must_exist=False))
+    return _without_database_option(with_file(settings, beside, must_exist=False))
 
 
-def _without_memory(settings: Settings) -> Settings:
+def _without_database_option(settings: Settings) -> Settings:
     """Settings of the file beside a memory, which cannot say where the memory is: it was found through it."""
     named = str(settings.given.get("memory.database", settings.db_path))
     if os.path.realpath(settings.beside_config(named)) == os.path.realpath(settings.db_path):
@@ -129,7 +127,7 @@ def _without_memory(settings: Settings) -> Settings:
     return settings._replace(given=given, warnings=(*settings.warnings, told))
 
 
-def _with_file_or_without(settings: Settings, path: str, *, must_exist: bool) -> Settings:
+def _with_file_if_usable(settings: Settings, path: str, *, must_exist: bool) -> Settings:
     try:
         return _with_file(settings, path, must_exist=must_exist)
     except (InvalidConfig, FileTrouble) as error:
@@ -144,28 +142,185 @@ def _with_file(settings: Settings, path: str, *, must_exist: bool) -> Settings:
         with os.fdopen(handle, "rb") as file:
             if stat.S_ISFIFO(os.fstat(handle).st_mode):
                 raise FileTrouble(path=path, problem="is a named pipe, not a file; put a file there")
-            data = file.read(LARGEST + 1)
+            data = file.read(MAX_CONFIG_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         if must_exist:
             raise InvalidConfig(path=path, problem="there is no such file") from None
         return settings
     except OSError as error:
         raise FileTrouble(path=path, problem=f"cannot be read: {error.strerror}") from None
-    from quaid import options
     from quaid.formats import front_matter
 
     try:
-        if len(data) > LARGEST:
-            raise InvalidConfig(path=path, problem=f"it is larger than {LARGEST:,} bytes")
+        if len(data) > MAX_CONFIG_BYTES:
+            raise InvalidConfig(path=path, problem=f"it is larger than {MAX_CONFIG_BYTES:,} bytes")
         text = data.decode("utf-8-sig")
         tree = front_matter.read_yaml(text) if text.strip() else {}
     except UnicodeDecodeError as error:
         raise InvalidConfig(path=path, problem=f"byte {error.start} is not UTF-8") from None
     except InvalidFrontMatter as error:
         raise InvalidConfig(path=path, problem=str(error.facts["problem"])) from None
-    found = options.read(tree)
+    found = parse_options(tree)
     return settings._replace(
         config_path=path,
         given=found.values,
         warnings=tuple(f"{path}: {each}" for each in found.warnings),
     )
+
+
+OptionValue = str | int | float | bool
+
+
+class Option(NamedTuple):
+    default: OptionValue | None
+    kind: type
+    choices: tuple[str, ...] = ()
+    minimum: float = 0
+    maximum: float = 10**9
+    stored: str = ""  # the setting of the database that it goes before
+
+
+ON_OFF = ("on", "off")
+WINDOW_OPTIONS = ("chunking.max_tokens", "chunking.overlap_tokens")
+OPTIONS: dict[str, Option] = {
+    "memory.database": Option(None, str),
+    "memory.notebook_dir": Option(None, str),
+    "embedding.plugin": Option(None, str, stored="embedding_model"),
+    "embedding.models_dir": Option(None, str),
+    "chunking.max_tokens": Option(400, int, minimum=50, maximum=8_000),
+    "chunking.overlap_tokens": Option(80, int, maximum=4_000),
+    "chunking.respect_headings": Option(True, bool),
+    "sync.watch_debounce_ms": Option(1_500, int, maximum=60_000),
+    "sync.sync_on_start": Option(True, bool),
+    "sync.sync_on_search": Option(True, bool),
+    "search.max_results": Option(15, int, minimum=1, maximum=1_000),
+    "search.min_score": Option(0.25, float, maximum=1),
+    "search.fusion_k": Option(60, int, minimum=1, maximum=10_000),
+    "prompt.reference_dir": Option("reference", str),
+    "prompt.daily_window": Option(2, int, maximum=31),
+    "prompt.max_per_file_chars": Option(8_000, int, minimum=1),
+    "prompt.max_total_reference_chars": Option(32_000, int, minimum=1),
+    "hooks.context_tokens": Option(200_000, int, minimum=1_000),
+    "hooks.flush_at": Option(0.75, float, maximum=1),
+    "hooks.stop_reminder": Option(False, bool),
+    "kb.store": Option(None, str),
+    "background_embedding": Option("on", str, ON_OFF, stored="background_embedding"),
+    "conversation_folders": Option("", str, stored="conversation_folders"),
+    "embed_conversations": Option("recent", str, ("recent", "on", "off"), stored="embed_conversations"),
+    "default_token_budget": Option(4_000, int, minimum=1, stored="default_token_budget"),
+    "log_gaps": Option("on", str, ON_OFF, stored="log_gaps"),
+    "gap_threshold": Option("strong", str, ("strong", "weak"), stored="gap_threshold"),
+    "search_merge_strategy": Option("sum", str, ("sum", "set-union", "rrf"), stored="search_merge_strategy"),
+}
+
+
+MIN_NAME_SIMILARITY = 0.75
+"""How alike a name and an option must be, for it to be a slip of the pen."""
+
+
+class ParsedOptions(NamedTuple):
+    """What a file says, and what is odd about it."""
+
+    values: dict[str, OptionValue]
+    warnings: tuple[str, ...]
+
+
+def parse_options(tree: Mapping[str, Any]) -> ParsedOptions:
+    """The options in a file's tree. What is unknown or wrong is told and left out."""
+    values: dict[str, OptionValue] = {}
+    warnings: list[str] = []
+    for written, value in _flatten(tree, ""):
+        name = canonical_name(written)
+        if name not in OPTIONS:
+            warnings.append(f"{written} is no option{_similar_option(name)}")
+            continue
+        try:
+            values[name] = check_option(name, value)
+        except ValueError as error:
+            warnings.append(f"{written} {error}; it is left out")
+    limit, overlap = (values.get(each, OPTIONS[each].default) for each in WINDOW_OPTIONS)
+    if not is_valid_overlap(int(limit or 0), int(overlap or 0)):
+        warnings.append(
+            f"{WINDOW_OPTIONS[1]} ({overlap}) must be at most half of {WINDOW_OPTIONS[0]} ({limit}); both are left out"
+        )
+        for each in WINDOW_OPTIONS:
+            values.pop(each, None)
+    return ParsedOptions(values, tuple(warnings))
+
+
+def is_valid_overlap(limit: int, overlap: int) -> bool:
+    """Whether a window of a notebook is mostly new text, and not mostly what the one before it had."""
+    return overlap * 2 <= limit
+
+
+def canonical_name(name: str) -> str:
+    """An option's name as it is listed, however it was written."""
+    name = sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower().replace("-", "_")
+    short = name.removeprefix("memory.")
+    return next((each for each in (name, short, f"memory.{short}") if each in OPTIONS), short)
+
+
+def check_option(name: str, value: Any) -> OptionValue:
+    """A value as its option wants it, or ValueError with what is wrong."""
+    option = OPTIONS[name]
+    if option.kind is bool or option.choices == ON_OFF:
+        word = str(value).lower()
+        if word not in ("true", "false", "on", "off"):
+            raise ValueError(f"must be true or false, not {value!r}")
+        truth = word in ("true", "on")
+        return ("on" if truth else "off") if option.choices else truth
+    if option.kind is str:
+        if isinstance(value, bool) and ((name == "embedding.plugin" and not value) or "on" in option.choices):
+            value = "on" if value else "off"  # YAML 1.1 writers mean these words
+        if isinstance(value, list) and name == "conversation_folders":
+            value = ";".join(map(str, value))
+        if not isinstance(value, str) or not value.strip():
+            raise ValueError(f"must be text, not {value!r}")
+        if option.choices and value not in option.choices:
+            raise ValueError(f"must be one of {', '.join(option.choices)}, not {value!r}")
+        return value
+    return _check_number(option, value)
+
+
+def _check_number(option: Option, value: Any) -> OptionValue:
+    if isinstance(value, str):
+        try:
+            value = option.kind(value)
+        except ValueError:
+            raise ValueError(f"must be a number, not {value!r}") from None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        raise ValueError(f"must be a number, not {value!r}")
+    if option.kind is int and value != int(value):
+        raise ValueError(f"must be a whole number, not {value!r}")
+    if not option.minimum <= value <= option.maximum:
+        raise ValueError(f"must be from {option.minimum:g} to {option.maximum:g}, not {value!r}")
+    return int(value) if option.kind is int else float(value)
+
+
+def environment_variable(name: str) -> str:
+    """The environment variable that goes before the file, as in QUAID_SEARCH_MAX_RESULTS."""
+    return "QUAID_" + name.replace(".", "_").upper()
+
+
+def _flatten(tree: Mapping[str, Any], above: str) -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for key, value in tree.items():
+        name = f"{above}.{key}" if above else str(key)
+        if isinstance(value, dict) and value:
+            found += _flatten(value, name)
+        elif value is not None and value != {}:
+            found.append((name, value))
+    return found
+
+
+def _similar_option(name: str) -> str:
+    from difflib import SequenceMatcher
+
+    def alike(one: str, other: str) -> float:
+        return SequenceMatcher(None, one, other).ratio()
+
+    def near(option: str) -> float:  # the whole name, or its last part under another heading
+        return max(alike(name, option), alike(name.rpartition(".")[2], option.rpartition(".")[2]))
+
+    best = max(OPTIONS, key=near)
+    return f"; did you mean {best}?" if near(best) >= MIN_NAME_SIMILARITY else ""

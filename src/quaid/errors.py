@@ -31,7 +31,7 @@ class Cancelled(QuaidError):
     code, exit_status, http_status, rpc_code = "cancelled", 130, 499, -32800
 
 
-def everything() -> list[type[QuaidError]]:
+def all_errors() -> list[type[QuaidError]]:
     """Return all error classes in the order of this module, for the documentation."""
     return [
         each

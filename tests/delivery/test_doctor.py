@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dispatch, index
 from quaid.operations.doctor import DoctorFinding, DoctorRecord, doctor

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import quaid
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import FileTrouble, InvalidArgument
 from quaid.model import plain_text
 from quaid.operations import maintenance

@@ -10,7 +10,7 @@ import pytest
 
 ASK = """
 import sys, time
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.ops import gate
 settings = Settings(db_path=sys.argv[1] + "/memory.db", home=sys.argv[1], cwd=sys.argv[1])

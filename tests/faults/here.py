@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.faults.ledger import LONG as LONG
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import Cancelled
 from quaid.operations import dispatch

@@ -20,7 +20,7 @@ from tests.faults.here import FOLDER, STORE, run
 from tests.faults.household import living_in, settle
 from tests.kb import nodes
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import QuaidError
 
 PATIENCE = 20  # CPU seconds after which a child is stopped

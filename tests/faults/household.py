@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.faults.here import FOLDER, run
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 
 KB = "kb"

@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.faults import operations
 from tests.faults.worker import Worker, say
 
-from quaid.brain import shared_models
+from quaid.app import shared_models
 from quaid.embedding import registry as embedders
 from quaid.embedding.registry import EmbedderEnvironment
 from quaid.errors import QuaidError

@@ -12,7 +12,7 @@ from tests.faults.here import FOLDER, STORE, files, open_brain, run, saying
 from tests.faults.worker import DAY, say
 from tests.kb.stores import plain
 
-from quaid.brain import Brain
+from quaid.app import Brain
 
 NOTEBOOK = "notebook"
 ONCE = "once"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tests.faults.here import FOLDER, files, open_brain, run
 
-from quaid.brain import Brain
+from quaid.app import Brain
 
 _ENTRY = re.compile(r"(?m)^- \*\*(\d{4}-\d\d-\d\d)\*\*(?: \|[^—\n]*)? — (.+)$")
 _LINK = re.compile(r"\[\[([^\]|#]+)")

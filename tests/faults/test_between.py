@@ -10,7 +10,7 @@ import pytest
 from tests.faults.here import FOLDER, files, open_brain, run
 from tests.faults.ledger import Cases
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import DiskFull, FileChanged, FileTrouble, InvalidArgument, QuaidError, TooLarge
 from quaid.folders import atomic_write
 from quaid.folders.indexer import digest

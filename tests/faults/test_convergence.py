@@ -9,7 +9,7 @@ from tests.faults import telling
 from tests.faults.here import FOLDER, open_brain, run
 from tests.faults.ledger import Cases
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import QuaidError
 
 pytestmark = pytest.mark.promise("convergence")

@@ -9,7 +9,7 @@ from tests.faults.here import FOLDER, run
 from tests.faults.household import living_in
 from tests.faults.ledger import LONG, SHARE, Cases
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.storage.checks import rebuild_derived_rows
 
 pytestmark = pytest.mark.promise("the index is disposable")

@@ -13,7 +13,7 @@ from tests.faults.operations import OPERATIONS
 from tests.faults.places import leave_room, make_room, tiny_disk
 from tests.faults.stage import says_what_to_do, set_stage
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import QuaidError
 
 SINGLE = [each.name for each in OPERATIONS if not each.schema]

@@ -16,7 +16,7 @@ from tests.faults.here import FOLDER, STORE, attach, everything_kept, files, is_
 from tests.faults.killer import Nursery
 from tests.faults.ledger import Cases
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.storage import embedding_queue
 from quaid.storage.history import MOST_VERSIONS
 

@@ -13,7 +13,7 @@ from tests.faults.hostile_paths import CANARY
 from tests.faults.household import KB, settle
 from tests.faults.ledger import Cases
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import QuaidError
 from quaid.kb import layout
 

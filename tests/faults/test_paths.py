@@ -16,7 +16,7 @@ from tests.faults.hostile_paths import CANARY
 from tests.faults.household import KB, converse, living_in, settings_of, settle
 from tests.faults.ledger import Cases
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import QuaidError
 from quaid.mcp import resources
 from quaid.operations import dispatch, service

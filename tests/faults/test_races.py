@@ -13,7 +13,7 @@ import pytest
 from tests.faults.here import FOLDER, files, open_brain, percentile, run, start
 from tests.faults.ledger import LONG, SHARE, Cases
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import FileChanged, VersionConflict
 
 RACES = max(200, round(5_000 * SHARE)) if LONG else 120

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.faults.here import FOLDER, attach, open_brain, run, saying
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.storage import files as durable_files
 
 if TYPE_CHECKING:

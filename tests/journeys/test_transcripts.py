@@ -24,7 +24,7 @@ import apsw
 import pytest
 
 import quaid
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dispatch
 

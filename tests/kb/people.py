@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.kb.stores import plain
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.kb.git import Git
 from quaid.operations import dispatch

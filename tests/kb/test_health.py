@@ -15,7 +15,7 @@ from tests.kb.nodes import text
 from tests.kb.people import Person
 from tests.kb.stores import bare
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.kb import remote as store_remote, setup
 from quaid.operations import dispatch

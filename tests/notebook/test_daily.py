@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import InvalidArgument
 from quaid.notebook import files as notebook_files, layout

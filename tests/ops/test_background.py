@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import EmbedderUnavailable
 from quaid.operations import background, dispatch

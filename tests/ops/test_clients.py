@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.clients.config_files import MEMORY_INSTRUCTIONS
 from quaid.clients.known import CLIENTS
 from quaid.config import Settings

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from quaid import config
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import InvalidArgument, NotAllowed, NotFound
 from quaid.operations import dispatch
 from quaid.operations.maintenance import config_set
@@ -266,7 +266,7 @@ def test_a_config_file_names_folders_and_goes_before_the_memory(talks: Brain, tm
     (tmp_path / "config.yaml").write_text(
         f"conversationFolders:\n  - {tmp_path / 'one'}\n  - {tmp_path / 'two'}\nembed_conversations: off\n"
     )
-    talks.settings = config.read(str(tmp_path / "memory.db"), {}, str(tmp_path))
+    talks.settings = config.read_settings(str(tmp_path / "memory.db"), {}, str(tmp_path))
     assert talks.settings.warnings == ()
     assert call(talks, "sync").report.turns == 2
     assert {each.session for each in call(talks, "list").conversations} == {"abc-1", "abd-2", "c", "d"}
@@ -279,7 +279,7 @@ def test_folders_of_a_config_file_count_from_where_it_stands(brain: Brain, tmp_p
     transcript(here / "one" / "c.jsonl", "c", "a new one")
     transcript(here / "two" / "d.jsonl", "d", "another one")
     (here / "config.yaml").write_text(f"conversationFolders: {said}\n")
-    settings = config.read(brain.settings.db_path, {}, str(tmp_path), str(here / "config.yaml"))
+    settings = config.read_settings(brain.settings.db_path, {}, str(tmp_path), str(here / "config.yaml"))
     assert settings.warnings == ()
     brain.settings = settings
     assert call(brain, "sync").report.turns == 2

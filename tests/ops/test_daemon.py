@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.surfaces.mcp.pipes import SOURCE
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import NoService, ServiceMissing
 from quaid.operations import dispatch

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import InvalidArgument, PageNotFound, UnknownModel
 from quaid.operations import dispatch
 from quaid.storage import chunks, embedding_queue

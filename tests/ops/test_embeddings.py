@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.embedding import registry as embedders
 from quaid.errors import EmbeddingsOff, InvalidArgument, NotAllowed, UnknownModel
 from quaid.operations import background, dispatch

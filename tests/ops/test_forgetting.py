@@ -14,7 +14,7 @@ import apsw
 import numpy as np
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import InvalidArgument, NotAllowed, PageMoved, PageNotFound
 from quaid.operations import dispatch
@@ -416,7 +416,7 @@ def test_a_kill_in_the_middle_leaves_a_whole_memory(settings: Settings, brain: B
 
 KILLED = """
 import sys
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.ops import gate
 with Brain(Settings(sys.argv[1], "/", "/")) as brain:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import GapResolved, InvalidArgument, NotAllowed, NotFound, PageNotFound, WrongQuestion
 from quaid.model.similarity import question_hash
 from quaid.operations import dispatch, search

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import (
     DiskFull,
     FileTrouble,

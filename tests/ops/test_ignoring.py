@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import CollectionReadOnly, FileTrouble, InvalidArgument, NotFound
 from quaid.operations import dispatch
 from quaid.operations.dispatch import json_value

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.operations import dispatch
 from quaid.storage import checks
 from quaid.storage.sqlite import backup as backups
@@ -21,7 +21,7 @@ SRC = Path(__file__).resolve().parents[2] / "src"
 CALL = """
     import json, os, signal, sys
     from quaid import config
-    from quaid.brain import Brain
+    from quaid.app import Brain
     from quaid.errors import QuaidError
     from quaid.ops import gate
     brain = Brain(config.read(sys.argv[1], {}, "/"))

@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.operations import dispatch
 from quaid.storage import collections
 from quaid.surfaces.cli.render import render

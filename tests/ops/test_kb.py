@@ -8,7 +8,7 @@ import pytest
 from tests.kb.nodes import Folder, text
 from tests.kb.stores import plain as plain_git
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import (
     InvalidArgument,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.embedding import onnx as onnx_models, registry as embedders
 from quaid.embedding.onnx import find_package
 from quaid.errors import (

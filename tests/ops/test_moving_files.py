@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.operations import dispatch
 from quaid.operations.dispatch import json_value
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import FileTrouble, InvalidArgument, NoNotebook
 from quaid.mcp import resources
 from quaid.operations import dispatch
@@ -17,7 +17,7 @@ from quaid.storage import chunks
 
 REMEMBERING = """
 import sys
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.ops import gate
 

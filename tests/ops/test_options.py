@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from quaid import config
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import InvalidConfig
 from quaid.folders.watcher import DEFAULT_PACE, Watcher
 from quaid.operations import collections as watching, dispatch
@@ -27,7 +27,9 @@ def configured(tmp_path: Path) -> Configured:
     def opened(text: str) -> Brain:
         (folder / "config.yaml").write_text(text)
         path = str(folder / "memory.db")
-        found = config.read(path, {"HOME": str(tmp_path), "QUAID_BACKGROUND_EMBEDDING": "off"}, str(folder))
+        found = config.read_settings(
+            path, {"HOME": str(tmp_path), "QUAID_BACKGROUND_EMBEDDING": "off"}, str(folder)
+        )
         assert found.warnings == ()
         brain = Brain(found, clock=lambda: 1_777_118_400.0, offset=lambda _: 0)
         if not Path(path).exists():
@@ -86,7 +88,7 @@ def test_windows_that_would_be_mostly_repetition_are_told_and_left_out(
         call(brain, "remember", content="The garage code is 4471")
     file = tmp_path / "agent/config.yaml"
     file.write_text(f"chunking: {said}\nsearch: {{maxResults: 3}}\n")
-    read = config.read(str(tmp_path / "agent/memory.db"), {"HOME": str(tmp_path)}, str(tmp_path))
+    read = config.read_settings(str(tmp_path / "agent/memory.db"), {"HOME": str(tmp_path)}, str(tmp_path))
     (warning,) = read.warnings
     assert warning.startswith(f"{file}: chunking.overlap_tokens (")
     assert "must be at most half of chunking.max_tokens (100); both are left out" in warning

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from quaid import config
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import MissingDatabase
 from quaid.operations import dispatch
@@ -179,7 +179,9 @@ def test_a_memory_from_before_there_were_lists_gets_one_with_its_next_question(l
 def test_a_deleted_memory_of_this_folder_is_not_taken_for_the_one_at_home(tmp_path: Path) -> None:
     assert collections.folder_list_path(str(tmp_path / "memory.db")) == str(tmp_path / config.FOLDER_LIST)
     (tmp_path / config.FOLDER_LIST).write_text("{}")
-    assert config.read(None, {"HOME": "/nowhere"}, str(tmp_path)).db_path == str(tmp_path / "memory.db")
+    assert config.read_settings(None, {"HOME": "/nowhere"}, str(tmp_path)).db_path == str(
+        tmp_path / "memory.db"
+    )
 
 
 def test_the_command_line_says_so_on_standard_error(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import InvalidArgument
 from quaid.operations import dispatch, maintenance
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.operations import background, dispatch
 from quaid.operations.dispatch import json_value
 from quaid.storage import collections, embedding_queue, vectors

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import AlreadyExists, FileTrouble, InvalidArgument, MissingDatabase, NotFound
 from quaid.operations import dispatch, service

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import InvalidArgument, NotAllowed, NotFound, RawNeedsImport
 from quaid.operations import collections, dispatch
 from quaid.operations.dispatch import json_value

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.embedding.backfill import embed_turns
 from quaid.search.conversations import TurnSearchResult, search_turns, search_turns_by_words
 from quaid.storage import conversations

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.skills.test_skill_texts import fenced, quaid_calls, read
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.formats import markdown
 from quaid.model import dates, links
 from quaid.model.page import PAGE_TYPES, Page, build_page

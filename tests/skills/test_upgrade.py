@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 from tests.skills.test_skill_texts import read
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dispatch
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.model import dates
 from quaid.storage import collections

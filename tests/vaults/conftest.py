@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.folders import importer
 from quaid.folders.importer import ImportReport
 

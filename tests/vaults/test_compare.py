@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from quaid.brain import Brain, no_progress
+from quaid.app import Brain, no_progress
 from quaid.config import Settings
 from quaid.errors import NotFound
 from quaid.folders import export as exporter, scanner

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import Cancelled, DamagedDatabase, FolderNotEmpty, InvalidArgument, NotFound, RawNeedsImport
 from quaid.folders import export as exporter, indexer, scanner
 from quaid.folders.importer import ImportReport

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import (
     CollectionReadOnly,
     FileTrouble,
@@ -25,7 +25,7 @@ from quaid.storage.collections import Collection
 
 WORKER = """
 import sys
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.storage import collections
 from quaid.vaults import file_editing

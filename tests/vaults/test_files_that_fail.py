@@ -13,7 +13,7 @@ import pytest
 from tests.vaults.conftest import Fill
 from tests.vaults.watched import Watched
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.folders import indexer
 from quaid.mcp import watcher, worker

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import Cancelled, FileTrouble, NotFound, PageNotFound
 from quaid.folders import importer, scanner
 from quaid.folders.importer import ImportReport

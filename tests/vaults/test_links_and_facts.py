@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.folders import export as exporter
 from quaid.folders.export import LINKS_AND_FACTS_PATH, ExportReport

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import settings as hypothesis, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import FileChanged, PageNotFound, VersionConflict
 from quaid.folders import indexer

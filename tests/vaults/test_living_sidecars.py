@@ -9,7 +9,7 @@ import pytest
 from tests.vaults.conftest import Fill
 from tests.vaults.watched import Watched
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dispatch
 from quaid.surfaces.cli.render import render

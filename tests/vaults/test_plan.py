@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.folders.importer import ImportReport
 from quaid.storage import history, pages
 

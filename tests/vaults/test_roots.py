@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.folders import sync
 from quaid.folders.sync import SyncReport
 from quaid.storage import collections

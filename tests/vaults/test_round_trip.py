@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from quaid.brain import Brain, no_progress
+from quaid.app import Brain, no_progress
 from quaid.config import Settings
 from quaid.folders import export as exporter, importer
 from quaid.folders.importer import ImportReport

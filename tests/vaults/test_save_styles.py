@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.vaults.watched import PACE, Watched
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 
 Style = Callable[[Path, str], Iterator[None]]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.folders.staleness import FileStatCache, stale_paths
 from quaid.operations import dispatch
 from quaid.operations.collections import attach_folder

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.faults.here import FOLDER, open_brain, run
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import FileTrouble
 
 FRAME = 4096 + 24

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.faults.here import run
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.folders.importer import ImportConflict, ImportReport
 from quaid.formats import markdown
 from quaid.model import page as page_model

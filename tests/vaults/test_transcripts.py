@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import NotFound, ReadingStopped
 from quaid.folders import transcripts
 from quaid.folders.transcripts import TranscriptReport

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.vaults.watched import CALM, PACE, Watched
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import Busy
 from quaid.folders import sync as syncing

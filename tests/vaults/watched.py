@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.folders import sync as syncing, watcher
 from quaid.folders.watcher import ChangeHints, SystemHints, Watcher, WatchPace, WatchSynced
 from quaid.storage import collections

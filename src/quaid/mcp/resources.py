@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from typing import Any, NamedTuple
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import InvalidArgument, NoNotebook, NotFound, PageNotFound
 from quaid.mcp import tools
 from quaid.model import dates

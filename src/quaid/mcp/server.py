@@ -13,7 +13,7 @@ from threading import Condition, Thread
 from typing import Any, NamedTuple
 
 import quaid
-from quaid.brain import Brain, Progress
+from quaid.app import Brain, Progress
 from quaid.config import Settings
 from quaid.errors import Cancelled, QuaidError, UnknownTool
 from quaid.mcp import jsonrpc, resources, tools

@@ -6,7 +6,7 @@ alone. Recalled text is data: its label depends on where it is kept, never on wh
 
 from typing import Any
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import QuaidError, UnknownTool
 from quaid.mcp.jsonrpc import compact
 from quaid.operations import dispatch, index

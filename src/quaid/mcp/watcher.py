@@ -12,7 +12,7 @@ from threading import Event
 from typing import Any
 
 from quaid import config
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import QuaidError
 from quaid.folders import watcher
 from quaid.mcp import worker
@@ -35,7 +35,7 @@ def main(path: str, *words: str, **how: Any) -> int:
 
     worker.on_server_exit(end)
     try:
-        with Brain(config.read(path, os.environ, os.path.dirname(path))) as brain:
+        with Brain(config.read_settings(path, os.environ, os.path.dirname(path))) as brain:
             collections.watch_folders(
                 brain, _print_event if "--tell" in words else _ignore_event, stop, patient=False, **how
             )
@@ -48,7 +48,7 @@ def main(path: str, *words: str, **how: Any) -> int:
 def _record_failure(path: str, error: Exception) -> None:
     """Nobody reads our standard error: leave word where `quaid doctor` looks."""
     try:
-        with Brain(config.read(path, os.environ, os.path.dirname(path))) as brain:
+        with Brain(config.read_settings(path, os.environ, os.path.dirname(path))) as brain:
             collections.record_watch_failure(brain, watcher.error_text(error))
     except QuaidError:
         pass  # whoever opens the memory next is told

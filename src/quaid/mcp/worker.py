@@ -13,7 +13,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from quaid import config
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import QuaidError
 from quaid.operations import background
 from quaid.operations.background import EmbeddingMonitor, record_exit
@@ -219,7 +219,7 @@ def main(path: str) -> int:
     # Between two batches or within one: a transaction that is not finished never was.
     on_server_exit(lambda: os._exit(0))
     try:
-        with Brain(config.read(path, os.environ, os.path.dirname(path))) as brain:
+        with Brain(config.read_settings(path, os.environ, os.path.dirname(path))) as brain:
             background.embed_missing(brain)
     except QuaidError:
         return 1

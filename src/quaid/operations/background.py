@@ -10,7 +10,7 @@ from contextlib import suppress
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
 from quaid.model.plain_text import count_noun
 from quaid.storage import briefing, collections, embedding_queue, files as durable_files, gaps, vectors

@@ -3,7 +3,7 @@
 import json
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import InvalidArgument, PageMoved, VersionConflict
 from quaid.model import markdown_text, page as page_model, slug as slugs, timeline
 from quaid.model.page import Page

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Annotated, Literal, NamedTuple
 
 from quaid import skills
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.clients import config_files, known as known_clients
 from quaid.clients.config_files import (
     MEMORY_INSTRUCTIONS,

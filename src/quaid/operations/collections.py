@@ -7,7 +7,7 @@ from collections.abc import Callable
 from threading import Event
 from typing import Annotated, Any, Literal, NamedTuple
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import (
     AlreadyExists,
     AmbiguousSlug,

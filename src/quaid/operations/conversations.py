@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import InvalidArgument, NotFound, QuaidError
 from quaid.model import plain_text
 from quaid.operations.registry import Arg, op

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import Cancelled, InvalidArgument, NotAllowed, TooLarge, UnknownCommand, UnknownTool
 from quaid.operations import index
 from quaid.operations.registry import OPERATIONS, SCOPES, Operation, Param, Scope, current_name, load_subject

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import quaid
 from quaid import config
-from quaid.brain import Brain, sqlite_version
+from quaid.app import Brain, sqlite_version
 from quaid.clients.config_files import ShellQuote
 from quaid.errors import DamagedDatabase, MissingDatabase, NotADatabase, QuaidError
 from quaid.model import dates
@@ -109,7 +109,7 @@ def _salvage_steps(brain: Brain, others: list[Collection], salvaged: str) -> tup
 def is_default_memory(brain: Brain) -> bool:
     """Whether `quaid` alone, typed here, means this memory."""
     settings = brain.settings
-    usual = config.read(None, settings.environ, settings.cwd, forgiving=True).db_path
+    usual = config.read_settings(None, settings.environ, settings.cwd, forgiving=True).db_path
     return os.path.realpath(usual) == os.path.realpath(settings.db_path)
 
 

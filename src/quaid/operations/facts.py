@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import InvalidArgument, VersionConflict
 from quaid.model import dates, facts as assertions, slug as slugs
 from quaid.model.contradictions import ResolutionChange, remaining_text_links, resolution_changes

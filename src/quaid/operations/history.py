@@ -3,7 +3,7 @@
 from itertools import pairwise
 from typing import Annotated, Literal, NamedTuple
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import InvalidArgument, NotFound
 from quaid.formats import markdown
 from quaid.model import dates, page as page_model

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import (
     AlreadyExists,
     FileTrouble,

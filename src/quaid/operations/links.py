@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, NamedTuple
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import InvalidArgument, LinkFromText, NotFound
 from quaid.model import dates, links as linkss, slug as slugs
 from quaid.model.links import LONGEST_CONTEXT, RELATED, normalize_relationship

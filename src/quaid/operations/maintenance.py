@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import quaid
-from quaid.brain import Brain
+from quaid import server_socket
+from quaid.app import Brain
 from quaid.embedding import registry as embedders
 from quaid.errors import (
     Cancelled,
@@ -23,7 +24,6 @@ from quaid.model.plain_text import count_noun
 from quaid.notebook import layout
 from quaid.operations import background, dispatch, notebook as noting
 from quaid.operations.registry import Arg, op
-from quaid.ops import resident
 from quaid.storage import (
     SCHEMA_VERSION,
     briefing,
@@ -134,7 +134,7 @@ def status(brain: Brain) -> StatusRecord:
         folders_halted=tuple(
             each.name for each in collections.list_all(db) if each.state == "active" and each.halt_reason
         ),
-        resident=resident.listens(brain.settings.home, db.path),
+        resident=server_socket.is_listening(brain.settings.home, db.path),
     )
     return record._replace(next_steps=tuple(_next_steps(record)))
 
@@ -350,10 +350,10 @@ def backup(
 @op("owner", command="config get", examples=("quaid config get default_token_budget",))
 def config_get(brain: Brain, key: Annotated[str, Arg("The setting.", positional=True)]) -> Setting:
     """Show one setting."""
-    from quaid.options import canonical
+    from quaid.config import canonical_name
 
     every = _all_settings(brain)
-    found = every.get(key) or every.get(canonical(key))
+    found = every.get(key) or every.get(canonical_name(key))
     if found is None:
         raise NotFound(what="setting", name=key, hint=_require_known(brain, key))
     return found
@@ -411,7 +411,7 @@ def config_list(brain: Brain) -> SettingsRecord:
 
 
 def _all_settings(brain: Brain) -> dict[str, Setting]:
-    from quaid.options import OPTIONS
+    from quaid.config import OPTIONS
 
     unset = {**dict.fromkeys(SETTINGS, ""), **SETTING_DEFAULTS}
     unset.update(
@@ -440,16 +440,16 @@ def _setting_text(value: object) -> str:
 
 def _refuse_file_option(brain: Brain, key: str) -> None:
     """Refuse what is an option of the config file only."""
-    from quaid.options import OPTIONS, canonical, variable
+    from quaid.config import OPTIONS, canonical_name, environment_variable
 
-    name = canonical(key)
+    name = canonical_name(key)
     if name == "embedding.plugin":
         raise InvalidArgument(name=key, problem="`quaid embeddings use NAME` chooses the model")
     if name in OPTIONS:
         file = brain.settings.config_path or os.path.join(
             os.path.dirname(brain.settings.db_path), "config.yaml"
         )
-        raise InvalidArgument(name=key, problem=f"is set in {file}, or by {variable(name)}")
+        raise InvalidArgument(name=key, problem=f"is set in {file}, or by {environment_variable(name)}")
 
 
 def _require_known(brain: Brain, key: str) -> str:

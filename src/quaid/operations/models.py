@@ -5,7 +5,7 @@ import re
 import time
 from typing import Annotated, Any, Literal, NamedTuple
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.embedding import registry as embedders
 from quaid.embedding.registry import Embedder, EmbedderEnvironment, ModelDescription
 from quaid.errors import (

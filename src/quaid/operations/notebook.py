@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import AlreadyExists, InvalidArgument, InvalidConfig, NoNotebook, NotFound
 from quaid.notebook import layout
 from quaid.notebook.layout import MigratedFile, RecallResult, RememberedLine, SessionPrompt
@@ -66,14 +66,14 @@ def notebook_root(brain: Brain) -> str:
 
 def apply_chunk_options(brain: Brain) -> None:
     """Have notebooks cut into windows of the size that the config file asks for."""
+    from quaid.config import is_valid_overlap
     from quaid.model import chunker
-    from quaid.options import windows_move
     from quaid.storage.chunks import NOTEBOOK_WINDOW
 
     limit, overlap, respect = (
         brain.option(f"chunking.{name}") for name in ("max_tokens", "overlap_tokens", "respect_headings")
     )
-    if not windows_move(limit, overlap):  # only the environment can still say so
+    if not is_valid_overlap(limit, overlap):  # only the environment can still say so
         raise InvalidConfig(
             path="The environment",
             problem=f"chunking.overlap_tokens ({overlap}) must be at most half of chunking.max_tokens ({limit})",

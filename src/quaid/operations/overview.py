@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, NamedTuple
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import InvalidArgument, NotFound
 from quaid.model import dates, markdown_text, page as page_model, slug as slugs
 from quaid.model.plain_text import count_noun

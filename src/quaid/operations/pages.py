@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import InvalidArgument, InvalidSlug, InvalidType, NotFound, PageNotFound, TagInText
 from quaid.model import dates, slug as slugs, tags, timeline
 from quaid.model.page import Page

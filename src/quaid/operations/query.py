@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.embedding import backfill
 from quaid.model import dates, page as page_model, tags
 from quaid.notebook.layout import RecallResult

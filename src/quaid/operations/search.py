@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import GapResolved, InvalidArgument, QuaidError, WrongQuestion
 from quaid.model.similarity import (
@@ -429,8 +429,8 @@ def _names_in_database(settings: Settings, kind: str, start: str) -> list[str]:
 
 def readable_settings() -> list[str]:
     """What `config get` knows by name, whatever the memory."""
+    from quaid.config import OPTIONS
     from quaid.operations.maintenance import SETTINGS
-    from quaid.options import OPTIONS
 
     return sorted({*SETTINGS, *OPTIONS})
 

@@ -10,7 +10,7 @@ import shlex
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.clients import config_files
 from quaid.clients.config_files import ConfigChange
 from quaid.config import Settings

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
+from quaid import server_socket
 from quaid.errors import Unanswered
-from quaid.ops import resident
 from quaid.surfaces.cli import handing_over
 
 
@@ -16,9 +16,9 @@ def answered(kind: bytes, *parts: bytes) -> int | None:
 
     def other_side() -> None:
         theirs.recv(1024 * 1024)
-        theirs.sendall(resident.frame(kind))
+        theirs.sendall(server_socket.encode_message(kind))
         theirs.recv(16)
-        theirs.sendall(resident.frame(resident.DONE, *parts))
+        theirs.sendall(server_socket.encode_message(server_socket.DONE, *parts))
 
     thread = threading.Thread(target=other_side)
     thread.start()
@@ -31,7 +31,7 @@ def answered(kind: bytes, *parts: bytes) -> int | None:
 
 
 def test_an_answer_is_passed_on(capsys: pytest.CaptureFixture[str]) -> None:
-    assert answered(resident.READS, b"3", b"", b"found\n", b"") == 3
+    assert answered(server_socket.READS, b"3", b"", b"found\n", b"") == 3
     assert capsys.readouterr().out == "found\n"
 
 
@@ -39,7 +39,7 @@ def test_an_answer_is_passed_on(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_answer_that_is_not_whole_is_none(
     parts: tuple[bytes, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert answered(resident.READS, *parts) is None  # we do it ourselves
+    assert answered(server_socket.READS, *parts) is None  # we do it ourselves
     with pytest.raises(Unanswered):
-        answered(resident.WRITES, *parts)  # it may have been done there
+        answered(server_socket.WRITES, *parts)  # it may have been done there
     assert capsys.readouterr() == ("", "")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.embedding.backfill import BATCH_SIZE
 from quaid.operations import dispatch

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.busy import takes_at_most
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dispatch
 

@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 from tests.surfaces.mcp.pipes import command, environment, failure_of
 
 from quaid import config
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.operations import dispatch, index
 
 Visit = Callable[[Client], Awaitable[None]]
@@ -179,7 +179,7 @@ def test_resources_and_their_templates(db: str, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_agent_keeps_a_notebook(db: str, mode: str) -> None:
-    with Brain(config.read(db, environment(), os.path.dirname(db))) as brain:
+    with Brain(config.read_settings(db, environment(), os.path.dirname(db))) as brain:
         dispatch.call(brain, dispatch.find_command("notebook init"), {}, "owner")
 
     async def work(client: Client) -> None:

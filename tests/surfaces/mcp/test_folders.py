@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.surfaces.mcp.pipes import PATIENCE, ROOT, SOURCE, Pipes
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dispatch
 from quaid.storage import collections

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings as limits, strategies as st
 from tests.surfaces.mcp.pipes import failure_of
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import Cancelled
 from quaid.mcp import jsonrpc, server

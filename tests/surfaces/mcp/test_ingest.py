@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.surfaces.mcp.pipes import Pipes
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.storage import checks
 

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import InvalidArgument, InvalidDate
 from quaid.mcp import resources
 from quaid.operations import dispatch, index

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import InvalidArgument, InvalidSlug, NotFound, PageNotFound
 from quaid.formats import markdown
 from quaid.mcp import resources

@@ -11,7 +11,7 @@ from tests.surfaces.mcp import test_client
 from tests.surfaces.mcp.test_client import record, visit
 
 from quaid import config
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.operations import dispatch
 
 Story = Callable[[Client], Awaitable[None]]

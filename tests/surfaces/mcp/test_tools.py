@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import UnknownTool
 from quaid.mcp import tools
 from quaid.mcp.tools import list_tools

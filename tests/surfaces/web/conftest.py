@@ -10,7 +10,7 @@ from tests.surfaces.mcp.conftest import fill
 from tests.surfaces.web.dashboard import Visitor, lifelike, visiting
 from tests.surfaces.web.process import Process
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dispatch, service
 from quaid.surfaces.web import app as web

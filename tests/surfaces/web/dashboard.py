@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import httpx
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dispatch, service
 from quaid.surfaces.web import app as web

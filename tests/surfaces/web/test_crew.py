@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import Cancelled, NotAllowed, PageNotFound, UnknownCommand, VersionConflict
 from quaid.operations import dispatch

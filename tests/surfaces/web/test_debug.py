@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 from tests.surfaces.web.conftest import client
 from tests.surfaces.web.test_api import failed, ok
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dispatch, service
 from quaid.surfaces.web import app as web, debug

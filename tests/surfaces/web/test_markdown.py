@@ -5,7 +5,7 @@ import time
 import pytest
 from tests.surfaces.web.active import active_nodes
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.operations import dispatch
 from quaid.surfaces.web.pages import markdown
 from quaid.surfaces.web.pages.leading import Place, of_page

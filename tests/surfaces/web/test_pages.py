@@ -321,7 +321,7 @@ def test_no_text_of_an_address_is_told_as_ours(reader: Visitor) -> None:
 def test_a_memory_with_nothing_in_it_has_every_page(tmp_path: object) -> None:
     from tests.surfaces.web.dashboard import settings_in
 
-    from quaid.brain import Brain
+    from quaid.app import Brain
 
     settings = settings_in(str(tmp_path))
     with Brain(settings) as brain:

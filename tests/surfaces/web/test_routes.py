@@ -128,7 +128,7 @@ def test_an_api_route_needs_what_its_tool_needs() -> None:
 def test_a_token_that_was_revoked_is_refused_from_the_next_request_on(app: Starlette) -> None:
     from tests.surfaces.web.conftest import token
 
-    from quaid.brain import Brain
+    from quaid.app import Brain
     from quaid.operations import dispatch
 
     settings = app.state.settings

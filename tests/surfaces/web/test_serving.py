@@ -18,7 +18,7 @@ from tests.surfaces.web.conftest import filled, settings_in
 from tests.surfaces.web.process import PATIENCE, Process
 from tests.surfaces.web.test_guard import VISIT
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import InvalidArgument, OpenToOthers, PortTaken
 from quaid.operations import dispatch, service

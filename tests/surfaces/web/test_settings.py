@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.surfaces.web.dashboard import Visitor, call
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.surfaces.web.pages.home import undated
 from quaid.surfaces.web.pages.settings import happened, in_here, in_words

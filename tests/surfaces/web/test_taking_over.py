@@ -19,11 +19,11 @@ from tests.surfaces.web.conftest import filled, settings_in
 from tests.surfaces.web.process import Process
 
 import quaid
-from quaid.brain import Brain
+from quaid import server_socket
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import PageNotFound
 from quaid.operations import dispatch, registry
-from quaid.ops import resident
 from quaid.surfaces.cli import handing_over, main
 from quaid.surfaces.web import taking_over
 
@@ -210,21 +210,21 @@ def test_a_write_is_not_begun_for_somebody_who_is_gone(
     served: Settings, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live_in(served, monkeypatch)
-    there = resident.reached(served.home, served.db_path)
+    there = server_socket.connect(served.home, served.db_path)
     assert there is not None
     words = ["tag", "people/alice", "ghost"]
-    environ = resident.listed([f"{name}={value}" for name, value in os.environ.items()])
+    environ = server_socket.join_words([f"{name}={value}" for name, value in os.environ.items()])
     package = os.path.dirname(os.path.abspath(quaid.__file__))
     there.sendall(
-        resident.frame(
-            resident.REQUEST,
+        server_socket.encode_message(
+            server_socket.REQUEST,
             *(os.fsencode(each) for each in (quaid.__version__, package, served.cwd)),
             bytes(3),
-            resident.listed(words),
+            server_socket.join_words(words),
             environ,
         )
     )
-    assert there.recv(1) == resident.WRITES
+    assert there.recv(1) == server_socket.WRITES
     there.close()  # without a word that it may begin
     assert "ghost" not in handed(["tags", "people/alice"], capsys)[1]
 
@@ -235,8 +235,8 @@ def test_the_socket_is_private_and_goes_with_the_server(
     settings = filled(settings_in(tmp_path))
     live_in(settings, monkeypatch)
     with Process(settings, "web", "--no-open") as server:
-        folder = resident.folder_of(settings.home)
-        path = os.path.join(folder, resident.name_of(settings.db_path))
+        folder = server_socket.socket_folder(settings.home)
+        path = os.path.join(folder, server_socket.socket_name(settings.db_path))
         assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
         with Brain(settings) as brain:
@@ -263,7 +263,9 @@ def test_a_server_that_was_killed_leaves_commands_to_themselves(
         assert handing_over.handed_over(["list"]) == 0
         server.stop(signal.SIGKILL)
         assert os.path.exists(
-            os.path.join(resident.folder_of(settings.home), resident.name_of(settings.db_path))
+            os.path.join(
+                server_socket.socket_folder(settings.home), server_socket.socket_name(settings.db_path)
+            )
         )
         assert handing_over.handed_over(["list"]) is None
         assert main(["tags", "people/alice"]) == 0
@@ -274,7 +276,7 @@ def test_a_server_that_was_killed_leaves_commands_to_themselves(
 def test_only_this_user_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = socket.socketpair()
     with one, other:
-        assert resident.peer(one) == os.getuid()
+        assert server_socket.peer_uid(one) == os.getuid()
         assert taking_over.is_ours(one)
         monkeypatch.setattr(os, "getuid", lambda: 4711)
         assert not taking_over.is_ours(one)
@@ -284,9 +286,9 @@ def test_a_long_path_is_reached_through_its_folder(tmp_path: Path) -> None:
     folder = tmp_path / ("long" * 30)
     folder.mkdir()
     with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as client:
-        resident.with_short_path(str(folder / "here"), server.bind)
+        server_socket.use_socket_path(str(folder / "here"), server.bind)
         server.listen()
-        resident.with_short_path(str(folder / "here"), client.connect)
+        server_socket.use_socket_path(str(folder / "here"), client.connect)
         accepted, _ = server.accept()
         with accepted:
             client.sendall(b"x")
@@ -294,15 +296,15 @@ def test_a_long_path_is_reached_through_its_folder(tmp_path: Path) -> None:
 
 
 def test_all_input_that_a_text_may_have_is_sent() -> None:
-    assert resident.MOST_INPUT == dispatch.MAX_TEXT + 1
+    assert server_socket.MAX_INPUT_BYTES == dispatch.MAX_TEXT + 1
 
 
 def test_parts_that_do_not_add_up_are_refused() -> None:
     letter_and_length = 5
-    whole = resident.frame(b"X", b"", b"abc")
-    assert resident.parts_of(whole[letter_and_length:]) == [b"", b"abc"]
+    whole = server_socket.encode_message(b"X", b"", b"abc")
+    assert server_socket.decode_parts(whole[letter_and_length:]) == [b"", b"abc"]
     with pytest.raises(ValueError, match="cut off"):
-        resident.parts_of(whole[letter_and_length:-1])
+        server_socket.decode_parts(whole[letter_and_length:-1])
 
 
 # A server that ends at the worst moment
@@ -314,11 +316,11 @@ Talk = Callable[[socket.socket], None]
 @contextlib.contextmanager
 def ending(settings: Settings, talk: Talk) -> Iterator[None]:
     """Something that listens for one command of a memory, answers as it is told to, and ends."""
-    folder = resident.folder_of(settings.home)
+    folder = server_socket.socket_folder(settings.home)
     os.makedirs(folder, exist_ok=True)
-    path = os.path.join(folder, resident.name_of(settings.db_path))
+    path = os.path.join(folder, server_socket.socket_name(settings.db_path))
     with socket.socket(socket.AF_UNIX) as server:
-        resident.with_short_path(path, server.bind)
+        server_socket.use_socket_path(path, server.bind)
         server.listen()
 
         def serve() -> None:
@@ -339,7 +341,7 @@ def says(*letters: bytes) -> Talk:
 
     def talk(there: socket.socket) -> None:
         for letter in letters:
-            there.sendall(resident.frame(letter))
+            there.sendall(server_socket.encode_message(letter))
             there.recv(1024 * 1024)
 
     return talk
@@ -356,7 +358,7 @@ def test_a_read_that_was_not_answered_is_done_here(
     lonely: Settings, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live_in(lonely, monkeypatch)
-    with ending(lonely, says(resident.READS)):
+    with ending(lonely, says(server_socket.READS)):
         assert main(["tags", "people/alice"]) == 0
     assert capsys.readouterr().err == ""
 
@@ -365,7 +367,7 @@ def test_a_write_that_was_not_answered_is_told_and_not_repeated(
     lonely: Settings, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live_in(lonely, monkeypatch)
-    with ending(lonely, says(resident.WRITES)):
+    with ending(lonely, says(server_socket.WRITES)):
         assert main(["tag", "people/alice", "twice"]) == 5
     said = capsys.readouterr()
     assert said.out == ""
@@ -389,7 +391,7 @@ def test_input_that_was_sent_in_vain_is_not_lost(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"# Sent\n\nIn vain.")))
     with Brain(lonely) as brain, pytest.raises(PageNotFound):
         dispatch.call(brain, dispatch.find_command("get"), {"slug": "notes/sent"}, "owner")
-    with ending(lonely, says(resident.WANTS_INPUT)):
+    with ending(lonely, says(server_socket.WANTS_INPUT)):
         assert main(["put", "notes/sent"]) == 0
     with Brain(lonely) as brain:
         assert (

@@ -10,7 +10,7 @@ from tests.surfaces.web.active import active_nodes
 from tests.surfaces.web.dashboard import Visitor, called, settings_in, visiting
 from tests.surfaces.web.payloads import ACTS, COUNT, payloads
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.model.page import build_page
 from quaid.storage import page_edits

@@ -172,7 +172,7 @@ def _is_family(line: "Line") -> bool:
 
 
 def _operation(line: "Line") -> int:
-    from quaid.brain import Brain
+    from quaid.app import Brain
     from quaid.operations import dispatch
     from quaid.surfaces.cli import arguments, progress, speaking
 

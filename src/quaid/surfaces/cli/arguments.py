@@ -42,7 +42,7 @@ def settings_of(line: Line) -> config.Settings:
     except FileNotFoundError:
         raise FileTrouble(path="The current folder", problem="is gone; change to another one") from None
     forgiving = line.command in FORGIVING
-    settings = config.read(line.db, os.environ, cwd, line.config, forgiving=forgiving)
+    settings = config.read_settings(line.db, os.environ, cwd, line.config, forgiving=forgiving)
     if line.config:
         os.environ["QUAID_CONFIG"] = settings.config_path  # for processes that a server starts
     for each in () if forgiving else settings.warnings:

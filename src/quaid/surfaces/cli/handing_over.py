@@ -10,8 +10,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from quaid.ops import resident
-from quaid.ops.resident import DONE, GO, INPUT, READS, REQUEST, WANTS_INPUT, WRITES
+from quaid import server_socket
+from quaid.server_socket import DONE, INPUT, PROCEED, READS, REQUEST, WANTS_INPUT, WRITES
 
 if TYPE_CHECKING:
     from socket import socket
@@ -57,11 +57,17 @@ ALONE = frozenset(
 
 def handed_over(words: list[str]) -> int | None:
     """Have a resident process do a command and print what it said; None when we have to do it ourselves."""
-    if not words or words[0] in ALONE or resident.is_off(os.environ) or "--help" in words or "-h" in words:
+    if (
+        not words
+        or words[0] in ALONE
+        or server_socket.is_handover_off(os.environ)
+        or "--help" in words
+        or "-h" in words
+    ):
         return None
     home = os.path.join(os.environ.get("HOME") or os.path.expanduser("~"), ".quaid")
     db_path = _memory(words, home)
-    there = resident.reached(home, db_path) if db_path else None
+    there = server_socket.connect(home, db_path) if db_path else None
     if there is None:
         return None
     try:
@@ -98,14 +104,14 @@ def _asked(there: "socket", words: list[str]) -> int | None:
     try:
         there.settimeout(SECONDS_TO_ANSWER)
         there.sendall(
-            resident.frame(
+            server_socket.encode_message(
                 REQUEST,
                 os.fsencode(quaid.__version__),
                 os.fsencode(os.path.dirname(os.path.abspath(quaid.__file__))),
                 os.fsencode(os.getcwd()),
                 bytes(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)),
-                resident.listed(words),
-                resident.listed([f"{name}={value}" for name, value in os.environ.items()]),
+                server_socket.join_words(words),
+                server_socket.join_words([f"{name}={value}" for name, value in os.environ.items()]),
             )
         )
         answer, parts = _heard(there)
@@ -113,13 +119,13 @@ def _asked(there: "socket", words: list[str]) -> int | None:
             data = _input()
             if data is None:
                 return None
-            there.sendall(resident.frame(INPUT, data))
+            there.sendall(server_socket.encode_message(INPUT, data))
             answer, parts = _heard(there)
         if answer not in (READS, WRITES):
             return None
         begun = answer
         there.settimeout(SECONDS_TO_WRITE if begun == WRITES else SECONDS_TO_READ)
-        there.sendall(resident.frame(GO))
+        there.sendall(server_socket.encode_message(PROCEED))
         answer, parts = _heard(there)
         if answer != DONE:
             return None
@@ -138,9 +144,9 @@ def _asked(there: "socket", words: list[str]) -> int | None:
 def _heard(there: "socket") -> tuple[bytes, list[bytes]]:
     head = _exactly(there, 5)
     size = int.from_bytes(head[1:], "big")
-    if size > resident.LARGEST:
+    if size > server_socket.MAX_MESSAGE_BYTES:
         raise ValueError("too much")
-    return head[:1], resident.parts_of(_exactly(there, size))
+    return head[:1], server_socket.decode_parts(_exactly(there, size))
 
 
 def _exactly(there: "socket", size: int) -> bytes:
@@ -157,7 +163,7 @@ def _input() -> bytes | None:
     """Our standard input; None if a person is to type it, for which we have to tell them so."""
     if sys.stdin.isatty():
         return None
-    data = sys.stdin.buffer.read(resident.MOST_INPUT)
+    data = sys.stdin.buffer.read(server_socket.MAX_INPUT_BYTES)
     import io
 
     sys.stdin = io.TextIOWrapper(io.BytesIO(data))  # should we have to do it ourselves after all

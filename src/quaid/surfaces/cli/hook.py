@@ -140,7 +140,7 @@ HANDLERS: dict[str, Callable[[HookEvent, Settings, str | None], Iterator[dict[st
 
 def _context(event: HookEvent, settings: Settings, room: int) -> str:
     """What `quaid prompt` says in so many characters, if there is a memory and a notebook."""
-    from quaid.brain import Brain
+    from quaid.app import Brain
     from quaid.errors import QuaidError
     from quaid.operations import dispatch
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import quaid
-from quaid.brain import Brain, schema_of, sqlite_version
+from quaid.app import Brain, schema_version_of, sqlite_version
 from quaid.errors import AlreadyExists, InvalidArgument, MissingDatabase, QuaidError
 from quaid.operations.registry import Arg, Param
 from quaid.storage import OLDEST_VERSION, SCHEMA_VERSION
@@ -95,7 +95,7 @@ def _version(line: Line) -> int:
 def _state_of(path: str) -> tuple[int | None, str]:
     """Return the schema of the file of a memory, if it is one, and what to know about it."""
     try:
-        schema = schema_of(path)
+        schema = schema_version_of(path)
     except MissingDatabase:
         return None, "not made yet"
     except QuaidError as error:

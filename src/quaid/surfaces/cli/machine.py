@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import Defect, InvalidArgument, LineTooLarge, QuaidError
 from quaid.mcp import jsonrpc

@@ -3,7 +3,7 @@
 import sys
 import time
 
-from quaid.brain import Progress, no_progress
+from quaid.app import Progress, no_progress
 
 QUIET_SECONDS = 0.5  # work that is over by then shows nothing
 REFRESH_SECONDS = 0.1

@@ -10,7 +10,7 @@ from threading import Event
 from types import FrameType
 from typing import Any
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import collections
 from quaid.surfaces.cli.speaking import notice

@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
-from quaid.brain import Brain, shared_models
+from quaid.app import Brain, shared_models
 from quaid.config import Settings
 from quaid.errors import Cancelled, NotAllowed, TooMany, UnknownCommand
 from quaid.operations import dispatch, index

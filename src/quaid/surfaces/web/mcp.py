@@ -20,7 +20,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.errors import QuaidError, TooMany
 from quaid.mcp import jsonrpc
 from quaid.mcp.jsonrpc import (

@@ -95,7 +95,7 @@ def _ref(name: str) -> dict[str, Any]:
 
 
 def _error() -> dict[str, Any]:
-    codes = sorted({errors.QuaidError.code, *(each.code for each in errors.everything())})
+    codes = sorted({errors.QuaidError.code, *(each.code for each in errors.all_errors())})
     properties = {
         "code": {"type": "string", "enum": codes},
         "message": {"type": "string"},

@@ -19,7 +19,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import quaid
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import FileTrouble, InvalidArgument, OpenToOthers, PortTaken, ServedAlready
 from quaid.operations import service

@@ -15,14 +15,13 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import quaid
-from quaid import config
-from quaid.brain import Brain
+from quaid import config, server_socket
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import Cancelled, Defect, NeedsYes, QuaidError
 from quaid.operations import dispatch, index
 from quaid.operations.registry import Operation
-from quaid.ops import resident
-from quaid.ops.resident import DONE, GO, INPUT, NOT_HERE, READS, REQUEST, WANTS_INPUT, WRITES
+from quaid.server_socket import DONE, INPUT, NOT_HERE, PROCEED, READS, REQUEST, WANTS_INPUT, WRITES
 from quaid.surfaces.cli import arguments, asking, speaking
 from quaid.surfaces.web.crew import Crew, key_of, lane_of
 
@@ -71,7 +70,11 @@ class Said(NamedTuple):
 
 def attend(app: "Starlette", settings: Settings) -> None:
     """Let a server take commands over while it runs. One that only reads does not: it would refuse half of them."""
-    if app.state.readonly or resident.is_off(settings.environ) or not hasattr(socket, "AF_UNIX"):
+    if (
+        app.state.readonly
+        or server_socket.is_handover_off(settings.environ)
+        or not hasattr(socket, "AF_UNIX")
+    ):
         return
     inner = app.router.lifespan_context
 
@@ -112,19 +115,19 @@ class _Bound(NamedTuple):
 
 def _bound(settings: Settings) -> _Bound:
     """A socket under the memory's name, made under another one so that nobody sees it before it listens."""
-    folder = resident.folder_of(settings.home)
+    folder = server_socket.socket_folder(settings.home)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     about = os.lstat(folder)
     if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid():
         raise PermissionError
     os.chmod(folder, 0o700)
-    path = os.path.join(folder, resident.name_of(settings.db_path))
+    path = os.path.join(folder, server_socket.socket_name(settings.db_path))
     new = f"{path}.{os.getpid()}"
     found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(new)
-        resident.with_short_path(new, found.bind)
+        server_socket.use_socket_path(new, found.bind)
         os.chmod(new, 0o600)
         found.listen(MOST_AT_ONCE)
         found.setblocking(False)
@@ -168,21 +171,21 @@ class Desk:
             try:
                 ready = _ready(asked, None)
             except InputWanted:
-                writer.write(resident.frame(WANTS_INPUT))
+                writer.write(server_socket.encode_message(WANTS_INPUT))
                 (data,) = await _heard(reader, INPUT)
                 ready = _ready(asked, data)
         except (Refused, QuaidError):  # what is wrong with a command is told by itself
-            writer.write(resident.frame(NOT_HERE))
+            writer.write(server_socket.encode_message(NOT_HERE))
             await writer.drain()
             return
-        writer.write(resident.frame(READS if ready.operation.scope == "read" else WRITES))
-        await _heard(reader, GO)  # nobody there any more: nothing is begun
+        writer.write(server_socket.encode_message(READS if ready.operation.scope == "read" else WRITES))
+        await _heard(reader, PROCEED)  # nobody there any more: nothing is begun
         said = await self._while_there(reader, self._crew.run(lane_of(ready.operation), _doing(ready), ""))
         if said is None:
-            writer.write(resident.frame(NOT_HERE))
+            writer.write(server_socket.encode_message(NOT_HERE))
         else:
             texts = (each.encode("utf-8", "replace") for each in said[1:])
-            writer.write(resident.frame(DONE, str(said.status).encode(), *texts))
+            writer.write(server_socket.encode_message(DONE, str(said.status).encode(), *texts))
         await writer.drain()
 
     def _read(self, parts: list[bytes]) -> Asked:
@@ -191,11 +194,13 @@ class Desk:
         here = os.path.dirname(os.path.abspath(quaid.__file__))
         if (os.fsdecode(version), os.fsdecode(package)) != (quaid.__version__, here):
             raise Refused
-        theirs = dict(each.split("=", 1) for each in resident.words_of(environ) if "=" in each)
-        if resident.that_matters(theirs) != resident.that_matters(self._settings.environ):
+        theirs = dict(each.split("=", 1) for each in server_socket.split_words(environ) if "=" in each)
+        if server_socket.shared_environment(theirs) != server_socket.shared_environment(
+            self._settings.environ
+        ):
             raise Refused
-        line = arguments.split(resident.words_of(words))
-        settings = config.read(line.db, theirs, os.fsdecode(cwd), line.config)
+        line = arguments.split(server_socket.split_words(words))
+        settings = config.read_settings(line.db, theirs, os.fsdecode(cwd), line.config)
         try:
             there = os.stat(settings.db_path)
         except OSError:
@@ -223,7 +228,7 @@ class Desk:
 
 def is_ours(there: Any) -> bool:
     """Whether the user at the other end is the one that this process belongs to."""
-    return resident.peer(there) == os.getuid()
+    return server_socket.peer_uid(there) == os.getuid()
 
 
 def _ready(asked: Asked, data: bytes | None) -> Ready:
@@ -288,6 +293,6 @@ def _doing(ready: Ready) -> Any:
 async def _heard(reader: asyncio.StreamReader, letter: bytes) -> list[bytes]:
     head = await reader.readexactly(5)
     size = int.from_bytes(head[1:], "big")
-    if head[:1] != letter or size > resident.LARGEST:
+    if head[:1] != letter or size > server_socket.MAX_MESSAGE_BYTES:
         raise ValueError("that is not what was to come")
-    return resident.parts_of(await reader.readexactly(size))
+    return server_socket.decode_parts(await reader.readexactly(size))

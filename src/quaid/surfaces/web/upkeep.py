@@ -8,7 +8,7 @@ import time
 from threading import Event, Thread
 from typing import Any
 
-from quaid.brain import Brain
+from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import QuaidError
 from quaid.mcp.server import log_to_stderr

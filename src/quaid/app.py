@@ -1,4 +1,4 @@
-"""The composition root: settings, clock, randomness, progress and the open store come together here.
+"""The composition root: settings, clock, randomness, progress and the open store.
 
 A Brain opens its store on first use, so that commands without one (help, skills) never touch a database.
 """
@@ -30,7 +30,7 @@ def sqlite_version() -> str:
     return connection.sqlite_version()
 
 
-def schema_of(path: str) -> int:
+def schema_version_of(path: str) -> int:
     """Return the schema version in the header of a memory. Nothing is opened for writing or brought forward."""
     from quaid.storage.sqlite import connection
 
@@ -150,12 +150,12 @@ class Brain:
         """An option as it holds here: the environment, the config file, the database, the default."""
         value, _ = self.settings.said(name)
         if value is None:
-            from quaid.options import OPTIONS, checked
+            from quaid.config import OPTIONS, check_option
             from quaid.storage import collections
 
             stored = OPTIONS[name].stored
             kept = collections.get_setting(self.db, stored) if stored else None
-            value = checked(name, kept) if kept else OPTIONS[name].default
+            value = check_option(name, kept) if kept else OPTIONS[name].default
         return value
 
     @property

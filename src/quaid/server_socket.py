@@ -1,7 +1,6 @@
-"""Where the resident process of a memory listens for commands, and how both sides speak.
+"""The Unix socket on which a running server takes commands: its path, its messages, and how to connect.
 
-Knows a socket in a private folder, named by the database file itself, who is at its other end, and frames: a letter,
-a length, bytes. Does not know what is said. Imports almost nothing: a cold command asks here first.
+Imports nothing but the standard library: a command looks for a server before it loads anything else.
 """
 
 import os
@@ -12,60 +11,60 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from socket import socket
 
-FOLDER = "run"
-LONGEST_PATH = 100  # bytes; systems allow 104 to 108
-LARGEST = 24 * 1024 * 1024
-MOST_INPUT = 4 * 1024 * 1024 + 1  # bytes of standard input: one more than any text may have
+SOCKET_FOLDER = "run"
+MAX_SOCKET_PATH = 100  # bytes; systems allow 104 to 108
+MAX_MESSAGE_BYTES = 24 * 1024 * 1024
+MAX_INPUT_BYTES = 4 * 1024 * 1024 + 1  # bytes of standard input: one more than any text may have
 
-REQUEST, INPUT, GO = b"Q", b"T", b"G"
+REQUEST, INPUT, PROCEED = b"Q", b"T", b"G"
 """What a command sends: itself; its standard input; that it still waits."""
 
 NOT_HERE, WANTS_INPUT, READS, WRITES, DONE = b"N", b"I", b"r", b"w", b"D"
 """What a resident answers: do it yourself, nothing was done; send your input; ready to read, or to write; done."""
 
-MATTERS = ("HOME", "TZ")
+SHARED_VARIABLES = ("HOME", "TZ")
 """Variables, beside all of ours, that may not differ between a command and the process that does it."""
 
-APART = ("QUAID_DB", "QUAID_CONFIG", "QUAID_HANDOVER", "QUAID_TRACE")
+IGNORED_VARIABLES = ("QUAID_DB", "QUAID_CONFIG", "QUAID_HANDOVER", "QUAID_TRACE")
 """Variables of ours that are compared by what they lead to."""
 
 
-def is_off(environ: "Mapping[str, str]") -> bool:
+def is_handover_off(environ: "Mapping[str, str]") -> bool:
     return environ.get("QUAID_HANDOVER", "").lower() in ("off", "0", "no", "false")
 
 
-def folder_of(home: str) -> str:
-    return os.path.join(home, FOLDER)
+def socket_folder(home: str) -> str:
+    return os.path.join(home, SOCKET_FOLDER)
 
 
-def name_of(db_path: str) -> str:
+def socket_name(db_path: str) -> str:
     """The socket's name for a memory: whatever path leads to the file, and another one after it was replaced."""
     found = os.stat(db_path)
     return f"{found.st_dev:x}-{found.st_ino:x}"
 
 
-def listens(home: str, db_path: str) -> bool:
+def is_listening(home: str, db_path: str) -> bool:
     """Whether some process answers for this memory."""
-    there = reached(home, db_path)
+    there = connect(home, db_path)
     if there is None:
         return False
     there.close()
     return True
 
 
-def reached(home: str, db_path: str) -> "socket | None":
+def connect(home: str, db_path: str) -> "socket | None":
     """A connection to the resident process of a memory, if there is one and it is ours."""
     try:
-        name = name_of(db_path)
-        path = os.path.join(folder_of(home), name)
+        name = socket_name(db_path)
+        path = os.path.join(socket_folder(home), name)
         if not os.path.exists(path) or os.stat(path).st_uid != os.getuid():
             return None
         import _socket  # the module over it costs six milliseconds
 
         there: socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)  # type: ignore[assignment]
         try:
-            with_short_path(path, there.connect)
-            if peer(there) == os.getuid():
+            use_socket_path(path, there.connect)
+            if peer_uid(there) == os.getuid():
                 return there
         except OSError:
             pass
@@ -75,10 +74,10 @@ def reached(home: str, db_path: str) -> "socket | None":
     return None
 
 
-def with_short_path(path: str, use: "object") -> None:
+def use_socket_path(path: str, use: "object") -> None:
     """Use a socket by its path, or through the handle of its folder where the path is too long for the system."""
     assert callable(use)
-    if len(os.fsencode(path)) <= LONGEST_PATH:
+    if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
         use(path)
         return
     folder, name = os.path.split(path)
@@ -89,7 +88,7 @@ def with_short_path(path: str, use: "object") -> None:
         os.close(handle)
 
 
-def peer(there: "socket") -> int | None:
+def peer_uid(there: "socket") -> int | None:
     """The user at the other end, as the system tells; None where it does not."""
     import _socket
 
@@ -105,13 +104,13 @@ def peer(there: "socket") -> int | None:
 # Frames
 
 
-def frame(letter: bytes, *parts: bytes) -> bytes:
+def encode_message(letter: bytes, *parts: bytes) -> bytes:
     """A message of several parts."""
     body = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
     return letter + len(body).to_bytes(4, "big") + body
 
 
-def parts_of(body: bytes) -> list[bytes]:
+def decode_parts(body: bytes) -> list[bytes]:
     """The parts of a message. ValueError when they do not add up."""
     parts = []
     at = 0
@@ -124,19 +123,19 @@ def parts_of(body: bytes) -> list[bytes]:
     return parts
 
 
-def listed(words: "list[str]") -> bytes:
+def join_words(words: "list[str]") -> bytes:
     """Words as one part: no word of a command line or of the environment holds a NUL."""
     return b"".join(os.fsencode(word) + b"\0" for word in words)
 
 
-def words_of(part: bytes) -> list[str]:
+def split_words(part: bytes) -> list[str]:
     return [os.fsdecode(word) for word in part.split(b"\0")[:-1]]
 
 
-def that_matters(environ: "Mapping[str, str]") -> dict[str, str]:
+def shared_environment(environ: "Mapping[str, str]") -> dict[str, str]:
     """The part of an environment that has to be the same on both sides."""
     return {
         name: value
         for name, value in environ.items()
-        if name in MATTERS or (name.startswith("QUAID_") and name not in APART)
+        if name in SHARED_VARIABLES or (name.startswith("QUAID_") and name not in IGNORED_VARIABLES)
     }
