@@ -32,7 +32,7 @@ SPLIT = """
 import os, resource, sys
 if sys.argv.pop(1) == "alone" and hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
-from quaid.surfaces.cli import main
+from quaid.cli.main import main
 leave = os._exit
 def tell(status):
     used = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)

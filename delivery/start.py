@@ -4,6 +4,6 @@ import sys
 
 called, *sys.argv = sys.argv[1:]  # with -I, the folder of this script is not on the path
 
-from quaid.surfaces.cli import knowledge_base, main  # noqa: E402
+from quaid.cli.main import ai_kb_main, main  # noqa: E402
 
-sys.exit(knowledge_base() if called.startswith("ai-kb") else main())
+sys.exit(ai_kb_main() if called.startswith("ai-kb") else main())

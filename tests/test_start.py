@@ -25,7 +25,7 @@ SHOW = "import sys, atexit; atexit.register(lambda: print('LOADED', *sys.modules
 def loaded(command: list[str], folder: Path, text: str = "") -> set[str]:
     """Return the names of the top-level modules that a command has loaded when it ends."""
     done = subprocess.run(
-        [sys.executable, "-c", f"{SHOW}from quaid.surfaces.cli import main; main({command!r})"],
+        [sys.executable, "-c", f"{SHOW}from quaid.cli.main import main; main({command!r})"],
         input=text,
         capture_output=True,
         text=True,

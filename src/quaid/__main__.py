@@ -2,6 +2,6 @@
 
 import sys
 
-from quaid.surfaces.cli import main
+from quaid.cli.main import main
 
 sys.exit(main())

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import quaid
-from quaid.surfaces.cli import completing
+from quaid.cli import completion
 
 MANY_PAGES = 220  # more than are offered at once
 MANY = ("people/alice", "people/alan", "projects/pier-ten")
@@ -25,7 +25,7 @@ class Shell:
         program = folder / "bin" / "quaid"
         program.parent.mkdir()
         program.write_text(
-            f"#!{sys.executable}\nimport sys\nfrom quaid.surfaces.cli import main\nsys.exit(main())\n"
+            f"#!{sys.executable}\nimport sys\nfrom quaid.cli.main import main\nsys.exit(main())\n"
         )
         program.chmod(0o755)
         shutil.copy(program, program.parent / "ai-kb")
@@ -56,8 +56,8 @@ class Shell:
         for number in range(MANY_PAGES):
             (folder / "many" / "yards" / f"y{number}.md").write_text("# One\n")
         self.run("quaid --db many.db init && quaid --db many.db import many")
-        for shell in completing.SHELLS:
-            (folder / f"complete.{shell}").write_text(completing.script(shell), encoding="utf-8")
+        for shell in completion.SHELLS:
+            (folder / f"complete.{shell}").write_text(completion.completion_script(shell), encoding="utf-8")
 
     def run(self, command: str, shell: str = "sh") -> str:
         done = subprocess.run(

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from tests.delivery.shells import Shell, Terminal, Zsh
 
+from quaid.cli import completion
+from quaid.cli.commands import COMMANDS
+from quaid.cli.main import main
 from quaid.model.page import PAGE_TYPES
 from quaid.operations import index
 from quaid.operations.registry import all_operations
 from quaid.operations.search import COMPLETION_KINDS
-from quaid.surfaces.cli import completing, main, man
-from quaid.surfaces.cli.local import COMMANDS
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -182,7 +183,7 @@ def test_zsh_offers_memories_and_no_lock_or_log_of_them(zsh: Zsh) -> None:
 
 
 def test_every_command_is_in_the_table() -> None:
-    table = completing.table()
+    table = completion.completion_table()
     for name in [*COMMANDS, *index.COMMANDS]:
         above, _, word = name.rpartition(" ")
         assert word in [entry.word for entry in table[above]], name
@@ -194,7 +195,7 @@ def test_every_command_is_in_the_table() -> None:
 def test_every_kind_is_one_that_the_scripts_know() -> None:
     known = {"@any", "@command", "@files", "@files:db", "@files:yaml,yml", "@folders"}
     known |= {f"@{each}" for each in COMPLETION_KINDS}
-    kinds = {entry.kind for each in completing.table().values() for entry in each}
+    kinds = {entry.kind for each in completion.completion_table().values() for entry in each}
     assert {each for each in kinds if each.startswith("@")} == known
 
 
@@ -202,14 +203,15 @@ def test_every_argument_that_is_singled_out_is_there() -> None:
     params = {name: local.params for name, local in COMMANDS.items()}
     for op in all_operations():
         params.update(dict.fromkeys((op.command, *op.aliases), op.params))
-    for command, name in completing.KINDS:
+    for command, name in completion.KINDS_BY_ARGUMENT:
         assert name in [param.name for param in params[command]], f"{command} {name}"
 
 
 def test_words_that_are_known_beforehand_stand_in_the_script() -> None:
     """A Tab on them starts no Quaid."""
     table = {
-        name: {entry.word: entry.kind for entry in entries} for name, entries in completing.table().items()
+        name: {entry.word: entry.kind for entry in entries}
+        for name, entries in completion.completion_table().items()
     }
     assert table["list"]["--type"].split("|") == list(PAGE_TYPES)
     assert "claude-code" in table["connect"]["1"].split("|")
@@ -250,7 +252,7 @@ def test_an_unknown_shell_is_refused_with_those_that_are_known(capsys: pytest.Ca
 
 
 def test_the_manual_page_names_every_command_and_option() -> None:
-    page = man.page()
+    page = completion.man_page()
     for name in [*COMMANDS, *index.COMMANDS]:
         if not name.startswith("-"):
             assert f"\n.SS quaid {name}\n".replace("-", r"\-") in page, name

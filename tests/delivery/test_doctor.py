@@ -13,12 +13,13 @@ import apsw
 import pytest
 
 from quaid.app import Brain
+from quaid.cli import output
+from quaid.cli.main import main
 from quaid.config import Settings
 from quaid.operations import dispatch, index
 from quaid.operations.doctor import DoctorFinding, DoctorRecord, doctor
 from quaid.storage import pages
 from quaid.storage.checks import rebuild_derived_rows
-from quaid.surfaces.cli import main, speaking
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_what_is_not_there_is_not_called_fine(home: Brain) -> None:
     checks = doctor(home, quick=True).checks
     assert [each for each in checks if each.state == "fine" and ABSENT.search(each.detail)] == []
     assert found(doctor(home, quick=True), "service").state == "missing"
-    lines = speaking.shown(doctor(home, quick=True), False, False).splitlines()
+    lines = output.format_record(doctor(home, quick=True), False, False).splitlines()
     assert [line for line in lines if "not installed" in line] == ["--  service         not installed"]
 
 
@@ -62,7 +63,7 @@ def test_what_a_knowledge_base_can_do_without_is_not_called_fine(home: Brain) ->
     states = {each.name: (each.well, each.missing) for each in record.checks}
     assert states["remote"] == states["timer"] == states["adapter"] == (True, True)
     assert states["tree"] == (True, False)
-    lines = speaking.shown(record, False, False).splitlines()
+    lines = output.format_record(record, False, False).splitlines()
     assert [
         line for line in lines if line.startswith("ok") and re.search("not installed|none[;.]", line)
     ] == []
@@ -149,7 +150,7 @@ def test_a_folder_that_is_gone_is_told(home: Brain, tmp_path: Path) -> None:
     folder.rename(tmp_path / "elsewhere")
     gone = found(doctor(home, quick=True), "folder notes")
     assert (gone.state, gone.remedy) == ("wrong", "quaid collection info notes")
-    told = speaking.shown(call(home, "collection info", name="notes"), False, False)
+    told = output.format_record(call(home, "collection info", name="notes"), False, False)
     assert "The folder is not there. Bring it back" in told
     assert "quaid collection remove notes" in told
     assert "quaid collection restore notes FOLDER" in told

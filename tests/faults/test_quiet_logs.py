@@ -35,9 +35,9 @@ from tests.faults.ledger import Cases
 from tests.surfaces.mcp.pipes import HELLO, PATIENCE, Pipes
 from tests.surfaces.web.process import Process
 
+from quaid.cli.hook import HANDLERS
 from quaid.operations import service
 from quaid.storage import embedding_queue
-from quaid.surfaces.cli.hook import HANDLERS
 
 pytestmark = pytest.mark.promise("quiet logs")
 
@@ -51,7 +51,7 @@ def broken(*given, **named):
 pages.find = broken
 if "hook" in sys.argv:
     Database.open = broken
-from quaid.surfaces.cli import hook, main
+from quaid.cli.main import hook, main
 hook.CPU_SECONDS = hook.WALL_SECONDS = 60.0  # a busy machine does not keep it from the mistake
 sys.exit(main())
 """

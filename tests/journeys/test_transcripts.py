@@ -64,7 +64,7 @@ class Stage:
         self.home, self.cwd, programs = folder / "home", folder / "work", folder / "bin"
         for each in (self.home, self.cwd, programs):
             each.mkdir()
-        entry = "import sys\nfrom quaid.surfaces.cli import main\nsys.exit(main())\n"
+        entry = "import sys\nfrom quaid.cli.main import main\nsys.exit(main())\n"
         _program(programs / "quaid", f"#!{sys.executable}\n{entry}")
         _program(programs / "python", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         # A read-only folder binds root only without its privileges.

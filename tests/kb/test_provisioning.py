@@ -268,7 +268,7 @@ def test_an_interrupted_init_can_be_repeated(
     code = f"""
 import os, signal, sys
 from quaid.kb import {module}
-from quaid.surfaces.cli import knowledge_base
+from quaid.cli.main import knowledge_base
 owner = {module}.Git if {name!r}.startswith("Git.") else {module}
 name, calls = {name!r}.removeprefix("Git."), []
 whole = getattr(owner, name)

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from quaid.app import Brain
+from quaid.cli.render import RENDERERS, render
+from quaid.cli.render_reports import COLLECTION_RENDERERS as COLLECTIONS
 from quaid.errors import (
     AlreadyExists,
     AmbiguousSlug,
@@ -24,8 +26,6 @@ from quaid.errors import (
 from quaid.operations import dispatch
 from quaid.operations.dispatch import json_value
 from quaid.operations.registry import Scope
-from quaid.surfaces.cli.render import RENDERERS, render
-from quaid.surfaces.cli.render_collections import RENDERERS as COLLECTIONS
 
 OLD = 1_600_000_000
 

@@ -8,10 +8,10 @@ import pytest
 
 from quaid import config
 from quaid.app import Brain
+from quaid.cli.render import render
 from quaid.errors import InvalidArgument, NotAllowed, NotFound
 from quaid.operations import dispatch
 from quaid.operations.maintenance import config_set
-from quaid.surfaces.cli.render import render
 
 
 def call(brain: Brain, command: str, scope: Any = "owner", **arguments: Any) -> Any:

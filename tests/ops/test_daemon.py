@@ -13,10 +13,10 @@ import pytest
 from tests.surfaces.mcp.pipes import SOURCE
 
 from quaid.app import Brain
+from quaid.cli.render import render
 from quaid.config import Settings
 from quaid.errors import NoService, ServiceMissing
 from quaid.operations import dispatch
-from quaid.surfaces.cli.render import render
 
 Keeper = Callable[[str], Brain]
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from quaid.app import Brain
+from quaid.cli.render import RENDERERS
 from quaid.errors import InvalidArgument, PageNotFound, UnknownModel
 from quaid.operations import dispatch
 from quaid.storage import chunks, embedding_queue
-from quaid.surfaces.cli.render import RENDERERS
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:

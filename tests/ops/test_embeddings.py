@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from quaid.app import Brain
+from quaid.cli.render import render
 from quaid.embedding import registry as embedders
 from quaid.errors import EmbeddingsOff, InvalidArgument, NotAllowed, UnknownModel
 from quaid.operations import background, dispatch
 from quaid.storage import collections, vectors
-from quaid.surfaces.cli.render import render
 
 
 class _Handler(BaseHTTPRequestHandler):

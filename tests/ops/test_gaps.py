@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from quaid.app import Brain
+from quaid.cli.render import render
 from quaid.errors import GapResolved, InvalidArgument, NotAllowed, NotFound, PageNotFound, WrongQuestion
 from quaid.model.similarity import question_hash
 from quaid.operations import dispatch, search
 from quaid.operations.dispatch import json_value
 from quaid.operations.registry import Scope
 from quaid.operations.search import GapRecord
-from quaid.surfaces.cli.render import render
 
 QUESTION = "Who maintains the harbour crane?"
 ANSWER = "# Harbour crane\n\nIngrid maintains the harbour crane since 2024."

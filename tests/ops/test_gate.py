@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import pytest
 
 from quaid.app import Brain
+from quaid.cli import parser
 from quaid.errors import (
     DiskFull,
     FileTrouble,
@@ -17,7 +18,6 @@ from quaid.errors import (
 )
 from quaid.operations import dispatch, index, registry
 from quaid.operations.registry import Arg, Operation
-from quaid.surfaces.cli import arguments
 
 
 def every_kind(
@@ -156,7 +156,10 @@ def test_former_names_of_arguments_are_accepted_and_not_listed(tool: str, former
         dispatch.check_arguments(operation, {**needed, former: value, now: value}, "owner")
     flag = "--" + former.replace("_", "-")
     if former.islower():
-        assert arguments.parse([flag, str(value), *map(str, needed.values())], operation.params)[now] == value
+        assert (
+            parser.parse_arguments([flag, str(value), *map(str, needed.values())], operation.params)[now]
+            == value
+        )
 
 
 def test_an_argument_that_has_a_former_name_of_its_own_keeps_it() -> None:

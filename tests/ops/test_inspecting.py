@@ -4,9 +4,9 @@ import os
 from typing import Any
 
 from quaid.app import Brain
+from quaid.cli.render import render
 from quaid.operations import dispatch
 from quaid.storage import collections
-from quaid.surfaces.cli.render import render
 
 
 def call(brain: Brain, command: str, **given: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from quaid.app import Brain
+from quaid.cli.render import render
 from quaid.errors import (
     AlreadyExists,
     FileTrouble,
@@ -18,7 +19,6 @@ from quaid.errors import (
 from quaid.operations import dispatch
 from quaid.operations.dispatch import json_value
 from quaid.storage import collections
-from quaid.surfaces.cli.render import render
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> dict[str, Any]:

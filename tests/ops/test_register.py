@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from quaid.cli import render
 from quaid.operations import dispatch, index, registry
-from quaid.surfaces.cli import render
 
 # A gap and a contradiction are no part of a page; an ingest is given the version of each of its pages.
 WITHOUT_A_VERSION = {
@@ -70,7 +70,7 @@ def test_an_operation_is_whole(operation: registry.Operation) -> None:
     assert operation.examples, "show how it is used"
     assert all(param.arg.help.endswith(".") for param in operation.params)
     returned = operation.function.__annotations__["return"]
-    rooms = [import_module(f"quaid.surfaces.cli.render_{room}").RENDERERS for room in render.ROOMS]
+    rooms = [import_module(f"quaid.cli.main.render_{room}").RENDERERS for room in render.ROOMS]
     assert returned.__name__ in render.RENDERERS.keys() | set().union(*rooms), "people want to read it too"
 
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from quaid.app import Brain
+from quaid.cli.render import render
 from quaid.errors import InvalidArgument, InvalidDate, NotFound, PageNotFound, VersionConflict
 from quaid.operations import dispatch
 from quaid.operations.registry import Scope
-from quaid.surfaces.cli.render import render
 
 NORA = """---
 aliases: [N. Vale]

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from quaid.app import Brain
+from quaid.cli.render import render
 from quaid.errors import InvalidArgument, NotFound
 from quaid.model import chunker
 from quaid.operations import dispatch
 from quaid.operations.maintenance import SETTINGS
 from quaid.storage import chunks, embedding_queue, vectors
-from quaid.surfaces.cli.render import render
 
 VECTOR = bytes.fromhex("0000803f") * 4
 

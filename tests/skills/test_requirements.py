@@ -8,12 +8,12 @@ import pytest
 from tests.skills.test_skill_texts import fenced, quaid_calls, read
 
 from quaid.app import Brain
+from quaid.cli import parser
 from quaid.formats import markdown
 from quaid.model import dates, links
 from quaid.model.page import PAGE_TYPES, Page, build_page
 from quaid.operations import dispatch, index
 from quaid.skills import found, text_of
-from quaid.surfaces.cli import arguments
 
 SKILLS = (
     "alerts",
@@ -126,7 +126,7 @@ def test_a_skill_names_its_required_parts(name: str) -> None:
 @pytest.mark.parametrize("name", SKILLS)
 def test_a_skill_shows_commands_and_names_only_tools_that_exist(name: str) -> None:
     text = read(f"src/quaid/skills/{name}/SKILL.md")
-    shown = {arguments.split(words).command for line in fenced(text) for words in quaid_calls(line)}
+    shown = {parser.split_command_line(words).command for line in fenced(text) for words in quaid_calls(line)}
     assert len(shown) >= 2
     assert set(re.findall(r"\bmemory_[a-z_]+\b", text)) <= set(index.TOOLS)
 

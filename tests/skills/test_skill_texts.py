@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from quaid.cli import parser
+from quaid.cli.commands import COMMANDS
 from quaid.errors import QuaidError
 from quaid.operations import dispatch, index, registry
 from quaid.operations.registry import Param
-from quaid.surfaces.cli import arguments, manual
-from quaid.surfaces.cli.local import COMMANDS
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PLACEHOLDER = re.compile(r"<[A-Za-z_-]+>|\b[A-Z][A-Z_-]+\b|\b[A-Z]\b")
@@ -75,23 +75,23 @@ def quaid_calls(line: str) -> Iterator[list[str]]:
 
 def check(words: list[str], *, mention: bool = False) -> None:
     """Raise what the command line would say of these words. A mention may be a name alone."""
-    line = arguments.split(words)
+    line = parser.split_command_line(words)
     if PLACEHOLDER.fullmatch(line.command):
         return
     if line.wants_help or line.command in ("", "help"):
-        manual.page(line.topic) if line.topic else manual.overview()
+        parser.help_page(line.topic) if line.topic else parser.help_overview()
         return
     if mention and not line.rest:
-        manual.page(line.command)
+        parser.help_page(line.command)
         return
     if line.command in COMMANDS:
-        given = arguments.parse(line.rest, COMMANDS[line.command].params)
+        given = parser.parse_arguments(line.rest, COMMANDS[line.command].params)
         if line.command == "call":
             check_call(given["tool"], given.get("json") or "{}")
         return
     operation = dispatch.find_command(line.command)
     params = [without_files(param) for param in operation.params]
-    given = arguments.parse(filled(line.rest, params), params)
+    given = parser.parse_arguments(filled(line.rest, params), params)
     dispatch.check_arguments(operation, {**given, **index.ALIASES.get(line.command, {})}, "owner")
 
 
@@ -150,7 +150,7 @@ def test_every_command_in_a_text_exists(name: str) -> None:
 
 def test_the_setup_skill_shows_the_commands_of_every_day() -> None:
     text = read("src/quaid/skills/setup/SKILL.md")
-    shown = {arguments.split(words).command for line in fenced(text) for words in quaid_calls(line)}
+    shown = {parser.split_command_line(words).command for line in fenced(text) for words in quaid_calls(line)}
     daily = "init put get search list tag timeline-add import export validate backup serve"
     assert set(daily.split()) <= shown
 

@@ -9,18 +9,18 @@ import apsw
 import pytest
 from tests.store.conftest import Start
 
+from quaid.cli.render import render
 from quaid.errors import AlreadyExists, DamagedDatabase, DiskFull, FileTrouble, ReadOnly
 from quaid.model.page import build_page
 from quaid.storage import briefing, checks, history, page_edits, pages
 from quaid.storage.sqlite import backup as backups
 from quaid.storage.sqlite.connection import Database
-from quaid.surfaces.cli.render import render
 
 DIES_AT_THE_END = """
 import os, signal, sys
 from quaid.storage import durable, upkeep
 from quaid.storage.sqlite.connection import Database
-from quaid.surfaces.cli.render import render
+from quaid.cli.render import render
 durable.sync_file = lambda path: os.kill(os.getpid(), signal.SIGKILL)
 with Database.open(sys.argv[1], "") as db:
     upkeep.backup(db, sys.argv[2])

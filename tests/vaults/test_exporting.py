@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from quaid.app import Brain
+from quaid.cli.render import render
 from quaid.errors import Cancelled, DamagedDatabase, FolderNotEmpty, InvalidArgument, NotFound, RawNeedsImport
 from quaid.folders import export as exporter, indexer, scanner
 from quaid.folders.importer import ImportReport
@@ -18,7 +19,6 @@ from quaid.operations.collections import (
     export as export_op,
 )
 from quaid.storage import page_edits, pages
-from quaid.surfaces.cli.render import render
 
 Bring = Callable[[Path], ImportReport]
 Fill = Callable[[dict[str, str | bytes]], Path]

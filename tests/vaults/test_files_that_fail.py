@@ -14,13 +14,13 @@ from tests.vaults.conftest import Fill
 from tests.vaults.watched import Watched
 
 from quaid.app import Brain
+from quaid.cli.render import render
 from quaid.config import Settings
 from quaid.folders import indexer
 from quaid.mcp import watcher, worker
 from quaid.model import chunker, links, page as page_model
 from quaid.operations import collections as watching, dispatch
 from quaid.storage import collections
-from quaid.surfaces.cli.render import render
 
 POISON = "#poison"
 GOOD = "# Good\n\nFine words.\n"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from quaid.app import Brain
+from quaid.cli.render import render
 from quaid.config import Settings
 from quaid.folders import export as exporter
 from quaid.folders.export import LINKS_AND_FACTS_PATH, ExportReport
@@ -26,7 +27,6 @@ from quaid.operations.facts import assert_, facts
 from quaid.operations.links import link, link_close, links, unlink
 from quaid.operations.pages import put
 from quaid.storage import checks
-from quaid.surfaces.cli.render import render
 
 Bring = Callable[[Path], ImportReport]
 Fill = Callable[[dict[str, str | bytes]], Path]

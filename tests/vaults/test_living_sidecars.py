@@ -10,9 +10,9 @@ from tests.vaults.conftest import Fill
 from tests.vaults.watched import Watched
 
 from quaid.app import Brain
+from quaid.cli.render import render
 from quaid.config import Settings
 from quaid.operations import dispatch
-from quaid.surfaces.cli.render import render
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:

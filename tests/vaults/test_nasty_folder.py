@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from quaid.app import Brain
+from quaid.cli.render import render
 from quaid.operations import dispatch
-from quaid.surfaces.cli.render import render
 
 DEEP = 100_000
 NESTED = {

@@ -6,25 +6,25 @@ from typing import Any
 
 import pytest
 
+from quaid.cli import parser
 from quaid.errors import FileTrouble, InvalidArgument, TooLarge
 from quaid.operations import dispatch
-from quaid.surfaces.cli import arguments
 
 
 def parse(line: list[str]) -> dict[str, Any]:
-    split = arguments.split(line)
-    return arguments.parse(split.rest, dispatch.find_command(split.command).params)
+    split = parser.split_command_line(line)
+    return parser.parse_arguments(split.rest, dispatch.find_command(split.command).params)
 
 
 def test_options_for_every_command_may_stand_anywhere() -> None:
     for line in (["--db", "x.db", "--json", "get", "a"], ["get", "a", "--json", "--db=x.db"]):
-        split = arguments.split(line)
+        split = parser.split_command_line(line)
         assert (split.command, split.rest, split.db, split.as_json) == ("get", ["a"], "x.db", True)
 
 
 def test_a_command_may_have_two_words() -> None:
-    assert arguments.split(["config", "get", "version"])[:2] == ("config get", ["version"])
-    assert arguments.split(["config"])[:2] == ("config", [])
+    assert parser.split_command_line(["config", "get", "version"])[:2] == ("config get", ["version"])
+    assert parser.split_command_line(["config"])[:2] == ("config", [])
 
 
 def test_a_search_needs_no_quotes() -> None:

@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from quaid import server_socket
+from quaid.cli import client
 from quaid.errors import Unanswered
-from quaid.surfaces.cli import handing_over
 
 
 def answered(kind: bytes, *parts: bytes) -> int | None:
@@ -23,7 +23,7 @@ def answered(kind: bytes, *parts: bytes) -> int | None:
     thread = threading.Thread(target=other_side)
     thread.start()
     try:
-        return handing_over._asked(ours, ["list"])
+        return client._request(ours, ["list"])
     finally:
         thread.join()
         ours.close()

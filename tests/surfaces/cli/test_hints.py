@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 
 import quaid
+from quaid.cli import parser
+from quaid.cli.commands import COMMANDS
 from quaid.operations import index
-from quaid.surfaces.cli import manual
-from quaid.surfaces.cli.local import COMMANDS
 
 ROOT = Path(quaid.__file__).parent
 HELP = ("manual.py", "man.py")  # the help itself
@@ -24,7 +24,7 @@ OTHERS = re.compile(
 @cache
 def flags_of(command: str) -> frozenset[str]:
     """The options that the help of a command lists."""
-    lines = manual.page(command).partition("\nExamples\n")[0].splitlines()
+    lines = parser.help_page(command).partition("\nExamples\n")[0].splitlines()
     listed = [line for line in lines if line.startswith(("  --", "Every command"))]
     return frozenset(FLAG.findall("\n".join(listed)))
 
@@ -34,7 +34,7 @@ def flags_near(room: str) -> frozenset[str]:
     """The options that a message may name without a command: those of the commands which its module makes."""
     made = [name for name, (key, _) in index.COMMANDS.items() if key.partition(".")[0] == room]
     every = made or [*index.COMMANDS, *(each for each in COMMANDS if not each.startswith("-"))]
-    top = () if made else FLAG.findall(manual.overview())
+    top = () if made else FLAG.findall(parser.help_overview())
     return frozenset().union(*map(flags_of, every), top)
 
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from quaid.surfaces.cli import hook, main
+from quaid.cli import hook
+from quaid.cli.main import main
 
 # Events with the fields that the client's documentation shows.
 COMMON = {"session_id": "00893aaf-19fa-41d2-8238-13269b9b3ca0", "permission_mode": "default"}
@@ -36,7 +37,7 @@ def transcript(tmp_path: Path) -> Path:
 # The same command, which leaves nothing out because the machine is slow or busy.
 PATIENT = """
 import sys
-from quaid.surfaces.cli import hook, main
+from quaid.cli.main import hook, main
 hook.CPU_SECONDS, hook.WALL_SECONDS = 60.0, {wall}
 sys.exit(main())
 """
@@ -90,7 +91,7 @@ def answer_of(tokens: int) -> bytes:
 def test_without_a_memory_nothing_is_said_and_nothing_is_made(client: Client, name: str) -> None:
     done = client.run(name)
     assert done.status == 0
-    assert done.answer == ({"systemMessage": hook.TOLD} if name == "pre-compact" else {})
+    assert done.answer == ({"systemMessage": hook.PRE_COMPACT_MESSAGE} if name == "pre-compact" else {})
     assert done.err == ""
     assert not (client.folder / "memory.db").exists()
 
@@ -131,7 +132,7 @@ def test_the_flush_is_asked_for_once_when_the_context_is_three_quarters_full(cli
     assert client.run("user-prompt").answer == {}
     client.transcript.write_bytes(answer_of(151_000))
     said = client.run("user-prompt").answer["hookSpecificOutput"]
-    assert said == {"hookEventName": "UserPromptSubmit", "additionalContext": hook.FLUSH}
+    assert said == {"hookEventName": "UserPromptSubmit", "additionalContext": hook.FLUSH_PROMPT}
     assert client.run("user-prompt").answer == {}
     assert client.run("user-prompt", session_id="another").answer != {}
     client.transcript.write_bytes(answer_of(30_000))  # it was compacted
@@ -149,7 +150,7 @@ def test_the_window_is_an_option(client: Client) -> None:
 def test_a_session_that_was_compacted_is_asked_to_write_from_its_summary(client: Client) -> None:
     client.run("pre-compact")
     said = client.run("session-start", source="compact").answer["hookSpecificOutput"]
-    assert said["additionalContext"].startswith(hook.COMPACTED)
+    assert said["additionalContext"].startswith(hook.COMPACTED_PROMPT)
     assert client.run("session-start", source="compact").answer == {}  # once for each compaction
     client.run("pre-compact")
     assert client.run("session-start", source="compact").answer != {}
@@ -219,7 +220,7 @@ def test_a_reminder_at_the_end_is_off_unless_it_is_wanted(client: Client) -> Non
     assert client.run("stop").answer == {}
     client.environ["QUAID_HOOKS_STOP_REMINDER"] = "true"
     assert client.run("stop", stop_hook_active=True).answer == {}
-    assert client.run("stop").answer == {"decision": "block", "reason": hook.STOPPING}
+    assert client.run("stop").answer == {"decision": "block", "reason": hook.STOP_PROMPT}
     assert client.run("stop").answer == {}
     with open(client.transcript, "ab") as file:
         file.write(b'{"message":{"content":[{"type":"tool_use","name":"mcp__quaid__daily_log"}]}}\n')
@@ -242,7 +243,7 @@ def test_a_hook_loads_neither_numbers_nor_models(client: Client) -> None:
     client.quaid("init")
     code = (
         "import sys, atexit; atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
-        "from quaid.surfaces.cli import main; main(['hook', 'session-start'])"
+        "from quaid.cli.main import main; main(['hook', 'session-start'])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], input=b"{}", capture_output=True, env=client.environ, cwd=client.folder
@@ -264,7 +265,7 @@ def test_old_sessions_are_forgotten(tmp_path: Path) -> None:
     for number in range(hook.SESSIONS_KEPT + 1):
         (folder / f"{number:04}.flushed").touch()
         os.utime(folder / f"{number:04}.flushed", (number, number))
-    hook._prune(str(folder))
+    hook._prune_marks(str(folder))
     left = sorted(each.name for each in folder.iterdir())
     assert len(left) == hook.SESSIONS_KEPT // 2
     assert left[-1] == f"{hook.SESSIONS_KEPT:04}.flushed"

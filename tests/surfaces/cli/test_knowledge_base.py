@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from quaid.surfaces.cli import main, man, manual
+from quaid.cli import completion, parser
+from quaid.cli.main import main
 
 ROOT = Path(__file__).parents[3]
 
 
 def ai_kb(*words: str) -> "subprocess.CompletedProcess[str]":
-    script = "import sys; from quaid.surfaces.cli import knowledge_base; sys.exit(knowledge_base())"
+    script = "import sys; from quaid.cli.main import knowledge_base; sys.exit(knowledge_base())"
     return subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True)
 
 
@@ -29,7 +30,7 @@ def test_its_help_is_headed_by_its_own_name(words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("words", [("remember", "--help"), ("--help", "remember"), ("help", "remember")])
 def test_the_page_of_a_command_shows_how_it_was_called(words: tuple[str, ...]) -> None:
     assert ai_kb(*words).stdout.startswith("Usage: ai-kb remember ")
-    assert manual.page("kb remember").startswith("Usage: quaid kb remember ")
+    assert parser.help_page("kb remember").startswith("Usage: quaid kb remember ")
 
 
 def test_a_wrong_option_leads_to_its_own_help() -> None:
@@ -40,9 +41,9 @@ def test_a_wrong_option_leads_to_its_own_help() -> None:
 
 
 def test_its_manual_page_names_every_command() -> None:
-    page = man.knowledge_base()
+    page = completion.kb_man_page()
     assert ai_kb("help", "--man").stdout == page == (ROOT / "docs" / "ai-kb.1").read_text(encoding="utf-8")
-    for name, _ in manual.knowledge_base():
+    for name, _ in parser.kb_commands():
         assert f"\n.SS ai-kb {name}\n".replace("-", r"\-") in page, name
     assert "quaid kb " not in page.partition(".SH COMMANDS")[2]
 

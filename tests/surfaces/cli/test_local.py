@@ -6,10 +6,11 @@ from pathlib import Path
 import apsw
 import pytest
 
+from quaid.cli import parser
+from quaid.cli.commands import COMMANDS
+from quaid.cli.main import main
 from quaid.operations import dispatch, index
 from quaid.storage import SCHEMA_VERSION
-from quaid.surfaces.cli import main, manual
-from quaid.surfaces.cli.local import COMMANDS
 
 
 def test_the_commands_that_are_no_operations_are_these() -> None:
@@ -20,21 +21,21 @@ def test_the_commands_that_are_no_operations_are_these() -> None:
 
 
 def test_the_overview_names_every_command() -> None:
-    shown = manual.overview()
+    shown = parser.help_overview()
     for name in [*COMMANDS, *index.COMMANDS]:
         family, _, member = name.partition(" ")
         assert f"\n  {family} " in shown
         assert member.partition(" ")[0] in shown.partition(f"\n  {family} ")[2].partition("\n\n")[0]
-    assert max(map(len, shown.splitlines())) <= manual.WIDTH
+    assert max(map(len, shown.splitlines())) <= parser.HELP_WIDTH
 
 
-@pytest.mark.parametrize("name", manual.page_names())
+@pytest.mark.parametrize("name", parser.help_page_names())
 def test_every_command_has_a_page(name: str) -> None:
-    shown = manual.page(name)
+    shown = parser.help_page(name)
     assert shown.startswith(f"Usage: quaid {name}")
     assert (
         max(len(line) for line in shown.splitlines() if not line.startswith(("  quaid", "  ai-kb")))
-        <= manual.WIDTH
+        <= parser.HELP_WIDTH
     )
 
 
@@ -42,11 +43,11 @@ def test_every_command_has_a_page(name: str) -> None:
     "name", [each for each in index.COMMANDS if any(one.startswith(each + " ") for one in index.COMMANDS)]
 )
 def test_help_of_a_group_begins_with_its_own_command(name: str) -> None:
-    own, _, members = manual.page(name).partition("\nCommands\n")
+    own, _, members = parser.help_page(name).partition("\nCommands\n")
     operation = dispatch.find_command(name)
     assert operation.summary.rstrip(".") in " ".join(own.split())
     for param in operation.params:
-        assert (manual.slot if param.arg.positional else manual.flag)(param) in own
+        assert (parser.placeholder if param.arg.positional else parser.option_usage)(param) in own
     listed = [each for each in index.COMMANDS if each.startswith(name + " ")]
     assert [each for each in listed if f"  {each} " in members] == listed
 
@@ -57,7 +58,7 @@ def test_help_of_an_unknown_command_suggests_the_nearest(capsys: pytest.CaptureF
 
 
 def test_a_newcomer_finds_the_first_steps_first() -> None:
-    first = manual.overview().partition("Start here\n")[2].split("\n\n")[0]
+    first = parser.help_overview().partition("Start here\n")[2].split("\n\n")[0]
     assert [line.split()[0] for line in first.splitlines()][:5] == [
         "init",
         "import",

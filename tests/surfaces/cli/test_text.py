@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from quaid.surfaces.cli import text
+from quaid.cli import output
 
-CLI = Path(text.__file__).parent
+CLI = Path(output.__file__).parent
 
 
 def test_the_renderers_leave_counting_to_the_one_who_knows_the_singular() -> None:

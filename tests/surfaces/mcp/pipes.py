@@ -35,7 +35,7 @@ def command(db: str, *more: str) -> list[str]:
 # The same server, which waits only moments before it uses a pause.
 HASTY = """
 import sys
-from quaid.surfaces.cli import main
+from quaid.cli.main import main
 from quaid.surfaces.mcp import folders, idle
 idle.AFTER_START = idle.AFTER_CALL = folders.AFTER_START = folders.BETWEEN_LOOKS = 0.3
 idle.OTHERWISE = 0.5

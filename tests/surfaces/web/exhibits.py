@@ -8,10 +8,10 @@ import sys
 import time
 from typing import Any
 
+from quaid.cli.main import main
 from quaid.errors import InvalidArgument, NotFound, UnknownTool
 from quaid.mcp import server
 from quaid.mcp.server import MethodCall
-from quaid.surfaces.cli import main
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 SOUND = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA="

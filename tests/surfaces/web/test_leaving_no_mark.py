@@ -10,10 +10,10 @@ from starlette.testclient import TestClient
 from tests.surfaces.mcp.pipes import failure_of
 from tests.surfaces.web.test_mcp import STATELESS, begun, rpc, stateless
 
+from quaid.cli.main import main
 from quaid.config import Settings
 from quaid.operations.dispatch import MAX_QUESTION
 from quaid.operations.registry import Operation, all_operations
-from quaid.surfaces.cli import main
 from quaid.surfaces.web import api
 
 UNKNOWN = "Which barometer hangs in the lighthouse of Skagen?"

@@ -19,10 +19,10 @@ from tests.surfaces.web.process import PATIENCE, Process
 from tests.surfaces.web.test_guard import VISIT
 
 from quaid.app import Brain
+from quaid.cli.main import main
 from quaid.config import Settings
 from quaid.errors import InvalidArgument, OpenToOthers, PortTaken
 from quaid.operations import dispatch, service
-from quaid.surfaces.cli import main
 from quaid.surfaces.web.serving import How, _is_ours, listening, place_of
 
 

@@ -21,10 +21,11 @@ from tests.surfaces.web.process import Process
 import quaid
 from quaid import server_socket
 from quaid.app import Brain
+from quaid.cli import client
+from quaid.cli.main import main
 from quaid.config import Settings
 from quaid.errors import PageNotFound
 from quaid.operations import dispatch, registry
-from quaid.surfaces.cli import handing_over, main
 from quaid.surfaces.web import taking_over
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="no such sockets here")
@@ -49,7 +50,7 @@ def lonely(tmp_path: Path) -> Settings:
 
 def live_in(settings: Settings, patch: pytest.MonkeyPatch, **further: str) -> None:
     """Be a shell of that person, who waits longer for an answer than others: the machine may be busy."""
-    patch.setattr(handing_over, "SECONDS_TO_ANSWER", 60.0)
+    patch.setattr(client, "ACCEPT_TIMEOUT", 60.0)
     patch.chdir(settings.cwd)
     for name, value in {
         "HOME": os.path.dirname(settings.home),
@@ -63,7 +64,7 @@ def live_in(settings: Settings, patch: pytest.MonkeyPatch, **further: str) -> No
 def handed(words: list[str], capsys: Capture) -> Said:
     """What a resident process says; fails when it does not do the command."""
     capsys.readouterr()
-    status = handing_over.handed_over(words)
+    status = client.delegate(words)
     assert status is not None, f"not taken over: {words}"
     return (status, *capsys.readouterr())
 
@@ -98,7 +99,7 @@ def test_a_command_says_the_same_from_both_places(
 ) -> None:
     live_in(served, monkeypatch)
     words = ["sources/talk" if word == "PAGE" else word for word in words]
-    there = steady(handed(words, capsys)) if handing_over.handed_over(words) is not None else None
+    there = steady(handed(words, capsys)) if client.delegate(words) is not None else None
     here = steady(alone(words, capsys, monkeypatch))
     if there is None:  # a command that is wrong is told so by itself
         assert here[0] != 0
@@ -112,7 +113,7 @@ def test_most_reading_commands_are_taken_over(
     served: Settings, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live_in(served, monkeypatch)
-    taken = [words for words in reading() if handing_over.handed_over(words) is not None]
+    taken = [words for words in reading() if client.delegate(words) is not None]
     capsys.readouterr()
     assert len(taken) > 0.8 * len(reading())
 
@@ -162,7 +163,7 @@ def test_what_belongs_to_the_command_itself_is_left_to_it(
     words: list[str], served: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live_in(served, monkeypatch)
-    assert handing_over.handed_over(words) is None
+    assert client.delegate(words) is None
 
 
 @pytest.mark.parametrize(
@@ -181,16 +182,16 @@ def test_other_settings_are_not_mixed_up(
 ) -> None:
     Path(served.cwd, "other.yaml").write_text("search:\n  max_results: 3\n")
     live_in(served, monkeypatch)
-    assert handing_over.handed_over(["tags", "people/alice"]) is not None
+    assert client.delegate(["tags", "people/alice"]) is not None
     for name, value in other.items():
         monkeypatch.setenv(name, value)
-    assert handing_over.handed_over(["tags", "people/alice"]) is None
+    assert client.delegate(["tags", "people/alice"]) is None
 
 
 def test_another_version_does_its_own_work(served: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     live_in(served, monkeypatch)
     monkeypatch.setattr(quaid, "__version__", "0.0.1")
-    assert handing_over.handed_over(["list"]) is None
+    assert client.delegate(["list"]) is None
 
 
 def test_many_at_once_get_their_own_answers(served: Settings) -> None:
@@ -251,7 +252,7 @@ def test_a_server_for_reading_only_takes_nothing_over(
     settings = filled(settings_in(tmp_path))
     live_in(settings, monkeypatch)
     with Process(settings, "serve", "--http", "--read-only"):
-        assert handing_over.handed_over(["list"]) is None
+        assert client.delegate(["list"]) is None
 
 
 def test_a_server_that_was_killed_leaves_commands_to_themselves(
@@ -260,17 +261,17 @@ def test_a_server_that_was_killed_leaves_commands_to_themselves(
     settings = filled(settings_in(tmp_path))
     live_in(settings, monkeypatch)
     with Process(settings, "serve", "--http") as server:
-        assert handing_over.handed_over(["list"]) == 0
+        assert client.delegate(["list"]) == 0
         server.stop(signal.SIGKILL)
         assert os.path.exists(
             os.path.join(
                 server_socket.socket_folder(settings.home), server_socket.socket_name(settings.db_path)
             )
         )
-        assert handing_over.handed_over(["list"]) is None
+        assert client.delegate(["list"]) is None
         assert main(["tags", "people/alice"]) == 0
         with Process(settings, "serve", "--http"):  # the dead socket is in nobody's way
-            assert handing_over.handed_over(["list"]) == 0
+            assert client.delegate(["list"]) == 0
 
 
 def test_only_this_user_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -404,7 +405,7 @@ def test_a_server_that_stands_still_does_not_hold_a_command_up(
     lonely: Settings, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live_in(lonely, monkeypatch)
-    monkeypatch.setattr(handing_over, "SECONDS_TO_ANSWER", 0.05)
+    monkeypatch.setattr(client, "ACCEPT_TIMEOUT", 0.05)
     done = threading.Event()
     with ending(lonely, lambda _: (done.wait(), None)[1]):
         assert main(["tag", "people/alice", "patient"]) == 0

@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from quaid.cli.hook import COMPACTED_PROMPT, FLUSH_PROMPT
 from quaid.errors import InvalidArgument
 from quaid.operations import maintenance, notebook
 from quaid.operations.dispatch import json_value
-from quaid.surfaces.cli.hook import COMPACTED, FLUSH
 from quaid.surfaces.web import openapi
 from quaid.surfaces.web.api import body_of, scope_of, sent
 
@@ -76,7 +76,7 @@ async def simulate_compaction(request: Request) -> Response:
     crew = request.app.state.crew
     context = await crew.call("prompt", {"characters": notebook.session_limit(None, {})}, "owner")
     request.app.state.bus.tell("compaction", {})
-    return sent({"before": FLUSH, "after": COMPACTED, "context": context.text})
+    return sent({"before": FLUSH_PROMPT, "after": COMPACTED_PROMPT, "context": context.text})
 
 
 async def inject_turn(request: Request) -> Response:

@@ -20,10 +20,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import quaid
 from quaid.app import Brain
+from quaid.cli.output import print_notice
 from quaid.config import Settings
 from quaid.errors import FileTrouble, InvalidArgument, OpenToOthers, PortTaken, ServedAlready
 from quaid.operations import service
-from quaid.surfaces.cli.speaking import notice
 from quaid.surfaces.web import app, taking_over, trimming
 from quaid.surfaces.web.guard import MAX_HEAD, Place
 
@@ -169,7 +169,7 @@ def listening(bind: str, port: int) -> socket.socket:
 
 def web(settings: Settings, how: How, *, opens: bool) -> int:
     """`quaid web`: serve, and open a browser that is logged in. A server that runs already is asked instead."""
-    with Brain(settings, notice=notice) as brain:
+    with Brain(settings, notice=print_notice) as brain:
         _ = brain.db  # what is wrong with the memory is told here, not in a browser
     try:
         found = listening(how.bind, how.port)
@@ -187,7 +187,7 @@ def http(settings: Settings, how: How) -> int:
         if not os.access(path, os.R_OK):
             raise FileTrouble(path=path, problem="cannot be read")
     place_of(how, how.port)
-    with Brain(settings, notice=notice) as brain:
+    with Brain(settings, notice=print_notice) as brain:
         _ = brain.db
     try:
         found = listening(how.bind, how.port)

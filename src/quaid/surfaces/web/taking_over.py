@@ -1,4 +1,4 @@
-"""Commands of the same person, done here: the other side of `surfaces/cli/handing_over.py`.
+"""Commands of the same person, done here: the other side of `cli/client.py`.
 
 A socket in a private folder, for this user alone. A command comes with its folder and its environment, and is
 refused unless it would find the same memory and the same settings as this process, in the same version. It is then
@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import quaid
 from quaid import config, server_socket
 from quaid.app import Brain
+from quaid.cli import output, parser
 from quaid.config import Settings
 from quaid.errors import Cancelled, Defect, NeedsYes, QuaidError
 from quaid.operations import dispatch, index
 from quaid.operations.registry import Operation
 from quaid.server_socket import DONE, INPUT, NOT_HERE, PROCEED, READS, REQUEST, WANTS_INPUT, WRITES
-from quaid.surfaces.cli import arguments, asking, speaking
 from quaid.surfaces.web.crew import Crew, key_of, lane_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class InputWanted(Exception):
 class Asked(NamedTuple):
     """A command that came."""
 
-    line: arguments.Line
+    line: parser.CommandLine
     settings: Settings
     terminals: tuple[bool, bool, bool]  # whether standard input, output and error are terminals
 
@@ -199,7 +199,7 @@ class Desk:
             self._settings.environ
         ):
             raise Refused
-        line = arguments.split(server_socket.split_words(words))
+        line = parser.split_command_line(server_socket.split_words(words))
         settings = config.read_settings(line.db, theirs, os.fsdecode(cwd), line.config)
         try:
             there = os.stat(settings.db_path)
@@ -247,9 +247,9 @@ def _ready(asked: Asked, data: bytes | None) -> Ready:
             raise Refused
         if data is None:
             raise InputWanted
-        return arguments.decoded(name, data)
+        return parser.decode_text(name, data)
 
-    return Ready(asked, operation, arguments.of_command(line, operation, text_of))
+    return Ready(asked, operation, parser.operation_arguments(line, operation, text_of))
 
 
 def _doing(ready: Ready) -> Any:
@@ -259,7 +259,7 @@ def _doing(ready: Ready) -> Any:
     before = "".join(f"quaid: {each}\n" for each in asked.settings.warnings)
 
     def failed(error: QuaidError) -> Said:
-        return Said(error.exit_status, before, "", speaking.complaint(error, line.as_json, err))
+        return Said(error.exit_status, before, "", output.format_error(error, line.as_json, err))
 
     def work(brain: Brain) -> Said | None:
         usual, brain.settings = brain.settings, asked.settings
@@ -268,13 +268,13 @@ def _doing(ready: Ready) -> Any:
         try:
             record = dispatch.call(brain, operation, given, "owner")
             if getattr(record, "if_agreed", {}):
-                obstacle = asking.obstacle(read, err, line.as_json)
+                obstacle = output.obstacle(read, err, line.as_json)
                 if not obstacle:
                     return None
                 raise NeedsYes(act=record.act, obstacle=obstacle)
-            text = speaking.shown(record, line.as_json, out)
-            aside = speaking.aside(given.get("slug"), record, line.as_json, err)
-            notices = "".join(f"quaid: {speaking.harmless(each)}.\n" for each in told)
+            text = output.format_record(record, line.as_json, out)
+            aside = output.format_side_notes(given.get("slug"), record, line.as_json, err)
+            notices = "".join(f"quaid: {output.strip_control_characters(each)}.\n" for each in told)
             return Said(int(getattr(record, "exit_status", 0)), before + notices, text, aside)
         except Cancelled:
             raise

@@ -1,7 +1,6 @@
-"""`quaid demo`: a sample memory in a folder of its own, and ten questions to it.
+"""`quaid demo`: build a sample memory in a separate folder and run ten example commands on it.
 
-The people and companies are made up; their pages stand in demo_memory.txt. Every question is a command that a person
-could type, and is played as such. The person's own memory, notebook and settings are never looked at.
+The sample pages are in demo_memory.txt. The user's own memory, notebook and settings are never read.
 """
 
 import os
@@ -15,7 +14,7 @@ from quaid.config import Settings
 from quaid.errors import AlreadyExists, InvalidArgument
 
 
-class Question(NamedTuple):
+class DemoQuestion(NamedTuple):
     asks: str
     words: tuple[str, ...]
     seen: str
@@ -58,56 +57,56 @@ REMEMBERED = (
 )
 LOGGED = ("Called Nkechi: the trial begins in January", "Proofs of the repair book are on the table")
 QUESTIONS = (
-    Question(
+    DemoQuestion(
         "Where did we write about kelp and bread?",
         ("search", "kelp bread", "--limit", "3"),
         "Words, any words: pages with all of them come first. No model is needed for this.",
     ),
-    Question(
+    DemoQuestion(
         "Who could help to dry something without burning gas?",
         ("query", "warm air for drying without burning fuel", "--limit", "3"),
         "A question by meaning: the decision holds none of the words that count, only what they mean. The first line"
         "\n   says how strong the evidence is, and each answer which lines it rests on.",
     ),
-    Question(
+    DemoQuestion(
         "Who is Ines?",
         ("get", "people/ines-karvonen"),
         "A page: current truth above the line, below it what happened, newest first. It is markdown, and yours.",
     ),
-    Question(
+    DemoQuestion(
         "Where did she live on the evening when we met?",
         ("facts", "Ines Karvonen", "--as-of", "2025-01-22"),
         "Facts hold from a day to a day, with who said so and where it is written. On that evening it was Turku.",
     ),
-    Question(
+    DemoQuestion(
         "And now? Does everybody agree?",
         ("check", "people/ines-karvonen"),
         "From Turku to Galway is no contradiction: she moved. Galway and Cork at the same time is one, so both are"
         "\n   quoted, and it stays open until you settle it.",
     ),
-    Question(
+    DemoQuestion(
         "What has a banker to do with a brewer?",
         ("path", "people/elio-varga", "people/amara-teixeira"),
         "The shortest way over links: his credit union lent to Saltmarsh, whose dryers take the heat of her brewery.",
     ),
-    Question(
+    DemoQuestion(
         "Who worked at the credit union in the summer of 2025?",
         ("graph", "companies/northgate-credit", "--as-of", "2025-07-01", "--depth", "1"),
         "The graph as it was on a day: Marguerite works there; Elio, who came in 2026, does not yet. Mentions have no"
         "\n   dates, so they are always shown.",
     ),
-    Question(
+    DemoQuestion(
         "What do we know about submarine cables?",
         ("query", "repair of submarine telephone cables in the Pacific", "--limit", "1"),
         "A memory has to say when it does not know; what comes nearest is shown as just that. Such questions are"
         "\n   counted, without their words: quaid gaps.",
     ),
-    Question(
+    DemoQuestion(
         "What did I tell my agent about Ines?",
         ("recall", "how to reach Ines"),
         "The notebook: markdown files that you and your agents write, found by words and by meaning.",
     ),
-    Question(
+    DemoQuestion(
         "What would an agent be told at the start of a session?",
         ("prompt",),
         "What it should always know (contacts, preferences) and the last days of the log; --token-budget limits it.",
@@ -115,12 +114,12 @@ QUESTIONS = (
 )
 
 
-NEXT = """
+NEXT_STEPS = """
 Your own: quaid init, then quaid import YOUR-NOTES or quaid put, and quaid connect CLIENT lets an agent use it
 (quaid help connect names them). quaid doctor says what is next."""
 
 
-def run(settings: Settings, folder: str | None, whole: bool, as_json: bool) -> int:
+def run_demo(settings: Settings, folder: str | None, whole: bool, as_json: bool) -> int:
     """Make the memory and walk through it; a folder that nobody named is gone afterwards."""
     if as_json:
         raise InvalidArgument(name="--json", problem="is for programs; this is a walk for people")
@@ -129,8 +128,8 @@ def run(settings: Settings, folder: str | None, whole: bool, as_json: bool) -> i
         if os.path.exists(place) and (not os.path.isdir(place) or os.listdir(place)):
             raise AlreadyExists(path=place, hint="It is no empty folder; name a new one, or none.")
         os.makedirs(place, mode=0o700, exist_ok=True)
-        status = _walk(place, whole)
-        _without_model(place)
+        status = _run_questions(place, whole)
+        _remove_model_copy(place)
         memory = f"quaid --db {quote(os.path.join(place, 'memory.db'))}"
         print(f"\nIt stays in {place}, until you delete it. To go on there:")
         print(f'  {memory} query "who knows about bees?"\n  {memory} web   # all of it, in a browser')
@@ -138,18 +137,18 @@ def run(settings: Settings, folder: str | None, whole: bool, as_json: bool) -> i
         from tempfile import TemporaryDirectory
 
         with TemporaryDirectory(prefix="quaid-demo-") as place:
-            status = _walk(place, whole)
+            status = _run_questions(place, whole)
         print("\nThat was in a temporary folder, which is gone. To keep one: quaid demo ~/quaid-demo")
-    print(NEXT)
+    print(NEXT_STEPS)
     return status
 
 
-def _walk(place: str, whole: bool) -> int:
-    _live_in(place)
+def _run_questions(place: str, whole: bool) -> int:
+    _isolate_environment(place)
     print("Making a sample memory in a folder of its own; nothing of yours is read or changed …", flush=True)
     begun = time.monotonic()
-    pages = _build(place)
-    without_meaning = _quietly("embed") != 0  # it says why, and what to do
+    pages = _build_memory(place)
+    without_meaning = _run_silently("embed") != 0  # it says why, and what to do
     seconds, size = time.monotonic() - begun, os.path.getsize(os.path.join(place, "memory.db")) / 1e6
     print(f"{pages} pages: people, companies, meetings over two years, with facts, links and a notebook.")
     print(f"It took {seconds:.0f} s and {size:.1f} MB on this machine: no account, no key, no network.")
@@ -158,18 +157,18 @@ def _walk(place: str, whole: bool) -> int:
     print("Ten questions to it.")
     asks = not whole and sys.stdin.isatty() and sys.stdout.isatty()
     for number, each in enumerate(QUESTIONS, 1):
-        if asks and not _wanted():
+        if asks and not _continues():
             break
         shown = " ".join(f'"{word}"' if " " in word else word for word in each.words)
         print(f"\n{number}. {each.asks}\n\n$ quaid {shown}", flush=True)
-        status = _quaid(*each.words)
+        status = _run_command(*each.words)
         if status > 1:  # 1: something was found that waits for somebody
             return status
         print(f"\n   {each.seen}", flush=True)
     return 0
 
 
-def _wanted() -> bool:
+def _continues() -> bool:
     """Whether the person goes on; Ctrl-D says no."""
     try:
         input("\nEnter for the next one ")
@@ -179,14 +178,14 @@ def _wanted() -> bool:
     return True
 
 
-def _without_model(place: str) -> None:
+def _remove_model_copy(place: str) -> None:
     """Take away the copy of the model that opens fast: whoever goes on has another home, with its own copy."""
     from shutil import rmtree
 
     rmtree(os.path.join(place, ".quaid"), ignore_errors=True)
 
 
-def _live_in(place: str) -> None:
+def _isolate_environment(place: str) -> None:
     """From here on, this process knows no other home and no other memory."""
     for name in [name for name in os.environ if name.startswith(("QUAID_", "AI_KB_"))]:
         if name != "QUAID_TRACE":
@@ -194,10 +193,10 @@ def _live_in(place: str) -> None:
     os.environ.update(HOME=place, QUAID_DB=os.path.join(place, "memory.db"))
 
 
-def _build(place: str) -> int:
+def _build_memory(place: str) -> int:
     """The sample: pages, facts and a notebook."""
     notes = os.path.join(place, "notes")
-    pages = _pages()
+    pages = _sample_pages()
     for slug, text in pages:
         path = os.path.join(notes, *slug.split("/")) + ".md"
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -211,27 +210,27 @@ def _build(place: str) -> int:
         *(("remember", each) for each in REMEMBERED),
         *(("log", each) for each in LOGGED),
     ):
-        if _quietly(*words):
+        if _run_silently(*words):
             raise RuntimeError(f"quaid {' '.join(words)} failed")
     return len(pages)
 
 
-def _pages() -> list[tuple[str, str]]:
+def _sample_pages() -> list[tuple[str, str]]:
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "demo_memory.txt")
     with open(path, encoding="utf-8") as file:
         parts = file.read().split("=== ")[1:]
     return [(slug, text) for slug, _, text in (part.partition("\n") for part in parts)]
 
 
-def _quaid(*words: str) -> int:
-    from quaid.surfaces.cli import main
+def _run_command(*words: str) -> int:
+    from quaid.cli.main import main
 
     return main(list(words))
 
 
-def _quietly(*words: str) -> int:
+def _run_silently(*words: str) -> int:
     """A command whose words nobody wants to read; what it complains of is still told."""
     from io import StringIO
 
     with redirect_stdout(StringIO()):
-        return _quaid(*words)
+        return _run_command(*words)

@@ -1,8 +1,8 @@
-"""`quaid hook`: events of a client's session in, what the memory has to say to them out.
+"""Answer hook events of a client's session (`quaid hook`): JSON in, JSON out.
 
-A guest in somebody's session: it answers within a third of a second of CPU time or not at all, always with status 0
-(another one would stop the session), and never calls a model. What goes wrong is one line on standard error. What
-was said in a session is remembered in a small file, so that it is said once.
+A hook must not disturb the session: it answers within 0.3 s of CPU time or not at all, always exits with status 0,
+and never runs a model. Errors are one line on standard error. A marker file per session and message keeps a message
+from being repeated.
 """
 
 import hashlib
@@ -20,31 +20,33 @@ from quaid.formats.hook_events import HookEvent
 
 CPU_SECONDS = 0.3
 WALL_SECONDS = 2.0
-LARGEST_EVENT = 4 * 1024 * 1024
-TAIL = 512 * 1024
-LARGEST_SCAN = 32 * 1024 * 1024
+MAX_EVENT_BYTES = 4 * 1024 * 1024
+TRANSCRIPT_TAIL_BYTES = 512 * 1024
+MAX_SCAN_BYTES = 32 * 1024 * 1024
 NUDGE_ROOM = 500  # characters that the notebook leaves for the line of the knowledge base
 SHORT_SESSION = 50_000  # bytes of a transcript that is not worth a reminder
 SESSIONS_KEPT = 200
 
-FLUSH = (
+FLUSH_PROMPT = (
     "The context of this session is nearly full and will be compacted soon. Write down now what should outlast it:"
     " what stays true with remember, what was done, decided or left open with daily_log. After the"
     " compaction only the summary, the notebook and the latest daily logs are left. If there is nothing to keep,"
     " go on without a word about this."
 )
-COMPACTED = (
+COMPACTED_PROMPT = (
     "This session was just compacted. If its summary holds something that should outlast the session and is not in"
     " the memory yet, write it down now with remember or daily_log, before you go on."
 )
-TOLD = "Quaid: compacting now. What was not written to the memory survives only in the summary."
-STOPPING = (
+PRE_COMPACT_MESSAGE = (
+    "Quaid: compacting now. What was not written to the memory survives only in the summary."
+)
+STOP_PROMPT = (
     "Nothing of this session was written to the memory. If something should outlast it (a fact, a preference, a"
     " decision, what is left open), write it with remember or daily_log now; else just stop."
 )
 
 
-def run(event: str, settings: Callable[[], Settings], client: str | None = None) -> int:
+def run_hook(event: str, settings: Callable[[], Settings], client: str | None = None) -> int:
     """Answer one event of a client, or get out of the way."""
     said: list[dict[str, Any]] = [{}]
 
@@ -53,7 +55,7 @@ def run(event: str, settings: Callable[[], Settings], client: str | None = None)
             for each in _answers(event, settings(), client):
                 said.append(each)
         except Exception as error:  # whatever it is, the session goes on
-            _note(_told(error))
+            _log(_describe_error(error))
 
     began = time.monotonic()
     worker = threading.Thread(target=work, daemon=True)
@@ -61,14 +63,14 @@ def run(event: str, settings: Callable[[], Settings], client: str | None = None)
     while worker.is_alive():
         worker.join(0.01)
         if time.process_time() > CPU_SECONDS or time.monotonic() - began > WALL_SECONDS:
-            _note(f"{event} took too long; {'the rest' if len(said) > 1 else 'it'} was left out")
+            _log(f"{event} took too long; {'the rest' if len(said) > 1 else 'it'} was left out")
             print(json.dumps(said[-1], ensure_ascii=False), flush=True)
             os._exit(0)  # the worker may hang in a call that cannot be stopped
     print(json.dumps(said[-1], ensure_ascii=False), flush=True)
     return 0
 
 
-def _told(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """What is said about a failure. A client logs it: of one that nobody foresaw, nothing of what it says."""
     from quaid.errors import QuaidError
 
@@ -78,7 +80,7 @@ def _told(error: Exception) -> str:
     return words if isinstance(error, QuaidError | ValueError | OSError) and words else type(error).__name__
 
 
-def _note(problem: str) -> None:
+def _log(problem: str) -> None:
     print(f"quaid: hook: {problem}", file=sys.stderr, flush=True)
 
 
@@ -88,8 +90,8 @@ def _answers(name: str, settings: Settings, client: str | None) -> Iterator[dict
         raise ValueError(f"there is no event {name!r}; write one of {', '.join(HANDLERS)}")
     if sys.stdin.isatty():
         raise ValueError("an event is read from standard input, as JSON")
-    data = sys.stdin.buffer.read(LARGEST_EVENT + 1)
-    if len(data) > LARGEST_EVENT:
+    data = sys.stdin.buffer.read(MAX_EVENT_BYTES + 1)
+    if len(data) > MAX_EVENT_BYTES:
         raise ValueError("the event is too large")
     event = hook_events.parse_event(data.decode("utf-8", "replace"))
     yield from HANDLERS[name](event, settings, client)
@@ -99,35 +101,41 @@ def _session_start(event: HookEvent, settings: Settings, client: str | None) -> 
     from quaid.operations import notebook
 
     limit = notebook.session_limit(client, settings.environ)
-    parts = [COMPACTED] if event.source == "compact" and _is_new(settings, event, "compacted") else []
+    parts = (
+        [COMPACTED_PROMPT] if event.source == "compact" and _mark_once(settings, event, "compacted") else []
+    )
     if event.source == "compact":
-        _forget(settings, event, "flushed")
+        _clear_mark(settings, event, "flushed")
     room = limit - sum(len(each) + 2 for each in parts) - NUDGE_ROOM
-    parts += filter(None, [_context(event, settings, room)])
+    parts += filter(None, [_notebook_context(event, settings, room)])
     yield hook_events.context_response("SessionStart", "\n\n".join(parts)[:limit])
-    parts += filter(None, [_nudge(settings)])
+    parts += filter(None, [_kb_nudge(settings)])
     yield hook_events.context_response("SessionStart", "\n\n".join(parts)[:limit])
 
 
 def _pre_compact(event: HookEvent, settings: Settings, _: str | None) -> Iterator[dict[str, Any]]:
-    _forget(settings, event, "compacted")  # the start after it may say so again
-    yield hook_events.message_response(TOLD)
+    _clear_mark(settings, event, "compacted")  # the start after it may say so again
+    yield hook_events.message_response(PRE_COMPACT_MESSAGE)
 
 
 def _user_prompt(event: HookEvent, settings: Settings, _: str | None) -> Iterator[dict[str, Any]]:
-    tokens = _tokens(event.transcript)
+    tokens = _transcript_tokens(event.transcript)
     limit = hook_events.context_window(tokens, int(settings.option("hooks.context_tokens")))
     if tokens < limit * float(settings.option("hooks.flush_at")):
-        _forget(settings, event, "flushed")
-    elif _is_new(settings, event, "flushed"):
-        yield hook_events.context_response("UserPromptSubmit", FLUSH)
+        _clear_mark(settings, event, "flushed")
+    elif _mark_once(settings, event, "flushed"):
+        yield hook_events.context_response("UserPromptSubmit", FLUSH_PROMPT)
 
 
 def _stop(event: HookEvent, settings: Settings, _: str | None) -> Iterator[dict[str, Any]]:
-    if not settings.option("hooks.stop_reminder") or event.stopped_before or _wrote(event.transcript):
+    if (
+        not settings.option("hooks.stop_reminder")
+        or event.stopped_before
+        or _needs_no_reminder(event.transcript)
+    ):
         return
-    if _is_new(settings, event, "stopped"):
-        yield hook_events.block_response(STOPPING)
+    if _mark_once(settings, event, "stopped"):
+        yield hook_events.block_response(STOP_PROMPT)
 
 
 HANDLERS: dict[str, Callable[[HookEvent, Settings, str | None], Iterator[dict[str, Any]]]] = {
@@ -138,7 +146,7 @@ HANDLERS: dict[str, Callable[[HookEvent, Settings, str | None], Iterator[dict[st
 }
 
 
-def _context(event: HookEvent, settings: Settings, room: int) -> str:
+def _notebook_context(event: HookEvent, settings: Settings, room: int) -> str:
     """What `quaid prompt` says in so many characters, if there is a memory and a notebook."""
     from quaid.app import Brain
     from quaid.errors import QuaidError
@@ -152,12 +160,12 @@ def _context(event: HookEvent, settings: Settings, room: int) -> str:
             record = dispatch.call(brain, operation, given, "owner")
     except QuaidError as error:
         if error.code != "not_found":  # there is no notebook, and that is fine
-            _note(str(error))
+            _log(str(error))
         return ""
     return str(getattr(record, "text", "")).strip()
 
 
-def _nudge(settings: Settings) -> str:
+def _kb_nudge(settings: Settings) -> str:
     """The one line that a knowledge base has for whoever begins a session."""
     from quaid.errors import QuaidError
     from quaid.operations import kb
@@ -166,27 +174,27 @@ def _nudge(settings: Settings) -> str:
         return kb.session_nudge(settings)
     except QuaidError as error:
         if error.code not in ("store_missing", "git_missing"):  # there is none, and that is fine
-            _note(str(error))
+            _log(str(error))
         return ""
 
 
-def _tokens(transcript: str) -> int:
+def _transcript_tokens(transcript: str) -> int:
     try:
         with open(transcript, "rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - TAIL))
-            return hook_events.tokens_in_use(file.read(TAIL), size)
+            file.seek(max(0, size - TRANSCRIPT_TAIL_BYTES))
+            return hook_events.tokens_in_use(file.read(TRANSCRIPT_TAIL_BYTES), size)
     except OSError:
         return 0  # a new session has none yet
 
 
-def _wrote(transcript: str) -> bool:
+def _needs_no_reminder(transcript: str) -> bool:
     """Whether the session is short, or wrote something: both need no reminder."""
     try:
         if os.path.getsize(transcript) < SHORT_SESSION:
             return True
         with open(transcript, "rb") as file:
-            return any(hook_events.calls_writing_tool(line) for line in file.readlines(LARGEST_SCAN))
+            return any(hook_events.calls_writing_tool(line) for line in file.readlines(MAX_SCAN_BYTES))
     except OSError:
         return True
 
@@ -194,34 +202,34 @@ def _wrote(transcript: str) -> bool:
 # What was said in a session
 
 
-def _mark(settings: Settings, event: HookEvent, what: str) -> str:
+def _marker_path(settings: Settings, event: HookEvent, what: str) -> str:
     session = hashlib.sha256(event.session.encode("utf-8", "replace")).hexdigest()[:20]
     return os.path.join(settings.home, "hooks", f"{session}.{what}")
 
 
-def _is_new(settings: Settings, event: HookEvent, what: str) -> bool:
+def _mark_once(settings: Settings, event: HookEvent, what: str) -> bool:
     """Whether something was not said in this session yet; it counts as said from now on."""
-    path = _mark(settings, event, what)
+    path = _marker_path(settings, event, what)
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
         return False
     except OSError as error:
-        _note(f"{path}: {error.strerror}")
+        _log(f"{path}: {error.strerror}")
         return False  # better not at all than at every prompt
-    _prune(os.path.dirname(path))
+    _prune_marks(os.path.dirname(path))
     return True
 
 
-def _forget(settings: Settings, event: HookEvent, what: str) -> None:
+def _clear_mark(settings: Settings, event: HookEvent, what: str) -> None:
     try:
-        os.unlink(_mark(settings, event, what))
+        os.unlink(_marker_path(settings, event, what))
     except OSError:
         pass
 
 
-def _prune(folder: str) -> None:
+def _prune_marks(folder: str) -> None:
     """Old sessions are not asked about again."""
     marks = [each for each in os.scandir(folder) if each.is_file()]
     if len(marks) > SESSIONS_KEPT:

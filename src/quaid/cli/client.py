@@ -1,9 +1,8 @@
-"""A command that a resident process of the same memory does for us, whose answer we only pass on.
+"""Have a running server of the same memory execute a command, and print its output.
 
-What is handed over is the command line as it is, with folder and environment; the other side does what we would have
-done, with everything loaded already. Whatever is not as it should be, the command does itself: nobody there, another
-version, other settings, a command that wants a terminal or files. A write is begun there only after we have said that
-we still wait for it, so that it is never done twice; if the answer is then lost, we say so and do nothing more.
+The command line is sent as typed, with working directory and environment. The command runs locally if no server
+answers, or if it has another version or other settings. A server starts a write only after the client has confirmed
+that it still waits, so a write never happens twice; if the answer is lost after that, the client reports an error.
 """
 
 import os
@@ -16,12 +15,12 @@ from quaid.server_socket import DONE, INPUT, PROCEED, READS, REQUEST, WANTS_INPU
 if TYPE_CHECKING:
     from socket import socket
 
-SECONDS_TO_ANSWER = 1.0
+ACCEPT_TIMEOUT = 1.0
 """Until the other side has looked at the command. A process that was stopped does not hold us up."""
 
-SECONDS_TO_READ, SECONDS_TO_WRITE = 60.0, 300.0
+READ_TIMEOUT, WRITE_TIMEOUT = 60.0, 300.0
 
-ALONE = frozenset(
+LOCAL_COMMANDS = frozenset(
     {
         *(
             "help",
@@ -55,28 +54,28 @@ ALONE = frozenset(
 """First words with which it is not worth asking: the other side would refuse."""
 
 
-def handed_over(words: list[str]) -> int | None:
+def delegate(words: list[str]) -> int | None:
     """Have a resident process do a command and print what it said; None when we have to do it ourselves."""
     if (
         not words
-        or words[0] in ALONE
+        or words[0] in LOCAL_COMMANDS
         or server_socket.is_handover_off(os.environ)
         or "--help" in words
         or "-h" in words
     ):
         return None
     home = os.path.join(os.environ.get("HOME") or os.path.expanduser("~"), ".quaid")
-    db_path = _memory(words, home)
+    db_path = _probable_db_path(words, home)
     there = server_socket.connect(home, db_path) if db_path else None
     if there is None:
         return None
     try:
-        return _asked(there, words)
+        return _request(there, words)
     finally:
         there.close()
 
 
-def _memory(words: list[str], home: str) -> str:
+def _probable_db_path(words: list[str], home: str) -> str:
     """Where the memory probably is; the other side finds out for itself, and refuses when it is another one."""
     chosen = os.environ.get("QUAID_DB", "")
     config = os.environ.get("QUAID_CONFIG", "")
@@ -97,12 +96,12 @@ def _memory(words: list[str], home: str) -> str:
     return "memory.db" if os.path.exists("memory.db") else os.path.join(home, "memory.db")
 
 
-def _asked(there: "socket", words: list[str]) -> int | None:
+def _request(there: "socket", words: list[str]) -> int | None:
     import quaid
 
     begun = b""
     try:
-        there.settimeout(SECONDS_TO_ANSWER)
+        there.settimeout(ACCEPT_TIMEOUT)
         there.sendall(
             server_socket.encode_message(
                 REQUEST,
@@ -114,26 +113,26 @@ def _asked(there: "socket", words: list[str]) -> int | None:
                 server_socket.join_words([f"{name}={value}" for name, value in os.environ.items()]),
             )
         )
-        answer, parts = _heard(there)
+        answer, parts = _receive_frame(there)
         if answer == WANTS_INPUT:
-            data = _input()
+            data = _read_stdin()
             if data is None:
                 return None
             there.sendall(server_socket.encode_message(INPUT, data))
-            answer, parts = _heard(there)
+            answer, parts = _receive_frame(there)
         if answer not in (READS, WRITES):
             return None
         begun = answer
-        there.settimeout(SECONDS_TO_WRITE if begun == WRITES else SECONDS_TO_READ)
+        there.settimeout(WRITE_TIMEOUT if begun == WRITES else READ_TIMEOUT)
         there.sendall(server_socket.encode_message(PROCEED))
-        answer, parts = _heard(there)
+        answer, parts = _receive_frame(there)
         if answer != DONE:
             return None
         status, before, out, after = parts
         done = int(status)
     except (OSError, ValueError):
         if begun == WRITES:
-            raise _unanswered(words) from None
+            raise _unanswered_error(words) from None
         return None  # nothing was begun, or nothing that would change anything
     for stream, said in ((sys.stderr, before), (sys.stdout, out), (sys.stderr, after)):
         stream.write(said.decode("utf-8", "replace"))
@@ -141,15 +140,15 @@ def _asked(there: "socket", words: list[str]) -> int | None:
     return done
 
 
-def _heard(there: "socket") -> tuple[bytes, list[bytes]]:
-    head = _exactly(there, 5)
+def _receive_frame(there: "socket") -> tuple[bytes, list[bytes]]:
+    head = _receive_exactly(there, 5)
     size = int.from_bytes(head[1:], "big")
     if size > server_socket.MAX_MESSAGE_BYTES:
         raise ValueError("too much")
-    return head[:1], server_socket.decode_parts(_exactly(there, size))
+    return head[:1], server_socket.decode_parts(_receive_exactly(there, size))
 
 
-def _exactly(there: "socket", size: int) -> bytes:
+def _receive_exactly(there: "socket", size: int) -> bytes:
     found = b""
     while len(found) < size:
         more = there.recv(min(size - len(found), 1024 * 1024))
@@ -159,7 +158,7 @@ def _exactly(there: "socket", size: int) -> bytes:
     return found
 
 
-def _input() -> bytes | None:
+def _read_stdin() -> bytes | None:
     """Our standard input; None if a person is to type it, for which we have to tell them so."""
     if sys.stdin.isatty():
         return None
@@ -170,7 +169,7 @@ def _input() -> bytes | None:
     return data
 
 
-def _unanswered(words: list[str]) -> Exception:
+def _unanswered_error(words: list[str]) -> Exception:
     from quaid.errors import Unanswered
 
     return Unanswered(command=words[0])

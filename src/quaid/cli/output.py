@@ -1,0 +1,197 @@
+"""Format records, errors, tables and progress for standard output and standard error, and ask for confirmation."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from quaid.app import Progress, no_progress
+from quaid.errors import Cancelled, NeedsYes, QuaidError
+from quaid.model import slug as slugs
+
+
+def format_record(record: Any, as_json: bool, terminal: bool) -> str:
+    """A record, for standard output."""
+    if as_json:
+        from quaid.operations.dispatch import json_value
+
+        return json.dumps(json_value(record), ensure_ascii=False, indent=2) + "\n"
+    from quaid.cli.render import render
+
+    text = render(record)
+    if terminal:
+        text = strip_control_characters(text)
+    return text if text.endswith("\n") or not text else text + "\n"
+
+
+def format_side_notes(asked: Any, record: Any, as_json: bool, terminal: bool) -> str:
+    """Lines for standard error beside a record: its warning, the slug and version of the page that is read.
+
+    The version is for a person at a terminal; programs read it with --json. Standard output is the page alone, and
+    can be put back as it is.
+    """
+    warning = getattr(record, "warning", "")
+    if warning and not as_json:
+        return f"quaid: {strip_control_characters(warning)}\n"
+    said = _format_moved(asked, record, as_json)
+    if terminal and not as_json and type(record).__name__ == "PageRecord":
+        said += f"quaid: {record.slug} is at version {record.version}\n"
+    return said
+
+
+def _format_moved(asked: Any, record: Any, as_json: bool) -> str:
+    found = getattr(record, "slug", None)
+    if as_json or hasattr(record, "old_slug") or not (isinstance(asked, str) and isinstance(found, str)):
+        return ""
+    if asked.rpartition("::")[2] == found.rpartition("::")[2]:
+        return ""
+    return f"quaid: {asked} is {found} now\n"
+
+
+def print_notice(text: str) -> None:
+    """Tell on standard error what happened beside the command itself."""
+    sys.stderr.write(f"quaid: {strip_control_characters(text)}.\n")
+    sys.stderr.flush()
+
+
+def format_error(error: QuaidError, as_json: bool, terminal: bool) -> str:
+    """An error, for standard error."""
+    if as_json:
+        body = {"code": error.code, "message": str(error), **error.facts}
+        return json.dumps({"error": body}, ensure_ascii=False, default=str) + "\n"
+    over_the_bar = "\r\033[K" if terminal else ""
+    return f"{over_the_bar}quaid: {strip_control_characters(' '.join(str(error).splitlines()))}\n"
+
+
+def strip_control_characters(text: str) -> str:
+    """Text for a terminal: control characters in a page must not move the cursor or rename the window."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each in "\n\t" else "\ufffd" for each in text)
+
+
+TEXT_WIDTH = 78
+
+
+def format_table(rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as their widest cell; the last one runs free."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    return "\n".join(
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
+        for row in rows
+    )
+
+
+def wrap_text(text: str) -> Iterable[str]:
+    line = ""
+    for word in text.split():
+        if line and len(line) + 1 + len(word) > TEXT_WIDTH:
+            yield line
+            line = ""
+        line = f"{line} {word}" if line else word
+    if line:
+        yield line
+
+
+def format_page_counts(report: Any) -> list[str]:
+    """What an import or a sync found in the pages that it wrote."""
+    kinds = ", ".join(f"{number:,} {name}" for name, number in report.types.items())
+    found = (
+        ("tags", report.tags),
+        ("links", report.links_extracted),
+        ("timeline entries", report.timeline_entries),
+        ("raw data", report.raw_data),
+    )
+    return [f"types: {kinds or 'none'}", ", ".join(f"{name}: {number:,}" for name, number in found)]
+
+
+def lost_front(record: Any) -> str:
+    """A line that names the front matter and the tags which a page has lost, if any."""
+    lost = [
+        f"{noun} {', '.join(names)}"
+        for noun, names in (("keys", record.keys_removed), ("tags", record.tags_removed))
+        if names
+    ]
+    if not lost:
+        return ""
+    told = f"Removed with the front matter that the new text leaves out: {'; '.join(lost)}"
+    return f"\n{told}\n`quaid history {record.slug}` lists the version that has them"
+
+
+def words_only_note(why: str) -> str:
+    """Return the line that says that meaning was not looked at, and why; only a setting turns the search off."""
+    if why.lower().startswith("semantic search is off"):
+        return f"By words only. {why.rstrip('.')}."
+    return f"By words only: {why.rstrip('.')}."
+
+
+def shorten(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def format_size(number: int) -> str:
+    left = float(number)
+    for unit in ("bytes", "KB", "MB"):
+        if left < 1000:
+            return f"{left:.0f} {unit}" if unit == "bytes" else f"{left:.1f} {unit}"
+        left /= 1000
+    return f"{left:.2f} GB"
+
+
+def page_address(page: Any) -> str:
+    """How a page is named so that it cannot be mistaken: with its collection, unless that is the default one."""
+    return slugs.address(page.collection, page.slug)
+
+
+PROGRESS_DELAY = 0.5  # work that is over by then shows nothing
+PROGRESS_INTERVAL = 0.1
+
+
+def progress_reporter(quiet: bool) -> Progress:
+    """A reporter that draws on standard error, or none where nobody would see it."""
+    if quiet or not sys.stderr.isatty():
+        return no_progress
+    started = drawn = time.monotonic()
+    visible = False
+
+    def report(done: int, total: int, what: str) -> None:
+        nonlocal drawn, visible
+        now = time.monotonic()
+        finished = done >= total
+        if now - started < PROGRESS_DELAY or (now - drawn < PROGRESS_INTERVAL and not finished):
+            return
+        drawn = now
+        if finished and visible:
+            sys.stderr.write("\r\033[K")
+        elif not finished:
+            visible = True
+            bar = "#" * (30 * done // max(1, total))
+            sys.stderr.write(f"\r\033[K{what} [{bar:30}] {done:,} of {total:,}")
+        sys.stderr.flush()
+
+    return report
+
+
+def confirm(record: Any, show: Callable[[Any], None], as_json: bool) -> dict[str, Any]:
+    """What to call the operation with again, after a person has agreed; nothing when there is no question."""
+    more: dict[str, Any] = getattr(record, "if_agreed", {})
+    if not more:
+        return {}
+    problem = obstacle(sys.stdin.isatty(), sys.stderr.isatty(), as_json)
+    if problem:
+        raise NeedsYes(act=record.act, obstacle=problem)
+    show(record)
+    print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Cancelled
+    return more
+
+
+def obstacle(reads_terminal: bool, shows_terminal: bool, as_json: bool) -> str:
+    """Return why no question can be asked, or an empty string."""
+    if not reads_terminal:
+        return "standard input is not a terminal"
+    if not shows_terminal:
+        return "standard error is not a terminal"
+    return "--json does not ask" if as_json else ""
