@@ -18,8 +18,8 @@ from quaid.config import Settings
 from quaid.model.page import Page, build_page
 from quaid.operations import dispatch, service
 from quaid.storage import embedding_queue, page_edits, vectors
-from quaid.surfaces.web import app as web
-from quaid.surfaces.web.pages import static
+from quaid.web import app as web_app
+from quaid.web.pages import base
 
 PAGES, QUICK_PAGES = 10_000, 1_000
 RUNS, TRIES = 30, 3
@@ -42,7 +42,9 @@ def main() -> None:
         fill(settings, list(made_up(count)))
         rows = asyncio.run(measured(settings, count))
     size = sum(
-        len(each.data) for name, each in static.assets().items() if name.endswith((".css", ".js", ".svg"))
+        len(each.data)
+        for name, each in base.static_assets().items()
+        if name.endswith((".css", ".js", ".svg"))
     )
     rows.append(
         ("all of static, not packed", "", "", f"{size / 1024:.0f} KB", verdict(size / 1024, FIRST_LOAD_KB))
@@ -102,7 +104,7 @@ def fill(settings: Settings, made: list[Page]) -> None:
 
 
 async def measured(settings: Settings, count: int) -> list[tuple[str, ...]]:
-    app = web.build(settings)
+    app = web_app.build_app(settings)
     rng = random.Random(9)
     texts = [
         sorted({word for word in each.truth.split() if word.isalpha() and len(word) > 3})
@@ -134,10 +136,12 @@ async def measured(settings: Settings, count: int) -> list[tuple[str, ...]]:
     async with (
         app.router.lifespan_context(app),
         httpx.AsyncClient(
-            transport=httpx.ASGITransport(app), base_url=f"http://127.0.0.1:{web.PORT}"
+            transport=httpx.ASGITransport(app), base_url=f"http://127.0.0.1:{web_app.DEFAULT_PORT}"
         ) as client,
     ):
-        await client.post("/login", data={"code": service.login_code(settings, web.PORT, time.time())})
+        await client.post(
+            "/login", data={"code": service.login_code(settings, web_app.DEFAULT_PORT, time.time())}
+        )
         for name, address in asked.items():
             wall: list[float] = []
             cpu: list[float] = []

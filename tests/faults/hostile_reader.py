@@ -78,10 +78,10 @@ def _lint(brain: Brain, _: Path) -> object:
 
 
 def _rendered(_: Brain, victim: Path) -> object:
-    from quaid.surfaces.web.pages import markdown
+    from quaid.web.pages import markdown
 
     text = victim.read_text(encoding="utf-8")
-    return markdown.render(text), markdown.org(text)
+    return markdown.render_markdown(text), markdown.render_org(text)
 
 
 def _page(word: str, _: int) -> str:

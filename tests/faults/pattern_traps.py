@@ -43,8 +43,8 @@ BOUNDED = {
     "quaid.formats.org._LINK": LONGEST_TITLE,
     "quaid.kb.repo_policy._": MAX_MESSAGE_LENGTH,
     "quaid.kb.node._RELATION_LABEL": 20,  # what stands before a link
-    "quaid.surfaces.web.pages.snippets._CELL": 2_000,  # a row of a snippet
-    "quaid.surfaces.web.pages.markdown._PAGE_FILE": 2_000,  # an address; and the whole of it, or nothing
+    "quaid.web.pages.markdown._TABLE_CELL": 2_000,  # a row of a snippet
+    "quaid.web.pages.markdown._PAGE_FILE": 2_000,  # an address; and the whole of it, or nothing
 }
 """Patterns that only ever see short texts, by the beginning of their names, and how long those are at most."""
 

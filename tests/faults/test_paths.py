@@ -22,7 +22,7 @@ from quaid.mcp import resources
 from quaid.operations import dispatch, service
 from quaid.operations.dispatch import json_value
 from quaid.operations.registry import Operation, Param, all_operations
-from quaid.surfaces.web import app as web
+from quaid.web import app as web_app
 
 pytestmark = pytest.mark.promise("paths")
 
@@ -163,7 +163,7 @@ QUERIES = ("/api/memory/get?slug=", "/api/notebook/read?path=", "/graph?slug=", 
 def test_no_address_of_the_server_leads_outside(home: Path, cases: Cases) -> None:
     beyond = home.parent / "outside"
     settings = settings_of(home)
-    app = web.build(settings, debug=True)
+    app = web_app.build_app(settings, debug=True)
     places = addresses(app)
     assert ("DELETE", "/api/debug/notebook/{path:path}") in places
     assert ("GET", "/static/{name}") in places

@@ -295,31 +295,31 @@ COMMANDS: dict[str, LocalCommand] = {
 
 def serve_web(settings: Settings, given: dict[str, Any]) -> int:
     """Serve this machine, and open a browser."""
-    from quaid.surfaces.web import serving
+    from quaid.web import server
 
     _limit_blas_threads()
-    return serving.web(settings, _server_options(settings, given), opens="no_open" not in given)
+    return server.serve_web(settings, _server_options(settings, given), opens="no_open" not in given)
 
 
 def serve_http(settings: Settings, given: dict[str, Any]) -> int:
     """Serve without a browser, perhaps beyond this machine."""
-    from quaid.surfaces.web import serving
+    from quaid.web import server
 
     _limit_blas_threads()
-    return serving.http(settings, _server_options(settings, given))
+    return server.serve_http(settings, _server_options(settings, given))
 
 
 def _server_options(settings: Settings, given: dict[str, Any]) -> Any:
     from quaid.mcp import tools
-    from quaid.surfaces.web.app import PORT
-    from quaid.surfaces.web.serving import LOOPBACK, How
+    from quaid.web.app import DEFAULT_PORT
+    from quaid.web.server import LOOPBACK, ServerOptions
 
-    port = given.get("port", PORT)
+    port = given.get("port", DEFAULT_PORT)
     if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port <= 65_535:
         raise InvalidArgument(name="--port", problem=f"must be from 0 to 65535, not {port}")
     chosen = given.get("tools") or "core"
     tools.selected_tools(chosen)
-    return How(
+    return ServerOptions(
         port=port,
         bind=given.get("bind", LOOPBACK),
         tls_cert=settings.path(given["tls_cert"]) if given.get("tls_cert") else "",

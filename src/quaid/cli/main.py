@@ -145,7 +145,6 @@ def _dispatch(words: list[str]) -> int:
     status = client.delegate(words)
     if status is not None:
         return status
-    from quaid.cli import parser
 
     line = parser.split_command_line(words)
     if line.command in ("", "help") or line.wants_help or _is_command_group(line):
@@ -172,7 +171,7 @@ def _is_command_group(line: "CommandLine") -> bool:
 
 def _run_operation(line: "CommandLine") -> int:
     from quaid.app import Brain
-    from quaid.cli import output, parser
+    from quaid.cli import parser
     from quaid.operations import dispatch
 
     operation = dispatch.find_command(line.command)

@@ -13,7 +13,7 @@ from tests.surfaces.web.process import Process
 from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dispatch, service
-from quaid.surfaces.web import app as web
+from quaid.web import app as web_app
 
 ADDRESS = "http://127.0.0.1:4321"
 Enter = Callable[..., TestClient]
@@ -64,7 +64,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 @pytest.fixture(scope="module")
 def app(memory: Settings) -> Iterator[Starlette]:
     """The app on it with the debug endpoints, running."""
-    built = web.build(memory, debug=True)
+    built = web_app.build_app(memory, debug=True)
     with client(built):
         yield built
 

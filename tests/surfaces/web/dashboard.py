@@ -15,8 +15,8 @@ import httpx
 from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dispatch, service
-from quaid.surfaces.web import app as web
-from quaid.surfaces.web.guard import Place
+from quaid.web import app as web_app
+from quaid.web.auth import ServerAddress
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 VAULT = os.path.join(ROOT, "examples", "vault")
@@ -132,13 +132,15 @@ class Visitor:
 @contextmanager
 def visiting(settings: Settings) -> Iterator[Visitor]:
     """The whole app, guard included, asked without a socket."""
-    app = web.build(settings)
+    app = web_app.build_app(settings)
     loop = asyncio.new_event_loop()
     started = app.router.lifespan_context(app)
     loop.run_until_complete(started.__aenter__())
-    client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=f"http://127.0.0.1:{web.PORT}")
+    client = httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url=f"http://127.0.0.1:{web_app.DEFAULT_PORT}"
+    )
     try:
-        code = service.login_code(settings, web.PORT, time.time())
+        code = service.login_code(settings, web_app.DEFAULT_PORT, time.time())
         answer = loop.run_until_complete(client.post("/login", data={"code": code}))
         assert answer.status_code == 200, answer.text
         page = loop.run_until_complete(client.get("/")).text
@@ -157,7 +159,7 @@ def served(settings: Settings) -> Iterator[str]:
 
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
-    app = web.build(settings, place=Place.local(port))
+    app = web_app.build_app(settings, place=ServerAddress.local(port))
     config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)

@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from quaid.operations.registry import all_operations
-from quaid.surfaces.web import api
+from quaid.web import api
 
 
 def ok(response: Any) -> dict[str, Any]:
@@ -37,11 +37,11 @@ def failed(response: Any, status: int) -> dict[str, Any]:
     ],
 )
 def test_the_rule_of_addresses(tool: str, path: str) -> None:
-    assert api.path_of(tool) == path
+    assert api.tool_path(tool) == path
 
 
 def test_no_two_tools_share_an_address() -> None:
-    paths = [api.path_of(each.tool) for each in all_operations() if each.is_tool]
+    paths = [api.tool_path(each.tool) for each in all_operations() if each.is_tool]
     assert len(paths) == len(set(paths))
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.surfaces.web.dashboard import Visitor, call
 
 from quaid.config import Settings
-from quaid.surfaces.web.guard import MAX_BODY
+from quaid.web.auth import MAX_BODY
 
 MIRA = "people/mira-dahlquist"
 

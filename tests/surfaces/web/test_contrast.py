@@ -6,10 +6,10 @@ from itertools import combinations
 
 import pytest
 
-from quaid.surfaces.web.pages import static
-from quaid.surfaces.web.pages.graph import COLOURS
+from quaid.web.pages import base
+from quaid.web.pages.graph import COLOURS
 
-CSS = static.assets()["app.css"].data.decode()
+CSS = base.static_assets()["app.css"].data.decode()
 TEXT, LARGE = 4.5, 3.0
 GROUNDS = ("paper", "surface", "sunk")
 TYPES = (*COLOURS, "other")

@@ -17,13 +17,20 @@ from quaid.config import Settings
 from quaid.errors import Cancelled, NotAllowed, PageNotFound, UnknownCommand, VersionConflict
 from quaid.operations import dispatch
 from quaid.operations.registry import all_operations
-from quaid.surfaces.web import crew as room
-from quaid.surfaces.web.crew import HARMLESS, LONG_ONES, MEANING, Crew, key_of, lane_of
+from quaid.web import workers
+from quaid.web.workers import (
+    LONG_OPERATIONS,
+    READ_ONLY_OWNER_OPERATIONS,
+    SEMANTIC_OPERATIONS,
+    WorkerPool,
+    operation_key,
+    queue_name,
+)
 
 
 @asynccontextmanager
-async def working(settings: Settings, **how: Any) -> AsyncIterator[Crew]:
-    crew = Crew(settings, **how)
+async def working(settings: Settings, **how: Any) -> AsyncIterator[WorkerPool]:
+    crew = WorkerPool(settings, **how)
     crew.start()
     try:
         yield crew
@@ -62,17 +69,17 @@ def test_errors_of_an_operation_come_through_as_they_are(memory: Settings) -> No
 
 
 def test_readers_work_side_by_side(memory: Settings) -> None:
-    met = threading.Barrier(room.READERS, timeout=60)
+    met = threading.Barrier(workers.READERS, timeout=60)
 
     async def ask() -> None:
         async with working(memory) as crew:
             found = await asyncio.gather(
                 *(
                     crew.run("read", lambda brain: (met.wait(), brain.db.one("SELECT 1")))
-                    for _ in range(room.READERS)
+                    for _ in range(workers.READERS)
                 )
             )
-            assert [each[1] for each in found] == [(1,)] * room.READERS
+            assert [each[1] for each in found] == [(1,)] * workers.READERS
 
     run(ask())
 
@@ -129,7 +136,7 @@ def test_stopping_gives_up_what_runs(memory: Settings) -> None:
             time.sleep(0.01)
 
     async def ask() -> None:
-        crew = Crew(memory)
+        crew = WorkerPool(memory)
         crew.start()
         task = asyncio.ensure_future(crew.run("long", work))
         while not began.is_set():
@@ -162,7 +169,7 @@ def test_progress_of_what_takes_long_is_told_and_its_end(memory: Settings) -> No
     assert heard[-1][1]["succeeded"] is True
     steps = [facts["done"] for kind, facts in heard if kind == "progress"]
     assert steps == sorted(steps)
-    assert 1 <= len(steps) <= seconds / room.SECONDS_BETWEEN_REPORTS
+    assert 1 <= len(steps) <= seconds / workers.PROGRESS_INTERVAL
 
 
 def test_a_crew_for_reading_only_changes_nothing_but_still_shows_everything(memory: Settings) -> None:
@@ -207,11 +214,11 @@ def test_operations_that_ask_the_model_are_in_the_lane_of_meaning() -> None:
 
 
 def test_every_name_of_a_lane_is_an_operation() -> None:
-    keys = {key_of(each) for each in all_operations()}
-    assert keys >= MEANING
-    assert keys >= LONG_ONES
-    assert keys >= HARMLESS
-    lanes = {lane_of(each) for each in all_operations()}
+    keys = {operation_key(each) for each in all_operations()}
+    assert keys >= SEMANTIC_OPERATIONS
+    assert keys >= LONG_OPERATIONS
+    assert keys >= READ_ONLY_OWNER_OPERATIONS
+    lanes = {queue_name(each) for each in all_operations()}
     assert lanes == {"read", "meaning", "write", "long"}
 
 
@@ -219,7 +226,7 @@ def test_an_error_that_nobody_waits_for_is_not_logged_when_it_is_forgotten(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def ask() -> None:
-        job = room.Job(lambda _brain: None, "get", asyncio.get_running_loop())
+        job = workers.Task(lambda _brain: None, "get", asyncio.get_running_loop())
         job.settle(None, Cancelled())
         while not job.future.done():
             await asyncio.sleep(0)

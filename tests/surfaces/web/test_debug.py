@@ -11,12 +11,12 @@ from tests.surfaces.web.test_api import failed, ok
 from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dispatch, service
-from quaid.surfaces.web import app as web, debug
+from quaid.web import api, app as web_app
 
 
 def test_without_debug_none_of_them_is_there(memory: Settings) -> None:
-    with client(web.build(memory), service.owner_token(memory)) as asked:
-        for path, methods in debug.SCOPES.items():
+    with client(web_app.build_app(memory), service.owner_token(memory)) as asked:
+        for path, methods in api.DEBUG_SCOPES.items():
             for method in methods:
                 assert asked.request(method, path.replace("{path:path}", "lists/x.md")).status_code == 404
 

@@ -15,8 +15,8 @@ from tests.surfaces.web.conftest import filled, settings_in
 from tests.surfaces.web.process import Process
 
 from quaid.errors import TooMany
-from quaid.surfaces.web import events
-from quaid.surfaces.web.events import Bus
+from quaid.web import events
+from quaid.web.events import EventBus
 
 
 @pytest.fixture
@@ -128,14 +128,14 @@ def test_listeners_end_with_the_server(tmp_path: Path) -> None:
 
 def test_a_slow_reader_loses_the_oldest_events_and_is_told() -> None:
     async def listen() -> None:
-        bus = Bus()
+        bus = EventBus()
         bus.open()
         listener = bus.join()
-        for number in range(events.LONGEST_QUEUE + 10):
+        for number in range(events.MAX_QUEUE + 10):
             bus.tell("changed", {"number": number})
         await asyncio.sleep(0.01)
-        assert len(listener.waiting) == events.LONGEST_QUEUE
-        stream = events._stream(bus, listener, lambda: True)
+        assert len(listener.waiting) == events.MAX_QUEUE
+        stream = events._event_frames(bus, listener, lambda: True)
         assert b"hello" in await anext(stream)
         assert b'event: lost\ndata: {"events":10}' in await anext(stream)
         assert b'{"number":10}' in await anext(stream)
@@ -149,9 +149,9 @@ def test_a_heartbeat_comes_while_nothing_happens(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.01)
 
     async def listen() -> None:
-        bus = Bus()
+        bus = EventBus()
         bus.open()
-        stream = events._stream(bus, bus.join(), lambda: True)
+        stream = events._event_frames(bus, bus.join(), lambda: True)
         await anext(stream)
         assert (await anext(stream)).startswith(b":")
         assert (await anext(stream)).startswith(b":")
@@ -161,10 +161,10 @@ def test_a_heartbeat_comes_while_nothing_happens(monkeypatch: pytest.MonkeyPatch
 
 def test_there_is_an_end_to_how_many_may_listen() -> None:
     async def join() -> None:
-        bus = Bus()
+        bus = EventBus()
         bus.open()
         first = bus.join()
-        for _ in range(events.MOST_LISTENERS - 1):
+        for _ in range(events.MAX_LISTENERS - 1):
             bus.join()
         with pytest.raises(TooMany):
             bus.join()
@@ -175,14 +175,14 @@ def test_there_is_an_end_to_how_many_may_listen() -> None:
 
 
 def test_whoever_hangs_up_makes_room(server: Process) -> None:
-    for _ in range(events.MOST_LISTENERS + 5):
+    for _ in range(events.MAX_LISTENERS + 5):
         with server.client() as listener, listener.stream("GET", "/api/events") as stream:
             assert stream.status_code == 200
             assert next(stream.iter_lines())
 
 
 def test_telling_a_bus_that_nobody_opened_is_no_failure() -> None:
-    bus = Bus()
+    bus = EventBus()
     listener = bus.join()
     bus.tell("changed", {})
     assert not listener.waiting
@@ -190,10 +190,10 @@ def test_telling_a_bus_that_nobody_opened_is_no_failure() -> None:
 
 def test_a_stream_ends_with_the_token_that_opened_it() -> None:
     async def listen() -> None:
-        bus = Bus()
+        bus = EventBus()
         bus.open()
         allowed = [True]
-        stream = events._stream(bus, bus.join(), lambda: allowed[0])
+        stream = events._event_frames(bus, bus.join(), lambda: allowed[0])
         assert b"hello" in await anext(stream)
         allowed[0] = False
         bus.tell("file", {"n": 1})

@@ -10,8 +10,8 @@ from tests.surfaces.web.conftest import ADDRESS, client
 
 from quaid.config import Settings
 from quaid.operations import service
-from quaid.surfaces.web import app as web
-from quaid.surfaces.web.guard import HEADERS, MAX_BODY
+from quaid.web import app as web_app
+from quaid.web.auth import MAX_BODY, SECURITY_HEADERS
 
 OURS = ("127.0.0.1:4321", "localhost:4321", "[::1]:4321")
 FOREIGN_HOSTS = (
@@ -104,14 +104,14 @@ def test_a_link_from_elsewhere_leads_to_a_page_but_not_to_the_api(owner: TestCli
 @pytest.mark.parametrize("path", ["/health", "/api/memory/stats", "/nowhere", "/api/nowhere", "/login"])
 def test_every_answer_has_the_headers(owner: TestClient, path: str) -> None:
     response = owner.get(path)
-    for name, value in HEADERS.items():
+    for name, value in SECURITY_HEADERS.items():
         assert response.headers[name] == value
     assert response.headers["cache-control"] == "no-store"
     assert "server" not in response.headers
 
 
 def test_the_policy_lets_no_script_of_others_run() -> None:
-    policy = HEADERS["content-security-policy"]
+    policy = SECURITY_HEADERS["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     assert "http:" not in policy
@@ -282,7 +282,7 @@ def test_a_form_sends_the_token_of_its_session(app: Starlette, browser: TestClie
 
 
 def test_a_session_ends_with_its_process(memory: Settings, browser: TestClient) -> None:
-    with client(web.build(memory)) as other:
+    with client(web_app.build_app(memory)) as other:
         other.cookies = browser.cookies
         assert other.get("/api/memory/stats").status_code == 401
 
@@ -300,7 +300,7 @@ def test_odd_authorizations_are_refused(app: Starlette, shown: str) -> None:
 
 
 def test_a_server_for_reading_only_lets_nobody_write(memory: Settings) -> None:
-    with client(web.build(memory, readonly=True), service.owner_token(memory)) as asked:
+    with client(web_app.build_app(memory, readonly=True), service.owner_token(memory)) as asked:
         assert asked.get("/api/memory/stats").status_code == 200
         refused = asked.post("/api/memory/put", json={"slug": "people/zoe", "content": "# Zoe"})
         assert refused.status_code == 403

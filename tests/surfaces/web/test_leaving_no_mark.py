@@ -14,7 +14,7 @@ from quaid.cli.main import main
 from quaid.config import Settings
 from quaid.operations.dispatch import MAX_QUESTION
 from quaid.operations.registry import Operation, all_operations
-from quaid.surfaces.web import api
+from quaid.web import api
 
 UNKNOWN = "Which barometer hangs in the lighthouse of Skagen?"
 
@@ -90,7 +90,7 @@ def test_no_tool_that_reads_changes_what_is_kept(memory: Settings, reader: TestC
     before, answered = kept(memory), 0
     for each in all_operations():
         if each.scope == "read":
-            response = reader.post(api.path_of(each.tool), json=arguments(each))
+            response = reader.post(api.tool_path(each.tool), json=arguments(each))
             assert response.status_code < 500 or response.json()["error"]["code"] != "defect", each.tool
             answered += response.status_code == 200
     assert answered >= 15
@@ -120,9 +120,9 @@ OTHERS = [("memory_facts", "subject"), ("kb_query", "context"), ("memory_gap", "
 @pytest.mark.parametrize(("tool", "name"), SEARCHES)
 def test_any_text_up_to_the_limit_is_a_search(reader: TestClient, tool: str, name: str) -> None:
     for text in LONGEST:
-        response = reader.get(api.path_of(tool), params={name: text})
+        response = reader.get(api.tool_path(tool), params={name: text})
         assert response.status_code == 200, response.text[:300]
-        assert reader.post(api.path_of(tool), json={name: text}).status_code == 200
+        assert reader.post(api.tool_path(tool), json={name: text}).status_code == 200
 
 
 @pytest.mark.parametrize(("tool", "name"), [*SEARCHES, *OTHERS])
@@ -130,7 +130,7 @@ def test_any_text_up_to_the_limit_is_a_search(reader: TestClient, tool: str, nam
 def test_a_longer_one_is_refused_alike_everywhere(
     writer: TestClient, tool: str, name: str, text: str
 ) -> None:
-    response = writer.post(api.path_of(tool), json={name: text})
+    response = writer.post(api.tool_path(tool), json={name: text})
     error = response.json()["error"]
     assert (response.status_code, error["code"]) == (400, "invalid_argument")
     assert "4,096 are allowed; ask in fewer words" in error["message"]

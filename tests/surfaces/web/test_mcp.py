@@ -23,7 +23,7 @@ from quaid.config import Settings
 from quaid.errors import TooMany
 from quaid.mcp.server import Connection
 from quaid.operations import dispatch, index, service
-from quaid.surfaces.web import crew, mcp as room
+from quaid.web import mcp as web_mcp, workers
 
 Visit = Callable[[Client], Awaitable[None]]
 MODES = ["legacy", "auto", "2026-07-28"]
@@ -247,7 +247,7 @@ def test_headers_that_say_something_else_than_the_body_are_refused(
     call = stateless("tools/call", name="memory_get", arguments={"slug": "people/alice"})
     response = reader.post("/mcp", json=call, headers={**headers, **wrong})
     assert response.status_code == 400
-    assert response.json()["error"]["code"] == room.HEADER_MISMATCH
+    assert response.json()["error"]["code"] == web_mcp.HEADER_MISMATCH
 
 
 def test_a_name_in_base64_is_read(reader: TestClient) -> None:
@@ -275,7 +275,7 @@ def test_a_call_that_finds_every_worker_busy_is_told_so_as_a_result(
         asked = stateless("tools/call", **call)
     else:
         headers, asked = begun(reader, revision), rpc("tools/call", **call)
-    monkeypatch.setattr(crew, "MOST_WAITING", 0)
+    monkeypatch.setattr(workers, "MAX_QUEUED", 0)
     response = reader.post("/mcp", json=asked, headers=headers)
     assert response.status_code == 200
     error = failure_of(response.json())
@@ -290,8 +290,8 @@ def pings(asked: TestClient, session: dict[str, str]) -> bool:
 def test_of_too_many_sessions_the_one_with_most_loses_its_oldest(
     app: Starlette, reader: TestClient, writer: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "MOST_SESSIONS", 4)
-    app.state.mcp_sessions = room.Sessions()
+    monkeypatch.setattr(web_mcp, "MAX_MCP_SESSIONS", 4)
+    app.state.mcp_sessions = web_mcp.McpSessions()
     mine = begun(writer)
     flood = [begun(reader) for _ in range(9)]
     assert len(app.state.mcp_sessions) == 4
@@ -300,8 +300,8 @@ def test_of_too_many_sessions_the_one_with_most_loses_its_oldest(
 
 
 def test_a_session_that_is_at_work_is_never_the_one_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "MOST_SESSIONS", 2)
-    sessions = room.Sessions()
+    monkeypatch.setattr(web_mcp, "MAX_MCP_SESSIONS", 2)
+    sessions = web_mcp.McpSessions()
     busy, idle = (sessions.begin(Connection("core"), "one") for _ in range(2))
     sessions._open[busy].running[(int, 1)] = None  # type: ignore[assignment]
     third = sessions.begin(Connection("core"), "one")
@@ -316,9 +316,9 @@ def test_a_session_that_is_at_work_is_never_the_one_that_ends(monkeypatch: pytes
 def test_a_session_that_was_silent_for_long_is_over(
     app: Starlette, reader: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app.state.mcp_sessions = room.Sessions()
+    app.state.mcp_sessions = web_mcp.McpSessions()
     old = begun(reader)
-    monkeypatch.setattr(room, "IDLE_SECONDS", -1.0)
+    monkeypatch.setattr(web_mcp, "IDLE_SECONDS", -1.0)
     assert not pings(reader, old)
     assert reader.delete("/mcp", headers=old).status_code == 404
     assert reader.post("/mcp", json=rpc("initialize", 1, **HELLO)).status_code == 200

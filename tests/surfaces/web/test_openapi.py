@@ -14,23 +14,23 @@ from tests.surfaces.web.process import Process
 
 from quaid.operations import service
 from quaid.operations.registry import all_operations
-from quaid.surfaces.web import api, openapi
-from quaid.surfaces.web.app import ROUTES
+from quaid.web import api
+from quaid.web.app import ROUTE_SCOPES
 
 
 def test_the_document_has_every_tool_with_its_scope() -> None:
-    paths = openapi.document()["paths"]
+    paths = api.openapi_document()["paths"]
     for each in all_operations():
         if each.is_tool:
-            told = paths[api.path_of(each.tool)]
+            told = paths[api.tool_path(each.tool)]
             assert told["post"]["x-scope"] == each.scope
-            assert ("get" in told) == api.takes_query(each)
+            assert ("get" in told) == api.accepts_get(each)
 
 
 def test_every_address_of_the_document_is_served(reader: TestClient) -> None:
     document: dict[str, Any] = reader.get("/api/openapi.json").json()
     assert document["openapi"] == "3.1.0"
-    declared = {path.replace(":path}", "}"): methods for path, methods in ROUTES.items()}
+    declared = {path.replace(":path}", "}"): methods for path, methods in ROUTE_SCOPES.items()}
     for path, methods in document["paths"].items():
         assert {each.upper() for each in methods} <= set(declared[path]), path
     served = {path for path in declared if path.startswith("/api/")}
@@ -38,7 +38,7 @@ def test_every_address_of_the_document_is_served(reader: TestClient) -> None:
 
 
 def test_without_debug_the_document_does_not_speak_of_it() -> None:
-    assert not any("debug" in path for path in openapi.document()["paths"])
+    assert not any("debug" in path for path in api.openapi_document()["paths"])
 
 
 @pytest.mark.skipif(find_spec("schemathesis") is None, reason="schemathesis is not installed")

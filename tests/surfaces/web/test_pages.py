@@ -9,8 +9,8 @@ from tests.surfaces.web.active import active_nodes
 from tests.surfaces.web.dashboard import Visitor, call, lifelike, visiting
 
 from quaid.config import Settings
-from quaid.surfaces.web import app as web, pages
-from quaid.surfaces.web.pages import static
+from quaid.web import app as web_app, pages
+from quaid.web.pages import base
 
 FIRST_LOAD = 150 * 1024
 
@@ -69,7 +69,9 @@ def test_every_route_of_the_pages_is_declared() -> None:
     for route in pages.routes():
         for method in route.methods or ():
             if method != "HEAD":
-                assert web.ROUTES[route.path][method] in ("public", "read", "write", "owner"), route.path
+                assert web_app.ROUTE_SCOPES[route.path][method] in ("public", "read", "write", "owner"), (
+                    route.path
+                )
 
 
 def test_the_first_load_is_small(reader: Visitor) -> None:
@@ -78,11 +80,11 @@ def test_the_first_load_is_small(reader: Visitor) -> None:
     assert len(wanted) >= 4
     size = len(page) + sum(len(reader.get(address).content) for address in wanted)
     assert size < FIRST_LOAD
-    assert sum(len(each.data) for each in static.assets().values()) < FIRST_LOAD
+    assert sum(len(each.data) for each in base.static_assets().values()) < FIRST_LOAD
 
 
 def test_nothing_is_fetched_from_elsewhere() -> None:
-    for name, asset in static.assets().items():
+    for name, asset in base.static_assets().items():
         text = asset.data.decode().replace("http://www.w3.org/2000/svg", "")
         assert "http://" not in text, name
         assert "https://" not in text, name
@@ -90,7 +92,7 @@ def test_nothing_is_fetched_from_elsewhere() -> None:
 
 
 def test_static_files_are_kept_for_a_year_and_names_are_no_paths(reader: Visitor) -> None:
-    answer = reader.get(static.asset("app.css"))
+    answer = reader.get(base.asset_url("app.css"))
     assert "immutable" in answer.headers["cache-control"]
     assert answer.headers["content-type"] == "text/css; charset=utf-8"
     again = reader.get("/static/app.css", **{"If-None-Match": answer.headers["etag"]})

@@ -7,10 +7,10 @@ import pytest
 from tests.surfaces.web.dashboard import Visitor, call, lifelike, visiting
 
 from quaid.config import Settings
-from quaid.surfaces.web.pages import snippets
-from quaid.surfaces.web.pages.graph import COLOURS, looks
-from quaid.surfaces.web.pages.leading import Place, as_words
-from quaid.surfaces.web.pages.naming import Names, names_in
+from quaid.web.pages import markdown
+from quaid.web.pages.graph import COLOURS, node_styles
+from quaid.web.pages.links import LinkTarget, slug_words
+from quaid.web.pages.markdown import PageNames, names_in
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def words(html: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", main))
 
 
-ALICE = Names({"people/alice": Place("/page/people/alice", "Alice Berg")}, "/page/people/me")
+ALICE = PageNames({"people/alice": LinkTarget("/page/people/alice", "Alice Berg")}, "/page/people/me")
 
 
 def test_names_in_a_text_are_those_between_brackets_and_those_that_look_like_addresses() -> None:
@@ -62,14 +62,14 @@ def test_a_name_becomes_the_title_of_its_page(text: str, shown: str) -> None:
 
 
 def test_a_name_of_the_page_itself_is_no_link() -> None:
-    here = Names({"people/alice": Place("/page/people/alice", "Alice Berg")}, "/page/people/alice")
+    here = PageNames({"people/alice": LinkTarget("/page/people/alice", "Alice Berg")}, "/page/people/alice")
     assert here.linked("by people/alice") == "by <strong>Alice Berg</strong>"
 
 
 def test_where_no_link_can_be_there_are_words() -> None:
     text = "[[people/alice]], [[people/alice|Al]], people/alice, [[x/y-z]], and/or"
     assert ALICE.worded(text) == "Alice Berg, Al, Alice Berg, y z, and/or"
-    assert as_words("Tidal battery") == "Tidal battery"
+    assert slug_words("Tidal battery") == "Tidal battery"
 
 
 @pytest.mark.parametrize(
@@ -84,25 +84,27 @@ def test_where_no_link_can_be_there_are_words() -> None:
     ],
 )
 def test_what_a_cut_has_left_of_a_mark_is_not_shown(text: str, plain: str) -> None:
-    assert snippets.plain_text(text) == plain
+    assert markdown.plain_text(text) == plain
 
 
 def test_a_stretch_says_where_a_sentence_goes_on() -> None:
     line = "runs the whole thing from the sail loft by the harbour, ten minutes by"
-    assert snippets.stretch(line) == f"… {line} …"
-    assert snippets.stretch("Cells: somebody") == "Cells: somebody"
+    assert markdown.readable_line(line) == f"… {line} …"
+    assert markdown.readable_line("Cells: somebody") == "Cells: somebody"
 
 
 def test_a_cut_leaves_no_half_of_a_link_or_a_mark() -> None:
-    assert snippets.cut("aaa bbb [[people/teo-varland|Teo Varland]] ccc ddd eee", 30) == "aaa bbb…"
-    assert snippets.cut("so **it is bold here** now and then", 20) == "so it is bold…"
-    assert snippets.cut("short **and** whole", 40) == "short **and** whole"
+    assert (
+        markdown.shorten_markdown("aaa bbb [[people/teo-varland|Teo Varland]] ccc ddd eee", 30) == "aaa bbb…"
+    )
+    assert markdown.shorten_markdown("so **it is bold here** now and then", 20) == "so it is bold…"
+    assert markdown.shorten_markdown("short **and** whole", 40) == "short **and** whole"
 
 
 @pytest.mark.parametrize("count", [1, 9, 12, 17, 30])
 def test_types_never_share_a_look_nor_up_to_twelve_a_colour(count: int) -> None:
     types = [*("person", "company", "yc", "civic", "area", "note"), *(f"kind{each}" for each in range(30))]
-    found = looks(types[:count])
+    found = node_styles(types[:count])
     assert len(found) == count
     assert len({(each.colour, each.shape) for each in found}) == count
     assert len({each.colour for each in found}) == min(count, 12)

@@ -12,8 +12,8 @@ from tests.surfaces.web.dashboard import Visitor, call, lifelike, visiting
 
 from quaid.config import Settings
 from quaid.errors import FolderNotEmpty, NotLoggedIn, PageNotFound, PageOfFolder, QuaidError
-from quaid.surfaces.web import app as web
-from quaid.surfaces.web.pages.rendering import plainly, typed
+from quaid.web import app as web_app
+from quaid.web.pages.base import browser_message, format_commands
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +51,13 @@ def links(answer: httpx.Response) -> dict[str, str]:
     ],
 )
 def test_a_browser_is_told_what_helps_in_a_browser(error: QuaidError, told: str) -> None:
-    assert plainly(error) == told
+    assert browser_message(error) == told
 
 
 def test_commands_stand_out_and_nothing_in_them_acts() -> None:
-    assert typed("No <b>. `quaid <i>` helps.") == "No &lt;b&gt;. <code>quaid &lt;i&gt;</code> helps."
+    assert (
+        format_commands("No <b>. `quaid <i>` helps.") == "No &lt;b&gt;. <code>quaid &lt;i&gt;</code> helps."
+    )
 
 
 def test_a_message_is_told_once_and_no_address_carries_it(visitor: Visitor, mine: Settings) -> None:
@@ -98,7 +100,7 @@ def test_a_form_of_settings_that_fails_shows_the_settings_again(visitor: Visitor
 
 
 def test_whoever_is_not_logged_in_sees_a_door_and_no_navigation(mine: Settings) -> None:
-    asked: TestClient = client(web.build(mine))
+    asked: TestClient = client(web_app.build_app(mine))
     for path in ("/", "/login?code=used", "/settings"):
         answer = asked.get(path)
         assert answer.status_code == 401

@@ -12,8 +12,8 @@ from tests.surfaces.web.test_mcp import STATELESS, stateless
 
 from quaid.errors import NotAllowed, UnknownTool
 from quaid.operations.registry import SCOPES, all_operations
-from quaid.surfaces.web import api
-from quaid.surfaces.web.app import ROUTES
+from quaid.web import api
+from quaid.web.app import ROUTE_SCOPES
 
 LEVELS = ("public", *SCOPES)
 STREAMS = ("/api/events",)  # an answer without an end; tests of their own
@@ -26,7 +26,7 @@ def asked(app: Starlette) -> list[tuple[str, str, str]]:
         assert isinstance(route, Route)
         for method in sorted((route.methods or set()) - {"HEAD"}):
             address = re.sub(r"\{[^}]*\}", "x", route.path)
-            found.append((method, address, ROUTES[route.path][method]))
+            found.append((method, address, ROUTE_SCOPES[route.path][method]))
     return found
 
 
@@ -34,13 +34,13 @@ def test_every_route_is_declared_with_what_it_needs(app: Starlette) -> None:
     for route in app.routes:
         assert isinstance(route, Route), route
         methods = (route.methods or set()) - {"HEAD"}
-        assert route.path in ROUTES, f"{route.path} must stand in app.ROUTES"
-        assert methods <= set(ROUTES[route.path]), f"{route.path}: {methods}"
-        assert set(ROUTES[route.path].values()) <= set(LEVELS)
+        assert route.path in ROUTE_SCOPES, f"{route.path} must stand in app.ROUTES"
+        assert methods <= set(ROUTE_SCOPES[route.path]), f"{route.path}: {methods}"
+        assert set(ROUTE_SCOPES[route.path].values()) <= set(LEVELS)
 
 
 def test_nothing_is_declared_that_is_not_there(app: Starlette) -> None:
-    assert set(ROUTES) <= {route.path for route in app.routes if isinstance(route, Route)}
+    assert set(ROUTE_SCOPES) <= {route.path for route in app.routes if isinstance(route, Route)}
 
 
 def test_without_a_token_only_what_is_public_answers(app: Starlette) -> None:
@@ -120,9 +120,9 @@ def test_every_tool_over_mcp_with_no_wrong_read_and_write_token(
 def test_an_api_route_needs_what_its_tool_needs() -> None:
     for each in all_operations():
         if each.is_tool:
-            assert set(ROUTES[api.path_of(each.tool)].values()) == {each.scope}
+            assert set(ROUTE_SCOPES[api.tool_path(each.tool)].values()) == {each.scope}
         else:
-            assert api.path_of(each.tool) not in ROUTES
+            assert api.tool_path(each.tool) not in ROUTE_SCOPES
 
 
 def test_a_token_that_was_revoked_is_refused_from_the_next_request_on(app: Starlette) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.surfaces.web.dashboard import Visitor, call, lifelike, visiting
 
 from quaid.config import Settings
-from quaid.surfaces.web.pages.search import Finding, Group
+from quaid.web.pages.search import ResultGroup, ResultView
 
 
 @pytest.fixture(scope="module")
@@ -148,18 +148,18 @@ def test_scores_agree_with_the_strength_beside_them(owner: Visitor) -> None:
     assert min(by_grade["strong"]) >= 0.5 > max(by_grade["none"])
 
 
-def finding(strength: str, fit: int = 0) -> Finding:
+def finding(strength: str, fit: int = 0) -> ResultView:
     from markupsafe import Markup
 
-    return Finding("/", Markup("x"), "", Markup(""), 0.5, "words", "", "note", strength, fit)
+    return ResultView("/", Markup("x"), "", Markup(""), 0.5, "words", "", "note", strength, fit)
 
 
 def test_groups_stand_in_the_order_of_their_best() -> None:
     made = [
-        Group("Notebook", [finding("weak")], ""),
-        Group("Daily", [], ""),
-        Group("Pages", [finding("none"), finding("weak", 1)], ""),
-        Group("Knowledge base", [finding("strong")], ""),
+        ResultGroup("Notebook", [finding("weak")], ""),
+        ResultGroup("Daily", [], ""),
+        ResultGroup("Pages", [finding("none"), finding("weak", 1)], ""),
+        ResultGroup("Knowledge base", [finding("strong")], ""),
     ]
     made.sort(key=lambda group: group.worth, reverse=True)
     assert [each.name for each in made] == ["Pages", "Knowledge base", "Notebook", "Daily"]

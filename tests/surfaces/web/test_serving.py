@@ -23,7 +23,7 @@ from quaid.cli.main import main
 from quaid.config import Settings
 from quaid.errors import InvalidArgument, OpenToOthers, PortTaken
 from quaid.operations import dispatch, service
-from quaid.surfaces.web.serving import How, _is_ours, listening, place_of
+from quaid.web.server import ServerOptions, _is_same_memory, open_listener, server_address
 
 
 def run(settings: Settings, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -191,9 +191,9 @@ def test_a_port_where_this_memory_is_served_already_is_told_as_such(
 
 @pytest.mark.parametrize("bind", ["nonsense", "300.1.1.1", "127.0.0.1:80", "a b.example", "http://x.example"])
 def test_what_is_no_address_is_not_said_to_be_reached_by_others(bind: str) -> None:
-    for how in (How(bind=bind), How(bind=bind, tls_cert="c", tls_key="k")):
+    for how in (ServerOptions(bind=bind), ServerOptions(bind=bind, tls_cert="c", tls_key="k")):
         with pytest.raises(InvalidArgument, match="must be an address of this machine"):
-            place_of(how, 4321)
+            server_address(how, 4321)
 
 
 def test_without_a_memory_there_is_nothing_to_serve(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_without_a_memory_there_is_nothing_to_serve(tmp_path: Path) -> None:
 def test_listening_beyond_this_machine_needs_tls_and_says_why() -> None:
     for bind in ("0.0.0.0", "::", "192.168.1.2", "", "128.0.0.1", "127.0.0.1.nip.io", "::ffff:10.0.0.1"):
         with pytest.raises(OpenToOthers, match="TLS"):
-            place_of(How(bind=bind), 4321)
+            server_address(ServerOptions(bind=bind), 4321)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_listening_beyond_this_machine_needs_tls_and_says_why() -> None:
     ],
 )
 def test_every_address_of_this_machine_for_itself_needs_none(bind: str, host: str) -> None:
-    place = place_of(How(bind=bind), 4321)
+    place = server_address(ServerOptions(bind=bind), 4321)
     assert host in place.hosts
     assert place.address == f"http://{host}"
     assert not place.secure
@@ -257,24 +257,24 @@ def test_behind_a_proxy_it_answers_to_that_name_and_no_other(memory: Settings) -
 
 
 def test_behind_a_proxy_it_answers_to_the_names_that_are_allowed() -> None:
-    place = place_of(How(behind_proxy=True, allow_hosts=("memory.example.org",)), 4321)
+    place = server_address(ServerOptions(behind_proxy=True, allow_hosts=("memory.example.org",)), 4321)
     assert "memory.example.org" in place.hosts
     assert "https://memory.example.org" in place.origins
     assert "127.0.0.1:4321" not in place.hosts
     assert place.secure
     with pytest.raises(InvalidArgument, match="allow-host"):
-        place_of(How(behind_proxy=True), 4321)
+        server_address(ServerOptions(behind_proxy=True), 4321)
 
 
 def test_with_tls_it_answers_to_its_address() -> None:
-    place = place_of(How(bind="192.168.1.2", tls_cert="c", tls_key="k"), 4321)
+    place = server_address(ServerOptions(bind="192.168.1.2", tls_cert="c", tls_key="k"), 4321)
     assert "192.168.1.2:4321" in place.hosts
     assert "https://192.168.1.2:4321" in place.origins
     with pytest.raises(InvalidArgument, match="allow-host"):
-        place_of(How(bind="0.0.0.0", tls_cert="c", tls_key="k"), 4321)
-    for how in (How(tls_cert="c"), How(tls_key="k"), How(allow_hosts=("x",))):
+        server_address(ServerOptions(bind="0.0.0.0", tls_cert="c", tls_key="k"), 4321)
+    for how in (ServerOptions(tls_cert="c"), ServerOptions(tls_key="k"), ServerOptions(allow_hosts=("x",))):
         with pytest.raises(InvalidArgument):
-            place_of(how, 4321)
+            server_address(how, 4321)
 
 
 def test_tls_is_spoken(tmp_path: Path) -> None:
@@ -345,10 +345,10 @@ def test_tls_is_spoken(tmp_path: Path) -> None:
 
 
 def test_a_free_port_is_found_and_a_taken_one_is_told() -> None:
-    first = listening("127.0.0.1", 0)
+    first = open_listener("127.0.0.1", 0)
     try:
         with pytest.raises(PortTaken):
-            listening("127.0.0.1", first.getsockname()[1])
+            open_listener("127.0.0.1", first.getsockname()[1])
     finally:
         first.close()
 
@@ -375,5 +375,5 @@ def test_another_memory_on_the_port_is_not_taken_for_this_one(
     tmp_path: Path, memory: Settings, server: Process
 ) -> None:
     other = Settings(db_path=str(tmp_path / "other.db"), home=str(tmp_path), cwd=str(tmp_path))
-    assert not _is_ours(server.port, other)
-    assert _is_ours(server.port, memory)
+    assert not _is_same_memory(server.port, other)
+    assert _is_same_memory(server.port, memory)

@@ -8,8 +8,8 @@ from tests.surfaces.web.dashboard import Visitor, call
 
 from quaid.app import Brain
 from quaid.config import Settings
-from quaid.surfaces.web.pages.home import undated
-from quaid.surfaces.web.pages.settings import happened, in_here, in_words
+from quaid.web.pages.notebook import undated_commitments
+from quaid.web.pages.settings import describe_event, log_lines, name_buttons
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ from quaid.surfaces.web.pages.settings import happened, in_here, in_words
     ],
 )
 def test_the_log_is_told_in_words(kind: str, facts: dict[str, object], told: str) -> None:
-    assert in_words(kind, facts) == told
+    assert describe_event(kind, facts) == told
 
 
 def test_the_log_has_the_last_first_and_leaves_out_what_only_moves_a_bar() -> None:
@@ -57,7 +57,7 @@ def test_the_log_has_the_last_first_and_leaves_out_what_only_moves_a_bar() -> No
         (1.0, "progress", {"done": 1}),
         (2.0, "gap", {"id": 1, "open": 2}),
     ]
-    told = [each.told for each in happened(recent)]
+    told = [each.told for each in log_lines(recent)]
     assert told == [
         "A question found no answer: 2 questions are open",
         "Pages changed: there are 1 now",
@@ -65,7 +65,9 @@ def test_the_log_has_the_last_first_and_leaves_out_what_only_moves_a_bar() -> No
 
 
 def test_next_steps_name_the_buttons_of_the_page() -> None:
-    assert in_here("`quaid embed` makes the missing vector") == "“Rebuild index” makes the missing vector"
+    assert (
+        name_buttons("`quaid embed` makes the missing vector") == "“Rebuild index” makes the missing vector"
+    )
 
 
 def burn(tx: Any) -> None:
@@ -96,10 +98,10 @@ def test_collections_can_be_told_apart_when_rows_become_cards(visitor: Visitor) 
 
 def test_promises_without_a_day_are_not_passed_over(visitor: Visitor, mine: Settings) -> None:
     notes = ("contradictions are not known", "2 open commitments name no day: no `due` in the front matter")
-    assert undated(notes) == "2 open commitments name no day"
-    assert undated(notes[:1]) == ""
+    assert undated_commitments(notes) == "2 open commitments name no day"
+    assert undated_commitments(notes[:1]) == ""
     for name in ("one", "two"):
         text = f"---\ntype: commitment\n---\n# Promise {name}\n"
         assert visitor.post(f"/page/commitments/{name}/edit", text=text, version=0).status_code == 303
-    assert f"{undated(call(mine, 'briefing').notes)}: a <code>due</code>" in visitor.get("/").text
+    assert f"{undated_commitments(call(mine, 'briefing').notes)}: a <code>due</code>" in visitor.get("/").text
     assert "open commitments name no day" in visitor.get("/").text

@@ -26,7 +26,7 @@ from quaid.cli.main import main
 from quaid.config import Settings
 from quaid.errors import PageNotFound
 from quaid.operations import dispatch, registry
-from quaid.surfaces.web import taking_over
+from quaid.web import server
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="no such sockets here")
 
@@ -278,9 +278,9 @@ def test_only_this_user_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = socket.socketpair()
     with one, other:
         assert server_socket.peer_uid(one) == os.getuid()
-        assert taking_over.is_ours(one)
+        assert server.is_same_user(one)
         monkeypatch.setattr(os, "getuid", lambda: 4711)
-        assert not taking_over.is_ours(one)
+        assert not server.is_same_user(one)
 
 
 def test_a_long_path_is_reached_through_its_folder(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from quaid.app import Brain
 from quaid.config import Settings
 from quaid.model.page import build_page
 from quaid.storage import page_edits
-from quaid.surfaces.web.pages import changing, markdown
-from quaid.surfaces.web.pages.snippets import snippet
+from quaid.web.pages import markdown, page as page_views
+from quaid.web.pages.markdown import make_snippet
 
 EVERY = payloads()
 AT_ONCE = 25
@@ -132,14 +132,14 @@ def test_there_are_300_different_ones_and_the_checker_sees_them() -> None:
 @pytest.mark.parametrize("each", EVERY)
 def test_a_text_never_acts(each: str) -> None:
     for shown in (
-        markdown.render(each),
-        markdown.render(f"- {each}\n> {each}\n\n{each}"),
-        markdown.line(each),
-        markdown.org(f"* {line(each)}\n{each}\n"),
-        snippet(each, each),
+        markdown.render_markdown(each),
+        markdown.render_markdown(f"- {each}\n> {each}\n\n{each}"),
+        markdown.render_line(each),
+        markdown.render_org(f"* {line(each)}\n{each}\n"),
+        make_snippet(each, each),
     ):
         assert active_nodes(shown) == []
-    preview = changing.preview_of(
+    preview = page_views.page_preview(
         "people/ada", f"---\ntitle: {line(each)!r}\n---\n# {each}\n\n---\n- **2026-01-01** | {each}"
     )
     assert active_nodes(str(preview["truth"]) + str(preview["summary"])) == []

@@ -1,9 +1,8 @@
-"""MCP's streamable HTTP: the handlers of `surfaces/mcp` with another carrier.
+"""MCP over streamable HTTP, with the same handlers as MCP over stdio.
 
-Our own, since the SDK costs a process 35 MB and a second of CPU before its first answer (docs/decisions/017-web.md).
-Both ways of speaking are served at one address. Revisions up to 2025-11-25 open a session with a handshake; it
-belongs to the token that opened it. From 2026-07-28 on a request stands alone and says in its headers what is in it.
-Answers are JSON; who asked for progress and can read a stream gets one. There is no stream without a question (405).
+Revisions up to 2025-11-25 open a session with a handshake, and the session belongs to the token that opened it. From
+2026-07-28 on, requests are stateless and repeat in their headers what they contain. Answers are JSON; a client that
+asks for progress and accepts a stream gets server-sent events. A GET without a request is refused with 405.
 """
 
 import asyncio
@@ -46,17 +45,17 @@ from quaid.mcp.server import (
     progress_reporter,
 )
 from quaid.operations import dispatch, index
-from quaid.surfaces.web import api
-from quaid.surfaces.web.crew import Crew, lane_of
+from quaid.web import api
+from quaid.web.workers import WorkerPool, queue_name
 
-MOST_SESSIONS = 100
+MAX_MCP_SESSIONS = 100
 IDLE_SECONDS = 3600.0
-LARGEST_BATCH = 50
+MAX_BATCH = 50
 HEADER_MISMATCH = -32020
-NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+HEADER_NAMED_PARAMS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """Methods whose request says in a header, too, what it is about."""
 
-STATUS = {
+HTTP_STATUSES = {
     PARSE_ERROR: 400,
     INVALID_REQUEST: 400,
     INVALID_PARAMS: 400,
@@ -69,7 +68,7 @@ STATUS = {
 _ENCODED = re.compile(r"=\?base64\?(.*)\?=")
 
 
-class Session:
+class McpSession:
     """One client that has shaken hands."""
 
     def __init__(self, connection: Connection, owner: str) -> None:
@@ -79,14 +78,14 @@ class Session:
         self.running: dict[tuple[type, Any], asyncio.Task[Any]] = {}
 
 
-class Sessions:
+class McpSessions:
     def __init__(self) -> None:
-        self._open: dict[str, Session] = {}
+        self._open: dict[str, McpSession] = {}
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def __iter__(self) -> Iterator[Session]:
+    def __iter__(self) -> Iterator[McpSession]:
         return iter(list(self._open.values()))
 
     def begin(self, connection: Connection, owner: str) -> str:
@@ -94,10 +93,10 @@ class Sessions:
         now = time.monotonic()
         for id in [id for id, each in self._open.items() if now - each.used > IDLE_SECONDS]:
             self.end(id)
-        if len(self._open) >= MOST_SESSIONS:
+        if len(self._open) >= MAX_MCP_SESSIONS:
             self._make_room()
         id = secrets.token_urlsafe(24)
-        self._open[id] = Session(connection, owner)
+        self._open[id] = McpSession(connection, owner)
         return id
 
     def _make_room(self) -> None:
@@ -105,11 +104,11 @@ class Sessions:
         shuts out nobody else. Its client is told 404 and begins anew. Nobody loses one that is at work."""
         idle = {id: each for id, each in self._open.items() if not each.running}
         if not idle:
-            raise TooMany(limit=MOST_SESSIONS, what="sessions")
+            raise TooMany(limit=MAX_MCP_SESSIONS, what="sessions")
         held = Counter(each.owner for each in self._open.values())
         self.end(min(idle, key=lambda id: (-held[idle[id].owner], idle[id].used)))
 
-    def of(self, id: str, owner: str) -> Session | None:
+    def of(self, id: str, owner: str) -> McpSession | None:
         session = self._open.get(id)
         if session is None or session.owner != owner or time.monotonic() - session.used > IDLE_SECONDS:
             return None
@@ -122,24 +121,24 @@ class Sessions:
             each.cancel()
 
 
-async def serve(request: Request) -> Response:
+async def serve_mcp(request: Request) -> Response:
     """Everything that happens at /mcp."""
     if request.method == "DELETE":
-        return _ended(request)
+        return _end_session(request)
     if request.method != "POST":
         return Response(status_code=405, headers={"Allow": "POST, DELETE"})
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        return _failed(None, INVALID_REQUEST, "Invalid request: send application/json", 415)
+        return _error_response(None, INVALID_REQUEST, "Invalid request: send application/json", 415)
     if not _accepts(request, "application/json"):
-        return _failed(None, INVALID_REQUEST, "Invalid request: accept application/json", 406)
+        return _error_response(None, INVALID_REQUEST, "Invalid request: accept application/json", 406)
     try:
         value = jsonrpc.decode(await request.body())
     except RpcError as error:
-        return _failed(None, error.code, str(error), 400)
+        return _error_response(None, error.code, str(error), 400)
     if _is_stateless(request, value):
-        return await _stateless(request, value)
-    return await _with_handshake(request, value)
+        return await _answer_stateless(request, value)
+    return await _answer_in_session(request, value)
 
 
 # From 2026-07-28 on
@@ -152,27 +151,27 @@ def _is_stateless(request: Request, value: Any) -> bool:
     return isinstance(frame, Message) and VERSION_KEY in frame.meta and frame.method != "initialize"
 
 
-async def _stateless(request: Request, value: Any) -> Response:
+async def _answer_stateless(request: Request, value: Any) -> Response:
     id, frame = jsonrpc.parse_message(value)
     if isinstance(frame, RpcError):
-        return _failed(id, frame.code, str(frame), 400)
+        return _error_response(id, frame.code, str(frame), 400)
     if isinstance(frame, IgnoredMessage):
-        return _failed(None, INVALID_REQUEST, "Invalid request: nobody asked for an answer", 400)
+        return _error_response(None, INVALID_REQUEST, "Invalid request: nobody asked for an answer", 400)
     if frame.id is None:
         return Response(status_code=202)
     if frame.method == "initialize":  # of the other revisions: here nobody shakes hands
-        return _failed(frame.id, METHOD_NOT_FOUND, "Method not found: initialize", 404)
-    problem = _disagreement(request, frame)
+        return _error_response(frame.id, METHOD_NOT_FOUND, "Method not found: initialize", 404)
+    problem = _header_mismatch(request, frame)
     if problem:
-        return _failed(frame.id, HEADER_MISMATCH, problem, 400)
+        return _error_response(frame.id, HEADER_MISMATCH, problem, 400)
     if VERSION_KEY not in frame.meta:
         told = f"Invalid params: _meta must name the revision as {VERSION_KEY}"
-        return _failed(frame.id, INVALID_PARAMS, told, 400)
-    connection = Connection(request.app.state.tools, api.scope_of(request))
-    return await _answered(request, connection, frame, stateless=True)
+        return _error_response(frame.id, INVALID_PARAMS, told, 400)
+    connection = Connection(request.app.state.tools, api.tool_scope(request))
+    return await _respond(request, connection, frame, stateless=True)
 
 
-def _disagreement(request: Request, frame: Message) -> str:
+def _header_mismatch(request: Request, frame: Message) -> str:
     """How the headers say something else than the body; whoever routes by them must not be led astray."""
     for name in ("mcp-protocol-version", "mcp-method", "mcp-name"):
         if len(request.headers.getlist(name)) > 1:
@@ -182,13 +181,13 @@ def _disagreement(request: Request, frame: Message) -> str:
         return "the header MCP-Protocol-Version says another revision than the body"
     if request.headers.get("mcp-method") != frame.method:
         return "the header Mcp-Method says another method than the body"
-    about = (frame.params or {}).get(NAMED.get(frame.method, ""))
-    if about is not None and _decoded(request.headers.get("mcp-name")) != about:
+    about = (frame.params or {}).get(HEADER_NAMED_PARAMS.get(frame.method, ""))
+    if about is not None and _decode_header(request.headers.get("mcp-name")) != about:
         return "the header Mcp-Name says something else than the body"
     return ""
 
 
-def _decoded(value: str | None) -> str | None:
+def _decode_header(value: str | None) -> str | None:
     """A header's value; what is no plain ASCII comes in base64."""
     found = _ENCODED.fullmatch(value or "")
     if not found:
@@ -203,69 +202,73 @@ def _decoded(value: str | None) -> str | None:
 # Up to 2025-11-25
 
 
-async def _with_handshake(request: Request, value: Any) -> Response:
+async def _answer_in_session(request: Request, value: Any) -> Response:
     told = request.headers.get("mcp-protocol-version")
     if told is not None and told not in HANDSHAKE_VERSIONS:
         known = ", ".join([*HANDSHAKE_VERSIONS, *STATELESS_VERSIONS])
-        return _failed(None, INVALID_REQUEST, f"Unsupported protocol version; known are {known}", 400)
+        return _error_response(None, INVALID_REQUEST, f"Unsupported protocol version; known are {known}", 400)
     if isinstance(value, dict) and value.get("method") == "initialize":
-        return await _begun(request, value)
+        return await _begin_session(request, value)
     id = request.headers.get("mcp-session-id")
     if id is None:
-        return _failed(None, INVALID_REQUEST, "Invalid request: send initialize first, then its session", 400)
-    session = _sessions(request).of(id, _owner(request))
+        return _error_response(
+            None, INVALID_REQUEST, "Invalid request: send initialize first, then its session", 400
+        )
+    session = _sessions(request).of(id, _session_owner(request))
     if session is None:
-        return _failed(None, INVALID_REQUEST, "There is no such session; send initialize again", 404)
+        return _error_response(None, INVALID_REQUEST, "There is no such session; send initialize again", 404)
     if isinstance(value, list):
-        return await _batch(request, session, value)
-    return await _single(request, session, value)
+        return await _answer_batch(request, session, value)
+    return await _answer_single(request, session, value)
 
 
-async def _begun(request: Request, value: Any) -> Response:
+async def _begin_session(request: Request, value: Any) -> Response:
     id, frame = jsonrpc.parse_message(value)
     if isinstance(frame, RpcError) or not isinstance(frame, Message) or frame.id is None:
-        return _failed(id, INVALID_REQUEST, "Invalid request: initialize must be a request with an id", 400)
-    connection = Connection(request.app.state.tools, api.scope_of(request))
+        return _error_response(
+            id, INVALID_REQUEST, "Invalid request: initialize must be a request with an id", 400
+        )
+    connection = Connection(request.app.state.tools, api.tool_scope(request))
     result = answer_request(connection, Brain(request.app.state.settings), frame)
     if "error" in result:
-        return api.sent(result)
+        return api.json_response(result)
     try:
-        session = _sessions(request).begin(connection, _owner(request))
+        session = _sessions(request).begin(connection, _session_owner(request))
     except QuaidError as error:
-        return _failed(frame.id, error.rpc_code, str(error), error.http_status)
-    return api.sent(result, headers={"Mcp-Session-Id": session})
+        return _error_response(frame.id, error.rpc_code, str(error), error.http_status)
+    return api.json_response(result, headers={"Mcp-Session-Id": session})
 
 
-async def _single(request: Request, session: Session, value: Any) -> Response:
+async def _answer_single(request: Request, session: McpSession, value: Any) -> Response:
     id, frame = jsonrpc.parse_message(value)
     if isinstance(frame, RpcError):
-        return _failed(id, frame.code, str(frame), 400)
+        return _error_response(id, frame.code, str(frame), 400)
     if isinstance(frame, IgnoredMessage) or frame.id is None:
-        _notice(session, frame)
+        _handle_notification(session, frame)
         return Response(status_code=202)
-    return await _answered(request, session.connection, frame, session)
+    return await _respond(request, session.connection, frame, session)
 
 
-async def _batch(request: Request, session: Session, values: list[Any]) -> Response:
+async def _answer_batch(request: Request, session: McpSession, values: list[Any]) -> Response:
     if session.connection.version not in BATCH_VERSIONS:
         told = f"Invalid request: batches belong to {' and '.join(BATCH_VERSIONS)}"
-        return _failed(None, INVALID_REQUEST, told, 400)
-    if not 0 < len(values) <= LARGEST_BATCH:
-        told = f"Invalid request: a batch has from 1 to {LARGEST_BATCH} messages"
-        return _failed(None, INVALID_REQUEST, told, 400)
+        return _error_response(None, INVALID_REQUEST, told, 400)
+    if not 0 < len(values) <= MAX_BATCH:
+        told = f"Invalid request: a batch has from 1 to {MAX_BATCH} messages"
+        return _error_response(None, INVALID_REQUEST, told, 400)
     answers = []
     for each in values:
         id, frame = jsonrpc.parse_message(each)
         if isinstance(frame, RpcError):
             answers.append(jsonrpc.failure(id, frame.code, str(frame)))
         elif isinstance(frame, IgnoredMessage) or frame.id is None:
-            _notice(session, frame)
+            _handle_notification(session, frame)
         else:
-            answers.append(await _result(request, session.connection, frame, session))
-    return api.sent(answers) if answers else Response(status_code=202)
+            answers.append(await _call_result(request, session.connection, frame, session))
+    return api.json_response(answers) if answers else Response(status_code=202)
 
 
-def _notice(session: Session, frame: Message | IgnoredMessage) -> None:
+def _handle_notification(session: McpSession, frame: Message | IgnoredMessage) -> None:
     """A client that gives up a request has it stopped; its answer, if one still comes, is nobody's."""
     if isinstance(frame, Message) and frame.method == "notifications/cancelled":
         id = (frame.params or {}).get("requestId")
@@ -274,20 +277,20 @@ def _notice(session: Session, frame: Message | IgnoredMessage) -> None:
             task.cancel()
 
 
-def _ended(request: Request) -> Response:
+def _end_session(request: Request) -> Response:
     id = request.headers.get("mcp-session-id", "")
-    if _sessions(request).of(id, _owner(request)) is None:
+    if _sessions(request).of(id, _session_owner(request)) is None:
         return Response(status_code=404)
     _sessions(request).end(id)
     return Response(status_code=204)
 
 
-def _sessions(request: Request) -> Sessions:
-    found: Sessions = request.app.state.mcp_sessions
+def _sessions(request: Request) -> McpSessions:
+    found: McpSessions = request.app.state.mcp_sessions
     return found
 
 
-def _owner(request: Request) -> str:
+def _session_owner(request: Request) -> str:
     """Whose session it is: nobody goes on with another one's, and no token with what a wider one began."""
     shown = request.headers.get("authorization", "") or request.state.session
     return hashlib.sha256(f"{request.state.scope} {shown}".encode()).hexdigest()
@@ -296,11 +299,11 @@ def _owner(request: Request) -> str:
 # Answers
 
 
-async def _answered(
+async def _respond(
     request: Request,
     connection: Connection,
     frame: Message,
-    session: Session | None = None,
+    session: McpSession | None = None,
     stateless: bool = False,
 ) -> Response:
     if (
@@ -308,43 +311,43 @@ async def _answered(
         and _accepts(request, "text/event-stream")
         and not needs_no_memory(frame)
     ):
-        stream = _stream(request, connection, frame, session)
+        stream = _response_stream(request, connection, frame, session)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-    result = await _result(request, connection, frame, session)
+    result = await _call_result(request, connection, frame, session)
     code = result.get("error", {}).get("code")
-    return api.sent(result, STATUS.get(code, 200) if stateless else 200)
+    return api.json_response(result, HTTP_STATUSES.get(code, 200) if stateless else 200)
 
 
-async def _stream(
-    request: Request, connection: Connection, frame: Message, session: Session | None
+async def _response_stream(
+    request: Request, connection: Connection, frame: Message, session: McpSession | None
 ) -> AsyncIterator[bytes]:
     """Progress, and in the end the answer."""
     waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-    task = asyncio.ensure_future(_result(request, connection, frame, session, waiting))
+    task = asyncio.ensure_future(_call_result(request, connection, frame, session, waiting))
     try:
         while not task.done() or not waiting.empty():
             news = asyncio.ensure_future(waiting.get())
             await asyncio.wait([task, news], return_when=asyncio.FIRST_COMPLETED)
             if news.done():
-                yield _event(news.result())
+                yield _sse_event(news.result())
             else:
                 news.cancel()
-        yield _event(task.result())
+        yield _sse_event(task.result())
     finally:
         task.cancel()
 
 
-async def _result(
+async def _call_result(
     request: Request,
     connection: Connection,
     frame: Message,
-    session: Session | None,
+    session: McpSession | None,
     progress: "asyncio.Queue[dict[str, Any]] | None" = None,
 ) -> dict[str, Any]:
     """The answer to one request; it can be given up by its session, or by hanging up."""
     if needs_no_memory(frame):
         return answer_request(connection, Brain(request.app.state.settings), frame)
-    crew: Crew = request.app.state.crew
+    crew: WorkerPool = request.app.state.crew
     loop = asyncio.get_running_loop()
 
     def work(brain: Brain) -> dict[str, Any]:
@@ -362,7 +365,7 @@ async def _result(
         if progress is not None:
             loop.call_soon_threadsafe(progress.put_nowait, message)
 
-    task = asyncio.ensure_future(crew.run(_lane(frame), work, frame.method))
+    task = asyncio.ensure_future(crew.run(_frame_queue(frame), work, frame.method))
     key = (type(frame.id), frame.id)
     if session is not None:
         session.running[key] = task
@@ -381,10 +384,10 @@ async def _result(
             session.running.pop(key, None)
 
 
-def _lane(frame: Message) -> str:
+def _frame_queue(frame: Message) -> str:
     name = (frame.params or {}).get("name")
     if frame.method == "tools/call" and isinstance(name, str) and name in index.TOOLS:
-        return lane_of(dispatch.find_tool(name))
+        return queue_name(dispatch.find_tool(name))
     return "read"
 
 
@@ -394,9 +397,9 @@ def _accepts(request: Request, kind: str) -> bool:
     return any(each.partition(";")[0].strip().lower() in wanted for each in accepted.split(","))
 
 
-def _event(message: dict[str, Any]) -> bytes:
+def _sse_event(message: dict[str, Any]) -> bytes:
     return b"event: message\ndata: " + jsonrpc.encode(message) + b"\n"
 
 
-def _failed(id: Any, code: int, message: str, status: int) -> Response:
-    return api.sent(jsonrpc.failure(id, code, message), status)
+def _error_response(id: Any, code: int, message: str, status: int) -> Response:
+    return api.json_response(jsonrpc.failure(id, code, message), status)

@@ -1,7 +1,7 @@
-"""The graph: pages around a page, or those of a wing, and the links between them with their time.
+"""The graph of the links around a page or within a wing.
 
-The page lists the links of a day; a script draws them. Both have the same links: the script gets those of any time,
-shows a day by itself and lists anew what it shows. A link that says no time begins with the page that makes it.
+The page lists the links that are valid on a day. The script gets the links of all days and filters them itself. A
+link without a start date begins with the page that contains it.
 """
 
 from collections import Counter
@@ -14,15 +14,22 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from quaid.model import slug as slugs
-from quaid.surfaces.web.pages import addresses
-from quaid.surfaces.web.pages.asking import ask, attempt, days_of, lately, number, together
-from quaid.surfaces.web.pages.rendering import page
+from quaid.web.pages import links as urls
+from quaid.web.pages.base import (
+    cached_operation,
+    call_operation,
+    gather_all,
+    parse_number,
+    read_days,
+    render_page,
+    try_operation,
+)
 
-MOST = 2_000
-DEEPEST = 4
-OFFERED = 12
+MAX_NODES = 2_000
+MAX_DEPTH = 4
+MAX_SUGGESTIONS = 12
 """Pages that are offered to look around from."""
-LISTED = 200
+MAX_LISTED = 200
 """Links that the list below the drawing shows."""
 
 COLOURS = (
@@ -30,12 +37,12 @@ COLOURS = (
     *("commitment", "action_item", "media", "original", "deal"),
 )
 """Types that have a colour of their own, which another type gets where they are missing."""
-LONGEST = 200
+MAX_QUERY = 200
 """Characters of what a page is looked for by."""
 SHAPES = ("circle", "square", "diamond", "triangle")
 
 
-class Look(NamedTuple):
+class NodeStyle(NamedTuple):
     """How the pages of a type are drawn."""
 
     type: str
@@ -44,7 +51,7 @@ class Look(NamedTuple):
     pages: int
 
 
-class Found(NamedTuple):
+class GraphView(NamedTuple):
     centre: str
     """The page in the middle; "" for a wing."""
     wing: str
@@ -57,9 +64,7 @@ class Found(NamedTuple):
     @property
     def source(self) -> str:
         """Where a script finds the same."""
-        return addresses.with_values(
-            "/ui/graph", {"slug": self.centre, "wing": self.wing, "depth": self.depth}
-        )
+        return urls.with_query("/ui/graph", {"slug": self.centre, "wing": self.wing, "depth": self.depth})
 
     def on(self, day: str) -> list[Any]:
         """The links that there were on a day."""
@@ -70,63 +75,67 @@ class Found(NamedTuple):
         ]
 
 
-def looks(types: Iterable[str]) -> list[Look]:
+def node_styles(types: Iterable[str]) -> list[NodeStyle]:
     """A look for each type, the most frequent first: no two of twelve share a colour, after that none shares both."""
     counted = Counter(types).most_common()
     free = [each for each in COLOURS if each not in {name for name, _ in counted}]
     found, more = [], 0
     for name, pages in sorted(counted, key=lambda each: (-each[1], each[0])):
         if name in COLOURS:
-            found.append(Look(name, name, SHAPES[0], pages))
+            found.append(NodeStyle(name, name, SHAPES[0], pages))
         elif free:
-            found.append(Look(name, free.pop(), SHAPES[0], pages))
+            found.append(NodeStyle(name, free.pop(), SHAPES[0], pages))
         else:
             shape = SHAPES[1 + more // len(COLOURS) % (len(SHAPES) - 1)]
-            found.append(Look(name, COLOURS[more % len(COLOURS)], shape, pages))
+            found.append(NodeStyle(name, COLOURS[more % len(COLOURS)], shape, pages))
             more += 1
     return found
 
 
-async def gather(request: Request) -> Found | None:
+async def load_graph(request: Request) -> GraphView | None:
     """The nodes and links that the address asks for; None: it names neither a page nor a wing."""
     slug, wing = request.query_params.get("slug", ""), request.query_params.get("wing", "")
-    depth = min(max(number(request.query_params.get("depth", ""), 2), 1), DEEPEST)
+    depth = min(max(parse_number(request.query_params.get("depth", ""), 2), 1), MAX_DEPTH)
     if slug:
-        record = await ask(request, "graph", slug=slug, depth=depth, temporal="all", limit=MOST)
+        record = await call_operation(
+            request, "graph", slug=slug, depth=depth, temporal="all", limit=MAX_NODES
+        )
         nodes = [
             (slugs.address(each.collection, each.slug), each.title, each.type, each.distance)
             for each in record.nodes
         ]
-        return Found(nodes[0][0], "", depth, nodes, _between(nodes, record.links), record.complete)
+        return GraphView(nodes[0][0], "", depth, nodes, _links_between(nodes, record.links), record.complete)
     if wing:
-        record = await ask(request, "wing", wing=wing, limit=MOST)
+        record = await call_operation(request, "wing", wing=wing, limit=MAX_NODES)
         nodes = [(each.slug, each.title, each.type, 0) for each in record.nodes]
-        return Found("", wing, 0, nodes, _between(nodes, record.links), len(nodes) >= record.pages)
+        return GraphView("", wing, 0, nodes, _links_between(nodes, record.links), len(nodes) >= record.pages)
     return None
 
 
-def _between(nodes: list[tuple[str, str, str, int]], links: Iterable[Any]) -> list[Any]:
+def _links_between(nodes: list[tuple[str, str, str, int]], links: Iterable[Any]) -> list[Any]:
     """The links whose two ends are shown."""
     there = {address for address, *_ in nodes}
     return [each for each in links if each.from_slug in there and each.to_slug in there]
 
 
-async def offered(request: Request, wanted: str) -> list[Any]:
+async def suggest_pages(request: Request, wanted: str) -> list[Any]:
     """Pages to look around from: those that somebody looks for, else those that changed last."""
     if wanted:
-        record = await attempt(request, "glance", text=wanted, limit=OFFERED)
+        record = await try_operation(request, "glance", text=wanted, limit=MAX_SUGGESTIONS)
         return list(record.answer.results) if record else []
-    record = await attempt(request, "list", limit=OFFERED)
+    record = await try_operation(request, "list", limit=MAX_SUGGESTIONS)
     return list(record.pages) if record else []
 
 
-async def show(request: Request) -> Response:
-    wanted = request.query_params.get("find", "").strip()[:LONGEST]
-    found, wings, known = await together(gather(request), lately(request, "wings"), offered(request, wanted))
-    days, wrong = days_of(request, "on")
+async def show_graph(request: Request) -> Response:
+    wanted = request.query_params.get("find", "").strip()[:MAX_QUERY]
+    found, wings, known = await gather_all(
+        load_graph(request), cached_operation(request, "wings"), suggest_pages(request, wanted)
+    )
+    days, wrong = read_days(request, "on")
     day = days["on"] or f"{datetime.now(UTC):%Y-%m-%d}"
     links = found.on(day) if found else []
-    return page(
+    return render_page(
         request,
         "graph.html",
         found=found,
@@ -134,19 +143,19 @@ async def show(request: Request) -> Response:
         wings=wings.wings if wings else [],
         wanted=wanted,
         offered=[(slugs.address(each.collection, each.slug), each.title, each.type) for each in known],
-        links=links[:LISTED],
+        links=links[:MAX_LISTED],
         total=len(links),
         day=day,
         wrong=wrong,
         is_asked=bool(days["on"]),
-        most=LISTED,
-        looks=looks(kind for _, _, kind, _ in found.nodes) if found else [],
+        most=MAX_LISTED,
+        looks=node_styles(kind for _, _, kind, _ in found.nodes) if found else [],
     )
 
 
-async def data(request: Request) -> Response:
+async def graph_data(request: Request) -> Response:
     """The same for a script: nodes as rows, links by the numbers of their nodes."""
-    found = await gather(request)
+    found = await load_graph(request)
     if found is None:
         return JSONResponse({"nodes": [], "links": []})
     places = {address: place for place, (address, _, _, _) in enumerate(found.nodes)}
@@ -162,4 +171,4 @@ async def data(request: Request) -> Response:
 
 
 def routes() -> list[Route]:
-    return [Route("/graph", show), Route("/ui/graph", data)]
+    return [Route("/graph", show_graph), Route("/ui/graph", graph_data)]

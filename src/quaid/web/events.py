@@ -1,7 +1,7 @@
-"""What happens in the memory, told to whoever listens at /api/events, as server-sent events.
+"""Server-sent events about changes in the memory, at /api/events.
 
-A listener has a short queue. Whoever reads too slowly loses the oldest events and is told how many: news can be asked
-for again, memory cannot. An event says that something happened and where, never a text of a page or a question.
+Each listener has a bounded queue: a slow reader loses the oldest events and is told how many. An event says what
+happened and where; it never holds text of a page or a question.
 """
 
 import asyncio
@@ -16,16 +16,16 @@ from starlette.responses import StreamingResponse
 
 from quaid.errors import TooMany
 
-MOST_LISTENERS = 32
-LONGEST_QUEUE = 256
+MAX_LISTENERS = 32
+MAX_QUEUE = 256
 HEARTBEAT_SECONDS = 15.0
-MOST_RECENT = 50
+MAX_RECENT = 50
 """Events that somebody who comes later is still shown."""
 
 RETRY_MS = 2_000
 
 
-class Listener:
+class EventListener:
     def __init__(self) -> None:
         self.waiting: deque[bytes] = deque()
         self.lost = 0
@@ -33,7 +33,7 @@ class Listener:
         self.over = False
 
     def put(self, frame: bytes) -> None:
-        if len(self.waiting) >= LONGEST_QUEUE:
+        if len(self.waiting) >= MAX_QUEUE:
             self.waiting.popleft()
             self.lost += 1
         self.waiting.append(frame)
@@ -44,15 +44,15 @@ class Listener:
         self.news.set()
 
 
-class Bus:
+class EventBus:
     """Takes events from any thread and hands them to the listeners of one event loop."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._listeners: set[Listener] = set()
+        self._listeners: set[EventListener] = set()
         self._number = 0
         self._closed = False
-        self.recent: deque[tuple[float, str, dict[str, Any]]] = deque(maxlen=MOST_RECENT)
+        self.recent: deque[tuple[float, str, dict[str, Any]]] = deque(maxlen=MAX_RECENT)
 
     def open(self) -> None:
         """Called in the event loop that serves."""
@@ -67,16 +67,16 @@ class Bus:
         """Tell everybody. May be called by any thread."""
         self._in_the_loop(self._put, kind, facts)
 
-    def join(self) -> Listener:
-        if len(self._listeners) >= MOST_LISTENERS:
-            raise TooMany(limit=MOST_LISTENERS, what="listeners")
-        listener = Listener()
+    def join(self) -> EventListener:
+        if len(self._listeners) >= MAX_LISTENERS:
+            raise TooMany(limit=MAX_LISTENERS, what="listeners")
+        listener = EventListener()
         if self._closed:
             listener.end()
         self._listeners.add(listener)
         return listener
 
-    def leave(self, listener: Listener) -> None:
+    def leave(self, listener: EventListener) -> None:
         self._listeners.discard(listener)
 
     def _in_the_loop(self, act: Any, *given: Any) -> None:
@@ -90,7 +90,7 @@ class Bus:
         self._number += 1
         if kind != "progress" and facts.get("finished", True):
             self.recent.append((time.time(), kind, facts))
-        frame = _frame(kind, facts, self._number)
+        frame = _event_frame(kind, facts, self._number)
         for each in self._listeners:
             each.put(frame)
 
@@ -99,19 +99,21 @@ class Bus:
             each.end()
 
 
-async def listen(request: Request) -> StreamingResponse:
+async def stream_events(request: Request) -> StreamingResponse:
     """The stream of events, with a heartbeat while nothing happens."""
-    bus: Bus = request.app.state.bus
+    bus: EventBus = request.app.state.bus
     listener = bus.join()
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    stream = _stream(bus, listener, lambda: request.state.guard.still_lets(request))
+    stream = _event_frames(bus, listener, lambda: request.state.guard.still_lets(request))
     return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
 
-async def _stream(bus: Bus, listener: Listener, may_hear: Callable[[], bool]) -> AsyncIterator[bytes]:
+async def _event_frames(
+    bus: EventBus, listener: EventListener, may_hear: Callable[[], bool]
+) -> AsyncIterator[bytes]:
     """Ends with the token or the session that it was opened with."""
     try:
-        yield f"retry: {RETRY_MS}\n\n".encode() + _frame("hello", {})
+        yield f"retry: {RETRY_MS}\n\n".encode() + _event_frame("hello", {})
         while not listener.over and may_hear():
             try:
                 async with asyncio.timeout(HEARTBEAT_SECONDS):
@@ -123,7 +125,7 @@ async def _stream(bus: Bus, listener: Listener, may_hear: Callable[[], bool]) ->
             if not may_hear():
                 return
             if listener.lost:
-                yield _frame("lost", {"events": listener.lost})
+                yield _event_frame("lost", {"events": listener.lost})
                 listener.lost = 0
             while listener.waiting:
                 yield listener.waiting.popleft()
@@ -131,7 +133,7 @@ async def _stream(bus: Bus, listener: Listener, may_hear: Callable[[], bool]) ->
         bus.leave(listener)
 
 
-def _frame(kind: str, facts: dict[str, Any], number: int = 0) -> bytes:
+def _event_frame(kind: str, facts: dict[str, Any], number: int = 0) -> bytes:
     data = json.dumps(facts, ensure_ascii=True, separators=(",", ":"), default=str)
     head = f"id: {number}\n" if number else ""
     return f"{head}event: {kind}\ndata: {data}\n\n".encode()

@@ -1,39 +1,41 @@
-"""Brains on threads: whoever asks awaits, whoever works does so on a thread with a connection of its own.
+"""Worker threads, one connection each; callers await a future.
 
-There are four lanes. Readers run side by side. Questions by meaning share one brain, since the model and the vectors
-in memory are what a resident process is made of: one of them, not one for each thread. Writers take turns at the
-store's lock. What may take minutes (the owner's operations, the knowledge base with its remote) gets a fresh brain
-that is closed afterwards, so that a rebuild never stands before a search.
-
-A caller who goes away stops the work where nothing can be left half done: before it starts, at its next report of
-progress, or within a statement of SQLite, whose transaction is then rolled back.
+There are four queues. Readers run in parallel. Semantic queries share one worker, because the model and the vectors
+in memory should be loaded once. Writers wait for the store's lock. Operations that may take minutes get a fresh
+connection each, so that a rebuild never delays a search. A background thread reports changes to the event bus and
+keeps folders and vectors up to date; another one returns freed memory to the system.
 """
 
 import asyncio
+import ctypes
+import gc
 import time
 from collections.abc import Callable, Mapping
 from queue import SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, TypeVar
 
 from quaid.app import Brain, shared_models
 from quaid.config import Settings
-from quaid.errors import Cancelled, NotAllowed, TooMany, UnknownCommand
+from quaid.errors import Cancelled, NotAllowed, QuaidError, TooMany, UnknownCommand
+from quaid.mcp.server import log_to_stderr
+from quaid.mcp.worker import HelperSupervisor
 from quaid.operations import dispatch, index
+from quaid.operations.background import ChangeDetector
 from quaid.operations.registry import Operation, Scope
 
 T = TypeVar("T")
-Tell = Callable[[str, dict[str, Any]], None]
+EventSink = Callable[[str, dict[str, Any]], None]
 Work = Callable[[Brain], Any]
 
-READERS, WRITERS, LONG = 3, 2, 2
-MOST_WAITING = 500
+READERS, WRITERS, LONG_WORKERS = 3, 2, 2
+MAX_QUEUED = 500
 CACHE_KIB = 8 * 1024
 """Of each connection's pages: several threads carry one, and the system keeps the file in memory anyhow."""
 
-QUIET_SECONDS, SECONDS_BETWEEN_REPORTS = 0.3, 0.2
+PROGRESS_DELAY, PROGRESS_INTERVAL = 0.3, 0.2
 
-MEANING = frozenset(
+SEMANTIC_OPERATIONS = frozenset(
     {
         "query.query",
         "query.glance",
@@ -44,12 +46,12 @@ MEANING = frozenset(
 )
 """Operations that ask the model or the vectors in memory. A test compares this with what they import."""
 
-LONG_ONES = frozenset(
+LONG_OPERATIONS = frozenset(
     {"kb.kb_remember", "kb.kb_status", "kb.kb_show", "kb.kb_backlinks", "merging.dupes", "truth.check"}
 )
 """Operations of agents that may take long: git and a remote, or every pair of pages."""
 
-HARMLESS = frozenset(
+READ_ONLY_OWNER_OPERATIONS = frozenset(
     {
         *(
             "collections.collection_info",
@@ -76,12 +78,12 @@ HARMLESS = frozenset(
 """The owner's operations that change nothing: a server for reading only answers them too."""
 
 
-class Hand(Brain):
+class Worker(Brain):
     """A brain that gives up when nobody waits for what it does, and shares the model with the others."""
 
     def __init__(self, settings: Settings, models: Any) -> None:
         super().__init__(settings, unwanted=self.is_unwanted, models=models)
-        self.job: Job | None = None
+        self.job: Task | None = None
 
     def is_unwanted(self) -> bool:
         return self.job is not None and self.job.cancelled
@@ -95,7 +97,7 @@ class Hand(Brain):
         return db
 
 
-class Job:
+class Task:
     """Some work, and the way back for its result."""
 
     def __init__(self, work: Work, name: str, loop: asyncio.AbstractEventLoop) -> None:
@@ -126,22 +128,24 @@ class Job:
             self.future.exception()  # looked at: a server that ends may leave nobody to be told, and nothing to log
 
 
-class Lane:
+class WorkerQueue:
     """Threads that take work from one queue. A lane that does not keep its brains opens one for each piece."""
 
-    def __init__(self, name: str, threads: int, make: Callable[[], Hand], tell: Tell, keeps: bool) -> None:
-        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+    def __init__(
+        self, name: str, threads: int, make: Callable[[], Worker], tell: EventSink, keeps: bool
+    ) -> None:
+        self._queue: SimpleQueue[Task | None] = SimpleQueue()
         self._make, self._tell, self._keeps = make, tell, keeps
-        self._running: set[Job] = set()
+        self._running: set[Task] = set()
         self._threads = [Thread(target=self._work, name=f"{name}-{n}", daemon=True) for n in range(threads)]
 
     def start(self) -> None:
         for each in self._threads:
             each.start()
 
-    def add(self, job: Job) -> None:
-        if self._queue.qsize() >= MOST_WAITING:
-            raise TooMany(limit=MOST_WAITING, what="requests waiting")
+    def add(self, job: Task) -> None:
+        if self._queue.qsize() >= MAX_QUEUED:
+            raise TooMany(limit=MAX_QUEUED, what="requests waiting")
         self._queue.put(job)
 
     def end(self) -> None:
@@ -167,11 +171,11 @@ class Lane:
             self._running.discard(job)
             if not self._keeps:
                 hand = self._renewed(hand)
-        _closed(hand)
+        _close_quietly(hand)
 
-    def _do(self, hand: Hand, job: Job) -> None:
+    def _do(self, hand: Worker, job: Task) -> None:
         began = time.monotonic()
-        hand.job, hand.progress = job, _reporter(job, self._tell)
+        hand.job, hand.progress = job, _progress_reporter(job, self._tell)
         result: Any = None
         error: BaseException | None = None
         try:
@@ -184,29 +188,29 @@ class Lane:
             self._tell("finished", {"operation": job.name, "succeeded": error is None, "seconds": seconds})
         job.settle(result, error)
 
-    def _renewed(self, hand: Hand) -> Hand:
-        _closed(hand)
+    def _renewed(self, hand: Worker) -> Worker:
+        _close_quietly(hand)
         return self._make()
 
 
-class Crew:
+class WorkerPool:
     """Everybody who works on one memory for one server."""
 
-    def __init__(self, settings: Settings, *, tell: Tell | None = None, readonly: bool = False) -> None:
+    def __init__(self, settings: Settings, *, tell: EventSink | None = None, readonly: bool = False) -> None:
         if readonly:  # a question that finds nothing would be noted as a gap
             settings = settings._replace(environ={**settings.environ, "QUAID_LOG_GAPS": "off"})
         self.settings, self.readonly = settings, readonly
-        told: Tell = tell or (lambda _kind, _facts: None)
+        told: EventSink = tell or (lambda _kind, _facts: None)
         models = shared_models()
 
-        def make() -> Hand:
-            return Hand(settings, models)
+        def make() -> Worker:
+            return Worker(settings, models)
 
         self._lanes = {
-            "read": Lane("reader", READERS, make, told, keeps=True),
-            "meaning": Lane("meaning", 1, make, told, keeps=True),
-            "write": Lane("writer", WRITERS, make, told, keeps=True),
-            "long": Lane("long", LONG, make, told, keeps=False),
+            "read": WorkerQueue("reader", READERS, make, told, keeps=True),
+            "meaning": WorkerQueue("meaning", 1, make, told, keeps=True),
+            "write": WorkerQueue("writer", WRITERS, make, told, keeps=True),
+            "long": WorkerQueue("long", LONG_WORKERS, make, told, keeps=False),
         }
 
     def start(self) -> None:
@@ -223,24 +227,24 @@ class Crew:
 
     async def call(self, operation: str, arguments: Mapping[str, Any], scope: Scope = "owner") -> Any:
         """The record of an operation, named as a command ("kb status") or as a tool ("memory_get")."""
-        found, preset = find(operation)
-        key = key_of(found)
+        found, preset = find_operation(operation)
+        key = operation_key(found)
         listing = key == "clients.connect" and not arguments.get("client")
-        if self.readonly and found.scope != "read" and key not in HARMLESS and not listing:
+        if self.readonly and found.scope != "read" and key not in READ_ONLY_OWNER_OPERATIONS and not listing:
             raise NotAllowed(name=operation, needed=found.scope, given="read: this server was started so")
         given = {**arguments, **preset}
         return await self.run(
-            lane_of(found), lambda brain: dispatch.call(brain, found, given, scope), operation
+            queue_name(found), lambda brain: dispatch.call(brain, found, given, scope), operation
         )
 
     async def run(self, lane: str, work: Callable[[Brain], T], name: str = "") -> T:
         """What some work with a brain gives. Cancelled, it stops the work too."""
-        job = Job(work, name, asyncio.get_running_loop())
+        job = Task(work, name, asyncio.get_running_loop())
         self._lanes[lane].add(job)
         return await job.future  # type: ignore[no-any-return]
 
 
-def find(name: str) -> tuple[Operation, Mapping[str, Any]]:
+def find_operation(name: str) -> tuple[Operation, Mapping[str, Any]]:
     """The operation of a command or a tool, and the arguments that an alias sets."""
     if name in index.COMMANDS:
         return dispatch.find_command(name), index.ALIASES.get(name, {})
@@ -249,21 +253,21 @@ def find(name: str) -> tuple[Operation, Mapping[str, Any]]:
     raise UnknownCommand(name=name, hint=dispatch.suggestion(name, index.COMMANDS))
 
 
-def key_of(operation: Operation) -> str:
+def operation_key(operation: Operation) -> str:
     return f"{operation.room}.{operation.function.__name__.rstrip('_')}"
 
 
-def lane_of(operation: Operation) -> str:
+def queue_name(operation: Operation) -> str:
     """Where an operation is done."""
-    key = key_of(operation)
-    if key in MEANING:
+    key = operation_key(operation)
+    if key in SEMANTIC_OPERATIONS:
         return "meaning"
-    if key in LONG_ONES or operation.scope == "owner":
+    if key in LONG_OPERATIONS or operation.scope == "owner":
         return "long"
     return operation.scope
 
 
-def _reporter(job: Job, tell: Tell) -> Callable[[int, int, str], None]:
+def _progress_reporter(job: Task, tell: EventSink) -> Callable[[int, int, str], None]:
     """Progress of what takes more than a moment, at a calm pace."""
     began = told = time.monotonic()
 
@@ -272,7 +276,7 @@ def _reporter(job: Job, tell: Tell) -> Callable[[int, int, str], None]:
         if job.cancelled:
             raise Cancelled
         now = time.monotonic()
-        if now - began < QUIET_SECONDS or now - told < SECONDS_BETWEEN_REPORTS:
+        if now - began < PROGRESS_DELAY or now - told < PROGRESS_INTERVAL:
             return
         told, job.reported = now, True
         tell("progress", {"operation": job.name, "done": done, "total": total, "what": what})
@@ -280,8 +284,90 @@ def _reporter(job: Job, tell: Tell) -> Callable[[int, int, str], None]:
     return report
 
 
-def _closed(hand: Hand) -> None:
+def _close_quietly(hand: Worker) -> None:
     try:
         hand.close()
     except Exception:  # noqa: S110 (what was acknowledged is durable; the rest never was)
         pass
+
+
+POLL_SECONDS = 1.0
+RETRY_SECONDS = 10.0
+
+
+class MaintenanceThread:
+    def __init__(self, settings: Settings, tell: EventSink, *, cares: bool) -> None:
+        self._settings, self._tell = settings, tell
+        self._ending = Event()
+        self._complaints: set[str] = set()
+        self._idle = HelperSupervisor(self._heard) if cares else None
+        self._thread = Thread(target=self._work, name="upkeep", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def end(self) -> None:
+        self._ending.set()
+
+    def is_over(self, seconds: float) -> bool:
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        while not self._ending.is_set():
+            try:
+                with Brain(self._settings, unwanted=self._ending.is_set) as brain:
+                    brain.db.keep_small(CACHE_KIB // 4)
+                    self._look(brain)
+            except QuaidError:  # a memory that is not there yet, is locked, or was moved away
+                self._ending.wait(RETRY_SECONDS)
+            except Exception as error:
+                self._complain(error)
+                self._ending.wait(RETRY_SECONDS)
+        if self._idle is not None:
+            self._idle.end()
+
+    def _complain(self, error: Exception) -> None:
+        """Say once what failed, without a word of any page."""
+        problem = f"quaid: work in the background failed ({type(error).__name__}); it is tried again"
+        if problem not in self._complaints:
+            self._complaints.add(problem)
+            log_to_stderr(problem)
+
+    def _look(self, brain: Brain) -> None:
+        pulse = ChangeDetector()
+        while not self._ending.is_set():
+            for news in pulse.look(brain):
+                self._tell(news.kind, news.facts)
+            if self._idle is not None and self._idle.seconds() == 0:
+                self._idle.look(brain)
+            self._ending.wait(POLL_SECONDS)
+
+    def _heard(self, event: dict[str, Any]) -> None:
+        """Something that the process which watches folders has to tell."""
+        self._tell("files", {**event, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
+
+
+TRIM_SECONDS = 60.0
+
+
+def start_memory_trim() -> None:
+    """From now on, as long as the process lives. What is there by now, code above all, is not looked at again."""
+    gc.collect()
+    gc.freeze()
+    Thread(target=_trim_loop, args=(_malloc_trim(),), name="trimming", daemon=True).start()
+
+
+def _trim_loop(give_back: Callable[[int], int]) -> None:
+    while True:
+        time.sleep(TRIM_SECONDS)
+        gc.collect()
+        give_back(0)
+
+
+def _malloc_trim() -> Callable[[int], int]:
+    """glibc's malloc_trim; elsewhere nothing is done."""
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return lambda _pad: 0

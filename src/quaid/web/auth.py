@@ -1,16 +1,16 @@
-"""Who comes in at all: Host, Origin, token, cookie, CSRF, the size and time of a body.
+"""Check every request before it reaches a route: host, origin, token, session cookie, CSRF token, size of the
+body.
 
-Everything is judged before a route is asked, and every answer leaves with the same headers. Knows no operation. What
-a route needs is told by `app.ROUTES`; a route that stands there with nothing needs the owner.
-
-A page elsewhere in the browser can send requests to this machine. It cannot set Host (against DNS rebinding), cannot
-hide its Origin or Sec-Fetch-Site, does not know the token, and gets no cookie along (SameSite=Strict). A page of
-another port of this machine is the same site to a browser, so that the cookie alone is never enough to change
-something: a form also sends the token of its session.
+Another site open in the browser can send requests to this machine, but it cannot forge Host (DNS rebinding), Origin
+or Sec-Fetch-Site, does not know the token, and SameSite=Strict keeps the cookie from it. A page on another port of
+this machine counts as the same site, so the cookie alone never permits a change: a form also sends its CSRF token.
 """
 
 import asyncio
+import hashlib
 import hmac
+import secrets
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
@@ -25,16 +25,59 @@ from quaid.errors import ForeignRequest, NotAllowed, NotLoggedIn, TooLarge, TooS
 from quaid.mcp.jsonrpc import MAX_LINE_BYTES, MAX_RAW_LINE_BYTES, decoded_size
 from quaid.operations import service
 from quaid.operations.registry import SCOPES
-from quaid.surfaces.web.sessions import Sessions
+
+MAX_BROWSER_SESSIONS = 100
+SESSION_SECONDS = 7 * 24 * 3600.0
+
+
+class BrowserSession(NamedTuple):
+    id: str
+    csrf: str
+    until: float
+
+
+class BrowserSessions:
+    def __init__(self, port: int, secure: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self.cookie = "__Host-quaid" if secure else f"quaid-{port}"
+        self._secure = secure
+        self._clock = clock
+        self._open: dict[
+            str, BrowserSession
+        ] = {}  # by the hash of the cookie, so that looking it up tells nothing
+
+    def begin(self, response: Response) -> BrowserSession:
+        """Log a browser in with a response. Of too many sessions the oldest ends."""
+        secret = secrets.token_urlsafe(32)
+        id = hashlib.sha256(secret.encode()).hexdigest()
+        session = BrowserSession(id, secrets.token_urlsafe(32), self._clock() + SESSION_SECONDS)
+        while len(self._open) >= MAX_BROWSER_SESSIONS:
+            del self._open[next(iter(self._open))]
+        self._open[id] = session
+        response.set_cookie(
+            self.cookie, secret, path="/", httponly=True, samesite="strict", secure=self._secure
+        )
+        return session
+
+    def of(self, secret: str) -> BrowserSession | None:
+        """The session of a cookie."""
+        session = self._open.get(hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest())
+        if session and session.until < self._clock():
+            self.end(session.id)
+            return None
+        return session
+
+    def end(self, id: str) -> None:
+        self._open.pop(id, None)
+
 
 MAX_BODY = MAX_LINE_BYTES
 MAX_HEAD = 32 * 1024
-SECONDS_OF_A_BODY = 30.0
-SAFE = ("GET", "HEAD")
-MACHINES = ("/api/", "/mcp")
+BODY_TIMEOUT = 30.0
+SAFE_METHODS = ("GET", "HEAD")
+API_PREFIXES = ("/api/", "/mcp")
 """Addresses that programs ask, and never somebody who follows a link."""
 
-HEADERS = {
+SECURITY_HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
         " manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
@@ -48,10 +91,10 @@ HEADERS = {
 }
 NO_STORE = "no-store"
 
-Refuse = Callable[[Request, Exception], Awaitable[Response]]
+ErrorHandler = Callable[[Request, Exception], Awaitable[Response]]
 
 
-class Place(NamedTuple):
+class ServerAddress(NamedTuple):
     """Where this server is, and the names that it answers to."""
 
     port: int
@@ -61,7 +104,7 @@ class Place(NamedTuple):
     secure: bool = False  # reached over TLS, ours or a proxy's
 
     @classmethod
-    def local(cls, port: int, bind: str = "127.0.0.1") -> "Place":
+    def local(cls, port: int, bind: str = "127.0.0.1") -> "ServerAddress":
         """Reached from this machine alone, at one of its addresses for itself."""
         own = f"[{bind}]" if ":" in bind else bind
         hosts = [f"{name}:{port}" for name in (own, "127.0.0.1", "localhost", "[::1]")]
@@ -69,17 +112,17 @@ class Place(NamedTuple):
         return cls(port, frozenset(hosts), frozenset(origins), origins[0])
 
     @classmethod
-    def named(cls, port: int, hosts: list[str]) -> "Place":
+    def named(cls, port: int, hosts: list[str]) -> "ServerAddress":
         """Reached over TLS by these names, each with its port unless that is 443."""
         origins = [f"https://{each}" for each in hosts]
         return cls(port, frozenset(hosts), frozenset(origins), origins[0], secure=True)
 
 
-class Gone(Exception):
+class ClientDisconnected(Exception):
     """Whoever sent a request has hung up."""
 
 
-class Answer:
+class HeaderSender:
     """The way out, on which every answer gets its headers."""
 
     def __init__(self, send: Send) -> None:
@@ -90,7 +133,7 @@ class Answer:
         if message["type"] == "http.response.start":
             self.begun = True
             headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
+            for name, value in SECURITY_HEADERS.items():
                 headers[name] = value
             headers.setdefault("cache-control", NO_STORE)
         await self._send(message)
@@ -102,7 +145,7 @@ class Caller(NamedTuple):
     session: str = ""
 
 
-class Guard:
+class AuthMiddleware:
     """The outermost layer of the app."""
 
     def __init__(
@@ -110,11 +153,11 @@ class Guard:
         app: ASGIApp,
         *,
         settings: Settings,
-        place: Place,
-        sessions: Sessions,
+        place: ServerAddress,
+        sessions: BrowserSessions,
         owner_token: str,
         needed: Callable[[Asked], str],
-        refuse: Refuse,
+        refuse: ErrorHandler,
         readonly: bool = False,
     ) -> None:
         self._app = app
@@ -131,16 +174,16 @@ class Guard:
             return
         asked.setdefault("state", {})
         request = Request(asked)
-        answer = Answer(send)
+        answer = HeaderSender(send)
         try:
             body = await self._admitted(request, receive)
-            await _until_gone(self._app, asked, body, receive, answer.send)
-        except Gone:
+            await _run_until_disconnect(self._app, asked, body, receive, answer.send)
+        except ClientDisconnected:
             pass
         except Exception as error:
             if answer.begun:  # too late to say it; the connection breaks off
                 raise
-            await (await self._refuse(request, error))(asked, _nothing, answer.send)
+            await (await self._refuse(request, error))(asked, _empty_receive, answer.send)
 
     async def _admitted(self, request: Request, receive: Receive) -> bytes:
         """Judge a request; its body, when it may come in."""
@@ -160,11 +203,11 @@ class Guard:
         # Who may come in may send JSON in escapes, which are not counted as text.
         most = (
             MAX_RAW_LINE_BYTES
-            if needed != "public" and _kind(request.headers) == "application/json"
+            if needed != "public" and _media_type(request.headers) == "application/json"
             else MAX_BODY
         )
-        body = b"" if request.method in SAFE else await _body(request.headers, receive, most)
-        if needed != "public" and caller and caller.session and request.method not in SAFE:
+        body = b"" if request.method in SAFE_METHODS else await _read_body(request.headers, receive, most)
+        if needed != "public" and caller and caller.session and request.method not in SAFE_METHODS:
             _check_csrf(request, caller.csrf, body)
         return body
 
@@ -179,7 +222,7 @@ class Guard:
             if origin.lower() not in self._place.origins and (origin, told) != ("null", "same-origin"):
                 raise ForeignRequest(problem="its Origin is another site")
         site = told or "same-origin"
-        if site not in ("same-origin", "none") and not is_visit(request):
+        if site not in ("same-origin", "none") and not is_navigation(request):
             raise ForeignRequest(problem="another site sent it")
 
     def _caller(self, request: Request) -> Caller | None:
@@ -210,7 +253,7 @@ class Guard:
     def _check_scope(self, request: Request, caller: Caller | None, needed: str) -> None:
         if caller is None:
             remedy = "`quaid web` opens a browser that is logged in"
-            if request.url.path.startswith(MACHINES):
+            if request.url.path.startswith(API_PREFIXES):
                 remedy = "Send Authorization: Bearer with a token that `quaid token create NAME` makes"
             raise NotLoggedIn(problem="You are not logged in", remedy=remedy)
         if SCOPES.index(needed) > SCOPES.index(caller.scope):
@@ -218,7 +261,7 @@ class Guard:
             raise NotAllowed(name=name, needed=needed, given=caller.scope)
 
 
-def is_visit(request: Request) -> bool:
+def is_navigation(request: Request) -> bool:
     """Somebody goes to a page, perhaps by a link from elsewhere: it is shown to them and tells that site nothing.
 
     A browser that only fetches ahead, or a program that looks what is behind a link, does not go there.
@@ -230,11 +273,11 @@ def is_visit(request: Request) -> bool:
         and "prefetch" not in ahead.lower()
         and headers.get("sec-fetch-mode") == "navigate"
         and headers.get("sec-fetch-dest") == "document"
-        and not request.url.path.startswith(MACHINES)
+        and not request.url.path.startswith(API_PREFIXES)
     )
 
 
-async def _body(headers: Headers, receive: Receive, most: int) -> bytes:
+async def _read_body(headers: Headers, receive: Receive, most: int) -> bytes:
     """The whole body, if it is small enough and comes soon enough. `most` counts bytes as they are sent."""
     told = headers.get("content-length", "0")
     if told.isascii() and told.isdigit() and int(told[:18]) > most:
@@ -242,11 +285,11 @@ async def _body(headers: Headers, receive: Receive, most: int) -> bytes:
     parts: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(SECONDS_OF_A_BODY):
+        async with asyncio.timeout(BODY_TIMEOUT):
             while True:
                 message = await receive()
                 if message["type"] != "http.request":
-                    raise Gone
+                    raise ClientDisconnected
                 parts.append(message.get("body", b""))
                 size += len(parts[-1])
                 if size > most:
@@ -254,26 +297,26 @@ async def _body(headers: Headers, receive: Receive, most: int) -> bytes:
                 if not message.get("more_body", False):
                     break
     except TimeoutError:
-        raise TooSlow(seconds=round(SECONDS_OF_A_BODY)) from None
+        raise TooSlow(seconds=round(BODY_TIMEOUT)) from None
     body = b"".join(parts)
     if size > MAX_BODY and (text := decoded_size(body)) > MAX_BODY:
         raise TooLarge(what="The body", size=text, limit=MAX_BODY)
     return body
 
 
-def _kind(headers: Headers) -> str:
+def _media_type(headers: Headers) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _check_csrf(request: Request, expected: str, body: bytes) -> None:
     given = request.headers.get("x-csrf-token", "")
-    if not given and _kind(request.headers) == "application/x-www-form-urlencoded":
-        given = field(body, "csrf_token")
+    if not given and _media_type(request.headers) == "application/x-www-form-urlencoded":
+        given = form_field(body, "csrf_token")
     if not hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode()):
         raise ForeignRequest(problem="the form was not opened in this session; load the page again")
 
 
-def field(body: bytes, name: str) -> str:
+def form_field(body: bytes, name: str) -> str:
     """One field of a form; nothing for what is no form."""
     try:
         fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=1_000)
@@ -282,11 +325,13 @@ def field(body: bytes, name: str) -> str:
     return fields.get(name, [""])[0]
 
 
-async def _nothing() -> Message:
+async def _empty_receive() -> Message:
     return {"type": "http.request", "body": b"", "more_body": False}
 
 
-async def _until_gone(app: ASGIApp, asked: Asked, body: bytes, receive: Receive, send: Send) -> None:
+async def _run_until_disconnect(
+    app: ASGIApp, asked: Asked, body: bytes, receive: Receive, send: Send
+) -> None:
     """Have a request answered; whoever hangs up stops the work on it."""
     gone = asyncio.Event()
     read = False

@@ -1,7 +1,6 @@
-"""Which routes there are, and what each needs: one table. A route that does not stand in it needs the owner, and a
-test fails.
+"""The Starlette app: its routes, and the scope that each route needs.
 
-Puts the parts together: guard outside, crew and bus in `app.state`, pages if they are there. Knows no socket.
+A route that is missing from ROUTE_SCOPES needs the owner scope.
 """
 
 import time
@@ -21,25 +20,30 @@ from quaid.config import Settings
 from quaid.errors import Defect, InvalidArgument, NoSuchAddress, NotLoggedIn, QuaidError, WrongMethod
 from quaid.mcp.server import log_to_stderr
 from quaid.operations import service
-from quaid.surfaces.web import api, debug as debugging, events, mcp, openapi
-from quaid.surfaces.web.crew import Crew
-from quaid.surfaces.web.events import Bus
-from quaid.surfaces.web.guard import MACHINES, Guard, Place, field, is_visit
-from quaid.surfaces.web.sessions import Sessions
-from quaid.surfaces.web.upkeep import Upkeep
+from quaid.web import api, events, mcp as web_mcp
+from quaid.web.auth import (
+    API_PREFIXES,
+    AuthMiddleware,
+    BrowserSessions,
+    ServerAddress,
+    form_field,
+    is_navigation,
+)
+from quaid.web.events import EventBus
+from quaid.web.workers import MaintenanceThread, WorkerPool
 
-PORT = 4321
-SECONDS_TO_STOP = 1.5  # requests have the first of it to end by themselves
+DEFAULT_PORT = 4321
+SHUTDOWN_SECONDS = 1.5  # requests have the first of it to end by themselves
 
-ROUTES: dict[str, dict[str, str]] = {
+ROUTE_SCOPES: dict[str, dict[str, str]] = {
     # Anybody
     "/login": {"GET": "public", "POST": "public"},
     "/health": {"GET": "public"},
     "/static/{name}": {"GET": "public"},
     "/favicon.ico": {"GET": "public"},
     # Programs
-    **api.scopes(),
-    **debugging.SCOPES,
+    **api.tool_scopes(),
+    **api.DEBUG_SCOPES,
     "/api/openapi.json": {"GET": "read"},
     "/api/events": {"GET": "read"},
     "/mcp": {"GET": "read", "POST": "read", "DELETE": "read"},  # each tool needs its own scope
@@ -74,9 +78,9 @@ ROUTES: dict[str, dict[str, str]] = {
     "/settings/token": {"POST": "owner"},
     "/settings/collection/{name}": {"GET": "owner"},
 }
-UNDECLARED = "owner"
+DEFAULT_SCOPE = "owner"
 
-WELCOME = """<!doctype html>
+LOGGED_IN_PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Quaid</title>
 <meta http-equiv="refresh" content="0; url=/"></head>
 <body><p>You are logged in. <a href="/">Open the memory</a>.</p></body></html>
@@ -84,7 +88,7 @@ WELCOME = """<!doctype html>
 """A page that leads on, instead of a redirect: a browser that came from another site (a chat, a mail) would not send
 the new cookie along with a redirect, but does so from a page of ours."""
 
-DOOR = """<!doctype html>
+LOGIN_PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Quaid</title></head>
 <body><form method="post" action="/login"><input type="hidden" name="code" value="{code}">
 <p>This link opens the memory once. <button>Open it</button></p></form></body></html>
@@ -92,86 +96,91 @@ DOOR = """<!doctype html>
 """For whoever only looks at a link, as programs do that show what is behind it: looking uses nothing up."""
 
 
-def build(
+def build_app(
     settings: Settings,
     *,
     debug: bool = False,
     readonly: bool = False,
     extra_routes: Sequence[BaseRoute] = (),
-    place: Place | None = None,
+    place: ServerAddress | None = None,
     tools: str = "core",
     upkeep: bool = False,
 ) -> Starlette:
     """The app of one memory. `upkeep` also keeps folders fresh and has vectors made, as `quaid serve` does."""
-    place = place or Place.local(PORT)
-    bus = Bus()
-    crew = Crew(settings, tell=bus.tell, readonly=readonly)
-    sessions = Sessions(place.port, place.secure)
+    place = place or ServerAddress.local(DEFAULT_PORT)
+    bus = EventBus()
+    crew = WorkerPool(settings, tell=bus.tell, readonly=readonly)
+    sessions = BrowserSessions(place.port, place.secure)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         bus.open()
         crew.start()
-        carer = Upkeep(settings, bus.tell, cares=upkeep)
+        carer = MaintenanceThread(settings, bus.tell, cares=upkeep)
         carer.start()
         try:
             yield
         finally:
             bus.close()
             carer.end()
-            deadline = max(time.monotonic() + 0.2, min(app.state.ends_by, time.monotonic() + SECONDS_TO_STOP))
+            deadline = max(
+                time.monotonic() + 0.2, min(app.state.ends_by, time.monotonic() + SHUTDOWN_SECONDS)
+            )
             well = crew.stop(deadline - time.monotonic())
             app.state.stopped_well = carer.is_over(max(0.1, deadline - time.monotonic())) and well
 
-    pages = _pages()
+    pages = _load_pages()
     routes: list[BaseRoute] = [
         Route("/login", _login, methods=["GET", "POST"]),
         Route("/logout", _logout, methods=["POST"]),
         Route("/health", _health),
-        *api.routes(),
-        Route("/api/openapi.json", _document),
-        Route("/api/events", events.listen),
-        *(debugging.routes() if debug else ()),
-        Route("/mcp", mcp.serve, methods=["GET", "POST", "DELETE"]),
+        *api.tool_routes(),
+        Route("/api/openapi.json", _openapi),
+        Route("/api/events", events.stream_events),
+        *(api.debug_routes() if debug else ()),
+        Route("/mcp", web_mcp.serve_mcp, methods=["GET", "POST", "DELETE"]),
         *extra_routes,
         *(pages.routes() if pages else ()),
     ]
     app = Starlette(
         routes=routes,
         lifespan=lifespan,
-        exception_handlers={QuaidError: _failed, HTTPException: _failed},  # any other comes to the guard
+        exception_handlers={
+            QuaidError: _error_response,
+            HTTPException: _error_response,
+        },  # any other comes to the guard
     )
     app.router.redirect_slashes = False
     app.state.settings, app.state.place, app.state.tools = settings, place, tools
     app.state.crew, app.state.bus, app.state.sessions = crew, bus, sessions
-    app.state.mcp_sessions = mcp.Sessions()
+    app.state.mcp_sessions = web_mcp.McpSessions()
     app.state.ends_by = float("inf")  # a moment, once the server is told to end
     app.state.debug_routes, app.state.readonly, app.state.stopped_well = debug, readonly, True
 
     def needed(asked: Asked) -> str:
-        return scope_needed(app.routes, asked)
+        return required_scope(app.routes, asked)
 
     app.add_middleware(
-        Guard,
+        AuthMiddleware,
         settings=settings,
         place=place,
         sessions=sessions,
         owner_token=service.owner_token(settings),
         needed=needed,
-        refuse=_failed,
+        refuse=_error_response,
         readonly=readonly,
     )
     return app
 
 
-def scope_needed(routes: Sequence[BaseRoute], asked: Asked) -> str:
+def required_scope(routes: Sequence[BaseRoute], asked: Asked) -> str:
     """What the route that will answer needs. An address that does not exist is only told to those who may read."""
     partial = "read"
     for route in routes:
         match, _ = route.matches(asked)
-        methods = ROUTES.get(getattr(route, "path", ""), {})
+        methods = ROUTE_SCOPES.get(getattr(route, "path", ""), {})
         if match == Match.FULL:
-            return methods.get("GET" if asked["method"] == "HEAD" else asked["method"], UNDECLARED)
+            return methods.get("GET" if asked["method"] == "HEAD" else asked["method"], DEFAULT_SCOPE)
         if match == Match.PARTIAL and "public" in methods.values():
             partial = "public"
     return partial
@@ -182,13 +191,13 @@ async def _login(request: Request) -> Response:
     state = request.app.state
     code = request.query_params.get("code", "")
     if request.method == "POST":
-        code = field(await request.body(), "code")
-    elif service.TOKEN_PATTERN.fullmatch(code) and not is_visit(request):
-        return HTMLResponse(DOOR.format(code=code))
+        code = form_field(await request.body(), "code")
+    elif service.TOKEN_PATTERN.fullmatch(code) and not is_navigation(request):
+        return HTMLResponse(LOGIN_PAGE.format(code=code))
     if not code or not service.redeem_login_code(state.settings, state.place.port, time.time(), code):
         problem = "This link was used already, or is older than a minute"
         raise NotLoggedIn(problem=problem, remedy="`quaid web` makes a new one")
-    response = HTMLResponse(WELCOME)
+    response = HTMLResponse(LOGGED_IN_PAGE)
     state.sessions.begin(response)
     return response
 
@@ -205,22 +214,24 @@ async def _health(request: Request) -> Response:
     return PlainTextResponse(f"quaid {service.memory_fingerprint(request.app.state.crew.settings)}\n")
 
 
-async def _document(request: Request) -> Response:
-    return api.sent(openapi.document(debugging.described() if request.app.state.debug_routes else None))
+async def _openapi(request: Request) -> Response:
+    return api.json_response(
+        api.openapi_document(api.describe_debug_endpoints() if request.app.state.debug_routes else None)
+    )
 
 
-async def _failed(request: Request, error: Exception) -> Response:
+async def _error_response(request: Request, error: Exception) -> Response:
     """Every failure, for programs as JSON and for people as a page."""
     headers: dict[str, str] = {}
     if isinstance(error, HTTPException):
         headers = dict(error.headers or {})
-        error = _of_http(request, error)
+        error = _from_http_exception(request, error)
     elif not isinstance(error, QuaidError):
         log_to_stderr(f"quaid: internal error: {type(error).__name__}")
         error = Defect(problem=type(error).__name__)  # nothing of what it says
-    pages = _pages()
-    if request.url.path.startswith(MACHINES) or pages is None:
-        response = api.told(error)
+    pages = _load_pages()
+    if request.url.path.startswith(API_PREFIXES) or pages is None:
+        response = api.error_response(error)
     else:
         try:
             response = pages.error_page(request, error)
@@ -230,7 +241,7 @@ async def _failed(request: Request, error: Exception) -> Response:
     return response
 
 
-def _of_http(request: Request, error: HTTPException) -> QuaidError:
+def _from_http_exception(request: Request, error: HTTPException) -> QuaidError:
     path = request.url.path[:200]
     if error.status_code == 404:
         return NoSuchAddress(path=path)
@@ -239,10 +250,10 @@ def _of_http(request: Request, error: HTTPException) -> QuaidError:
     return InvalidArgument(name="request", problem=str(error.detail)[:200])
 
 
-def _pages() -> Any:
+def _load_pages() -> Any:
     """The pages, where they are part of this build."""
-    if find_spec("quaid.surfaces.web.pages") is None:
+    if find_spec("quaid.web.pages") is None:
         return None
-    from quaid.surfaces.web import pages
+    from quaid.web import pages
 
     return pages

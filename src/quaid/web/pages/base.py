@@ -1,0 +1,438 @@
+"""Helpers for all pages: call operations, read forms, render templates, redirect with a message, serve static
+files.
+"""
+
+import asyncio
+import gzip
+import re
+import time
+from collections.abc import Coroutine, Mapping
+from datetime import UTC, date, datetime
+from functools import cache
+from hashlib import sha256
+from os import listdir
+from os.path import dirname, join
+from typing import Any, NamedTuple, cast
+from urllib.parse import parse_qsl
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from quaid.errors import QuaidError
+from quaid.model import dates
+from quaid.model.plain_text import count_noun
+from quaid.operations.registry import Scope
+from quaid.web.pages import links as urls
+
+MAX_FIELDS = 100
+OPERATION_CACHE_SECONDS = 5.0
+
+
+class OperationFailure(NamedTuple):
+    """Why a part of a page cannot be shown. It is false where a record is true."""
+
+    told: str
+    code: str
+
+    def __bool__(self) -> bool:
+        return False
+
+
+def request_scope(request: Request) -> Scope:
+    """What whoever looks may do; the guard has judged it."""
+    return cast(Scope, getattr(request.state, "scope", "read"))
+
+
+def may_write(request: Request) -> bool:
+    return request_scope(request) in ("write", "owner")
+
+
+async def call_operation(request: Request, command: str, /, **arguments: Any) -> Any:
+    """The record of an operation. Arguments that are None are left out; from_ stands for from."""
+    given = {key.rstrip("_"): value for key, value in arguments.items() if value is not None}
+    return await request.app.state.crew.call(command, given, request_scope(request))
+
+
+async def try_operation(request: Request, command: str, /, **arguments: Any) -> Any:
+    """The same for a part of a page: what goes wrong there does not take the page with it."""
+    try:
+        return await call_operation(request, command, **arguments)
+    except QuaidError as error:
+        return OperationFailure(str(error), error.code)
+
+
+async def cached_operation(request: Request, command: str, /, **arguments: Any) -> Any:
+    """The same for figures of the whole memory, which cost some: a few seconds old, unless a form came in since."""
+    kept: dict[tuple[str, str], tuple[float, Any]] = _operation_cache(request)
+    key = (f"{command} {arguments}", request_scope(request))
+    at, record = kept.get(key, (0.0, None))
+    if not record or time.monotonic() - at > OPERATION_CACHE_SECONDS:
+        record = await try_operation(request, command, **arguments)
+        kept[key] = (time.monotonic(), record)
+    return record
+
+
+def _operation_cache(request: Request) -> dict[tuple[str, str], tuple[float, Any]]:
+    state = request.app.state
+    if not hasattr(state, "lately"):
+        state.lately = {}
+    found: dict[tuple[str, str], tuple[float, Any]] = state.lately
+    return found
+
+
+def clear_operation_cache(request: Request) -> None:
+    """From here on figures are asked anew."""
+    _operation_cache(request).clear()
+
+
+async def gather_all(*asked: Coroutine[Any, Any, Any]) -> list[Any]:
+    """Several questions at once."""
+    return list(await asyncio.gather(*asked))
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """The fields of a form. Line ends are those of a file: browsers send CR LF."""
+    clear_operation_cache(request)
+    body = (await request.body()).decode("utf-8", "replace")
+    fields = parse_qsl(body, keep_blank_values=True, max_num_fields=MAX_FIELDS)
+    return {name: value.replace("\r\n", "\n") for name, value in fields}
+
+
+def read_days(request: Request, *names: str) -> tuple[dict[str, str], dict[str, str]]:
+    """The days that an address names, and what is to be said at the fields of those that are none."""
+    given = {name: request.query_params.get(name, "").strip()[:100] for name in names}
+    wrong = {name: text for name, text in given.items() if text and not dates.is_date(text)}
+    told = {
+        name: f"“{text}” is no day, so it was left out. One is written as 2026-04-25."
+        for name, text in wrong.items()
+    }
+    return {name: "" if name in wrong else text for name, text in given.items()}, told
+
+
+def parse_number(text: str, otherwise: int = 0) -> int:
+    """A whole number that somebody sent, or another one."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else otherwise
+
+
+STATIC_FOLDER = join(dirname(dirname(__file__)), "static")
+STATIC_TYPES = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "webmanifest": "application/manifest+json",
+}
+
+FAVICON = "mark.svg"
+
+
+class StaticAsset(NamedTuple):
+    data: bytes
+    packed: bytes
+    type: str
+    digest: str
+
+
+@cache
+def static_assets() -> dict[str, StaticAsset]:
+    found = {}
+    for name in sorted(listdir(STATIC_FOLDER)):
+        kind = name.rpartition(".")[2]
+        if kind in STATIC_TYPES:
+            with open(join(STATIC_FOLDER, name), "rb") as file:
+                data = file.read()
+            found[name] = StaticAsset(
+                data, gzip.compress(data, mtime=0), STATIC_TYPES[kind], sha256(data).hexdigest()[:12]
+            )
+    return found
+
+
+def asset_url(name: str) -> str:
+    """Where a file is found; another content has another address."""
+    return f"/static/{name}?v={static_assets()[name].digest}"
+
+
+async def send_static(request: Request) -> Response:
+    found = static_assets().get(request.path_params.get("name", FAVICON))
+    if found is None:
+        return Response("There is no such file.", 404, media_type="text/plain")
+    fresh = request.query_params.get("v") == found.digest
+    headers = {
+        "Cache-Control": "public, max-age=31536000, immutable" if fresh else "no-cache",
+        "ETag": f'"{found.digest}"',
+        "Vary": "Accept-Encoding",
+    }
+    if request.headers.get("if-none-match") == f'"{found.digest}"':
+        return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(found.packed, headers={**headers, "Content-Encoding": "gzip"}, media_type=found.type)
+    return Response(found.data, headers=headers, media_type=found.type)
+
+
+def static_routes() -> list[Route]:
+    return [Route("/static/{name}", send_static), Route("/favicon.ico", send_static)]
+
+
+WEB_FOLDER = dirname(dirname(__file__))
+
+NAVIGATION = (
+    ("/", "Home", "home"),
+    ("/search", "Search", "search"),
+    ("/notebook", "Notebook", "book"),
+    ("/timeline", "Timeline", "time"),
+    ("/graph", "Graph", "graph"),
+    ("/review", "Review", "check"),
+    ("/settings", "Settings", "gear"),
+)
+
+DONE_MESSAGES = {
+    "saved": "Saved.",
+    "same": "Nothing had changed, so nothing was written.",
+    "reverted": "The earlier version is back, as a new one.",
+    "remembered": "Remembered.",
+    "known": "The notebook says so already.",
+    "logged": "Added to today's log.",
+    "off": "Semantic search is off. The vectors stay.",
+}
+"""What was done, where there is no more to say of it."""
+
+ERROR_HEADINGS: dict[str | int, str] = {
+    "version_conflict": "Somebody was faster",
+    "file_changed": "Somebody was faster",
+    "page_moved": "It is somewhere else now",
+    401: "Log in",
+    403: "Not allowed",
+    404: "Not found",
+    409: "That cannot be done here",
+    413: "That is too long",
+}
+"""What an error page says first, by code, else by status."""
+
+BROWSER_REMEDIES = {
+    "folder_not_empty": "Choose a new folder.",
+    "only_here": "Export it first.",
+    "too_large": "Nothing was saved. Go back with the browser's own button: the form may still hold what you typed.",
+}
+"""What helps in a browser, where the message says what helps on a command line."""
+
+MAX_FLASHES = 100
+"""Messages that wait for the next page of a browser."""
+
+
+class FlashMessage(NamedTuple):
+    """What a form did, for the page that comes next: in our words, with what a person may do about it."""
+
+    text: str
+    steps: tuple[tuple[str, str], ...] = ()
+    """Addresses, each with what it is called."""
+    went_well: bool = True
+
+
+@cache
+def template_environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(join(WEB_FOLDER, "templates")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters.update(
+        day=format_day,
+        ago=format_ago,
+        typed=format_commands,
+        size=format_size,
+        words=humanize,
+        told=humanize_sentence,
+        named=title_from_address,
+        number=lambda value: f"{value:,}",
+    )
+    made.globals.update(
+        page_url=urls.page_url,
+        edit_url=urls.edit_url,
+        file_url=urls.file_url,
+        node_url=urls.node_url,
+        graph_url=urls.graph_url,
+        search_url=urls.search_url,
+        with_values=urls.with_query,
+        asset=asset_url,
+        navigation=NAVIGATION,
+        plural=count_noun,
+    )
+    return made
+
+
+def render_template(template: str, **values: Any) -> str:
+    """A template with its values, as text: for a piece of a page."""
+    return template_environment().get_template(template).render(**values)
+
+
+def render_page(request: Request, template: str, *, http: int = 200, **values: Any) -> Response:
+    """A whole page."""
+    path = request.url.path
+    told: FlashMessage | None = values.pop("told", None) or _pop_flash(request)
+    here = max((link for link, _, _ in NAVIGATION if path == link or path.startswith(f"{link}/")), default="")
+    text = render_template(
+        template,
+        here=values.pop("here", here),
+        csrf=getattr(request.state, "csrf", ""),
+        may_write=request_scope(request) in ("write", "owner"),
+        is_owner=request_scope(request) == "owner",
+        told=told,
+        question=values.pop("question", ""),
+        **values,
+    )
+    return HTMLResponse(text, http, headers={"Cache-Control": "no-store"})
+
+
+def flash(request: Request, text: str, *steps: tuple[str, str], went_well: bool = True) -> None:
+    """Keep what a form did until this browser asks for its next page. It is never in an address."""
+    state = request.app.state
+    if not hasattr(state, "told"):
+        state.told = {}
+    if session := getattr(request.state, "session", ""):
+        while len(state.told) >= MAX_FLASHES:
+            state.told.pop(next(iter(state.told)))
+        state.told[session] = FlashMessage(text, steps, went_well)
+
+
+def _pop_flash(request: Request) -> FlashMessage | None:
+    kept = getattr(request.app.state, "told", {})
+    found: FlashMessage | None = kept.pop(getattr(request.state, "session", ""), None)
+    return found
+
+
+def error_flash(error: QuaidError) -> FlashMessage:
+    """Why a form did nothing, for the page that shows it again."""
+    return FlashMessage(browser_message(error), went_well=False)
+
+
+def render_fragment(template: str, **values: Any) -> Response:
+    """A piece of a page, for a script to put in its place."""
+    return HTMLResponse(render_template(template, **values), headers={"Cache-Control": "no-store"})
+
+
+def redirect(request: Request, address: str, done: str = "") -> Response:
+    """Lead on after a form, so that loading again sends nothing twice. What was done is told there, once."""
+    if done:
+        flash(request, DONE_MESSAGES[done])
+    return RedirectResponse(address, 303)
+
+
+def error_page(request: Request, error: Exception) -> Response:
+    """What went wrong, and what helps."""
+    status, code, told, missing = 500, "internal", "Something went wrong in here; nothing was changed.", ""
+    if isinstance(error, QuaidError):
+        status, code, told = error.http_status, error.code, browser_message(error)
+        missing = str(error.facts.get("slug", "")) if code == "page_not_found" else ""
+    values: dict[str, Any] = {
+        "heading": ERROR_HEADINGS.get(code) or ERROR_HEADINGS.get(status, "That did not work"),
+        "told_error": told,
+        "code": code,
+        "status_code": status,
+    }
+    if not getattr(request.state, "scope", ""):  # nobody who might go anywhere else from here
+        return HTMLResponse(
+            render_template("login.html", **values), status, headers={"Cache-Control": "no-store"}
+        )
+    return render_page(request, "error.html", http=status, missing=missing, back=back_link(request), **values)
+
+
+def back_link(request: Request) -> tuple[str, str] | None:
+    """Where a form stands that failed, or the whole of what an address asked for a part of; and what it is called."""
+    path, is_form = request.url.path, request.method not in ("GET", "HEAD")
+    if is_form and path.startswith("/page/") and path.endswith("/edit"):
+        return path, "Open the text as it is kept"
+    for link, name, _ in NAVIGATION[1:]:
+        if path.startswith(f"{link}/") or (path == link and (is_form or request.url.query)):
+            return link, f"Back to {name}"
+    return None
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?]) +(?=[A-Z`])")
+_COMMAND = re.compile(r"`quaid |(?:^|\s)--[a-z]")
+
+
+def browser_message(error: QuaidError) -> str:
+    """What went wrong, without what helps on a command line only. Where nothing else helps, that stays."""
+    text = str(error)
+    if error.http_status >= 500 or error.http_status == 401:
+        return text
+    kept = [each for each in _SENTENCE_END.split(text) if not _COMMAND.search(each)]
+    return " ".join(filter(None, [*kept, BROWSER_REMEDIES.get(error.code, "")])) or text
+
+
+def format_commands(text: str) -> Markup:
+    """A sentence whose `commands` stand out as what one types."""
+    parts = [
+        Markup("<code>{}</code>").format(each) if at % 2 else escape(each)
+        for at, each in enumerate(text.split("`"))
+    ]
+    return Markup().join(parts)
+
+
+def format_day(text: str | None) -> str:
+    """2026-04-25 as people say it; what is no day stays as it is."""
+    if not text:
+        return ""
+    try:
+        found = date.fromisoformat(text[:10])
+    except ValueError:
+        return text
+    return f"{found.day} {found:%B %Y}"
+
+
+def format_ago(text: str | None, now: float | None = None) -> str:
+    """How long ago a moment was, roughly."""
+    if not text:
+        return "never"
+    try:
+        then = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return text
+    then = then if then.tzinfo else then.replace(tzinfo=UTC)
+    seconds = (time.time() if now is None else now) - then.timestamp()
+    if seconds < 0:
+        return format_day(text)
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        passed = int(seconds // length)
+        if unit == "day" and passed > 30:
+            return format_day(text)
+        if passed:
+            return f"{count_noun(passed, unit)} ago"
+    return "just now"
+
+
+def format_size(number: int) -> str:
+    for unit, length in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
+        if number >= length:
+            return f"{number / length:.1f} {unit}"
+    return count_noun(number, "byte")
+
+
+def humanize(name: str) -> str:
+    """works_at as words."""
+    return name.replace("_", " ").replace("-", " ")
+
+
+_SLUG = re.compile(r"(?<![\w/.:])[a-z0-9_-]+(?:/[a-z0-9_-]+)+(?![\w/])")
+_NAME = re.compile(r"(?<![\w/])[a-z]+(?:_[a-z]+)+(?![\w/])")
+
+
+def humanize_sentence(text: str, titles: Mapping[str, str] | None = None) -> str:
+    """A sentence of ours as people read it: slugs by the titles of their pages, works_at as words."""
+    known = titles or {}
+
+    def name(found: re.Match[str]) -> str:
+        return known.get(found[0]) or title_from_address(found[0])
+
+    return _NAME.sub(lambda found: humanize(found[0]), _SLUG.sub(name, text))
+
+
+def title_from_address(address: str) -> str:
+    """What a page may be called, by its address alone."""
+    last = address.rpartition("/")[2].rpartition("::")[2].replace("-", " ").replace("_", " ")
+    return last[:1].upper() + last[1:]

@@ -1,0 +1,118 @@
+"""URLs of the dashboard's pages, and the targets of links in a text.
+
+The memory resolves the links of a page when it is saved. A name without a page links to a search.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from posixpath import dirname, normpath
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote, unquote, urlencode
+
+from quaid.model import slug as slugs
+from quaid.model.links import ID_PREFIX, OR_FROM_ROOT, target_key
+
+if TYPE_CHECKING:
+    from quaid.operations.pages import PageRecord
+
+UNQUOTED_CHARACTERS = "/:@!$'()*,~"
+"""Signs that stay as they are in a path: `notes::people/alice` reads well."""
+
+
+def page_url(address: str, part: str = "", line: int | None = None) -> str:
+    """The page of a slug; with a line, that place in it."""
+    path = f"/page/{quote(address, safe=UNQUOTED_CHARACTERS)}"
+    view = {"view": "1"} if address.endswith("/edit") else {}
+    if not line:
+        return path + (f"?{urlencode(view)}" if view else "")
+    mark = "T" if part == "timeline" else "L"
+    return f"{path}?{urlencode({**view, 'at': f'{mark}{line}'})}#{mark}{line}"
+
+
+def edit_url(address: str) -> str:
+    return f"/page/{quote(address, safe=UNQUOTED_CHARACTERS)}/edit"
+
+
+def file_url(path: str, line: int | None = None) -> str:
+    """A file of the notebook."""
+    there = f"/notebook/{quote(path, safe=UNQUOTED_CHARACTERS)}"
+    return f"{there}?at=L{line}#L{line}" if line else there
+
+
+def node_url(id: str) -> str:
+    """A node of the knowledge base."""
+    return f"/kb/{quote(id, safe='')}"
+
+
+def search_url(text: str) -> str:
+    """Where a tag, or a link that leads nowhere, leads to. Whoever follows it has asked nothing: it says so."""
+    return "/search?" + urlencode({"q": text, "link": 1})
+
+
+def graph_url(address: str) -> str:
+    return "/graph?" + urlencode({"slug": address})
+
+
+def with_query(path: str, values: dict[str, str | int]) -> str:
+    """A path with a query, without the values that are empty."""
+    given = {name: value for name, value in values.items() if value not in ("", 0)}
+    return path + (f"?{urlencode(given)}" if given else "")
+
+
+class LinkTarget(NamedTuple):
+    """Where a link leads."""
+
+    href: str
+    title: str = ""
+    """How the page there is called, if that is known."""
+
+
+LinkResolver = Callable[[str], LinkTarget | None]
+"""What a link names → where that is in the dashboard; None: nobody knows."""
+
+
+def slug_words(name: str) -> str:
+    """What a name says where no page is behind it: people/alice-berg is alice berg; words stay as they are."""
+    last = name.strip().rstrip("/").rpartition("/")[2]
+    return last if " " in name.strip() else last.replace("-", " ").replace("_", " ").strip() or name
+
+
+FILE_PREFIX = "file:"
+"""What stands before a path, which leads from where the page is."""
+
+
+def resolve_nothing(_: str) -> None:
+    """For a text whose links nobody has looked up."""
+
+
+def resolver_of_page(
+    record: "PageRecord", found: Iterable[Any], titles: Mapping[str, str] = {}
+) -> LinkResolver:
+    """Where the links of this page lead, by the links that the memory has of it."""
+    known = _known_targets(found, titles)
+    slug = record.slug
+
+    def lead(named: str) -> LinkTarget | None:
+        if named.startswith(ID_PREFIX):
+            return known.get(target_key(ID_PREFIX + named[len(ID_PREFIX) :].partition("::")[0].strip()))
+        if named.startswith((FILE_PREFIX, "./", "../")):
+            path = unquote(named.removeprefix(FILE_PREFIX).partition("#")[0].partition("::")[0])
+            place = path if path.startswith("/") else f"{dirname(slug)}/{path}"
+            return known.get(target_key("/" + slugs.from_path(normpath(place).lstrip("/"))))
+        return known.get(target_key(named.removesuffix(".md").removesuffix(".org")))
+
+    return lead
+
+
+def _known_targets(links: Iterable[Any], titles: Mapping[str, str]) -> dict[str, LinkTarget]:
+    """Return the place of every page that the text links to, by the folded name that the text uses."""
+    known: dict[str, LinkTarget] = {}
+    for link in links:
+        if link.resolved:
+            for name in link.as_written:
+                known.setdefault(target_key(name.replace(OR_FROM_ROOT, "/")), _link_target(link, titles))
+    return known
+
+
+def _link_target(link: Any, titles: Mapping[str, str]) -> LinkTarget:
+    address = slugs.address(link.to_collection, link.to_slug)
+    return LinkTarget(page_url(address), titles.get(address, ""))

@@ -1,0 +1,452 @@
+"""Render text of the memory as safe HTML: Markdown, org, names of pages as links, search snippets.
+
+The text is not trusted. markdown-it parses it with raw HTML disabled, nh3 then removes every tag, attribute and URL
+that is not allowed here, and the Content-Security-Policy is the third barrier. Images are shown only if the text
+embeds them as data: URLs.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import nh3
+from markupsafe import Markup, escape
+from starlette.requests import Request
+
+from quaid.formats import org as org_page
+from quaid.model import markdown_text
+from quaid.web.pages import links as urls
+from quaid.web.pages.base import try_operation
+from quaid.web.pages.links import FILE_PREFIX, LinkResolver, LinkTarget, resolve_nothing, slug_words
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import StateInline
+    from markdown_it.token import Token
+
+MAX_MARKDOWN = 200_000
+"""Characters that are read as markdown; a longer text is shown as it is written."""
+
+MAX_MARKS = 40_000
+"""Signs of markup in a text that is read as markdown; a text with more of them is a flood, and shown as written."""
+
+_MARKS = "[*_`<&"
+_WIKI_LINK = re.compile(
+    r"\[\[([^\[\]|#^\n]+)(?:[#^][^\[\]|\n]*)?(?:\\?\|([^\[\]\n]*))?\](?:\[([^\[\]\n]*)\])?\]"
+)
+_CHECKBOX = re.compile(r"\[([ xX])\][ \t]+")
+_PICTURE = re.compile(r"data:image/(?:png|gif|jpeg|webp);base64,[A-Za-z0-9+/=]+")
+_EXTERNAL_URL = re.compile(r"(?:https?://|mailto:)[^\s\\]+", re.IGNORECASE)
+_INTERNAL_URL = re.compile(r"(?:/(?![/\\])|#)[^\s\\]*")
+_PAGE_FILE = re.compile(r"[^:?#]+\.(?:md|markdown|org)(?:#.*)?", re.IGNORECASE)
+_LINE_ID = re.compile(r"[LT]\d{1,9}")
+_LANGUAGE = re.compile(r"language-[A-Za-z0-9_+-]{1,30}")
+
+ALLOWED_TAGS = set(
+    "p h1 h2 h3 h4 h5 h6 ul ol li blockquote pre code em strong s hr br table thead tbody tr th td a img span".split()
+)
+ALLOWED_CLASSES = {"box", "box done", "wiki", "wiki unknown", "out", "picture", "here"}
+_ALLOWED_ATTRIBUTES = {
+    "*": {"id", "class"},
+    "a": {"href", "title", "class", "id"},
+    "img": {"src", "alt", "title"},
+    "ol": {"start", "id", "class"},
+}
+
+
+def render_markdown(
+    text: str,
+    lead: LinkResolver = resolve_nothing,
+    *,
+    mark: str = "L",
+    at: int = 0,
+    title: str = "",
+    summary: str = "",
+) -> Markup:
+    """The text as safe HTML. Blocks are marked with their line, L12, and so is the line that is looked for.
+
+    A first heading that says the title again, and a quote below it that says the summary, are left out."""
+    if _is_too_large(text):
+        return Markup('<pre class="plain">{}</pre>').format(text)
+    parser = _markdown_parser()
+    env: dict[str, Any] = {"lead": lead}
+    tokens = _drop_title_and_summary(parser.parse(text, env), title, summary)
+    _add_line_ids(tokens, mark, at)
+    for token in tokens:
+        if token.type == "inline":
+            _resolve_links(token.children or [], lead)
+    _render_checkboxes(tokens)
+    return _sanitize(parser.renderer.render(tokens, parser.options, env))
+
+
+def _is_too_large(text: str) -> bool:
+    return len(text) > MAX_MARKDOWN or sum(map(text.count, _MARKS)) > MAX_MARKS
+
+
+def render_line(text: str, lead: LinkResolver = resolve_nothing) -> Markup:
+    """One line, as in a summary: emphasis, code and links, no blocks."""
+    parser = _markdown_parser()
+    env: dict[str, Any] = {"lead": lead}
+    tokens = parser.parseInline(text[:MAX_MARKDOWN], env)
+    for token in tokens:
+        _resolve_links(token.children or [], lead)
+    return _sanitize(parser.renderer.render(tokens, parser.options, env))
+
+
+def render_org(text: str, lead: LinkResolver = resolve_nothing) -> Markup:
+    """An org file the same way: headings, code and links; everything else as it is written. Nothing is evaluated."""
+    if _is_too_large(text):
+        return Markup('<pre class="plain">{}</pre>').format(text)
+    document = org_page.read_pages(text)
+    parts = []
+    for part in (document.page, *document.nodes):
+        head = "" if part is document.page else f"## {part.title}\n\n"
+        parts.append(render_markdown(f"{head}{part.truth}\n\n{part.timeline}", lead))
+    return Markup("\n").join(parts)
+
+
+@cache
+def _markdown_parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.inline.ruler.before("link", "wiki", _wiki_rule)
+    parser.add_render_rule("image", _image_rule)
+    return parser
+
+
+def _sanitize(html: str) -> Markup:
+    cleaned = nh3.clean(
+        html,
+        tags=ALLOWED_TAGS,
+        attributes=_ALLOWED_ATTRIBUTES,
+        attribute_filter=_allowed_value,
+        url_schemes={"http", "https", "mailto", "data"},
+        link_rel="noopener noreferrer nofollow",
+    )
+    return Markup(cleaned)  # noqa: S704 (this is the one place where it is made safe)
+
+
+def _allowed_value(tag: str, attribute: str, value: str) -> str | None:
+    """The value, if this attribute may have it."""
+    if attribute == "href":
+        return value if _EXTERNAL_URL.fullmatch(value) or _INTERNAL_URL.fullmatch(value) else None
+    if attribute == "src":
+        return value if _PICTURE.fullmatch(value) else None
+    if attribute == "id":
+        return value if _LINE_ID.fullmatch(value) else None
+    if attribute == "class":
+        ok = value in ALLOWED_CLASSES or (tag == "code" and _LANGUAGE.fullmatch(value))
+        return value if ok else None
+    if attribute == "start":
+        return value if value.isascii() and value.isdigit() and len(value) < 10 else None
+    return value
+
+
+def _wiki_rule(state: "StateInline", silent: bool) -> bool:
+    """`[[people/alice]]`, `[[people/alice|Alice]]`, and org's `[[id:…][Alice]]`."""
+    if not state.src.startswith("[[", state.pos):
+        return False
+    match = _WIKI_LINK.match(state.src, state.pos)
+    if match is None:
+        return False
+    if not silent:
+        named = match[1].rstrip("\\").strip()
+        found: LinkTarget | None = state.env["lead"](named)
+        said = (match[2] or match[3] or "").strip()
+        outside = bool(_EXTERNAL_URL.fullmatch(named))
+        shown = said or (found.title if found else "") or (named if outside else slug_words(named))
+        if found is None and outside:
+            href, kind = named, "out"
+        else:
+            href = found.href if found else urls.search_url(shown)
+            kind = "wiki" if found else "wiki unknown"
+        state.push("link_open", "a", 1).attrs = {"href": href, "class": kind}
+        state.push("text", "", 0).content = shown
+        state.push("link_close", "a", -1)
+    state.pos = match.end()
+    return True
+
+
+def _resolve_links(children: list["Token"], lead: LinkResolver) -> None:
+    """Links that name the file of a page lead to the page; other files cannot be shown."""
+    for token in children:
+        if token.type != "link_open" or "class" in token.attrs:
+            continue
+        href = str(token.attrs.get("href", ""))
+        found = lead(FILE_PREFIX + href) if _PAGE_FILE.fullmatch(href) else None
+        if found:
+            token.attrs = {"href": found.href, "class": "wiki"}
+        elif _EXTERNAL_URL.fullmatch(href):
+            token.attrs["class"] = "out"
+        elif not href.startswith("#"):
+            token.attrs = {"class": "wiki unknown"}
+
+
+def _image_rule(_: Any, tokens: list["Token"], place: int, *__: Any) -> str:
+    token = tokens[place]
+    source, told = str(token.attrs.get("src", "")), token.content
+    if _PICTURE.fullmatch(source):
+        return f'<img src="{source}" alt="{escape(told)}">'
+    return f'<span class="picture">{escape(told or source)}</span>'
+
+
+def _drop_title_and_summary(tokens: list["Token"], title: str, summary: str) -> list["Token"]:
+    if title and len(tokens) > 2 and tokens[0].tag == "h1" and _token_text(tokens[1]) == title.strip():
+        tokens = tokens[3:]
+    if summary and len(tokens) > 4 and tokens[0].type == "blockquote_open":
+        quote = [each.type for each in tokens[1:5]]
+        alone = quote == ["paragraph_open", "inline", "paragraph_close", "blockquote_close"]
+        if alone and _strip_marks(_token_text(tokens[2])) == _strip_marks(summary):
+            tokens = tokens[5:]
+    return tokens
+
+
+def _token_text(token: "Token") -> str:
+    return " ".join(token.content.split())
+
+
+def _strip_marks(text: str) -> str:
+    return re.sub(r"[\[\]*_`]|\([^()]*\)", "", text).strip()
+
+
+def _add_line_ids(tokens: list["Token"], mark: str, at: int) -> None:
+    """Each block gets the number of its first line; the innermost around the line that is looked for, that."""
+    blocks = [
+        each
+        for each in tokens
+        if each.map and each.nesting >= 0 and each.type != "inline" and not each.hidden
+    ]
+    around = [each for each in blocks if each.map and at and each.map[0] < at <= each.map[1]]
+    sought = around[-1] if around else None
+    used = {at} if sought else set()
+    for token in blocks:
+        first = token.map[0] + 1 if token.map else 0
+        if token is sought:
+            token.attrs = {**token.attrs, "id": f"{mark}{at}", "class": "here"}
+        elif first not in used:
+            used.add(first)
+            token.attrs = {**token.attrs, "id": f"{mark}{first}"}
+
+
+def _render_checkboxes(tokens: list["Token"]) -> None:
+    from markdown_it.token import Token
+
+    for before, token in pairwise(tokens):
+        if token.type != "inline" or token.level < 2 or before.type != "paragraph_open" or not token.children:
+            continue
+        first = token.children[0]
+        box = _CHECKBOX.match(first.content) if first.type == "text" else None
+        if box is None:
+            continue
+        first.content = first.content[box.end() :]
+        done = box[1] != " "
+        sign = Token("html_inline", "", 0)
+        sign.content = f'<span class="box{" done" if done else ""}">{"☑" if done else "☐"}</span> '
+        token.children.insert(0, sign)
+
+
+MAX_NAMES = 400
+"""Names that one view asks about."""
+
+_WIKI_NAME = re.compile(
+    r"\[\[([^\[\]|#^\n]+)(?:[#^][^\[\]|\n]*)?(?:\\?\|([^\[\]\n]*))?\](?:\[([^\[\]\n]*)\])?\]"
+)
+_BARE_SLUG = re.compile(
+    r"(?<![\w/.:@\[|(-])(?:[\w-]+::)?[a-z0-9][a-z0-9_-]*(?:/[a-z0-9][a-z0-9_-]*)+(?![\w/-]|\.\w)"
+)
+_NOT_NAMES = re.compile(
+    r"\[\[[^\[\]\n]*\](?:\[[^\[\]\n]*\])?\]|\]\([^()\s]*\)|`[^`\n]*`|<[^<>\s]*>|https?://\S+"
+)
+
+
+class PageNames(NamedTuple):
+    """The pages behind the names of some texts."""
+
+    known: Mapping[str, LinkTarget]
+    here: str = ""
+    """Where the reader is: what leads there is said in words."""
+
+    def lead(self, named: str) -> LinkTarget | None:
+        return self.known.get(named)
+
+    def title(self, name: str) -> str:
+        """How the page is called, or what its name says."""
+        found = self.known.get(name)
+        return found.title if found else slug_words(name)
+
+    def worded(self, text: str) -> str:
+        """The text with titles for names: for where no link can be."""
+        text = _WIKI_NAME.sub(self._said, text)
+        return _BARE_SLUG.sub(
+            lambda name: self.known[name[0]].title if name[0] in self.known else name[0], text
+        )
+
+    def _said(self, link: re.Match[str]) -> str:
+        return (link[2] or link[3] or "").strip() or self.title(link[1].rstrip("\\").strip())
+
+    def linked(self, text: str) -> Markup:
+        """One line of markdown with titles that lead to their pages."""
+        return link_names(text, self.lead, self.here)
+
+
+def link_names(text: str, lead: LinkResolver, here: str = "") -> Markup:
+    """The same, by whoever knows where names lead: a summary has lost the brackets that stand in its page."""
+
+    def put(name: re.Match[str]) -> str:
+        found = lead(name[0])
+        if found is None:
+            return name[0]
+        return f"**{found.title}**" if found.href == here else f"[[{name[0]}]]"
+
+    pieces, at = [], 0
+    for kept in _NOT_NAMES.finditer(text):
+        pieces += [_BARE_SLUG.sub(put, text[at : kept.start()]), kept[0]]
+        at = kept.end()
+    return render_line("".join([*pieces, _BARE_SLUG.sub(put, text[at:])]), lead)
+
+
+def names_in(texts: Iterable[str]) -> list[str]:
+    """What these texts seem to call pages, each once."""
+    found: dict[str, None] = {}
+    for text in texts:
+        if "[[" in text:
+            found.update((link[1].rstrip("\\").strip(), None) for link in _WIKI_NAME.finditer(text))
+        if "/" in text:
+            found.update((name[0], None) for name in _BARE_SLUG.finditer(text))
+    return [name for name in found if name][:MAX_NAMES]
+
+
+async def look_up_names(request: Request, texts: Iterable[str], here: str = "") -> PageNames:
+    """The pages that these texts name."""
+    wanted = names_in(texts)
+    record = await try_operation(request, "titles", names=wanted) if wanted else None
+    titles = record.titles if record else ()
+    return PageNames({each.name: LinkTarget(urls.page_url(each.slug), each.title) for each in titles}, here)
+
+
+MAX_SNIPPET = 260
+CONTEXT_BEFORE = 70
+"""Characters that stand before the first word that was found."""
+MAX_QUERY_WORDS = 12
+SENTENCE_ENDS = ".!?…:)\"'”’»。"
+"""Signs after which nothing is missing."""
+SHORT_LINE = 60
+"""Characters of a line that is whole, most likely: an item of a list, a heading."""
+
+_WORD = re.compile(r"\w+", re.UNICODE)
+_LINE_MARKS = re.compile(r"^[ \t]*(?:#{1,6}|>|[-*+](?:[ \t]+\[[ xX]\])?)[ \t]+", re.MULTILINE)
+_CHECKBOX_MARK = re.compile(r"(?<![^\s…])(?:[-*+][ \t]+)?\[[ xX]\][ \t]")
+_LIST_ITEM = re.compile(r"(?<=\n)[ \t]*[-*+][ \t]+(?:\[[ xX]\][ \t]+)?(?=\S)")
+_TABLE_RULE = re.compile(r"^[ \t]*+(?:\|[ \t]*+)?:?--[ \t:|-]*$", re.MULTILINE)
+_TABLE_ROW = re.compile(r"^[ \t]*\|[^\n]*\|[ \t]*$", re.MULTILINE)
+_LOOSE_MARKS = re.compile(r"\[\[|\]\]|\*\*|~~|(?<!\S)__(?!\S)|\A\|+[ \t]*|[ \t]{0,20}\|{1,20}\Z")
+_LOOSE_BAR = re.compile(r"(?<=\s)\|(?=\s)")
+_TABLE_CELL = re.compile(r"(?<!\\)\|(?![^\[\]\n]{0,300}\]\])")
+STOP_WORDS = frozenset(
+    "a an and are as at be by did do does for from has have how i in is it me my of on or our she he that the their"
+    " they this to was we were what when where which who why will with you your".split()
+)
+
+
+def query_words(question: str) -> list[str]:
+    """The words worth marking: those that carry the question, or all if none does."""
+    found = list(dict.fromkeys(word.casefold() for word in _WORD.findall(question)))
+    carrying = [word for word in found if word not in STOP_WORDS and (len(word) > 1 or not word.isascii())]
+    return (carrying or found)[:MAX_QUERY_WORDS]
+
+
+def query_pattern(question: str) -> re.Pattern[str] | None:
+    """Where the words of a question stand in a text, or the beginnings of longer words; None: it has no words."""
+    words = query_words(question)
+    if not words:
+        return None
+    parts = [re.escape(_stem(word)) + (r"\w*" if word.isascii() else "") for word in words]
+    edge = r"(?<!\w)" if all(word.isascii() for word in words) else ""
+    return re.compile(f"{edge}(?:{'|'.join(parts)})", re.IGNORECASE)
+
+
+def _stem(word: str) -> str:
+    """Enough of a word that `charging` marks `charged`."""
+    for ending in ("ingly", "ings", "ing", "ies", "ed", "es", "s", "e"):
+        if word.endswith(ending) and len(word) - len(ending) >= 4:
+            return word[: -len(ending)]
+    return word
+
+
+def plain_text(text: str) -> str:
+    """A passage without its marks, on one line. What a cut has left of a mark goes with it."""
+    text = _TABLE_RULE.sub("", _LINE_MARKS.sub("", _LIST_ITEM.sub(" · ", text)))
+    text = _TABLE_ROW.sub(
+        lambda row: " · ".join(filter(None, map(str.strip, _TABLE_CELL.split(row[0])))), text
+    )
+    shown = markdown_text.one_line(
+        _CHECKBOX_MARK.sub("· ", markdown_text.strip_markdown(_repair_cut_links(text)))
+    )
+    return _LOOSE_BAR.sub("·", _LOOSE_MARKS.sub("", shown)).removeprefix("· ").replace("…· ", "…")
+
+
+def _repair_cut_links(text: str) -> str:
+    """The text without what is left of a link that was cut in two: its words stay, its address goes."""
+    closing = text.find("]]")
+    if 0 <= closing < MAX_SNIPPET and "[[" not in text[:closing]:
+        text = text[:closing].rpartition("|")[2].rpartition("/")[2] + text[closing + 2 :]
+    opening = text.rfind("[[")
+    if opening >= 0 and "]]" not in text[opening:]:
+        end = text[opening + 2 :].rstrip("…")
+        more = "…" if end != text[opening + 2 :] else ""
+        text = text[:opening] + end.rpartition("|")[2].rpartition("/")[2].replace("-", " ") + more
+    return text
+
+
+def shorten_markdown(text: str, longest: int) -> str:
+    """As much of a line of markdown as fits: whole words, no half of a link, no mark without its other half."""
+    short = markdown_text.shorten(text, longest)
+    if short == text:
+        return text
+    if short.rfind("[[") > short.rfind("]]"):
+        short = short[: short.rfind("[[")].rstrip() + "…"
+    for mark in ("**", "`", "~~"):
+        if short.count(mark) % 2:
+            before, _, after = short.rpartition(mark)
+            short = before + after
+    return short
+
+
+def readable_line(text: str) -> str:
+    """A line out of a text, as something to read: without loose marks, and with dots where a sentence goes on."""
+    shown = plain_text(text).strip()
+    if not shown:
+        return ""
+    if len(shown) < SHORT_LINE:
+        return shown
+    before = "… " if shown[0].islower() and "/" not in shown.partition(" ")[0] else ""
+    after = " …" if shown[-1] not in SENTENCE_ENDS and (shown[-1].isalnum() or shown[-1] in ",;–—]") else ""
+    return before + shown + after
+
+
+def make_snippet(text: str, question: str, longest: int = MAX_SNIPPET) -> Markup:
+    """The text around the first place that answers, on one line."""
+    shown = plain_text(text)
+    looked = query_pattern(question)
+    first = looked.search(shown) if looked else None
+    start = max(0, first.start() - CONTEXT_BEFORE) if first and len(shown) > longest else 0
+    if start:
+        start = shown.find(" ", start) + 1 or start
+    cut = shown[start : start + longest]
+    if start + longest < len(shown):
+        cut = cut.rsplit(" ", 1)[0] + " …"
+    return highlight(("… " if start else "") + cut, looked)
+
+
+def highlight(text: str, looked: re.Pattern[str] | None) -> Markup:
+    if looked is None:
+        return escape(text)
+    out, at = [], 0
+    for found in looked.finditer(text):
+        if found.end() > found.start():
+            out += [escape(text[at : found.start()]), Markup("<mark>{}</mark>").format(found[0])]
+            at = found.end()
+    return Markup("").join([*out, escape(text[at:])])

@@ -1,0 +1,590 @@
+"""Listen for HTTP requests, and on a Unix socket for commands that the command line delegates.
+
+The server listens on the loopback address unless told otherwise, and beyond this machine only with TLS. It writes no
+request log: a URL may hold a question, and a login link holds a code. A delegated command is refused unless it would
+use the same memory, settings and version as this process; see quaid.cli.client for the other side.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+import socket
+import stat
+import sys
+import time
+from collections.abc import AsyncIterator
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+import quaid
+from quaid import config, server_socket
+from quaid.app import Brain
+from quaid.cli import output, parser
+from quaid.cli.output import print_notice
+from quaid.config import Settings
+from quaid.errors import (
+    Cancelled,
+    Defect,
+    FileTrouble,
+    InvalidArgument,
+    NeedsYes,
+    OpenToOthers,
+    PortTaken,
+    QuaidError,
+    ServedAlready,
+)
+from quaid.operations import dispatch, index, service
+from quaid.operations.registry import Operation
+from quaid.server_socket import DONE, INPUT, NOT_HERE, PROCEED, READS, REQUEST, WANTS_INPUT, WRITES
+from quaid.web import app as web_app, workers
+from quaid.web.auth import MAX_HEAD, ServerAddress
+from quaid.web.workers import WorkerPool, operation_key, queue_name
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+MAX_COMMANDS = 32
+REQUEST_TIMEOUT = 5.0
+
+NEVER_DELEGATED = frozenset({"kb.kb_remember", "ingest.ingest", "truth.check"})
+"""Operations that start processes of their own or take minutes: they belong to whoever asked."""
+
+
+class CommandRefused(Exception):
+    """The command has to do this itself."""
+
+
+class CommandNeedsInput(Exception):
+    """The command's standard input is part of it."""
+
+
+class DelegatedCommand(NamedTuple):
+    """A command that came."""
+
+    line: parser.CommandLine
+    settings: Settings
+    terminals: tuple[bool, bool, bool]  # whether standard input, output and error are terminals
+
+
+class PreparedCommand(NamedTuple):
+    """A command that can be done here."""
+
+    asked: DelegatedCommand
+    operation: Operation
+    given: dict[str, Any]
+
+
+class CommandOutput(NamedTuple):
+    """What a command gives back."""
+
+    status: int
+    before: str  # on standard error
+    out: str
+    after: str  # on standard error again
+
+
+def accept_commands(app: "Starlette", settings: Settings) -> None:
+    """Let a server take commands over while it runs. One that only reads does not: it would refuse half of them."""
+    if (
+        app.state.readonly
+        or server_socket.is_handover_off(settings.environ)
+        or not hasattr(socket, "AF_UNIX")
+    ):
+        return
+    inner = app.router.lifespan_context
+
+    @contextlib.asynccontextmanager
+    async def both(served: Any) -> AsyncIterator[Any]:
+        async with inner(served) as state, listen_for_commands(settings, app.state.crew):
+            yield state
+
+    app.router.lifespan_context = both
+
+
+@contextlib.asynccontextmanager
+async def listen_for_commands(settings: Settings, crew: WorkerPool) -> AsyncIterator[None]:
+    """Take commands over. Where no socket can be made, nobody finds one, and everything goes on as without."""
+    try:
+        found = _bind_socket(settings)
+    except OSError:
+        yield
+        return
+    path, ours = found.path, found.inode
+    desk = CommandServer(settings, crew)
+    server = await asyncio.start_unix_server(desk.talk, sock=found.socket)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            if os.stat(path).st_ino == ours:  # else another server has taken the place
+                os.unlink(path)
+        server.close()
+        desk.stop()
+
+
+class _BoundSocket(NamedTuple):
+    socket: socket.socket
+    path: str
+    inode: int
+
+
+def _bind_socket(settings: Settings) -> _BoundSocket:
+    """A socket under the memory's name, made under another one so that nobody sees it before it listens."""
+    folder = server_socket.socket_folder(settings.home)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    about = os.lstat(folder)
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid():
+        raise PermissionError
+    os.chmod(folder, 0o700)
+    path = os.path.join(folder, server_socket.socket_name(settings.db_path))
+    new = f"{path}.{os.getpid()}"
+    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(new)
+        server_socket.use_socket_path(new, found.bind)
+        os.chmod(new, 0o600)
+        found.listen(MAX_COMMANDS)
+        found.setblocking(False)
+        inode = os.stat(new).st_ino
+        os.replace(new, path)  # the newest server is the one that is asked
+    except BaseException:
+        found.close()
+        raise
+    return _BoundSocket(found, path, inode)
+
+
+class CommandServer:
+    """Where commands come in, each on a connection of its own."""
+
+    def __init__(self, settings: Settings, crew: WorkerPool) -> None:
+        self._settings, self._crew = settings, crew
+        self._at = os.stat(settings.db_path)
+        self._talks: set[asyncio.Task[None]] = set()
+
+    def stop(self) -> None:
+        for each in self._talks:
+            each.cancel()
+
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._talks.add(task)
+        try:
+            if is_same_user(writer.get_extra_info("socket")) and len(self._talks) <= MAX_COMMANDS:
+                await self._talk(reader, writer)
+        except (OSError, EOFError, ValueError, TimeoutError, asyncio.CancelledError):
+            pass  # whoever asked does it alone, or is gone
+        finally:
+            self._talks.discard(task)
+            writer.close()
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        parts = await asyncio.wait_for(_receive_frame(reader, REQUEST), REQUEST_TIMEOUT)
+        try:
+            asked = self._read(parts)
+            try:
+                ready = _prepare_command(asked, None)
+            except CommandNeedsInput:
+                writer.write(server_socket.encode_message(WANTS_INPUT))
+                (data,) = await _receive_frame(reader, INPUT)
+                ready = _prepare_command(asked, data)
+        except (CommandRefused, QuaidError):  # what is wrong with a command is told by itself
+            writer.write(server_socket.encode_message(NOT_HERE))
+            await writer.drain()
+            return
+        writer.write(server_socket.encode_message(READS if ready.operation.scope == "read" else WRITES))
+        await _receive_frame(reader, PROCEED)  # nobody there any more: nothing is begun
+        said = await self._while_there(
+            reader, self._crew.run(queue_name(ready.operation), _command_work(ready), "")
+        )
+        if said is None:
+            writer.write(server_socket.encode_message(NOT_HERE))
+        else:
+            texts = (each.encode("utf-8", "replace") for each in said[1:])
+            writer.write(server_socket.encode_message(DONE, str(said.status).encode(), *texts))
+        await writer.drain()
+
+    def _read(self, parts: list[bytes]) -> DelegatedCommand:
+        """A command, if this process may do it."""
+        version, package, cwd, terminals, words, environ = parts
+        here = os.path.dirname(os.path.abspath(quaid.__file__))
+        if (os.fsdecode(version), os.fsdecode(package)) != (quaid.__version__, here):
+            raise CommandRefused
+        theirs = dict(each.split("=", 1) for each in server_socket.split_words(environ) if "=" in each)
+        if server_socket.shared_environment(theirs) != server_socket.shared_environment(
+            self._settings.environ
+        ):
+            raise CommandRefused
+        line = parser.split_command_line(server_socket.split_words(words))
+        settings = config.read_settings(line.db, theirs, os.fsdecode(cwd), line.config)
+        try:
+            there = os.stat(settings.db_path)
+        except OSError:
+            raise CommandRefused from None
+        if not os.path.samestat(there, self._at):
+            raise CommandRefused
+        if (settings.config_path, settings.given) != (self._settings.config_path, self._settings.given):
+            raise CommandRefused
+        read, out, err = (bool(each) for each in terminals)
+        return DelegatedCommand(line, settings, (read, out, err))
+
+    async def _while_there(self, reader: asyncio.StreamReader, work: Any) -> "CommandOutput | None":
+        """What some work gives; given up when whoever asked goes away."""
+        job = asyncio.ensure_future(work)
+        gone = asyncio.ensure_future(reader.read(1))
+        try:
+            await asyncio.wait((job, gone), return_when=asyncio.FIRST_COMPLETED)
+            if not job.done():
+                raise EOFError
+            return job.result()  # type: ignore[no-any-return]
+        finally:
+            job.cancel()
+            gone.cancel()
+
+
+def is_same_user(there: Any) -> bool:
+    """Whether the user at the other end is the one that this process belongs to."""
+    return server_socket.peer_uid(there) == os.getuid()
+
+
+def _prepare_command(asked: DelegatedCommand, data: bytes | None) -> PreparedCommand:
+    """The operation of a command and its arguments."""
+    line = asked.line
+    if line.wants_help or line.command not in index.COMMANDS:
+        raise CommandRefused
+    operation = dispatch.find_command(line.command)
+    if operation.scope == "owner" or operation_key(operation) in NEVER_DELEGATED:
+        raise CommandRefused
+    if queue_name(operation) == "long" and asked.terminals[2]:
+        raise CommandRefused  # it would show how far it is
+
+    def text_of(name: str) -> str:
+        if name != "-" or asked.terminals[0]:
+            raise CommandRefused
+        if data is None:
+            raise CommandNeedsInput
+        return parser.decode_text(name, data)
+
+    return PreparedCommand(asked, operation, parser.operation_arguments(line, operation, text_of))
+
+
+def _command_work(ready: PreparedCommand) -> Any:
+    """The work of a command, for a brain of the crew. None: it has to be asked about at a terminal."""
+    asked, operation, given = ready
+    line, (read, out, err) = asked.line, asked.terminals
+    before = "".join(f"quaid: {each}\n" for each in asked.settings.warnings)
+
+    def failed(error: QuaidError) -> CommandOutput:
+        return CommandOutput(error.exit_status, before, "", output.format_error(error, line.as_json, err))
+
+    def work(brain: Brain) -> CommandOutput | None:
+        usual, brain.settings = brain.settings, asked.settings
+        told: list[str] = []
+        brain.notice = told.append
+        try:
+            record = dispatch.call(brain, operation, given, "owner")
+            if getattr(record, "if_agreed", {}):
+                obstacle = output.obstacle(read, err, line.as_json)
+                if not obstacle:
+                    return None
+                raise NeedsYes(act=record.act, obstacle=obstacle)
+            text = output.format_record(record, line.as_json, out)
+            aside = output.format_side_notes(given.get("slug"), record, line.as_json, err)
+            notices = "".join(f"quaid: {output.strip_control_characters(each)}.\n" for each in told)
+            return CommandOutput(int(getattr(record, "exit_status", 0)), before + notices, text, aside)
+        except Cancelled:
+            raise
+        except QuaidError as error:
+            return failed(error)
+        except Exception as error:
+            if "QUAID_TRACE" in asked.settings.environ and operation.scope == "read":
+                return None  # the command fails in the same way, and shows where
+            return failed(Defect(problem=f"{type(error).__name__}: {error}"))
+        finally:
+            brain.settings, brain.notice = usual, None
+
+    return work
+
+
+async def _receive_frame(reader: asyncio.StreamReader, letter: bytes) -> list[bytes]:
+    head = await reader.readexactly(5)
+    size = int.from_bytes(head[1:], "big")
+    if head[:1] != letter or size > server_socket.MAX_MESSAGE_BYTES:
+        raise ValueError("that is not what was to come")
+    return server_socket.decode_parts(await reader.readexactly(size))
+
+
+LOOPBACK = "127.0.0.1"
+ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104 (named to be refused)
+MAX_CONNECTIONS = 256
+HEAD_TIMEOUT = 15.0
+KEEP_ALIVE_SECONDS = 20
+PROBE_TIMEOUT = 3.0  # who we are; a machine may be busy
+
+
+class ServerOptions(NamedTuple):
+    """How to listen."""
+
+    port: int = web_app.DEFAULT_PORT
+    bind: str = LOOPBACK
+    tls_cert: str = ""
+    tls_key: str = ""
+    behind_proxy: bool = False
+    allow_hosts: tuple[str, ...] = ()
+    debug: bool = False
+    readonly: bool = False
+    tools: str = "core"
+
+
+class HeadTimeoutProtocol(H11Protocol):
+    """A connection whose head must come within some seconds: whoever sends a letter a minute does not keep it."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._timer = self.loop.call_later(HEAD_TIMEOUT, self._give_up)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._disarm()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        between = self.cycle is None or self.cycle.response_complete
+        if self.conn.their_state is h11.IDLE and between:
+            self._timer = self._timer or self.loop.call_later(HEAD_TIMEOUT, self._give_up)
+        else:
+            self._disarm()
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _give_up(self) -> None:
+        self._timer = None
+        self.transport.close()
+
+
+class WebServer(uvicorn.Server):
+    """A server that lets its listeners go as soon as it is told to end: a stream would keep it from ending."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        state = self.config.app.state  # type: ignore[union-attr]
+        state.bus.close()
+        state.ends_by = min(state.ends_by, time.monotonic() + web_app.SHUTDOWN_SECONDS)
+        super().handle_exit(sig, frame)
+
+
+def server_address(how: ServerOptions, port: int) -> ServerAddress:
+    """The names that a server answers to; refuses what would let others listen in."""
+    _check_bind(how.bind)
+    if bool(how.tls_cert) != bool(how.tls_key):
+        raise InvalidArgument(name="--tls-cert", problem="and --tls-key belong together; give both")
+    if how.allow_hosts and not (how.tls_cert or how.behind_proxy):
+        raise InvalidArgument(
+            name="--allow-host", problem="needs --behind-proxy, or --tls-cert and --tls-key"
+        )
+    if how.behind_proxy and not how.allow_hosts:
+        problem = "needs --allow-host NAME, the name under which the proxy is reached"
+        raise InvalidArgument(name="--behind-proxy", problem=problem)
+    if not how.tls_cert and not how.behind_proxy:
+        if not is_loopback(how.bind):
+            raise OpenToOthers(address=how.bind or "Every address of this machine")
+        return ServerAddress.local(port, how.bind.lower())
+    if how.bind in ANY_ADDRESS and not how.allow_hosts:
+        problem = "is needed with --bind to every address: the name under which this machine is reached"
+        raise InvalidArgument(name="--allow-host", problem=problem)
+    hosts = [each.lower() for each in how.allow_hosts]
+    if how.tls_cert:
+        own = [] if how.bind in ANY_ADDRESS else [f"[{how.bind}]" if ":" in how.bind else how.bind]
+        every = dict.fromkeys([*own, *hosts, LOOPBACK, "localhost"])
+        hosts = [_with_port(each, port) for each in every]
+    return ServerAddress.named(port, hosts)
+
+
+def _check_bind(bind: str) -> None:
+    """Refuse what is neither an address nor could be the name of a machine: nobody reaches it from anywhere."""
+    from ipaddress import ip_address
+
+    is_name = "." in bind and any(each.isalpha() for each in bind) and not set(bind) & set(" :/")
+    if bind in ANY_ADDRESS or bind.lower() == "localhost" or is_name:
+        return
+    try:
+        ip_address(bind)
+    except ValueError:
+        problem = f"must be an address of this machine, as in 127.0.0.1 or ::1, not {bind!r}"
+        raise InvalidArgument(name="--bind", problem=problem) from None
+
+
+def is_loopback(bind: str) -> bool:
+    """Whether only this machine reaches an address: all of 127.0.0.0/8, and ::1. A name could lead anywhere."""
+    from ipaddress import IPv6Address, ip_address
+
+    if bind.lower() == "localhost":
+        return True
+    try:
+        found = ip_address(bind)
+    except ValueError:
+        return False
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return (mapped or found).is_loopback
+
+
+def _with_port(name: str, port: int) -> str:
+    return name if port == 443 or ":" in name.rpartition("]")[2] else f"{name}:{port}"
+
+
+def open_listener(bind: str, port: int) -> socket.socket:
+    """A socket that listens, or PortTaken."""
+    family = socket.AF_INET6 if ":" in bind else socket.AF_INET
+    # Named as TCP, asyncio sends at once what it has; else each answer waits 40 ms for the other side's nod.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        if os.name != "nt":
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((bind, port))
+        found.listen(MAX_CONNECTIONS)
+    except OSError as error:
+        found.close()
+        if error.errno in (errno.EADDRINUSE, errno.EACCES):
+            raise PortTaken(port=port, address=bind) from None
+        raise FileTrouble(path=f"{bind}:{port}", problem=error.strerror or str(error)) from None
+    return found
+
+
+def serve_web(settings: Settings, how: ServerOptions, *, opens: bool) -> int:
+    """`quaid web`: serve, and open a browser that is logged in. A server that runs already is asked instead."""
+    with Brain(settings, notice=print_notice) as brain:
+        _ = brain.db  # what is wrong with the memory is told here, not in a browser
+    try:
+        found = open_listener(how.bind, how.port)
+    except PortTaken:
+        if not _is_same_memory(how.port, settings):
+            raise
+        _show_link(_login_link(settings, how.port), opens, "Running already at")
+        return 0
+    return _run_server(settings, how, found, opens=opens, link=True)
+
+
+def serve_http(settings: Settings, how: ServerOptions) -> int:
+    """`quaid serve --http`: serve until somebody ends the process."""
+    for path in filter(None, (how.tls_cert, how.tls_key)):
+        if not os.access(path, os.R_OK):
+            raise FileTrouble(path=path, problem="cannot be read")
+    server_address(how, how.port)
+    with Brain(settings, notice=print_notice) as brain:
+        _ = brain.db
+    try:
+        found = open_listener(how.bind, how.port)
+    except PortTaken:
+        if not _is_same_memory(how.port, settings, how.bind):
+            raise
+        raise ServedAlready(where=server_address(how, how.port).address) from None
+    return _run_server(settings, how, found, opens=False, link=False)
+
+
+def _run_server(
+    settings: Settings, how: ServerOptions, found: socket.socket, *, opens: bool, link: bool
+) -> int:
+    port = int(found.getsockname()[1])
+    place = server_address(how, port)
+    built = web_app.build_app(
+        settings, debug=how.debug, readonly=how.readonly, place=place, tools=how.tools, upkeep=True
+    )
+    accept_commands(built, settings)
+    workers.start_memory_trim()
+    server = WebServer(_uvicorn_config(built, how))
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        """Before the server listens to signals, and after it has ended, when it raises again what ended it."""
+        server.should_exit = True
+
+    before = {each: signal.signal(each, end) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        _announce(settings, place, how)
+        if link:
+            _show_link(_login_link(settings, port), opens, "Open")
+        server.run(sockets=[found])
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    if not built.state.stopped_well:
+        sys.stdout.flush()
+        os._exit(0)  # some work hangs; a transaction that is not finished never was
+    return 0
+
+
+def _uvicorn_config(built: Any, how: ServerOptions) -> uvicorn.Config:
+    import logging
+
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL + 1)
+    return uvicorn.Config(
+        built,
+        http=HeadTimeoutProtocol,
+        ws="none",
+        lifespan="on",
+        loop="asyncio",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=MAX_CONNECTIONS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=1,  # of the seconds that `app` has for all of it
+        h11_max_incomplete_event_size=MAX_HEAD,
+        ssl_certfile=how.tls_cert or None,
+        ssl_keyfile=how.tls_key or None,
+    )
+
+
+def _announce(settings: Settings, place: ServerAddress, how: ServerOptions) -> None:
+    extra = "".join([", debug endpoints" if how.debug else "", ", for reading only" if how.readonly else ""])
+    if how.behind_proxy and not how.tls_cert:
+        extra += f", for a proxy at {how.bind}:{place.port}"
+    told = f"quaid {quaid.__version__}: {place.address}, MCP at {place.address}/mcp{extra}"
+    print(f"{told}, memory: {settings.db_path}", file=sys.stderr, flush=True)
+
+
+def _login_link(settings: Settings, port: int) -> str:
+    return f"http://{LOOPBACK}:{port}/login?code={service.login_code(settings, port, time.time())}"
+
+
+def _show_link(link: str, opens: bool, verb: str) -> None:
+    """Open a link in a browser, or print it where nobody can."""
+    address = link.partition("/login")[0]
+    if opens and _open_browser(link):
+        print(f"{verb} {address} (a browser was opened; Ctrl-C ends it)", flush=True)
+    else:
+        print(f"{verb} {link}\nThe link is good for one minute and one browser.", flush=True)
+
+
+def _open_browser(link: str) -> bool:
+    import webbrowser
+
+    try:
+        return webbrowser.open(link)
+    except webbrowser.Error:
+        return False
+
+
+def _is_same_memory(port: int, settings: Settings, bind: str = LOOPBACK) -> bool:
+    """Whether a Quaid of this memory answers there. A stranger who says so gains a code that is good nowhere else."""
+    wanted = f"quaid {service.memory_fingerprint(settings)}\n".encode()
+    where = LOOPBACK if bind in ANY_ADDRESS else bind
+    try:
+        with socket.create_connection((where, port), timeout=PROBE_TIMEOUT) as there:
+            host = f"[{where}]" if ":" in where else where
+            request = f"GET /health HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n"
+            there.sendall(request.encode())
+            return there.recv(4_096).endswith(wanted) or there.recv(4_096).endswith(wanted)
+    except OSError:
+        return False
