@@ -118,7 +118,8 @@ def _line(role: str, content: Any, session: str, number: int) -> str:
 def _searches(memory: str) -> float:
     """The slowest search in a process that stays, in milliseconds of CPU."""
     code = (
-        "import sys, time\nfrom quaid.storage.sqlite.connection import Database\nfrom quaid.search.conversations import search\n"
+        "import sys, time\nfrom quaid.storage.sqlite.connection import Database\n"
+        "from quaid.search.conversations import search\n"
         "db = Database.open(sys.argv[1], '2026-04-25T12:00:00Z')\nworst = 0.0\n"
         "for words in sys.argv[2:]:\n    search(db, words)\n    spent = []\n    for _ in range(5):\n"
         "        started = time.process_time(); search(db, words); spent.append(time.process_time() - started)\n"

@@ -17,10 +17,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 CARRIED = (
     "quaid/emacs/ai-kb.el",
-    "quaid/store/schema.sql",
+    "quaid/storage/schema.sql",
     "quaid/skills/setup/SKILL.md",
-    "quaid/surfaces/cli/demo_memory.txt",
-    "quaid/surfaces/cli/completion_bash.txt",
+    "quaid/cli/demo_memory.txt",
+    "quaid/cli/completion_bash.txt",
     "data/share/man/man1/quaid.1",
     "data/share/man/man1/ai-kb.1",
     "data/share/bash-completion/completions/quaid",
@@ -29,7 +29,7 @@ CARRIED = (
     "data/share/fish/vendor_completions.d/quaid.fish",
     "data/share/fish/vendor_completions.d/ai-kb.fish",
 )
-FOLDERS = ("quaid/surfaces/web/templates/", "quaid/surfaces/web/static/", "quaid/skills/")
+FOLDERS = ("quaid/web/templates/", "quaid/web/static/", "quaid/skills/")
 
 
 def main() -> None:

@@ -116,7 +116,7 @@ def _message(template: str) -> str:
 
 
 def schema_page() -> str:
-    with open(os.path.join(ROOT, "src", "quaid", "store", "schema.sql"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "src", "quaid", "storage", "schema.sql"), encoding="utf-8") as file:
         sql = file.read()
     head = (
         "# Schema\n\nOne SQLite file. A table marked *kept* holds what no file can give back; one marked *derived* "
@@ -156,7 +156,7 @@ def completion(shell: str) -> Callable[[], str]:
 
 
 def _key(op: Operation) -> str:
-    return f"{op.room}.{op.function.__name__.rstrip('_')}"
+    return f"{op.subject}.{op.function.__name__.rstrip('_')}"
 
 
 def _alias_summary(op: Operation, name: str) -> str:
@@ -180,7 +180,7 @@ def _default(param: Param) -> str:
 
 GENERATED = {
     "src/quaid/operations/index.py": index,
-    "src/quaid/surfaces/cli/overview.txt": overview,
+    "src/quaid/cli/overview.txt": overview,
     "docs/cli.md": cli,
     "docs/tools.md": tools,
     "docs/errors.md": error_page,

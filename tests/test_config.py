@@ -190,7 +190,8 @@ def test_a_named_file_must_be_there(tmp_path: Path) -> None:
 
 def test_without_a_file_no_yaml_is_loaded(tmp_path: Path) -> None:
     code = (
-        "import sys; from quaid import config; config.read(None, {}, '/tmp'); print('ryaml' in sys.modules)"
+        "import sys; from quaid.config import read_settings;"
+        " read_settings(None, {}, '/tmp'); print('ryaml' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -10,46 +10,29 @@ import pytest
 
 SRC = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src", "quaid")
 
-# Each room may import itself and these. Everything may import errors, records and annotations.
+# Each room may import itself and these. Everything may import errors.
 MAY_IMPORT: dict[str, set[str]] = {
-    "failures": set(),
-    "errors": {"failures"},
-    "records": set(),
-    "annotations": set(),
-    "core": set(),
-    "formats": {"core"},
-    "store": {"core"},
-    "embed": set(),
+    "errors": set(),
+    "model": set(),
+    "formats": {"model"},
+    "storage": {"model"},
+    "embedding": {"storage", "model"},
     "skills": set(),
-    "search": {"store", "embed", "formats", "core"},
-    "vaults": {"store", "embed", "formats", "core"},
-    "options": set(),
-    "config": {"options", "formats"},
-    "notebook": {"search", "vaults", "store", "embed", "formats", "core"},
-    "kb": {"search", "vaults", "store", "embed", "formats", "core"},
-    "clients": {"store", "formats"},
-    "brain": {"notebook", "kb", "search", "vaults", "store", "embed", "formats", "core", "config", "options"},
-    "ops": {
-        *(
-            "brain",
-            "config",
-            "options",
-            "clients",
-            "notebook",
-            "kb",
-            "search",
-            "vaults",
-            "store",
-            "embed",
-            "formats",
-            "core",
-        ),
-        "skills",
-    },
-    "surfaces": {"ops", "brain", "config", "formats", "core"},
+    "search": {"storage", "embedding", "formats", "model"},
+    "folders": {"storage", "embedding", "formats", "model"},
+    "config": {"formats"},
+    "notebook": {"search", "folders", "storage", "embedding", "formats", "model"},
+    "kb": {"search", "folders", "storage", "embedding", "formats", "model"},
+    "clients": {"storage", "formats"},
+    "server_socket": set(),
+    "app": {"notebook", "kb", "search", "folders", "storage", "embedding", "formats", "model", "config"},
 }
+MAY_IMPORT["operations"] = {*MAY_IMPORT["app"], "app", "clients", "skills", "server_socket"}
+MAY_IMPORT["mcp"] = {"operations", "app", "config", "formats", "model", "folders"}
+MAY_IMPORT["cli"] = {"operations", "app", "config", "formats", "model", "server_socket", "mcp", "web"}
+MAY_IMPORT["web"] = {"operations", "app", "config", "formats", "model", "server_socket", "mcp", "cli"}
 # Rooms that may not open files, look at the clock or the environment.
-PURE = ("core", "formats")
+PURE = ("model", "formats")
 IMPURE_MODULES = {"os", "io", "random", "secrets", "subprocess", "socket", "apsw", "shutil", "tempfile"}
 
 
@@ -87,7 +70,7 @@ def test_imports_go_only_to_the_right() -> None:
     for room, path, tree in modules():
         if room in ("__init__", "__main__"):
             continue
-        allowed = MAY_IMPORT[room] | {room, "errors", "records", "annotations"}
+        allowed = MAY_IMPORT[room] | {room, "errors"}
         for name in imported(tree):
             parts = name.split(".")
             if (
@@ -100,11 +83,11 @@ def test_imports_go_only_to_the_right() -> None:
     assert wrong == []
 
 
-def test_only_the_store_speaks_to_the_database() -> None:
+def test_only_storage_uses_the_database() -> None:
     wrong = [
         path
         for room, path, tree in modules()
-        if room != "store"
+        if room != "storage"
         for name in imported(tree)
         if name.split(".")[0] == "apsw"
     ]
@@ -143,11 +126,11 @@ def test_pure_rooms_touch_nothing_outside_their_arguments() -> None:
     assert wrong == []
 
 
-def test_printing_happens_only_in_surfaces() -> None:
+def test_only_the_interfaces_print() -> None:
     wrong = [
         path
         for room, path, tree in modules()
-        if room != "surfaces"
+        if room not in ("cli", "mcp", "web")
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
@@ -159,7 +142,7 @@ def test_every_module_says_what_it_is() -> None:
 
 
 def test_every_table_is_marked_kept_or_derived() -> None:
-    with open(os.path.join(SRC, "store", "schema.sql"), encoding="utf-8") as file:
+    with open(os.path.join(SRC, "storage", "schema.sql"), encoding="utf-8") as file:
         sql = file.read()
     tables = re.findall(r"^CREATE (?:VIRTUAL )?TABLE (?:IF NOT EXISTS )?(\w+)", sql, re.M)
     marked = re.findall(

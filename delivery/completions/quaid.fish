@@ -30,6 +30,7 @@ history	@command	List the versions of a page that are kept: the last 10 of 90 da
 revert	@command	Bring an earlier version of a page back, as a new version
 diff	@command	Show what changed in a page, as a unified diff: since its last version, another one, or a day
 search	@command	Find pages by their words
+gaps	@command	List the questions that the memory could not answer, the most frequent first
 query	@command	Answer a question from the memory, by words and by meaning; results fit into a budget of tokens
 glance	@command	Look for what is still being typed, in pages and notebook at once
 link	@command	Link a page to another, with a relationship and its time
@@ -42,7 +43,7 @@ path	@command	Find the shortest connection between two pages
 facts	@command	What is known of a subject: facts, links and dated entries, since when, until when, and who says so
 assert	@command	Keep a fact on a page, with its time and source
 check	@command	Find what contradicts itself, with both quotes, or settle one finding
-gaps	@command	List the questions that the memory could not answer, the most frequent first
+contradictions	@command	List the open contradictions with both quotes, as `quaid check` last found them
 ingest-source	@command	Keep a source as a page, with everything that it changes, all or nothing
 ingest	@command	Take one file in as a page, keep its bytes, and say what happened
 adopt-sources	@command	Make pages of sources that an earlier Quaid kept without one, so that they are found, shown and forgotten
@@ -56,7 +57,6 @@ days	@command	Show everything that is of a day, on all pages together, the newes
 titles	@command	Say which pages these names stand for, as links in a text would find them, and how they are called
 wings	@command	List the wings and the types of pages with their number, and the names of the collections
 wing	@command	Show the pages of a wing and the links between them, those with the most links first
-contradictions	@command	List the open contradictions with both quotes, as `quaid check` last found them
 remember	@command	Remember in the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern
 recall	@command	Search the notebook and the daily logs, by words and by meaning
 log	@command	Add an entry to today\'s log, under the time of day
@@ -66,26 +66,26 @@ conversations	@command	List conversations with agents, the latest first
 model	@command	List the models with their state; nothing is loaded
 embed	@command	Make the vectors that are missing, of pages and then of conversations
 embeddings	@command	Show which model is chosen, whether it can be used, and how many vectors it has
+collection	@command	List the collections with their folders and how they are
 import	@command	Bring a folder of markdown in, in one transaction, with an account of every file
 export	@command	Write all pages into a folder as they are now, or (--raw) the files of one import as they were
 imports	@command	List the imports, newest first, with the ids that `export --raw` takes
-collection	@command	List the collections with their folders and how they are
 status	@command	Show how the memory is doing: pages, chunks, vectors, the model, and what to do next
 stats	@command	Count what the memory holds
 validate	@command	Check the memory, or compare an exported folder with its original
 compact	@command	Drop vectors of text that is gone and fold the write-ahead log into one file, ready to copy
 backup	@command	Copy the memory into a new file while others read and write
 config	@command	List all settings, and where each value comes from
-doctor	@command	Check the whole set-up and say what to type next
 rebuild	@command	Burn the index and make it again: words, tags, passages, links; then read every folder, then missing vectors
 upgrade	@command	Say how to upgrade, or (--check --from PLACE) whether there is a newer version
+doctor	@command	Check the whole set-up and say what to type next
 kb	@command	query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
-skills	@command	List the skills in force, each with what it is for
 instructions	@command	Print what to tell an agent: when to write what, and where to look first
 connect	@command	Put this memory into a client\'s own settings: the MCP server and, for Claude Code, the hooks
 disconnect	@command	Take this memory out of a client\'s settings: our server, our hooks, our instructions, and nothing else
-token	@command	List the tokens that were given away: what each may do, since when, and when it was last used
+skills	@command	List the skills in force, each with what it is for
 daemon	@command	Say how the service is
+token	@command	List the tokens that were given away: what each may do, since when, and when it was last used
 --version	-	versions, and where the memory is
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -136,7 +136,7 @@ daemon	@command	Say how the service is
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'call'
-        printf '%s\n' '1	memory_get|memory_put|memory_list|memory_tags|memory_tag|memory_timeline|memory_timeline_add|memory_raw|memory_history|memory_revert|memory_diff|memory_search|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_ingest|memory_dupes|memory_distinct|memory_rename|memory_briefing|memory_days|memory_titles|memory_wings|memory_wing|memory_contradictions|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
+        printf '%s\n' '1	memory_get|memory_put|memory_list|memory_tags|memory_tag|memory_timeline|memory_timeline_add|memory_raw|memory_history|memory_revert|memory_diff|memory_search|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_contradictions|memory_ingest|memory_dupes|memory_distinct|memory_rename|memory_briefing|memory_days|memory_titles|memory_wings|memory_wing|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
 2	@any	Its arguments as JSON
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -281,6 +281,47 @@ daemon	@command	Say how the service is
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
+    case 'gaps'
+        printf '%s\n' '--limit	@any	How many
+--resolved	-	Those that are resolved, too
+add	@command	Note a question that the memory cannot answer; always internal
+approve	@command	Allow a gap\'s question, or a redacted form of it, to be kept and researched outside, with who allowed it
+resolve	@command	Close a gap: a page answers it, or nobody wants to know any more
+clear	@command	Close every open gap whose words nobody keeps
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'gaps add'
+        printf '%s\n' '*	@any	The question
+--context	@any	Where it came up, without the question itself
+--confidence-score	@any	Score of the best answer that was found, from 0 to 1
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'gaps approve'
+        printf '%s\n' '1	@any	The gap\'s number, as `quaid gaps` shows it
+--sensitivity	redacted|external	What may leave the memory: the redacted query, or the question
+--approver	@any	Who allows it
+--query-text	@any	The question again, as only its hash is known; needed for external, and kept then
+--redacted-query	@any	The question without names and figures; needed for redacted
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'gaps resolve'
+        printf '%s\n' '1	@any	The gap\'s number, as `quaid gaps` shows it
+--resolved-by-slug	@slugs	The page that answers it
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'gaps clear'
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
     case 'query'
         printf '%s\n' '*	@any	What you want to know, in your own words
 --depth	auto|summary|section|full	How much of each page: its summary, its best section, all of it, or what the budget allows
@@ -415,44 +456,9 @@ daemon	@command	Say how the service is
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
-    case 'gaps'
+    case 'contradictions'
         printf '%s\n' '--limit	@any	How many
---resolved	-	Those that are resolved, too
-add	@command	Note a question that the memory cannot answer; always internal
-approve	@command	Allow a gap\'s question, or a redacted form of it, to be kept and researched outside, with who allowed it
-resolve	@command	Close a gap: a page answers it, or nobody wants to know any more
-clear	@command	Close every open gap whose words nobody keeps
 --db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
-    case 'gaps add'
-        printf '%s\n' '*	@any	The question
---context	@any	Where it came up, without the question itself
---confidence-score	@any	Score of the best answer that was found, from 0 to 1
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
-    case 'gaps approve'
-        printf '%s\n' '1	@any	The gap\'s number, as `quaid gaps` shows it
---sensitivity	redacted|external	What may leave the memory: the redacted query, or the question
---approver	@any	Who allows it
---query-text	@any	The question again, as only its hash is known; needed for external, and kept then
---redacted-query	@any	The question without names and figures; needed for redacted
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
-    case 'gaps resolve'
-        printf '%s\n' '1	@any	The gap\'s number, as `quaid gaps` shows it
---resolved-by-slug	@slugs	The page that answers it
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
-    case 'gaps clear'
-        printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
@@ -563,12 +569,6 @@ clear	@command	Close every open gap whose words nobody keeps
     case 'wing'
         printf '%s\n' '1	@wings	The wing, as in people
 --limit	@any	How many pages at most
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
-    case 'contradictions'
-        printf '%s\n' '--limit	@any	How many
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -787,28 +787,6 @@ status	@command	Show which model is chosen, whether it can be used, and how many
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
-    case 'import'
-        printf '%s\n' '1	@folders	The folder of markdown files
---force	-	Take every file in again, also over pages that were edited here
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
-    case 'export'
-        printf '%s\n' '--dir	@folders	The folder to make
---raw	-	Byte for byte as one import read the files
---import-id	@any	The import that --raw writes; `quaid imports` lists them
---collection	@collections	Only the pages of this collection
---force	-	Write into a folder that holds files; the same names are replaced
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
-    case 'imports'
-        printf '%s\n' '--db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
     case 'collection'
         printf '%s\n' 'add	@command	Attach a folder of markdown or org files: they become pages, and stay as they are, byte for byte
 list	@command	List the collections with their folders and how they are
@@ -816,11 +794,11 @@ info	@command	Show how a collection is: files with problems, what is ignored, wh
 sync	@command	Bring collections in step with their folders now
 remove	@command	Let go of a folder
 target	@command	Choose the collection that takes new pages whose address names none
+ignore	@command	list, add, remove, clear
+quarantine	@command	List the pages whose file is gone or ignored: since when, until when, and what is only here
 restore	@command	Write every page of a collection back, byte for byte, into an empty folder, which becomes its folder
 audit	@command	Read every file of a collection again and compare: files, pages, kept bytes, ids
 migrate-ids	@command	Write each page\'s id into the front matter of its file, and nothing else, so that it is known wherever it goes
-ignore	@command	list, add, remove, clear
-quarantine	@command	List the pages whose file is gone or ignored: since when, until when, and what is only here
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -865,26 +843,6 @@ quarantine	@command	List the pages whose file is gone or ignored: since when, un
 --help	-	help on a command'
     case 'collection target'
         printf '%s\n' '1	@collections	The collection, as in notes
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection restore'
-        printf '%s\n' '1	@collections	The collection, as in notes
-2	@folders	A new or empty folder
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection audit'
-        printf '%s\n' '1	@collections	The collection, as in notes
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection migrate-ids'
-        printf '%s\n' '1	@collections	The collection, as in notes
---dry-run	-	Only say which files would change
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -964,6 +922,48 @@ restore	@command	Put a page\'s file back where it was
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
+    case 'collection restore'
+        printf '%s\n' '1	@collections	The collection, as in notes
+2	@folders	A new or empty folder
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection audit'
+        printf '%s\n' '1	@collections	The collection, as in notes
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection migrate-ids'
+        printf '%s\n' '1	@collections	The collection, as in notes
+--dry-run	-	Only say which files would change
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'import'
+        printf '%s\n' '1	@folders	The folder of markdown files
+--force	-	Take every file in again, also over pages that were edited here
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'export'
+        printf '%s\n' '--dir	@folders	The folder to make
+--raw	-	Byte for byte as one import read the files
+--import-id	@any	The import that --raw writes; `quaid imports` lists them
+--collection	@collections	Only the pages of this collection
+--force	-	Write into a folder that holds files; the same names are replaced
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'imports'
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
     case 'status'
         printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -1030,12 +1030,6 @@ embed_conversations	@command	recent, on, off
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
-    case 'doctor'
-        printf '%s\n' '--quick	-	Leave out what takes long: reading every row, and loading the model
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
     case 'rebuild'
         printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -1044,6 +1038,12 @@ embed_conversations	@command	recent, on, off
     case 'upgrade'
         printf '%s\n' '--check	-	Compare with the newest version at the place that --from names
 --from	@files	A package index, the address of a list, a folder of wheels, or a file
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'doctor'
+        printf '%s\n' '--quick	-	Leave out what takes long: reading every row, and loading the model
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1245,6 +1245,30 @@ contest	@command	Mark a node as contested, or as settled
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
+    case 'instructions'
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'connect'
+        printf '%s\n' '1	claude-code|claude-desktop|cursor|codex|vscode|windsurf|zed|gemini-cli	The client [list them all]
+--dry-run	-	Show what would change, and change nothing
+--project	-	The settings of the project in this folder, not those for all
+--instructions	-	Put the text of `quaid instructions` into its CLAUDE.md or AGENTS.md too
+--kb	-	Have it ask the knowledge base before acting, and write to it after
+--force	-	Write the settings even if the client is not found
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'disconnect'
+        printf '%s\n' '1	claude-code|claude-desktop|cursor|codex|vscode|windsurf|zed|gemini-cli	The client
+--dry-run	-	Show what would change, and change nothing
+--project	-	The settings of the project in this folder, not those for all
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
     case 'skills'
         printf '%s\n' 'list	@command	List the skills in force, each with what it is for
 doctor	@command	Show every layer of skills in order, with hashes, shadowing and faults
@@ -1273,56 +1297,6 @@ show	@command	Print the text of a skill, for an agent to read
 --help	-	help on a command'
     case 'skills show'
         printf '%s\n' '1	@skills	The skill, as in setup
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
-    case 'instructions'
-        printf '%s\n' '--db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
-    case 'connect'
-        printf '%s\n' '1	claude-code|claude-desktop|cursor|codex|vscode|windsurf|zed|gemini-cli	The client [list them all]
---dry-run	-	Show what would change, and change nothing
---project	-	The settings of the project in this folder, not those for all
---instructions	-	Put the text of `quaid instructions` into its CLAUDE.md or AGENTS.md too
---kb	-	Have it ask the knowledge base before acting, and write to it after
---force	-	Write the settings even if the client is not found
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
-    case 'disconnect'
-        printf '%s\n' '1	claude-code|claude-desktop|cursor|codex|vscode|windsurf|zed|gemini-cli	The client
---dry-run	-	Show what would change, and change nothing
---project	-	The settings of the project in this folder, not those for all
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
-    case 'token'
-        printf '%s\n' 'create	@command	Make a token for a program that asks over HTTP
-list	@command	List the tokens that were given away: what each may do, since when, and when it was last used
-revoke	@command	End a token
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
-    case 'token create'
-        printf '%s\n' '1	@any	What it is called, as in phone
---scope	read|write	What whoever has it may do
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
-    case 'token list'
-        printf '%s\n' '--db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
-    case 'token revoke'
-        printf '%s\n' '1	@tokens	What it is called, as in phone
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1370,6 +1344,32 @@ logs	@command	Show what the service wrote: starts, stops and failures, never a t
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
+    case 'token'
+        printf '%s\n' 'create	@command	Make a token for a program that asks over HTTP
+list	@command	List the tokens that were given away: what each may do, since when, and when it was last used
+revoke	@command	End a token
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'token create'
+        printf '%s\n' '1	@any	What it is called, as in phone
+--scope	read|write	What whoever has it may do
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'token list'
+        printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'token revoke'
+        printf '%s\n' '1	@tokens	What it is called, as in phone
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
     case 'help'
         printf '%s\n' 'init	@command	Make a new memory
 serve	@command	Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser\'s pages
@@ -1394,6 +1394,7 @@ history	@command	List the versions of a page that are kept: the last 10 of 90 da
 revert	@command	Bring an earlier version of a page back, as a new version
 diff	@command	Show what changed in a page, as a unified diff: since its last version, another one, or a day
 search	@command	Find pages by their words
+gaps	@command	List the questions that the memory could not answer, the most frequent first
 query	@command	Answer a question from the memory, by words and by meaning; results fit into a budget of tokens
 glance	@command	Look for what is still being typed, in pages and notebook at once
 link	@command	Link a page to another, with a relationship and its time
@@ -1406,7 +1407,7 @@ path	@command	Find the shortest connection between two pages
 facts	@command	What is known of a subject: facts, links and dated entries, since when, until when, and who says so
 assert	@command	Keep a fact on a page, with its time and source
 check	@command	Find what contradicts itself, with both quotes, or settle one finding
-gaps	@command	List the questions that the memory could not answer, the most frequent first
+contradictions	@command	List the open contradictions with both quotes, as `quaid check` last found them
 ingest-source	@command	Keep a source as a page, with everything that it changes, all or nothing
 ingest	@command	Take one file in as a page, keep its bytes, and say what happened
 adopt-sources	@command	Make pages of sources that an earlier Quaid kept without one, so that they are found, shown and forgotten
@@ -1420,7 +1421,6 @@ days	@command	Show everything that is of a day, on all pages together, the newes
 titles	@command	Say which pages these names stand for, as links in a text would find them, and how they are called
 wings	@command	List the wings and the types of pages with their number, and the names of the collections
 wing	@command	Show the pages of a wing and the links between them, those with the most links first
-contradictions	@command	List the open contradictions with both quotes, as `quaid check` last found them
 remember	@command	Remember in the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern
 recall	@command	Search the notebook and the daily logs, by words and by meaning
 log	@command	Add an entry to today\'s log, under the time of day
@@ -1430,26 +1430,26 @@ conversations	@command	List conversations with agents, the latest first
 model	@command	List the models with their state; nothing is loaded
 embed	@command	Make the vectors that are missing, of pages and then of conversations
 embeddings	@command	Show which model is chosen, whether it can be used, and how many vectors it has
+collection	@command	List the collections with their folders and how they are
 import	@command	Bring a folder of markdown in, in one transaction, with an account of every file
 export	@command	Write all pages into a folder as they are now, or (--raw) the files of one import as they were
 imports	@command	List the imports, newest first, with the ids that `export --raw` takes
-collection	@command	List the collections with their folders and how they are
 status	@command	Show how the memory is doing: pages, chunks, vectors, the model, and what to do next
 stats	@command	Count what the memory holds
 validate	@command	Check the memory, or compare an exported folder with its original
 compact	@command	Drop vectors of text that is gone and fold the write-ahead log into one file, ready to copy
 backup	@command	Copy the memory into a new file while others read and write
 config	@command	List all settings, and where each value comes from
-doctor	@command	Check the whole set-up and say what to type next
 rebuild	@command	Burn the index and make it again: words, tags, passages, links; then read every folder, then missing vectors
 upgrade	@command	Say how to upgrade, or (--check --from PLACE) whether there is a newer version
+doctor	@command	Check the whole set-up and say what to type next
 kb	@command	query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
-skills	@command	List the skills in force, each with what it is for
 instructions	@command	Print what to tell an agent: when to write what, and where to look first
 connect	@command	Put this memory into a client\'s own settings: the MCP server and, for Claude Code, the hooks
 disconnect	@command	Take this memory out of a client\'s settings: our server, our hooks, our instructions, and nothing else
-token	@command	List the tokens that were given away: what each may do, since when, and when it was last used
-daemon	@command	Say how the service is'
+skills	@command	List the skills in force, each with what it is for
+daemon	@command	Say how the service is
+token	@command	List the tokens that were given away: what each may do, since when, and when it was last used'
     case 'help gaps'
         printf '%s\n' 'add	@command	Note a question that the memory cannot answer; always internal
 approve	@command	Allow a gap\'s question, or a redacted form of it, to be kept and researched outside, with who allowed it
@@ -1485,11 +1485,11 @@ info	@command	Show how a collection is: files with problems, what is ignored, wh
 sync	@command	Bring collections in step with their folders now
 remove	@command	Let go of a folder
 target	@command	Choose the collection that takes new pages whose address names none
+ignore	@command	list, add, remove, clear
+quarantine	@command	List the pages whose file is gone or ignored: since when, until when, and what is only here
 restore	@command	Write every page of a collection back, byte for byte, into an empty folder, which becomes its folder
 audit	@command	Read every file of a collection again and compare: files, pages, kept bytes, ids
-migrate-ids	@command	Write each page\'s id into the front matter of its file, and nothing else, so that it is known wherever it goes
-ignore	@command	list, add, remove, clear
-quarantine	@command	List the pages whose file is gone or ignored: since when, until when, and what is only here'
+migrate-ids	@command	Write each page\'s id into the front matter of its file, and nothing else, so that it is known wherever it goes'
     case 'help collection ignore'
         printf '%s\n' 'list	@command	List the patterns of files that a collection leaves out
 add	@command	Leave files out of a collection
@@ -1532,10 +1532,6 @@ contest	@command	Mark a node as contested, or as settled'
 doctor	@command	Show every layer of skills in order, with hashes, shadowing and faults
 extract	@command	Write the embedded skills into a folder, where they can be changed
 show	@command	Print the text of a skill, for an agent to read'
-    case 'help token'
-        printf '%s\n' 'create	@command	Make a token for a program that asks over HTTP
-list	@command	List the tokens that were given away: what each may do, since when, and when it was last used
-revoke	@command	End a token'
     case 'help daemon'
         printf '%s\n' 'install	@command	Keep the memory in the browser and over HTTP from now on: a systemd user unit or a launchd agent
 start	@command	Start the service that `quaid daemon install` made
@@ -1543,6 +1539,10 @@ stop	@command	Stop the service until it is started again, or the next login
 uninstall	@command	Stop the service and remove it
 status	@command	Say how the service is
 logs	@command	Show what the service wrote: starts, stops and failures, never a text or a question'
+    case 'help token'
+        printf '%s\n' 'create	@command	Make a token for a program that asks over HTTP
+list	@command	List the tokens that were given away: what each may do, since when, and when it was last used
+revoke	@command	End a token'
     case 'config set chunk_strategy'
         printf '%s\n' '1	section|window|paragraph|page	Its new value
 --db	@files:db	the memory

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from quaid.config import Settings
 from quaid.model import dates
+from quaid.storage import OLDEST_VERSION as OLDEST_VERSION, SCHEMA_VERSION as SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -241,7 +241,8 @@ def parse_options(tree: Mapping[str, Any]) -> ParsedOptions:
     limit, overlap = (values.get(each, OPTIONS[each].default) for each in WINDOW_OPTIONS)
     if not is_valid_overlap(int(limit or 0), int(overlap or 0)):
         warnings.append(
-            f"{WINDOW_OPTIONS[1]} ({overlap}) must be at most half of {WINDOW_OPTIONS[0]} ({limit}); both are left out"
+            f"{WINDOW_OPTIONS[1]} ({overlap}) must be at most half of {WINDOW_OPTIONS[0]} ({limit});"
+            " both are left out"
         )
         for each in WINDOW_OPTIONS:
             values.pop(each, None)

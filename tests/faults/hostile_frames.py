@@ -133,7 +133,7 @@ def paid(answer: Any) -> Debt:
 
 def _paid(answer: dict[str, Any]) -> Owed:
     code = answer.get("error", {}).get("code", 0)
-    # A broken line is answered by its id where one can be read: tests/surfaces/test_json_lines.py.
+    # A broken line is answered by its id where one can be read: tests/mcp/test_json_lines.py.
     id = None if code == PARSE_ERROR else answer["id"]
     return Owed(json.dumps(id), code if code in (PARSE_ERROR, INVALID_REQUEST) else 0)
 

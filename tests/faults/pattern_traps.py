@@ -38,7 +38,6 @@ BOUNDED = {
     "quaid.model.facts._NUMBER": 60,  # the value of a fact
     "quaid.model.departures._": 2 * READ_WINDOW,  # what stands around a word in one paragraph
     "quaid.model.secrets._": 96,  # a value, or the name it was given to
-    "quaid.model.departures._": 2 * READ_WINDOW,
     "quaid.model.claims._": 2 * LONGEST_SENTENCE,  # a sentence
     "quaid.formats.org._LINK": LONGEST_TITLE,
     "quaid.kb.repo_policy._": MAX_MESSAGE_LENGTH,

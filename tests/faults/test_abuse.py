@@ -13,9 +13,9 @@ import httpx
 import pytest
 from tests.faults.hostile_frames import INVALID_REQUEST, Debt, Owed, frame, owed, paid
 from tests.faults.ledger import Cases
-from tests.surfaces.mcp.pipes import HELLO, Pipes, failure_of
-from tests.surfaces.web.conftest import filled, settings_in
-from tests.surfaces.web.process import Process
+from tests.mcp.pipes import HELLO, Pipes, failure_of
+from tests.web.conftest import filled, settings_in
+from tests.web.process import Process
 
 from quaid.config import Settings
 

@@ -11,7 +11,7 @@ import pytest
 from tests.faults.here import AT_ONCE, EACH, FOLDER, open_brain, percentile, run, start
 from tests.faults.ledger import LONG, SHARE, Cases
 from tests.faults.updater import FIRST, TOO_LATE
-from tests.surfaces.web.process import Process
+from tests.web.process import Process
 
 from quaid.config import Settings
 from quaid.operations import service

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.embed.conftest import Server, serving, well
+from tests.embedding.conftest import Server, serving, well
 from tests.faults import older
 from tests.faults.canaries import (
     ASKED,
@@ -32,8 +32,8 @@ from tests.faults.canaries import (
 from tests.faults.here import FOLDER, PROJECT, run
 from tests.faults.household import living_in, settings_of, settle
 from tests.faults.ledger import Cases
-from tests.surfaces.mcp.pipes import HELLO, PATIENCE, Pipes
-from tests.surfaces.web.process import Process
+from tests.mcp.pipes import HELLO, PATIENCE, Pipes
+from tests.web.process import Process
 
 from quaid.cli.hook import HANDLERS
 from quaid.operations import service

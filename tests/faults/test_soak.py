@@ -18,7 +18,7 @@ from tests.faults.household import KB, living_in, settings_of, settle
 from tests.faults.killer import slay
 from tests.faults.ledger import LONG, SHARE, Cases
 from tests.kb.stores import plain
-from tests.surfaces.web.process import Process
+from tests.web.process import Process
 
 from quaid.operations import service
 from quaid.storage import embedding_queue

@@ -15,7 +15,7 @@ from tests.faults.here import FOLDER, run
 from tests.faults.household import converse, environment, settle
 from tests.faults.ledger import Cases
 from tests.faults.poison import Poison
-from tests.surfaces.mcp.pipes import Pipes, failure_of
+from tests.mcp.pipes import Pipes, failure_of
 
 from quaid.mcp import tools
 from quaid.operations.registry import Operation, all_operations

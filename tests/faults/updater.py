@@ -55,7 +55,7 @@ def resident(home: str, address: str, token: str) -> Iterator[Call]:
 
 @contextmanager
 def stdio(home: str, address: str, token: str) -> Iterator[Call]:
-    from tests.surfaces.mcp.pipes import Pipes, failure_of
+    from tests.mcp.pipes import Pipes, failure_of
 
     server = Pipes(str(Path(home) / "memory.db"), environ={"HOME": home})
     server.greet()

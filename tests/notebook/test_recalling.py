@@ -1,4 +1,4 @@
-"""The scale of scores; tests/ops/test_notebook.py asks real notebooks."""
+"""The scale of scores; tests/operations/test_notebook.py asks real notebooks."""
 
 from typing import Any
 

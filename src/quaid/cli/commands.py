@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import quaid
-from quaid.app import Brain, schema_version_of, sqlite_version
+from quaid.app import OLDEST_VERSION, SCHEMA_VERSION, Brain, schema_version_of, sqlite_version
 from quaid.cli import parser
 from quaid.cli.output import print_notice
 from quaid.cli.parser import CommandLine, load_settings
@@ -23,7 +23,6 @@ from quaid.mcp.jsonrpc import MAX_LINE_BYTES, OversizedLine
 from quaid.operations import collections, dispatch
 from quaid.operations.dispatch import json_value
 from quaid.operations.registry import Arg, Param
-from quaid.storage import OLDEST_VERSION, SCHEMA_VERSION
 
 
 class LocalCommand(NamedTuple):

@@ -345,7 +345,7 @@ def _man_lines() -> Iterator[str]:
     for name, local in COMMANDS.items():
         if not name.startswith("-"):
             yield from _man_command(name, local.summary, local.params, local.examples)
-    for title in dict.fromkeys(parser.SECTION_TITLES[room] for room in SUBJECTS):
+    for title in dict.fromkeys(parser.SECTION_TITLES[subject] for subject in SUBJECTS):
         yield f".SH {_roff_text(title.upper())}"
         for name, (key, summary) in index.COMMANDS.items():
             if parser.SECTION_TITLES[key.partition(".")[0]] == title:

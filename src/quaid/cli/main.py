@@ -140,7 +140,7 @@ def _print_overview() -> bool:
 def _dispatch(words: list[str]) -> int:
     if words in ([], ["--help"], ["-h"], ["help"]) and _print_overview():
         return 0
-    from quaid.cli import client
+    from quaid.cli import client, parser
 
     status = client.delegate(words)
     if status is not None:
@@ -148,8 +148,6 @@ def _dispatch(words: list[str]) -> int:
 
     line = parser.split_command_line(words)
     if line.command in ("", "help") or line.wants_help or _is_command_group(line):
-        from quaid.cli import parser
-
         print(parser.help_page(line.topic, _program) if line.topic else parser.help_overview(), end="")
         return 0
     from quaid.operations import index
@@ -171,7 +169,7 @@ def _is_command_group(line: "CommandLine") -> bool:
 
 def _run_operation(line: "CommandLine") -> int:
     from quaid.app import Brain
-    from quaid.cli import parser
+    from quaid.cli import output, parser
     from quaid.operations import dispatch
 
     operation = dispatch.find_command(line.command)
@@ -185,8 +183,6 @@ def _run_operation(line: "CommandLine") -> int:
     with Brain(parser.load_settings(line), progress=reporter, notice=output.print_notice) as brain:
         record = dispatch.call(brain, operation, given, "owner")
         if hasattr(record, "if_agreed"):
-            from quaid.cli import output
-
             more = output.confirm(record, lambda each: show(each, False), line.as_json)
             record = dispatch.call(brain, operation, {**given, **more}, "owner") if more else record
     show(record, line.as_json)

@@ -296,41 +296,23 @@ OVERVIEW_COLUMN = 17  # where the overview's second column begins
 MAX_CHOICES_WIDTH = 60  # beside the name of an option; more of them stand in its text
 SECTION_TITLES = {
     "pages": "Pages",
-    "marks": "On a page",
-    "history": "On a page",
+    "history": "Pages",
     "search": "Finding",
     "query": "Finding",
     "links": "Links and graph",
-    "graph": "Links and graph",
-    "truth": "Truth over time",
-    "gaps": "Truth over time",
+    "facts": "Truth over time",
     "ingest": "Taking in",
-    "merging": "Tidying up",
-    "forgetting": "Tidying up",
-    "briefing": "Finding",
+    "cleanup": "Tidying up",
     "overview": "Finding",
-    "conversations": "Conversations",
     "notebook": "Notebook",
-    "notebook_files": "Notebook",
+    "conversations": "Conversations",
     "models": "Models",
-    "embeddings": "Models",
-    "vaults": "Folders of files",
     "collections": "Folders of files",
-    "restoring": "Folders of files",
-    "ignoring": "Folders of files",
-    "quarantine": "Folders of files",
-    "status": "Looking after it",
-    "upkeep": "Looking after it",
+    "maintenance": "Looking after it",
     "doctor": "Looking after it",
-    "inspecting": "Looking after it",
-    "upgrade": "Looking after it",
     "kb": "Knowledge base",
-    "kb_upkeep": "Knowledge base",
-    "kb_admin": "Knowledge base",
-    "skills": "Skills for agents",
     "clients": "Programs that use it",
-    "tokens": "Over HTTP",
-    "daemon": "Over HTTP",
+    "service": "Over HTTP",
 }
 FIRST_COMMANDS = ("init", "import", "connect", "doctor", "demo")
 """What a newcomer needs, above the other commands of the first part."""
@@ -375,7 +357,7 @@ def help_overview() -> str:
     }
     first = {name: known[name] for name in (*FIRST_COMMANDS, *summaries)}
     parts = [OVERVIEW_HEAD, "Start here\n", *_overview_rows(list(first.items())), "\n"]
-    for title in dict.fromkeys(SECTION_TITLES[room] for room in SUBJECTS):
+    for title in dict.fromkeys(SECTION_TITLES[subject] for subject in SUBJECTS):
         rows: dict[str, str] = {}
         for name, (key, text) in index.COMMANDS.items():
             if SECTION_TITLES[key.partition(".")[0]] == title:

@@ -20,42 +20,14 @@ from quaid.cli.output import (
 from quaid.model.plain_text import count_noun
 from quaid.model.slug import address
 
-ROOMS = (
-    "notebook",
-    "query",
-    "models",
-    "links",
-    "graph",
-    "truth",
-    "gaps",
-    "ingest",
-    "merging",
-    "forgetting",
-    "briefing",
-    "overview",
-    "conversations",
-    "collections",
-    "watching",
-    "restoring",
-    "history",
-    "clients",
-    "kb",
-    "service",
-    "doctor",
-)
-"""Modules beside this one, each with the records of a room; they are looked through in this order, but for the one
-that is named like the record's own."""
-
 
 def render(record: Any) -> str:
-    """The text of a record."""
+    """Return a record as text for people."""
     name = type(record).__name__
     if name not in RENDERERS:
-        home = {part.partition("_")[0] for part in type(record).__module__.split(".")}  # kb_upkeep is of kb
-        for room in sorted(ROOMS, key=lambda room: room not in home):
-            RENDERERS.update(__import__(f"quaid.cli.main.render_{room}", fromlist=["RENDERERS"]).RENDERERS)
-            if name in RENDERERS:
-                break
+        from quaid.cli import render_reports
+
+        RENDERERS.update(render_reports.RENDERERS)
     return RENDERERS[name](record)
 
 
@@ -329,30 +301,6 @@ def _skill_text(record: Any) -> str:
     return str(record.text)
 
 
-RENDERERS: dict[str, Callable[[Any], str]] = {
-    "PageRecord": _page_record,
-    "PutRecord": _put_record,
-    "ListRecord": _page_list,
-    "TagsRecord": _tag_list,
-    "TimelineRecord": _timeline_entries,
-    "TimelineAddRecord": _timeline_add,
-    "RawRecord": _raw_data,
-    "SearchRecord": _search_results,
-    "Stats": _statistics,
-    "ValidateRecord": _validation,
-    "Compacted": _compaction,
-    "BackedUp": _backup,
-    "Setting": _setting,
-    "SettingsRecord": _settings,
-    "ImportRecord": _import_report,
-    "ExportReport": _export_report,
-    "ImportsRecord": _import_list,
-    "SkillsRecord": _skill_list,
-    "SkillsDoctorRecord": _skill_layers,
-    "SkillsExtractRecord": _extracted_skills,
-    "SkillRecord": _skill_text,
-}
-
 STRENGTH_NOTES = {
     "strong": "Found (strong):",
     "weak": "Perhaps (weak): the memory holds little on this.",
@@ -408,12 +356,10 @@ def _query_notes(record: Any) -> list[str]:
 
 def _glance_record(record: Any) -> str:
 
-    told = NOTEBOOK_RENDERERS["Recalled"]
+    told = _recall_record
     parts = [told(record.recalled)] if record.recalled else []
     return "\n\n".join([*parts, _query_answer(record.answer)])
 
-
-QUERY_RENDERERS: dict[str, Callable[[Any], str]] = {"Answer": _query_answer, "GlanceRecord": _glance_record}
 
 NOTEBOOK_COLUMN = 52
 """Where the score of a finding stands."""
@@ -426,7 +372,8 @@ def _notebook_init(record: Any) -> str:
             f"The notebook is {record.root} ({count_noun(record.files, 'file')}{made})\n"
             "Next: quaid remember WORDS, quaid log WORDS, quaid recall WORDS"
         )
-    return f"{record.root} is the notebook already ({count_noun(record.files, 'file')}{made or '; nothing was changed'})"
+    files = count_noun(record.files, "file")
+    return f"{record.root} is the notebook already ({files}{made or '; nothing was changed'})"
 
 
 def _notebook_list(record: Any) -> str:
@@ -506,18 +453,6 @@ def _notebook_migration(record: Any) -> str:
     return format_table(rows)
 
 
-NOTEBOOK_RENDERERS: dict[str, Callable[[Any], str]] = {
-    "NotebookRecord": _notebook_init,
-    "NotebookListRecord": _notebook_list,
-    "RememberRecord": _remember_record,
-    "LogRecord": _log_record,
-    "NotebookReadRecord": _notebook_file,
-    "NotebookWriteRecord": _notebook_write,
-    "Recalled": _recall_record,
-    "Prompt": _prompt_record,
-    "MigrateRecord": _notebook_migration,
-}
-
 SESSION_ID_SHOWN = 12
 """Characters of a session's name that are shown in lists: enough to name it again."""
 
@@ -570,7 +505,8 @@ def _conversation_list(record: Any) -> str:
     last = record.offset + len(record.conversations)
     more = f"; next: --offset {last}" if last < record.total else ""
     shown = "" if not record.offset and last == record.total else f"{record.offset + 1:,}-{last:,} of "
-    return f"{format_table(rows)}\n{shown}{count_noun(record.total, 'conversation')}, {count_noun(record.turns, 'turn')}{more}"
+    total = f"{count_noun(record.total, 'conversation')}, {count_noun(record.turns, 'turn')}"
+    return f"{format_table(rows)}\n{shown}{total}{more}"
 
 
 def _conversation(record: Any) -> str:
@@ -622,14 +558,6 @@ def _conversation_removal(record: Any) -> str:
     return f"Removed {what}. The transcript itself was not touched.{left if record.problem else ''}"
 
 
-CONVERSATION_RENDERERS: dict[str, Callable[[Any], str]] = {
-    "ReadingRecord": _conversation_import,
-    "ConversationsRecord": _conversation_list,
-    "ConversationRecord": _conversation,
-    "ConversationSearchRecord": _conversation_search,
-    "ConversationRemoveRecord": _conversation_removal,
-}
-
 CHANGE_ORIGINS = {"edit": "edited here", "sync": "read from its file", "import": "imported", "made": "made"}
 
 
@@ -669,12 +597,6 @@ def _page_diff(record: Any) -> str:
         lines.append(f"Versions {record.from_version} and {record.to_version} of {record.slug} say the same")
     return "\n".join([*lines, record.diff] if record.diff else lines)
 
-
-HISTORY_RENDERERS: dict[str, Callable[[Any], str]] = {
-    "HistoryRecord": _page_history,
-    "RevertRecord": _page_revert,
-    "DiffRecord": _page_diff,
-}
 
 LINK_KINDS = {"wiki_link": "text", "programmatic": "added"}
 
@@ -736,13 +658,6 @@ def _link_removed(record: Any) -> str:
     return "\n".join([*lines, f"{record.slug} is at version {record.version}"])
 
 
-LINK_RENDERERS: dict[str, Callable[[Any], str]] = {
-    "LinkRecord": _link_added,
-    "LinksRecord": _link_list,
-    "UnlinkRecord": _link_removed,
-}
-
-
 def _graph_record(record: Any) -> str:
     return {"text": _graph_tree, "dot": _graph_dot, "mermaid": _graph_mermaid}[record.form](record)
 
@@ -789,7 +704,8 @@ def _graph_dot(record: Any) -> str:
         lines.append(f"  {_dot_quoted(node.path[-1])} [label={_dot_quoted(node.title)}];")
     for arrow in record.links:
         lines.append(
-            f"  {_dot_quoted(arrow.from_slug)} -> {_dot_quoted(arrow.to_slug)} [label={_dot_quoted(_edge_label(arrow))}];"
+            f"  {_dot_quoted(arrow.from_slug)} -> {_dot_quoted(arrow.to_slug)}"
+            f" [label={_dot_quoted(_edge_label(arrow))}];"
         )
     return "\n".join([*lines, "}"])
 
@@ -832,9 +748,6 @@ def _path_record(record: Any) -> str:
         line = f"-{arrow.relationship}{time}->" if arrow.to_slug == page else f"<-{arrow.relationship}{time}-"
         lines.append(f"  {line} {page}")
     return "\n".join([*lines, count_noun(len(record.steps), "step")])
-
-
-GRAPH_RENDERERS: dict[str, Callable[[Any], str]] = {"GraphRecord": _graph_record, "PathRecord": _path_record}
 
 
 def _fact_list(record: Any) -> str:
@@ -959,12 +872,6 @@ def _contradiction_quote(quote: Any) -> str:
     source = f" [{quote.source}]" if quote.source else ""
     return f"    {quote.slug}, {place}: {quote.quote}{source}"
 
-
-FACT_RENDERERS: dict[str, Callable[[Any], str]] = {
-    "FactsRecord": _fact_list,
-    "AssertRecord": _assert_record,
-    "CheckRecord": _contradiction_check,
-}
 
 MAX_KB_ITEMS = 10
 
@@ -1151,7 +1058,8 @@ def _kb_push(record: Any) -> str:
         "pushed": "Pushed.",
         "nothing": f"Nothing to push{f': {record.problem}' if record.problem else ''}.",
         "rejected": f"Not pushed: {record.problem}. Nothing is lost; `ai-kb doctor` says what to do.",
-        "unreachable": f"The remote was not reached: {record.problem}. Not pushed: {count_noun(record.ahead, 'commit')}.",
+        "unreachable": f"The remote was not reached: {record.problem}."
+        f" Not pushed: {count_noun(record.ahead, 'commit')}.",
     }[record.outcome]
 
 
@@ -1203,13 +1111,61 @@ def _kb_change(record: Any) -> str:
     return "\n".join(lines)
 
 
-KB_RENDERERS: dict[str, Callable[[Any], str]] = {
+RENDERERS: dict[str, Callable[[Any], str]] = {
+    "PageRecord": _page_record,
+    "PutRecord": _put_record,
+    "ListRecord": _page_list,
+    "TagsRecord": _tag_list,
+    "TimelineRecord": _timeline_entries,
+    "TimelineAddRecord": _timeline_add,
+    "RawRecord": _raw_data,
+    "SearchRecord": _search_results,
+    "Stats": _statistics,
+    "ValidateRecord": _validation,
+    "Compacted": _compaction,
+    "BackedUp": _backup,
+    "Setting": _setting,
+    "SettingsRecord": _settings,
+    "ImportRecord": _import_report,
+    "ExportReport": _export_report,
+    "ImportsRecord": _import_list,
+    "SkillsRecord": _skill_list,
+    "SkillsDoctorRecord": _skill_layers,
+    "SkillsExtractRecord": _extracted_skills,
+    "SkillRecord": _skill_text,
+    "Answer": _query_answer,
+    "GlanceRecord": _glance_record,
+    "NotebookRecord": _notebook_init,
+    "NotebookListRecord": _notebook_list,
+    "RememberRecord": _remember_record,
+    "LogRecord": _log_record,
+    "NotebookReadRecord": _notebook_file,
+    "NotebookWriteRecord": _notebook_write,
+    "RecallResult": _recall_record,
+    "SessionPrompt": _prompt_record,
+    "MigrateRecord": _notebook_migration,
+    "ReadingRecord": _conversation_import,
+    "ConversationsRecord": _conversation_list,
+    "ConversationRecord": _conversation,
+    "ConversationSearchRecord": _conversation_search,
+    "ConversationRemoveRecord": _conversation_removal,
+    "HistoryRecord": _page_history,
+    "RevertRecord": _page_revert,
+    "DiffRecord": _page_diff,
+    "LinkRecord": _link_added,
+    "LinksRecord": _link_list,
+    "UnlinkRecord": _link_removed,
+    "GraphRecord": _graph_record,
+    "PathRecord": _path_record,
+    "FactsRecord": _fact_list,
+    "AssertRecord": _assert_record,
+    "CheckRecord": _contradiction_check,
     "KbQueryRecord": _kb_query,
     "KbShowRecord": _kb_node,
     "KbBacklinksRecord": _kb_backlinks,
     "KbRememberRecord": _kb_remember,
-    "Status": _kb_status,
-    "Made": _kb_setup,
+    "KbStatus": _kb_status,
+    "KbInitReport": _kb_setup,
     "KbLintRecord": _kb_lint,
     "KbIndexRecord": _kb_index,
     "KbCommitRecord": _kb_commit,
@@ -1220,6 +1176,7 @@ KB_RENDERERS: dict[str, Callable[[Any], str]] = {
     "KbSyncRecord": _kb_sync,
     "KbMapRecord": _kb_map,
     "KbEmacsFileRecord": _kb_emacs_file,
-    "Timer": _kb_timer,
+    "KbTimerReport": _kb_timer,
     "KbChangeRecord": _kb_change,
 }
+"""The renderer of each record, by the name of its class."""

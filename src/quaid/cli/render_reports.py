@@ -43,9 +43,6 @@ def _briefing_item(item: Any) -> str:
     return f"  {item.day or 'no day':10}  {name}  {item.state}{text}{owner}"
 
 
-BRIEFING_RENDERERS: dict[str, Callable[[Any], str]] = {"BriefingRecord": _briefing_record}
-
-
 def _timeline_days(record: Any) -> str:
     if not record.dated:
         return "Nothing is of such a day."
@@ -99,14 +96,6 @@ def _title_list(record: Any) -> str:
     lines = [f"{each.name}  {each.title} ({each.slug})" for each in record.titles]
     return "\n".join(lines) or "No page is called so."
 
-
-OVERVIEW_RENDERERS: dict[str, Callable[[Any], str]] = {
-    "DaysRecord": _timeline_days,
-    "TitlesRecord": _title_list,
-    "WingsRecord": _wing_list,
-    "WingRecord": _wing_graph,
-    "ContradictionsRecord": _contradiction_list,
-}
 
 HASH_SHOWN = 12
 
@@ -166,12 +155,6 @@ def _gaps_cleared(record: Any) -> str:
     return f"{told}; {record.open:,} with their words stay open" if record.open else told
 
 
-GAP_RENDERERS: dict[str, Callable[[Any], str]] = {
-    "GapsRecord": _gap_list,
-    "GapRecord": _gap_record,
-    "GapsClearRecord": _gaps_cleared,
-}
-
 INGEST_NEXT_STEP = (
     "Next: the ingest skill (`quaid skills show ingest`) says how an agent brings its facts into other pages."
 )
@@ -218,12 +201,6 @@ def _adopted_file(record: Any) -> str:
     made = [f"Made {each}" for each in record.pages]
     return "\n".join(made or ["Every source that was taken in has its page"])
 
-
-INGEST_RENDERERS: dict[str, Callable[[Any], str]] = {
-    "IngestRecord": _ingest_record,
-    "FileIngestRecord": _ingested_file,
-    "AdoptRecord": _adopted_file,
-}
 
 MAX_MERGED_TEXT = 2_000
 
@@ -307,13 +284,6 @@ def _distinct_record(record: Any) -> str:
     return f"{record.slug} and {record.other} are not the same; `quaid dupes` lists them no more"
 
 
-MERGE_RENDERERS: dict[str, Callable[[Any], str]] = {
-    "DupesRecord": _duplicate_pairs,
-    "DistinctRecord": _distinct_record,
-    "MergeRecord": _merge_record,
-    "RenameRecord": _rename_record,
-}
-
 MAX_FORGOTTEN_NAMES = 8
 MAX_FORGOTTEN_TEXT = 60
 
@@ -385,8 +355,6 @@ def _backups_and_files(record: Any) -> list[str]:
     return lines
 
 
-FORGET_RENDERERS: dict[str, Callable[[Any], str]] = {"ForgetRecord": _forget_record}
-
 MAX_SYNC_NOTES = 20
 QUARANTINE_DAYS = 30
 """That a page stays in quarantine."""
@@ -420,7 +388,8 @@ def _collection_info(record: Any) -> str:
     lines = [
         f"{each.name}: {each.root or 'in the database'}",
         f"  {each.state}{'' if each.writable else ', read-only'}, {each.kind},"
-        f" {count_noun(each.pages, 'page')} of {count_noun(each.files, 'file')}, last synced {each.last_sync_at or 'never'}",
+        f" {count_noun(each.pages, 'page')} of {count_noun(each.files, 'file')},"
+        f" last synced {each.last_sync_at or 'never'}",
     ]
     if record.missing:
         lines += [
@@ -549,15 +518,6 @@ def _collection_removed(record: Any) -> str:
     return "\n".join(lines)
 
 
-COLLECTION_RENDERERS: dict[str, Callable[[Any], str]] = {
-    "CollectionsRecord": _collection_list,
-    "CollectionInfoRecord": _collection_info,
-    "CollectionAddRecord": _collection_added,
-    "SyncsRecord": _sync_list,
-    "RebuiltRecord": _rebuild_record,
-    "CollectionRemoveRecord": _collection_removed,
-}
-
 MAX_PATHS = 20
 
 
@@ -659,18 +619,6 @@ def _quarantine_restore(record: Any) -> str:
     return f"{record.path} is back; {record.collection}::{record.slug} is the same page, version {record.version}"
 
 
-RESTORE_RENDERERS: dict[str, Callable[[Any], str]] = {
-    "RestoreRecord": _restore_record,
-    "AuditRecord": _audit_record,
-    "IdsReport": _id_report,
-    "IgnoreRecord": _ignore_patterns,
-    "IgnoreChangeRecord": _ignore_changes,
-    "QuarantineRecord": _quarantine_list,
-    "QuarantineExportRecord": _quarantine_export,
-    "QuarantineDiscardRecord": _quarantine_discard,
-    "QuarantineRestoreRecord": _quarantine_restore,
-}
-
 MAX_WATCH_NOTES = 20
 
 
@@ -721,14 +669,6 @@ def _watch_standby(event: Any) -> str:
         by_process.setdefault(owner.pid, []).append(owner.collection)
     told = "; ".join(f"process {pid} watches {', '.join(names)}" for pid, names in by_process.items())
     return f"{told}; this one stands by"
-
-
-WATCH_RENDERERS: dict[str, Callable[[Any], str]] = {
-    "WatchBegan": _watch_began,
-    "WatchSynced": _watch_synced,
-    "WatchTrouble": _watch_problem,
-    "WatchStandby": _watch_standby,
-}
 
 
 def _model_list(record: Any) -> str:
@@ -833,16 +773,6 @@ def _background_state(record: Any) -> str:
     return "off: only `quaid embed` makes vectors"
 
 
-MODEL_RENDERERS: dict[str, Callable[[Any], str]] = {
-    "ModelsRecord": _model_list,
-    "ModelAddRecord": _model_added,
-    "ModelRemoveRecord": _model_removed,
-    "ModelCheckRecord": _model_check,
-    "EmbedRecord": _embed_record,
-    "StatusRecord": _memory_status,
-}
-
-
 def _connect_record(record: Any) -> str:
     if record.clients:
         return _client_list(record)
@@ -886,13 +816,6 @@ def _embeddings_record(record: Any) -> str:
     if record.next_step:
         rows.append(("next", record.next_step))
     return format_table(rows)
-
-
-CLIENT_RENDERERS: dict[str, Callable[[Any], str]] = {
-    "ConnectRecord": _connect_record,
-    "InstructionsRecord": _client_instructions,
-    "EmbeddingsRecord": _embeddings_record,
-}
 
 
 def _token_created(record: Any) -> str:
@@ -941,15 +864,6 @@ def _service_logs(record: Any) -> str:
     return "\n".join(record.lines) if record.lines else "Nothing was written yet"
 
 
-SERVICE_RENDERERS: dict[str, Callable[[Any], str]] = {
-    "TokenRecord": _token_created,
-    "TokensRecord": _token_list,
-    "TokenRevokeRecord": _token_revoked,
-    "DaemonRecord": _service_change,
-    "DaemonStatusRecord": _service_status,
-    "DaemonLogsRecord": _service_logs,
-}
-
 CHECK_MARKS = {"fine": "ok", "missing": "--", "advice": "-", "wrong": "!"}
 
 
@@ -977,7 +891,59 @@ def _upgrade_record(record: Any) -> str:
     return f"This is quaid {record.current}; {record.place} has nothing newer ({record.newest})."
 
 
-DOCTOR_RENDERERS: dict[str, Callable[[Any], str]] = {
+RENDERERS: dict[str, Callable[[Any], str]] = {
+    "BriefingRecord": _briefing_record,
+    "DaysRecord": _timeline_days,
+    "TitlesRecord": _title_list,
+    "WingsRecord": _wing_list,
+    "WingRecord": _wing_graph,
+    "ContradictionsRecord": _contradiction_list,
+    "GapsRecord": _gap_list,
+    "GapRecord": _gap_record,
+    "GapsClearRecord": _gaps_cleared,
+    "IngestRecord": _ingest_record,
+    "FileIngestRecord": _ingested_file,
+    "AdoptRecord": _adopted_file,
+    "DupesRecord": _duplicate_pairs,
+    "DistinctRecord": _distinct_record,
+    "MergeRecord": _merge_record,
+    "RenameRecord": _rename_record,
+    "ForgetRecord": _forget_record,
+    "CollectionsRecord": _collection_list,
+    "CollectionInfoRecord": _collection_info,
+    "CollectionAddRecord": _collection_added,
+    "SyncsRecord": _sync_list,
+    "RebuiltRecord": _rebuild_record,
+    "CollectionRemoveRecord": _collection_removed,
+    "RestoreRecord": _restore_record,
+    "AuditRecord": _audit_record,
+    "IdsReport": _id_report,
+    "IgnoreRecord": _ignore_patterns,
+    "IgnoreChangeRecord": _ignore_changes,
+    "QuarantineRecord": _quarantine_list,
+    "QuarantineExportRecord": _quarantine_export,
+    "QuarantineDiscardRecord": _quarantine_discard,
+    "QuarantineRestoreRecord": _quarantine_restore,
+    "WatchBegan": _watch_began,
+    "WatchSynced": _watch_synced,
+    "WatchTrouble": _watch_problem,
+    "WatchStandby": _watch_standby,
+    "ModelsRecord": _model_list,
+    "ModelAddRecord": _model_added,
+    "ModelRemoveRecord": _model_removed,
+    "ModelCheckRecord": _model_check,
+    "EmbedRecord": _embed_record,
+    "StatusRecord": _memory_status,
+    "ConnectRecord": _connect_record,
+    "InstructionsRecord": _client_instructions,
+    "EmbeddingsRecord": _embeddings_record,
+    "TokenRecord": _token_created,
+    "TokensRecord": _token_list,
+    "TokenRevokeRecord": _token_revoked,
+    "DaemonRecord": _service_change,
+    "DaemonStatusRecord": _service_status,
+    "DaemonLogsRecord": _service_logs,
     "DoctorRecord": _doctor_record,
     "UpgradeRecord": _upgrade_record,
 }
+"""The renderer of each record, by the name of its class."""

@@ -1,1 +1,1 @@
-"""Programs that use a memory: where each keeps its settings, and how Quaid is put into them and taken out."""
+"""Programs that use Quaid, and their settings."""

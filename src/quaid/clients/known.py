@@ -66,7 +66,8 @@ class Client(NamedTuple):
     project_instructions: str = ""
     rules: str = ""  # a file of rules of its own, for the knowledge base
     project_rules: str = ""
-    context: int = DEFAULT_CONTEXT  # characters that it takes from a hook; a longer text reaches the model as a preview only
+    context: int = DEFAULT_CONTEXT
+    """Most characters it takes from a hook; of a longer text the model sees only a preview."""
     hook_variable: str = ""  # an environment variable that it sets for hooks
 
 

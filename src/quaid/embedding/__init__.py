@@ -1,1 +1,1 @@
-"""Turn texts into vectors with local or remote models."""
+"""Embedding models."""

@@ -131,7 +131,8 @@ def run_backfill(
 def _failure_text(filled: BackfillReport) -> str:
     named = ", ".join(filled.failures[:MAX_NAMED_FAILURES])
     chunks_ = count_noun(filled.failed, "chunk")
-    return f"it gives nothing usable for {chunks_} ({named}{' …' if len(filled.failures) > MAX_NAMED_FAILURES else ''})"
+    more = " …" if len(filled.failures) > MAX_NAMED_FAILURES else ""
+    return f"it gives nothing usable for {chunks_} ({named}{more})"
 
 
 def failure_reason(failure: QuaidError) -> str:

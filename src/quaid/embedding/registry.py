@@ -70,7 +70,7 @@ MODELS_SETTING = "embedders"  # the key of a memory's config that holds what was
 
 # The same lines stand in pyproject.toml; a test compares them.
 BUILT_IN_FACTORIES = {
-    "bge-small-en-v1.5": "quaid.embedding.onnx:open_model",
+    "bge-small-en-v1.5": "quaid.embedding.onnx:open_bge_small",
     "onnx": "quaid.embedding.onnx:open_folder",
     "ollama": "quaid.embedding.remote:open_ollama",
     "openai": "quaid.embedding.remote:open_openai",

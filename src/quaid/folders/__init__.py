@@ -1,0 +1,1 @@
+"""Folders of markdown and org files, kept in step with the memory."""

@@ -1,1 +1,1 @@
-"""Text to values and back: markdown pages and their front matter. No files, no SQL, no clock."""
+"""File formats: markdown, org, front matter, transcripts, settings of other programs."""

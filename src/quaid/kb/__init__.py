@@ -1,1 +1,1 @@
-"""A knowledge base: a private git repository of org nodes with one safe way to write."""
+"""The knowledge base: org nodes in a git repository."""

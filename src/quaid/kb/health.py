@@ -381,7 +381,8 @@ def _check_remote(
     if not fetched.reached:
         remedy = "Offline is fine; else check address and key"
         if fetched.is_silent:
-            remedy += f". Writers do without it for {store_remote.SILENT_MINUTES} minutes; `ai-kb push` asks it at once"
+            minutes = store_remote.SILENT_MINUTES
+            remedy += f". Writers do without it for {minutes} minutes; `ai-kb push` asks it at once"
         unknown = KbCheck("private", True, "cannot be known of a remote that does not answer", missing=True)
         return [KbCheck("remote", False, f"{found.remote}: {fetched.problem}", remedy), unknown]
 

@@ -325,7 +325,8 @@ def _folder_privacy(folder: str, environ: Mapping[str, str]) -> RemotePrivacy:
         )
     mirrors = _mirror_urls(path, environ)
     if mirrors:
-        told = f"it has a remote of its own, {repo_policy.mask_urls(mirrors[0])}; whether that is private cannot be known"
+        mirror = repo_policy.mask_urls(mirrors[0])
+        told = f"it has a remote of its own, {mirror}; whether that is private cannot be known"
         return RemotePrivacy("unknown", told, "Take the remote away if it is a public mirror")
     if os.name == "nt":
         return RemotePrivacy("unknown", "cannot be known of a folder on this system")

@@ -1,0 +1,1 @@
+"""The server that agents reach over the Model Context Protocol."""

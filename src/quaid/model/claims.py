@@ -646,7 +646,8 @@ def _alternative_conflict(one: Claim, other: Claim) -> str:
         return ""
     (a,), (b,) = first, second
     if b in _ALTERNATIVE_STEMS.get(a, ()):
-        return f"“{_quote_words(first, one)}” against “{_quote_words(second, other)}”: {_quote_words(one.words & other.words, one)}"
+        both = _quote_words(one.words & other.words, one)
+        return f"“{_quote_words(first, one)}” against “{_quote_words(second, other)}”: {both}"
     return ""
 
 

@@ -1,1 +1,1 @@
-"""A notebook: a collection of markdown with customs of its own."""
+"""The notebook: remember, recall, daily log, session prompt."""

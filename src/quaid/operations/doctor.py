@@ -324,7 +324,8 @@ def damage_findings(brain: Brain, found: list[DoctorFinding]) -> list[DoctorFind
     if not damage:
         return _index_findings(found, lines) if lines else found
     most = " or more" if len(damage) >= MAX_FAULTS else ""
-    told = f"the file is damaged: SQLite names {count_noun(len(damage), 'fault')}{most} in it; `quaid validate` lists all"
+    faults = count_noun(len(damage), "fault")
+    told = f"the file is damaged: SQLite names {faults}{most} in it; `quaid validate` lists all"
     rest = [each for each in found if each.name not in (DAMAGE, "backup")]
     return [
         *_recovery_findings(brain, told, DAMAGE, damage, reads=True),

@@ -302,7 +302,8 @@ def _notes(undated: int, with_threads: BriefingSection) -> tuple[str, ...]:
     read = len(with_threads.rows)
     if read < with_threads.total:
         notes.append(
-            f"open threads are those of the {count_noun(read, 'page')} left alone for longest, of {with_threads.total:,}"
+            f"open threads are those of the {count_noun(read, 'page')} left alone for longest,"
+            f" of {with_threads.total:,}"
         )
     return tuple(notes)
 

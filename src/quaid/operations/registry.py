@@ -5,54 +5,33 @@ Every interface (command line, MCP, HTTP) is built from it. The generated index 
 that a command imports only the operations it needs.
 """
 
+import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 Scope = Literal["read", "write", "owner"]
 SCOPES: tuple[Scope, ...] = ("read", "write", "owner")  # each includes the ones before it
 
-# Modules of this package that hold operations. tests/ops/test_register.py compares it with the folder.
+# Modules of this package that hold operations. tests/operations/test_register.py compares it with the folder.
 SUBJECTS = (
-    *(
-        "pages",
-        "marks",
-        "history",
-        "search",
-        "query",
-        "links",
-        "graph",
-        "truth",
-        "gaps",
-        "ingest",
-        "merging",
-        "forgetting",
-    ),
-    *(
-        "briefing",
-        "overview",
-        "notebook",
-        "notebook_files",
-        "conversations",
-        "models",
-        "embeddings",
-        "vaults",
-        "collections",
-        "restoring",
-        "ignoring",
-        "quarantine",
-        "status",
-        "upkeep",
-        "doctor",
-        "inspecting",
-        "upgrade",
-        "kb",
-        "kb_upkeep",
-        "kb_admin",
-        "skills",
-        "clients",
-        "tokens",
-        "daemon",
-    ),
+    "pages",
+    "history",
+    "search",
+    "query",
+    "links",
+    "facts",
+    "ingest",
+    "cleanup",
+    "overview",
+    "notebook",
+    "conversations",
+    "models",
+    "collections",
+    "maintenance",
+    "doctor",
+    "kb",
+    "clients",
+    "service",
 )
 
 
@@ -102,7 +81,7 @@ class Param(NamedTuple):
 
 class Operation(NamedTuple):
     function: Callable[..., Any]
-    room: str
+    subject: str
     scope: Scope
     command: str  # what is typed after `quaid`
     aliases: dict[str, dict[str, Any]]  # further commands, each with arguments already set
@@ -151,11 +130,11 @@ def op(
     """Register the decorated function as an operation."""
 
     def register(function: Function) -> Function:
-        room = function.__module__.rpartition(".")[2]
+        subject = function.__module__.rpartition(".")[2]
         name = function.__name__.rstrip("_")
-        OPERATIONS[f"{room}.{name}"] = Operation(
+        OPERATIONS[f"{subject}.{name}"] = Operation(
             function=function,
-            room=room,
+            subject=subject,
             scope=scope,
             command=command or name.replace("_", "-"),
             aliases=aliases or {},
@@ -170,15 +149,16 @@ def op(
     return register
 
 
-def load_subject(room: str) -> None:
-    __import__(f"quaid.ops.{room}")
+def load_subject(subject: str) -> None:
+    """Import the module of a subject, which registers its operations."""
+    importlib.import_module(f"quaid.operations.{subject}")
 
 
 def all_operations() -> list[Operation]:
-    """All operations, in the order of the rooms. Only builders of lists and documents need this."""
-    for room in SUBJECTS:
-        load_subject(room)
-    return sorted(OPERATIONS.values(), key=lambda each: SUBJECTS.index(each.room))
+    """Return all operations in the order of their subjects. Imports every module, so only lists and docs use it."""
+    for subject in SUBJECTS:
+        load_subject(subject)
+    return sorted(OPERATIONS.values(), key=lambda operation: SUBJECTS.index(operation.subject))
 
 
 def _params(function: Callable[..., Any]) -> tuple[Param, ...]:
@@ -207,7 +187,7 @@ _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", 
 
 def _json_type(hint: Any) -> tuple[str, tuple[str, ...]]:
     parts = getattr(hint, "__args__", ())
-    if parts and all(isinstance(each, str) for each in parts):  # Literal, of `typing` or of ours
+    if parts and all(isinstance(each, str) for each in parts):  # Literal
         return "string", parts
     plain = getattr(hint, "__origin__", hint)
     return _JSON_TYPES[plain], ()

@@ -1,1 +1,1 @@
-"""How evidence for a question is found, ranked and cut. This room only reads."""
+"""Search by words and by meaning."""

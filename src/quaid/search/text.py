@@ -397,8 +397,8 @@ def terms_worth_ranking(counts: dict[str, int], total: int, budget: int) -> list
 def affordable_terms(terms: list[str], counts: list[int], budget: int) -> list[str]:
     """The rarest terms, as many as fit into a budget of pages; at least one."""
     kept: list[str] = []
-    for pages, term in sorted(zip(counts, terms, strict=True), key=lambda pair: pair[0]):
-        budget -= pages
+    for count, term in sorted(zip(counts, terms, strict=True), key=lambda pair: pair[0]):
+        budget -= count
         if kept and budget < 0:
             break
         kept.append(term)

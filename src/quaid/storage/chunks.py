@@ -48,7 +48,8 @@ def _whole_day(day: str) -> str:
 OWN_DAY = f"coalesce({_frontmatter_day('date')}, {_first_day('p.slug')})"
 """The day that a page p is about; NULL when it does not say."""
 
-PAGE_DAY = f"coalesce({OWN_DAY}, {_frontmatter_day('updated')}, {_frontmatter_day('created')}, substr(p.updated_at, 1, 10))"
+_OTHER_DAYS = f"{_frontmatter_day('updated')}, {_frontmatter_day('created')}, substr(p.updated_at, 1, 10)"
+PAGE_DAY = f"coalesce({OWN_DAY}, {_OTHER_DAYS})"
 """The day that a page p is of."""
 
 _FIRST_ENTRY = "(SELECT min(date) FROM timeline_entries WHERE page_id = p.id)"

@@ -82,10 +82,8 @@ _COLLECTION_COLUMNS = (
 
 def list_all(db: "Database") -> list[Collection]:
     """All collections, the default one first."""
-    return [
-        _collection_of_row(row)
-        for row in db.rows(f"SELECT {_COLLECTION_COLUMNS} FROM collections ORDER BY id")
-    ]  # noqa: S608
+    rows = db.rows(f"SELECT {_COLLECTION_COLUMNS} FROM collections ORDER BY id")  # noqa: S608 (fixed columns)
+    return [_collection_of_row(row) for row in rows]
 
 
 def find(db: "Database", name: str) -> Collection | None:

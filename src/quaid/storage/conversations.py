@@ -396,7 +396,8 @@ def load_conversations(db: "Database", conversation_ids: list[int]) -> dict[int,
 def list_all(db: "Database", client: str | None, limit: int, offset: int) -> list[ConversationRow]:
     """The conversations, those that ended last first."""
     rows = db.rows(
-        f"SELECT {_CONVERSATION_COLUMNS} FROM conversations AS c WHERE removed_at IS NULL AND (?1 IS NULL OR client = ?1)"  # noqa: S608
+        f"SELECT {_CONVERSATION_COLUMNS} FROM conversations AS c"  # noqa: S608
+        " WHERE removed_at IS NULL AND (?1 IS NULL OR client = ?1)"
         " ORDER BY ended_at DESC, id DESC LIMIT ?2 OFFSET ?3",
         (client, limit, offset),
     )
@@ -429,7 +430,8 @@ def find_by_session(db: "Database", session: str, limit: int = 10) -> list[Conve
 def read_turns(db: "Database", conversation: int, first: int, limit: int) -> list[TurnRow]:
     """Turns from a place on, in their order."""
     rows = db.rows(
-        f"SELECT {_TURN_COLUMNS} FROM conversation_turns WHERE conversation_id = ? AND turn >= ? ORDER BY turn LIMIT ?",  # noqa: S608
+        f"SELECT {_TURN_COLUMNS} FROM conversation_turns"  # noqa: S608
+        " WHERE conversation_id = ? AND turn >= ? ORDER BY turn LIMIT ?",
         (conversation, first, limit),
     )
     return [TurnRow(*row) for row in rows]
@@ -476,7 +478,8 @@ def list_transcripts(db: "Database") -> list[TranscriptState]:
 def save_transcript(tx: "apsw.Connection", state: TranscriptState, now: str) -> None:
     """Remember how far a file was read."""
     tx.execute(
-        f"INSERT OR REPLACE INTO transcript_files ({_TRANSCRIPT_COLUMNS}, read_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        f"INSERT OR REPLACE INTO transcript_files ({_TRANSCRIPT_COLUMNS}, read_at)"  # noqa: S608
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (*state, now),
     )
 

@@ -381,7 +381,8 @@ _PARTS_WITHOUT_VECTOR = (
 def missing_parts(db: "Database", model: str, since: str = "") -> list[int]:
     """Parts without a vector of this model, those of the conversations that ended last first."""
     rows = db.rows(
-        f"SELECT p.id{_PARTS_WITHOUT_VECTOR} ORDER BY coalesce(c.ended_at, c.added_at) DESC, c.id DESC, t.turn DESC, p.part",
+        f"SELECT p.id{_PARTS_WITHOUT_VECTOR}"
+        " ORDER BY coalesce(c.ended_at, c.added_at) DESC, c.id DESC, t.turn DESC, p.part",
         (since, model),
     )
     return [part_id for (part_id,) in rows]

@@ -388,9 +388,8 @@ def _facts_of_subject(tx: "apsw.Connection", page_id: int, key: str) -> list[Fac
 
 
 def _require_fact(tx: "apsw.Connection", assertion_id: int) -> FactRow:
-    row = tx.execute(
-        f"SELECT {_FACT_COLUMNS} FROM assertions AS a WHERE a.id = ?", (assertion_id,)
-    ).fetchone()  # noqa: S608
+    query = f"SELECT {_FACT_COLUMNS} FROM assertions AS a WHERE a.id = ?"  # noqa: S608 (fixed columns)
+    row = tx.execute(query, (assertion_id,)).fetchone()
     if row is None:
         raise NotFound(what="fact", name=assertion_id, hint=" `quaid facts SUBJECT --history` shows the ids.")
     return FactRow(*row)

@@ -298,9 +298,8 @@ def _day_numbers(db: "Database", rows: "Array") -> "Array":
     import numpy as np
 
     chunks, pages = rows[0], rows[1]
-    ids, days = _read_pairs(
-        db, f"SELECT group_concat(p.id || ',' || {_day_number_sql(PAGE_DAY)}) FROM pages AS p"
-    )  # noqa: S608
+    query = f"SELECT group_concat(p.id || ',' || {_day_number_sql(PAGE_DAY)}) FROM pages AS p"  # noqa: S608
+    ids, days = _read_pairs(db, query)
     of_page = np.zeros(max(int(pages.max(initial=0)), int(ids.max(initial=0))) + 1, np.int32)
     of_page[ids] = days
     found: Array = of_page[pages]

@@ -199,9 +199,8 @@ def _add_codes(tx: "apsw.Connection", shelf: VectorTables, ids: list[int], added
     block, old_ids, old_codes = last or (0, b"", b"")
     count = block * CODES_PER_BLOCK + len(old_ids) // 8 + len(ids)
     if mean is None:
-        (count,) = _first_row(tx, f"SELECT count(*) FROM {shelf.vectors} WHERE model = ?", shelf.model) or (
-            0,
-        )  # noqa: S608
+        query = f"SELECT count(*) FROM {shelf.vectors} WHERE model = ?"  # noqa: S608 (a fixed table)
+        (count,) = _first_row(tx, query, shelf.model) or (0,)
     if count >= max(FIRST_MEAN, 2 * mean_of) and mean_of < LAST_MEAN:
         encode_tables(tx, shelf)
     elif mean is not None:

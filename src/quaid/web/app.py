@@ -6,8 +6,6 @@ A route that is missing from ROUTE_SCOPES needs the owner scope.
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from importlib.util import find_spec
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -20,7 +18,7 @@ from quaid.config import Settings
 from quaid.errors import Defect, InvalidArgument, NoSuchAddress, NotLoggedIn, QuaidError, WrongMethod
 from quaid.mcp.server import log_to_stderr
 from quaid.operations import service
-from quaid.web import api, events, mcp as web_mcp
+from quaid.web import api, events, mcp as web_mcp, pages
 from quaid.web.auth import (
     API_PREFIXES,
     AuthMiddleware,
@@ -129,7 +127,6 @@ def build_app(
             well = crew.stop(deadline - time.monotonic())
             app.state.stopped_well = carer.is_over(max(0.1, deadline - time.monotonic())) and well
 
-    pages = _load_pages()
     routes: list[BaseRoute] = [
         Route("/login", _login, methods=["GET", "POST"]),
         Route("/logout", _logout, methods=["POST"]),
@@ -140,7 +137,7 @@ def build_app(
         *(api.debug_routes() if debug else ()),
         Route("/mcp", web_mcp.serve_mcp, methods=["GET", "POST", "DELETE"]),
         *extra_routes,
-        *(pages.routes() if pages else ()),
+        *pages.routes(),
     ]
     app = Starlette(
         routes=routes,
@@ -229,8 +226,7 @@ async def _error_response(request: Request, error: Exception) -> Response:
     elif not isinstance(error, QuaidError):
         log_to_stderr(f"quaid: internal error: {type(error).__name__}")
         error = Defect(problem=type(error).__name__)  # nothing of what it says
-    pages = _load_pages()
-    if request.url.path.startswith(API_PREFIXES) or pages is None:
+    if request.url.path.startswith(API_PREFIXES):
         response = api.error_response(error)
     else:
         try:
@@ -248,12 +244,3 @@ def _from_http_exception(request: Request, error: HTTPException) -> QuaidError:
     if error.status_code == 405:
         return WrongMethod(path=path, method=request.method[:20])
     return InvalidArgument(name="request", problem=str(error.detail)[:200])
-
-
-def _load_pages() -> Any:
-    """The pages, where they are part of this build."""
-    if find_spec("quaid.web.pages") is None:
-        return None
-    from quaid.web import pages
-
-    return pages

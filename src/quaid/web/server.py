@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 MAX_COMMANDS = 32
 REQUEST_TIMEOUT = 5.0
 
-NEVER_DELEGATED = frozenset({"kb.kb_remember", "ingest.ingest", "truth.check"})
+NEVER_DELEGATED = frozenset({"kb.kb_remember", "ingest.ingest", "facts.check"})
 """Operations that start processes of their own or take minutes: they belong to whoever asked."""
 
 

@@ -47,7 +47,7 @@ SEMANTIC_OPERATIONS = frozenset(
 """Operations that ask the model or the vectors in memory. A test compares this with what they import."""
 
 LONG_OPERATIONS = frozenset(
-    {"kb.kb_remember", "kb.kb_status", "kb.kb_show", "kb.kb_backlinks", "merging.dupes", "truth.check"}
+    {"kb.kb_remember", "kb.kb_status", "kb.kb_show", "kb.kb_backlinks", "cleanup.dupes", "facts.check"}
 )
 """Operations of agents that may take long: git and a remote, or every pair of pages."""
 
@@ -55,24 +55,24 @@ READ_ONLY_OWNER_OPERATIONS = frozenset(
     {
         *(
             "collections.collection_info",
-            "quarantine.quarantine_list",
-            "ignoring.ignore_list",
-            "vaults.imports",
+            "collections.quarantine_list",
+            "collections.ignore_list",
+            "collections.imports",
         ),
         *(
-            "embeddings.embeddings_list",
-            "embeddings.embeddings_status",
+            "models.embeddings_list",
+            "models.embeddings_status",
             "models.model_list",
-            "tokens.token_list",
+            "service.token_list",
         ),
         *(
-            "upkeep.config_get",
-            "upkeep.config_list",
-            "upkeep.validate",
-            "skills.skills_list",
-            "skills.skills_show",
+            "maintenance.config_get",
+            "maintenance.config_list",
+            "maintenance.validate",
+            "clients.skills_list",
+            "clients.skills_show",
         ),
-        *("clients.instructions", "daemon.daemon_status", "kb_upkeep.kb_curate", "kb_upkeep.kb_doctor"),
+        *("clients.instructions", "service.daemon_status", "kb.kb_curate", "kb.kb_doctor"),
     }
 )
 """The owner's operations that change nothing: a server for reading only answers them too."""
@@ -254,7 +254,7 @@ def find_operation(name: str) -> tuple[Operation, Mapping[str, Any]]:
 
 
 def operation_key(operation: Operation) -> str:
-    return f"{operation.room}.{operation.function.__name__.rstrip('_')}"
+    return f"{operation.subject}.{operation.function.__name__.rstrip('_')}"
 
 
 def queue_name(operation: Operation) -> str:

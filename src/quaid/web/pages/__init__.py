@@ -7,23 +7,23 @@ templates escape every other value. Errors of an operation are left to the app, 
 from starlette.routing import Route
 
 from quaid.web.pages import base, graph, notebook, page as page_views, review, search, settings
+from quaid.web.pages.base import error_page
 
-PAGE_MODULES = (
-    notebook,
-    search,
-    notebook,
-    search,
-    graph,
-    review,
-    settings,
-    page_views,
-    page_views,
-    page_views,
-    base,
-)
-"""In this order: of two routes that fit an address, the first is taken."""
+__all__ = ["error_page", "routes"]
 
 
 def routes() -> list[Route]:
-    """Every route of the dashboard."""
-    return [route for room in PAGE_MODULES for route in room.routes()]
+    """Return every route of the dashboard. If two match an address, the first one is used."""
+    return [
+        *notebook.home_routes(),
+        *search.routes(),
+        *notebook.routes(),
+        *search.timeline_routes(),
+        *graph.routes(),
+        *review.routes(),
+        *settings.routes(),
+        *page_views.node_routes(),
+        *page_views.edit_routes(),
+        *page_views.routes(),
+        *base.static_routes(),
+    ]

@@ -1,1 +1,0 @@
-"""Which verbs exist and who may call them. Every surface is built by walking this register."""

@@ -1,1 +1,0 @@
-"""One protocol each, built by walking the register of operations."""

@@ -1,1 +1,0 @@
-"""Folders of files: what is there, bringing it in, writing it out."""

@@ -1,0 +1,369 @@
+"""Filling: what has no vector gets one, batch by batch, and a stop loses at most one batch."""
+
+import hashlib
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+from quaid.embedding.backfill import (
+    BATCH_SIZE,
+    MAX_INLINE_CHUNKS,
+    MAX_INLINE_TOKENS,
+    BackfillReport,
+    embed_chunks,
+    embed_few_chunks,
+    run_backfill,
+)
+from quaid.errors import Cancelled, EmbedderUnavailable, InvalidArgument
+from quaid.model.page import build_page
+from quaid.storage import embedding_queue, page_edits, vectors
+from quaid.storage.embedding_queue import EmbeddingFailure, EmbeddingLease
+from quaid.storage.sqlite.connection import Database
+
+NOW = "2026-04-25T12:00:00Z"
+
+
+class Hashes:
+    """A model whose vectors are hashes of the text; it may stop working."""
+
+    dimensions = 8
+
+    def __init__(self, name: str = "hashes", works_for: int = 10**9) -> None:
+        self.name = name
+        self.works_for = works_for
+        self.seen: list[str] = []
+
+    def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
+        if len(self.seen) + len(texts) > self.works_for:
+            raise ConnectionError("the model has gone")
+        self.seen += texts
+        return [self.vector(text) for text in texts]
+
+    def vector(self, text: str) -> bytes:
+        return struct.pack("<8f", *(byte - 100 for byte in hashlib.sha256(text.encode()).digest()[:8]))
+
+
+class Picky(Hashes):
+    def vector(self, text: str) -> bytes:
+        return bytes(32) if "bad" in text else super().vector(text)
+
+
+def now() -> str:
+    return NOW
+
+
+def quiet(done: int, total: int, what: str) -> None:
+    assert 0 <= done <= total
+    assert what
+
+
+def write(db: Database, count: int, text: str = "text") -> None:
+    for number in range(count):
+        page = build_page(f"p{number}", {}, f"{text} {number}", "")
+        db.write(lambda tx: page_edits.save(tx, page, uuid=page.slug, now=NOW, expected_version=None))  # noqa: B023
+
+
+@pytest.fixture
+def db(tmp_path: object) -> Database:
+    return Database.create(f"{tmp_path}/memory.db", NOW)
+
+
+def test_everything_gets_a_vector_once(db: Database) -> None:
+    write(db, 70)
+    model = Hashes()
+    assert embed_chunks(db, model, now=now, progress=quiet) == BackfillReport(
+        embedded=70, cached=0, total=70, failed=0
+    )
+    assert embed_chunks(db, model, now=now, progress=quiet) == BackfillReport(
+        embedded=0, cached=70, total=70, failed=0
+    )
+    assert len(model.seen) == 70
+    active = vectors.active_model(db)
+    assert active is not None
+    assert active.name == "hashes"
+
+
+def test_only_what_changed_is_embedded_again(db: Database) -> None:
+    write(db, 5)
+    model = Hashes()
+    embed_chunks(db, model, now=now, progress=quiet)
+    write(db, 2, "other")
+    assert embed_chunks(db, model, now=now, progress=quiet) == BackfillReport(
+        embedded=2, cached=3, total=5, failed=0
+    )
+    write(db, 2)  # as before: the vectors are still there
+    assert embed_chunks(db, model, now=now, progress=quiet).embedded == 0
+
+
+def test_a_second_model_is_filled_beside_the_active_one(db: Database) -> None:
+    write(db, 3)
+    embed_chunks(db, Hashes("first"), now=now, progress=quiet)
+    assert embed_chunks(db, Hashes("second"), now=now, progress=quiet).embedded == 3
+    active = vectors.active_model(db)
+    assert active is not None
+    assert active.name == "first"
+
+
+def test_a_model_that_fails_loses_nothing_of_what_is_done(db: Database) -> None:
+    write(db, 3 * BATCH_SIZE)
+    with pytest.raises(ConnectionError):
+        embed_chunks(db, Hashes(works_for=2 * BATCH_SIZE), now=now, progress=quiet)
+    assert embedding_queue.chunk_coverage(db, "hashes") == (2 * BATCH_SIZE, 3 * BATCH_SIZE)
+    assert embed_chunks(db, Hashes(), now=now, progress=quiet).embedded == BATCH_SIZE
+
+
+def test_whoever_is_stopped_goes_on_where_he_was(db: Database) -> None:
+    write(db, 3 * BATCH_SIZE)
+
+    def stop(done: int, total: int, what: str) -> None:
+        if done:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        embed_chunks(db, Hashes(), now=now, progress=stop)
+    model = Hashes()
+    assert embed_chunks(db, model, now=now, progress=quiet).embedded == len(model.seen) == 2 * BATCH_SIZE
+
+
+KILLED = """
+import sys, time
+from quaid.storage.sqlite.connection import Database
+from quaid.embedding.backfill import BATCH, fill
+from tests.folders.test_embedding import NOW, Hashes
+
+def told(done, total, what):
+    print(done, flush=True)
+    if done >= 4 * BATCH:
+        time.sleep(60)  # however late the kill comes, it comes before the end
+
+class Slow(Hashes):
+    def embed_passages(self, texts):
+        time.sleep(0.05)
+        return super().embed_passages(texts)
+
+fill(Database.open(sys.argv[1], NOW), Slow(), now=lambda: NOW, progress=told)
+"""
+
+
+def test_whoever_is_killed_loses_one_batch_at_most(db: Database) -> None:
+    write(db, 6 * BATCH_SIZE)
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, db.path], stdout=subprocess.PIPE, text=True, env=environ
+    ) as process:
+        assert process.stdout
+        heard = next(int(line) for line in process.stdout if int(line) >= 2 * BATCH_SIZE)
+        process.kill()
+        told = [heard, *(int(line) for line in process.stdout)]
+    kept = embedding_queue.chunk_coverage(db, "hashes")[0]
+    assert told[-1] <= kept < 6 * BATCH_SIZE
+    model = Hashes()
+    assert (
+        embed_chunks(db, model, now=now, progress=quiet).embedded == len(model.seen) == 6 * BATCH_SIZE - kept
+    )
+
+
+def test_the_newest_page_comes_first_and_of_an_import_the_one_with_most_links(db: Database) -> None:
+    def save(slug: str, text: str, moment: str) -> None:
+        page = build_page(slug, {}, text, "")
+        db.write(
+            lambda tx: page_edits.save(tx, page, uuid=slug, now=moment, expected_version=None, cut=False),
+        )
+
+    for number in range(2 * BATCH_SIZE):
+        save(f"p{number}", f"text {number}, see [[p{7 if number % 2 else 9 if number % 4 else number}]]", NOW)
+    save("older", "an older one, though [[p7]] is named", "2026-04-24T12:00:00Z")
+    save("newer", "a newer one", "2026-04-25T12:00:01Z")
+    model = Hashes(works_for=BATCH_SIZE)
+    with pytest.raises(ConnectionError):
+        embed_chunks(db, model, now=now, progress=quiet)
+    first = [text.splitlines()[-1] for text in model.seen]
+    assert first[0].endswith("a newer one")
+    assert [text.partition("text ")[2].partition(",")[0] for text in first[1:3]] == ["7", "9"]
+    assert embedding_queue.chunk_coverage(db, "hashes") == (BATCH_SIZE, 2 * BATCH_SIZE + 2)
+    again = Hashes()
+    embed_chunks(db, again, now=now, progress=quiet)
+    assert "an older one" in again.seen[-1]
+
+
+def test_unusable_vectors_are_counted_and_not_kept(db: Database) -> None:
+    write(db, 2)
+    write(db, 1, "bad")
+    assert embed_chunks(db, Picky(), now=now, progress=quiet) == BackfillReport(1, 0, 2, 1, ("p0",))
+    assert embedding_queue.chunk_coverage(db, "hashes") == (1, 2)
+
+
+def test_a_model_that_changed_its_width_is_refused(db: Database) -> None:
+    write(db, 1)
+    embed_chunks(db, Hashes(), now=now, progress=quiet)
+    wide = Hashes()
+    wide.dimensions = 16
+    with pytest.raises(InvalidArgument):
+        embed_chunks(db, wide, now=now, progress=quiet)
+
+
+def test_single_pages_and_a_limited_number(db: Database) -> None:
+    write(db, 10)
+    assert embed_chunks(db, Hashes(), now=now, progress=quiet, slugs=["p3", "none"]).embedded == 1
+    assert embed_chunks(db, Hashes(), now=now, progress=quiet, limit=4).embedded == 4
+    assert embedding_queue.chunk_coverage(db, "hashes") == (5, 10)
+
+
+def test_two_who_fill_at_once_do_no_harm(db: Database) -> None:
+    write(db, 2 * BATCH_SIZE)
+    other = Database.open(db.path, NOW)
+
+    class Overtaken(Hashes):
+        def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
+            embed_chunks(other, Hashes(), now=now, progress=quiet)
+            return super().embed_passages(texts)
+
+    slow = Overtaken()
+    embed_chunks(db, slow, now=now, progress=quiet)
+    assert len(slow.seen) == BATCH_SIZE
+    assert embedding_queue.chunk_coverage(db, "hashes") == (2 * BATCH_SIZE, 2 * BATCH_SIZE)
+    assert db.rows("SELECT count(*) FROM page_embeddings_vec_8") == [(2 * BATCH_SIZE,)]
+    other.close()
+
+
+class Touchy(Hashes):
+    """A model that refuses whole batches for one text that it cannot stand; `down` refuses all."""
+
+    down = False
+
+    def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
+        if self.down or any("poison" in text for text in texts):
+            raise EmbedderUnavailable(name=self.name, problem="it chokes", remedy="Try another")
+        return super().embed_passages(texts)
+
+
+def test_one_text_that_a_model_cannot_stand_does_not_keep_the_others_back(db: Database) -> None:
+    write(db, BATCH_SIZE + 5)
+    write(db, 1, "poison")
+    assert embed_chunks(db, Touchy(), now=now, progress=quiet).failed == 1
+    assert embedding_queue.chunk_coverage(db, "hashes") == (BATCH_SIZE + 4, BATCH_SIZE + 5)
+
+
+def test_several_texts_that_a_model_cannot_stand_are_named_and_all_others_are_made(db: Database) -> None:
+    write(db, 3 * BATCH_SIZE)
+    write(db, 2, "poison")
+    for _ in range(2):
+        filled = embed_chunks(db, Touchy(), now=now, progress=quiet)
+        assert (filled.failed, filled.failures) == (2, ("p0", "p1"))
+        assert embedding_queue.chunk_coverage(db, "hashes") == (3 * BATCH_SIZE - 2, 3 * BATCH_SIZE)
+    run_backfill(db, Touchy(), now=now, progress=quiet)
+    told = embedding_queue.last_failure(db.path)
+    assert told == EmbeddingFailure("hashes", "it gives nothing usable for 2 chunks (p0, p1)", NOW)
+
+
+def test_a_single_text_that_a_model_cannot_stand_is_not_taken_for_a_model_that_is_down(db: Database) -> None:
+    write(db, 1, "poison")
+    assert embed_chunks(db, Touchy(), now=now, progress=quiet) == BackfillReport(0, 0, 1, 1, ("p0",))
+
+
+def test_what_a_batch_gave_before_the_model_went_down_is_kept(db: Database) -> None:
+    write(db, BATCH_SIZE)
+    write(db, 1, "poison")
+
+    class Dying(Touchy):
+        def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
+            self.down = self.down or len(self.seen) >= 5
+            return super().embed_passages(texts)
+
+    with pytest.raises(EmbedderUnavailable):
+        embed_chunks(db, Dying(), now=now, progress=quiet)
+    assert embedding_queue.chunk_coverage(db, "hashes")[0] >= 4
+
+
+def test_a_model_that_refuses_nearly_everything_is_given_up(db: Database) -> None:
+    write(db, 4 * BATCH_SIZE, "poison")
+    with pytest.raises(EmbedderUnavailable, match="refuses nearly every text"):
+        embed_chunks(db, Touchy(), now=now, progress=quiet)
+
+
+def test_a_model_that_is_down_is_given_up_after_a_few_tries(db: Database) -> None:
+    write(db, BATCH_SIZE)
+
+    class Counted(Touchy):
+        tries = 0
+
+        def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
+            self.tries += 1
+            return super().embed_passages(texts)
+
+    model = Counted()
+    model.down = True
+    with pytest.raises(EmbedderUnavailable):
+        embed_chunks(db, model, now=now, progress=quiet)
+    assert model.tries <= 3
+
+
+def test_filling_in_turn_leaves_word_of_what_went_wrong(db: Database) -> None:
+    write(db, 3)
+    model = Touchy()
+    model.down = True
+    with pytest.raises(EmbedderUnavailable):
+        run_backfill(db, model, now=now, progress=quiet)
+    assert embedding_queue.last_failure(db.path) == EmbeddingFailure("hashes", "it chokes", NOW, down=True)
+    model.down = False
+    assert run_backfill(db, model, now=now, progress=quiet) == BackfillReport(3, 0, 3, 0)
+    assert embedding_queue.last_failure(db.path) is None
+    write(db, 1, "poison")
+    run_backfill(db, Picky(), now=now, progress=quiet)
+    write(db, 1, "bad")
+    run_backfill(db, Picky(), now=now, progress=quiet)
+    told = embedding_queue.last_failure(db.path)
+    assert told == EmbeddingFailure("hashes", "it gives nothing usable for 1 chunk (p0)", NOW)
+
+
+def test_while_another_fills_the_hasty_leave_and_the_patient_wait(db: Database) -> None:
+    write(db, 2)
+    other = EmbeddingLease(db.path)
+    assert other.try_take()
+    assert run_backfill(db, Hashes(), now=now, progress=quiet, patient=False) is None
+    told = []
+
+    def report(done: int, total: int, what: str) -> None:
+        told.append(what)
+        other.release()
+
+    assert run_backfill(db, Hashes(), now=now, progress=report) == BackfillReport(2, 0, 2, 0)
+    assert told[0] == "Another process makes vectors"
+
+
+def test_a_stop_is_no_failure_and_ends_the_turn(db: Database) -> None:
+    write(db, 2)
+
+    def stop(done: int, total: int, what: str) -> None:
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        run_backfill(db, Hashes(), now=now, progress=stop)
+    assert embedding_queue.last_failure(db.path) is None
+    assert EmbeddingLease(db.path).try_take()
+
+
+def test_a_few_are_filled_on_the_way_and_many_are_not(db: Database) -> None:
+    assert embed_few_chunks(db, Hashes(), now=now, progress=quiet) == 0
+    write(db, MAX_INLINE_CHUNKS)
+    assert embed_few_chunks(db, Hashes(), now=now, progress=quiet) == MAX_INLINE_CHUNKS
+    assert embed_few_chunks(db, Hashes(), now=now, progress=quiet) == 0
+    write(db, MAX_INLINE_CHUNKS + 1, "other")
+    assert embed_few_chunks(db, Hashes(), now=now, progress=quiet) == 0
+    assert embedding_queue.chunk_coverage(db, "hashes") == (0, MAX_INLINE_CHUNKS + 1)
+
+
+def test_a_few_that_are_long_are_not_filled_on_the_way(db: Database) -> None:
+    write(db, 1, "long words " * MAX_INLINE_TOKENS)
+    assert embed_few_chunks(db, Hashes(), now=now, progress=quiet) == 0
+
+
+def test_on_the_way_no_other_model_is_filled_than_the_active_one(db: Database) -> None:
+    write(db, 1)
+    embed_chunks(db, Hashes(), now=now, progress=quiet)
+    write(db, 1, "other")
+    assert embed_few_chunks(db, Hashes("second"), now=now, progress=quiet) == 0

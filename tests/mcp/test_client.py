@@ -1,0 +1,282 @@
+"""The official SDK's client against our server, as a user's client would start it."""
+
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.shared.exceptions import MCPError
+from tests.mcp.pipes import command, environment, failure_of
+
+from quaid import config
+from quaid.app import Brain
+from quaid.operations import dispatch, index
+
+Visit = Callable[[Client], Awaitable[None]]
+MODES = ["legacy", "auto", "2026-07-28"]
+
+
+def visit(db: str, mode: str, what: Visit, *more: str, **options: Any) -> None:
+    program, *arguments = command(db, *more)
+    server = StdioServerParameters(command=program, args=arguments, env=environment())
+
+    async def run() -> None:
+        with anyio.fail_after(120):
+            async with Client(server, mode=mode, **options) as client:
+                await what(client)
+
+    anyio.run(run)
+
+
+async def record(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error
+    assert isinstance(result.structured_content, dict)
+    return result.structured_content
+
+
+async def failure(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """Call a tool that must fail; its error."""
+    result = await client.call_tool(tool, arguments)
+    return failure_of({"result": result.model_dump(by_alias=True, exclude_none=True)})
+
+
+@pytest.mark.parametrize(("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28")])
+def test_it_shakes_hands_or_needs_no_handshake(db: str, mode: str, version: str) -> None:
+    async def meet(client: Client) -> None:
+        assert client.session.protocol_version == version
+        assert client.server_info is not None
+        assert client.server_info.name == "quaid"
+        assert "version you read" in str(client.instructions)
+        assert client.server_capabilities.tools is not None
+
+    visit(db, mode, meet)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_core_tool_can_be_listed_and_called(db: str, mode: str) -> None:
+    async def use(client: Client) -> None:
+        listed = {each.name for each in (await client.list_tools()).tools}
+        assert listed == {name for name in index.TOOLS if dispatch.find_tool(name).core}
+        called = {
+            "memory_get",
+            "memory_put",
+            "remember",
+            "recall",
+            "daily_log",
+            "notebook_read",
+            "notebook_write",
+        }
+        called |= {"memory_timeline_add", "memory_search", "memory_query", "conversation_search"}
+        called |= {"memory_link", "memory_facts", "memory_ingest"}
+        assert called == listed
+
+        alice = await record(client, "memory_get", slug="people/alice")
+        assert alice["tags"] == ["founder"]
+        put = await record(
+            client,
+            "memory_put",
+            slug="people/alice",
+            frontmatter={"city": "Oslo"},
+            expected_version=alice["version"],
+        )
+        assert put["version"] == 2
+        assert (await record(client, "memory_list", type="person"))["total"] == 1
+        added = await record(
+            client,
+            "memory_timeline_add",
+            slug="people/alice",
+            date="2026-05-01",
+            summary="Bought a boat",
+            expected_version=put["version"],
+        )
+        assert added["added"] is True
+        found = await record(client, "memory_search", query="boat")
+        assert [each["slug"] for each in found["hits"]] == ["people/alice"]
+        answer = await record(client, "memory_query", question="who bought a boat?")
+        assert answer["results"][0]["slug"] == "people/alice"
+        assert (await record(client, "memory_stats"))["pages"] == 2
+        await link_and_ingest(client, version=added["version"])
+        await use_the_notebook(client)
+
+    with Brain(config.Settings(db_path=db, home=os.path.dirname(db), cwd=os.path.dirname(db))) as brain:
+        dispatch.call(brain, dispatch.find_command("notebook init"), {}, "owner")
+    visit(db, mode, use)
+
+
+async def use_the_notebook(client: Client) -> None:
+    kept = await record(client, "remember", content="Sarah prefers email to phone")
+    assert kept["path"].startswith("reference/")
+    await record(client, "daily_log", entry="Shipped it")
+    found = await record(client, "recall", query="how to reach Sarah, email or phone")
+    assert found["notebook"]
+    read = await record(client, "notebook_read", path=kept["path"])
+    more = {"path": kept["path"], "content": "- By mail.\n", "expected_version": read["version"]}
+    assert (await record(client, "notebook_write", **more))["changed"]
+    assert (await record(client, "conversation_search", query="Sarah"))["hits"] == []
+
+
+async def link_and_ingest(client: Client, version: int) -> None:
+    ends = {"from": "people/alice", "to": "companies/river"}
+    linked = await record(client, "memory_link", **ends, relationship="founded", expected_version=version)
+    assert linked["link"]["relationship"] == "founded"
+    page = {
+        "slug": "people/alice",
+        "expected_version": linked["version"],
+        "assertions": [{"predicate": "lives_in", "object": "Oslo", "valid_from": "2026-05-01"}],
+    }
+    taken = await record(
+        client, "memory_ingest", content="A call.", source_type="meeting", source_ref="call/1", pages=[page]
+    )
+    assert taken["written"] is True
+    facts = await record(client, "memory_facts", subject="people/alice")
+    assert {"lives_in", "founded"} <= {each["predicate"] for each in facts["facts"]}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_errors_carry_their_code_and_facts(db: str, mode: str) -> None:
+    async def fail(client: Client) -> None:
+        conflict = await failure(client, "memory_put", slug="people/alice", content="# A", expected_version=9)
+        assert (conflict["code"], conflict["rpc_code"]) == ("version_conflict", -32009)
+        assert conflict["current_version"] == 1
+        missing = await failure(client, "memory_get", slug="people/nobody")
+        assert (missing["code"], missing["rpc_code"]) == ("page_not_found", -32001)
+        invalid = await failure(client, "memory_timeline_add", slug="people/alice", date="tomorrow")
+        assert (invalid["code"], invalid["rpc_code"]) == ("invalid_argument", -32602)
+        with pytest.raises(MCPError) as unknown:
+            await client.call_tool("memory_forget", {})
+        assert unknown.value.error.code == -32602
+        assert (await record(client, "memory_get", slug="people/alice"))["version"] == 1
+
+    visit(db, mode, fail)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_resources_and_their_templates(db: str, mode: str) -> None:
+    async def read(client: Client) -> None:
+        listed = (await client.list_resources()).resources
+        assert [each.uri for each in listed] == [
+            "memory://index",
+            "memory://pages/companies/river",
+            "memory://pages/people/alice",
+        ]
+        (template,) = (await client.list_resource_templates()).resource_templates
+        assert template.uri_template == "memory://pages/{slug}"
+        for each in listed:
+            (content,) = (await client.read_resource(each.uri)).contents
+            assert content.mime_type == "text/markdown"
+            assert "river" in content.text.lower()  # type: ignore[union-attr]
+        with pytest.raises(MCPError) as missing:
+            await client.read_resource("memory://pages/people/nobody")
+        assert missing.value.error.code == (-32002 if mode == "legacy" else -32602)
+        assert missing.value.error.data["code"] == "page_not_found"
+
+    visit(db, mode, read)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_agent_keeps_a_notebook(db: str, mode: str) -> None:
+    with Brain(config.read_settings(db, environment(), os.path.dirname(db))) as brain:
+        dispatch.call(brain, dispatch.find_command("notebook init"), {}, "owner")
+
+    async def work(client: Client) -> None:
+        told = await record(client, "remember", content="Sarah Chen's phone number is 555-1234")
+        assert told["path"] == "reference/contacts.md"
+        bought = await record(client, "remember", content="buy milk and eggs")
+        assert [each["text"] for each in bought["lines"]] == ["Milk", "Eggs"]
+        again = await record(client, "remember", content="Buy eggs")
+        assert again["lines"][0]["written"] is False
+        logged = await record(client, "daily_log", entry="Called Sarah Chen about the timeline")
+        found = await record(client, "recall", query="Sarah Chen", min_score=0.1)
+        assert [each["path"] for each in found["notebook"]] == ["reference/contacts.md"]
+        assert [each["path"] for each in found["daily"]] == [logged["path"]]
+        file = await record(client, "notebook_read", path="lists/shopping.md")
+        change = {
+            "path": "lists/shopping.md",
+            "content": "- Tea",
+            "section": "Shopping List",
+            "replace": True,
+        }
+        stale = await failure(client, "notebook_write", **change, expected_version=file["version"] + 1)
+        assert stale["code"] == "version_conflict"
+        await record(client, "notebook_write", **change, expected_version=file["version"])
+        assert (await record(client, "notebook_read", path="lists/shopping.md"))[
+            "text"
+        ] == "## Shopping List\n- Tea\n"
+        assert (await failure(client, "notebook_read", path="../memory.db"))["code"] == "invalid_argument"
+        assert "memory://context" in [each.uri for each in (await client.list_resources()).resources]
+        (content,) = (await client.read_resource("memory://context")).contents
+        assert "555-1234" in content.text  # type: ignore[union-attr]
+
+    visit(db, mode, work)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_prompts(db: str, mode: str) -> None:
+    async def prompt(client: Client) -> None:
+        listed = (await client.list_prompts()).prompts
+        assert [each.name for each in listed] == ["memory_briefing", "memory_ingest_meeting"]
+        (briefing,) = (await client.get_prompt("memory_briefing")).messages
+        assert "people/alice" in briefing.content.text  # type: ignore[union-attr]
+        arguments = {"transcript": "Alice: hello", "date": "2026-04-25"}
+        (meeting,) = (await client.get_prompt("memory_ingest_meeting", arguments)).messages
+        assert "Alice: hello" in meeting.content.text  # type: ignore[union-attr]
+
+    visit(db, mode, prompt)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_a_call_that_is_given_up_does_not_disturb_the_next(db: str, mode: str) -> None:
+    words = " ".join(f"word{number}" for number in range(200_000))
+
+    async def give_up(client: Client) -> None:
+        for _ in range(3):
+            with anyio.move_on_after(0.01):
+                await client.call_tool("memory_put", {"slug": "concepts/long", "content": words})
+        assert (await record(client, "memory_get", slug="people/alice"))["version"] == 1
+
+    visit(db, mode, give_up)
+
+
+def test_named_tools_are_all_that_a_client_gets(db: str) -> None:
+    async def look(client: Client) -> None:
+        assert [each.name for each in (await client.list_tools()).tools] == ["memory_get", "memory_search"]
+        with pytest.raises(MCPError, match="other tools only"):
+            await client.call_tool("memory_put", {"slug": "people/zoe", "content": "# Zoe"})
+
+    visit(db, "auto", look, "--tools", "memory_search,memory_get")
+
+
+@pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+def test_log_messages_reach_a_client_that_asked_for_them(db: str) -> None:
+    heard: list[Any] = []
+
+    async def hear(message: Any) -> None:
+        heard.append(message)
+
+    async def listen(client: Client) -> None:
+        await record(client, "memory_stats")
+        assert heard == []
+        await client.set_logging_level("debug")
+        await record(client, "memory_stats")
+        await client.send_ping()
+
+    visit(db, "legacy", listen, logging_callback=hear)
+    assert [each.data["method"] for each in heard] == ["tools/call"]
+
+
+def test_progress_reaches_a_client_that_asked_for_it(db: str) -> None:
+    seen: list[tuple[float, float | None, str | None]] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        seen.append((progress, total, message))
+
+    async def watch(client: Client) -> None:
+        request = types.ReadResourceRequest(params=types.ReadResourceRequestParams(uri="memory://index"))
+        await client.session.send_request(request, types.ReadResourceResult, progress_callback=note)
+
+    visit(db, "legacy", watch)
+    assert seen == [(2, 2, "Listing pages")]

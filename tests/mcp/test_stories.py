@@ -1,0 +1,152 @@
+"""The notebook's stories, told by a client over a real connection, with a person who edits files beside it."""
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from tests.mcp import test_client
+from tests.mcp.test_client import record, visit
+
+from quaid import config
+from quaid.app import Brain
+from quaid.operations import dispatch
+
+Story = Callable[[Client], Awaitable[None]]
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Path:
+    """The folder of an agent: a memory and its notebook."""
+    folder = tmp_path / "agent"
+    folder.mkdir()
+    path = str(folder / "memory.db")
+    with Brain(config.Settings(db_path=path, home=str(tmp_path), cwd=str(folder))) as brain:
+        brain.create(path)
+        dispatch.call(brain, dispatch.find_command("notebook init"), {}, "owner")
+    return folder
+
+
+def tell(agent: Path, story: Story) -> None:
+    visit(str(agent / "memory.db"), "auto", story, "--tools", "all")
+
+
+async def failure(client: Client, tool: str, **arguments: Any) -> str:
+    return str((await test_client.failure(client, tool, **arguments))["message"])
+
+
+def test_what_one_session_learns_the_next_one_knows_from_its_start(agent: Path) -> None:
+    async def first(client: Client) -> None:
+        await record(client, "remember", content="Sarah Chen's phone number is 555-1234")
+        await record(client, "remember", content="Never send notifications before 9am")
+        await record(client, "remember", content="buy milk and eggs")
+        await record(client, "daily_log", entry="Called Sarah about the project timeline")
+
+    async def second(client: Client) -> None:
+        context = (await client.read_resource("memory://context")).contents[0]
+        text = str(getattr(context, "text", ""))
+        assert "555-1234" in text
+        assert "before 9am" in text
+        assert "Called Sarah" in text
+        assert "Milk" not in text  # lists are looked up, not told
+        again = (await client.read_resource("memory://context")).contents[0]
+        assert getattr(again, "text", None) == text
+
+    tell(agent, first)
+    tell(agent, second)
+    assert (agent / "notebook/lists/shopping.md").read_text() == "## Shopping List\n- Milk\n- Eggs\n"
+
+
+def test_recall_comes_first_and_conversations_are_searched_apart(agent: Path) -> None:
+    said = agent / "talk.jsonl"
+    said.write_text(
+        '{"role": "user", "content": "The plumber is called Ivo", "timestamp": "2026-02-01T10:00:00Z"}\n'
+        "this line is broken\n"
+        '{"role": "assistant", "content": "Noted.", "timestamp": "2026-02-01T10:00:05Z"}\n'
+    )
+    settings = config.Settings(db_path=str(agent / "memory.db"), home=str(agent), cwd=str(agent))
+    with Brain(settings) as brain:
+        dispatch.call(brain, dispatch.find_command("conversations add"), {"paths": [str(said)]}, "owner")
+
+    async def story(client: Client) -> None:
+        await record(client, "remember", content="Sarah prefers email to phone")
+        found = await record(client, "recall", query="how does Sarah want to be reached, email or phone?")
+        assert [hit["path"].partition("/")[0] for hit in found["notebook"]] == ["reference"]
+        assert (await record(client, "recall", query="plumber Ivo"))["notebook"] == []
+        heard = await record(client, "conversation_search", query="plumber")
+        assert [(hit["role"], hit["turn"], hit["date"][:10]) for hit in heard["hits"]] == [
+            ("user", 1, "2026-02-01")
+        ]
+        shown = await record(client, "conversation_show", session=heard["hits"][0]["session"], around=1)
+        assert [turn["role"] for turn in shown["turns"]] == ["user", "assistant"]
+
+    tell(agent, story)
+
+
+def test_the_person_s_version_of_a_line_is_respected(agent: Path) -> None:
+    async def story(client: Client) -> None:
+        await record(client, "remember", content="The garage code is 4471")
+        place = agent / "notebook/knowledge/facts.md"
+        edited = place.read_text().replace("4471", "9999, since May")
+        place.write_text(edited)
+        await record(client, "remember", content="The cellar code is 1234")
+        assert place.read_text() == edited + "- The cellar code is 1234\n"
+        found = await record(client, "recall", query="garage code")
+        assert "9999" in found["notebook"][0]["snippet"]
+        assert "4471" not in str(found)
+
+    tell(agent, story)
+
+
+def test_a_file_is_restructured_with_the_version_that_was_read(agent: Path) -> None:
+    async def story(client: Client) -> None:
+        await record(client, "notebook_write", path="lists/reading.md", content="## Now\n- Ulysses\n")
+        read = await record(client, "notebook_read", path="lists/reading.md")
+        await record(client, "notebook_write", path="lists/reading.md", content="- Emma\n", section="Later")
+        late = {"path": "lists/reading.md", "content": "- all read\n", "section": "Now", "replace": True}
+        told = await failure(client, "notebook_write", **late, expected_version=read["version"])
+        assert "version" in told
+        now = await record(client, "notebook_read", path="lists/reading.md")
+        await record(client, "notebook_write", **late, expected_version=now["version"])
+        assert (agent / "notebook/lists/reading.md").read_text() == (
+            "## Now\n- all read\n\n## Later\n- Emma\n"
+        )
+
+    tell(agent, story)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../memory.db", "/etc/passwd", "reference/../../x.md", ".hidden.md", "a\0b.md", "link/x.md", "x.txt"],
+)
+def test_file_tools_stay_within_the_notebook(agent: Path, path: str) -> None:
+    (agent / "outside").mkdir()
+    (agent / "outside/x.md").write_text("secret")
+    os.symlink(agent / "outside", agent / "notebook/link")
+
+    async def story(client: Client) -> None:
+        for tool, more in (("notebook_read", {}), ("notebook_write", {"content": "gotcha"})):
+            assert "secret" not in await failure(client, tool, path=path, **more)
+
+    tell(agent, story)
+    assert (agent / "outside/x.md").read_text() == "secret"
+    assert sorted(each.name for each in agent.iterdir() if each.suffix in (".md", ".txt")) == []
+
+
+def test_without_semantic_search_the_first_line_says_so(agent: Path) -> None:
+    settings = config.Settings(db_path=str(agent / "memory.db"), home=str(agent), cwd=str(agent))
+    with Brain(settings) as brain:
+        dispatch.call(brain, dispatch.find_command("embeddings off"), {}, "owner")
+
+    async def story(client: Client) -> None:
+        await record(client, "remember", content="The garage code is 4471")
+        found = await client.call_tool("recall", {"query": "garage code"})
+        told = str(getattr(found.content[0], "text", ""))
+        assert found.structured_content is not None
+        assert found.structured_content["semantic"] is False
+        assert "off" in found.structured_content["note"]
+        assert "4471" in told
+
+    tell(agent, story)

@@ -1,0 +1,233 @@
+"""Remember, recall, log and prompt, through the gate, on real files."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quaid.app import Brain
+from quaid.errors import FileTrouble, InvalidArgument, NoNotebook
+from quaid.mcp import resources
+from quaid.operations import dispatch
+from quaid.operations.dispatch import json_value
+from quaid.storage import chunks
+
+REMEMBERING = """
+import sys
+from quaid.app import Brain
+from quaid.config import Settings
+from quaid.operations import dispatch
+
+db, folder, who = sys.argv[1:]
+with Brain(Settings(db, folder, folder)) as brain:
+    for number in range(15):
+        content = f"The code of {who} {number} is x{number}"
+        dispatch.call(brain, dispatch.find_tool("remember"), {"content": content}, "write")
+        dispatch.call(brain, dispatch.find_tool("daily_log"), {"entry": f"{who} {number}"}, "write")
+"""
+
+
+def call(brain: Brain, tool: str, **arguments: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = json_value(dispatch.call(brain, dispatch.find_tool(tool), arguments, "write"))
+    return answer
+
+
+@pytest.fixture
+def notebook(brain: Brain, tmp_path: Path) -> Path:
+    dispatch.call(brain, dispatch.find_command("notebook init"), {}, "owner")
+    return tmp_path / "notebook"
+
+
+def test_without_a_notebook_the_remedy_is_named(brain: Brain) -> None:
+    for tool, arguments in (
+        ("remember", {"content": "x"}),
+        ("recall", {"query": "x"}),
+        ("memory_context", {}),
+    ):
+        with pytest.raises(NoNotebook, match="quaid notebook init"):
+            call(brain, tool, **arguments)
+
+
+def test_what_is_remembered_is_in_its_file_and_found_at_once(brain: Brain, notebook: Path) -> None:
+    told = call(brain, "remember", content="Sarah Chen's phone number is 555-1234")
+    assert (told["path"], told["section"], told["version"]) == ("reference/contacts.md", "Sarah Chen", 1)
+    assert (notebook / "reference/contacts.md").read_text() == (
+        "## Sarah Chen\n- Sarah Chen's phone number is 555-1234\n"
+    )
+    found = call(brain, "recall", query="sarah phone")
+    assert [(hit["path"], hit["start_line"], hit["end_line"]) for hit in found["notebook"]] == [
+        ("reference/contacts.md", 1, 2)
+    ]
+    assert found["daily"] == []
+
+
+def test_the_same_again_changes_nothing_and_says_where_it_is(brain: Brain, notebook: Path) -> None:
+    call(brain, "remember", content="The garage code is 4471")
+    before = (notebook / "knowledge/facts.md").read_bytes()
+    again = call(brain, "remember", content="Remember that the garage code is 4471.")
+    assert again["lines"] == [
+        {"text": "The garage code is 4471", "path": "knowledge/facts.md", "line": 2, "written": False}
+    ]
+    assert (notebook / "knowledge/facts.md").read_bytes() == before
+
+
+def test_an_edit_by_hand_of_a_remembered_line_stays_and_is_found(brain: Brain, notebook: Path) -> None:
+    call(brain, "remember", content="The garage code is 4471")
+    place = notebook / "knowledge/facts.md"
+    place.write_text(place.read_text().replace("4471", "9999 since May"))
+    assert call(brain, "recall", query="9999")["notebook"]
+    call(brain, "remember", content="The router stands in the cupboard")
+    assert place.read_text() == (
+        "## Facts\n- The garage code is 9999 since May\n- The router stands in the cupboard\n"
+    )
+    os.unlink(place)
+    assert not call(brain, "recall", query="9999")["notebook"]
+
+
+def test_findings_are_grouped_and_their_lines_are_those_of_the_file(brain: Brain, notebook: Path) -> None:
+    (notebook / "reference/garden.md").write_text(
+        "---\ntitle: Garden\na: 1\n---\n\n# Garden\n\n## Roses\n- water the roses\n\n## Apples\n- prune in March\n"
+    )
+    call(brain, "daily_log", entry="Planted roses\nTwo of them.")
+    found = call(brain, "recall", query="roses", min_score=0)
+    hit = found["notebook"][0]
+    lines = (notebook / hit["path"]).read_text().split("\n")
+    assert lines[hit["start_line"] - 1 : hit["end_line"]] == ["# Garden", "", "## Roses", "- water the roses"]
+    assert found["daily"][0]["heading"] == "## 12:00 — Planted roses"
+    assert found["daily"][0]["score"] == hit["score"]
+    assert found["semantic"] is False
+    assert found["note"]
+
+
+def test_scores_are_comparable_and_the_least_one_holds(brain: Brain, notebook: Path) -> None:
+    for content in (
+        "The boiler was serviced in 2023",
+        "The garage code is 4471",
+        "The bins go out on Tuesday",
+    ):
+        call(brain, "remember", content=content)
+    full = call(brain, "recall", query="garage code")["notebook"][0]["score"]
+    part = call(brain, "recall", query="garage elephants parachute", min_score=0)["notebook"][0]["score"]
+    assert full == 1.0
+    assert part < 0.5
+    assert call(brain, "recall", query="elephants")["notebook"] == []
+    assert len(call(brain, "recall", query="the garage boiler bins", max_results=1)["notebook"]) == 1
+
+
+def test_only_the_notebook_is_recalled(brain: Brain, notebook: Path) -> None:
+    call(brain, "memory_put", slug="notes/garage", content="# Garage\n\nThe garage is blue.")
+    assert call(brain, "recall", query="garage")["notebook"] == []
+
+
+@pytest.mark.parametrize("query", ["", "  ", "\n"])
+def test_a_question_without_words_is_refused(brain: Brain, notebook: Path, query: str) -> None:
+    with pytest.raises(InvalidArgument):
+        call(brain, "recall", query=query)
+
+
+def test_a_least_score_is_from_0_to_1(brain: Brain, notebook: Path) -> None:
+    with pytest.raises(InvalidArgument):
+        call(brain, "recall", query="x", min_score=2)
+
+
+@pytest.mark.parametrize("query", ['"', "AND OR NOT", "a*b", "日本", "' ; --", "\ufffd", "x" * 4_096])
+def test_any_text_is_a_question(brain: Brain, notebook: Path, query: str) -> None:
+    call(brain, "remember", content="The garage code is 4471")
+    assert call(brain, "recall", query=query)["daily"] == []
+
+
+def test_a_notebook_is_cut_by_window_whatever_the_setting_says(brain: Brain, notebook: Path) -> None:
+    dispatch.call(
+        brain, dispatch.find_command("config set"), {"key": "chunk_strategy", "value": "page"}, "owner"
+    )
+    (notebook / "lists/long.md").write_text("## One\n- x\n\n## Two\n" + "Many words stand here. " * 400)
+    call(brain, "recall", query="words")
+    rows = brain.db.rows("SELECT id FROM chunks")
+    cut = chunks.load(brain.db, [row[0] for row in rows])
+    assert len(cut) > 3
+    assert all(each.tokens <= 400 for each in cut)
+    assert not any("## One" in each.text and "## Two" in each.text for each in cut)
+    assert dispatch.call(brain, dispatch.find_command("validate"), {}, "owner").exit_status == 0
+
+
+def test_the_log_of_a_day_grows_under_the_time(brain: Brain, notebook: Path) -> None:
+    first = call(brain, "daily_log", entry="Called Sarah\nShe is fine.")
+    second = call(brain, "daily_log", entry="Lunch")
+    assert (first["path"], first["line"], first["heading"]) == (
+        "daily/2026-04-25.md",
+        3,
+        "## 12:00 — Called Sarah",
+    )
+    assert second["version"] == 2
+    assert (notebook / "daily/2026-04-25.md").read_text() == (
+        "# 2026-04-25\n\n## 12:00 — Called Sarah\nShe is fine.\n\n## 12:00 — Lunch\n"
+    )
+
+
+def test_the_prompt_is_a_resource_too_and_needs_no_database(brain: Brain, notebook: Path) -> None:
+    call(brain, "remember", content="I prefer tea")
+    call(brain, "daily_log", entry="Lunch")
+    text = call(brain, "memory_context")["text"]
+    assert "- I prefer tea" in text
+    assert "Lunch" in text
+    assert resources.read_resource(brain, "memory://context")["contents"][0]["text"] == text
+    with Brain(brain.settings._replace(db_path=str(notebook.parent / "deleted.db"))) as other:
+        assert "- I prefer tea" in call(other, "memory_context")["text"]
+
+
+def test_deleting_the_database_loses_nothing(brain: Brain, notebook: Path, tmp_path: Path) -> None:
+    call(brain, "remember", content="The garage code is 4471")
+    path = str(tmp_path / "again.db")
+    with Brain(brain.settings._replace(db_path=path)) as other:
+        other.create(path)
+        made = dispatch.call(other, dispatch.find_command("notebook init"), {}, "owner")
+        assert (made.created, made.files, made.folders) == (True, 1, ())
+        assert call(other, "recall", query="garage code")["notebook"]
+
+
+def test_two_agents_who_remember_at_once_lose_nothing(brain: Brain, notebook: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", REMEMBERING, brain.db.path, str(tmp_path)]
+    children = [subprocess.Popen([*command, who]) for who in ("ann", "ben")]
+    assert [child.wait() for child in children] == [0, 0]
+    facts = (notebook / "knowledge/facts.md").read_text().splitlines()
+    wanted = [f"- The code of {who} {number} is x{number}" for who in ("ann", "ben") for number in range(15)]
+    assert sorted(facts) == sorted(["## Facts", *wanted])
+    logged = "".join(place.read_text() for place in (notebook / "daily").iterdir())
+    assert all(f"— {who} {number}\n" in logged for who in ("ann", "ben") for number in range(15))
+
+
+def test_a_list_that_a_sentence_names_is_made_and_found_again(brain: Brain, notebook: Path) -> None:
+    assert call(brain, "remember", content="Add Dune to my reading list")["path"] == "lists/reading.md"
+    assert (notebook / "lists/reading.md").read_text() == "## Reading\n- Dune\n"
+    (notebook / "lists/Film List.md").write_text("1. Heat\n")
+    assert call(brain, "remember", content="put Ran on the films list")["path"] == "lists/Film List.md"
+    assert (notebook / "lists/Film List.md").read_text() == "1. Heat\n2. Ran\n"
+    assert call(brain, "recall", query="dune")["notebook"][0]["path"] == "lists/reading.md"
+
+
+def test_a_file_made_by_hand_is_found_by_its_name(brain: Brain, notebook: Path) -> None:
+    (notebook / "lists/garden.md").write_text("- spade\n")
+    assert call(brain, "remember", content="Rake", file="garden")["path"] == "lists/garden.md"
+    assert (notebook / "lists/garden.md").read_text() == "- spade\n- Rake\n"
+
+
+def test_a_category_does_not_lead_out_of_its_folder(brain: Brain, notebook: Path, tmp_path: Path) -> None:
+    (notebook / "reference/contacts.md").write_text("## Ann\n")
+    (tmp_path / "away").mkdir()
+    (notebook / "lists/away").symlink_to(tmp_path / "away")
+    (notebook / "lists/people.md").symlink_to(notebook / "reference/contacts.md")
+    for file in (
+        "reference/contacts",
+        "../reference/contacts",
+        "away/x",
+        "people",
+        "x.org",
+        "daily/2026-01-01",
+    ):
+        with pytest.raises((InvalidArgument, FileTrouble)):
+            call(brain, "remember", content="x", category="lists", file=file)
+    assert (notebook / "reference/contacts.md").read_text() == "## Ann\n"
+    assert os.listdir(tmp_path / "away") == []

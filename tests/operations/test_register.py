@@ -1,0 +1,89 @@
+"""The register: every operation is whole, and the generated index is current."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from quaid.cli import render, render_reports
+from quaid.operations import dispatch, index, registry
+
+# A gap and a contradiction are no part of a page; an ingest is given the version of each of its pages.
+WITHOUT_A_VERSION = {
+    "memory_gap",
+    "memory_gap_approve",
+    "memory_gap_resolve",
+    "memory_gap_clear",
+    "memory_check",
+    "memory_distinct",
+    "memory_ingest",
+    # They add; to replace, notebook_write asks for the version.
+    *("remember", "daily_log", "notebook_write", "kb_remember"),
+}
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def test_generated_pages_are_current() -> None:
+    done = subprocess.run(
+        [sys.executable, os.path.join(ROOT, "docs", "generate.py"), "--check"], capture_output=True, text=True
+    )
+    assert done.stdout == "", "run `make docs`"
+    assert done.returncode == 0
+
+
+def test_subjects_are_the_modules_that_hold_operations() -> None:
+    folder = os.path.join(ROOT, "src", "quaid", "operations")
+    others = {"__init__", "registry", "dispatch", "index", "background"}
+    modules = {name[:-3] for name in os.listdir(folder) if name.endswith(".py")}
+    assert modules - others == set(registry.SUBJECTS)
+
+
+@pytest.mark.parametrize("operation", registry.all_operations(), ids=lambda each: each.command)
+def test_an_operation_is_whole(operation: registry.Operation) -> None:
+    assert operation.summary.endswith("."), "the docstring's first line is the help"
+    assert operation.examples, "show how it is used"
+    assert all(param.arg.help.endswith(".") for param in operation.params)
+    returned = operation.function.__annotations__["return"]
+    known = render.RENDERERS.keys() | render_reports.RENDERERS.keys()
+    assert returned.__name__ in known, "people want to read it too"
+
+
+@pytest.mark.parametrize("operation", registry.all_operations(), ids=lambda each: each.command)
+def test_whatever_writes_takes_the_version_that_was_read(operation: registry.Operation) -> None:
+    versions = [param for param in operation.params if param.arg.version]
+    assert bool(versions) == (operation.scope == "write" and operation.tool not in WITHOUT_A_VERSION)
+
+
+def test_the_tools_of_the_first_part_exist() -> None:
+    names = "get put search list tags tag timeline timeline_add raw stats".split()
+    assert {f"memory_{name}" for name in names} <= set(index.TOOLS)
+
+
+def test_no_operation_uses_a_former_name_beside_the_present_one() -> None:
+    for operation in registry.all_operations():
+        names = {each.name for each in operation.params}
+        for former, present in registry.DEPRECATED_NAMES.items():
+            assert former not in names or names.isdisjoint(present), (operation.command, former)
+
+
+def test_schemas_are_closed_and_typed() -> None:
+    for operation in registry.all_operations():
+        schema: dict[str, Any] = registry.schema(operation)
+        assert schema["additionalProperties"] is False
+        assert all(
+            each["type"] in ("string", "integer", "number", "boolean", "array", "object")
+            and each["description"]
+            for each in schema["properties"].values()
+        )
+
+
+def test_a_mutator_requires_its_expected_version_of_tools() -> None:
+    assert registry.schema(dispatch.find_tool("memory_tag"))["required"] == [
+        "slug",
+        "tag",
+        "expected_version",
+    ]
+    assert registry.schema(dispatch.find_tool("memory_put"))["required"] == ["slug"]

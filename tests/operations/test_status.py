@@ -1,0 +1,125 @@
+"""How a memory is doing, whatever is wrong with its model."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quaid.app import Brain
+from quaid.cli.render_reports import RENDERERS
+from quaid.operations import background, dispatch
+from quaid.operations.dispatch import json_value
+from quaid.storage import collections, embedding_queue, vectors
+from quaid.storage.embedding_queue import EmbeddingLease
+
+MODEL = "bge-small-en-v1.5"
+
+
+def run(brain: Brain, command: str, **arguments: Any) -> Any:
+    return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
+
+
+def status(brain: Brain) -> Any:
+    record = dispatch.call(brain, dispatch.find_tool("memory_status"), {}, "read")
+    assert json_value(record)
+    assert RENDERERS["StatusRecord"](record).startswith("memory")
+    return record
+
+
+def put(brain: Brain, slug: str) -> None:
+    run(brain, "put", slug=slug, content=f"# {slug}\n\nText of {slug}.")
+
+
+def test_it_is_a_tool_that_is_not_listed_by_default() -> None:
+    assert not dispatch.find_tool("memory_status").core
+    assert dispatch.find_tool("memory_status").scope == "read"
+
+
+def test_a_new_memory_says_how_to_begin(brain: Brain) -> None:
+    found = status(brain)
+    assert (found.pages, found.chunks, found.model.name, found.model.ready) == (0, 0, MODEL, True)
+    assert found.next_steps == ("`quaid put SLUG FILE` or `quaid import FOLDER` brings pages in",)
+
+
+def test_missing_vectors_are_counted(brain: Brain) -> None:
+    put(brain, "a")
+    assert status(brain).next_steps == ("`quaid embed` makes the missing vector",)
+    put(brain, "b")
+    found = status(brain)
+    assert (found.model.vectors, found.model.missing) == (0, 2)
+    assert found.next_steps == ("`quaid embed` makes the 2 missing vectors",)
+
+
+def test_pages_that_an_import_left_whole_are_counted(brain: Brain, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.md").write_text("# A\n\nText.\n")
+    assert "quaid embed" in run(brain, "import", folder=str(folder)).next_step
+    found = status(brain)
+    assert (found.pages, found.pages_uncut, found.chunks) == (1, 1, 0)
+    assert found.next_steps == ("`quaid embed` cuts 1 page into chunks and makes the vectors",)
+    assert run(brain, "import", folder=str(folder)).next_step is None
+
+
+def test_who_fills_and_what_went_wrong_is_told(brain: Brain) -> None:
+    put(brain, "a")
+    background.record_failure(brain, MODEL, "it is too warm")
+    found = status(brain)
+    assert found.trouble.problem == "it is too warm"
+    assert "last failure" in RENDERERS["StatusRecord"](found)
+    turn = EmbeddingLease(brain.db.path)
+    assert turn.try_take()
+    turn.begin(MODEL, brain.now())
+    found = status(brain)
+    assert (found.filling.model, found.trouble) == (MODEL, None)
+    assert found.next_steps == ("nothing to do: vectors are being made",)
+    turn.release()
+
+
+def test_models_that_made_vectors_before_are_named(brain: Brain) -> None:
+    put(brain, "a")
+
+    def work(tx: Any) -> None:
+        for name in ("first", "second", "unused"):
+            vectors.register_model(tx, name, 4, "now")
+        vectors.activate_model(tx, "second")
+
+    brain.db.write(work)
+    (text,) = embedding_queue.pending_texts(brain.db, "first", 1)
+    raw = bytes.fromhex("0000803f") * 4
+    brain.db.write(lambda tx: vectors.keep_chunk_vectors(tx, "first", [(text.content_hash, raw)], "now"))
+    found = status(brain)
+    assert [(each.name, each.vectors) for each in found.others] == [("first", 1)]
+    assert (found.model.name, found.model.vectors, found.model.missing) == ("second", 0, 1)
+
+
+@pytest.mark.parametrize("added", [None, "[", "[{}]", '[{"name": "gone", "kind": "nothing"}]'])
+def test_no_fault_of_a_model_keeps_the_rest_from_being_told(brain: Brain, added: str | None) -> None:
+    put(brain, "a")
+
+    def work(tx: Any) -> None:
+        collections.set_setting(tx, "embedding_model", "gone")
+        if added:
+            collections.set_setting(tx, "embedders", added)
+
+    brain.db.write(work)
+    found = status(brain)
+    assert (found.pages, found.model.name, found.model.ready) == (1, "gone", False)
+    assert found.model.problem
+    assert "quaid model" in found.model.remedy
+    assert found.next_steps == ("until the model is back, questions are answered by words",)
+    assert found.model.problem in RENDERERS["StatusRecord"](found)
+
+
+def test_nothing_is_loaded(brain: Brain) -> None:
+    import subprocess
+    import sys
+
+    put(brain, "a")
+    code = (
+        "import sys\nfrom quaid.cli.main import main\n"
+        f"assert main(['status', '--db', {brain.db.path!r}]) == 0\n"
+        "heavy = {'numpy', 'onnxruntime', 'tokenizers'} & set(sys.modules)\nassert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

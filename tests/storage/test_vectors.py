@@ -1,0 +1,487 @@
+"""Models, their vectors, and the nearest of them."""
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+
+import apsw
+import numpy as np
+import pytest
+
+from quaid.errors import InvalidArgument, NotFound
+from quaid.model.page import build_page
+from quaid.storage import checks, chunks, collections, embedding_queue, page_edits, vectors
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.text_index import SearchFilters
+from quaid.storage.vector_index import ChunkIndex
+
+NOW = "2026-04-25T12:00:00Z"
+DIMENSIONS = 64
+
+
+class Bag:
+    """A model that knows only words: each has a direction of its own, which the seed decides."""
+
+    def __init__(self, seed: str, dimensions: int = DIMENSIONS) -> None:
+        self.name = f"bag-{seed}"
+        self.dimensions = dimensions
+        self._seed = seed
+
+    def embed(self, text: str) -> "np.ndarray":
+        total = np.full(self.dimensions, 0.01, np.float32)
+        for word in re.findall(r"\w+", text.lower()):
+            digest = hashlib.sha256(f"{self._seed} {word}".encode()).digest()
+            total += np.random.default_rng(list(digest[:8])).normal(size=self.dimensions)
+        return np.asarray(total / np.linalg.norm(total), np.float32)
+
+    def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
+        return [self.embed(text).tobytes() for text in texts]
+
+
+A, B = Bag("a"), Bag("b")
+
+
+def write(db: Database, slug: str, truth: str, timeline: str = "", **frontmatter: object) -> int:
+    page = build_page(slug, {"title": slug, **frontmatter}, truth, timeline)
+    return db.write(lambda tx: page_edits.save(tx, page, uuid=slug, now=NOW, expected_version=None)).id
+
+
+def use(db: Database, model: Bag, *, activate: bool = True) -> None:
+    def work(tx: apsw.Connection) -> None:
+        vectors.register_model(tx, model.name, model.dimensions, NOW)
+        if activate:
+            vectors.activate_model(tx, model.name)
+
+    db.write(work)
+
+
+def embed(db: Database, model: Bag) -> int:
+    waiting = embedding_queue.pending_texts(db, model.name, 10_000)
+    found = list(
+        zip(
+            [each.content_hash for each in waiting],
+            model.embed_passages([each.text for each in waiting]),
+            strict=True,
+        )
+    )
+    return db.write(lambda tx: vectors.keep_chunk_vectors(tx, model.name, found, NOW))
+
+
+def nearest(
+    db: Database, index: ChunkIndex, model: Bag, text: str, k: int = 5, filters: SearchFilters | None = None
+) -> list[str]:
+    found = index.nearest(model.name, model.embed(text), k, filters)
+    assert [score for _, score in found] == sorted([score for _, score in found], reverse=True)
+    return [row.text for row in chunks.load(db, [chunk_id for chunk_id, _ in found])]
+
+
+WORDS = [f"word{number}" for number in range(400)]
+
+
+def sentence(number: int) -> str:
+    return " ".join([f"own{number}", *(WORDS[(number * step + step) % 400] for step in (1, 7, 13, 29, 31))])
+
+
+def many(db: Database, count: int, model: Bag) -> None:
+    def work(tx: apsw.Connection) -> None:
+        for number in range(count):
+            page = build_page(
+                f"p{number}",
+                {
+                    "title": "t",
+                    "wing": "even" if number % 2 == 0 else "odd",
+                    "tags": ["rare"] if number % 97 == 0 else [],
+                },
+                sentence(number),
+                "",
+            )
+            page_edits.save(tx, page, uuid=f"p{number}", now=NOW, expected_version=0)
+
+    db.write(work)
+    use(db, model)
+    embed(db, model)
+
+
+# The registry
+
+
+def test_one_model_is_active_and_the_settings_say_which(db: Database) -> None:
+    use(db, A)
+    use(db, B)
+    assert [(model.name, model.active) for model in vectors.list_models(db)] == [
+        ("bag-a", False),
+        ("bag-b", True),
+    ]
+    assert collections.get_setting(db, "embedding_model") == "bag-b"
+    assert collections.get_setting(db, "embedding_dimensions") == "64"
+    db.write(lambda tx: vectors.activate_model(tx, "bag-a"))
+    active = vectors.active_model(db)
+    assert active is not None
+    assert active.name == collections.get_setting(db, "embedding_model") == "bag-a"
+
+
+def test_a_switch_that_fails_leaves_the_old_model_active(db: Database) -> None:
+    use(db, A)
+    with pytest.raises(NotFound):
+        db.write(lambda tx: vectors.activate_model(tx, "unknown"))
+    active = vectors.active_model(db)
+    assert active is not None
+    assert active.name == "bag-a"
+
+
+def test_a_model_keeps_its_width(db: Database) -> None:
+    use(db, A)
+    use(db, A)
+    with pytest.raises(InvalidArgument, match="64 dimensions"):
+        db.write(lambda tx: vectors.register_model(tx, A.name, 32, NOW))
+    with pytest.raises(InvalidArgument):
+        db.write(lambda tx: vectors.register_model(tx, "none", 0, NOW))
+
+
+def test_each_width_has_its_table_and_one_view_shows_all(db: Database) -> None:
+    write(db, "a", "engine")
+    for model in (A, Bag("wide", 96), Bag("c", 384), Bag("wider", 128)):
+        use(db, model)
+        embed(db, model)
+    assert db.rows("SELECT model, page_id, chunk_text FROM page_embeddings ORDER BY model") == [
+        (name, 1, "engine") for name in ("bag-a", "bag-c", "bag-wide", "bag-wider")
+    ]
+
+
+def test_wrong_vectors_are_refused_and_nothing_is_kept(db: Database) -> None:
+    use(db, A)
+    good = A.embed("x").tobytes()
+    for bad in (good[:-4], b"", np.full(64, np.nan, "<f4").tobytes(), bytes(256)):
+        with pytest.raises(InvalidArgument):
+            db.write(lambda tx: vectors.keep_chunk_vectors(tx, A.name, [(b"1", good), (b"2", bad)], NOW))  # noqa: B023
+    assert db.rows("SELECT count(*) FROM page_embeddings_vec_64") == [(0,)]
+
+
+# The cache
+
+
+def test_the_same_content_is_embedded_once(db: Database) -> None:
+    write(db, "a", "## S\n\nengine\n\n## S\n\nengine")
+    use(db, A)
+    assert len(embedding_queue.pending_texts(db, A.name, 10)) == 1
+    assert embed(db, A) == 1
+    assert embedding_queue.chunk_coverage(db, A.name) == (2, 2)
+
+
+def test_a_change_and_its_undoing_need_no_new_vector(db: Database) -> None:
+    write(db, "a", "engine")
+    use(db, A)
+    embed(db, A)
+    write(db, "a", "loom")
+    assert embedding_queue.chunk_coverage(db, A.name) == (0, 1)
+    write(db, "a", "engine")
+    assert embedding_queue.chunk_coverage(db, A.name) == (1, 1)
+    assert embedding_queue.pending_texts(db, A.name, 10) == []
+
+
+def test_what_changed_last_is_embedded_first(db: Database) -> None:
+    for slug in ("a", "b", "c"):
+        write(db, slug, slug)
+    db.write(lambda tx: tx.execute("UPDATE pages SET updated_at = '2027' WHERE slug = 'b'"))
+    use(db, A)
+    assert [each.text for each in embedding_queue.pending_texts(db, A.name, 2)] == ["b\nb", "c\nc"]
+
+
+def test_a_purge_drops_only_what_no_chunk_needs(db: Database) -> None:
+    many(db, 300, A)
+    for number in range(10):
+        write(db, f"p{number}", "changed")
+    assert db.write(vectors.purge_chunk_vectors) == 10
+    assert embedding_queue.chunk_coverage(db, A.name) == (290, 300)
+    assert nearest(db, ChunkIndex(db), A, "t " + sentence(77), 1) == [sentence(77)]
+    assert db.write(vectors.purge_chunk_vectors) == 0
+
+
+@pytest.mark.parametrize("count", [20, 300, 2600])
+def test_what_is_forgotten_is_gone_of_every_model_and_a_resident_index_lives_on(
+    db: Database, count: int
+) -> None:
+    many(db, count, A)
+    use(db, B, activate=False)
+    embed(db, B)
+    index = ChunkIndex(db)
+    for number in range(3):  # by the second question everything is in memory
+        nearest(db, index, A, sentence(number))
+    forgotten = range(0, count, 5)
+    hashes = [
+        db.rows("SELECT content_hash FROM chunks WHERE page_id = ?", (number + 1,))[0][0]
+        for number in forgotten
+    ]
+    for number in forgotten:
+        write(db, f"p{number}", f"changed {number}")
+    assert db.write(lambda tx: vectors.drop_unused_vectors(tx, hashes)) == 2 * len(forgotten)
+    assert db.write(lambda tx: vectors.drop_unused_vectors(tx, hashes)) == 0
+    assert db.rows("SELECT count(*) FROM page_embeddings_vec_64") == [(2 * (count - len(forgotten)),)]
+    assert checks.run_checks(db, ("embeddings",)) == []
+    for model in (A, B):
+        assert sentence(5) not in nearest(db, index, model, "t " + sentence(5))
+        assert nearest(db, index, model, "t " + sentence(6), 1) == [sentence(6)]
+    assert embed(db, A) == len(forgotten)  # what stands there now
+    assert checks.run_checks(db, ("embeddings",)) == []
+    assert nearest(db, index, A, "p5 changed 5", 1) == ["changed 5"]
+
+
+def test_a_content_that_a_chunk_still_has_is_not_forgotten(db: Database) -> None:
+    for slug in ("a", "b"):
+        write(db, slug, "the same", title="both")
+    use(db, A)
+    embed(db, A)
+    ((hash_,),) = db.rows("SELECT DISTINCT content_hash FROM chunks")
+    write(db, "a", "another")
+    assert db.write(lambda tx: vectors.drop_unused_vectors(tx, [hash_, b"unknown"])) == 0
+    write(db, "b", "yet another")
+    assert db.write(lambda tx: vectors.drop_unused_vectors(tx, [hash_])) == 1
+
+
+def test_forgetting_everything_leaves_a_sound_memory(db: Database) -> None:
+    many(db, 300, A)
+    index = ChunkIndex(db)
+    nearest(db, index, A, sentence(1))
+    hashes = [row[0] for row in db.rows("SELECT content_hash FROM chunks")]
+    db.write(lambda tx: tx.execute("DELETE FROM pages"))
+    assert db.write(lambda tx: vectors.drop_unused_vectors(tx, hashes)) == 300
+    assert nearest(db, index, A, sentence(1)) == []
+    assert checks.run_checks(db, ("embeddings",)) == []
+    write(db, "new", "words")
+    embed(db, A)
+    assert nearest(db, index, A, "new words") == ["words"]
+
+
+def test_a_sample_is_known_again_by_the_model_that_made_it(db: Database) -> None:
+    use(db, A)
+    assert vectors.sample_vector(db, A.name) is None
+    write(db, "a", "some words")
+    embed(db, A)
+    found = vectors.sample_vector(db, A.name)
+    assert found
+    assert vectors.cosine_to_stored(A.embed_passages([found.text])[0], found.vector) > 0.999
+    assert vectors.cosine_to_stored(B.embed_passages([found.text])[0], found.vector) < 0.9
+
+
+# The nearest
+
+
+def exact(
+    db: Database, model: Bag, text: str, k: int, keeps: Callable[[int], bool] = lambda _: True
+) -> set[float]:
+    query = model.embed(text)
+    rows = db.rows(
+        "SELECT e.page_id, v.vector FROM page_embeddings e JOIN page_embeddings_vec_64 v ON v.id = e.vec_rowid"
+    )
+    scores = [float(np.frombuffer(raw, "<f2").astype("<f4") @ query) for page, raw in rows if keeps(page)]
+    return {round(score, 4) for score in sorted(scores, reverse=True)[:k]}
+
+
+@pytest.mark.parametrize("count", [3, 300, 2600])
+def test_few_and_many_vectors_give_the_exact_order(db: Database, count: int) -> None:
+    many(db, count, A)
+    index = ChunkIndex(db)
+    for number in range(8):  # the first question is answered from the file, the others from memory
+        text = sentence(number * 37)
+        found = index.nearest(A.name, A.embed(text), 10)
+        assert {round(score, 4) for _, score in found} == exact(db, A, text, 10)
+
+
+def test_the_vectors_may_stay_in_the_file(db: Database) -> None:
+    many(db, 2600, A)
+    inside, outside = ChunkIndex(db), ChunkIndex(db, resident_bytes=0)
+    for number in range(4):
+        query = A.embed(sentence(number * 11))
+        ours, theirs = inside.nearest(A.name, query, 5), outside.nearest(A.name, query, 5)
+        assert [chunk for chunk, _ in ours] == [chunk for chunk, _ in theirs]
+
+
+@pytest.mark.parametrize("count", [300, 2600])
+@pytest.mark.parametrize(
+    "filters", [SearchFilters(wing="even"), SearchFilters(tag="rare"), SearchFilters(wing="odd", tag="rare")]
+)
+def test_a_filter_is_applied_inside_the_search(db: Database, count: int, filters: SearchFilters) -> None:
+    many(db, count, A)
+    allowed = {
+        row[0]
+        for row in db.rows(
+            "SELECT p.id FROM pages p WHERE (? IS NULL OR wing = ?)"
+            " AND (? IS NULL OR EXISTS (SELECT 1 FROM tags WHERE page_id = p.id AND tag = ?))",
+            (filters.wing, filters.wing, filters.tag, filters.tag),
+        )
+    }
+    index = ChunkIndex(db)
+    for number in range(3):
+        text = sentence(number * 3)
+        found = index.nearest(A.name, A.embed(text), 10, filters)
+        assert {round(score, 4) for _, score in found} == exact(db, A, text, 10, allowed.__contains__)
+        assert {place.page for place in chunks.places(db, [chunk for chunk, _ in found]).values()} <= allowed
+
+
+def test_dates_filter_entries(db: Database) -> None:
+    write(db, "a", "engine", "- **2020-01-02** — engine old\n- **2021-01-02** — engine new\n")
+    use(db, A)
+    embed(db, A)
+    index = ChunkIndex(db)
+    for _ in range(2):
+        assert nearest(db, index, A, "engine", 5, SearchFilters(until="2020-12-31")) == [
+            "- **2020-01-02** — engine old"
+        ]
+        assert nearest(db, index, A, "engine", 5, SearchFilters(since="2030-01-01")) == []
+
+
+@pytest.mark.parametrize("count", [3, 2600])
+def test_what_goes_and_what_comes_is_seen_at_once(db: Database, count: int) -> None:
+    many(db, count, A)
+    other = Database.open(db.path, NOW)
+    index = ChunkIndex(db)
+    for _ in range(2):
+        assert nearest(db, index, A, "t " + sentence(1), 1) == [sentence(1)]
+    other.write(lambda tx: tx.execute("UPDATE pages SET quarantined_at = 'now' WHERE slug = 'p1'"))
+    assert sentence(1) not in nearest(db, index, A, "t " + sentence(1), 3)
+    db.write(lambda tx: tx.execute("DELETE FROM pages WHERE slug = 'p2'"))
+    assert sentence(2) not in nearest(db, index, A, "t " + sentence(2), 3)
+    write(other, "new", "quite another thing", wing="even")
+    embed(other, A)
+    assert nearest(db, index, A, "quite another thing", 1) == ["quite another thing"]
+    assert nearest(db, index, A, "quite another thing", 1, SearchFilters(wing="even")) == [
+        "quite another thing"
+    ]
+    write(db, "copy", "quite another thing", title="new", wing="odd")  # its vector is there already
+    assert nearest(db, index, A, "quite another thing", 1, SearchFilters(wing="odd")) == [
+        "quite another thing"
+    ]
+    other.close()
+
+
+def test_many_that_have_gone_do_not_hide_the_others(db: Database) -> None:
+    many(db, 2600, A)
+    index = ChunkIndex(db)
+    index.nearest(A.name, A.embed("x"), 5)
+    index.nearest(A.name, A.embed("x"), 5)
+    db.write(lambda tx: tx.execute("DELETE FROM pages WHERE id > 20"))
+    for each in (index, ChunkIndex(db)):
+        assert len(each.nearest(A.name, A.embed(sentence(700)), 10)) == 10
+        assert len(each.nearest(A.name, A.embed(sentence(700)), 50)) == 20
+
+
+def test_cosines_and_the_baseline_are_those_of_the_vectors(db: Database) -> None:
+    many(db, 300, A)
+    write(db, "late", "no vector yet")
+    index, query = ChunkIndex(db), A.embed(sentence(5))
+    ids = [row[0] for row in db.rows("SELECT id FROM chunks ORDER BY id DESC LIMIT 4")]
+    cosines = index.cosines(A.name, query, [*ids, 9999])
+    assert cosines.keys() == set(ids[1:])
+    for chunk_id, score in index.nearest(A.name, query, 3):
+        assert index.cosines(A.name, query, [chunk_id])[chunk_id] == pytest.approx(score, abs=1e-5)
+    every = [
+        np.frombuffer(raw, "<f2").astype("<f4")
+        for (raw,) in db.rows("SELECT vector FROM page_embeddings_vec_64")
+    ]
+    assert index.baseline(A.name, query) == pytest.approx(float(np.mean(every, axis=0) @ query), abs=0.02)
+    assert index.cosines(A.name, query, []) == {}
+
+
+def test_an_empty_memory_has_nothing_near(db: Database) -> None:
+    use(db, A)
+    assert ChunkIndex(db).nearest(A.name, A.embed("x"), 5) == []
+    assert ChunkIndex(db).baseline(A.name, A.embed("x")) == 0.0
+    with pytest.raises(NotFound):
+        ChunkIndex(db).nearest("unknown", A.embed("x"), 5)
+
+
+def test_codes_follow_the_vectors_over_every_doubling(db: Database) -> None:
+    use(db, A)
+    rng = np.random.default_rng(3)
+    for start in range(0, 3000, 250):
+        rows = rng.normal(size=(250, DIMENSIONS)).astype("<f4")
+        db.write(
+            lambda tx, rows=rows, start=start: vectors.keep_chunk_vectors(  # type: ignore[misc]
+                tx,
+                A.name,
+                [(f"{start + place}".encode(), row.tobytes()) for place, row in enumerate(rows)],
+                NOW,
+            )
+        )
+    blocks = db.rows(
+        "SELECT block, length(vec_rowids) / 8, length(codes) / 8 FROM vector_codes ORDER BY block"
+    )
+    assert blocks == [(0, 1024, 1024), (1, 1024, 1024), (2, 952, 952)]
+    assert db.rows("SELECT mean_of, encoding FROM embedding_models") == [(2000, 3)]
+    (mean,) = db.rows("SELECT mean FROM embedding_models")[0]
+    stored = [
+        np.frombuffer(raw, "<f2").astype("<f4")
+        for (raw,) in db.rows("SELECT vector FROM page_embeddings_vec_64")
+    ]
+    wanted = vectors.encode_vectors(np.stack(stored), np.frombuffer(mean, "<f4")).tobytes()
+    assert b"".join(row[0] for row in db.rows("SELECT codes FROM vector_codes ORDER BY block")) == wanted
+
+
+def test_a_distance_is_the_number_of_different_bits() -> None:
+    rng = np.random.default_rng(5)
+    for dimensions in (3, 64, 100, 384, 1024):
+        rows = rng.normal(size=(50, dimensions)).astype(np.float32)
+        mean = np.zeros(dimensions, np.float32)
+        coded = vectors.encode_vectors(rows, mean)
+        wanted = ((rows > 0) != (rows[7] > 0)).sum(axis=1)
+        assert (vectors.code_distances(np.ascontiguousarray(coded.T), coded[7]) == wanted).all()
+
+
+# The gate for a change of model
+
+
+def test_models_change_and_change_back_without_a_trace(db: Database) -> None:
+    many(db, 400, A)
+    asked = ["t " + sentence(number * 19) for number in range(20)]
+    index = ChunkIndex(db)
+
+    def answers() -> list[list[tuple[int, float]]]:
+        active = vectors.active_model(db)
+        assert active is not None
+        model = {A.name: A, B.name: B}[active.name]
+        return [index.nearest(active.name, model.embed(text), 5) for text in asked]
+
+    before = answers()
+    use(db, B, activate=False)
+    assert answers() == before
+    embed(db, B)
+    assert answers() == before
+    db.write(lambda tx: vectors.activate_model(tx, B.name))
+    with_b = answers()
+    for text, found in zip(asked, with_b, strict=True):
+        assert {round(score, 4) for _, score in found} == _scores_by(db, B, text)
+        assert {round(score, 4) for _, score in found} != _scores_by(db, A, text)
+    db.write(lambda tx: vectors.activate_model(tx, A.name))
+    assert answers() == before
+    assert ChunkIndex(db).nearest(A.name, A.embed(asked[0]), 5) == before[0]
+    assert (
+        embedding_queue.chunk_coverage(db, A.name) == embedding_queue.chunk_coverage(db, B.name) == (400, 400)
+    )
+
+
+def _scores_by(db: Database, model: Bag, text: str) -> set[float]:
+    query = model.embed(text)
+    rows = db.rows("SELECT vector FROM page_embeddings_vec_64 WHERE model = ?", (model.name,))
+    scores = [float(np.frombuffer(raw, "<f2").astype("<f4") @ query) for (raw,) in rows]
+    return {round(score, 4) for score in sorted(scores, reverse=True)[:5]}
+
+
+def test_of_pages_that_came_together_those_that_most_links_lead_to_get_their_vectors_first(
+    db: Database,
+) -> None:
+    use(db, A)
+    for slug, truth in (
+        ("hub", "a hub"),
+        ("first", "See [[hub]]."),
+        ("second", "See [[hub]] and [[known]]."),
+        ("known", "known"),
+    ):
+        write(db, slug, truth)
+    newest = build_page("newest", {"title": "newest"}, "newest", "")
+    db.write(
+        lambda tx: page_edits.save(tx, newest, uuid="n", now="2026-04-25T12:00:01Z", expected_version=None)
+    )
+
+    order = [each.text.partition("\n")[0] for each in embedding_queue.pending_texts(db, A.name, 10)]
+
+    assert order == ["newest", "hub", "known", "second", "first"]

@@ -1,0 +1,280 @@
+"""Review, Settings and New in a real browser: each click on a memory of its own, and what the next page says."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.web.dashboard import call, lifelike, served
+from tests.web.test_browser import CHROMIUM, FLAGS, NARROW, Visit, opened
+
+from quaid.config import Settings
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+playwright = pytest.importorskip("playwright.sync_api")
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed (apt install chromium)")
+
+MIRA = "people/mira-dahlquist"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator["Browser"]:
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """One memory; each test changes another part of it."""
+    return lifelike(str(tmp_path_factory.mktemp("review")))
+
+
+@pytest.fixture(scope="module")
+def place(mine: Settings) -> Iterator[str]:
+    with served(mine) as found:
+        yield found
+
+
+@pytest.fixture
+def visit(chromium: "Browser", mine: Settings, place: str) -> Iterator[Visit]:
+    found = opened(chromium, mine, place)
+    yield found
+    found.page.context.close()
+    assert found.problems == []
+
+
+def homes(mine: Settings) -> set[str]:
+    found = call(mine, "facts", subject=MIRA).facts
+    return {each.object for each in found if each.predicate == "lives_in"}
+
+
+def two_values(visit: Visit) -> Any:
+    return visit.page.locator(".contradiction", has_text="lives in Oslo, or lives in Malmö?")
+
+
+def test_one_click_keeps_a_side_and_says_what_ended(visit: Visit, mine: Settings) -> None:
+    page = visit.go("/review")
+    sides = two_values(visit).locator(".version-of")
+    left, right = (sides.nth(place).bounding_box() for place in (0, 1))
+    assert left["y"] == right["y"]
+    assert left["x"] < right["x"]
+    sides.nth(0).locator("button").click()
+    told = page.locator(".told")
+    assert "lives in Malmö never held" in told.inner_text()
+    assert homes(mine) == {"Oslo"}
+    assert two_values(visit).count() == 0
+    told.locator("a").first.click()
+    assert page.url.endswith(f"/page/{MIRA}/edit")
+    page.goto(f"{visit.address}/review")
+    page.click("text=Look again")
+    assert two_values(visit).count() == 0
+
+
+def test_a_question_without_words_is_found_kept_and_closed(visit: Visit, mine: Settings) -> None:
+    call(mine, "gaps add", query_text="When is the next dive?")
+    call(mine, "gaps add", query_text="What is the number of the policy?")
+    page = visit.go("/review?tab=gaps")
+    page.fill("#which", "when is the next dive")
+    page.click("text=Find it")
+    found = page.locator(".gap.found")
+    assert found.locator("details").get_attribute("open") is not None
+    found.locator("input[name=approver]").fill("Mira")
+    found.locator("select[name=sensitivity]").select_option("redacted")
+    found.locator("button:has-text('Approve')").click()
+    assert "redacted_query: is required" in page.locator(".gap.found .trouble").inner_text()
+    assert page.locator(".gap.found input[name=query_text]").input_value() == "when is the next dive"
+    visit.problems.clear()  # the browser notes that the form was refused
+    page.locator(".gap.found input[name=redacted_query]").fill("When do they go out?")
+    page.click(".gap.found button:has-text('Approve')")
+    assert "is approved" in page.locator(".told").inner_text()
+    page.click("text=Close all 2 without words")
+    assert "Closed 2 questions" in page.locator(".told").inner_text()
+    assert page.locator(".gap h2").all_inner_texts() == ["When do they go out?"]
+    page.click(".gap button:has-text('Close')")
+    assert page.locator(".empty").inner_text() == "No question is open."
+
+
+def test_twins_may_stay_apart_or_become_one(visit: Visit, mine: Settings) -> None:
+    twin = call(mine, "get", slug="concepts/salt-creep").compiled_truth
+    call(mine, "put", slug="concepts/salt-comb", content=twin.replace("# Salt creep", "# Salt comb"))
+    page = visit.go("/review?tab=duplicates")
+    pairs = page.locator(".card")
+    count = pairs.count()
+    assert count == 3
+    pairs.filter(has_text="Salt beard").filter(has_text="Salt creep").locator("text=Keep both").click()
+    assert "are not the same" in page.locator(".told").inner_text()
+    assert page.locator(".card").count() == count - 1
+    pairs.filter(has_text="Salt comb").filter(has_text="Salt creep").locator(
+        "button:has-text('Merge into Salt creep')"
+    ).click()
+    page.click("button:text-is('Merge')")
+    assert "Salt comb is part of Salt creep now" in page.locator(".told").inner_text()
+    assert call(mine, "get", slug="concepts/salt-comb").slug == "concepts/salt-creep"
+
+
+def test_a_lost_file_comes_back_or_goes_for_good(visit: Visit, mine: Settings) -> None:
+    lost = Path(mine.cwd, "notes", "lost.md")
+    page = visit.go("/review?tab=quarantine")
+    page.click("text=Restore")
+    assert "“The lost note” is back, and so is its file lost.md." in page.locator(".told").inner_text()
+    assert lost.exists()
+    lost.unlink()
+    visit.go("/settings")
+    page.locator("tr", has_text="notes").locator("button").last.click()
+    assert "notes is in step with its folder: 1 gone." in page.locator(".told").inner_text()
+    visit.go("/review?tab=quarantine")
+    page.check("input[name=sure]")
+    page.click("text=Discard")
+    assert page.locator(".told").inner_text() == "“The lost note” is gone for good."
+    assert page.locator(".empty").inner_text() == "No page is in quarantine."
+
+
+def test_settings_show_who_may_come_in_and_who_is_there(visit: Visit, mine: Settings, place: str) -> None:
+    import httpx
+
+    made = call(mine, "token create", name="phone")
+    headers = {"Authorization": f"Bearer {made.token}", "Accept": "application/json"}
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "pocket <b>", "version": "1"},
+    }
+    with httpx.Client(base_url=place, headers=headers) as client:
+
+        def post(method: str, params: dict[str, Any], **more: str) -> httpx.Response:
+            frame = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            return client.post("/mcp", json=frame, headers=more)
+
+        begun = post("initialize", hello)
+        session = {"Mcp-Session-Id": begun.headers["mcp-session-id"]}
+        for _ in range(2):
+            post("tools/call", {"name": "memory_get", "arguments": {"slug": MIRA}}, **session)
+    page = visit.go("/settings")
+    there = page.locator("section", has=page.locator("#sessions-title"))
+    assert "2 calls" in there.inner_text()
+    assert "pocket" in there.inner_text()
+    assert there.locator("b").count() == 0
+    tokens = page.locator("#tokens")
+    assert "last used" in tokens.inner_text()
+    tokens.locator("button:has-text('Revoke')").click()
+    assert "The token phone is revoked." in page.locator(".told").inner_text()
+    assert httpx.get(f"{place}/api/memory/list", headers=headers).status_code == 401
+
+
+def test_the_model_is_switched_and_its_state_told(visit: Visit, mine: Settings) -> None:
+    page = visit.go("/settings")
+    page.check("input[value=off]")
+    page.click("button:text-is('Change')")
+    assert "Semantic search is off" in page.locator(".told").inner_text()
+    assert page.locator("#embeddings .badge").first.inner_text() == "off"
+    assert page.locator("input[value=off]").is_checked()
+    name = page.locator("#embeddings input[name=name]:not([value=off]):not([disabled])")
+    if name.count():
+        name.first.check()
+        page.click("button:text-is('Change')")
+        assert "is in use" in page.locator(".told").inner_text()
+        assert call(mine, "embeddings status").on is True
+
+
+def test_a_rebuild_shows_how_far_it_is(visit: Visit, mine: Settings) -> None:
+    call(mine, "embeddings off")
+    page = visit.go("/settings")
+    page.evaluate(
+        "() => { const told = document.querySelector('[data-progress-text]'); window.seen = [];"
+        " new MutationObserver(() => window.seen.push(told.textContent)).observe(told, {childList: true}); }"
+    )
+    page.click("button:text-is('Rebuild index')")
+    page.locator("[data-progress-text]", has_text="is made again.").wait_for()
+    assert page.evaluate("window.seen")[0] == "Indexing pages anew …"
+    log = page.locator("[data-log]").inner_text()
+    assert "The index was made again" in log
+    for machine in ("True", "None", "finished", "succeeded"):
+        assert machine not in log
+    assert "Mira" not in log
+    page.reload()
+    assert page.locator("#index-title").count() == 1
+
+
+def test_a_text_that_is_too_long_is_told_before_it_is_sent(visit: Visit, mine: Settings) -> None:
+    before = call(mine, "get", slug=MIRA).version
+    page = visit.go(f"/page/{MIRA}/edit")
+    page.evaluate(
+        "() => { const text = document.getElementById('text'); text.value = '# Mira\\n' + 'ä'.repeat(900000);"
+        " text.dispatchEvent(new Event('input', {bubbles: true})); }"
+    )
+    page.click("button:text-is('Save')")
+    told = page.locator("[data-too-long]")
+    assert "5.1 MB as it is sent, and 5.0 MB are the most" in told.inner_text()
+    assert page.url.endswith("/edit")
+    assert len(page.input_value("#text")) == 900_007
+    assert call(mine, "get", slug=MIRA).version == before
+    page.evaluate("() => { document.getElementById('text').value = '# Mira\\n'.repeat(3); }")
+    page.once("dialog", lambda dialog: dialog.accept())
+
+
+def test_save_is_within_reach_on_a_narrow_screen(chromium: "Browser", mine: Settings, place: str) -> None:
+    visit = opened(chromium, mine, place, NARROW)
+    page = visit.go(f"/page/{MIRA}/edit")
+    box = page.locator("button:text-is('Save')").bounding_box()
+    menu = page.locator(".side nav").bounding_box()
+    assert box
+    assert menu
+    assert box["y"] > 0
+    assert box["y"] + box["height"] <= menu["y"] + 1
+    page.context.close()
+
+
+def test_the_health_of_collections_is_seen_on_a_narrow_screen(
+    chromium: "Browser", mine: Settings, place: str
+) -> None:
+    visit = opened(chromium, mine, place, NARROW)
+    page = visit.go("/settings")
+    for badge in page.locator("#collections .badge").all():
+        box = badge.bounding_box()
+        assert box
+        assert box["x"] + box["width"] <= NARROW[0]
+    assert (
+        page.evaluate(
+            "() => { const t = document.querySelector('.table'); return t.scrollWidth - t.clientWidth; }"
+        )
+        <= 0
+    )
+    page.context.close()
+
+
+def test_another_wording_is_asked_for_only_where_it_leaves(visit: Visit, mine: Settings) -> None:
+    call(mine, "gaps add", query_text="Who paints the hull?")
+    page = visit.go("/review?tab=gaps")
+    page.click("summary:has-text('Keep its words')")
+    wording = page.locator("input[name=redacted_query]").first
+    assert not wording.is_visible()
+    page.locator("select[name=sensitivity]").first.select_option("redacted")
+    assert wording.is_visible()
+
+
+def test_an_address_that_is_taken_leads_to_its_page(visit: Visit) -> None:
+    page = visit.go("/new")
+    page.fill("#slug", MIRA)
+    page.click("text=Begin")
+    assert "is there already" in page.locator(".there").inner_text()
+    page.click("text=Edit it")
+    assert page.url.endswith(f"/page/{MIRA}/edit")
+
+
+@pytest.mark.parametrize("path", ["/review", "/review?tab=gaps", f"/new?slug={MIRA}", "/settings", "/"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_narrow_pages_fit_in_light_and_dark(
+    chromium: "Browser", mine: Settings, place: str, path: str, scheme: Any
+) -> None:
+    visit = opened(chromium, mine, place, NARROW, color_scheme=scheme)
+    page = visit.go(path)
+    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW[0]
+    if folder := os.environ.get("QUAID_LOOK"):
+        name = path.strip("/").replace("/", "-").replace("?", "-") or "home"
+        page.screenshot(path=os.path.join(folder, f"{name}-{scheme}.png"), full_page=True)
+    page.context.close()

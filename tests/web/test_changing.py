@@ -1,0 +1,184 @@
+"""Editing and beginning a page without a browser: whoever was faster, what was removed, and no text that is lost."""
+
+import html
+import os
+import re
+
+import pytest
+from tests.web.dashboard import Visitor, call
+
+from quaid.config import Settings
+from quaid.web.auth import MAX_BODY
+
+MIRA = "people/mira-dahlquist"
+
+
+def heading(text: str) -> str:
+    found = re.search(r"<h1>(.*?)</h1>", text)
+    return html.unescape(found[1]) if found else ""
+
+
+def test_a_file_that_changed_outside_is_shown_beside_ones_own_text(visitor: Visitor, mine: Settings) -> None:
+    page = call(mine, "get", slug="notes::kept")
+    path = os.path.join(mine.cwd, "notes", "kept.md")
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("\nWritten in an editor.\n")
+    text = "# The kept note\n\nWritten in the browser.\n"
+    answer = visitor.post("/page/notes::kept/edit", text=text, version=page.version)
+    assert answer.status_code == 409
+    assert heading(answer.text) == "The kept note"
+    assert "was changed outside while you were writing" in answer.text
+    theirs = answer.text.partition('id="theirs"')[2]
+    assert "Written in an editor." in theirs
+    assert "Written in the browser." in answer.text.partition('id="theirs"')[0]
+    version = re.search(r'name="version" value="(\d+)"', answer.text)
+    assert version
+    assert visitor.post("/page/notes::kept/edit", text=text, version=version[1]).status_code == 303
+    with open(path, encoding="utf-8") as file:
+        assert "Written in the browser." in file.read()
+
+
+def test_a_page_that_was_removed_meanwhile_can_be_saved_anew(visitor: Visitor, mine: Settings) -> None:
+    page = call(mine, "get", slug="concepts/patience")
+    call(mine, "forget", slug="concepts/patience", yes=True)
+    text = "# Patience\n\nHours of work.\n"
+    answer = visitor.post("/page/concepts/patience/edit", text=text, version=page.version)
+    assert answer.status_code == 409
+    assert "was removed while you were writing" in answer.text
+    assert "Hours of work." in answer.text
+    assert 'name="version" value="0"' in answer.text
+    again = visitor.post("/page/concepts/patience/edit", text=text, version=0)
+    assert again.status_code == 303
+    assert call(mine, "get", slug="concepts/patience").compiled_truth.endswith("Hours of work.")
+
+
+def test_a_page_whose_file_was_removed_keeps_what_was_typed(visitor: Visitor, mine: Settings) -> None:
+    page = call(mine, "get", slug="notes::kept")
+    os.unlink(os.path.join(mine.cwd, "notes", "kept.md"))
+    answer = visitor.post("/page/notes::kept/edit", text="# Kept\n\nHours of work.\n", version=page.version)
+    assert answer.status_code == 409
+    assert "Hours of work." in answer.text
+    assert "<textarea" in answer.text
+
+
+def test_a_page_that_was_renamed_meanwhile_is_saved_where_it_is_now(visitor: Visitor, mine: Settings) -> None:
+    page = call(mine, "get", slug="concepts/patience")
+    call(mine, "rename", slug="concepts/patience", new_slug="concepts/waiting")
+    text = "# Patience\n\nMine.\n"
+    answer = visitor.post("/page/concepts/patience/edit", text=text, version=page.version)
+    assert answer.status_code == 409
+    assert 'action="/page/concepts/waiting/edit"' in answer.text
+    version = re.search(r'name="version" value="(\d+)"', answer.text)
+    assert version
+    assert visitor.post("/page/concepts/waiting/edit", text=text, version=version[1]).status_code == 303
+
+
+def test_a_text_that_is_refused_keeps_the_title_and_the_names(visitor: Visitor) -> None:
+    text = "---\ntype: nonsense\n---\n# Patience\n\nAsk [[companies/brineloop]].\n"
+    answer = visitor.post("/page/concepts/patience/edit", text=text, version=3)
+    assert answer.status_code == 400
+    assert heading(answer.text) == "Patience"
+    assert '<a href="/page/companies/brineloop" class="wiki"' in answer.text
+    assert ">Brineloop</a>" in answer.text
+    assert 'name="version" value="3"' in answer.text
+
+
+def test_a_link_that_was_just_typed_has_its_title_in_the_preview(visitor: Visitor) -> None:
+    text = "# Somebody\n\nKnows [[people/mira-dahlquist]] and [[people/nobody-here]].\n"
+    for slug in ("concepts/patience", "people/somebody-new"):
+        preview = visitor.post("/ui/preview", slug=slug, text=text).text
+        assert ">Mira Dahlquist</a>" in preview
+        assert 'class="wiki unknown"' in preview
+
+
+def test_a_file_without_a_title_is_called_the_same_in_preview_and_page(
+    visitor: Visitor, mine: Settings
+) -> None:
+    with open(os.path.join(mine.cwd, "notes", "100% weird #1?.md"), "w", encoding="utf-8") as file:
+        file.write("Only a line.\n")
+    call(mine, "collection sync", name="notes")
+    (found,) = [each for each in call(mine, "list", limit=100).pages if "weird" in each.slug]
+    shown = heading(visitor.get(f"/page/notes::{found.slug}").text)
+    preview = visitor.post("/ui/preview", slug=f"notes::{found.slug}", text="Only a line.\n").text
+    assert heading(preview) == shown == "100% weird #1?"
+
+
+@pytest.mark.parametrize(
+    ("typed", "offer", "title"),
+    [
+        ("Bob Smith", "bob-smith", "Bob Smith"),
+        ("people/Zoë Müller", "people/zoe-muller", "Zoë Müller"),
+        ("notes::A & B: c", "notes::a-b-c", "A & B: c"),
+    ],
+)
+def test_a_name_is_offered_an_address_and_stays_the_title(
+    visitor: Visitor, typed: str, offer: str, title: str
+) -> None:
+    from urllib.parse import quote
+
+    answer = visitor.get(f"/new?slug={quote(typed)}")
+    assert answer.status_code == 200
+    assert f"<h2>{offer}</h2>" in answer.text
+    link = re.search(r'href="(/new\?[^"]+)">Begin', answer.text)
+    assert link
+    begun = visitor.get(html.unescape(link[1]))
+    assert f'action="/page/{offer}/edit"' in begun.text
+    assert heading(begun.text.partition('id="preview"')[2]) == title
+    assert visitor.get("/new?slug=%3F%3F").status_code == 400
+
+
+def test_a_text_that_is_too_long_leads_back_to_the_form(visitor: Visitor) -> None:
+    edit = f"/page/{MIRA}/edit"
+    assert f'data-limit="{MAX_BODY}"' in visitor.get(edit).text
+    answer = visitor.post(edit, text="x" * MAX_BODY, version=1)
+    assert answer.status_code == 413
+    assert heading(answer.text) == "That is too long"
+    assert "Go back with the browser" in answer.text
+    assert f'href="{edit}"' in answer.text
+
+
+def test_a_short_note_says_everything_once(visitor: Visitor, mine: Settings) -> None:
+    call(mine, "put", slug="concepts/short", content="# Short\n\nOne sentence alone.\n")
+    text = visitor.get("/page/concepts/short").text
+    assert text.count("One sentence alone.") == 1
+    preview = visitor.post("/ui/preview", slug="concepts/short", text="# Short\n\nOne sentence alone.\n").text
+    assert preview.count("One sentence alone.") == 1
+    call(mine, "put", slug="concepts/quoted", content="# Quoted\n\n> In one sentence.\n")
+    text = visitor.get("/page/concepts/quoted").text
+    assert '<p class="lede">In one sentence.</p>' in text
+    assert "Nothing is written" not in text
+    call(mine, "put", slug="concepts/empty", content="# Empty\n")
+    assert "Nothing is written above the line" in visitor.get("/page/concepts/empty").text
+
+
+def test_a_revert_that_came_too_late_shows_the_page_and_says_so(visitor: Visitor, mine: Settings) -> None:
+    answer = visitor.post("/ui/revert", slug="concepts/patience", to=1, version=1)
+    assert answer.status_code == 409
+    assert "so nothing was reverted" in answer.text
+    assert "The third thought." in answer.text
+
+
+def test_facts_that_contradict_each_other_lead_to_review(visitor: Visitor, mine: Settings) -> None:
+    clashes = call(mine, "contradictions").contradictions
+    (id,) = [each.id for each in clashes if each.type == "cross_page"]
+    text = visitor.get(f"/page/{MIRA}").text
+    assert text.count(f'href="/review#clash-{id}"') == 2
+    assert f'id="clash-{id}"' in visitor.get("/review").text
+    visitor.post("/review/resolve", id=id, keep="left")
+    assert f'href="/review#clash-{id}"' not in visitor.get(f"/page/{MIRA}").text
+
+
+def test_entries_that_an_edit_leaves_out_are_kept_unless_the_box_is_ticked(
+    visitor: Visitor, mine: Settings
+) -> None:
+    before = call(mine, "get", slug=MIRA)
+    count = len(call(mine, "timeline", slug=MIRA).entries)
+    assert count
+    text = f"---\ntitle: {before.title}\ntype: person\n---\n# {before.title}\n\nA new text.\n"
+    answer = visitor.post(f"/page/{MIRA}/edit", text=text, version=before.version)
+    assert answer.status_code == 303
+    assert "were kept" in visitor.get(answer.headers["location"]).text
+    assert len(call(mine, "timeline", slug=MIRA).entries) == count
+    assert 'name="replace_timeline"' in visitor.get(f"/page/{MIRA}/edit").text
+    visitor.post(f"/page/{MIRA}/edit", text=text, version=before.version + 1, replace_timeline="yes")
+    assert call(mine, "timeline", slug=MIRA).entries == ()

@@ -1,0 +1,126 @@
+"""MCP's own conformance suite against `quaid serve --http`: its server scenarios, for both ways of speaking."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from tests.mcp.pipes import ROOT
+from tests.web.process import Process
+
+from quaid.config import Settings
+from quaid.operations import service
+
+FOLDER = os.path.join(ROOT, ".cache", "conformance")
+MODULES = os.path.join(FOLDER, "node_modules")
+NODE = os.path.join(MODULES, ".bin", "node")
+SUITE = os.path.join(MODULES, "@modelcontextprotocol", "conformance", "dist", "index.js")
+HERE = os.path.dirname(__file__)
+
+pytestmark = pytest.mark.skipif(
+    not os.path.exists(os.path.join(FOLDER, "installed")),
+    reason="MCP's conformance suite is not installed; .ci/conformance installs it",
+)
+
+NOT_DECLARED = "an ability that this server does not declare"
+NEVER_ASKS = "this server never asks anything of its client"
+NOT_OURS = {
+    "completion-complete": NOT_DECLARED,
+    "resources-subscribe": NOT_DECLARED,
+    "resources-unsubscribe": NOT_DECLARED,
+    "tools-call-with-logging": "this server logs on stdio only; no tool of it logs while it is called",
+    "tools-call-sampling": NEVER_ASKS,
+    "tools-call-elicitation": NEVER_ASKS,
+    "elicitation-sep1034-defaults": NEVER_ASKS,
+    "elicitation-sep1330-enums": NEVER_ASKS,
+    "http-custom-header-server-validation": "no tool of this server wants an argument in a header",
+}
+PREFIXES = {"tasks-": NOT_DECLARED, "input-required-result-": NEVER_ASKS}
+WANTS_NO_ARGUMENT = "sep-2243-server-accepts-whitespace-header-value"
+"""A check that calls the first tool without arguments; ours needs a slug. The exhibits pass it."""
+
+EXHIBITS = {  # scenarios that ask for a tool, a resource or a prompt by a name that only a test has
+    *("tools-call-simple-text", "tools-call-image", "tools-call-audio", "tools-call-embedded-resource"),
+    *("tools-call-mixed-content", "tools-call-error", "tools-call-with-progress", "json-schema-2020-12"),
+    *("resources-read-text", "resources-read-binary", "resources-templates-read", "prompts-get-simple"),
+    *("prompts-get-with-args", "prompts-get-embedded-resource", "prompts-get-with-image"),
+}
+
+
+class Check(NamedTuple):
+    scenario: str
+    id: str
+    status: str
+    told: str
+    untestable: bool  # the suite says so itself: it wants a tool of some name
+
+
+def checked(server: Process, settings: Settings, folder: Path, *words: str) -> list[Check]:
+    """What the suite finds."""
+    done = subprocess.run(
+        [
+            *(NODE, "--import", os.path.join(HERE, "showing_token.mjs"), SUITE, "server"),
+            *("--url", f"{server.address}/mcp", "--output-dir", str(folder), *words),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "QUAID_TOKEN": service.owner_token(settings), "HOME": str(folder)},
+    )
+    found = []
+    for path in sorted(folder.glob("server-*/checks.json")):
+        scenario = re.sub(r"-\d{4}-\d\d-\d\dT[\d-]+Z$", "", path.parent.name.removeprefix("server-"))
+        found += [_check(scenario, each) for each in json.loads(path.read_text())]
+    assert found, done.stdout[-2_000:] + done.stderr[-2_000:]
+    return found
+
+
+def _check(scenario: str, told: dict[str, Any]) -> Check:
+    details = told.get("details")
+    untestable = isinstance(details, dict) and details.get("untestable") is True
+    return Check(scenario, told["id"], told["status"], str(told.get("errorMessage", "")), untestable)
+
+
+def failures(found: list[Check]) -> list[Check]:
+    return [each for each in found if each.status in ("FAILURE", "WARNING") and not each.untestable]
+
+
+def applies(scenario: str) -> bool:
+    return scenario not in NOT_OURS and not scenario.startswith(tuple(PREFIXES))
+
+
+def test_every_scenario_that_applies_passes(server: Process, memory: Settings, tmp_path: Path) -> None:
+    found = checked(server, memory, tmp_path, "--suite", "all")
+    seen = {each.scenario for each in found}
+    assert set(NOT_OURS) | EXHIBITS <= seen, "the suite has other scenarios now; look which apply"
+    wrong = [each for each in failures(found) if applies(each.scenario) and each.scenario not in EXHIBITS]
+    wrong = [each for each in wrong if each.id != WANTS_NO_ARGUMENT]
+    assert wrong == [], "\n".join(map(str, wrong))
+    for scenario in ("server-initialize", "server-session-lifecycle", "server-stateless", "tools-list"):
+        assert [each for each in found if each.scenario == scenario and each.status == "SUCCESS"]
+    for scenario in ("http-header-validation", "dns-rebinding-protection", "caching", "ping"):
+        assert [each for each in found if each.scenario == scenario and each.status == "SUCCESS"]
+
+
+@pytest.fixture(scope="module")
+def exhibition(memory: Settings) -> Iterator[Process]:
+    """The same server with what the suite asks for by name."""
+    program = (os.path.join(HERE, "exhibits.py"),)
+    with Process(memory, "serve", "--http", program=program) as process:
+        yield process
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
+def test_with_its_own_exhibits_the_rest_passes_too(
+    exhibition: Process, memory: Settings, tmp_path: Path, revision: str
+) -> None:
+    found = checked(exhibition, memory, tmp_path, "--suite", "all", "--spec-version", revision)
+    wrong = [each for each in failures(found) if applies(each.scenario)]
+    assert wrong == [], "\n".join(map(str, wrong))
+    shown = {each.scenario for each in found if each.status == "SUCCESS"}
+    assert EXHIBITS - {"json-schema-2020-12"} <= shown
+    assert revision == "2025-06-18" or "json-schema-2020-12" in shown

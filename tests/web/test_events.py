@@ -1,0 +1,202 @@
+"""Server-sent events: who hears what, who loses what, how many may listen."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.busy import takes_at_most
+from tests.web.conftest import filled, settings_in
+from tests.web.process import Process
+
+from quaid.errors import TooMany
+from quaid.web import events
+from quaid.web.events import EventBus
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Process]:
+    with Process(filled(settings_in(tmp_path)), "serve", "--http", "--debug") as process:
+        yield process
+
+
+HEARTBEATS = 6
+
+
+def heard(lines: Iterator[str], kind: str) -> dict[str, Any]:
+    """The next event of a kind, within some heartbeats."""
+    name, beats = "", 0
+    for line in lines:
+        beats += line.startswith(":")
+        assert beats < HEARTBEATS, f"nothing was heard of {kind}"
+        if line.startswith("event: "):
+            name = line[7:]
+        elif line.startswith("data: ") and name == kind:
+            value: dict[str, Any] = json.loads(line[6:])
+            return value
+    raise AssertionError(f"the stream ended without {kind}")
+
+
+@contextmanager
+def changing(server: Process) -> Iterator[None]:
+    """Somebody who makes one page after another."""
+    enough = threading.Event()
+
+    def work() -> None:
+        number = 0
+        with server.client() as client:
+            while not enough.wait(0.2):
+                body = {"slug": f"notes/n{number}", "content": f"# Note {number}"}
+                assert client.post("/api/memory/put", json=body).status_code == 200
+                number += 1
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        thread.join()
+
+
+def test_a_listener_hears_changes_gaps_and_files(server: Process) -> None:
+    with server.client() as listener, listener.stream("GET", "/api/events") as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        assert stream.headers["cache-control"] == "no-store"
+        lines = stream.iter_lines()
+        assert heard(lines, "hello") == {}
+        with server.client() as other:
+            # The first look at the memory, whenever it comes, is the state that later ones are compared with.
+            with changing(server):
+                heard(lines, "changed")
+            before = other.get("/api/memory/stats").json()["pages"]
+            body = {"slug": "people/bo", "content": "# Bo\n\nA diver."}
+            assert other.post("/api/memory/put", json=body).status_code == 200
+            while heard(lines, "changed")["pages"] != before + 1:
+                pass  # still of what was changed before
+            question = "What is the boiling point of vanadium?"
+            assert other.post("/api/memory/gap", json={"query_text": question}).status_code == 200
+            gap = heard(lines, "gap")
+            assert gap["id"] == 1
+            assert "vanadium" not in json.dumps(gap)
+
+
+def test_a_file_that_is_saved_is_heard_of(server: Process) -> None:
+    folder = Path(server.settings.db_path).parent / "notebook"
+    assert folder.is_dir()
+    with server.client() as listener, listener.stream("GET", "/api/events") as stream:
+        lines = stream.iter_lines()
+        while True:  # until the process that watches has begun
+            event = heard(lines, "files")
+            if event["event"] in ("began", "synced"):
+                break
+        (folder / "lists" / "garden.md").write_text("## Garden\n- Beans\n", encoding="utf-8")
+        while True:
+            event = heard(lines, "files")
+            if event["event"] == "synced" and event["new"]:
+                break
+        assert event["collection"] == "notebook"
+        assert "Beans" not in json.dumps(event)
+
+
+def test_listeners_end_with_the_server(tmp_path: Path) -> None:
+    settings = filled(settings_in(tmp_path))
+
+    def end(_: int) -> float:
+        with (
+            Process(settings, "serve", "--http") as server,
+            server.client() as listener,
+            listener.stream("GET", "/api/events") as stream,
+        ):
+            lines = stream.iter_lines()
+            assert heard(lines, "hello") == {}
+            status, seconds = server.stop()
+            assert status == 0
+            try:
+                assert list(lines) is not None  # the stream ends
+            except httpx.RemoteProtocolError:
+                pass
+        return seconds
+
+    takes_at_most(2, end)
+
+
+def test_a_slow_reader_loses_the_oldest_events_and_is_told() -> None:
+    async def listen() -> None:
+        bus = EventBus()
+        bus.open()
+        listener = bus.join()
+        for number in range(events.MAX_QUEUE + 10):
+            bus.tell("changed", {"number": number})
+        await asyncio.sleep(0.01)
+        assert len(listener.waiting) == events.MAX_QUEUE
+        stream = events._event_frames(bus, listener, lambda: True)
+        assert b"hello" in await anext(stream)
+        assert b'event: lost\ndata: {"events":10}' in await anext(stream)
+        assert b'{"number":10}' in await anext(stream)
+        await stream.aclose()  # type: ignore[attr-defined]
+        assert bus._listeners == set()
+
+    asyncio.run(listen())
+
+
+def test_a_heartbeat_comes_while_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.01)
+
+    async def listen() -> None:
+        bus = EventBus()
+        bus.open()
+        stream = events._event_frames(bus, bus.join(), lambda: True)
+        await anext(stream)
+        assert (await anext(stream)).startswith(b":")
+        assert (await anext(stream)).startswith(b":")
+
+    asyncio.run(listen())
+
+
+def test_there_is_an_end_to_how_many_may_listen() -> None:
+    async def join() -> None:
+        bus = EventBus()
+        bus.open()
+        first = bus.join()
+        for _ in range(events.MAX_LISTENERS - 1):
+            bus.join()
+        with pytest.raises(TooMany):
+            bus.join()
+        bus.leave(first)
+        bus.join()
+
+    asyncio.run(join())
+
+
+def test_whoever_hangs_up_makes_room(server: Process) -> None:
+    for _ in range(events.MAX_LISTENERS + 5):
+        with server.client() as listener, listener.stream("GET", "/api/events") as stream:
+            assert stream.status_code == 200
+            assert next(stream.iter_lines())
+
+
+def test_telling_a_bus_that_nobody_opened_is_no_failure() -> None:
+    bus = EventBus()
+    listener = bus.join()
+    bus.tell("changed", {})
+    assert not listener.waiting
+
+
+def test_a_stream_ends_with_the_token_that_opened_it() -> None:
+    async def listen() -> None:
+        bus = EventBus()
+        bus.open()
+        allowed = [True]
+        stream = events._event_frames(bus, bus.join(), lambda: allowed[0])
+        assert b"hello" in await anext(stream)
+        allowed[0] = False
+        bus.tell("file", {"n": 1})
+        assert [each async for each in stream] == []
+
+    asyncio.run(listen())

@@ -1,0 +1,259 @@
+"""What the reading pages say: words instead of names, the past as it was, findings by their own strength."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from tests.web.dashboard import Visitor, call, lifelike, visiting
+
+from quaid.config import Settings
+from quaid.web.pages import markdown
+from quaid.web.pages.graph import COLOURS, node_styles
+from quaid.web.pages.links import LinkTarget, slug_words
+from quaid.web.pages.markdown import PageNames, names_in
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """A memory that tests only read."""
+    settings = lifelike(str(tmp_path_factory.mktemp("reading")))
+    text = (
+        "# 2026-05-03\n\n## 07:30 — Wrote to [[people/teo-varland]]\n\n"
+        "About [[projects/pier-nine-pilot]] and the **seals**.\n"
+    )
+    path = "daily/2026-05-03.md"
+    call(settings, "notebook write", path=path, content=text, replace=True, expected_version=0)
+    return settings
+
+
+@pytest.fixture(scope="module")
+def reader(known: Settings) -> Iterator[Visitor]:
+    with visiting(known) as visitor:
+        yield visitor
+
+
+def words(html: str) -> str:
+    main = html.partition("<main")[2].partition("</main>")[0]
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", main))
+
+
+ALICE = PageNames({"people/alice": LinkTarget("/page/people/alice", "Alice Berg")}, "/page/people/me")
+
+
+def test_names_in_a_text_are_those_between_brackets_and_those_that_look_like_addresses() -> None:
+    texts = ["[[people/alice|Al]] and people/bo.", "and/or", "see https://x.y/people/no, `a b`", "1/2 of it"]
+    assert names_in(texts) == ["people/alice", "people/bo", "and/or", "1/2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("with people/alice.", 'with <a href="/page/people/alice" class="wiki"'),
+        ("with [[people/alice]]", ">Alice Berg</a>"),
+        ("with [[people/alice|her]]", ">her</a>"),
+        ("with [[people/no-body-here]]", ">no body here</a>"),
+        ("either and/or both", "either and/or both"),
+        ("see `people/alice`", "<code>people/alice</code>"),
+        ("see https://x.y/people/alice now", "https://x.y/people/alice now"),
+    ],
+)
+def test_a_name_becomes_the_title_of_its_page(text: str, shown: str) -> None:
+    assert shown in ALICE.linked(text)
+
+
+def test_a_name_of_the_page_itself_is_no_link() -> None:
+    here = PageNames({"people/alice": LinkTarget("/page/people/alice", "Alice Berg")}, "/page/people/alice")
+    assert here.linked("by people/alice") == "by <strong>Alice Berg</strong>"
+
+
+def test_where_no_link_can_be_there_are_words() -> None:
+    text = "[[people/alice]], [[people/alice|Al]], people/alice, [[x/y-z]], and/or"
+    assert ALICE.worded(text) == "Alice Berg, Al, Alice Berg, y z, and/or"
+    assert slug_words("Tidal battery") == "Tidal battery"
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("| a | **b** |\n|---|:--|\n| c | [[x/y|Z]] |", "a · b c · Z"),
+        ("…ople/teo]] did **this", "teo did this"),
+        ("we saw [[people/teo-var…", "we saw teo var…"),
+        ("| torn row", "torn row"),
+        ("10 * 3 is thirty", "10 * 3 is thirty"),
+        ("- [ ] Call\n- [x] Order", "Call · Order"),
+    ],
+)
+def test_what_a_cut_has_left_of_a_mark_is_not_shown(text: str, plain: str) -> None:
+    assert markdown.plain_text(text) == plain
+
+
+def test_a_stretch_says_where_a_sentence_goes_on() -> None:
+    line = "runs the whole thing from the sail loft by the harbour, ten minutes by"
+    assert markdown.readable_line(line) == f"… {line} …"
+    assert markdown.readable_line("Cells: somebody") == "Cells: somebody"
+
+
+def test_a_cut_leaves_no_half_of_a_link_or_a_mark() -> None:
+    assert (
+        markdown.shorten_markdown("aaa bbb [[people/teo-varland|Teo Varland]] ccc ddd eee", 30) == "aaa bbb…"
+    )
+    assert markdown.shorten_markdown("so **it is bold here** now and then", 20) == "so it is bold…"
+    assert markdown.shorten_markdown("short **and** whole", 40) == "short **and** whole"
+
+
+@pytest.mark.parametrize("count", [1, 9, 12, 17, 30])
+def test_types_never_share_a_look_nor_up_to_twelve_a_colour(count: int) -> None:
+    types = [*("person", "company", "yc", "civic", "area", "note"), *(f"kind{each}" for each in range(30))]
+    found = node_styles(types[:count])
+    assert len(found) == count
+    assert len({(each.colour, each.shape) for each in found}) == count
+    assert len({each.colour for each in found}) == min(count, 12)
+    assert {each.colour for each in found} <= set(COLOURS)
+    assert next(each for each in found if each.type == "person").colour == "person"
+
+
+def test_contexts_facts_and_properties_are_said_in_words(reader: Visitor) -> None:
+    page = reader.get("/page/people/teo-varland").text
+    said = words(page).replace("people/teo-varland Teo", "Teo")  # the address stands once, above the title
+    assert "people/" not in said.partition("/ people/teo-varland")[2]
+    assert "projects/" not in said
+    assert "[[" not in said
+    assert "builds the cell stacks for the Pier Nine pilot" in said
+    assert "company: Brineloop, role: head of cells" in said
+    assert "Decided 2025-11-13 by Teo Varland and Mira Dahlquist." in said
+    assert re.search(r'<dd>company: <a href="/page/companies/brineloop"', page)
+
+
+def test_a_difference_names_its_lines_in_words(reader: Visitor) -> None:
+    page = reader.get("/page/concepts/patience?diff=1").text
+    assert "… line 2 …" in page
+    assert "@@" not in page
+
+
+def test_the_timeline_has_the_daily_log_and_says_titles(reader: Visitor) -> None:
+    page = reader.get("/timeline").text
+    assert 'href="/notebook/daily/2026-05-03.md?at=L3#L3"' in page
+    said = words(page)
+    assert (
+        "3 May 2026 Sunday 07:30 Wrote to Teo Varland daily log About Pier Nine pilot and the seals." in said
+    )
+    assert "18:40 Walk along the harbour daily log No call yet." in said
+    assert "No call to the harbour master yet: Call the harbour master about night work." in said
+    assert "works at Brineloop" in said
+    for raw in ("[[", "**", "works_at", "actions/call"):
+        assert raw not in said
+    opened = reader.get("/notebook/daily/2026-05-03.md?at=L3").text
+    assert re.search(r'<h2 id="L3" class="here">07:30', opened)
+
+
+@pytest.mark.parametrize(
+    ("query", "there", "absent"),
+    [
+        ("kind=log", "Walk along the harbour", "Showed me the harbour"),
+        ("collection=notebook", "Walk along the harbour", "Showed me the harbour"),
+        ("type=person", "Showed me the harbour", "Walk along the harbour"),
+        ("wing=daily", "Walk along the harbour", "Showed me the harbour"),
+        ("text=balcony", "Showed me the harbour", "Walk along the harbour"),
+        ("since=2026-05-03", "Wrote to", "Walk along the harbour"),
+        ("until=2026-05-01&kind=log", "Called Sarah", "Walk along the harbour"),
+    ],
+)
+def test_the_timeline_is_filtered(reader: Visitor, query: str, there: str, absent: str) -> None:
+    said = words(reader.get(f"/timeline?{query}").text)
+    assert there in said
+    assert absent not in said
+
+
+def test_findings_are_graded_by_themselves(reader: Visitor) -> None:
+    page = reader.get("/search?q=zinc+dendrites+at+the+harbour").text
+    graded = re.findall(r'class="grade (\w+)"', page)
+    assert "strong" not in graded or "strong finding" in page
+    assert {"weak", "none"} & set(graded)
+    for group in re.findall(r'<ol class="findings weaker">.*?</ol>', page, re.DOTALL):
+        assert "grade strong" not in group
+    assert "Strong answer" not in page
+    nothing = reader.get("/search?q=zeppelin+harbour+timetable+quarterly").text
+    assert "No strong answer" in nothing
+    assert "strong finding" not in nothing
+
+
+def test_findings_say_words_and_days(reader: Visitor) -> None:
+    said = words(reader.get("/search?q=harbour+master").text)
+    assert "No call to the harbour master yet: Call the harbour master about night work." in said
+    assert "2 May 2026, walk" in said
+    for raw in ("[[", "**", " | ", "people/", "actions/"):
+        assert raw not in said
+
+
+@pytest.mark.parametrize(
+    ("query", "groups"),
+    [
+        ("q=harbour", ["Pages", "Notebook", "Daily"]),
+        ("q=harbour&collection=notebook", ["Notebook", "Daily"]),
+        ("q=harbour&collection=notebook&since=2026-05-02&until=2026-05-02", ["Daily"]),
+        ("q=harbour&type=person", ["Pages"]),
+        ("q=harbour&wing=people&until=2026-05-02", ["Pages"]),
+    ],
+)
+def test_filters_keep_the_groups_apart_and_stay_in_the_form(
+    reader: Visitor, query: str, groups: list[str]
+) -> None:
+    page = reader.get(f"/search?{query}").text
+    assert [
+        name for name in re.findall(r'class="group" aria-label="([^"]+)"', page) if name != "Knowledge base"
+    ][: len(groups)] == groups
+    for name, value in (each.split("=") for each in query.split("&")[1:]):
+        held = re.search(
+            rf'name="{name}"(?: value="{value}"|>.*?<option value="{value}" selected)', page, re.DOTALL
+        )
+        assert held, name
+
+
+def test_a_finding_leads_to_the_line_that_answers(reader: Visitor) -> None:
+    page = reader.get("/search?q=Kobe+permit").text
+    href = re.search(r'href="(/page/meetings/2026-04-22[^"]*#L(\d+))"', page)
+    assert href is not None
+    opened = reader.get(href[1].partition("#")[0]).text
+    marked = re.search(rf'<\w+ id="L{href[2]}" class="here">(.*?)</', opened, re.DOTALL)
+    assert marked is not None
+    assert marked[1].startswith("Kobe came up")
+
+
+def test_the_list_that_drops_down_is_short_and_leads_on(reader: Visitor) -> None:
+    page = reader.get("/ui/search?q=harbour&brief=1").text
+    assert "<html" not in page
+    assert 0 < page.count('role="option"') <= 4 * 4 + 1
+    assert 'href="/search?q=harbour"' in page
+    assert reader.get("/ui/search?q=&brief=1").text.strip() == ""
+
+
+def test_the_graphs_list_is_that_of_its_day(reader: Visitor) -> None:
+    def shown(path: str) -> tuple[int, int, str]:
+        page = reader.get(path).text
+        count = re.search(r"data-count>([\d,]+)<", page)
+        assert count is not None
+        rows = page.partition("data-links>")[2].partition("</ul>")[0].count("<li><a")
+        return int(count[1].replace(",", "")), rows, page
+
+    now, rows, page = shown("/graph?slug=companies/brineloop")
+    assert now == rows
+    told = reader.get("/ui/graph?slug=companies/brineloop&depth=2").json()
+    ended = sum(until is not None for *_, until, _ in told["links"])
+    assert now == len(told["links"]) - ended
+    assert page.count("data-type=") == len({kind for _, _, kind, _ in told["nodes"]})
+    then, rows, page = shown("/graph?slug=companies/brineloop&on=2024-06-01")
+    assert then == rows
+    assert 0 < then < now / 3
+    assert "Links on 1 June 2024" in page
+    assert "Pier Nine" not in page.partition("data-links>")[2].partition("</ul>")[0]
+    assert shown("/graph?slug=companies/brineloop&on=2018-01-01")[0] == 0
+
+
+@pytest.mark.parametrize("path", ["/", "/search", "/timeline", "/graph?wing=people", "/notebook", "/review"])
+def test_whatever_a_page_fetches_is_kept_for_good_by_the_browser(reader: Visitor, path: str) -> None:
+    wanted = set(re.findall(r'"(/static/[^"]+)"', reader.get(path).text))
+    assert any("mark.svg" in each for each in wanted)
+    for each in wanted:
+        answer = reader.get(each)
+        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable", each
+        assert re.search(r"\?v=[0-9a-f]{12}$", each), each

@@ -1,0 +1,191 @@
+"""The reading pages in a real browser: the graph through time, findings that drop down, filters that stay."""
+
+import re
+from typing import TYPE_CHECKING
+
+from tests.web.test_browser import (  # noqa: F401 (fixtures)
+    NARROW,
+    Visit,
+    address,
+    browser,
+    hurry,
+    memory,
+    opened,
+    pytestmark,
+    visit,
+)
+
+from quaid.config import Settings
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+
+def count(page: "Page") -> int:
+    found = re.search(r"(\d+) links?", page.locator("[data-hint]").inner_text())
+    assert found is not None
+    return int(found[1])
+
+
+def test_the_list_follows_the_slider_and_agrees_with_the_drawing(visit: Visit) -> None:  # noqa: F811
+    page = visit.go("/graph?slug=companies/brineloop")
+    page.wait_for_selector(".drawing[data-ready]")
+    assert page.locator("[data-day]").inner_text().startswith("today, ")
+    today = count(page)
+    assert int(page.locator("[data-count]").inner_text()) == today
+    slider = page.locator("[data-when]")
+    slider.focus()
+    days = []
+    for _ in range(6):
+        page.keyboard.press("ArrowLeft")
+        days.append(page.locator("[data-day]").inner_text())
+    assert len(set(days)) == 6, "each arrow goes to another change"
+    assert re.fullmatch(r"\d{1,2} [A-Z][a-z]+ 20\d\d", days[-1])
+    then = count(page)
+    assert 0 < then < today
+    page.wait_for_function("n => document.querySelector('[data-count]').textContent === String(n)", arg=then)
+    assert page.locator("[data-links] > li > a:first-child").count() == then
+    assert page.locator("[data-list-title]").inner_text() == f"Links on {days[-1]}"
+    page.wait_for_function("() => location.search.includes('on=')")
+    page.reload()
+    page.wait_for_selector(".drawing[data-ready]")
+    assert page.locator("[data-day]").inner_text() == days[-1]
+    assert count(page) == then
+
+
+def test_time_plays_by_itself_until_today(visit: Visit) -> None:  # noqa: F811
+    page = visit.go("/graph?slug=people/teo-varland&depth=1")
+    page.wait_for_selector(".drawing[data-ready]")
+    page.click("[data-play]")
+    page.wait_for_function("() => document.querySelector('[data-when]').valueAsNumber > 0")
+    assert page.locator("[data-play]").get_attribute("aria-pressed") == "true"
+    page.wait_for_selector("[data-play]:has-text('Play')", timeout=60_000)
+    assert page.locator("[data-day]").inner_text().startswith("today, ")
+
+
+def test_findings_drop_down_as_one_types_on_any_page(visit: Visit) -> None:  # noqa: F811
+    page = visit.go("/timeline")
+    asked: list[str] = []
+    page.on("request", lambda each: asked.append(each.url) if "/ui/search" in each.url else None)
+    page.keyboard.press("/")
+    hurry(page, "harbour")
+    page.wait_for_selector(".quick-list [role=option] mark")
+    assert len(asked) <= 3
+    assert page.locator(".quick input").get_attribute("aria-expanded") == "true"
+    leading = page.locator(".quick-list [role=option] a").evaluate_all("all => all.map((each) => each.hash)")
+    steps = next(place for place, line in enumerate(leading, 1) if line)  # a finding within a text
+    for _ in range(steps):
+        page.keyboard.press("ArrowDown")
+    chosen = page.locator(".quick-list [aria-selected=true] a")
+    assert chosen.count() == 1
+    href = chosen.get_attribute("href")
+    assert href is not None
+    page.keyboard.press("Escape")
+    assert not page.locator(".quick-list").is_visible()
+    page.keyboard.press("ArrowDown")
+    page.wait_for_selector(".quick-list:visible")
+    for _ in range(steps):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**{href}")
+    assert page.locator(".here").count() == 1
+
+
+def test_a_name_and_two_keys_lead_to_the_person(visit: Visit) -> None:  # noqa: F811
+    page = visit.go("/timeline")
+    page.keyboard.press("/")
+    page.keyboard.type("mira", delay=10)
+    page.wait_for_selector(".quick-list [role=option] mark")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/page/people/mira-dahlquist")
+
+
+def test_escape_leaves_the_field_and_what_is_in_it(visit: Visit) -> None:  # noqa: F811
+    page = visit.go("/search?q=harbour")
+    field = page.locator(".big-search input")
+    field.focus()
+    page.keyboard.press("Escape")
+    assert field.input_value() == "harbour"
+    assert page.evaluate("document.activeElement.tagName") != "INPUT"
+    page.keyboard.press("j")
+    assert page.locator(".findings .is-at").count() == 1
+    visit.go("/timeline")
+    page.keyboard.press("/")
+    page.keyboard.type("harbour", delay=10)
+    page.wait_for_selector(".quick-list [role=option]")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    assert page.locator(".quick input").input_value() == "harbour"
+    assert page.evaluate("document.activeElement.tagName") != "INPUT"
+
+
+def test_the_graphs_first_page_has_a_field_and_keeps_apart_what_it_says(visit: Visit) -> None:  # noqa: F811
+    page = visit.go("/graph")
+    note, first = (
+        page.locator(".card .note").first.bounding_box(),
+        page.locator(".rows li").first.bounding_box(),
+    )
+    card = page.locator(".card").first.bounding_box()
+    assert note is not None
+    assert first is not None
+    assert card is not None
+    assert card["x"] + 8 <= note["x"]
+    assert card["y"] + 8 <= note["y"]
+    assert note["y"] + note["height"] <= first["y"]
+    page.fill("#find", "mira")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/graph?find=mira")
+    page.locator(".rows a").first.click()
+    page.wait_for_url("**/graph?slug=people%2Fmira-dahlquist")
+
+
+def test_enter_without_a_choice_asks_and_filters_stay_in_the_address(visit: Visit) -> None:  # noqa: F811
+    page = visit.go("/")
+    page.locator(".quick input").fill("harbour")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search?q=harbour")
+    page.click(".filters summary")
+    page.select_option("select[name=type]", "person")
+    page.wait_for_function("() => location.search.includes('type=person')")
+    page.wait_for_function("() => document.querySelectorAll('.findings .t-person').length > 0")
+    page.reload()
+    assert page.locator("select[name=type]").input_value() == "person"
+    assert page.locator(".findings .kind:not(.t-person)").count() == 0
+
+
+def test_findings_drop_down_within_a_narrow_screen(
+    browser: "Browser",  # noqa: F811
+    memory: Settings,  # noqa: F811
+    address: str,  # noqa: F811
+) -> None:
+    found = opened(browser, memory, address, NARROW)
+    page = found.go("/page/people/mira-dahlquist")
+    page.locator(".quick input").press_sequentially("harbour", delay=10)
+    page.wait_for_selector(".quick-list [role=option]")
+    frame = page.locator(".quick-list").bounding_box()
+    assert frame is not None
+    assert frame["x"] >= 0
+    assert frame["x"] + frame["width"] <= NARROW[0]
+    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW[0]
+    assert found.problems == []
+    page.context.close()
+
+
+def test_truth_and_timeline_stand_side_by_side_where_there_is_room(visit: Visit) -> None:  # noqa: F811
+    page = visit.go("/page/people/mira-dahlquist")
+    truth, line = (page.locator(each).bounding_box() for each in (".truth", ".line"))
+    assert truth is not None
+    assert line is not None
+    assert abs(truth["y"] - line["y"]) < 40
+    assert truth["x"] + truth["width"] <= line["x"]
+
+
+def test_a_version_is_compared_and_brought_back(visit: Visit) -> None:  # noqa: F811
+    page = visit.go("/page/concepts/patience")
+    page.click(".versions li:last-child >> text=Diff")
+    page.wait_for_selector(".diff .added")
+    assert page.locator(".diff .removed").inner_text() == "-The first thought."
+    page.click(".versions li:last-child >> text=Revert")
+    page.wait_for_selector(".told")
+    assert page.locator(".truth").inner_text().strip() == "The first thought."

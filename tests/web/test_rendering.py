@@ -1,0 +1,109 @@
+"""What every page shares: messages that are told once, errors that lead back, and words for a browser."""
+
+import os
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from starlette.testclient import TestClient
+from tests.web.conftest import client
+from tests.web.dashboard import Visitor, call, lifelike, visiting
+
+from quaid.config import Settings
+from quaid.errors import FolderNotEmpty, NotLoggedIn, PageNotFound, PageOfFolder, QuaidError
+from quaid.web import app as web_app
+from quaid.web.pages.base import browser_message, format_commands
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return lifelike(str(tmp_path_factory.mktemp("rendering")))
+
+
+@pytest.fixture(scope="module")
+def visitor(mine: Settings) -> Iterator[Visitor]:
+    with visiting(mine) as found:
+        yield found
+
+
+def links(answer: httpx.Response) -> dict[str, str]:
+    """What the error offers to do, and where."""
+    offered = answer.text.partition('<p class="actions">')[2].partition("</p>")[0]
+    found = re.findall(r'href="([^"]+)">(.*?)</a>', offered)
+    return {re.sub(r"<svg.*?</svg>", "", label).strip(): address for address, label in found}
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (PageNotFound(slug="a/b", hint=" Did you mean a/c?"), "There is no page a/b. Did you mean a/c?"),
+        (FolderNotEmpty(path="/tmp/x"), "/tmp/x is not empty. Choose a new folder."),
+        (
+            PageOfFolder(slug="n::a", collection="n", act="Merge"),
+            "n::a comes from a file of the collection n, whose folder is the truth. Merge the file there, and the"
+            " memory follows.",
+        ),
+        (
+            NotLoggedIn(problem="Nobody is logged in", remedy="`quaid web` opens it"),
+            "Nobody is logged in. `quaid web` opens it.",
+        ),
+    ],
+)
+def test_a_browser_is_told_what_helps_in_a_browser(error: QuaidError, told: str) -> None:
+    assert browser_message(error) == told
+
+
+def test_commands_stand_out_and_nothing_in_them_acts() -> None:
+    assert (
+        format_commands("No <b>. `quaid <i>` helps.") == "No &lt;b&gt;. <code>quaid &lt;i&gt;</code> helps."
+    )
+
+
+def test_a_message_is_told_once_and_no_address_carries_it(visitor: Visitor, mine: Settings) -> None:
+    page = call(mine, "get", slug="concepts/patience")
+    answer = visitor.post("/page/concepts/patience/edit", text="# Patience\n\nOnce.\n", version=page.version)
+    assert answer.headers["location"] == "/page/concepts/patience"
+    assert ">Saved.</p>" in visitor.get("/page/concepts/patience").text
+    assert ">Saved.</p>" not in visitor.get("/page/concepts/patience").text
+    assert ">Saved.</p>" not in visitor.get("/page/concepts/patience?done=saved").text
+
+
+def test_errors_lead_back_to_where_one_was(visitor: Visitor) -> None:
+    answer = visitor.get("/settings/collection/nonsense")
+    assert answer.status_code == 404
+    assert links(answer)["Back to Settings"] == "/settings"
+    answer = visitor.post("/notebook", path="../outside")
+    assert answer.status_code == 400
+    assert links(answer)["Back to Notebook"] == "/notebook"
+    answer = visitor.get("/page/people/nobody-here")
+    assert "`quaid" not in answer.text
+    assert links(answer)["Write this page"].startswith("/new?slug=")
+
+
+def test_a_refused_line_is_still_in_its_field(visitor: Visitor, mine: Settings) -> None:
+    notebook = os.path.join(mine.cwd, "notebook")
+    os.rename(notebook, notebook + "-away")
+    answer = visitor.post("/jot", text="The key is under the pot", where="log")
+    os.rename(notebook + "-away", notebook)
+    assert answer.status_code >= 400
+    assert 'class="told bad"' in answer.text
+    assert 'name="text" value="The key is under the pot"' in answer.text
+
+
+def test_a_form_of_settings_that_fails_shows_the_settings_again(visitor: Visitor) -> None:
+    for path, name in (("token", "nobody"), ("sync", "nowhere"), ("embeddings", "no-such-model")):
+        answer = visitor.post(f"/settings/{path}", name=name)
+        assert answer.status_code >= 400, path
+        assert 'class="told bad"' in answer.text, path
+        assert "Rebuild index" in answer.text, path
+
+
+def test_whoever_is_not_logged_in_sees_a_door_and_no_navigation(mine: Settings) -> None:
+    asked: TestClient = client(web_app.build_app(mine))
+    for path in ("/", "/login?code=used", "/settings"):
+        answer = asked.get(path)
+        assert answer.status_code == 401
+        assert "<code>quaid web</code>" in answer.text
+        assert "<nav" not in answer.text
+        assert "/settings" not in answer.text

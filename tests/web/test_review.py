@@ -1,0 +1,232 @@
+"""Review, Settings and New without a browser: what a click changes, and what it says that it did."""
+
+import html
+import os
+import re
+from typing import Any
+
+import pytest
+from tests.web.dashboard import Visitor, call
+
+from quaid.config import Settings
+
+MIRA = "people/mira-dahlquist"
+
+
+def message(visitor: Visitor, path: str) -> str:
+    """What the next page says that was done."""
+    found = re.search(r'<p class="told[^"]*"[^>]*>(.*?)</p>', visitor.get(path).text, re.DOTALL)
+    return html.unescape(re.sub(r"<[^>]+>", "", found[1])) if found else ""
+
+
+def two_values(mine: Settings) -> Any:
+    (found,) = [each for each in call(mine, "contradictions").contradictions if each.type == "cross_page"]
+    return found
+
+
+def homes(mine: Settings) -> set[str]:
+    found = call(mine, "facts", subject=MIRA).facts
+    return {each.object for each in found if each.predicate == "lives_in"}
+
+
+@pytest.mark.parametrize(
+    ("side", "left"), [("left", {"Oslo"}), ("right", {"Malmö"}), ("both", {"Oslo", "Malmö"})]
+)
+def test_a_contradiction_is_resolved_with_one_click(
+    visitor: Visitor, mine: Settings, side: str, left: set[str]
+) -> None:
+    found = two_values(mine)
+    answer = visitor.post("/review/resolve", id=found.id, keep=side, note="Asked her.")
+    assert answer.headers["location"] == "/review"
+    assert homes(mine) == left
+    told = message(visitor, "/review")
+    assert ("never held" in told) is (side != "both")
+    assert ("still says" in told) is (side != "both")
+    visitor.post("/review/check")
+    assert [each.id for each in call(mine, "contradictions").contradictions].count(found.id) == 0
+
+
+def test_a_contradiction_is_told_in_words_with_titles(visitor: Visitor) -> None:
+    text = visitor.get("/review").text
+    assert "Mira Dahlquist: lives in Oslo, or lives in Malmö?" in text
+    assert "lives_in" not in text
+    assert f'href="/page/{MIRA}?at=L3#L3" data-item>Mira Dahlquist</a>' in text
+    assert '<span class="source">letter</span>' in text
+    assert "It still holds" in text
+
+
+def test_what_is_settled_already_changes_nothing_and_says_so(visitor: Visitor, mine: Settings) -> None:
+    id = two_values(mine).id
+    visitor.post("/review/resolve", id=id, keep="left")
+    visitor.get("/review")
+    assert visitor.post("/review/resolve", id=id, keep="right").headers["location"] == "/review"
+    assert "Nothing was changed" in message(visitor, "/review")
+    assert homes(mine) == {"Oslo"}
+
+
+def test_looking_again_says_how_many_are_open(visitor: Visitor, mine: Settings) -> None:
+    assert visitor.post("/review/check").headers["location"] == "/review"
+    total = call(mine, "contradictions").total
+    assert f"{total} contradictions are open" in message(visitor, "/review")
+    assert message(visitor, "/review") == ""
+
+
+def test_a_gap_is_found_by_its_words_approved_and_closed(visitor: Visitor, mine: Settings) -> None:
+    (gap,) = call(mine, "gaps").gaps
+    assert "words are not kept" in visitor.get("/review?tab=gaps").text
+    nothing = visitor.post("/review/gap", act="find", query_text="What else?")
+    assert "No open question was asked in these words" in nothing.text
+    found = visitor.post("/review/gap", act="find", query_text="who insures the pier")
+    assert 'class="card gap found"' in found.text
+    assert 'name="query_text" value="who insures the pier" required' in found.text
+    approved = {"sensitivity": "external", "approver": "Mira"}
+    done = visitor.post(
+        "/review/gap", id=gap.id, act="approve", query_text="Who insures the pier?", **approved
+    )
+    assert done.status_code == 303
+    assert "Who insures the pier?" in visitor.get("/review?tab=gaps").text
+    assert (
+        visitor.post("/review/gap", id=gap.id, act="close", by="projects/pier-nine-pilot").status_code == 303
+    )
+    assert message(visitor, "/review?tab=gaps") == f"Question {gap.id} is closed: Pier nine pilot answers it."
+    assert call(mine, "gaps").total == 0
+
+
+def test_a_form_that_fails_is_shown_again_with_what_was_typed(visitor: Visitor, mine: Settings) -> None:
+    (gap,) = call(mine, "gaps").gaps
+    wrong = visitor.post(
+        *("/review/gap",),
+        id=gap.id,
+        act="approve",
+        query_text="Something else?",
+        sensitivity="redacted",
+        redacted_query="What is it?",
+        approver="Bo",
+    )
+    assert wrong.status_code == 400
+    assert "That is not the question of gap" in wrong.text
+    assert "<details open><summary>Keep its words" in wrong.text
+    for field, value in (
+        ("query_text", "Something else?"),
+        ("redacted_query", "What is it?"),
+        ("approver", "Bo"),
+    ):
+        assert f'name="{field}" value="{value}"' in wrong.text
+    assert '<option value="redacted" selected>' in wrong.text
+    unknown = visitor.post("/review/gap", id=gap.id, act="close", by="people/nobody")
+    assert unknown.status_code == 404
+    assert "There is no page people/nobody" in html.unescape(unknown.text)
+    assert 'name="by" value="people/nobody"' in unknown.text
+
+
+def test_all_gaps_without_words_are_closed_at_once(visitor: Visitor, mine: Settings) -> None:
+    kept = call(mine, "gaps add", query_text="Who is Bo?").gap.id
+    call(mine, "gaps approve", gap_id=kept, query_text="Who is Bo?", sensitivity="external", approver="Mira")
+    call(mine, "gaps add", query_text="Where is the key?")
+    assert "Close all 2 without words" in visitor.get("/review?tab=gaps").text
+    visitor.post("/review/gap", act="clear")
+    assert message(visitor, "/review?tab=gaps") == "Closed 2 questions whose words nobody keeps."
+    assert [each.id for each in call(mine, "gaps").gaps] == [kept]
+
+
+def test_two_pages_that_are_alike_may_both_stay(visitor: Visitor, mine: Settings) -> None:
+    pair = {"slug": "concepts/salt-creep", "other": "concepts/salt-beard"}
+    assert call(mine, "dupes").total == 1
+    assert visitor.post("/review/merge", act="distinct", **pair).status_code == 303
+    assert message(visitor, "/review?tab=duplicates").startswith("Both stay: Salt creep and Salt beard")
+    assert call(mine, "dupes").total == 0
+
+
+def test_twins_in_a_folder_are_opened_and_never_offered_a_merge(visitor: Visitor, mine: Settings) -> None:
+    notes = os.path.join(mine.cwd, "notes")
+    line = (
+        "The harbour freezes over in the third week of January, and the ferry stops for a month or longer. "
+    )
+    for name in ("ice", "frost"):
+        with open(os.path.join(notes, f"{name}.md"), "w", encoding="utf-8") as file:
+            file.write(f"# About {name}\n\n{line * 3}\n")
+    call(mine, "collection sync", name="notes")
+    pair = next(each for each in call(mine, "dupes").pairs if "notes::" in each.slug)
+    text = visitor.get("/review?tab=duplicates").text
+    card = text.partition(f"{pair.slug} · {pair.other}")[2].partition("</section>")[0]
+    assert "merge the two files in their folder" in card
+    assert "Merge into" not in card
+    assert "Keep both" in card
+    assert "Open About ice" in card
+    assert "Open About frost" in card
+    assert "Merge into Salt creep" in text
+    refused = visitor.post("/review/merge", slug=pair.slug, other=pair.other, into=pair.slug)
+    assert refused.status_code == 409
+    assert "Nothing was merged." in refused.text
+    assert "faster" not in refused.text
+    assert "Duplicates" in refused.text
+
+
+def test_a_folder_that_is_not_empty_comes_back_with_what_was_typed(visitor: Visitor, mine: Settings) -> None:
+    answer = visitor.post("/review/quarantine", page="notes::lost", act="export", folder=mine.cwd)
+    assert answer.status_code == 409
+    assert "is not empty. Choose a new folder." in answer.text
+    assert "--force" not in answer.text
+    assert f'name="folder" value="{mine.cwd}"' in answer.text
+
+
+def test_a_gap_asks_for_another_wording_only_where_one_leaves(visitor: Visitor) -> None:
+    text = visitor.get("/review?tab=gaps").text
+    assert '<label class="redacted">' in text
+    assert "weak or none" not in text
+
+
+def test_merging_and_restoring_say_what_happened(visitor: Visitor, mine: Settings) -> None:
+    pair = {"slug": "concepts/salt-creep", "other": "concepts/salt-beard", "into": "concepts/salt-creep"}
+    fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', visitor.post("/review/merge", **pair).text))
+    visitor.post("/review/merge", **fields)
+    told = message(visitor, "/review?tab=duplicates")
+    assert told.startswith("Salt beard is part of Salt creep now, and its old address leads there.")
+    visitor.post("/review/quarantine", page="notes::lost", act="restore")
+    assert "“The lost note” is back, and so is its file lost.md." in message(
+        visitor, "/review?tab=quarantine"
+    )
+
+
+def test_a_new_page_at_an_address_that_is_taken_offers_the_page(visitor: Visitor, mine: Settings) -> None:
+    before = call(mine, "get", slug=MIRA)
+    text = visitor.get(f"/new?slug={MIRA}").text
+    assert "is there already" in text
+    assert f'href="/page/{MIRA}">Open it</a>' in text
+    assert f'href="/page/{MIRA}/edit">Edit it</a>' in text
+    assert "<textarea" not in text
+    call(mine, "rename", slug="concepts/patience", new_slug="concepts/waiting")
+    assert "concepts/patience leads to concepts/waiting" in visitor.get("/new?slug=concepts/patience").text
+    late = visitor.post(f"/page/{MIRA}/edit", version=0, text="# Another Mira\n")
+    assert late.status_code == 409
+    assert "# Another Mira" in late.text
+    assert call(mine, "get", slug=MIRA).version == before.version
+
+
+def test_tokens_are_listed_and_revoked(visitor: Visitor, mine: Settings) -> None:
+    call(mine, "token create", name="phone")
+    text = visitor.get("/settings").text
+    assert "<strong>phone</strong>" in text
+    assert "never used" in text
+    assert visitor.post("/settings/token", name="phone").headers["location"] == "/settings#tokens"
+    assert message(visitor, "/settings").startswith("The token phone is revoked.")
+    assert call(mine, "token list").tokens == ()
+    assert visitor.post("/settings/token", name="phone").status_code == 404
+
+
+def test_a_collection_says_why_it_is_ill(visitor: Visitor, mine: Settings) -> None:
+    text = visitor.get("/settings").text
+    assert "1 in quarantine" in text
+    assert "1 page has lost the file; Review can bring it back." in text
+    os.rename(os.path.join(mine.cwd, "notes"), os.path.join(mine.cwd, "elsewhere"))
+    assert "Its folder cannot be found" in visitor.get("/settings").text
+    os.rename(os.path.join(mine.cwd, "elsewhere"), os.path.join(mine.cwd, "notes"))
+    visitor.post("/settings/sync", name="notes")
+    assert message(visitor, "/settings") == "notes is in step with its folder: nothing had changed."
+
+
+def test_home_tells_no_slug_and_no_predicate(visitor: Visitor) -> None:
+    shown = re.sub(r"<[^>]+>", " ", visitor.get("/").text)
+    assert "Mira Dahlquist" in shown
+    assert "people/mira-dahlquist" not in shown
+    assert "lives_in" not in shown

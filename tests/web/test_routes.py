@@ -1,0 +1,148 @@
+"""Every route, with no token, a wrong one, one for reading, one for writing, and the owner's."""
+
+import re
+
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.testclient import TestClient
+from tests.mcp.pipes import failure_of
+from tests.web.conftest import client
+from tests.web.test_mcp import STATELESS, stateless
+
+from quaid.errors import NotAllowed, UnknownTool
+from quaid.operations.registry import SCOPES, all_operations
+from quaid.web import api
+from quaid.web.app import ROUTE_SCOPES
+
+LEVELS = ("public", *SCOPES)
+STREAMS = ("/api/events",)  # an answer without an end; tests of their own
+
+
+def asked(app: Starlette) -> list[tuple[str, str, str]]:
+    """Method, address and need of every route."""
+    found = []
+    for route in app.routes:
+        assert isinstance(route, Route)
+        for method in sorted((route.methods or set()) - {"HEAD"}):
+            address = re.sub(r"\{[^}]*\}", "x", route.path)
+            found.append((method, address, ROUTE_SCOPES[route.path][method]))
+    return found
+
+
+def test_every_route_is_declared_with_what_it_needs(app: Starlette) -> None:
+    for route in app.routes:
+        assert isinstance(route, Route), route
+        methods = (route.methods or set()) - {"HEAD"}
+        assert route.path in ROUTE_SCOPES, f"{route.path} must stand in app.ROUTES"
+        assert methods <= set(ROUTE_SCOPES[route.path]), f"{route.path}: {methods}"
+        assert set(ROUTE_SCOPES[route.path].values()) <= set(LEVELS)
+
+
+def test_nothing_is_declared_that_is_not_there(app: Starlette) -> None:
+    assert set(ROUTE_SCOPES) <= {route.path for route in app.routes if isinstance(route, Route)}
+
+
+def test_without_a_token_only_what_is_public_answers(app: Starlette) -> None:
+    nobody = client(app)
+    for method, address, need in asked(app):
+        response = nobody.request(method, address)
+        if need == "public":
+            assert response.status_code in (200, 401, 404), address  # 401: /login without a code
+        else:
+            assert response.status_code == 401, (method, address)
+
+
+def test_a_wrong_token_opens_nothing_at_all(app: Starlette) -> None:
+    stranger = client(app, "qd_" + "A" * 43)
+    for method, address, _ in asked(app):
+        assert stranger.request(method, address).status_code == 401, (method, address)
+
+
+@pytest.mark.parametrize("scope", ["read", "write"])
+def test_a_token_opens_what_its_scope_allows(
+    app: Starlette, reader: TestClient, writer: TestClient, scope: str
+) -> None:
+    who = {"read": reader, "write": writer}[scope]
+    for method, address, need in asked(app):
+        if address in STREAMS or need == "public":
+            continue
+        allowed = LEVELS.index(need) <= LEVELS.index(scope)
+        response = who.request(method, address)
+        if allowed:
+            assert response.status_code not in (401, 403), (method, address, response.text)
+        else:
+            assert response.status_code == 403, (method, address)
+
+
+def test_every_route_refuses_foreign_names_and_origins_even_from_the_owner(
+    app: Starlette, owner: TestClient
+) -> None:
+    tried = 0
+    for method, address, _ in asked(app):
+        for host, origin, status in (
+            ("evil.example:4321", "", 421),
+            ("127.0.0.1:8000", "http://127.0.0.1:4321", 421),
+            ("127.0.0.1:4321", "http://evil.example", 403),
+            ("127.0.0.1:4321", "http://127.0.0.1:8000", 403),
+        ):
+            headers = {"Host": host, **({"Origin": origin} if origin else {})}
+            assert owner.request(method, address, headers=headers).status_code == status, (method, address)
+            tried += 1
+    assert tried >= 500
+
+
+def called(who: TestClient, tool: str) -> tuple[int, int | str | None]:
+    """Status and code of a tool that is called over MCP without arguments: of the protocol, or the tool's own."""
+    headers = {"Mcp-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": tool}
+    response = who.post("/mcp", json=stateless("tools/call", name=tool), headers=headers)
+    answer = response.json()
+    if answer.get("result", {}).get("isError"):
+        return response.status_code, str(failure_of(answer)["code"])
+    return response.status_code, answer.get("error", {}).get("code")
+
+
+def test_every_tool_over_mcp_with_no_wrong_read_and_write_token(
+    app: Starlette, reader: TestClient, writer: TestClient
+) -> None:
+    nobody, stranger = client(app), client(app, "qd_" + "A" * 43)
+    refused = NotAllowed.code
+    for each in all_operations():
+        assert called(nobody, each.tool)[0] == 401
+        assert called(stranger, each.tool)[0] == 401
+        if not each.is_tool:  # what only the person at this machine may do is not there for anybody
+            assert called(writer, each.tool) == (400, UnknownTool.rpc_code), each.tool
+            continue
+        assert (called(reader, each.tool)[1] == refused) == (each.scope != "read"), each.tool
+        assert called(writer, each.tool)[1] != refused, each.tool
+
+
+def test_an_api_route_needs_what_its_tool_needs() -> None:
+    for each in all_operations():
+        if each.is_tool:
+            assert set(ROUTE_SCOPES[api.tool_path(each.tool)].values()) == {each.scope}
+        else:
+            assert api.tool_path(each.tool) not in ROUTE_SCOPES
+
+
+def test_a_token_that_was_revoked_is_refused_from_the_next_request_on(app: Starlette) -> None:
+    from tests.web.conftest import token
+
+    from quaid.app import Brain
+    from quaid.operations import dispatch
+
+    settings = app.state.settings
+    shown = token(settings, "phone", "read")
+    phone = client(app, shown)
+    assert phone.get("/api/memory/stats").status_code == 200
+    with Brain(settings) as brain:
+        dispatch.call(brain, dispatch.find_command("token revoke"), {"name": "phone"}, "owner")
+    assert phone.get("/api/memory/stats").status_code == 401
+
+
+def test_what_is_not_there_is_told_only_to_those_who_may_read(app: Starlette, reader: TestClient) -> None:
+    assert client(app).get("/api/nowhere").status_code == 401
+    response = reader.get("/api/nowhere")
+    assert response.status_code == 404
+    assert response.json()["error"]["code"] == "no_such_address"
+    assert reader.put("/api/memory/get").status_code == 405

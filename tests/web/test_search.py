@@ -1,0 +1,222 @@
+"""What is found where: names before texts, answers before what comes near, a gap only where nobody answers."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from tests.web.dashboard import Visitor, call, lifelike, visiting
+
+from quaid.config import Settings
+from quaid.web.pages.search import ResultGroup, ResultView
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    folder: Path = tmp_path_factory.mktemp("finding")
+    settings = lifelike(str(folder))
+    settings = settings._replace(environ={**settings.environ, "AI_KB_DIR": str(folder / "kb")})
+    call(settings, "kb init")
+    summary = "Use stainless screws in damp rooms."
+    call(settings, "kb remember", text="Brass stains.", title="Screws in damp rooms", summary=summary)
+    quoted = "> Founder of [[companies/brineloop]], friend of [[people/teo-varland|Teo]]."
+    call(settings, "put", slug="people/ines-karvonen", content=f"# Ines Karvonen\n\n{quoted}\n\nBuilds.\n")
+    dinner = "# Dinner with Ines\n\nInes cooked, Ines sang, and Ines went home.\n"
+    call(settings, "put", slug="meetings/dinner", content=dinner)
+    for path, text in {
+        "reference/habits.md": "## Habits\n\n- Ines prefers letters to calls\n",
+        "daily/2026-05-04.md": "## 06:29 — Called Nkechi: the trial begins in January\n",
+    }.items():
+        call(settings, "notebook write", path=path, content=text)
+    return settings
+
+
+@pytest.fixture(scope="module")
+def owner(known: Settings) -> Iterator[Visitor]:
+    with visiting(known) as visitor:
+        yield visitor
+
+
+def groups(page: str) -> list[str]:
+    return re.findall(r'class="group" aria-label="([^"]+)"', page)
+
+
+def findings(page: str) -> list[str]:
+    return re.findall(r'<li><a href="([^"]+)" data-item>', page)
+
+
+def said(page: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", page.partition("<main")[2].partition("</main>")[0]))
+
+
+def gaps(known: Settings) -> int:
+    return int(call(known, "gaps").total)
+
+
+@pytest.mark.parametrize("question", ["screws damp rooms", "nails in damp rooms"])
+def test_what_the_knowledge_base_answers_is_answered_and_no_gap(
+    owner: Visitor, known: Settings, question: str
+) -> None:
+    before = gaps(known)
+    page = owner.get(f"/search?q={quote(question)}").text
+    assert "1 strong finding" in page
+    assert "No strong answer" not in page
+    assert groups(page)[0] == "Knowledge base"
+    assert findings(page)[0].startswith("/kb/")
+    assert gaps(known) == before
+
+
+def test_what_the_notebook_answers_is_answered_and_no_gap(owner: Visitor, known: Settings) -> None:
+    before = gaps(known)
+    page = owner.get("/search?q=prefers+letters+to+calls").text
+    assert groups(page)[0] == "Notebook"
+    assert "strong finding" in page
+    assert gaps(known) == before
+
+
+def test_what_nobody_answers_is_a_gap(owner: Visitor, known: Settings) -> None:
+    before = gaps(known)
+    page = owner.get("/search?q=zeppelin+harbour+timetable+quarterly").text
+    assert "No strong answer" in page
+    assert gaps(known) == before + 1
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"q={'a' * 5_000}",
+        "q=%00",
+        "q=%ff%fe",
+        "q=????",
+        "q=zyxwvu&link=1",
+        "q=zyxwvu&since=rubbish",
+        "q=zyxwvu&type=person",
+    ],
+)
+def test_what_is_no_question_leaves_no_gap(owner: Visitor, known: Settings, query: str) -> None:
+    before = gaps(known)
+    assert owner.get(f"/search?{query}").status_code == 200
+    assert gaps(known) == before
+
+
+def test_a_link_that_leads_nowhere_and_a_tag_say_that_nobody_asks(owner: Visitor, known: Settings) -> None:
+    text = "---\ntags: [zorple]\n---\n\n# Loose\n\nSee [[people/nobody-at-all]].\n"
+    call(known, "put", slug="concepts/loose", content=text)
+    page = owner.get("/page/concepts/loose").text
+    leading = set(re.findall(r'href="(/search\?q=[^"]+)"', page))
+    assert len(leading) >= 2
+    before = gaps(known)
+    for each in leading:
+        owner.get(each.replace("&amp;", "&"))
+    assert gaps(known) == before
+
+
+@pytest.mark.parametrize("typed", ["ines", "ine", "karvonen", "Ines Karvonen"])
+@pytest.mark.parametrize("path", ["/search?q=", "/ui/search?brief=1&q="])
+def test_a_persons_name_leads_to_the_person(owner: Visitor, path: str, typed: str) -> None:
+    page = owner.get(path + quote(typed)).text
+    assert re.findall(r'<a href="(/(?:page|notebook|kb)/[^"]+)" (?:data-item|tabindex="-1")', page)[0] == (
+        "/page/people/ines-karvonen"
+    )
+
+
+def test_a_line_without_the_word_is_not_found_by_its_little_words(owner: Visitor) -> None:
+    page = owner.get("/search?q=ines").text
+    assert groups(page)[0] == "Pages"
+    assert "Nkechi" not in page
+    assert "By its name" in owner.get("/search?q=karvon").text
+
+
+def test_a_file_of_the_notebook_is_found_by_its_name(owner: Visitor) -> None:
+    page = owner.get("/search?q=habit").text
+    assert groups(page)[0] == "Notebook"
+
+
+def test_every_finding_says_how_it_was_found(owner: Visitor) -> None:
+    for question in ("ines", "harbour", "damp+rooms"):
+        page = owner.get(f"/search?q={question}").text
+        assert page.count('class="lane"') == len(findings(page)) > 0
+
+
+def test_scores_agree_with_the_strength_beside_them(owner: Visitor) -> None:
+    page = owner.get("/search?q=zinc+dendrites+at+the+harbour").text
+    shown = re.findall(r'class="grade (\w+)">\w+</span> (\d\.\d\d)</span>', page)
+    by_grade = {grade: [float(score) for each, score in shown if each == grade] for grade, _ in shown}
+    assert by_grade["strong"]
+    assert by_grade["none"]
+    assert min(by_grade["strong"]) >= 0.5 > max(by_grade["none"])
+
+
+def finding(strength: str, fit: int = 0) -> ResultView:
+    from markupsafe import Markup
+
+    return ResultView("/", Markup("x"), "", Markup(""), 0.5, "words", "", "note", strength, fit)
+
+
+def test_groups_stand_in_the_order_of_their_best() -> None:
+    made = [
+        ResultGroup("Notebook", [finding("weak")], ""),
+        ResultGroup("Daily", [], ""),
+        ResultGroup("Pages", [finding("none"), finding("weak", 1)], ""),
+        ResultGroup("Knowledge base", [finding("strong")], ""),
+    ]
+    made.sort(key=lambda group: group.worth, reverse=True)
+    assert [each.name for each in made] == ["Pages", "Knowledge base", "Notebook", "Daily"]
+
+
+@pytest.mark.parametrize(
+    ("path", "kept"),
+    [
+        ("/search?q=harbour&type=person&since={}", '<option value="person" selected>'),
+        ("/timeline?type=person&until={}", '<option value="person" selected>'),
+        ("/graph?slug=companies/brineloop&on={}", "Around Brineloop"),
+        ("/ui/search?q=harbour&since={}", "harbour"),
+    ],
+)
+@pytest.mark.parametrize("day", ["rubbish", "2026-02-30", "2026"])
+def test_what_is_no_day_is_said_in_the_same_way_everywhere(
+    owner: Visitor, path: str, kept: str, day: str
+) -> None:
+    answer = owner.get(path.format(day))
+    assert answer.status_code == 200
+    assert f"“{day}” is no day, so it was left out. One is written as 2026-04-25." in answer.text
+    assert kept in answer.text
+    assert "Nothing was found" not in answer.text
+    assert "Nothing is of such a day" not in answer.text
+
+
+def test_an_unknown_collection_leaves_the_form_in_place(owner: Visitor) -> None:
+    answer = owner.get("/timeline?collection=nowhere&text=harbour")
+    assert answer.status_code == 200
+    assert 'class="trouble"' in answer.text
+    assert 'name="text" value="harbour"' in answer.text
+
+
+def test_a_summary_says_titles(owner: Visitor) -> None:
+    page = owner.get("/page/people/ines-karvonen").text
+    assert "Founder of Brineloop, friend of Teo." in said(page)
+    assert '<a href="/page/companies/brineloop"' in page.partition('class="lede"')[2].partition("</p>")[0]
+    home = said(owner.get("/").text)
+    assert "Founder of Brineloop, friend of Teo." in home
+    assert "companies/brineloop" not in home
+    text = "# A\n\n> Founder of [[companies/brineloop]].\n\nBuilds.\n"
+    preview = owner.post("/ui/preview", slug="people/ines-karvonen", text=text).text
+    assert ">Brineloop</a>" in preview.partition("Builds")[0]
+
+
+def test_the_search_page_has_one_field_and_no_hole(owner: Visitor) -> None:
+    page = owner.get("/search").text
+    assert page.count('type="search"') == 1
+    assert "quick.js" not in page
+    assert 'class="quick"' in owner.get("/timeline").text
+
+
+def test_the_graph_finds_a_page_to_look_around_from(owner: Visitor) -> None:
+    page = owner.get("/graph?find=ines").text
+    assert (
+        re.findall(r'href="(/graph\?slug=[^"]+)" data-item', page)[0] == "/graph?slug=people%2Fines-karvonen"
+    )
+    assert 'name="find" value="ines"' in page
+    assert "Changed last" in owner.get("/graph").text
+    assert "No page is called so" in owner.get("/graph?find=zyxwvu&collection=x").text

@@ -1,0 +1,212 @@
+"""300 texts that want to act, in every field that a page can show: nothing acts."""
+
+import html
+import os
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+from tests.web.active import active_nodes
+from tests.web.dashboard import Visitor, called, settings_in, visiting
+from tests.web.payloads import ACTS, COUNT, payloads
+
+from quaid.app import Brain
+from quaid.config import Settings
+from quaid.model.page import build_page
+from quaid.storage import page_edits
+from quaid.web.pages import markdown, page as page_views
+from quaid.web.pages.markdown import make_snippet
+
+EVERY = payloads()
+AT_ONCE = 25
+"""Payloads of one page: each page has as many of every kind of field."""
+
+
+def batches() -> Iterator[tuple[int, list[str]]]:
+    for place in range(0, len(EVERY), AT_ONCE):
+        yield place // AT_ONCE, EVERY[place : place + AT_ONCE]
+
+
+def line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def poisoned(brain: Brain, number: int, given: list[str], folder: str) -> None:
+    """A page, a file and a gap in which every field holds such texts."""
+    first = given[0]
+    fields = {f"key {place} {line(each)[:40]}": each for place, each in enumerate(given)}
+    front = {
+        "title": line(first),
+        "tags": [line(each) for each in given],
+        "aliases": given,
+        "due": "2026-06-01",
+    }
+    front |= {"status": line(given[1]), "owner": line(given[2]), "date": "2026-04-01", **fields}
+    truth = f"# {line(first)}\n\n> {line(given[3])}\n\n" + "\n\n".join(given)
+    entries = "\n".join(
+        f"- **2026-04-{place % 28 + 1:02}** | {told} — {told}\n  {told}"
+        for place, told in enumerate(map(line, given))
+    )
+    slug = f"commitments/page-{number}"
+    page = build_page(slug, front, truth, f"{entries}\n\n{given[4]}\n")
+    page = page._replace(type="commitment", title=first, summary=given[3])
+    brain.db.write(
+        lambda tx: page_edits.save(tx, page, uuid=brain.new_uuid(), now=brain.now(), expected_version=0)
+    )
+    for place, each in enumerate(given):
+        called(brain, "link", from_=slug, to="people/ada", relationship=f"x{place}", context=each)
+        called(
+            *(brain, "assert"),
+            slug=slug,
+            predicate=f"says {place}",
+            object=line(each),
+            subject=line(each),
+            source_ref=line(each),
+            evidence_text=each,
+            valid_from="2026-04-01",
+        )
+    called(brain, "gaps add", query_text=f"question {number}", context=line(given[5])[:200])
+    gap = called(brain, "gaps", limit=1000).gaps
+    made = next(each for each in gap if each.approved_at is None)
+    called(
+        *(brain, "gaps approve"),
+        gap_id=made.id,
+        query_text=f"question {number}",
+        sensitivity="redacted",
+        approver=given[6],
+        redacted_query=given[7],
+    )
+    with open(os.path.join(folder, "notebook", "lists", f"file-{number}.md"), "w", encoding="utf-8") as file:
+        file.write("\n\n".join(given))
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    folder = str(tmp_path_factory.mktemp("poisoned"))
+    made = settings_in(folder)
+    with Brain(made) as brain:
+        brain.create(made.db_path)
+        called(brain, "put", slug="people/ada", content="# Ada\n")
+        called(brain, "notebook init")
+        for number, given in batches():
+            poisoned(brain, number, given, folder)
+        called(brain, "collection sync")
+        for place, each in enumerate(EVERY[:40]):
+            fact = {
+                "predicate": "lives_in",
+                "valid_from": "2026-04-01",
+                "evidence": each,
+                "source": f"s{place}",
+            }
+            called(brain, "assert", slug="people/ada", object=line(each), **fact)
+        called(brain, "check")
+        # A collection's name is checked when it is made; what stands in the table is shown all the same.
+        for each in EVERY[:40]:
+            values = (each, f"/nowhere/{each}", each, brain.now())
+            brain.db.write(
+                lambda tx, values=values: tx.execute(  # type: ignore[misc]
+                    "INSERT INTO collections (name, root_path, reconcile_halt_reason, created_at, updated_at)"
+                    " VALUES (?1, ?2, ?3, ?4, ?4)",
+                    values,
+                )
+            )
+    return made
+
+
+@pytest.fixture(scope="module")
+def visitor(settings: Settings) -> Iterator[Visitor]:
+    with visiting(settings) as found:
+        yield found
+
+
+def test_there_are_300_different_ones_and_the_checker_sees_them() -> None:
+    assert len(set(EVERY)) == COUNT
+    seen = [
+        each for each in EVERY if active_nodes(f"<div>{each}</div>") or active_nodes(f'<a title="{each}">')
+    ]
+    assert len(seen) > COUNT * 0.6, "as raw HTML most of them act; the others are markdown or templates"
+    assert active_nodes("<a href='java\tscript:x'>") == ["a href=java\tscript:x"]
+    assert active_nodes("<p id=a class=b>fine</p><a href='/x'>y</a>") == []
+
+
+@pytest.mark.parametrize("each", EVERY)
+def test_a_text_never_acts(each: str) -> None:
+    for shown in (
+        markdown.render_markdown(each),
+        markdown.render_markdown(f"- {each}\n> {each}\n\n{each}"),
+        markdown.render_line(each),
+        markdown.render_org(f"* {line(each)}\n{each}\n"),
+        make_snippet(each, each),
+    ):
+        assert active_nodes(shown) == []
+    preview = page_views.page_preview(
+        "people/ada", f"---\ntitle: {line(each)!r}\n---\n# {each}\n\n---\n- **2026-01-01** | {each}"
+    )
+    assert active_nodes(str(preview["truth"]) + str(preview["summary"])) == []
+
+
+@pytest.mark.parametrize("number", range(COUNT // AT_ONCE))
+def test_no_field_of_a_page_acts(visitor: Visitor, number: int) -> None:
+    for path in (f"/page/commitments/page-{number}", f"/page/commitments/page-{number}/edit"):
+        answer = visitor.get(path)
+        assert answer.status_code == 200
+        assert active_nodes(answer.text) == []
+        assert any(act in html.unescape(answer.text) for act in ACTS), "it is shown, as text"
+    answer = visitor.get(f"/notebook/lists/file-{number}.md")
+    assert answer.status_code == 200
+    assert active_nodes(answer.text) == []
+    assert active_nodes(visitor.get(f"/notebook/lists/file-{number}.md?edit=1").text) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/", "/notebook", "/graph", "/graph?slug=people/ada", "/graph?wing=commitments", "/review"),
+        *("/review?tab=gaps", "/review?tab=duplicates", "/settings", "/page/people/ada"),
+        *(f"/timeline?offset={offset}" for offset in range(0, 1_600, 80)),
+    ],
+)
+def test_no_list_acts(visitor: Visitor, path: str) -> None:
+    answer = visitor.get(path)
+    assert answer.status_code == 200
+    assert active_nodes(answer.text) == []
+
+
+@pytest.mark.parametrize("place", range(0, COUNT, 10))
+def test_no_address_acts(visitor: Visitor, place: int) -> None:
+    """In a question, a filter, a slug, a file's path, a node's name, a line."""
+    for each in EVERY[place : place + 10]:
+        text = quote(each, safe="")
+        for path in (
+            f"/search?q={text}&type={text}&wing={text}&collection={text}&since={text}",
+            f"/ui/search?q={text}",
+            f"/page/{text}",
+            f"/timeline?text={text}&kind={text}&wing={text}",
+        ):
+            answer = visitor.get(path)
+            assert answer.status_code < 500, path
+            assert active_nodes(answer.text) == [], path
+
+
+@pytest.mark.parametrize("each", EVERY[:60])
+def test_what_a_form_sends_back_does_not_act(visitor: Visitor, each: str) -> None:
+    text = quote(each, safe="")
+    for path in (
+        f"/new?slug={text}",
+        f"/graph?slug={text}",
+        f"/graph?wing={text}",
+        f"/notebook/{text}",
+        f"/kb/{text}",
+    ):
+        answer = visitor.get(path)
+        assert answer.status_code < 500, path
+        assert active_nodes(answer.text) == [], path
+    for answer in (
+        visitor.post("/page/people/ada/edit", text=each, version=1),
+        visitor.post("/notebook", path=each),
+        visitor.post("/review/quarantine", page=each, act="restore"),
+        visitor.post("/settings/embeddings", name=each),
+        visitor.post("/review/merge", slug=each, other=each, into=each),
+    ):
+        assert answer.status_code < 500
+        assert active_nodes(answer.text) == []
