@@ -129,8 +129,8 @@ def test_a_cold_question_loads_neither_the_package_nor_a_tokenizer(kept: Embedde
 import sys
 import time
 from quaid.embedding import registry
-from quaid.embedding.registry import Surroundings
-model = registry.get(registry.DEFAULT, {{}}, Surroundings({kept.models_folder!r}, {{}}))
+from quaid.embedding.registry import EmbedderEnvironment
+model = registry.get_embedder(registry.DEFAULT_MODEL, {{}}, EmbedderEnvironment({kept.models_folder!r}, {{}}))
 assert model.ready() is None
 early = {{"numpy", "onnxruntime", "tokenizers", "importlib.metadata"}} & set(sys.modules)
 model.embed_query("What did Mira's crew decide in May?")

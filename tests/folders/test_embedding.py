@@ -132,12 +132,12 @@ def test_whoever_is_stopped_goes_on_where_he_was(db: Database) -> None:
 KILLED = """
 import sys, time
 from quaid.storage.sqlite.connection import Database
-from quaid.embedding.backfill import BATCH, fill
+from quaid.embedding.backfill import BATCH_SIZE, embed_chunks
 from tests.folders.test_embedding import NOW, Hashes
 
 def told(done, total, what):
     print(done, flush=True)
-    if done >= 4 * BATCH:
+    if done >= 4 * BATCH_SIZE:
         time.sleep(60)  # however late the kill comes, it comes before the end
 
 class Slow(Hashes):
@@ -145,7 +145,7 @@ class Slow(Hashes):
         time.sleep(0.05)
         return super().embed_passages(texts)
 
-fill(Database.open(sys.argv[1], NOW), Slow(), now=lambda: NOW, progress=told)
+embed_chunks(Database.open(sys.argv[1], NOW), Slow(), now=lambda: NOW, progress=told)
 """
 
 

@@ -408,14 +408,14 @@ UNPRIVILEGED = """
     import os, sys
     from quaid.errors import QuaidError
     from quaid.storage.sqlite.connection import Database
-    from quaid.storage import upkeep, checks, pages
+    from quaid.storage import briefing, checks
     os.chdir("/")
     if os.getuid() == 0:
         os.setgid(65534)
         os.setuid(65534)
     db = Database.open(sys.argv[1], "now")
     print(db.writable, db.one("SELECT value FROM config WHERE key = 'a'"))
-    print(upkeep.validate(db), upkeep.stats(db).pages)
+    print(checks.validate(db), briefing.database_stats(db).pages)
     try:
         db.write(lambda tx: tx.execute("DELETE FROM config"))
     except QuaidError as error:

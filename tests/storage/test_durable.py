@@ -12,12 +12,12 @@ from quaid.storage import files as durable_files
 
 RACER = """
 import sys
-from quaid.storage import durable
+from quaid.storage import files
 sys.stdout.write("ready\\n")
 sys.stdout.flush()
 sys.stdin.readline()
 for number in range(int(sys.argv[2])):
-    durable.make_folders(f"{sys.argv[1]}/{number}/deep/er")
+    files.make_folders(f"{sys.argv[1]}/{number}/deep/er")
 """
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from quaid.model.page import build_page
 from quaid.storage import embedding_queue, page_edits, vectors
+from quaid.storage.embedding_queue import chunk_coverage
 from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
@@ -52,7 +53,7 @@ def found(db: Database, model: vectors.EmbeddingModel) -> tuple[int, int]:
     """What a look at every chunk says; and that what is waited for are those that lack one."""
     waiting = embedding_queue.pending_chunks(db, model)
     assert waiting is None or sorted(waiting) == sorted(embedding_queue.missing_chunks(db, MODEL))
-    return embedding_queue.chunk_coverage(db, MODEL)
+    return chunk_coverage(db, MODEL)
 
 
 def save(db: Database, slug: str, text: str, *, cut: bool = True) -> None:

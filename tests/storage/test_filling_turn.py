@@ -13,8 +13,8 @@ from quaid.storage.embedding_queue import EmbeddingFailure, EmbeddingLease, Embe
 NOON = "2026-04-25T12:00:00Z"
 TAKES_IT = """
 import sys
-from quaid.storage.embedding_queue import Turn
-turn = Turn(sys.argv[1])
+from quaid.storage.embedding_queue import EmbeddingLease
+turn = EmbeddingLease(sys.argv[1])
 assert turn.try_take()
 turn.begin("m", "then")
 print("taken", flush=True)

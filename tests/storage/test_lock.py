@@ -11,12 +11,12 @@ from subprocess import Popen
 import pytest
 
 from quaid.errors import Busy, FileTrouble
-from quaid.storage import files as durable_files
+from quaid.storage.sqlite import connection
 from quaid.storage.sqlite.connection import WriterLock
 
 HOLDS = """
     import sys
-    from quaid.storage.files import WriterLock
+    from quaid.storage.sqlite.connection import WriterLock
     with WriterLock(sys.argv[1]).held():
         print("held", flush=True)
         sys.stdin.readline()
@@ -70,13 +70,13 @@ def test_a_killed_holder_leaves_no_lock(path: str, start: Start) -> None:
 def test_a_lock_on_a_file_that_was_deleted_meanwhile_does_not_count(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take = durable_files.try_lock_file
+    take = connection.try_lock_file
 
     def deleted_meanwhile(handle: int) -> bool:
         os.unlink(path + "-lock")
         return take(handle)
 
-    monkeypatch.setattr(durable_files, "try_lock_file", deleted_meanwhile)
+    monkeypatch.setattr(connection, "try_lock_file", deleted_meanwhile)
     assert not WriterLock(path).try_take()
     monkeypatch.undo()
     assert WriterLock(path).try_take()

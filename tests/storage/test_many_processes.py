@@ -17,9 +17,9 @@ Start = Callable[..., "Popen[str]"]
 
 COUNTS_UP = """
     import sys
-    from quaid.model.page import build
+    from quaid.model.page import build_page
     from quaid.errors import VersionConflict
-    from quaid.storage import pages
+    from quaid.storage import page_edits, pages
     from quaid.storage.sqlite.connection import Database
     path, name, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
     conflicts = 0
@@ -28,9 +28,9 @@ COUNTS_UP = """
         for number in range(rounds):
             while True:
                 stored = pages.require(db, "counter")
-                page = build("counter", {}, stored.truth + f"{name}{number}\\n", "")
+                page = build_page("counter", {}, stored.truth + f"{name}{number}\\n", "")
                 try:
-                    db.write(lambda tx: pages.save(
+                    db.write(lambda tx: page_edits.save(
                         tx, page, uuid="u", now="2026-04-25T12:00:01Z", expected_version=stored.version))
                     break
                 except VersionConflict:
@@ -68,15 +68,15 @@ def test_of_writers_with_the_same_version_one_wins(db: Database, start: Start) -
     save(db, "counter", "")
     script = """
         import sys
-        from quaid.model.page import build
+        from quaid.model.page import build_page
         from quaid.errors import VersionConflict
-        from quaid.storage import pages
+        from quaid.storage import page_edits
         from quaid.storage.sqlite.connection import Database
         with Database.open(sys.argv[1], "now") as db:
             sys.stdin.readline()
-            page = build("counter", {}, sys.argv[2], "")
+            page = build_page("counter", {}, sys.argv[2], "")
             try:
-                db.write(lambda tx: pages.save(tx, page, uuid="u", now="now", expected_version=1))
+                db.write(lambda tx: page_edits.save(tx, page, uuid="u", now="now", expected_version=1))
                 print("won")
             except VersionConflict as conflict:
                 print("lost to", conflict.facts["current_version"])
@@ -93,16 +93,16 @@ def test_of_writers_with_the_same_version_one_wins(db: Database, start: Start) -
 def test_a_killed_writer_loses_only_what_it_had_not_been_told_is_safe(db: Database, start: Start) -> None:
     writer = """
         import sys
-        from quaid.model.page import build
-        from quaid.storage import pages
+        from quaid.model.page import build_page
+        from quaid.storage import page_edits
         from quaid.storage.sqlite.connection import Database
         db = Database.open(sys.argv[1], "now")
         first = int(sys.argv[2])
         for number in range(first, first + 10_000):
             def work(tx, number=number):
                 for part in "ab":
-                    page = build(f"{part}/{number}", {"tags": ["t"]}, "東京x " * 200, "- **2020-01-01** — x")
-                    pages.save(tx, page, uuid=page.slug, now="now", expected_version=0)
+                    page = build_page(f"{part}/{number}", {"tags": ["t"]}, "東京x " * 200, "- **2020-01-01** — x")
+                    page_edits.save(tx, page, uuid=page.slug, now="now", expected_version=0)
             db.write(work)
             print(number, flush=True)
         """

@@ -18,12 +18,13 @@ from quaid.storage.sqlite.connection import Database
 
 DIES_AT_THE_END = """
 import os, signal, sys
-from quaid.storage import durable, upkeep
+from quaid.storage import files
+from quaid.storage.sqlite import backup
 from quaid.storage.sqlite.connection import Database
 from quaid.cli.render import render
-durable.sync_file = lambda path: os.kill(os.getpid(), signal.SIGKILL)
+files.sync_file = lambda path: os.kill(os.getpid(), signal.SIGKILL)
 with Database.open(sys.argv[1], "") as db:
-    upkeep.backup(db, sys.argv[2])
+    backup.create_backup(db, sys.argv[2])
 """
 
 T1, T2 = "2026-04-25T12:00:01Z", "2026-04-25T12:00:02Z"
