@@ -8,7 +8,7 @@ import sys
 import threading
 from typing import Any
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 SOURCE = os.path.join(ROOT, "src")
 PATIENCE = 60  # seconds; only a test that fails waits that long
 

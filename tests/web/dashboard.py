@@ -18,7 +18,7 @@ from quaid.operations import dispatch, service
 from quaid.web import app as web_app
 from quaid.web.auth import ServerAddress
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 VAULT = os.path.join(ROOT, "examples", "vault")
 NOTES = {
     "lists/shopping.md": "## Shopping List\n\n- Milk\n- Oat flakes\n- Sea salt\n",

@@ -200,7 +200,7 @@ def test_all_brains_ask_one_model(memory: Settings) -> None:
 
 
 def test_operations_that_ask_the_model_are_in_the_lane_of_meaning() -> None:
-    asks = re.compile(r"asked_model|brain\.vectors|turn_vectors=brain|brain\.turn_vectors")
+    asks = re.compile(r"question_embedder|brain\.vectors|turn_vectors=brain|brain\.turn_vectors")
     folder = os.path.dirname(dispatch.__file__)
     rooms = set()
     for name in sorted(os.listdir(folder)):
@@ -208,9 +208,9 @@ def test_operations_that_ask_the_model_are_in_the_lane_of_meaning() -> None:
             with open(os.path.join(folder, name), encoding="utf-8") as file:
                 if asks.search(file.read()):
                     rooms.add(name[:-3])
-    # kb_meaning is called by kb_query, background by every operation that queries.
-    known = {"query", "notebook", "conversations", "kb_meaning", "background"}
-    assert rooms == known, "put the new operation into crew.MEANING"
+    # background is used by every operation that queries.
+    known = {"query", "notebook", "conversations", "kb", "background"}
+    assert rooms == known, "put the new operation into workers.SEMANTIC_OPERATIONS"
 
 
 def test_every_name_of_a_lane_is_an_operation() -> None:
