@@ -29,7 +29,7 @@ GUARDS = (
     Guard(
         "a text is never written over another in place",
         "folders/atomic_write.py",
-        "        unfinished = _write(place, data, token, stat.S_IMODE(before.st_mode))\n",
+        "        unfinished = _write_unfinished(place, data, token, stat.S_IMODE(before.st_mode))\n",
         "        handle = os.open(name, os.O_WRONLY | os.O_TRUNC, dir_fd=place)\n"
         "        os.write(handle, data)\n"
         "        os.fsync(handle)\n"
@@ -53,14 +53,14 @@ GUARDS = (
     ),
     Guard(
         "the version check",
-        "storage/pages.py",
+        "storage/page_edits.py",
         "if expected_version is not None and expected_version not in",
         "if False and expected_version not in",
         "tests/storage/test_pages.py",
     ),
     Guard(
         "the version check, among many who write at once",
-        "storage/pages.py",
+        "storage/page_edits.py",
         "if expected_version is not None and expected_version not in",
         "if False and expected_version not in",
         "tests/faults/test_many_writers.py",
@@ -75,8 +75,8 @@ GUARDS = (
     Guard(
         "the writer lock",
         "storage/sqlite/connection.py",
-        "with self.lock.held(), sqlite_told_plainly(self.path):",
-        "with sqlite_told_plainly(self.path):",
+        "with self.lock.held(), translate_sqlite_errors(self.path):",
+        "with translate_sqlite_errors(self.path):",
         "tests/storage/test_db.py",
     ),
     Guard(
@@ -96,7 +96,7 @@ GUARDS = (
     Guard(
         "a text that nobody read is not overwritten",
         "folders/atomic_write.py",
-        "_hash_of(place, temporary) != expected",
+        "_stable_hash(place, temporary) != expected",
         "False",
         "tests/folders/test_replacing.py",
     ),
@@ -145,7 +145,7 @@ GUARDS = (
     Guard(
         "an upgrade is checked before it counts",
         "storage/migrations.py",
-        "        _check(connection)\n",
+        "        _check_result(connection)\n",
         "",
         "tests/storage/test_migrations.py",
     ),
@@ -166,7 +166,7 @@ GUARDS = (
     Guard(
         "a secret is not committed",
         "kb/lint.py",
-        "    found = list(secrets_in(path, data))\n",
+        "    found = list(find_secrets(path, data))\n",
         "    found = []\n",
         "tests/kb/test_linting.py",
     ),
@@ -180,7 +180,7 @@ GUARDS = (
     Guard(
         "the lock of a git that was killed under us does not stick",
         "kb/transaction.py",
-        "                _sweep(git, before)\n",
+        "                _remove_new_locks(git, before)\n",
         "                pass\n",
         "tests/kb/test_locking.py",
     ),
@@ -201,7 +201,7 @@ GUARDS = (
     Guard(
         "a library that can lose commits is refused",
         "storage/sqlite/connection.py",
-        "    if not is_safe(sqlite_version()):\n",
+        "    if not is_safe_sqlite(sqlite_version()):\n",
         "    if False:\n",
         "tests/storage/test_opening.py",
     ),
@@ -229,21 +229,21 @@ GUARDS = (
     Guard(
         "a backup is made before an upgrade",
         "storage/migrations.py",
-        "backup = _back_up(db, found)",
+        "backup = _back_up_before_migration(db, found)",
         'backup = ""',
         "tests/storage/test_migrations.py",
     ),
     Guard(
         "what cannot be undone goes by the very name",
         "operations/cleanup.py",
-        "if stored.slug != slug.split_address(address)[1]:",
+        "if stored.slug != slugs.split_address(address)[1]:",
         "if False:",
         "tests/operations/test_merging.py",
     ),
     Guard(
         "the token check",
         "web/auth.py",
-        "scope = tokens.scope_of(self._settings, self._owner_token, token.strip())",
+        "scope = service.scope_of_token(self._settings, self._owner_token, token.strip())",
         'scope = "owner"',
         "tests/web/test_guard.py",
     ),
@@ -264,7 +264,7 @@ GUARDS = (
     Guard(
         "an answer is labelled by where its text is kept",
         "mcp/tools.py",
-        "    label = of_tool(name)\n",
+        "    label = provenance_of(name)\n",
         "    label: dict[str, str] = {}\n",
         "tests/faults/test_stored_text.py",
     ),
@@ -285,15 +285,15 @@ GUARDS = (
     Guard(
         "a mistake of ours leaves no text in the log (stdio)",
         "mcp/server.py",
-        'complain(f"quaid: internal error: {type(error).__name__}")',
-        'complain(f"quaid: internal error: {error!r}")',
+        'log_to_stderr(f"quaid: internal error: {type(error).__name__}")',
+        'log_to_stderr(f"quaid: internal error: {error!r}")',
         "tests/mcp/test_handlers.py",
     ),
     Guard(
         "a mistake of ours leaves no text in the log (HTTP)",
         "web/app.py",
-        'complain(f"quaid: internal error: {type(error).__name__}")',
-        'complain(f"quaid: internal error: {error!r}")',
+        'log_to_stderr(f"quaid: internal error: {type(error).__name__}")',
+        'log_to_stderr(f"quaid: internal error: {error!r}")',
         "tests/faults/test_quiet_logs.py",
     ),
     Guard(
@@ -313,23 +313,23 @@ GUARDS = (
     ),
     Guard(
         "a lock is its owner's alone",
-        "storage/files.py",
-        "flags | NO_LINK, 0o600",
-        "flags | NO_LINK, 0o644",
+        "storage/sqlite/connection.py",
+        "flags | NO_FOLLOW, 0o600",
+        "flags | NO_FOLLOW, 0o644",
         "tests/faults/test_quiet_logs.py",
     ),
     Guard(
         "a frame that is no message is answered",
         "mcp/stdio.py",
-        "        send(frames.failure(None, error.code, str(error)))\n",
+        "        send(jsonrpc.failure(None, error.code, str(error)))\n",
         "        del error\n",
         "tests/faults/test_abuse.py",
     ),
     Guard(
         "a lock is no link to somebody's file",
-        "storage/files.py",
-        'NO_LINK = getattr(os, "O_NOFOLLOW", 0)',
-        "NO_LINK = 0",
+        "storage/sqlite/connection.py",
+        'NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)',
+        "NO_FOLLOW = 0",
         "tests/storage/test_lock.py",
     ),
     Guard(
@@ -342,7 +342,7 @@ GUARDS = (
     Guard(
         "a page is called as its file is, wherever it goes",
         "folders/sync.py",
-        "            pages.derive(tx, saved.id, made, cut=False)\n",
+        "            page_edits.derive(tx, saved.id, made, cut=False)\n",
         "            pass\n",
         "tests/operations/test_moving_files.py",
     ),

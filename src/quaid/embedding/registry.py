@@ -5,7 +5,6 @@ entry-point group `quaid.embedders` that takes a ModelDescription and an Embedde
 without loading anything. Installed packages are looked up only for plugins: that takes 20 ms.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -82,6 +81,8 @@ def parse_models(text: str | None) -> dict[str, ModelDescription]:
     """The models that a memory has been given, from its config."""
     if not text:
         return {}
+    import json
+
     known = set(ModelDescription._fields)
     return {
         each["name"]: ModelDescription(**{key: value for key, value in each.items() if key in known})
@@ -91,6 +92,8 @@ def parse_models(text: str | None) -> dict[str, ModelDescription]:
 
 def format_models(added: Mapping[str, ModelDescription]) -> str:
     """The same as text for the config."""
+    import json
+
     return json.dumps([each._asdict() for each in added.values()], ensure_ascii=False)
 
 
