@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SRC = str(Path(__file__).resolve().parents[3] / "src")
+SRC = str(Path(__file__).resolve().parents[2] / "src")
 
 
 def quaid(folder: Path, *words: str, text: str = "") -> "subprocess.CompletedProcess[str]":

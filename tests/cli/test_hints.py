@@ -86,7 +86,7 @@ def test_options_in_messages_are_in_the_help_of_their_commands() -> None:
         for path in sorted(ROOT.rglob("*.py"))
         if path.name not in HELP
         for line, text in texts(ast.parse(path.read_text()))
-        for flag in wrong_flags(text, path.stem if path.parent.name == "ops" else "")
+        for flag in wrong_flags(text, path.stem if path.parent.name == "operations" else "")
     ]
     assert wrong == []
 

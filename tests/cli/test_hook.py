@@ -37,7 +37,8 @@ def transcript(tmp_path: Path) -> Path:
 # The same command, which leaves nothing out because the machine is slow or busy.
 PATIENT = """
 import sys
-from quaid.cli.main import hook, main
+from quaid.cli import hook
+from quaid.cli.main import main
 hook.CPU_SECONDS, hook.WALL_SECONDS = 60.0, {wall}
 sys.exit(main())
 """

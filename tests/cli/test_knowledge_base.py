@@ -10,11 +10,11 @@ import pytest
 from quaid.cli import completion, parser
 from quaid.cli.main import main
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def ai_kb(*words: str) -> "subprocess.CompletedProcess[str]":
-    script = "import sys; from quaid.cli.main import knowledge_base; sys.exit(knowledge_base())"
+    script = "import sys; from quaid.cli.main import ai_kb_main; sys.exit(ai_kb_main())"
     return subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True)
 
 

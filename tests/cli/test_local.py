@@ -72,7 +72,7 @@ def memory_of(path: Path, schema: int) -> None:
     """A memory of an older or a newer schema; of the oldest, one with pages."""
     connection = apsw.Connection(str(path))
     if schema == 5:
-        script = Path(__file__).parents[2] / "store" / "fixtures" / "v5.sql"
+        script = Path(__file__).parents[1] / "storage" / "fixtures" / "v5.sql"
         connection.execute(script.read_text(encoding="utf-8"))
     else:
         connection.execute(

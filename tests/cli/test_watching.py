@@ -32,7 +32,7 @@ class Watching:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")},
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")},
         )
         self.lines: queue.Queue[str] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)

@@ -213,7 +213,7 @@ def test_what_another_page_has_too_is_listed_as_its_mention(brain: Brain) -> Non
 
 
 LEAVING: dict[str, dict[str, Any]] = {
-    "bytes in free space": {"securely": lambda db: None, "_vacuum": lambda connection: False},
+    "bytes in free space": {"enable_secure_delete": lambda db: None, "_vacuum": lambda connection: False},
     "words in the index": {"words_stay": True, "_vacuum": lambda connection: False},
 }
 

@@ -19,7 +19,7 @@ load_subject("collections")
 
 
 def call(brain: Brain, name: str, **arguments: Any) -> Any:
-    return dispatch.call(brain, OPERATIONS[f"vaults.{name}"], arguments, "owner")
+    return dispatch.call(brain, OPERATIONS[f"collections.{name}"], arguments, "owner")
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_raw_without_an_import_is_an_error_that_says_why(brain: Brain, notes: Pa
 
 def test_only_the_owner_may_bring_in_or_write_out(brain: Brain) -> None:
     for name in ("import", "export", "imports"):
-        operation = OPERATIONS[f"vaults.{name}"]
+        operation = OPERATIONS[f"collections.{name}"]
         assert not operation.is_tool
         with pytest.raises(NotAllowed):
             dispatch.call(brain, operation, {"folder": "."} if name == "import" else {}, "write")

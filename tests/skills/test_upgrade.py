@@ -11,7 +11,7 @@ from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dispatch
 
-OLD = Path(__file__).parent.parent / "store" / "fixtures" / "v5.sql"
+OLD = Path(__file__).parent.parent / "storage" / "fixtures" / "v5.sql"
 
 
 def test_going_back_gives_the_memory_as_it_was_and_keeps_the_new_one(
