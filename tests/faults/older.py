@@ -8,7 +8,7 @@ from tests.faults.here import FOLDER, saying
 from quaid.storage.migrations import add_default_collection, read_schema
 
 SCHEMAS = (5, 6, 7)
-V5 = Path(__file__).resolve().parents[1] / "store" / "fixtures" / "v5.sql"
+V5 = Path(__file__).resolve().parents[1] / "storage" / "fixtures" / "v5.sql"
 
 
 def make(path: Path, version: int, pages: int = 50, root: Path | None = None) -> None:
