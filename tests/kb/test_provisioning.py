@@ -255,7 +255,13 @@ def test_a_remote_s_path_counts_from_where_the_person_is(
     assert ann("status")["remote"] == remote
 
 
-KILLED_AT = ["changing.put", "indexing.build", "git.Git.commit", "git.Git.set_remote", "locking.held"]
+KILLED_AT = [
+    "transaction.write_store_file",
+    "node.build_index",
+    "git.Git.commit",
+    "git.Git.set_remote",
+    "transaction.store_lock",
+]
 
 
 @pytest.mark.parametrize("where", KILLED_AT)
@@ -268,18 +274,18 @@ def test_an_interrupted_init_can_be_repeated(
     code = f"""
 import os, signal, sys
 from quaid.kb import {module}
-from quaid.cli.main import knowledge_base
+from quaid.cli.main import ai_kb_main
 owner = {module}.Git if {name!r}.startswith("Git.") else {module}
 name, calls = {name!r}.removeprefix("Git."), []
 whole = getattr(owner, name)
 def killed(*arguments, **more):
     calls.append(1)
-    if len(calls) == (2 if name == "put" else 1):
+    if len(calls) == (2 if name == "write_store_file" else 1):
         os.kill(os.getpid(), signal.SIGKILL)
     return whole(*arguments, **more)
 setattr(owner, name, killed)
 sys.argv[1:] = ["init", "--remote", {remote!r}]
-sys.exit(knowledge_base())
+sys.exit(ai_kb_main())
 """
     done = subprocess.run(
         [sys.executable, "-c", code], env={**ann.environ, "PYTHONPATH": str(ROOT / "src")}, timeout=60

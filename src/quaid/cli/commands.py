@@ -20,7 +20,7 @@ from quaid.config import Settings
 from quaid.errors import AlreadyExists, Defect, InvalidArgument, LineTooLarge, MissingDatabase, QuaidError
 from quaid.mcp import jsonrpc
 from quaid.mcp.jsonrpc import MAX_LINE_BYTES, OversizedLine
-from quaid.operations import collections, dispatch
+from quaid.operations import dispatch
 from quaid.operations.dispatch import json_value
 from quaid.operations.registry import Arg, Param
 
@@ -393,6 +393,7 @@ def _parse_object(text: str) -> dict[str, Any]:
 
 def watch_folders(settings: Settings, name: str | None, once: bool, as_json: bool) -> int:
     """Watch until Ctrl-C, which is how it is meant to end: status 0."""
+    from quaid.operations import collections
 
     def tell(event: Any) -> None:
         print(_format_event(event, as_json), flush=True)
