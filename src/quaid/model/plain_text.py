@@ -71,8 +71,8 @@ def token_measure(text: str, start: int, end: int) -> TokenMeasure:
 
 
 # Chinese, Japanese, Korean, Thai, Lao, Myanmar, Khmer and the Tai scripts. Korean has spaces, but its particles
-# cling to the word. Punctuation is left out: it ends a run. Compiling these takes 4 ms, and most commands meet
-# none of these scripts.
+# cling to the word. Punctuation is left out: it ends a run. Not compiled here: that takes 4 ms, and most commands
+# meet none of these scripts; `re` keeps it once it was used.
 _SCRIPTS = (
     "[\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0edf\u1000-\u1049\u1050-\u109f\u1100-\u11ff\u1780-\u17d3"
     "\u17d7\u17dc-\u17e9\u1950-\u19df\u1a20-\u1a99\u2e80-\u2fd5\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c"
@@ -80,20 +80,18 @@ _SCRIPTS = (
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\ua9e0-\ua9fe\uaa60-\uaadd\uac00-\ud7fb\uf900-\ufaff"
     "\uff66-\uffdc\U0001b000-\U0001b16f\U00020000-\U0003ffff]+"
 )
-_CJK_RUN = re.compile(_SCRIPTS)
-_CJK_RUN_GROUP = re.compile(f"({_SCRIPTS})")
 _INVISIBLE = re.compile("[\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]")
 """Marks within words: places where a line may break, and variants of a character."""
 
 
 def has_cjk(text: str) -> bool:
     """Whether the text holds a script that puts no spaces between words."""
-    return not text.isascii() and _CJK_RUN.search(text) is not None
+    return not text.isascii() and re.search(_SCRIPTS, text) is not None
 
 
 def split_cjk(text: str) -> list[str]:
     """What lies between runs of such scripts, and the runs, in turn: the runs have odd places."""
-    return _CJK_RUN_GROUP.split(_normalize_cjk(text))
+    return re.split(f"({_SCRIPTS})", _normalize_cjk(text))
 
 
 def cjk_bigrams(run: str) -> list[str]:
