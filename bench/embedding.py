@@ -33,8 +33,8 @@ QUESTION = "What did the council decide about the old quay in May?"
 COLD = """
 import sys
 from quaid.embedding import registry
-from quaid.embedding.registry import Surroundings
-registry.get(registry.DEFAULT, {}, Surroundings(sys.argv[1], {})).embed_query(sys.argv[2])
+from quaid.embedding.registry import EmbedderEnvironment
+registry.get_embedder(registry.DEFAULT_MODEL, {}, EmbedderEnvironment(sys.argv[1], {})).embed_query(sys.argv[2])
 """
 
 

@@ -191,11 +191,11 @@ COLD = """
 import sys, time
 import numpy as np
 from quaid.storage.sqlite.connection import Database
-from quaid.storage.vectors import Index
+from quaid.storage.vector_index import ChunkIndex
 started = time.process_time()
 query = np.frombuffer(bytes.fromhex(sys.argv[2]), "<f4")
 db = Database.open(sys.argv[1], "2026-04-25T12:00:00Z")
-found = Index(db).nearest("measured", query, 10)
+found = ChunkIndex(db).nearest("measured", query, 10)
 assert len(found) == 10
 print(time.process_time() - started, started)
 """

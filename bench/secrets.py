@@ -153,11 +153,11 @@ def _speed() -> list[tuple[str, str, str]]:
 
 
 _SMALL = """
-from quaid.model.secrets import find
+from quaid.model.secrets import find_secrets
 line = "Line %d of a note about boats, budgets and the weather of a month.\\n"
 note = "The token is valid for a day; the password is in the manager.\\n" + "".join(line % each for each in range(30))
 for each in range(1000):
-    find(note + str(each))
+    find_secrets(note + str(each))
 """
 
 

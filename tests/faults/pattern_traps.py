@@ -43,9 +43,20 @@ BOUNDED = {
     "quaid.kb.repo_policy._": MAX_MESSAGE_LENGTH,
     "quaid.kb.node._RELATION_LABEL": 20,  # what stands before a link
     "quaid.web.pages.markdown._TABLE_CELL": 2_000,  # a row of a snippet
+    "quaid.web.pages.markdown._TABLE_ROW": 2_000,
     "quaid.web.pages.markdown._PAGE_FILE": 2_000,  # an address; and the whole of it, or nothing
 }
 """Patterns that only ever see short texts, by the beginning of their names, and how long those are at most."""
+
+UNBOUNDED = {
+    "quaid.model.claims._DECISIVE",
+    "quaid.model.claims._WORD",
+    "quaid.model.secrets._DOTTED",
+    "quaid.model.secrets._GROUP",
+    "quaid.model.secrets._KEY",
+    "quaid.model.secrets._MARK",
+}
+"""Patterns in the same modules that see texts of any length."""
 
 
 class Found(NamedTuple):
@@ -57,9 +68,10 @@ class Found(NamedTuple):
     anchored: bool
 
     def run(self, text: str) -> None:
-        text = text[
-            : min((most for name, most in BOUNDED.items() if self.name.startswith(name)), default=None)
-        ]
+        if self.name.split("[")[0] not in UNBOUNDED:
+            text = text[
+                : min((most for name, most in BOUNDED.items() if self.name.startswith(name)), default=None)
+            ]
         compiled = re.compile(self.source, self.flags)
         if self.anchored:
             compiled.match(text)
