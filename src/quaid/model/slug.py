@@ -1,6 +1,5 @@
 """Slugs and addresses of pages, slugs made from file paths, and UUIDs."""
 
-import hashlib
 import re
 from unicodedata import category, combining, normalize
 
@@ -42,6 +41,8 @@ def from_path(path: str) -> str:
     slug = "/".join([segment(name) for name in _EXTENSION.sub("", path).split("/")])
     if len(slug) <= LONGEST:
         return slug
+    import hashlib
+
     digest = hashlib.sha256(slug.encode()).hexdigest()[:12]
     return f"{slug[: LONGEST - 13].rstrip('/-')}-{digest}"
 

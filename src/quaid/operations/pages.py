@@ -8,13 +8,13 @@ from quaid.errors import InvalidArgument, InvalidSlug, InvalidType, NotFound, Pa
 from quaid.model import dates, slug as slugs, tags, timeline
 from quaid.model.page import Page
 from quaid.operations.registry import Arg, op
-from quaid.storage import page_edits, pages
-from quaid.storage.page_edits import SaveResult
+from quaid.storage import pages
 from quaid.storage.pages import PageListItem, PageRow
 
 if TYPE_CHECKING:
     from quaid.storage.collections import Collection
     from quaid.storage.facts import FactChange
+    from quaid.storage.page_edits import SaveResult
 
 MAX_WINGS_SHOWN = 12
 
@@ -361,11 +361,11 @@ class _FactWriter:
         self._given = given
         self.added: list[FactChange] = []
 
-    def __call__(self, tx: Any, saved: SaveResult, page: "Page", now: str) -> SaveResult:
+    def __call__(self, tx: Any, saved: "SaveResult", page: "Page", now: str) -> "SaveResult":
         if not self._given:
             return saved
         from quaid.model import facts
-        from quaid.storage import facts as assertions
+        from quaid.storage import facts as assertions, page_edits
 
         for place, values in enumerate(self._given, 1):
             fact = facts.check_fact(values, f"assertions[{place}]", page.title)
@@ -600,6 +600,8 @@ def raw(
         raise InvalidArgument(name="source", problem="is required with data")
     if expected_version == 0:  # left out by a caller that must not
         raise InvalidArgument(name="expected_version", problem="is required with data")
+    from quaid.storage import page_edits
+
     now = brain.now()
 
     def work(tx: Any) -> int:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.errors import AmbiguousSlug, DamagedDatabase, NotFound, PageNotFound
 from quaid.model.names import NAME_KINDS, fold_name
-from quaid.storage.sqlite.connection import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
