@@ -5,7 +5,6 @@ and never runs a model. Errors are one line on standard error. A marker file per
 from being repeated.
 """
 
-import hashlib
 import json
 import os
 import sys
@@ -203,6 +202,8 @@ def _needs_no_reminder(transcript: str) -> bool:
 
 
 def _marker_path(settings: Settings, event: HookEvent, what: str) -> str:
+    import hashlib
+
     session = hashlib.sha256(event.session.encode("utf-8", "replace")).hexdigest()[:20]
     return os.path.join(settings.home, "hooks", f"{session}.{what}")
 

@@ -480,6 +480,8 @@ def read_raw_data(db: "Database", page_id: int, source: str | None = None) -> li
 
 def write_raw_data(tx: "apsw.Connection", page_id: int, source: str, data: Any, now: str) -> None:
     """Keep a source's newest answer in place of its last one."""
+    from quaid.storage.sqlite.connection import as_json
+
     tx.execute(
         "INSERT INTO raw_data (page_id, source, fetched_at, data) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (page_id, source) DO UPDATE SET fetched_at = excluded.fetched_at, data = excluded.data",
