@@ -50,6 +50,14 @@ def test_every_entry_of_both_timelines_is_in_the_merged_one(kept: str, other: st
     assert merged <= said(kept) | said(other)
 
 
+def test_free_text_does_not_become_part_of_an_entry_that_is_put_before_it() -> None:
+    kept = "- **2000-01-01** — a\nSome words between."
+    other = "### 2000-01-01 — a\n\nWhat was said."
+    once = page_merge.merge_timeline(kept, other, "Bo")
+    assert said(once) == said(kept) | said(other)
+    assert page_merge.merge_timeline(once, other, "Bo") == once
+
+
 @given(TIMELINES, TIMELINES)
 def test_every_line_of_free_text_is_in_the_merged_timeline(kept: str, other: str) -> None:
     merged = {line.strip() for line in page_merge.merge_timeline(kept, other, "Bo").split("\n")}

@@ -279,6 +279,10 @@ def insert_entries(text: str, more: list[EntryText], like: str = "") -> str:
     rows = text.split("\n")
     places: dict[int, list[str]] = {}  # before which line
     last = _end_line(there[-1]) if there else len(rows)
+    following = next((row for row in rows[last:] if row.strip()), None)
+    is_text = following is not None and not _HEADING.match(following)
+    if is_text and any(_HEADING.match(piece.text) for piece in more):
+        last = len(rows)  # the free text there would become part of an entry below a heading
     for piece in more:
         after = len(there) if order is None else _insert_position(days, piece.entry.date, order)
         place = last if after == len(there) else there[after].entry.line - 1
