@@ -11,6 +11,7 @@ from subprocess import Popen
 import pytest
 
 from quaid.errors import Busy, FileTrouble
+from quaid.storage import files
 from quaid.storage.sqlite import connection
 from quaid.storage.sqlite.connection import WriterLock
 
@@ -70,7 +71,7 @@ def test_a_killed_holder_leaves_no_lock(path: str, start: Start) -> None:
 def test_a_lock_on_a_file_that_was_deleted_meanwhile_does_not_count(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take = connection.try_lock_file
+    take = files.try_lock_file
 
     def deleted_meanwhile(handle: int) -> bool:
         os.unlink(path + "-lock")
