@@ -612,6 +612,10 @@ class SyncRun:
     def _bytes(self, folder: Folder, file: ScannedFile, old: LastSeenFile | None) -> bytes | None:
         try:
             data = folder.read(file.path)
+        except PermissionError as error:
+            self.seen = self.seen._replace(complete=False)
+            self.taking.fail(file, old, f"cannot be read: {error.strerror}")
+            return None
         except OSError:
             self.seen = self.seen._replace(complete=False)
             self.seen.left_out[scanner.UNREADABLE] += 1
