@@ -26,6 +26,7 @@ NAMES = (
     "secrets",
     "opposing",
     "scale",
+    "shape",
     "peers",
 )
 
