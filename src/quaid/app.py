@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from quaid.config import Settings
-from quaid.model import dates
-from quaid.storage import OLDEST_VERSION as OLDEST_VERSION, SCHEMA_VERSION as SCHEMA_VERSION
+from quaid.config import OPTIONS, Settings, check_option
+from quaid.errors import EmbeddingsOff
+from quaid.model import dates, slug as slugs
+from quaid.storage import OLDEST_VERSION as OLDEST_VERSION, SCHEMA_VERSION as SCHEMA_VERSION, collections
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -101,12 +102,9 @@ class Brain:
         """The active model, loaded when it is first asked; it stays for the next question."""
         from quaid.embedding import registry as embedders
         from quaid.embedding.registry import EmbedderEnvironment
-        from quaid.storage import collections
 
         name = self.model_name
         if not name:
-            from quaid.errors import EmbeddingsOff
-
             raise EmbeddingsOff(remedy=self.way_to_meaning)
         # numpy's threads go on spinning after each small product: twice the CPU of a whole question.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -124,7 +122,6 @@ class Brain:
     def model_name(self) -> str:
         """The model that was chosen, or nothing when semantic search is off."""
         from quaid.embedding import registry as embedders
-        from quaid.storage import collections
 
         chosen = str(self.settings.said("embedding.plugin")[0] or "")
         if not chosen and collections.get_setting(self.db, "semantic_search") == "off":
@@ -139,7 +136,6 @@ class Brain:
     def way_to_meaning(self) -> str:
         """What turns semantic search on again, wherever it was turned off."""
         from quaid.embedding import registry as embedders
-        from quaid.storage import collections
 
         value, source = self.settings.said("embedding.plugin")
         if value is not None:
@@ -151,9 +147,6 @@ class Brain:
         """An option as it holds here: the environment, the config file, the database, the default."""
         value, _ = self.settings.said(name)
         if value is None:
-            from quaid.config import OPTIONS, check_option
-            from quaid.storage import collections
-
             stored = OPTIONS[name].stored
             kept = collections.get_setting(self.db, stored) if stored else None
             value = check_option(name, kept) if kept else OPTIONS[name].default
@@ -210,14 +203,10 @@ class Brain:
         return dates.timestamp(seconds + self._offset(seconds)).rstrip("Z")
 
     def new_uuid(self) -> str:
-        from quaid.model import slug as slugs
-
         return slugs.uuid7(int(self._clock() * 1000), self._random(10))
 
     def random_uuid(self) -> str:
         """For what people name by the first digits: those of new_uuid() are the same for a minute."""
-        from quaid.model import slug as slugs
-
         return slugs.uuid4(self._random(16))
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ from re import sub
 from typing import Any, NamedTuple
 
 from quaid.errors import FileTrouble, InvalidConfig, InvalidFrontMatter
+from quaid.formats import front_matter
 
 DATABASE_NAME = "memory.db"
 CONFIG_NAME = "config.yaml"
@@ -149,8 +150,6 @@ def _with_file(settings: Settings, path: str, *, must_exist: bool) -> Settings:
         return settings
     except OSError as error:
         raise FileTrouble(path=path, problem=f"cannot be read: {error.strerror}") from None
-    from quaid.formats import front_matter
-
     try:
         if len(data) > MAX_CONFIG_BYTES:
             raise InvalidConfig(path=path, problem=f"it is larger than {MAX_CONFIG_BYTES:,} bytes")

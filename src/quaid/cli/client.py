@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from quaid import server_socket
+from quaid.errors import Unanswered
 from quaid.server_socket import DONE, INPUT, PROCEED, READS, REQUEST, WANTS_INPUT, WRITES
 
 if TYPE_CHECKING:
@@ -170,6 +171,4 @@ def _read_stdin() -> bytes | None:
 
 
 def _unanswered_error(words: list[str]) -> Exception:
-    from quaid.errors import Unanswered
-
     return Unanswered(command=words[0])

@@ -10,6 +10,7 @@ from contextlib import redirect_stdout
 from shlex import quote
 from typing import NamedTuple
 
+from quaid.cli.main import main
 from quaid.config import Settings
 from quaid.errors import AlreadyExists, InvalidArgument
 
@@ -223,8 +224,6 @@ def _sample_pages() -> list[tuple[str, str]]:
 
 
 def _run_command(*words: str) -> int:
-    from quaid.cli.main import main
-
     return main(list(words))
 
 

@@ -10,6 +10,12 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from quaid.app import Brain
+from quaid.cli import client, output, parser
+from quaid.cli.output import format_error
+from quaid.errors import Defect, FileTrouble, QuaidError
+from quaid.operations import dispatch, index
+
 if TYPE_CHECKING:
     from quaid.cli.parser import CommandLine
 
@@ -85,9 +91,6 @@ def _run_guarded(words: list[str]) -> int:
 
 def _report_error(error: Exception, as_json: bool) -> int:
     """Say what went wrong, in one line with a remedy."""
-    from quaid.cli.output import format_error
-    from quaid.errors import Defect, FileTrouble, QuaidError
-
     told = error
     if isinstance(error, OSError):
         _discard_output()
@@ -140,8 +143,6 @@ def _print_overview() -> bool:
 def _dispatch(words: list[str]) -> int:
     if words in ([], ["--help"], ["-h"], ["help"]) and _print_overview():
         return 0
-    from quaid.cli import client, parser
-
     status = client.delegate(words)
     if status is not None:
         return status
@@ -150,8 +151,6 @@ def _dispatch(words: list[str]) -> int:
     if line.command in ("", "help") or line.wants_help or _is_command_group(line):
         print(parser.help_page(line.topic, _program) if line.topic else parser.help_overview(), end="")
         return 0
-    from quaid.operations import index
-
     if line.command in index.NO_OPERATIONS:
         from quaid.cli.commands import COMMANDS
 
@@ -161,17 +160,11 @@ def _dispatch(words: list[str]) -> int:
 
 def _is_command_group(line: "CommandLine") -> bool:
     """Whether only the first word of a family of commands was typed, as in `quaid kb`: its page lists them."""
-    from quaid.operations import index
-
     known = line.command in index.COMMANDS or line.rest
     return not known and any(each.startswith(line.command + " ") for each in index.COMMANDS)
 
 
 def _run_operation(line: "CommandLine") -> int:
-    from quaid.app import Brain
-    from quaid.cli import output, parser
-    from quaid.operations import dispatch
-
     operation = dispatch.find_command(line.command)
     given = parser.operation_arguments(line, operation)
 

@@ -9,13 +9,12 @@ from typing import Any
 from quaid.app import Progress, no_progress
 from quaid.errors import Cancelled, NeedsYes, QuaidError
 from quaid.model import slug as slugs
+from quaid.operations.dispatch import json_value
 
 
 def format_record(record: Any, as_json: bool, terminal: bool) -> str:
     """A record, for standard output."""
     if as_json:
-        from quaid.operations.dispatch import json_value
-
         return json.dumps(json_value(record), ensure_ascii=False, indent=2) + "\n"
     from quaid.cli.render import render
 

@@ -17,6 +17,7 @@ from quaid.cli.output import (
     words_only_note,
     wrap_text,
 )
+from quaid.formats import markdown
 from quaid.model.plain_text import count_noun
 from quaid.model.slug import address
 
@@ -32,8 +33,6 @@ def render(record: Any) -> str:
 
 
 def _page_record(record: Any) -> str:
-    from quaid.formats import markdown
-
     return markdown.render(record.frontmatter, record.compiled_truth, record.timeline)
 
 

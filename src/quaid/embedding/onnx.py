@@ -16,6 +16,8 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from quaid.embedding import cache as model_cache
+from quaid.embedding.cache import sha256_of
 from quaid.embedding.registry import DEFAULT_DIMENSIONS, EmbedderEnvironment, ModelDescription
 from quaid.errors import EmbedderUnavailable, InvalidModel, QuaidError
 
@@ -510,8 +512,6 @@ class BgeSmall(OnnxEmbedder):
         """The prepared copy, or the original after it was found to be right."""
         import platform
 
-        from quaid.embedding import cache as model_cache
-
         origin = (BGE_HASHES[BGE_MODEL_FILE], load_onnxruntime().__version__, platform.machine())
         if model_cache.is_copy_valid(self._copy, origin):
             try:
@@ -543,8 +543,6 @@ class BgeSmall(OnnxEmbedder):
         return session
 
     def _check_hashes(self) -> None:
-        from quaid.embedding.cache import sha256_of
-
         for name, expected in BGE_HASHES.items():
             path = os.path.join(self.folder, name)
             if not os.path.isfile(path) or sha256_of(path) != expected:

@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from quaid.errors import FileTrouble, InvalidSlug
 from quaid.folders.scanner import PAGE_ENDINGS, RAW_FOLDER, path_key
-from quaid.formats import markdown
+from quaid.formats import markdown, org
 from quaid.model import markdown_text, page as page_model, slug as slugs
 from quaid.model.links import IN_FILE_KEY, LinkReference
 from quaid.model.page import DerivedData, Page, derive_data
@@ -110,8 +110,6 @@ def requested_identity(path: str, data: bytes) -> RequestedIdentity:
 
 def _parse_org(path: str, data: bytes) -> ParsedPage:
     """The page of a file of org, and those of its headings that have an id."""
-    from quaid.formats import org
-
     text, mended = markdown.decode(data)
     document = org.read_pages(text)
     front, truth, timeline = document.page[1:]

@@ -26,7 +26,7 @@ from quaid.errors import (
 from quaid.folders import atomic_write, ignore, indexer, scanner
 from quaid.folders.indexer import ID_KEY
 from quaid.folders.scanner import LARGEST_FILE, FileNote, Folder, FoundFile, Progress
-from quaid.formats import markdown
+from quaid.formats import markdown, org_edit
 from quaid.model import dates, page as page_model, slug as slugs
 from quaid.model.page import Page
 from quaid.model.sync_plan import FileSignature, ScannedFile
@@ -270,8 +270,6 @@ def _patch_file(path: str, data: bytes, new: Page) -> bytes:
 
 def _patch_org_file(path: str, data: bytes, text: str, new: Page) -> bytes:
     """A file of org with other properties, title or tags. Its text is not ours to write: it would not stay org."""
-    from quaid.formats import org_edit
-
     old = indexer.parse_file(path, data).page
     try:
         for key in {*old.frontmatter, *new.frontmatter}:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from quaid.errors import InvalidFrontMatter
 from quaid.formats import front_matter
+from quaid.model import markdown_text
 
 UNPARSED_KEY = "_unparsed"
 """The key under which front matter that cannot be read is kept, as it was written between its fences."""
@@ -158,8 +159,6 @@ def _read_front_matter(fence: str, block: str) -> tuple[dict[str, Any], str | No
 def _find_divider(text: str) -> "re.Match[str] | None":
     if "---" not in text:
         return None
-    from quaid.model import markdown_text
-
     blocks = iter(markdown_text.find_fences(text))
     block = next(blocks, None)
     for divider in _DIVIDER.finditer(text):
@@ -195,8 +194,6 @@ def has_divider(truth: str) -> bool:
 
 def close_fence(truth: str) -> str:
     """The text with its last code block closed; a text that leaves none open stays as it is."""
-    from quaid.model import markdown_text
-
     blocks = markdown_text.find_fences(truth)
     return f"{truth}\n{blocks[-1].left_open}" if blocks and blocks[-1].left_open else truth
 

@@ -15,7 +15,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.errors import InvalidArgument, NotFound
-from quaid.kb import layout
+from quaid.kb import layout, node as nodes
 from quaid.kb.layout import FileStat
 from quaid.kb.node import Node, NodeLink
 
@@ -205,8 +205,6 @@ def _read_catalog_file(
         return old if old.looks == looks else old._replace(looks=looks)
     read = None
     if data is not None and layout.is_node_file(path) and len(data) <= limit:
-        from quaid.kb import node as nodes
-
         read = nodes.parse_node(path, data.decode("utf-8", "replace"))
     findings = judge.judge(path, data, read) if judge else ()
     rules = judge.rules if judge and not any(each[1] in judge.passing for each in findings) else ""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from quaid.errors import FileTrouble, InvalidArgument, NearDuplicate, NotFound, OppositeAdded
-from quaid.formats import org_edit
+from quaid.formats import org, org_edit
 from quaid.kb import catalog as catalogs, layout, node as nodes
 from quaid.kb.catalog import Catalog
 from quaid.kb.layout import RAW_README
@@ -24,8 +24,9 @@ from quaid.kb.node import (
     link_description,
     set_properties,
 )
+from quaid.kb.repo_policy import mask_urls
 from quaid.kb.transaction import StoreChange
-from quaid.model import claims
+from quaid.model import claims, secrets
 from quaid.model.plain_text import count_noun
 
 MAX_COMPARED_BODY = 4_000
@@ -369,8 +370,6 @@ def check_capture_size(data: bytes) -> bytes:
 
 def decode_source(data: bytes, path: str) -> str:
     """The text of a file out of which an excerpt is taken; one that is not text is refused."""
-    from quaid.model import secrets
-
     hint = "keep the whole file with --full, or hand over what matters of it as text with --excerpt"
     if not secrets.is_text_data(data):
         raise FileTrouble(path=path, problem=f"is not a text file; {hint}")
@@ -386,8 +385,6 @@ def download_source(address: str) -> SourceFile:
     """The whole text behind an address of http or https."""
     from http.client import HTTPException
     from urllib import error, parse, request
-
-    from quaid.kb.repo_policy import mask_urls
 
     parts = parse.urlsplit(address)
     shown = mask_urls(address)
@@ -599,8 +596,6 @@ def _refuse_same_node(one: Node, other: Node) -> None:
 
 
 def _node_body(catalog: Catalog, node: Node) -> str:
-    from quaid.formats import org
-
     text = catalog.text(node.path)
     return text[org.parse(text).body_start :]
 
@@ -619,8 +614,6 @@ def _with_properties(catalog: Catalog, node: Node, values: dict[str, str]) -> by
 
 def _replace_links(text: str, ids: set[str]) -> str:
     """The text with what links to these ids say in the place of the links."""
-    from quaid.formats import org
-
     for link in reversed(org.parse(text).links):
         if link.kind == "id" and link.target.lower() in ids:
             text = text[: link.start] + (link.description or link.target) + text[link.end :]

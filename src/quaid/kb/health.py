@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from quaid.errors import QuaidError
-from quaid.kb import catalog as catalogs, layout, lint, remote as store_remote, repo_policy, state
+from quaid.kb import catalog as catalogs, layout, lint, remote as store_remote, repo_policy, setup, state
 from quaid.kb.catalog import Catalog, query_words
 from quaid.kb.git import Git
 from quaid.kb.layout import RAW_README, KbCheck, KbStatus
-from quaid.kb.node import NODE_TYPES, Node
-from quaid.kb.repo_policy import TreeState
+from quaid.kb.node import NODE_TYPES, Node, captured_file
+from quaid.kb.repo_policy import TreeState, mask_urls
 from quaid.kb.state import NudgeFacts, StoreState, nudge_text
-from quaid.model import dates
+from quaid.model import claims, dates
 from quaid.model.plain_text import count_noun
 
 FIRST_CURATION, CURATION_INTERVAL = 150, 50
@@ -109,8 +109,6 @@ def _unused_captures(catalog: Catalog, raw: Sequence[str], sources: set[str]) ->
     """Captures that no node names. A whole file belongs to the stub that names it, and is judged with that."""
     unnamed = [path for path in raw if not _is_named_source(path, sources)]
     if any(path.startswith(f"{layout.RAW_FILES_FOLDER}/") for path in unnamed):
-        from quaid.kb.node import captured_file
-
         stubs = (path for path in raw if path.endswith(layout.NODE_ENDING) and path.count("/") == 1)
         kept = {captured_file(catalog.text(path)) for path in stubs}
         unnamed = [path for path in unnamed if path not in kept]
@@ -144,8 +142,6 @@ def _is_broad(catalog: Catalog, node: Node) -> bool:
 
 def _find_duplicates(nodes: Sequence[Node]) -> tuple[DuplicatePair, ...]:
     """Pairs that say the same: each node is compared with those behind it that share some of its rarer words."""
-    from quaid.model import claims
-
     current = [node for node in nodes if node.status != "superseded"]
     holding: dict[str, list[int]] = {}
     said = []
@@ -178,8 +174,6 @@ def store_status(git: Git) -> KbStatus:
 
 def status_and_facts(git: Git) -> tuple[KbStatus, NudgeFacts]:
     """A glance, and what of it is worth a word to whoever begins a session."""
-    from quaid.kb.repo_policy import mask_urls
-
     tree = git.state()
     noted = state.read_state(git.root)
     catalog = catalogs.load_catalog(git.root, git.ours)
@@ -300,8 +294,6 @@ def _check_timer(git: Git, found: KbStatus, environ: Mapping[str, str], home: st
     """Whether something pushes the store by itself, and this one."""
     if not found.remote:
         return KbCheck("timer", True, "not needed without a remote", missing=True)
-    from quaid.kb import setup
-
     timer = setup.find_timer(git.root, environ, home, platform)
     if timer is None:
         return KbCheck(
@@ -316,8 +308,6 @@ def _check_timer(git: Git, found: KbStatus, environ: Mapping[str, str], home: st
 def _check_org_roam(git: Git, environ: Mapping[str, str]) -> KbCheck:
     """Whether Emacs can build its index of the nodes; built where nobody looks, unless it is there already."""
     import tempfile
-
-    from quaid.kb import setup
 
     kept = os.path.join(git.ours, setup.ORG_ROAM_DATABASE)
     if setup.is_org_roam_fresh(git.root, kept):

@@ -10,6 +10,8 @@ import stat
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from quaid.errors import StoreMissing
+
 CONTRACT_FILE = "AGENT_CONTRACT.org"
 RAW_FOLDER = "raw"
 RAW_FILES_FOLDER = "raw/files"
@@ -51,8 +53,6 @@ def require_git_folder(root: str) -> str:
     """The folder of git inside a store; an error where there is no store."""
     folder = os.path.join(root, ".git")
     if not os.path.isdir(folder):
-        from quaid.errors import StoreMissing
-
         raise StoreMissing(path=root)
     return folder
 

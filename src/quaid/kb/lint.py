@@ -10,6 +10,7 @@ from typing import NamedTuple
 from quaid.kb import catalog as catalogs, layout, node as nodes
 from quaid.kb.catalog import Catalog, FileChecker
 from quaid.kb.node import Node
+from quaid.model import dates, secrets
 
 RULES_VERSION = "4"
 """Rises with every change of a rule: what was judged by other rules is judged again."""
@@ -69,8 +70,6 @@ def lint_files(catalog: Catalog) -> list[LintFinding]:
 
 def file_checker() -> FileChecker:
     """Who judges each file while it is looked at: no file is read or parsed twice."""
-    from quaid.model import secrets
-
     return FileChecker(f"{RULES_VERSION}.{secrets.RULES_VERSION}", TRANSIENT_CODES, check_file)
 
 
@@ -115,8 +114,6 @@ def _check_bytes(path: str, data: bytes | None, read: nodes.ParsedNode | None) -
 
 def find_secrets(path: str, data: bytes) -> Iterator[LintFinding]:
     """Secrets in a text; what is no text by its content is passed over."""
-    from quaid.model import secrets
-
     try:
         if not secrets.is_text_data(data):
             return
@@ -223,8 +220,6 @@ def _expected_value(name: str) -> str:
 
 
 def _is_day(value: str) -> bool:
-    from quaid.model import dates
-
     return len(value) == 10 and dates.is_date(value)
 
 

@@ -9,6 +9,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from quaid.formats import org, org_edit
+
 if TYPE_CHECKING:
     from quaid.formats import org
     from quaid.formats.org import OrgDocument
@@ -146,8 +148,6 @@ class ParsedNode(NamedTuple):
 
 def parse_node(path: str, text: str) -> ParsedNode:
     """The node that a text makes, however incomplete."""
-    from quaid.formats import org  # 4 ms, and whoever only looks for nodes parses none
-
     parsed = org.parse(text)
     body = text[parsed.body_start :]
     return ParsedNode(_build_node(path, text, parsed, len(body)), body, parsed)
@@ -247,8 +247,6 @@ def _one_line(text: str) -> str:
 
 def set_properties(text: str, values: dict[str, str]) -> str:
     """The text of a node with other values in its drawer, and nothing else changed."""
-    from quaid.formats import org_edit
-
     for name, value in values.items():
         text = org_edit.set_property(text, name, value)
     return text

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 from quaid.errors import InvalidArgument, StoreMissing, UnsafeStore
 from quaid.kb.layout import OWN_FOLDER
+from quaid.model.secrets import mask
 from quaid.storage import files as durable_files
 from quaid.storage.sqlite.errors import translate_os_errors
 
@@ -235,8 +236,6 @@ def check_tracked_path(path: str) -> str:
 
 def mask_urls(text: str) -> str:
     """A message without the secrets of the addresses in it."""
-    from quaid.model.secrets import mask
-
     text = _USERINFO.sub(r"\1://…@", text[:MAX_MESSAGE_LENGTH])
     text = _PASSWORD.sub(r"\1:…@", text)
     return mask(_QUERY.sub(r"\1?…", text)).text

@@ -23,6 +23,8 @@ from quaid.errors import (
     StoreLocked,
     StoreUnfinished,
 )
+from quaid.folders import atomic_write
+from quaid.folders.scanner import Folder
 from quaid.kb import (
     catalog as catalogs,
     layout,
@@ -33,7 +35,7 @@ from quaid.kb import (
     state,
 )
 from quaid.kb.catalog import Catalog
-from quaid.kb.git import Git
+from quaid.kb.git import Git, run_command
 from quaid.kb.lint import LintFinding
 from quaid.kb.repo_policy import TreeState
 from quaid.storage import files as durable_files
@@ -211,8 +213,6 @@ def is_git_running(root: str, platform: str = sys.platform) -> bool | None:
         return _is_git_running_by_proc(os.path.realpath(root))
     if platform == "win32":
         return None
-    from quaid.kb.git import run_command
-
     done = run_command(("ps", "-axo", "comm="), "/", {"PATH": "/bin:/usr/bin", "LC_ALL": "C"}, seconds=10)
     if done.status != 0:
         return None
@@ -454,9 +454,6 @@ def _settled_tree(git: Git) -> TreeState:
     tree = git.state()
     if not any(".quaid-" in path for path in tree.untracked):
         return tree
-    from quaid.folders import atomic_write
-    from quaid.folders.scanner import Folder
-
     left = [path for path in tree.untracked if atomic_write.is_leftover(path)]
     with Folder(git.root) as folder:
         for path in left:
@@ -501,9 +498,6 @@ def _fetch_and_forward(git: Git, now: str, tree: TreeState, *, foreign: bool = F
 
 def write_store_file(catalog: Catalog, path: str, data: bytes | None) -> None:
     """Give a file new bytes, durably, or take it away. FileChanged when it is not what was looked at."""
-    from quaid.folders import atomic_write
-    from quaid.folders.scanner import Folder
-
     repo_policy.check_store_path(path)
     token = _new_token()
     with Folder(catalog.root) as folder:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, NoNotebook, NotFound, PageNotFound
+from quaid.formats import markdown
 from quaid.mcp import tools
 from quaid.model import dates
 from quaid.operations import dispatch
@@ -68,7 +69,6 @@ def page_address(collection: str, slug: str) -> str:
 
 def _page_text(brain: Brain, name: str) -> str:
     """A page as text. An address without a collection is that of the default one, as it is listed."""
-    from quaid.formats import markdown
 
     def get(slug: str) -> Any:
         return dispatch.call(brain, dispatch.find_tool("memory_get"), {"slug": slug}, "read")

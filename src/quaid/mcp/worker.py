@@ -17,6 +17,7 @@ from quaid.app import Brain
 from quaid.errors import QuaidError
 from quaid.operations import background
 from quaid.operations.background import EmbeddingMonitor, record_exit
+from quaid.operations.collections import record_watch_failure
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -129,8 +130,6 @@ class WatcherSupervisor:
 
     def _note_end(self, brain: Brain, status: int) -> None:
         """Leave word that a watcher died, unless it did so itself."""
-        from quaid.operations.collections import record_watch_failure
-
         how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
         record_watch_failure(brain, f"the process that watches folders {how}")
 

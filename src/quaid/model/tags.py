@@ -6,6 +6,7 @@ from typing import Any
 from unicodedata import normalize
 
 from quaid.errors import InvalidArgument
+from quaid.model.markdown_text import code_spans
 
 LONGEST = 100
 MOST_IN_TEXT = 500
@@ -75,8 +76,6 @@ def in_text(text: str) -> tuple[str, ...]:
         if spelled in found or not _is_tag(spelled) or line.says_something_else(start):
             continue
         if code is None:
-            from quaid.model.markdown_text import code_spans
-
             code = code_spans(text) if "`" in text else []
         while passed < len(code) and code[passed][0] <= start:
             hidden = max(hidden, code[passed][1])

@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from quaid.errors import FileTrouble, NoNotebook
+from quaid.errors import FileTrouble, NoNotebook, NotebookGone
 from quaid.model import dates
 from quaid.storage import collections
 
@@ -44,8 +44,6 @@ def folder_exists(notebook: "Collection") -> bool:
 
 def folder_missing(notebook: "Collection") -> "NotebookGone":
     """What is said of a notebook whose folder is not there, whoever asks for it."""
-    from quaid.errors import NotebookGone
-
     return NotebookGone(path=notebook.root or "", name=notebook.name)
 
 

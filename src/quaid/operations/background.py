@@ -11,8 +11,12 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.app import Brain
+from quaid.embedding import backfill
+from quaid.embedding.backfill import run_backfill
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
+from quaid.folders.sync import sync_collection
 from quaid.model.plain_text import count_noun
+from quaid.operations.doctor import backup_folders
 from quaid.storage import briefing, collections, embedding_queue, files as durable_files, gaps, vectors
 from quaid.storage.collections import (
     HEARTBEAT_SECONDS,
@@ -102,8 +106,6 @@ class EmbeddingMonitor:
 
 def embed_missing(brain: Brain) -> None:
     """Make what is missing, unless another process does. What goes wrong is left in writing."""
-    from quaid.embedding.backfill import run_backfill
-
     embedder = _model_or_problem(brain)
     if embedder is not None:
         try:
@@ -149,8 +151,6 @@ def embed_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> s
 
     With a moment, what was said in conversations since then; else what pages lack.
     """
-    from quaid.embedding import backfill
-
     if not brain.db.writable or not is_embedding_on(brain) or _failed_recently(brain, embedder.name):
         return ""
     started = time.monotonic()
@@ -412,8 +412,6 @@ def _rebuild_memory(brain: Brain, path: str, known: FolderList) -> str:
 
 def _attach_listed_folder(brain: Brain, folder: AttachedFolder) -> str:
     """Attach a folder and take its files in. Return what is wrong with it, if anything."""
-    from quaid.folders.sync import sync_collection
-
     now = brain.now()
 
     def work(tx: object) -> None:
@@ -449,8 +447,6 @@ def _set_log_aside(path: str) -> str:
 def _rebuild_message(
     brain: Brain, path: str, known: FolderList, taken_in: list[tuple[str, int]], missing: list[str], log: str
 ) -> str:
-    from quaid.operations.doctor import backup_folders
-
     pages = ", ".join(f"{count_noun(number, 'page')} of {name}" for name, number in taken_in) or "no pages"
     told = f"{path} was deleted and is rebuilt from its folders: {pages}."
     told += "".join(f" Not rebuilt: {each}." for each in missing)

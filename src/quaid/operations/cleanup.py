@@ -5,14 +5,19 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, PageMoved, VersionConflict
-from quaid.model import markdown_text, page as page_model, slug as slugs, timeline
+from quaid.folders import indexer
+from quaid.formats import markdown
+from quaid.model import markdown_text, names, page as page_model, page_merge, slug as slugs, timeline
 from quaid.model.page import Page
 from quaid.model.plain_text import count_noun
+from quaid.model.similarity import LEAST_THRESHOLD, TextSimilarity
 from quaid.operations import pages as editing
 from quaid.operations.pages import PageVersion, Slug
 from quaid.operations.registry import Arg, op
-from quaid.storage import erase as erasure, pages
+from quaid.search import answer as answers, text as text_search
+from quaid.storage import erase as erasure, page_edits, pages, vectors
 from quaid.storage.erase import EraseTarget
+from quaid.storage.files import scan_files_in_subprocess
 from quaid.storage.page_edits import MergedRows
 from quaid.storage.pages import PageRow
 from quaid.storage.sqlite import backup
@@ -101,8 +106,6 @@ def dupes(
     limit: Annotated[int, Arg("How many pairs.", minimum=1, maximum=10_000)] = 20,
 ) -> DupesRecord:
     """Find pairs of pages that say the same, or are about the same thing, for a person to merge."""
-    from quaid.model.similarity import LEAST_THRESHOLD
-
     if not LEAST_THRESHOLD <= threshold <= 1:
         raise InvalidArgument(
             name="threshold", problem=f"must be from {LEAST_THRESHOLD} to 1, not {threshold:g}"
@@ -149,8 +152,6 @@ def distinct(
 
 
 def _texts(brain: Brain, ids: list[int]) -> "TextSimilarity":
-    from quaid.model.similarity import TextSimilarity
-
     texts = TextSimilarity()
     for done, (page_id, truth) in enumerate(pages.page_truths(brain.db, ids)):
         if done % pages.TRUTHS_PER_QUERY == 0:
@@ -163,8 +164,6 @@ def _texts(brain: Brain, ids: list[int]) -> "TextSimilarity":
 
 def _cosines(brain: Brain, names: list[tuple[int, int, str]]) -> dict[tuple[int, int], float]:
     """How near pages of the same name are by meaning, where there are vectors."""
-    from quaid.storage import vectors
-
     model = vectors.active_model(brain.db)
     if model is None or not names:
         return {}
@@ -212,8 +211,6 @@ def merge(
     now = brain.now()
 
     def work(tx: Any) -> MergeRecord:
-        from quaid.storage import page_edits
-
         kept, gone = require_exact_slug(brain, into), require_exact_slug(brain, gone_slug)
         _check_version(kept, gone, expected_version, other_version)
         editing.refuse_page_of_folder(brain, kept.slug, kept.collection, "Change")
@@ -247,9 +244,6 @@ def _check_version(
 
 def _merged_page(kept: PageRow, gone: PageRow) -> Page:
     """The kept page as it reads afterwards."""
-    from quaid.formats import markdown
-    from quaid.model import page_merge
-
     text, lines = (
         page_merge.rebase_relative_links(each, gone.slug, kept.slug) for each in (gone.truth, gone.timeline)
     )
@@ -267,8 +261,6 @@ def _merged_page(kept: PageRow, gone: PageRow) -> Page:
 
 
 def _merge_record(kept: PageRow, gone: PageRow, made: Page, moved: MergedRows) -> MergeRecord:
-    from quaid.model import names
-
     before = timeline.parse(kept.timeline)
     known = set(names.aliases(kept.frontmatter))
     return MergeRecord(
@@ -303,8 +295,6 @@ def rename(
     expected_version: PageVersion = None,
 ) -> RenameRecord:
     """Give a page another slug. Links follow, and the old slug leads to the page."""
-    from quaid.storage import page_edits
-
     old_slug, now = slug, brain.now()
 
     def work(tx: Any) -> RenameRecord:
@@ -320,8 +310,6 @@ def rename(
 
 
 def _renamed_page(old: PageRow, address: str) -> Page:
-    from quaid.model import page_merge
-
     collection, name = slugs.split_address(address)
     if collection not in (None, old.collection):
         raise InvalidArgument(
@@ -457,8 +445,6 @@ def _erase_target(brain: Brain, address: str) -> EraseTarget:
 
 def _sidecar_traces(brain: Brain, target: EraseTarget) -> tuple[list[str], list[bytes]]:
     """The paths of its sidecars, and the contents that only this page has."""
-    from quaid.folders import indexer
-
     paths = [indexer.sidecar_path(indexer.page_stem(path)) for path in (*target.files, f"{target.slug}.md")]
     return paths, erasure.own_content_hashes(brain.db, target.id)
 
@@ -533,8 +519,6 @@ def _remaining_bytes(
     """Where pieces of the page are in the files, byte by byte.
 
     Only a piece that the page alone had proves anything: what others have too is listed as their mention."""
-    from quaid.storage.files import scan_files_in_subprocess
-
     files = [brain.db.path + ending for ending in ("", "-wal", "-shm")]
     found = scan_files_in_subprocess(files, pieces)
     said = {
@@ -555,8 +539,6 @@ def _remaining_bytes(
 
 def _remaining_matches(brain: Brain, target: EraseTarget, pieces: list[str]) -> tuple[str, ...]:
     """By words and names. The model is not asked: the layers show that there are no vectors."""
-    from quaid.search import answer as answers, text as text_search
-
     found: dict[str, None] = {}
     for text in (target.title, target.slug, *pieces[-2:]):
         hits = {hit.slug for hit in text_search.search_pages(brain.db, text, limit=100)}

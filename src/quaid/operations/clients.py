@@ -20,6 +20,7 @@ from quaid.clients.known import Client, ClientPaths
 from quaid.errors import ClientFile, ClientMissing, InvalidArgument, NotFound, QuaidError
 from quaid.notebook import layout
 from quaid.operations import kb
+from quaid.operations.dispatch import suggestion
 from quaid.operations.registry import Arg, op
 from quaid.skills import Extracted, Layer, Problem, Skill
 
@@ -399,8 +400,6 @@ def skills_show(
     """Print the text of a skill, for an agent to read."""
     known = {skill.name: skill for skill in skills.found(brain.settings.skill_folders)}
     if name not in known:
-        from quaid.operations.dispatch import suggestion
-
         raise NotFound(
             what="skill", name=name, hint=suggestion(name, known) or " `quaid skills` lists them all."
         )

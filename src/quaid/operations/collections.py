@@ -19,7 +19,16 @@ from quaid.errors import (
     OnlyHere,
     SyncStopped,
 )
-from quaid.folders import ignore, indexer, watcher
+from quaid.folders import (
+    atomic_write,
+    export as exporter,
+    ignore,
+    importer,
+    indexer,
+    page_writer,
+    restore,
+    watcher,
+)
 from quaid.folders.export import ExportReport
 from quaid.folders.importer import ImportReport
 from quaid.folders.page_writer import IdsReport
@@ -170,8 +179,6 @@ def attach_folder(
     made = collections.require(brain.db, name)
     if report.halted:
         return CollectionAddRecord(_collection_record(brain, made), report)
-    from quaid.folders import export as exporter
-
     return CollectionAddRecord(
         _collection_record(brain, made), report, *exporter.of_folder(brain.db, made, brain.now())
     )
@@ -503,8 +510,6 @@ def _change_patterns(brain: Brain, name: str, change: "ignore.IgnoreEdit") -> Ig
 
 def _rewrite_ignore_file(found: Collection, change: "ignore.IgnoreEdit", token: str) -> tuple[str, str]:
     """The text of the file before and after the change."""
-    from quaid.folders import atomic_write
-
     with Folder(found.root or "") as folder:
         try:
             data: bytes | None = folder.read(ignore.IGNORE_FILE)
@@ -624,8 +629,6 @@ def quarantine_export(
     force: Annotated[bool, Arg("Write into a folder that is not empty.")] = False,
 ) -> QuarantineExportRecord:
     """Write quarantined pages out: each as its file was, and links, facts and raw data in JSON beside it."""
-    from quaid.folders import restore
-
     chosen = erasure.quarantined_pages(brain.db) if page is None else [_require_quarantined(brain, page)]
     if not chosen:
         raise NotFound(what="page", name="in quarantine", hint=" Nothing was written.")
@@ -676,8 +679,6 @@ def quarantine_discard(
 )
 def quarantine_restore(brain: Brain, page: QuarantinedAddress) -> QuarantineRestoreRecord:
     """Put a page's file back where it was. It is the same page again, with its links and facts."""
-    from quaid.folders import restore
-
     found = _require_quarantined(brain, page)
     back = restore.restore_quarantined_page(brain.db, found, brain.new_uuid(), brain.now())
     return QuarantineRestoreRecord(back.slug, found.collection, back.path, back.version)
@@ -747,8 +748,6 @@ def collection_restore(
     """Write every page of a collection back, byte for byte, into an empty folder, which becomes its folder.
 
     Works when the old folder is gone. Pictures and other files were never in the memory."""
-    from quaid.folders import restore
-
     found = _require_restorable(brain, name)
     place = os.path.realpath(brain.settings.path(target))
     for each in collections.list_all(brain.db):
@@ -768,8 +767,6 @@ def collection_audit(brain: Brain, name: RestorableCollection) -> AuditRecord:
     """Read every file of a collection again and compare: files, pages, kept bytes, ids. Changes nothing.
 
     Exits 1 when something differs."""
-    from quaid.folders import restore
-
     found = _require_restorable(brain, name)
     told = restore.audit_collection(brain.db, found, brain.progress)
     return AuditRecord(name, found.root or "", told.files, told.pages, told.differences)
@@ -800,8 +797,6 @@ def collection_migrate_ids(
 
 def write_collection_ids(brain: Brain, collection: Collection, dry_run: bool = False) -> IdsReport:
     """The ids of a collection that was just synced, into its files."""
-    from quaid.folders import page_writer
-
     return page_writer.write_ids(
         brain.db,
         collection,
@@ -841,8 +836,6 @@ def import_(
     The folder stays as it is. A second run takes in only what changed, and does not overwrite a page that was
     edited here since. With --force the files win; `quaid history SLUG` keeps what a page said before. The folder
     of an export also brings its links and facts back."""
-    from quaid.folders import importer
-
     started = _cpu_seconds()
     report = importer.import_folder(
         brain.db,
@@ -894,8 +887,6 @@ def export(
     after it; with --collection, the pages of that one straight into the folder. Links and facts that no text holds
     are written to .quaid/links-and-facts.json, which `quaid import` reads. Pages in quarantine are left out:
     `quaid collection quarantine export` writes them."""
-    from quaid.folders import export as exporter
-
     if import_id is not None and not raw:
         raise InvalidArgument(
             name="import_id", problem="goes with --raw; other exports write what is there now"

@@ -5,10 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, NotFound, QuaidError
+from quaid.folders import transcripts
+from quaid.folders.transcripts import add_known_transcripts
 from quaid.model import plain_text
+from quaid.operations import background
 from quaid.operations.registry import Arg, op
+from quaid.search import conversations
 from quaid.search.conversations import TurnHit
-from quaid.storage import conversations as store
+from quaid.storage import collections, conversations as store, erase as erasure
 from quaid.storage.conversations import ConversationRow, TurnRow
 
 if TYPE_CHECKING:
@@ -117,8 +121,6 @@ def conversations_add(
     Plain lines are objects with role, content and timestamp, and perhaps session, project and title. A file that has
     grown is read from where the last run ended, and a folder is looked into again by every sync. Secrets are masked
     before anything is kept; tool calls and hidden reasoning are left out. Exits 1 when a file could not be read."""
-    from quaid.folders import transcripts
-
     found: dict[str, None] = {}
     named: set[str] = set()
     whole = [brain.settings.path(path) for path in paths]
@@ -134,9 +136,6 @@ def conversations_add(
 @op("owner", command="conversations sync", examples=("quaid conversations sync",))
 def conversations_sync(brain: Brain) -> ReadingRecord:
     """Read what is new in all transcripts that were added, and in the folders of the setting conversation_folders."""
-    from quaid.folders import transcripts
-    from quaid.folders.transcripts import add_known_transcripts
-
     found: dict[str, None] = {}
     missing = []
     for folder in _transcript_folders(brain):
@@ -172,8 +171,6 @@ def _transcript_folders(brain: Brain) -> list[str]:
 
 def _add_to_setting(brain: Brain, added: list[str]) -> tuple[tuple[str, ...], str]:
     """Have every sync look into folders that were added, unless it does: which are new, or why they are not."""
-    from quaid.storage import collections
-
     known = list(map(os.path.realpath, _transcript_folders(brain)))
     new = []
     for folder in map(os.path.realpath, added):
@@ -197,8 +194,6 @@ def _add_to_setting(brain: Brain, added: list[str]) -> tuple[tuple[str, ...], st
 
 
 def _read_transcripts(brain: Brain, paths: list[str], named: set[str], again: bool) -> ReadingRecord:
-    from quaid.folders import transcripts
-
     report = transcripts.read_transcripts(
         brain.db, paths, named=named, now=brain.now(), progress=brain.progress, again=again
     )
@@ -245,8 +240,6 @@ def conversation_search(
     """Find what was said in earlier conversations with agents, by words and by meaning.
 
     conversation_show shows what was said around a hit."""
-    from quaid.search import conversations
-
     embedder, problem = _search_model(brain) if query.strip() else (None, "")
     found = conversations.search_turns(
         brain.db, embedder, query, max_results, vectors=brain.turn_vectors, no_model=problem
@@ -256,8 +249,6 @@ def conversation_search(
 
 def _search_model(brain: Brain) -> "tuple[Embedder | None, str]":
     """The active model with the last few vectors made, or why not: a search is answered all the same."""
-    from quaid.operations import background
-
     since = background.turns_since(brain)
     if since is None:
         return None, "embed_conversations is off"
@@ -306,8 +297,6 @@ def conversations_remove(
     """Remove what was said in a conversation, from the memory's bytes too; no sync brings it back.
 
     Its transcript is not touched."""
-    from quaid.storage import erase as erasure
-
     held = _require_conversation(brain, session)
     done, problem = yes and not dry_run, ""
     if done:

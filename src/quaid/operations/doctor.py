@@ -9,15 +9,19 @@ from typing import Annotated, Literal, NamedTuple
 import quaid
 from quaid import config
 from quaid.app import Brain, sqlite_version
-from quaid.clients.config_files import ShellQuote
+from quaid.clients.config_files import ShellQuote, newest_backup
 from quaid.errors import DamagedDatabase, MissingDatabase, NotADatabase, QuaidError
 from quaid.model import dates
 from quaid.model.plain_text import count_noun
+from quaid.operations import kb
+from quaid.operations.clients import connect, skills_doctor
 from quaid.operations.registry import Arg, op
-from quaid.storage import SCHEMA_VERSION, collections
+from quaid.operations.service import daemon_status, owner_token_path, token_list
+from quaid.storage import SCHEMA_VERSION, collections, history
 from quaid.storage.checks import Violation, is_text_index_damage
 from quaid.storage.collections import Collection
 from quaid.storage.sqlite import backup, connection
+from quaid.storage.sqlite.connection import is_safe_sqlite
 
 DATABASE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 """The files of a memory, by what stands behind its name. A log beside another database would ruin that one."""
@@ -283,8 +287,6 @@ def check_rows(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 def check_sources(brain: Brain) -> Iterator[DoctorFinding]:
-    from quaid.storage import history
-
     if found := len(history.sources_without_page(brain.db)):
         told = (
             f"{count_noun(found, 'source')} that an earlier Quaid kept without a page; no search finds them"
@@ -412,8 +414,6 @@ def _run_check(
 
 
 def _program(_: Brain) -> Iterator[DoctorFinding]:
-    from quaid.storage.sqlite.connection import is_safe_sqlite
-
     python = sys.version.split()[0]
     yield DoctorFinding("program", "fine", f"quaid {quaid.__version__}, Python {python}")
     if is_safe_sqlite(sqlite_version()):
@@ -531,8 +531,6 @@ def _permissions(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 def _owner_token(brain: Brain) -> str:
-    from quaid.operations.service import owner_token_path
-
     return owner_token_path(brain.settings)
 
 
@@ -550,8 +548,6 @@ def _free_space(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 def _tokens(brain: Brain) -> Iterator[DoctorFinding]:
-    from quaid.operations.service import token_list
-
     found = token_list(brain)
     used = os.path.exists(found.owner_file)
     made = "the owner's token is made" if used else "not used yet"
@@ -560,9 +556,6 @@ def _tokens(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 def _clients(brain: Brain) -> Iterator[DoctorFinding]:
-    from quaid.clients.config_files import newest_backup
-    from quaid.operations.clients import connect
-
     found = [each for each in connect(brain).clients if each.state != "not installed"]
     for each in found:
         told, remedy = f"{each.title}: {each.state}", f"quaid connect {each.client}"
@@ -582,8 +575,6 @@ def _clients(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 def _knowledge_base(brain: Brain) -> Iterator[DoctorFinding]:
-    from quaid.operations import kb
-
     if not os.path.isdir(os.path.join(kb.kb_root(brain), ".git")):
         yield DoctorFinding("knowledge base", "advice", "there is none yet", "ai-kb init")
         return
@@ -596,8 +587,6 @@ def _knowledge_base(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 def _skills(brain: Brain) -> Iterator[DoctorFinding]:
-    from quaid.operations.clients import skills_doctor
-
     found = skills_doctor(brain)
     if found.problems:
         first = found.problems[0]
@@ -607,8 +596,6 @@ def _skills(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 def _daemon(brain: Brain) -> Iterator[DoctorFinding]:
-    from quaid.operations.service import daemon_status
-
     found = daemon_status(brain)
     if found.state == "stopped":
         yield DoctorFinding("service", "wrong", f"stopped: {found.path}", "quaid daemon start")

@@ -5,14 +5,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, VersionConflict
 from quaid.model import dates, facts as assertions, slug as slugs
-from quaid.model.contradictions import ResolutionChange, remaining_text_links, resolution_changes
+from quaid.model.contradictions import (
+    ResolutionChange,
+    find_contradictions,
+    remaining_text_links,
+    resolution_changes,
+)
 from quaid.model.facts import FactInput
 from quaid.operations import pages
+from quaid.operations.history import texts_at
 from quaid.operations.pages import PageVersion, Slug
 from quaid.operations.registry import Arg, op
 from quaid.storage import contradictions, facts as store, links, page_edits, pages as pagess
 from quaid.storage.contradictions import Contradiction, EvidenceQuote
-from quaid.storage.facts import FactLine, SubjectEntry
+from quaid.storage.facts import FactLine, SubjectEntry, VersionText
 from quaid.storage.pages import page_heads
 
 if TYPE_CHECKING:
@@ -86,8 +92,6 @@ def _current_finding(
     brain: Brain, known: Contradiction, side: KeptSide
 ) -> "tuple[Snapshot, ContradictionFinding]":
     """The finding as it is now: what was settled or edited since is not decided twice."""
-    from quaid.model.contradictions import find_contradictions
-
     if known.type == "stale":
         raise InvalidArgument(
             name="keep",
@@ -229,9 +233,6 @@ def _past_texts(brain: Brain) -> "PastTexts":
     """Return what finds the texts that a page had at a time."""
 
     def texts(slug: str, collection: str, time: str) -> "Iterator[VersionText]":
-        from quaid.operations.history import texts_at
-        from quaid.storage.facts import VersionText
-
         for version, page in texts_at(brain, pagess.require(brain.db, slug, collection), time):
             yield VersionText(version, page.truth, page.timeline)
 
@@ -350,8 +351,6 @@ def check(
 
 def _find_contradictions(brain: Brain, page_id: int | None, type: str | None) -> None:
     """Find contradictions and keep them. What is found is written in a transaction of its own, which is short."""
-    from quaid.model.contradictions import find_contradictions
-
     now = brain.now()
     with brain.db.reading():
         roots = contradictions.affected_pages(brain.db, page_id) if page_id is not None else None

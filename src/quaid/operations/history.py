@@ -5,8 +5,9 @@ from typing import Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, NotFound
+from quaid.folders import indexer
 from quaid.formats import markdown
-from quaid.model import dates, page as page_model
+from quaid.model import dates, page as page_model, timeline
 from quaid.model.page import Page
 from quaid.operations import pages
 from quaid.operations.pages import Slug
@@ -83,8 +84,6 @@ def revert(
     expected_version: pages.PageVersion = None,
 ) -> RevertRecord:
     """Bring an earlier version of a page back, as a new version. A page with a file gets the very bytes back."""
-    from quaid.model import timeline
-
     brought: list[bytes | None] = []
     removed: list[str] = []
 
@@ -277,8 +276,6 @@ def _start_of(each: _VersionText, stored: PageRow) -> str | None:
 
 def _page_of_version(old: PageRow, path: str, data: bytes) -> Page:
     """The page that the bytes of an earlier version make, where the page is now."""
-    from quaid.folders import indexer
-
     if indexer.is_org(path):
         return indexer.with_slug(indexer.parse_file(path, data).page, old.slug)
     document = markdown.parse(markdown.decode(data).text)

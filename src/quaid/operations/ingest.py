@@ -22,12 +22,12 @@ from quaid.errors import (
 )
 from quaid.folders import page_writer
 from quaid.formats import markdown
-from quaid.model import dates, page as page_model, slug as slugs, tags, timeline
+from quaid.model import dates, facts, page as page_model, slug as slugs, tags, timeline
 from quaid.model.page import EntryInput, LinkInput, Page, PageChange
 from quaid.operations import pages, search
 from quaid.operations.dispatch import MAX_TEXT
 from quaid.operations.registry import Arg, op
-from quaid.storage import collections, history, links, page_edits, pages as pagess
+from quaid.storage import collections, facts as assertions, history, links, page_edits, pages as pagess
 from quaid.storage.history import EarlierIngest, IngestSource
 from quaid.storage.page_edits import SaveResult
 from quaid.storage.pages import PageRow
@@ -302,9 +302,6 @@ class Ingestion:
         """How many facts are new, or end now."""
         if not change.assertions:
             return 0
-        from quaid.model import facts
-        from quaid.storage import facts as assertions
-
         changed = 0
         for place, values in enumerate(change.assertions, 1):
             values = {**values, "source_ref": values.get("source_ref") or self.source.ref}

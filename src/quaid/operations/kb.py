@@ -5,12 +5,30 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
+from quaid.clients.known import ClientPaths
 from quaid.config import Settings
+from quaid.embedding import backfill
 from quaid.errors import FileTrouble, InvalidArgument, StoreLocked
-from quaid.kb import layout
+from quaid.kb import (
+    catalog as catalogs,
+    edits,
+    health,
+    layout,
+    lint,
+    node as nodes,
+    remote as store_remote,
+    setup,
+    state,
+    transaction,
+)
+from quaid.kb.edits import MAX_CAPTURE_BYTES
+from quaid.kb.git import Git
 from quaid.kb.layout import KbCheck, KbInitReport, KbStatus, KbTimerReport
+from quaid.kb.node import CREATORS, CURATED_PROPERTY, NodeDraft
 from quaid.model.plain_text import count_noun
+from quaid.operations import notebook
 from quaid.operations.registry import Arg, op
+from quaid.storage import collections
 
 if TYPE_CHECKING:
     from quaid.kb.catalog import Catalog, NodeFilters
@@ -34,14 +52,9 @@ def session_nudge(settings: Settings) -> str:
     path = kb_root_of(settings)
     if not os.path.isdir(os.path.join(path, ".git")):
         return ""
-    from quaid.kb import state
-
-    if not os.path.isfile(os.path.join(path, layout.CONTRACT_FILE)):
-        from quaid.kb import remote as store_remote
-        from quaid.kb.git import Git
-
-        if store_remote.inspect_store(Git(path, settings.environ)).is_foreign:
-            return ""
+    has_contract = os.path.isfile(os.path.join(path, layout.CONTRACT_FILE))
+    if not has_contract and store_remote.inspect_store(Git(path, settings.environ)).is_foreign:
+        return ""
     return state.session_nudge(path, settings.environ)
 
 
@@ -153,8 +166,6 @@ def kb_query(
 
     Ask before choosing a convention or beginning a procedure. Exits 1 when nothing matches, 3 when the index is
     stale, 5 when there is no knowledge base."""
-    from quaid.kb import catalog as catalogs
-
     catalog = load_catalog(brain)
     if not context.strip():
         raise InvalidArgument(name="context", problem="is empty; say what it is about")
@@ -182,8 +193,6 @@ def kb_show(brain: Brain, node: NodeName) -> KbShowRecord:
     """Show a node of the knowledge base, what it links to and what links to it.
 
     A pointer `ai-kb: Title (UUID)` is resolved by its ID, and by its title when no node has that ID any more."""
-    from quaid.kb import catalog as catalogs
-
     catalog = load_catalog(brain)
     found, note = catalogs.find_node_to_read(catalog, node)
     by_id = {id: each for each in catalog.nodes for id in (each.id, *each.merged, *each.inner)}
@@ -200,8 +209,6 @@ def kb_show(brain: Brain, node: NodeName) -> KbShowRecord:
 @op("read", command="kb backlinks", tool="kb_backlinks", examples=("ai-kb backlinks 5b1c2d3e",))
 def kb_backlinks(brain: Brain, node: NodeName) -> KbBacklinksRecord:
     """List the nodes that link to a node. Raw texts and the index do not count."""
-    from quaid.kb import catalog as catalogs
-
     catalog = load_catalog(brain)
     found, note = catalogs.find_node_to_read(catalog, node)
     return KbBacklinksRecord(
@@ -212,8 +219,6 @@ def kb_backlinks(brain: Brain, node: NodeName) -> KbBacklinksRecord:
 @op("read", command="kb status", tool="kb_status", examples=("ai-kb status", "ai-kb status --json"))
 def kb_status(brain: Brain) -> KbStatus:
     """How the knowledge base stands: nodes, what is not pushed, what went wrong, whether curation is due."""
-    from quaid.kb import health
-
     return health.store_status(open_store(brain))
 
 
@@ -264,9 +269,6 @@ def kb_remember(
     Fetches first, makes the index, lints everything; a failure changes nothing. A node that contradicts another one
     is written, and both are contested until a person decides. An addition that says the opposite of its own node is
     refused with both sentences."""
-    from quaid.kb import catalog as catalogs, edits, transaction
-    from quaid.kb.node import CREATORS, NodeDraft
-
     said = "\n".join(part for part in (text, file or "") if part.strip())
     if not said.strip():
         raise InvalidArgument(name="text", problem="is empty; say what to remember")
@@ -322,16 +324,12 @@ def kb_root(brain: Brain) -> str:
 
 def open_store(brain: Brain) -> "Git":
     """The knowledge base with its git; an error where there is none."""
-    from quaid.kb.git import Git
-
     catalog_folder(brain)
     return Git(kb_root(brain), brain.settings.environ)
 
 
 def load_catalog(brain: Brain) -> "Catalog":
     """All nodes, without a call of git."""
-    from quaid.kb import catalog as catalogs
-
     return catalogs.load_catalog(kb_root(brain), catalog_folder(brain))
 
 
@@ -340,9 +338,6 @@ def catalog_folder(brain: Brain) -> str:
     path = kb_root(brain)
     ours = os.path.join(layout.require_git_folder(path), layout.OWN_FOLDER)
     if not os.path.isfile(os.path.join(path, layout.CONTRACT_FILE)):
-        from quaid.kb import remote as store_remote
-        from quaid.kb.git import Git
-
         store_remote.require_own_store(Git(path, brain.settings.environ))
     return ours
 
@@ -366,8 +361,6 @@ def kb_match(
 def _index_problem(brain: Brain, catalog: "Catalog") -> str:
     """What is wrong with the index; looked for once, as long as no file changes."""
     if catalog.index_problem is None:
-        from quaid.kb import catalog as catalogs, lint
-
         catalog.index_problem = lint.index_summary(lint.lint_index(catalog))
         catalogs.save_catalog(catalog, catalog_folder(brain))
     return catalog.index_problem
@@ -385,10 +378,8 @@ def with_semantic_matches(
     most: int,
 ) -> tuple[tuple[KbMatch, ...], str]:
     """The matches in the order of the common pipeline, those that only words found behind; and what is to be said."""
-    from quaid.embedding import backfill
     from quaid.operations import background
     from quaid.search import answer as answers
-    from quaid.storage import collections
     from quaid.storage.text_index import SearchFilters as Pages
 
     if not os.path.exists(brain.settings.db_path):
@@ -425,9 +416,7 @@ def with_semantic_matches(
 
 def _synced_collection(brain: Brain) -> "Collection":
     """The collection of the store, with its nodes as they are on the disk."""
-    from quaid.operations import notebook
     from quaid.operations.collections import attach_folder
-    from quaid.storage import collections
 
     path = os.path.realpath(kb_root(brain))
     held = {each.root: each for each in collections.list_all(brain.db) if each.kind == KB_COLLECTION_KIND}
@@ -564,9 +553,6 @@ def kb_init(
     """Make a knowledge base: a git repository with a contract, a first node, an index. Doing it again mends it.
 
     A folder or a remote that holds other files is refused before anything is written, unless --force is given."""
-    from quaid.kb import setup
-    from quaid.kb.git import Git
-
     root = brain.settings.path(path) if path else kb_root(brain)
     git = Git(root, brain.settings.environ)
     return setup.init_store(
@@ -591,9 +577,6 @@ def kb_clone(
     """Fetch a knowledge base from its remote. Nothing in it can run on this machine.
 
     A remote that holds other files is refused before anything is written, unless --force is given."""
-    from quaid.kb import setup
-    from quaid.kb.git import Git
-
     root = brain.settings.path(path) if path else kb_root(brain)
     environ = brain.settings.environ
     git = setup.clone_store(Git(root, environ), url, environ, force=force)
@@ -609,8 +592,6 @@ def kb_lint(
     index: Annotated[bool, Arg("Only whether the index is that of the nodes.")] = False,
 ) -> KbLintRecord:
     """Check every node, raw text and the index. Exits 1 when something would stop a commit."""
-    from quaid.kb import catalog as catalogs, lint
-
     folder = catalog_folder(brain)
     catalog = catalogs.load_catalog(
         kb_root(brain), folder, certain=True, judge=None if index else lint.file_checker()
@@ -625,8 +606,6 @@ def kb_index(brain: Brain) -> KbIndexRecord:
     """Make the index anew from the nodes, and commit it.
 
     Files that were added, changed or deleted by hand are taken up: linted as usual and committed with it."""
-    from quaid.kb import transaction
-
     done = transaction.commit_edits(open_store(brain), brain.now(), what="index", today=brain.local()[:10])
     files = tuple(path for path in done.paths if layout.is_index_file(path))
     return KbIndexRecord(files, done.nodes, done.commit, done.adopted)
@@ -639,8 +618,6 @@ def kb_index(brain: Brain) -> KbIndexRecord:
 )
 def kb_commit(brain: Brain, message: Annotated[str, Arg("What was done.")] = "") -> KbCommitRecord:
     """Commit what was changed with an editor, after the same index and lint as everything else."""
-    from quaid.kb import transaction
-
     done = transaction.commit_edits(open_store(brain), brain.now(), message, today=brain.local()[:10])
     return KbCommitRecord(done.commit, done.paths, done.offline)
 
@@ -648,8 +625,6 @@ def kb_commit(brain: Brain, message: Annotated[str, Arg("What was done.")] = "")
 @op("owner", command="kb doctor", examples=("ai-kb doctor",))
 def kb_doctor(brain: Brain) -> KbDoctorRecord:
     """Look at everything that can be wrong, and say what to do. Exits 1 when something is."""
-    from quaid.kb import health
-
     settings = brain.settings
     checks = health.check_store(
         open_store(brain), settings.environ, settings.user_home, settings.platform, now=brain.now()
@@ -683,9 +658,6 @@ def kb_curate(
     """Report duplicates, orphans, contested, superseded, broad and untouched nodes, and raw files nobody needs.
 
     The nodes at its end are those that were longest not looked at; agreeing marks them as looked through."""
-    from quaid.kb import edits, health, transaction
-    from quaid.kb.node import CURATED_PROPERTY
-
     catalog, today = load_catalog(brain), brain.local()[:10]
     report = health.curation_report(catalog, today, days)
     stamped = 0
@@ -705,8 +677,6 @@ def kb_curate(
 @op("owner", command="kb push", examples=("ai-kb push",))
 def kb_push(brain: Brain) -> KbPushRecord:
     """Push what the remote does not have. Never forces; what fails is noted, and nothing is lost."""
-    from quaid.kb import health, remote as store_remote, transaction
-
     git = open_store(brain)
     pushed: PushResult = store_remote.push_store(git, brain.now())
     try:
@@ -746,8 +716,6 @@ def kb_capture(
 
     The excerpt comes from --excerpt, or from the file itself if it is text. Only --full fetches an address. A node
     names the path that this prints in its source."""
-    from quaid.kb import edits, transaction
-
     if not source.strip():
         raise InvalidArgument(name="source", problem="is empty; name an address or a file")
     git, local, is_address = open_store(brain), brain.local(), "://" in source
@@ -779,8 +747,6 @@ def kb_capture(
 
 
 def _read_capture(brain: Brain, source: str) -> bytes:
-    from quaid.kb.edits import MAX_CAPTURE_BYTES
-
     path = brain.settings.path(source)
     try:
         with open(path, "rb") as file:
@@ -792,7 +758,6 @@ def _read_capture(brain: Brain, source: str) -> bytes:
 @op("owner", command="kb install-timer", examples=("ai-kb install-timer",))
 def kb_install_timer(brain: Brain) -> KbTimerReport:
     """Have the knowledge base pushed every 15 minutes: a systemd user timer, launchd, or a line for cron."""
-    from quaid.kb import setup
     from quaid.operations.clients import launch_command
 
     settings = brain.settings
@@ -809,8 +774,6 @@ def kb_sync(
     database: Annotated[str | None, Arg("Where it is [in .git/ai-kb].", path=True)] = None,
 ) -> KbSyncRecord:
     """Bring org-roam's own index of the nodes up to date, if they have changed. Nothing else needs it."""
-    from quaid.kb import setup
-
     git = open_store(brain)
     where = brain.settings.path(database) if database else ""
     return KbSyncRecord(
@@ -828,8 +791,6 @@ def kb_map(
     ] = None,
 ) -> KbMapRecord:
     """Draw the nodes and the links between them, in the language DOT of graphviz."""
-    from quaid.kb import node as nodes
-
     return KbMapRecord(
         *nodes.draw_graph(load_catalog(brain).nodes, nodes.GraphFilters(project, tag, status or ""))
     )
@@ -838,8 +799,6 @@ def kb_map(
 @op("owner", command="kb emacs-file", examples=("ai-kb emacs-file",))
 def kb_emacs_file(brain: Brain) -> KbEmacsFileRecord:  # noqa: ARG001
     """Say where ai-kb.el is, which Emacs loads."""
-    from quaid.kb import setup
-
     return KbEmacsFileRecord(setup.lisp_file())
 
 
@@ -875,8 +834,6 @@ def kb_merge(
     dry_run: DryRun = False,
 ) -> KbChangeRecord:
     """Make one node of two. Links to the second, and pointers to its ID, lead to the first from then on."""
-    from quaid.kb import edits
-
     return _run_change(
         brain,
         "Merging",
@@ -901,8 +858,6 @@ def kb_delete(
     dry_run: DryRun = False,
 ) -> KbChangeRecord:
     """Delete a node or a capture. Git keeps it in its history; refused while others link to it or name it."""
-    from quaid.kb import edits
-
     path = node.strip()
     if layout.is_raw_file(path):
         return _run_change(
@@ -931,8 +886,6 @@ def kb_supersede(
     dry_run: DryRun = False,
 ) -> KbChangeRecord:
     """Say that one node has taken the place of another."""
-    from quaid.kb import edits
-
     return _run_change(
         brain,
         "Superseding",
@@ -956,8 +909,6 @@ def kb_contest(
     dry_run: DryRun = False,
 ) -> KbChangeRecord:
     """Mark a node as contested, or as settled."""
-    from quaid.kb import edits
-
     names = (node,) if against is None else (node, against)
 
     def plan(catalog: "Catalog", of: "list[Node]") -> "StoreChange":
@@ -979,8 +930,6 @@ def _run_change(
     plan: "Callable[[Catalog, list[Node]], StoreChange]",
     what: str = "",
 ) -> KbChangeRecord:
-    from quaid.kb import catalog as catalogs, transaction
-
     yes, ask = how[0] and not how[1], not how[1]
     git = open_store(brain)
     planned: list[Any] = []
@@ -1016,8 +965,6 @@ def _notes_naming(brain: Brain, ids: list[str]) -> tuple[str, ...]:
     if not ids:
         return ()
     import glob
-
-    from quaid.clients.known import ClientPaths
 
     settings = brain.settings
     where = ClientPaths(settings.user_home, settings.cwd, settings.platform, settings.environ)

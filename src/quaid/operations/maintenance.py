@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import quaid
 from quaid import server_socket
 from quaid.app import Brain
+from quaid.config import OPTIONS, canonical_name, environment_variable
 from quaid.embedding import registry as embedders
+from quaid.embedding.backfill import cut_pages
 from quaid.errors import (
     Cancelled,
     DamagedDatabase,
@@ -19,10 +21,15 @@ from quaid.errors import (
     NotFound,
     QuaidError,
 )
+from quaid.folders import atomic_write, export as exporter, page_writer
+from quaid.folders.scanner import Folder
+from quaid.kb.repo_policy import mask_urls
 from quaid.model import dates, plain_text
-from quaid.model.plain_text import count_noun
+from quaid.model.facts import check_predicate_setting
+from quaid.model.plain_text import check_folder_list as check_folders, count_noun
 from quaid.notebook import layout
 from quaid.operations import background, dispatch, notebook as noting
+from quaid.operations.dispatch import suggestion
 from quaid.operations.registry import Arg, op
 from quaid.storage import (
     SCHEMA_VERSION,
@@ -36,9 +43,9 @@ from quaid.storage import (
     vectors,
 )
 from quaid.storage.briefing import Stats
-from quaid.storage.checks import Violation
+from quaid.storage.checks import Violation, rebuild_derived_rows as rebuilt, recut_pages
 from quaid.storage.embedding_queue import EmbeddingFailure, EmbeddingRun
-from quaid.storage.sqlite import backup as backups
+from quaid.storage.sqlite import backup as backups, connection
 from quaid.storage.sqlite.backup import BackedUp, Compacted
 from quaid.storage.sqlite.errors import translate_os_errors
 
@@ -98,8 +105,6 @@ class StatusRecord(NamedTuple):
 @op("read", examples=("quaid status", "quaid status --json"))
 def status(brain: Brain) -> StatusRecord:
     """Show how the memory is doing: pages, chunks, vectors, the model, and what to do next. Loads no model."""
-    from quaid.storage.sqlite import connection
-
     db = brain.db
     with db.reading():
         pages = briefing.page_count(db)
@@ -290,8 +295,6 @@ def validate(
             problem="is needed too: the comparison is of two folders",
         )
     if original is not None and exported is not None:
-        from quaid.folders import export as exporter
-
         differences = exporter.compare_folders(
             brain.settings.path(original), brain.settings.path(exported), brain.progress
         )
@@ -329,8 +332,6 @@ def _vectors_to_make(brain: Brain) -> tuple[int | None, int | None]:
 @op("owner", examples=("quaid compact",))
 def compact(brain: Brain) -> Compacted:
     """Drop vectors of text that is gone and fold the write-ahead log into one file, ready to copy."""
-    from quaid.embedding.backfill import cut_pages
-
     if not brain.db.writable:
         return backups.compact(brain.db)  # which says why it cannot
     cut_pages(brain.db, brain.progress)  # a page that is not cut yet still needs its vectors
@@ -350,8 +351,6 @@ def backup(
 @op("owner", command="config get", examples=("quaid config get default_token_budget",))
 def config_get(brain: Brain, key: Annotated[str, Arg("The setting.", positional=True)]) -> Setting:
     """Show one setting."""
-    from quaid.config import canonical_name
-
     every = _all_settings(brain)
     found = every.get(key) or every.get(canonical_name(key))
     if found is None:
@@ -378,12 +377,8 @@ def config_set(
         if value not in allowed:
             raise InvalidArgument(name=key, problem=f"must be one of {', '.join(allowed)}, not {value!r}")
     elif allowed is list:
-        from quaid.model.facts import check_predicate_setting
-
         check_predicate_setting(key, value)
     elif allowed is str:
-        from quaid.model.plain_text import check_folder_list as check_folders
-
         check_folders(key, value)
     elif not (value.isascii() and value.isdigit() and 0 < int(value) < 10**9):
         raise InvalidArgument(name=key, problem=f"must be a positive whole number, not {value!r}")
@@ -391,8 +386,6 @@ def config_set(
     def work(tx: Any) -> None:
         collections.set_setting(tx, key, value)
         if key == "chunk_strategy":
-            from quaid.storage.checks import recut_pages
-
             recut_pages(tx)
 
     brain.db.write(work)
@@ -411,8 +404,6 @@ def config_list(brain: Brain) -> SettingsRecord:
 
 
 def _all_settings(brain: Brain) -> dict[str, Setting]:
-    from quaid.config import OPTIONS
-
     unset = {**dict.fromkeys(SETTINGS, ""), **SETTING_DEFAULTS}
     unset.update(
         zip(MODEL_SETTINGS, (embedders.DEFAULT_MODEL, str(embedders.DEFAULT_DIMENSIONS)), strict=True)
@@ -440,8 +431,6 @@ def _setting_text(value: object) -> str:
 
 def _refuse_file_option(brain: Brain, key: str) -> None:
     """Refuse what is an option of the config file only."""
-    from quaid.config import OPTIONS, canonical_name, environment_variable
-
     name = canonical_name(key)
     if name == "embedding.plugin":
         raise InvalidArgument(name=key, problem="`quaid embeddings use NAME` chooses the model")
@@ -453,8 +442,6 @@ def _refuse_file_option(brain: Brain, key: str) -> None:
 
 
 def _require_known(brain: Brain, key: str) -> str:
-    from quaid.operations.dispatch import suggestion
-
     known: dict[str, Any] = dict.fromkeys([*SETTINGS, *_all_settings(brain)])
     return suggestion(key, known) or " `quaid config list` shows them all."
 
@@ -519,8 +506,6 @@ def rebuild(brain: Brain) -> RebuiltRecord:
     """Burn the index and make it again: words, tags, passages, links; then read every folder, then missing vectors.
 
     Pages, facts, history and files are not touched; vectors of texts that stayed the same are kept."""
-    from quaid.storage.checks import rebuild_derived_rows as rebuilt
-
     brain.db.write(
         lambda tx: rebuilt(tx, lambda done, total: brain.progress(done, total, "Indexing pages anew"))
     )
@@ -544,9 +529,6 @@ def write_notebook_file(brain: Brain, path: str, text: str) -> Any:
 
 def remove_notebook_file(brain: Brain, path: str) -> RemovedRecord:
     """Delete a file of the notebook; its page goes into quarantine, as with any file that is gone."""
-    from quaid.folders import atomic_write, page_writer
-    from quaid.folders.scanner import Folder
-
     notebook = layout.require_notebook(brain.db)
     found = page_writer.read_text_file(notebook, path)
     if found is None:
@@ -656,8 +638,6 @@ def _versions_at_url(address: str) -> tuple[str, list[str]]:
     """Versions that one server tells. A redirect to another one is not followed: nobody named it."""
     from http.client import HTTPException
     from urllib import error, parse, request
-
-    from quaid.kb.repo_policy import mask_urls
 
     parts = parse.urlsplit(address)
     shown = mask_urls(address)

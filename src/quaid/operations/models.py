@@ -6,7 +6,8 @@ import time
 from typing import Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
-from quaid.embedding import registry as embedders
+from quaid.embedding import onnx as onnx_models, registry as embedders, remote as remote_models
+from quaid.embedding.backfill import run_backfill
 from quaid.embedding.registry import Embedder, EmbedderEnvironment, ModelDescription
 from quaid.errors import (
     AlreadyExists,
@@ -127,14 +128,10 @@ def model_add(
     folder = brain.settings.path(place)
     chosen = _check_new_name(brain, name or (os.path.basename(folder) if kind == "onnx" else model) or "")
     if kind == "onnx":
-        from quaid.embedding import onnx as onnx_models
-
         said = {"query_prefix": query_prefix, "passage_prefix": passage_prefix}
         given = {key: text for key, text in said.items() if text is not None}
         description = onnx_models.describe_folder(folder, chosen, given, "" if pooling == "auto" else pooling)
     else:
-        from quaid.embedding import remote as remote_models
-
         draft = ModelDescription(
             chosen,
             kind,
@@ -287,8 +284,6 @@ def embed(
     model: Annotated[str | None, Arg("Fill this model, and switch to it when it has every vector.")] = None,
 ) -> EmbedRecord:
     """Make the vectors that are missing, of pages and then of conversations. Stopped, it goes on where it was."""
-    from quaid.embedding.backfill import run_backfill
-
     if slug and (all or stale):
         raise InvalidArgument(name="slug", problem="names one page; leave it out, or the option")
     pages = [editing.require_page(brain, slug).slug] if slug else None

@@ -5,11 +5,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
+from quaid.clients.known import context_limit
+from quaid.config import is_valid_overlap
+from quaid.embedding import backfill
 from quaid.errors import AlreadyExists, InvalidArgument, InvalidConfig, NoNotebook, NotFound
+from quaid.model import chunker
 from quaid.notebook import layout
 from quaid.notebook.layout import MigratedFile, RecallResult, RememberedLine, SessionPrompt
+from quaid.notebook.prompt import LEGACY_FOLDER, PromptLimits, assemble_prompt
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections
+from quaid.storage.chunks import NOTEBOOK_WINDOW
 from quaid.storage.collections import Collection
 
 if TYPE_CHECKING:
@@ -49,8 +55,6 @@ def sync_file(brain: Brain, notebook: "Collection", path: str) -> None:
 
 def session_limit(client: str | None, environ: Mapping[str, str]) -> int:
     """The characters that a session may start with in a client, or in the one that an environment is of."""
-    from quaid.clients.known import context_limit
-
     return context_limit(client, environ)
 
 
@@ -66,10 +70,6 @@ def notebook_root(brain: Brain) -> str:
 
 def apply_chunk_options(brain: Brain) -> None:
     """Have notebooks cut into windows of the size that the config file asks for."""
-    from quaid.config import is_valid_overlap
-    from quaid.model import chunker
-    from quaid.storage.chunks import NOTEBOOK_WINDOW
-
     limit, overlap, respect = (
         brain.option(f"chunking.{name}") for name in ("max_tokens", "overlap_tokens", "respect_headings")
     )
@@ -194,7 +194,6 @@ def recall(
     ] = None,
 ) -> RecallResult:
     """Search the notebook and the daily logs, by words and by meaning. Try this first; scores can be compared."""
-    from quaid.embedding import backfill
     from quaid.notebook import recall as notebook_recall
     from quaid.operations import background
 
@@ -270,8 +269,6 @@ def prompt(
     ] = None,
 ) -> SessionPrompt:
     """What an agent should know from the start: all of reference, today's and yesterday's log. The same each time."""
-    from quaid.notebook.prompt import LEGACY_FOLDER, assemble_prompt
-
     root = notebook_root(brain)
     found = layout.find_notebook(brain.db) if os.path.exists(brain.settings.db_path) else None
     root = found.root or root if found else root
@@ -282,8 +279,6 @@ def prompt(
 
 
 def _prompt_limits(brain: Brain) -> "PromptLimits":
-    from quaid.notebook.prompt import PromptLimits
-
     option = brain.settings.option
     folder = str(option("prompt.reference_dir")).strip("/")
     if folder.startswith((".", "~")) or ".." in folder.split("/"):

@@ -5,10 +5,12 @@ from typing import Annotated, Literal, NamedTuple
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, NotFound
 from quaid.model import dates, markdown_text, page as page_model, slug as slugs
+from quaid.model.contradictions import find_contradictions
 from quaid.model.plain_text import count_noun
+from quaid.notebook import files as notebook_files
 from quaid.operations.links import EDGES_PER_NODE, GraphEdge
 from quaid.operations.registry import Arg, op
-from quaid.storage import briefing as store, collections, links
+from quaid.storage import briefing as store, collections, contradictions, links
 from quaid.storage.briefing import BriefingPage, BriefingSection, DatedFilter, DatedItem, NameCount
 from quaid.storage.pages import page_heads
 
@@ -214,9 +216,6 @@ def _is_large(brain: Brain) -> bool:
 
 def _find_contradictions_now(brain: Brain, today: str, limit: int) -> BriefingPart:
     """Looked for, and not kept: who briefs may be allowed to read only."""
-    from quaid.model.contradictions import find_contradictions
-    from quaid.storage import contradictions
-
     kept = contradictions.known_findings(brain.db)
     world = contradictions.full_snapshot(brain.db, today)
     items = []
@@ -284,8 +283,6 @@ def _changed(brain: Brain, start: str, limit: int) -> BriefingPart:
 
 def _last_check_note(brain: Brain) -> tuple[str, ...]:
     """How old the contradictions are, where they were not looked for now."""
-    from quaid.storage import contradictions
-
     if not _is_large(brain):
         return ()
     last = contradictions.last_check(brain.db)
@@ -409,8 +406,6 @@ def days(
 
 def _log_entries(brain: Brain, chosen: DatedFilter, most: int) -> list[DatedItem]:
     """What the daily log says, entry by entry, the latest of a day first."""
-    from quaid.notebook import files as notebook_files
-
     found: list[DatedItem] = []
     for each in store.daily_logs(brain.db, chosen, most):
         wanted = chosen.text.lower()

@@ -4,11 +4,23 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
-from quaid.errors import InvalidArgument, InvalidSlug, InvalidType, NotFound, PageNotFound, TagInText
-from quaid.model import dates, slug as slugs, tags, timeline
+from quaid.errors import (
+    FileChanged,
+    InvalidArgument,
+    InvalidPageDate,
+    InvalidSlug,
+    InvalidType,
+    MissingDate,
+    NotFound,
+    PageNotFound,
+    PageOfFolder,
+    TagInText,
+)
+from quaid.formats import front_matter, markdown
+from quaid.model import dates, page as page_model, slug as slugs, tags, timeline
 from quaid.model.page import Page
 from quaid.operations.registry import Arg, op
-from quaid.storage import pages
+from quaid.storage import collections, pages
 from quaid.storage.pages import PageListItem, PageRow
 
 if TYPE_CHECKING:
@@ -24,8 +36,6 @@ PageVersion = Annotated[int | None, Arg("The version you read.", version="page",
 
 def locate_page(brain: Brain, address: str) -> "tuple[Collection, str]":
     """Where a page is, or would be made: the collection that is named, the one that has it, or the write target."""
-    from quaid.storage import collections
-
     named, name = _split_address(brain, address)
     holder = named or pages.single_collection_with(brain.db, name)
     if holder is None:
@@ -75,7 +85,6 @@ def edit_page(
 
     `also` writes what hangs on the page, in the same transaction, and says what came of the save then. `exact`,
     asked after the change, knows the very bytes that the page's file shall have."""
-    from quaid.errors import FileChanged
     from quaid.folders import page_writer
 
     now, uuid = brain.now(), brain.new_uuid()
@@ -112,9 +121,6 @@ def _sync_changed_file(brain: Brain, address: str, path: str) -> None:
 
 def refuse_page_of_folder(brain: Brain, address: str, collection: str, act: str) -> None:
     """What changes where a page is, or whether it is, has to happen to its file where there is one."""
-    from quaid.errors import PageOfFolder
-    from quaid.storage import collections
-
     if collections.require(brain.db, collection).root is not None:
         raise PageOfFolder(slug=address, collection=collection, act=act)
 
@@ -122,8 +128,6 @@ def refuse_page_of_folder(brain: Brain, address: str, collection: str, act: str)
 def rebuild_page(
     old: PageRow, *, frontmatter: dict[str, Any] | None = None, lines: str | None = None
 ) -> "Page":
-    from quaid.model import page as page_model
-
     return page_model.build_page(
         old.slug,
         old.frontmatter if frontmatter is None else frontmatter,
@@ -137,8 +141,6 @@ def build_checked_page(
     address: str, front: dict[str, Any], truth: str, lines: str, old: PageRow | None, title: str | None = None
 ) -> "Page":
     """A page whose type, if it names a new one, is a known type, and whose new dates are dates."""
-    from quaid.model import page as page_model
-
     named = front.get("type")
     if named is not None and (old is None or old.frontmatter.get("type") != named):
         if not isinstance(named, str):
@@ -154,9 +156,6 @@ def build_checked_page(
 
 def _check_dates(made: "Page", old: PageRow | None) -> None:
     """Refuse a value that is no day in a key that holds one, unless the page had it before."""
-    from quaid.errors import InvalidPageDate, MissingDate
-    from quaid.model import page as page_model
-
     before = page_model.invalid_dates(old.slug, old.type, old.frontmatter) if old else {}
     for name, value in page_model.invalid_dates(made.slug, made.type, made.frontmatter).items():
         if name in before and before[name] == value:
@@ -176,8 +175,6 @@ def removed_front(old: PageRow | None, new: "Page") -> tuple[tuple[str, ...], tu
 
 def with_front_matter_keys(front: dict[str, Any], keys: dict[str, Any]) -> dict[str, Any]:
     """Front matter with some keys set; None takes a key away."""
-    from quaid.formats import front_matter
-
     changed = dict(front)
     for key, value in front_matter.plain_values(keys).items():
         if value is None:
@@ -397,9 +394,6 @@ def list_(
     ] = "updated",
 ) -> ListRecord:
     """List pages, newest first."""
-    from quaid.model import page as page_model
-    from quaid.storage import collections
-
     filters: dict[str, Any] = {
         "type": page_model.check_type(type) if type else None,
         "tag": tags.check(tag) if tag else None,
@@ -416,8 +410,6 @@ def _page_from_content(
     address: str, content: str, old: PageRow | None, replace_timeline: bool
 ) -> "tuple[Page, tuple[str, ...]]":
     """The page that a text makes, and the entries of the old timeline that the text leaves out."""
-    from quaid.formats import markdown
-
     if not content.strip():
         raise InvalidArgument(name="content", problem="is empty; a page needs text")
     document = markdown.parse(content)
@@ -439,8 +431,6 @@ def _page_from_parts(
     appended: str | None,
     keys: dict[str, Any] | None,
 ) -> "Page":
-    from quaid.formats import markdown
-
     front = with_front_matter_keys(old.frontmatter if old else {}, keys or {})
     lines = old.timeline if old else ""
     if appended is not None:

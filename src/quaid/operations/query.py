@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
 from quaid.app import Brain
 from quaid.embedding import backfill
 from quaid.model import dates, page as page_model, tags
+from quaid.notebook import layout, recall as notebook_recall
 from quaid.notebook.layout import RecallResult
-from quaid.operations import background, pages, search
+from quaid.operations import background, notebook, pages, search
 from quaid.operations.registry import Arg, op
-from quaid.search import answer as answers
+from quaid.search import answer as answers, by_name
 from quaid.search.answer import Answer
 from quaid.search.fusion import FUSION_STRATEGIES
 from quaid.storage.text_index import SearchFilters
@@ -89,10 +90,6 @@ def glance(
     """Look for what is still being typed, in pages and notebook at once. Half a word is no question: no gap.
 
     Pages that are called so come first, then those whose name has these words, or words that begin so."""
-    from quaid.notebook import layout, recall as notebook_recall
-    from quaid.operations import notebook
-    from quaid.search import by_name
-
     filters = _filters(brain, type, wing, None, collection, since, until)
     if brain.db.writable:
         backfill.cut_pages(brain.db, brain.progress)

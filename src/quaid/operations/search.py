@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
-from quaid.config import Settings
+from quaid.config import OPTIONS, Settings
 from quaid.errors import GapResolved, InvalidArgument, QuaidError, WrongQuestion
+from quaid.model import page as page_model, tags
 from quaid.model.similarity import (
     LONGEST_GAP_CONTEXT,
     fold_question,
@@ -21,7 +22,7 @@ from quaid.operations import pages
 from quaid.operations.registry import Arg, op
 from quaid.search import text as text_search
 from quaid.search.text import PageHit
-from quaid.storage import SCHEMA_VERSION, gaps, pages as pagess
+from quaid.storage import SCHEMA_VERSION, collections, gaps, pages as pagess
 from quaid.storage.gaps import Gap
 from quaid.storage.sqlite import connection
 from quaid.storage.sqlite.connection import Database
@@ -55,8 +56,6 @@ def search(
 ) -> SearchRecord:
     """Find pages by their words. Pages that hold all of them come first."""
     if type or tag:
-        from quaid.model import page as page_model, tags
-
         type = page_model.check_type(type) if type else None
         tag = tags.check(tag) if tag else None
     if wing:
@@ -320,8 +319,6 @@ def _quarantined_names(db: Database, start: str) -> list[str]:
 
 
 def _collection_names(db: Database, start: str) -> list[str]:
-    from quaid.storage import collections
-
     return _with_prefix((each.name for each in collections.list_all(db)), start)
 
 
@@ -338,7 +335,6 @@ def _tag_names(db: Database, start: str) -> list[str]:
 def _model_names(db: Database, start: str) -> list[str]:
     """Those that this memory knows; if none fits, those of other packages too, which takes twice the time."""
     from quaid.embedding import registry as embedders
-    from quaid.storage import collections
 
     added = embedders.parse_models(collections.get_setting(db, embedders.MODELS_SETTING))
     known = [
@@ -429,7 +425,6 @@ def _names_in_database(settings: Settings, kind: str, start: str) -> list[str]:
 
 def readable_settings() -> list[str]:
     """What `config get` knows by name, whatever the memory."""
-    from quaid.config import OPTIONS
     from quaid.operations.maintenance import SETTINGS
 
     return sorted({*SETTINGS, *OPTIONS})

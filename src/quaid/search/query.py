@@ -15,7 +15,7 @@ from quaid.search import strength
 from quaid.search.fusion import ChunkPosition, Evidence
 from quaid.search.plan import STOP_WORDS, QueryPlan, plan_query
 from quaid.search.text import page_scores, terms_worth_ranking
-from quaid.storage import chunks, pages, text_index
+from quaid.storage import chunks, pages, text_index, vector_index, vectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -397,8 +397,6 @@ class MeaningLane(NamedTuple):
 
     def of_pages(self, db: "Database", page_ids: list[int]) -> dict[int, float]:
         """How near these pages are as wholes."""
-        from quaid.storage import vector_index
-
         return vector_index.page_cosines(db, self.vectors, self.model, self.vector, page_ids)
 
 
@@ -430,8 +428,6 @@ def open_meaning_lane(
     db: "Database", embedder: "Embedder", question: str, resident: "Callable[[], ChunkIndex] | None" = None
 ) -> MeaningLane | NoMeaningLane:
     """The lane of meaning for chunks, or why there is none."""
-    from quaid.storage import vector_index
-
     index = resident() if resident else vector_index.ChunkIndex(db)
     asked = embed_question(db, embedder, question, index)
     if isinstance(asked, NoMeaningLane):
@@ -443,8 +439,6 @@ def embed_question(
     db: "Database", embedder: "Embedder", question: str, index: VectorSearcher
 ) -> QueryVector | NoMeaningLane:
     """The question as a vector of the active model, or why that cannot be."""
-    from quaid.storage import vectors
-
     active = vectors.active_model(db)
     embedded, total = index.made(active) if active else (0, 0)
     reason = embedder.ready()

@@ -4,10 +4,11 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.errors import NotFound
-from quaid.model import departures, facts, slug as slugs
+from quaid.model import departures, facts, slug as slugs, timeline
 from quaid.model.contradictions import ContradictionFinding
 from quaid.model.departures import candidate_names, may_mention_departure
 from quaid.model.facts import NameIndex, PageAge, PageInfo, Snapshot, SnapshotLink, SnapshotText, StoredFact
+from quaid.model.names import fold_name
 from quaid.storage import facts as assertions
 from quaid.storage.sqlite.connection import as_json
 
@@ -104,8 +105,6 @@ def _quote_side(cite: "Citation", page: _QuotedPage) -> EvidenceQuote:
 def _first_telling_line(lines: list[str], part: str) -> tuple[int | None, str]:
     """The first line that says something beyond a heading; of a timeline the newest entry."""
     if part == "timeline":
-        from quaid.model import timeline
-
         entries = timeline.parse("\n".join(lines))
         if entries:
             newest = max(entries, key=lambda entry: entry.date)
@@ -416,8 +415,6 @@ def _sorted_json(values: "Iterable[str]") -> str:
 
 
 def _fold_slug(text: str) -> str:
-    from quaid.model.names import fold_name
-
     return fold_name(text.rpartition("::")[2])
 
 

@@ -21,11 +21,12 @@ from quaid.model.facts import (
     join_evidence,
     join_sources,
     object_key,
+    person_name_parts,
     resolve_name,
 )
 from quaid.model.links import MENTIONS
 from quaid.model.markdown_text import replace_wiki_links
-from quaid.model.names import fold_name
+from quaid.model.names import aliases, fold_name
 from quaid.storage import collections, links, pages
 
 if TYPE_CHECKING:
@@ -544,8 +545,6 @@ def _fact_lines(db: "Database", whom: FactSubject, past: PastTexts) -> list[Fact
     if whom.page_id is not None:
         own = facts_of_page(db, whom.page_id)
         # On its own page a subject may go by a part of its name, but other subjects are other subjects.
-        from quaid.model.facts import person_name_parts
-
         parts = person_name_parts(whom.name) | set(_names_of_page(db, whom.page_id))
         rows |= {row.id: row for row in own if row.subject_key in parts}
         turned = facts_with_object(db, [whom.name, whom.slug or "", *_spoken_names(db, whom.page_id)])
@@ -560,8 +559,6 @@ def _names_of_page(db: "Database", page_id: int) -> list[str]:
 
 def _spoken_names(db: "Database", page_id: int) -> list[str]:
     """The names of a page as people write them: aliases with their capitals and accents."""
-    from quaid.model.names import aliases
-
     row = db.one("SELECT frontmatter FROM pages WHERE id = ?", (page_id,))
     return [*(aliases(json.loads(row[0])) if row else ()), *_names_of_page(db, page_id)]
 

@@ -10,6 +10,8 @@ import json
 import os
 import sys
 
+from quaid.errors import FileTrouble
+
 
 def make_folders(path: str) -> None:
     """Make a folder and those above it that are missing, for their owner only."""
@@ -118,8 +120,6 @@ def scan_files(files: list[str], pieces: list[str]) -> list[tuple[str, str]]:
 def scan_files_in_subprocess(files: list[str], pieces: list[str]) -> list[tuple[str, str]]:
     """The same, in another process."""
     import subprocess
-
-    from quaid.errors import FileTrouble
 
     done = subprocess.run(
         [sys.executable, "-I", "-S", os.path.abspath(__file__)],

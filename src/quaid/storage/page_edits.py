@@ -13,7 +13,8 @@ from quaid.errors import AlreadyExists, NoSuchVersion, PageExists, PageMoved, Pa
 from quaid.model import page_merge
 from quaid.model.names import names_of
 from quaid.model.page import DerivedData, derive_data
-from quaid.storage import links, text_index
+from quaid.model.timeline import summary_hash
+from quaid.storage import chunks, links, text_index
 from quaid.storage.pages import require_collection_id
 from quaid.storage.sqlite.connection import as_json, next_row_id
 
@@ -166,9 +167,6 @@ def derive(
     tx: "apsw.Connection", page_id: int, page: "Page", quarantined: bool = False, *, cut: bool = True
 ) -> None:
     """Make the rows again that follow from a page."""
-    from quaid.model.timeline import summary_hash
-    from quaid.storage import chunks
-
     tx.execute("DELETE FROM tags WHERE page_id = ?", (page_id,))
     tx.executemany("INSERT INTO tags (page_id, tag) VALUES (?, ?)", [(page_id, tag) for tag in page.tags])
     tx.execute("DELETE FROM timeline_entries WHERE page_id = ?", (page_id,))

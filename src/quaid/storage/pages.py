@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.errors import AmbiguousSlug, DamagedDatabase, NotFound, PageNotFound
 from quaid.model.names import NAME_KINDS, fold_name
+from quaid.model.slug import address
+from quaid.model.timeline import TimelineEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,8 +141,6 @@ def count(
 
 def timeline_entries(db: "Database", page_id: int, limit: int | None = None) -> "list[TimelineEntry]":
     """A page's timeline, the newest first; within one day as the page has them."""
-    from quaid.model.timeline import TimelineEntry
-
     found = db.rows(
         "SELECT date, source, summary, detail, line FROM timeline_entries WHERE page_id = ?"
         " ORDER BY date DESC, line LIMIT ?",
@@ -276,8 +276,6 @@ def pages_called(db: "Database", names: list[str]) -> list[PageName]:
 
 def namesake_hint(db: "Database", name: str, collection: str | None = None) -> str:
     """A sentence that says which pages have this title or alias, up to three of them; nothing when none has."""
-    from quaid.model.slug import address
-
     rows = db.rows(
         "SELECT c.name, p.slug, p.title FROM page_names n CROSS JOIN pages p ON p.id = n.page_id"
         " JOIN collections c ON c.id = p.collection_id WHERE n.name = ?1 AND n.kind IN ('title', 'alias')"

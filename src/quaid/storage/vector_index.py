@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.errors import NotFound
-from quaid.storage import embedding_queue
+from quaid.storage import embedding_queue, vectors
 from quaid.storage.chunks import (
     PAGE_DAY,
     chunks_of_pages,
@@ -18,6 +18,7 @@ from quaid.storage.chunks import (
     page_conditions,
     page_index_hint,
 )
+from quaid.storage.vectors import encode_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,8 +159,6 @@ class VectorView:
         if len(new):
             self._kept_ids.add(new)
             if self._kept_codes is not None:
-                from quaid.storage.vectors import encode_vectors
-
                 self._kept_codes.add(encode_vectors(vectors, np.frombuffer(self.model.mean or b"", "<f4")).T)
             elif self.model.mean is None:
                 self._mean = None
@@ -179,8 +178,6 @@ class VectorView:
     def best(self, query: "Array", count: int, slots: "Array | None") -> list[tuple[int, float]]:
         """The nearest vectors by id, with their cosines."""
         import numpy as np
-
-        from quaid.storage import vectors
 
         if not count:
             return []

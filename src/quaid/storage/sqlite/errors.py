@@ -19,6 +19,7 @@ from quaid.errors import (
     QuaidError,
     ReadOnly,
 )
+from quaid.storage.collections import folder_list_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,8 +150,6 @@ def _cannot_open_error(path: str) -> QuaidError:
 
 def missing_database(path: str) -> MissingDatabase:
     """The error for a memory that is not there; one that was deleted can be rebuilt if it had folders."""
-    from quaid.storage.collections import folder_list_path
-
     remedy = f"`quaid init {path}` makes one."
     if os.path.exists(folder_list_path(path)):
         remedy = "It was deleted: the next `quaid query` or `quaid recall` rebuilds it from its folders."
