@@ -17,7 +17,7 @@ _NON_BLANK = re.compile(r"\S")
 
 
 class Window(NamedTuple):
-    """Where a window begins, where it begins to say something new, where it ends, and its tokens."""
+    """A window of a text, as character offsets. Text before `fresh` is repeated from the previous window."""
 
     start: int
     fresh: int
@@ -26,13 +26,13 @@ class Window(NamedTuple):
 
 
 def split_windows(text: str, start: int, end: int, limit: int, overlap: int) -> Iterator[Window]:
-    """A stretch of a text as windows of at most so many tokens; one that is short enough is one."""
+    """Split text[start:end] into overlapping windows of at most `limit` tokens; a short range is one window."""
     total = count_tokens(text[start:end])
     if total <= limit:
         yield Window(start, start, end, total)
         return
     tokens_in = token_measure(text, start, end)
-    width = (end - start) / total  # characters of a token
+    width = (end - start) / total  # average characters per token
     fresh = start
     while True:
         reach = _token_reach(tokens_in, start, end, limit, width)
@@ -41,7 +41,8 @@ def split_windows(text: str, start: int, end: int, limit: int, overlap: int) -> 
             return
         least = max(fresh, start + (reach - start) * 6 // 10)
         stop = _best_break(text, least, reach)
-        # What is blank to Python may count as tokens: a window of nothing else ends where it begins.
+        # str.rstrip() may strip characters that count as tokens, so a window of only those could end before
+        # `fresh`.
         last = max(fresh, start + len(text[start:stop].rstrip()))
         yield Window(start, fresh, last, count_tokens(text[start:last]))
         fresh = _next_text_start(text, stop, end)
@@ -51,7 +52,7 @@ def split_windows(text: str, start: int, end: int, limit: int, overlap: int) -> 
 
 
 def _token_reach(tokens_in: TokenMeasure, start: int, end: int, limit: int, width: float) -> int:
-    """How far a number of tokens goes, almost."""
+    """Return an offset up to which the text has at most, and close to, `limit` tokens."""
     stop = min(end, start + min(int(limit * width), limit * 8) + 1)
     within, beyond = start, end + 1
     while beyond - within > 1:
@@ -69,7 +70,7 @@ def _token_reach(tokens_in: TokenMeasure, start: int, end: int, limit: int, widt
 
 
 def _best_break(text: str, least: int, reach: int) -> int:
-    """The last place to cut at: where a paragraph ends, else a line, a sentence, a word; else the last at all."""
+    """Return the last break in the range: the end of a paragraph, else a line, a sentence, a word; else `reach`."""
     for mark in ("\n\n", "\n"):
         found = text.rfind(mark, least, reach)
         if found > least:
@@ -82,7 +83,10 @@ def _best_break(text: str, least: int, reach: int) -> int:
 
 
 def _overlap_start(text: str, tokens_in: TokenMeasure, least: int, stop: int, overlap: int) -> int:
-    """Where the next window begins, so that it repeats the last lines or sentences; 0: nowhere."""
+    """Return the offset at which the next window starts, so that it repeats about `overlap` tokens; 0 for no overlap.
+
+    The window starts at a line, else at a sentence, else at a word.
+    """
     while least < stop and (beyond := tokens_in(least, stop) - overlap) > 0:
         least += max(beyond // 2, 1)
     line = text.find("\n", max(least - 1, 0), stop - 1) + 1
@@ -94,7 +98,7 @@ def _overlap_start(text: str, tokens_in: TokenMeasure, least: int, stop: int, ov
 
 
 def _next_text_start(text: str, start: int, end: int) -> int:
-    """The beginning of the next words, with what indents them."""
+    """Return the start of the next non-blank line, with its indentation."""
     ink = _NON_BLANK.search(text, start, end)
     position = ink.start() if ink else start
     return max(start, text.rfind("\n", start, position) + 1)
@@ -105,22 +109,22 @@ TRUTH_KIND, ENTRY_KIND = "truth_section", "timeline_entry"
 STRATEGIES = ("section", "window", "paragraph", "page")
 
 STRATEGY_LIMITS = {"section": (450, 60), "window": (400, 80), "paragraph": (450, 60), "page": (450, 60)}
-"""How many tokens a chunk may have, and about how many of them it may share with the one before. With title
-and headings a chunk then rarely has more than the 512 that the usual models read."""
+"""Maximum tokens of a chunk and approximate overlap with the previous chunk, for each strategy. With title and
+headings a chunk then rarely exceeds 512 tokens, the input limit of the usual models."""
 
 FALLBACK_LENGTH = 1_500
-"""Characters of a chunk that is cut by length alone."""
+"""Characters per chunk when a text is split by length only."""
 
 ACROSS_HEADINGS = " across headings"
 
 _LONGEST_HEADING = 200
 _HEADING_REACH = 4_000
-"""How far below a heading its first words are looked for."""
+"""Characters below a heading in which the first words under it are searched."""
 
 MOST_PARTS = 10_000
-"""Headings, and parts, of one text that count for themselves: what comes behind them is cut by its length alone."""
+"""Maximum headings, and maximum segments, of one text. The rest of the text is split by length only."""
 
-# Begins with \n instead of ^, and searches a text with one put in front: several times as fast.
+# Starts with \n instead of ^ and is applied to "\n" + text: several times as fast.
 _HEADING = re.compile(r"\n {0,3}(#{1,6})(?:[ \t]+([^\n]*)|(?=\n|\Z))")
 _LEADING_HEADINGS = re.compile(r"(?:\s*#{1,6}(?:[ \t][^\n]*)?(?=\n))+\s*(?=\S)")
 _ONLY_HEADINGS = re.compile(r"(?:\s*#{1,6}(?:[ \t][^\n]*)?(?=\n|\Z))*\s*\Z")
@@ -131,7 +135,7 @@ _SPEAKER = re.compile(r"\S[^:\n]{0,40}: \S")
 
 
 class Chunk(NamedTuple):
-    """A piece of a page. Its lines are those of the truth or of the timeline, from 1."""
+    """A piece of a page. Line numbers count from 1 within the truth or the timeline."""
 
     kind: str
     text: str
@@ -149,19 +153,20 @@ class MarkdownHeading(NamedTuple):
 
 
 class _Segment(NamedTuple):
-    """A part of a text that is cut for itself; an entry has a date."""
+    """A range of a text that is split separately. Only timeline entries have a date."""
 
     start: int
     end: int
     date: str = ""
     entry: int = 0
-    """Where the entry itself begins, below the headings that go with it."""
+    """Offset of the entry itself, below the headings that precede it."""
 
 
 def chunk_page(truth: str, timeline: str, strategy: str = "section") -> tuple[Chunk, ...]:
-    """The chunks of a page, in the order of its text.
+    """Return the chunks of a page, in text order.
 
-    A page whose structure this fails on is cut by its length alone, so that it stays findable and costs no other.
+    If splitting by structure fails, the page is split by length, so that it can still be searched and does not stop
+    the indexing of other pages.
     """
     try:
         return chunk_by_structure(truth, timeline, strategy)
@@ -180,7 +185,7 @@ def _chunk_by_length(text: str, kind: str) -> Iterator[Chunk]:
 
 
 def chunk_by_structure(truth: str, timeline: str, strategy: str = "section") -> tuple[Chunk, ...]:
-    """The same; fails on a page that this module does not understand."""
+    """Return the chunks of a page, as chunk_page() does, but let exceptions propagate."""
     strategy, limit, overlap = _parse_strategy(strategy)
     headings = _find_headings(truth)
     stretches = _limit_segments(_SPLITTERS[strategy](truth, headings), len(truth))
@@ -196,7 +201,7 @@ def chunk_by_structure(truth: str, timeline: str, strategy: str = "section") -> 
 
 
 def _limit_segments(stretches: Iterable[_Segment], end: int) -> Iterator[_Segment]:
-    """Parts of a text; of very many the rest as one, up to the end."""
+    """Yield at most MOST_PARTS segments, then one last segment that covers the rest of the text."""
     for number, stretch in enumerate(stretches):
         if number == MOST_PARTS:
             yield _Segment(stretch.start, end)
@@ -205,13 +210,13 @@ def _limit_segments(stretches: Iterable[_Segment], end: int) -> Iterator[_Segmen
 
 
 def window_strategy(limit: int, overlap: int, respect_headings: bool = True) -> str:
-    """The strategy of windows of another size, or of such that do not end at a heading."""
+    """Return the name of the window strategy with this size, optionally ignoring headings."""
     size = "" if (limit, overlap) == STRATEGY_LIMITS["window"] else f" {limit}/{overlap}"
     return f"window{size}{'' if respect_headings else ACROSS_HEADINGS}"
 
 
 def _parse_strategy(strategy: str) -> tuple[str, int, int]:
-    """A strategy's name, limit and overlap; `window 300/40 across headings` is what `window` gives."""
+    """Return name, limit and overlap of a strategy such as `window 300/40 across headings`."""
     across = strategy.endswith(ACROSS_HEADINGS)
     name, _, size = strategy.removesuffix(ACROSS_HEADINGS).partition(" ")
     limit, overlap = map(int, size.split("/")) if size else STRATEGY_LIMITS[name]
@@ -219,12 +224,13 @@ def _parse_strategy(strategy: str) -> tuple[str, int, int]:
 
 
 def chunk_embedding_text(title: str, chunk: Chunk) -> str:
-    """What is embedded of a chunk: the title, the headings above it, its text."""
+    """Return the text to embed for a chunk: title, headings above it, and its text."""
     return embedding_text(title, chunk.heading_path, chunk.text)
 
 
 def embedding_text(title: str, heading_path: str, text: str) -> str:
-    """The same from the parts of a chunk. A heading that is among those above is not said again."""
+    """Return the text to embed, given the parts of a chunk. A leading heading that title or path contain is
+    dropped."""
     names = [part.lstrip("# ") for part in heading_path.split(" > ")] if heading_path else []
     said = {title, *names}
     heading = _LEADING_HEADINGS.match(text) if text[:1] in "# " else None
@@ -234,16 +240,17 @@ def embedding_text(title: str, heading_path: str, text: str) -> str:
     return "\n".join([part for part in (title, above, text) if part])
 
 
-# Where a text is cut first
+# Splitters: the first division of a text into segments
 
 
 def _split_sections(text: str, headings: list[MarkdownHeading], *, bare: bool = False) -> Iterator[_Segment]:
-    """From one heading of level 1 or 2 to the next; one with nothing below it goes with the one after.
+    """Split at headings of level 1 and 2. A heading with no text below it is joined with the next section.
 
-    With `bare` it does so only if that is a lower one: of two on a level, each says something of its own.
+    With `bare`, it is joined only if the next heading has a lower rank: of two headings of equal level, each is a
+    section.
     """
     start = looked = 0
-    above = 0  # the level of the last one
+    above = 0  # level of the previous heading
     for heading in headings:
         if heading.level <= 2:
             is_bare = _ONLY_HEADINGS.match(text, looked, heading.start)
@@ -255,12 +262,12 @@ def _split_sections(text: str, headings: list[MarkdownHeading], *, bare: bool = 
 
 
 def _split_note_sections(text: str, headings: list[MarkdownHeading]) -> Iterator[_Segment]:
-    """Sections of notes: in a log a heading alone is an entry."""
+    """Split notes at headings. In a log, a heading without text is an entry."""
     return _split_sections(text, headings, bare=True)
 
 
 def _find_headings(text: str) -> list[MarkdownHeading]:
-    """Every heading that is not code."""
+    """Return all headings outside fenced code blocks, at most MOST_PARTS."""
     if "#" not in text:
         return []
     blocks = iter(markdown_text.find_fences(text))
@@ -285,7 +292,7 @@ def _heading_text(text: str) -> str:
 
 
 class _HeadingPath:
-    """The headings above a place, for places that come in the order of the text."""
+    """The path of headings above a position. Positions must be passed in ascending order."""
 
     def __init__(self, headings: list[MarkdownHeading]) -> None:
         self._ahead = iter(headings)
@@ -305,12 +312,12 @@ def _whole_text(text: str, _: list[MarkdownHeading]) -> Iterator[_Segment]:
 
 
 def _split_paragraphs(text: str, headings: list[MarkdownHeading]) -> Iterator[_Segment]:
-    """What stands between empty lines, and of lists and conversations each item; code is one paragraph."""
+    """Split at blank lines, and lists and conversations at each item. A fenced code block is one paragraph."""
     breaks = _outside_code([blank.start() + 1 for blank in _BLANK_LINES.finditer(text)], text)
     sections = [heading.start for heading in headings if heading.level <= 2]
     start = looked = 0
     for place in [*sorted({*breaks, *sections}), len(text)]:
-        if not _ONLY_HEADINGS.match(text, looked, place):  # headings alone go with what stands below them
+        if not _ONLY_HEADINGS.match(text, looked, place):  # a heading is joined with the text below it
             yield from _split_items(text, start, place)
             start = place
         looked = place
@@ -330,7 +337,7 @@ def _outside_code(breaks: list[int], text: str) -> list[int]:
 
 
 def _split_items(text: str, start: int, end: int) -> Iterator[_Segment]:
-    """A paragraph as the items that it lists, or the turns that are spoken; else whole."""
+    """Split a paragraph into list items or speaker turns; yield it whole if it has neither."""
     starts = [start, *(start + line.end() for line in re.finditer("\n", text[start:end]))]
     lines = [place for place in starts if place < end and _VISIBLE.match(text, place)]
     spoken = len(lines) > 1 and all(_SPEAKER.match(text, place) for place in lines)
@@ -342,7 +349,7 @@ def _split_items(text: str, start: int, end: int) -> Iterator[_Segment]:
 
 
 def _split_entries(text: str, headings: list[MarkdownHeading]) -> Iterator[_Segment]:
-    """The entries of a timeline, and what stands between them; headings above an entry go with it."""
+    """Split a timeline into its entries and the text between them; headings above an entry are joined with it."""
     position = 0
     for date, start, end in _entry_places(text):
         if not _ONLY_HEADINGS.match(text, position, start):
@@ -363,7 +370,7 @@ def _split_between_entries(
 
 
 def _entry_places(text: str) -> list[tuple[str, int, int]]:
-    """Date, begin and end of each entry."""
+    """Return date, start and end of each entry."""
     entries = timeline.parse(text, MOST_PARTS + 1)
     starts: list[int] = []
     line, position = 1, 0
@@ -380,7 +387,7 @@ def _entry_places(text: str) -> list[tuple[str, int, int]]:
 
 
 def _entry_end(text: str, start: int, limit: int) -> int:
-    """Where an entry ends: at the next heading, or, in a list, where the text stands no further in."""
+    """Return the end of an entry: the next heading, or for a list item the next line that is not indented deeper."""
     heading = text.startswith("#", start)
     indent = len(text[start : start + 4]) - len(text[start : start + 4].lstrip(" "))
     position = text.find("\n", start, limit) + 1
@@ -403,7 +410,7 @@ _SPLITTERS: dict[str, Callable[[str, list[MarkdownHeading]], Iterator[_Segment]]
 }
 
 
-# Making chunks of stretches
+# Building chunks from segments
 
 
 def _make_chunks(
@@ -433,7 +440,7 @@ def _make_chunks(
 
 
 def _chunk_heading_path(text: str, trail: _HeadingPath, stretch: _Segment, start: int) -> str:
-    """The headings above the first words of a chunk; of an entry, those above it and its date."""
+    """Return the headings above the first words of a chunk; for an entry, the headings above it and its date."""
     if stretch.date:
         return f"{trail.at(stretch.entry - 1) or '## Timeline'} > {stretch.date}"
     near = min(stretch.end, start + _HEADING_REACH)
@@ -442,25 +449,25 @@ def _chunk_heading_path(text: str, trail: _HeadingPath, stretch: _Segment, start
 
 
 TURN_PART_TOKENS, TURN_PART_OVERLAP = 400, 60
-"""How many tokens a part may have, and about how many of them it may share with the one before."""
+"""Maximum tokens of a part, and approximate tokens that it shares with the previous part."""
 
 SHORTEST_TURN = 6
-"""A turn of fewer tokens has no parts."""
+"""Minimum tokens of a turn; shorter turns have no parts."""
 
 MOST_TURN_PARTS = 8
-"""Parts of one turn: about four pages of a book."""
+"""Maximum parts of one turn, about four book pages."""
 
 
 class TurnPart(NamedTuple):
-    """A stretch of a turn, by its characters."""
+    """A range of a turn's text, as character offsets."""
 
     start: int
     end: int
 
 
 def split_turn(text: str) -> tuple[TurnPart, ...]:
-    """The parts of a turn's text, in their order."""
-    # What comes after the last part is not measured: a pasted file may have millions of characters.
+    """Return the parts of a turn, in text order."""
+    # Do not measure text beyond the last part: a pasted file may have millions of characters.
     end = min(len(text), (MOST_TURN_PARTS + 1) * TURN_PART_TOKENS * 4)
     tokens = count_tokens(text[:end])
     if tokens <= TURN_PART_TOKENS:
@@ -470,5 +477,6 @@ def split_turn(text: str) -> tuple[TurnPart, ...]:
 
 
 def turn_embedding_text(role: str, text: str) -> str:
-    """What a model is given of a part: who says it belongs to it, or a question for Ada's plans finds anybody's."""
+    """Return the text to embed for a part. It includes the role, so that a query about a speaker matches that
+    speaker."""
     return f"{role}: {text}"
