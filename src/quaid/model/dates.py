@@ -13,7 +13,7 @@ _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def is_date(value: str) -> bool:
-    """Whether the text is YYYY-MM-DD and that day exists."""
+    """Return True if the text is YYYY-MM-DD and that day exists."""
     match = _ISO.fullmatch(value)
     if not match:
         return False
@@ -24,33 +24,33 @@ def is_date(value: str) -> bool:
 
 
 def check_date(value: str, name: str) -> str:
-    """The value itself, or InvalidDate naming the argument that held it."""
+    """Return the value, or raise InvalidDate with the name of the argument."""
     if not isinstance(value, str) or not is_date(value):
         raise InvalidDate(name=name, value=value)
     return value
 
 
 def timestamp(seconds: float) -> str:
-    """Unix seconds as UTC in ISO 8601, to the second: 2026-04-25T12:00:00Z."""
+    """Format Unix seconds as UTC in ISO 8601 with a resolution of one second: 2026-04-25T12:00:00Z."""
     at = time.gmtime(seconds)
     return f"{at[0]:04}-{at[1]:02}-{at[2]:02}T{at[3]:02}:{at[4]:02}:{at[5]:02}Z"
 
 
 def day_number(day: str) -> int:
-    """How many days a date lies after 1970-01-01."""
+    """Return the number of days from 1970-01-01 to the date."""
     year, month, number = map(int, day.split("-"))
-    year -= month < 3  # counted from March, so that a leap day is the last of its year
+    year -= month < 3  # years start in March, so that a leap day is the last day of its year
     passed = (153 * ((month + 9) % 12) + 2) // 5 + number - 1
     return 365 * year + year // 4 - year // 100 + year // 400 + passed - 719_468
 
 
 def shift_date(day: str, by: int) -> str:
-    """The date so many days later, or earlier."""
+    """Return the date `by` days later, or earlier if negative."""
     return timestamp((day_number(day) + by) * 86_400)[:10]
 
 
 def period_seconds(period: str) -> int | None:
-    """The length of a period as in 24h, 7d or 2w; None for any other text."""
+    """Return the length in seconds of a period such as 24h, 7d or 2w; None if the text is not a period."""
     match = _PERIOD.fullmatch(period.strip())
     return int(match[1]) * _UNITS[match[2]] if match else None
 
@@ -86,7 +86,7 @@ _DATE = re.compile(
 
 
 class DatePhrase(NamedTuple):
-    """A date of a text: its first and last day, and where the words end."""
+    """A date found in a text: its first and last day, and the character offsets of the phrase."""
 
     first: str
     last: str
@@ -99,7 +99,7 @@ class DatePhrase(NamedTuple):
 
 
 def find_dates(text: str) -> list[DatePhrase]:
-    """Every date of a text, in its order."""
+    """Return all dates in a text, in text order."""
     if not any(mark in text for mark in ("19", "20")):
         return []
     found = []
