@@ -19,28 +19,29 @@ MENTIONS = "mentions"
 """The relationship of a link in running text."""
 
 RELATED = "related"
-"""The relationship of a link whose maker names none."""
+"""The default relationship of a link in front matter."""
 
 ID_PREFIX = "id:"
-"""What stands before the id of a page, where a link names that."""
+"""Prefix of a link target that is the id of a page."""
 
 IN_FILE_KEY = "in_file"
-"""The front-matter key that says which file a page is a heading of."""
+"""The front-matter key with the file that contains the page, for a page made from a heading of that file."""
 
 LONGEST_CONTEXT = 200
 MOST_LISTED = 1_000
-"""Links in one front matter."""
+"""Maximum links in the front matter of one page."""
 
 MOST_LINKS = 10_000
-"""Different targets in one text. Nobody wrote more of them into a page."""
+"""Maximum distinct targets in one text. Far more than any page written by hand has."""
 
 MOST_PLACES = 100_000
-"""Links of one kind in a text, those that name the same page counted too."""
+"""Maximum links of one syntax in a text, including repeated targets."""
 
 MOST_CONTEXTS = 1_000
-"""Lines of one text that are shown with their links: a page with more of them is a list, or a trap."""
+"""Maximum lines of one text that are stored as link context. A page with more is a list, or made to exhaust
+memory."""
 
-# Two patterns, each with a beginning that can be searched for as it is: three times as fast as one for both.
+# Two patterns, each with a literal prefix that the regex engine can search for: three times as fast as one pattern.
 _WIKI = re.compile(
     r"\[\[([^\[\]|#^\n]+)(?:[#^][^\[\]|\n]*)?(?:\\?\|[^\[\]\n]*)?\](\[[^\[\]]{0,500}(?:\[[^\[\]\n]*\][^\[\]]{0,500})?\])?\]"
 )
@@ -56,28 +57,28 @@ _BULLET = re.compile(r"\A\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
 
 
 OR_FROM_ROOT = "//"
-"""Stands before a path without a leading "./" or "/": it may start at the page's folder or, as Obsidian also writes
-it, at the root of the collection."""
+"""Separates the page's folder from a path written without a leading "./" or "/". Such a path may be relative to
+that folder or, as Obsidian also writes it, to the root of the collection."""
 
 
 class LinkReference(NamedTuple):
-    """A link as a page's text makes it."""
+    """A link found in a page."""
 
     target: str
     key: str
-    """The target without a collection, folded as names are."""
+    """The name to look up: the target without its collection, folded as page names are."""
     relationship: str
     context: str
     part: str
-    """Where it stands: truth, timeline or frontmatter."""
+    """Part of the page: truth, timeline or frontmatter."""
     line: int
-    """Within that part, from 1; 1 in front matter."""
+    """Line number within the part, from 1; always 1 in front matter."""
     valid_from: str | None = None
     valid_until: str | None = None
 
 
 def find_references(page: "Page") -> list[LinkReference]:
-    """The links of a page, each once: the first place that names a target with a relationship."""
+    """Return the links of a page without duplicates: the first occurrence of each target and relationship."""
     found: dict[tuple[str, ...], LinkReference] = {}
     listed = page.frontmatter.get("links")
     in_text = [
@@ -97,7 +98,7 @@ def _text_references(page: "Page", text: str, part: str) -> list[LinkReference]:
         links = sorted([*links, *_path_links(_base_path(page), text)])
     code = code_spans(text) if links and ("`" in text or "~~~" in text) else []
     found = []
-    contexts: dict[tuple[int, int], str] = {}  # several links often stand in one line
+    contexts: dict[tuple[int, int], str] = {}  # links on the same line share their context
     named: set[str] = set()
     line = 1
     counted = passed = hidden = 0
@@ -121,13 +122,14 @@ def _text_references(page: "Page", text: str, part: str) -> list[LinkReference]:
 
 
 def _base_path(page: "Page") -> str:
-    """From where the paths in a page's text lead: its slug, or the file that it is a heading of."""
+    """Return the path that relative links are resolved against: the slug, or the file that the page is a heading
+    of."""
     file = page.frontmatter.get(IN_FILE_KEY)
     return file if isinstance(file, str) and page.slug.startswith(slugs.from_path(file)) else page.slug
 
 
 def _wiki_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
-    """Where links in double brackets begin and end, and what they name; pictures and such are left out."""
+    """Return start, end and target of the links in double brackets; images and other attachments are skipped."""
     found = []
     known: dict[tuple[str, bool], str] = {}
     for match in islice(_WIKI.finditer(text), MOST_PLACES):
@@ -143,7 +145,7 @@ def _wiki_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
 
 
 def _wiki_target(page_slug: str, name: str, described: bool) -> str:
-    """What double brackets name, if it can be a page."""
+    """Return the page that a link in double brackets names; "" if it cannot be a page."""
     name = name.rstrip("\\").strip()  # in a table the bar is escaped
     if name.startswith((ID_PREFIX, "file:", "*")) or described:
         name = _org_target(page_slug, name, described=described)
@@ -155,7 +157,8 @@ def _wiki_target(page_slug: str, name: str, described: bool) -> str:
 
 
 def _org_target(page_slug: str, name: str, *, described: bool) -> str:
-    """What a link of org names: an id, or the file of a page. Web addresses and places in the same file are none."""
+    """Return the target of an Org link: an id or the file of a page; "" for web addresses and places in the same
+    file."""
     if name.startswith(ID_PREFIX):
         return ID_PREFIX + name[len(ID_PREFIX) :].partition("::")[0].strip()
     kind, _, path = name.partition(":")
@@ -170,7 +173,7 @@ def _org_target(page_slug: str, name: str, *, described: bool) -> str:
 
 
 def _path_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
-    """The same for links that name the file of a page; web addresses are left out."""
+    """Return start, end and target of Markdown links to page files; web addresses are skipped."""
     found = []
     known: dict[str, str] = {}
     for match in islice(_PATH.finditer(text), MOST_PLACES):
@@ -186,7 +189,7 @@ def _path_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
 
 
 def _page_target(page_slug: str, written: str) -> str:
-    """The page whose file an address names, if it does."""
+    """Return the target for a link address; "" if it is not the file of a page."""
     path = written.partition("#")[0].partition("?")[0]
     if not _PAGE_FILE.search(path) or _SCHEME.match(path) or path.startswith("//"):
         return ""
@@ -201,7 +204,7 @@ def _page_target(page_slug: str, written: str) -> str:
 
 
 def _resolve_path(page_slug: str, path: str) -> str:
-    """The slug that a path leads to, from where the page stands; "" when it leads out of the collection."""
+    """Return "/" and the slug that a path leads to, relative to the page; "" if it leaves the collection."""
     steps = [] if path.startswith("/") else page_slug.split("/")[:-1]
     for step in path.split("/"):
         if step == "..":
@@ -214,8 +217,8 @@ def _resolve_path(page_slug: str, path: str) -> str:
 
 
 def _context_span(text: str, start: int, end: int) -> tuple[int, int]:
-    """The line around a link; of a long one, what is near."""
-    reach = 2 * LONGEST_CONTEXT + 1  # no farther: a line may be as long as the page
+    """Return start and end of the line around a link; a long line is cut near the link."""
+    reach = 2 * LONGEST_CONTEXT + 1  # limit the search: a line may be as long as the page
     first = text.rfind("\n", max(0, start - reach), start) + 1 or max(0, start - reach)
     last = text.find("\n", end, end + reach)
     last = min(len(text), end + reach) if last < 0 else last
@@ -229,7 +232,7 @@ def _context_text(text: str) -> str:
 
 
 def _frontmatter_references(links: Any) -> list[LinkReference]:
-    """Links in front matter: names, or maps with `to` and `relationship` (`target` and `type` are the same)."""
+    """Return the links in front matter: names, or mappings with `to` (or `target`) and `relationship` (or `type`)."""
     found = []
     for entry in (links if isinstance(links, list) else [links])[:MOST_LISTED]:
         values = entry if isinstance(entry, dict) else {"to": entry}
@@ -257,42 +260,42 @@ def _frontmatter_references(links: Any) -> list[LinkReference]:
 
 
 def target_key(target: str) -> str:
-    """The name by which a target is looked up."""
+    """Return the folded name by which a target is looked up."""
     name = target.rpartition("::")[2]
     return fold_name(name.rpartition("/")[2] if OR_FROM_ROOT in name else name)
 
 
 def normalize_relationship(text: str) -> str:
-    """A relationship as it is stored: `Works at` and `works-at` are works_at."""
+    """Return a relationship in its stored form: `Works at` and `works-at` become works_at."""
     return fold_name(text).replace(" ", "_")
 
 
 def _date_or_none(value: Any) -> str | None:
-    """A day, or the first day of a month or year; None for what is none."""
+    """Return a date as YYYY-MM-DD, with the first day for a month or year; None if the value is not a date."""
     text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
     text += {4: "-01-01", 7: "-01"}.get(len(text), "")
     return text if dates.is_date(text) else None
 
 
 class LinkCandidate(NamedTuple):
-    """A page that has the name which a link gives."""
+    """A page that has the name in a link."""
 
     page_id: int
     collection: str
     slug: str
     kind: str
-    """What of the page it is: title, slug, alias or name."""
+    """Which of the page's names matched: title, slug, alias or name."""
     former: tuple[str, ...] = ()
-    """Slugs that the page had before."""
+    """Previous slugs of the page."""
 
 
 def resolve_link(
     target: str, page_slug: str, collection: str, candidates: "Iterable[LinkCandidate]"
 ) -> int | None:
-    """The page that a link leads to: by path, else by the one file name, alias or title that fits.
+    """Return the id of the page that a link leads to: matched by path, else by file name, alias, title or slug.
 
-    The page's own collection comes first. Where two pages fit equally well the link leads nowhere, until it
-    says which one it means.
+    The page's own collection is preferred. If two pages match equally well, the link is ambiguous and the result is
+    None.
     """
     named, _, name = target.rpartition("::")
     near = [each for each in candidates if each.collection == (named or collection)]
@@ -324,7 +327,7 @@ def resolve_link(
 
 
 class EdgeLike(Protocol):
-    """Anything with two ends."""
+    """An edge of the graph with the ids of its two nodes."""
 
     @property
     def id(self) -> int: ...
@@ -335,11 +338,11 @@ class EdgeLike(Protocol):
 
 
 EdgeQuery = Callable[[list[int], int], Iterable[EdgeLike]]
-"""The edges that touch one of these nodes, at most so many."""
+"""Return at most this number of edges that touch one of the nodes."""
 
 
 class ReachedNode(NamedTuple):
-    """A node, how far from the start it is, and the edge over which it was first reached."""
+    """A node, its distance from the start, and the edge and node from which it was first reached."""
 
     node: int
     distance: int
@@ -350,15 +353,15 @@ class ReachedNode(NamedTuple):
 class GraphWalk(NamedTuple):
     reached: dict[int, ReachedNode]
     edges: list[EdgeLike]
-    """Between nodes that were reached."""
+    """Edges between reached nodes."""
     complete: bool
-    """False: a cap was met, and there is more."""
+    """False if a limit was reached, so that nodes or edges are missing."""
 
 
 def walk_from(
     start: int, touching: EdgeQuery, among: EdgeQuery, *, depth: int, most_nodes: int, most_edges: int
 ) -> GraphWalk:
-    """Everything within `depth` steps of a node, the nearest first. `among` finds the edges between nodes."""
+    """Return all nodes within `depth` steps, nearest first. `among` returns the edges between given nodes."""
     reached = {start: ReachedNode(start, 0, None, None)}
     ring, complete = [start], True
     for distance in range(1, depth + 1):
@@ -382,7 +385,7 @@ def walk_from(
 
 
 def path_to(walk: GraphWalk, node: int) -> list[ReachedNode]:
-    """The way from the start to a node, without the start."""
+    """Return the nodes on the path from the start to a node, without the start."""
     way: list[ReachedNode] = []
     at: int | None = node
     while at is not None and walk.reached[at].before is not None:
@@ -394,13 +397,14 @@ def path_to(walk: GraphWalk, node: int) -> list[ReachedNode]:
 class GraphPath(NamedTuple):
     edges: tuple[EdgeLike, ...]
     complete: bool
-    """False: the search was given up at its cap; there may be a way."""
+    """False if the search stopped at a limit, so that a path may exist."""
 
 
 def shortest_path(
     start: int, end: int, touching: EdgeQuery, *, longest: int, most_nodes: int, most_edges: int
 ) -> GraphPath | None:
-    """The shortest way from one node to another, or None. It is walked from both ends, the smaller ring first."""
+    """Return the shortest path between two nodes, or None. Searches from both ends, expanding the smaller
+    frontier."""
     sides: tuple[dict[int, EdgeLike | None], dict[int, EdgeLike | None]] = ({start: None}, {end: None})
     rings = [[start], [end]]
     for _ in range(longest):
@@ -432,7 +436,7 @@ def _join_paths(
 
 
 def _path_back(node: int, side: dict[int, EdgeLike | None]) -> list[EdgeLike]:
-    """The edges from a node back to where its side began."""
+    """Return the edges from a node back to the start of its side of the search."""
     found: list[EdgeLike] = []
     while (edge := side[node]) is not None:
         found.append(edge)
