@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
 
 SINGLE_VALUED_SETTING = "single_valued_predicates"
-"""What the user adds to the predicates with one value at a time."""
+"""Configuration key for predicates the user declares single-valued, in addition to the built-in ones."""
 
 _FACT_COLUMNS = (
     "a.id, a.page_id, a.subject, a.subject_key, a.predicate, a.object, a.valid_from, a.valid_until, a.supersedes_id,"
@@ -45,7 +45,7 @@ _FACT_COLUMNS = (
 
 
 class FactRow(NamedTuple):
-    """A fact as it is kept."""
+    """A row of the assertions table."""
 
     id: int
     page_id: int
@@ -64,28 +64,29 @@ class FactRow(NamedTuple):
 
 
 class FactChange(NamedTuple):
-    """What became of a fact."""
+    """The result of adding or restoring a fact."""
 
     id: int
     added: bool
-    """A new row; otherwise the fact was there."""
+    """True if a new row was inserted, False if the fact already existed."""
     superseded: tuple[int, ...]
-    """The facts that ended because this one came."""
+    """Ids of the facts that ended because this one superseded them."""
     changed: bool
-    """Anything at all was written: also when a fact that was there got its end, or a second witness."""
+    """True if any row was written, including a new end date or source on an existing fact."""
     ended: bool = False
-    """A fact that was there got an end, or another one."""
+    """True if an existing fact got an end date or a different one."""
     ended_before: str | None = None
-    """The end that was corrected."""
+    """The previous end date, if it was replaced."""
     witnessed: bool = False
-    """A fact that was there got another source, other words or another confidence."""
+    """True if the source, evidence or confidence of an existing fact changed."""
 
 
 def add_fact(tx: "apsw.Connection", page_id: int, given: FactInput, now: str) -> FactChange:
-    """Keep a fact, or what is new about one that its page says already. What it supersedes ends when it begins.
+    """Add a fact to a page, or update the matching fact that is already there.
 
-    That is the fact which it names, and each earlier one of its page, subject and single-valued predicate. A fact
-    that comes late takes its place between the others: the order of saying does not matter.
+    Facts that the new one supersedes end when it begins: the fact named by `supersedes_id`, and earlier facts with
+    the same page, subject and single-valued predicate. A fact added late is inserted between its neighbours in time,
+    so the order of insertion does not matter.
     """
     key, wanted = fold_name(given.subject), canonical_predicate(given.predicate)
     named = _require_superseded(tx, page_id, given) if given.supersedes_id else None
@@ -131,7 +132,7 @@ def _insert_fact(tx: "apsw.Connection", page_id: int, given: FactInput, created_
 
 
 def facts_like(tx: "apsw.Connection", page_id: int, given: FactInput) -> list[FactRow]:
-    """What a page says about the same subject with the same predicate."""
+    """Return the facts of a page with the same subject and predicate."""
     wanted = canonical_predicate(given.predicate)
     return [
         row
@@ -141,7 +142,7 @@ def facts_like(tx: "apsw.Connection", page_id: int, given: FactInput) -> list[Fa
 
 
 def restore_fact(tx: "apsw.Connection", page_id: int, given: FactInput, created_at: str) -> FactChange:
-    """Keep a fact just as it was once kept: nothing is concluded from it, and no other fact ends."""
+    """Insert a fact exactly as it was exported, without superseding or ending other facts."""
     time = (given.valid_from, given.valid_until)
     for row in facts_like(tx, page_id, given):
         if (row.valid_from, row.valid_until) == time and object_key(row.object) == object_key(given.object):
@@ -150,7 +151,11 @@ def restore_fact(tx: "apsw.Connection", page_id: int, given: FactInput, created_
 
 
 def mark_superseded(tx: "apsw.Connection", new_id: int, old_id: int) -> bool:
-    """Say that a fact superseded another. False: it did another one, the other has no end, or it is a circle."""
+    """Record that one fact superseded another and return True.
+
+    Return False if the new fact already supersedes a different one, the old fact has no end date, or the relation
+    would form a cycle.
+    """
     new, old = _require_fact(tx, new_id), _require_fact(tx, old_id)
     if new.supersedes_id == old.id:
         return True
@@ -161,7 +166,7 @@ def mark_superseded(tx: "apsw.Connection", new_id: int, old_id: int) -> bool:
 
 
 def _require_superseded(tx: "apsw.Connection", page_id: int, given: FactInput) -> FactRow:
-    """The fact that another one names as superseded. It must say the same thing of the same subject."""
+    """Return the fact named by `supersedes_id`; raise InvalidArgument if its subject or predicate differs."""
     named = _require_fact(tx, given.supersedes_id or 0)
     same = canonical_predicate(named.predicate) == canonical_predicate(given.predicate)
     if not same or _subject_ref(tx, named.page_id, named.subject_key) != _subject_ref(
@@ -187,18 +192,22 @@ def _subject_ref(tx: "apsw.Connection", page_id: int, key: str) -> EntityRef:
 
 
 def _matching_fact(there: list[FactRow], given: FactInput, today: str) -> FactRow | None:
-    """The row that says this already. An end without a beginning is the end of the one that holds."""
+    """Return the existing row for the same fact, or None.
+
+    An end date without a start date applies to the open row.
+    """
     same = [row for row in there if object_key(row.object) == object_key(given.object)]
     began = [row for row in same if row.valid_from == given.valid_from]
     if given.valid_from:
         return began[0] if began else None
     if not given.valid_until:
-        # What has ended without a beginning may hold anew, unless it is the same witness who says so again.
+        # A fact that ended and has no start date may become valid again, so add a new row, unless the same source
+        # and evidence are being replayed.
         return next((row for row in began if _holds_on(row, today) or _is_replay(row, given)), None)
     fitting = [row for row in same if row.valid_until == given.valid_until]
     fitting += [row for row in (*began, *same) if row.valid_until is None]
     if len(same) == 1 and (same[0].valid_from or "") <= given.valid_until:
-        fitting += same  # nothing holds: it is the end of this one that is corrected
+        fitting += same  # no open row: correct the end date of the only one
     return fitting[0] if fitting else None
 
 
@@ -220,7 +229,7 @@ def _joined_evidence(row: FactRow, given: FactInput) -> tuple[str, str]:
 def _update_fact(
     tx: "apsw.Connection", known: FactRow, given: FactInput, named: FactRow | None, now: str
 ) -> FactChange:
-    """Keep what is new: an end, a corrected end, another witness, what it supersedes."""
+    """Merge new information into an existing row: end date, source, evidence, confidence, superseded fact."""
     until = given.valid_until or known.valid_until
     if known.valid_from and until and until < known.valid_from:
         raise InvalidArgument(
@@ -254,14 +263,18 @@ def _update_fact(
 
 
 def _joined_confidence(known: FactRow, given: FactInput) -> float:
-    """The only witness may change his mind; of several the surest counts; who names nothing is no witness."""
+    """Return the merged confidence.
+
+    The same source may revise its confidence. With different sources the higher value wins. Input without a source
+    does not change it.
+    """
     if known.source_ref == given.source_ref:
         return given.confidence
     return max(known.confidence, given.confidence) if given.source_ref else known.confidence
 
 
 def _is_cycle(tx: "apsw.Connection", known: FactRow, named: FactRow) -> bool:
-    """Whether the named one came after the known one already."""
+    """Return True if `named` equals `known` or supersedes it, directly or indirectly."""
     circle = tx.execute(
         "WITH RECURSIVE older (id) AS (VALUES (?) UNION SELECT a.supersedes_id FROM assertions AS a"
         " JOIN older ON older.id = a.id WHERE a.supersedes_id IS NOT NULL) SELECT 1 FROM older WHERE id = ?",
@@ -277,9 +290,10 @@ def _refuse_cycle(tx: "apsw.Connection", known: FactRow, named: FactRow) -> None
 
 
 def _neighbours_in_time(others: list[FactRow], day: str) -> tuple[list[FactRow], FactRow | None]:
-    """Which facts give way to one that begins on a day, the latest last, and which one it gives way to.
+    """Return the facts superseded by one that begins on `day`, latest last, and the fact that supersedes it.
 
-    One whose end somebody said keeps it. One without a beginning is taken to hold since it was written down.
+    Facts with an explicit end date keep it and are ignored. A fact without a start date counts from the day it was
+    recorded.
     """
     beginnings = {(row.supersedes_id, row.valid_from) for row in others}
     standing = [row for row in others if row.valid_until is None or (row.id, row.valid_until) in beginnings]
@@ -297,7 +311,10 @@ def _neighbours_in_time(others: list[FactRow], day: str) -> tuple[list[FactRow],
 
 
 def _end_fact(tx: "apsw.Connection", row: FactRow, day: str) -> bool:
-    """End a fact, no sooner than it began: one that is corrected from its first day on never held."""
+    """End a fact on a day, but not before it began. Return True if the row changed.
+
+    A fact that is corrected from its first day on gets an empty validity interval.
+    """
     day = max(day, row.valid_from or day)
     if row.valid_until is not None and row.valid_until <= day:
         return False
@@ -308,9 +325,10 @@ def _end_fact(tx: "apsw.Connection", row: FactRow, day: str) -> bool:
 def shorten_fact(
     tx: "apsw.Connection", seen: FactRow, since: str | None, until: str | None, successor: int | None
 ) -> bool:
-    """Let a fact hold for less time, as a person decided who saw it so. False: it is another one by now.
+    """Set a shorter validity interval on a fact; return False if its row no longer equals `seen`.
 
-    It is said to be superseded where its successor supersedes nothing yet and would not supersede itself.
+    Also mark it as superseded by `successor`, unless that one already supersedes another fact or a cycle would
+    result.
     """
     row = tx.execute(f"SELECT {_FACT_COLUMNS} FROM assertions AS a WHERE a.id = ?", (seen.id,)).fetchone()  # noqa: S608
     if row is None or FactRow(*row) != seen:
@@ -324,7 +342,7 @@ def shorten_fact(
 
 
 def facts_by_id(db: "Database", ids: "Iterable[int]") -> dict[int, FactRow]:
-    """Facts by their ids."""
+    """Return facts by id."""
     rows = _select_facts(
         db, "FROM json_each(?) AS w CROSS JOIN assertions AS a ON a.id = w.value", (str(sorted(ids)),)
     )
@@ -332,12 +350,12 @@ def facts_by_id(db: "Database", ids: "Iterable[int]") -> dict[int, FactRow]:
 
 
 def facts_of_page(db: "Database", page_id: int) -> list[FactRow]:
-    """What a page says, in the order in which it was written down."""
+    """Return the facts of a page in the order they were recorded."""
     return _select_facts(db, "FROM assertions AS a WHERE a.page_id = ? ORDER BY a.id", (page_id,))
 
 
 def facts_in_range(db: "Database", first: int, last: int) -> list[tuple[str, str, FactRow]]:
-    """The facts of shown pages with ids in a range, in their order, each with its page's collection and slug."""
+    """Return the facts of visible pages with ids from `first` to `last`, each with its page's collection and slug."""
     rows = db.rows(
         f"SELECT c.name, p.slug, {_FACT_COLUMNS} FROM assertions AS a CROSS JOIN pages AS p ON p.id = a.page_id"  # noqa: S608
         " JOIN collections AS c ON c.id = p.collection_id"
@@ -348,7 +366,7 @@ def facts_in_range(db: "Database", first: int, last: int) -> list[tuple[str, str
 
 
 def facts_about(db: "Database", keys: "Iterable[str]") -> list[FactRow]:
-    """What any page says about subjects with one of these folded names."""
+    """Return the facts of visible pages whose folded subject is one of `keys`."""
     return _select_facts(
         db,
         "FROM json_each(?) AS wanted CROSS JOIN assertions AS a ON a.subject_key = wanted.value"
@@ -358,7 +376,7 @@ def facts_about(db: "Database", keys: "Iterable[str]") -> list[FactRow]:
 
 
 def facts_with_object(db: "Database", names: "Iterable[str]") -> list[FactRow]:
-    """What any page says of which the object is written as one of these names, whatever its case."""
+    """Return the facts of visible pages whose object equals one of these names, ignoring ASCII case."""
     return _select_facts(
         db,
         "FROM assertions AS a JOIN pages AS p ON p.id = a.page_id AND p.quarantined_at IS NULL"
@@ -368,7 +386,7 @@ def facts_with_object(db: "Database", names: "Iterable[str]") -> list[FactRow]:
 
 
 def single_valued_predicates(db: "Database") -> frozenset[str]:
-    """The predicates with one value at a time, with what the user said about it."""
+    """Return the single-valued predicates, including those the user configured."""
     return facts.single_valued_predicates(collections.get_setting(db, SINGLE_VALUED_SETTING))
 
 
@@ -397,20 +415,20 @@ def _require_fact(tx: "apsw.Connection", assertion_id: int) -> FactRow:
 
 
 class FactSubject(NamedTuple):
-    """Whom a question is about."""
+    """The subject of a query, resolved to a page where possible."""
 
     name: str
     slug: str | None
     page_id: int | None
     keys: tuple[str, ...]
-    """All its names, folded."""
+    """All names of the subject, folded."""
 
 
 class FactLine(NamedTuple):
-    """One thing that is held."""
+    """A fact or link with its validity interval and source."""
 
     kind: str
-    """fact or link."""
+    """"fact" or "link"."""
     id: int
     subject: str
     predicate: str
@@ -418,16 +436,16 @@ class FactLine(NamedTuple):
     since: str | None
     until: str | None
     by: str
-    """Who says so: agent, manual, import, enrichment; or text and programmatic, for a link."""
+    """Who asserted it: agent, manual, import or enrichment for a fact; text or link for a link."""
     source: str
     slug: str
-    """The page that says so."""
+    """The page that contains it."""
     part: str
     line: int | None
     quote: str
-    """The words that were given as evidence, or the line of the page as it was when the fact was written down."""
+    """The evidence given with the fact, or the matching line of the page as it was when the fact was recorded."""
     version: int | None
-    """The version of the page that the quote is from; none: the present one, or no page."""
+    """The page version the quote is from; None for the current version or if no line was found."""
     confidence: float
     supersedes: int | None
     superseded_by: int | None
@@ -435,7 +453,7 @@ class FactLine(NamedTuple):
 
 
 class SubjectEntry(NamedTuple):
-    """A dated entry of the subject's page."""
+    """A timeline entry of the subject's page."""
 
     date: str
     source: str
@@ -450,7 +468,10 @@ class SubjectEntries(NamedTuple):
 
 
 def find_subject(db: "Database", text: str) -> FactSubject:
-    """Find a subject by slug, title, alias or any name that facts use; or say what is called nearly so."""
+    """Find a subject by slug, title, alias or a name used in facts.
+
+    Raise NotFound with suggestions for similar names.
+    """
     wanted = replace_wiki_links(text).strip()
     page = _page_by_address(db, wanted)
     key = fold_name(wanted.rpartition("::")[2])
@@ -491,7 +512,7 @@ def _page_by_name(db: "Database", text: str, key: str) -> tuple[int, str, str] |
 
 
 def _page_meant_by(db: "Database", key: str) -> int | None:
-    """The one page that a name means for facts of other pages."""
+    """Return the page a name refers to if exactly one page has it as its best kind of name, else None."""
     found = pages.pages_called(db, [key])
     pages_called = {each.page_id for each in found if each.kind == found[0].kind}
     return pages_called.pop() if len(pages_called) == 1 else None
@@ -512,20 +533,23 @@ def _similar_names(db: "Database", key: str) -> str:
 
 
 class VersionText(NamedTuple):
-    """What a page said in one of its versions."""
+    """The text of one version of a page."""
 
     version: int | None
-    """None: the present one."""
+    """None for the current version."""
     truth: str
     timeline: str
 
 
 PastTexts = Callable[[str, str, str], Iterable[VersionText]]
-"""The texts that a page (slug, collection) had at a time: all of that second, where there are several."""
+"""Return the versions of a page that were current at a time.
+
+Called with slug, collection and timestamp. Several versions may share the same second.
+"""
 
 
 def fact_lines(db: "Database", whom: FactSubject, day: str | None, past: PastTexts) -> list[FactLine]:
-    """What holds on a day; or, with none, everything that was ever held, in order of time."""
+    """Return what is valid on `day`, or the whole history in chronological order if `day` is None."""
     found = _fact_lines(db, whom, past) + _link_lines(db, whom)
     replaced = {each.supersedes: each.id for each in found if each.kind == "fact" and each.supersedes}
     found = [
@@ -534,7 +558,7 @@ def fact_lines(db: "Database", whom: FactSubject, day: str | None, past: PastTex
     if day is not None:
         found = [each for each in found if is_valid_on(each.since, each.until, day)]
     solid = [each for each in found if each.predicate != MENTIONS]
-    found = solid or found  # a mention says little: it is told only when there is nothing else
+    found = solid or found  # show mere mentions only if there is nothing else
     if day is None:
         return sorted(found, key=lambda each: (each.since or each.recorded_at[:10], each.id))
     return sorted(found, key=lambda each: (each.kind, each.predicate, each.since or "", each.id))
@@ -544,7 +568,7 @@ def _fact_lines(db: "Database", whom: FactSubject, past: PastTexts) -> list[Fact
     rows = {row.id: row for row in facts_about(db, whom.keys)}
     if whom.page_id is not None:
         own = facts_of_page(db, whom.page_id)
-        # On its own page a subject may go by a part of its name, but other subjects are other subjects.
+        # On its own page, a subject may be called by part of its name. Facts about other subjects do not count.
         parts = person_name_parts(whom.name) | set(_names_of_page(db, whom.page_id))
         rows |= {row.id: row for row in own if row.subject_key in parts}
         turned = facts_with_object(db, [whom.name, whom.slug or "", *_spoken_names(db, whom.page_id)])
@@ -558,7 +582,7 @@ def _names_of_page(db: "Database", page_id: int) -> list[str]:
 
 
 def _spoken_names(db: "Database", page_id: int) -> list[str]:
-    """The names of a page as people write them: aliases with their capitals and accents."""
+    """Return the names of a page as written, including aliases with their case and accents, plus the folded names."""
     row = db.one("SELECT frontmatter FROM pages WHERE id = ?", (page_id,))
     return [*(aliases(json.loads(row[0])) if row else ()), *_names_of_page(db, page_id)]
 
@@ -584,10 +608,10 @@ def _page_texts(db: "Database", page_ids: set[int]) -> dict[int, _PageText]:
 def _locate_fact(
     row: "FactRow", page: _PageText, past: PastTexts
 ) -> "tuple[facts.QuotedLine | None, int | None]":
-    """Where a fact stands, and in which earlier version.
+    """Return the line that supports a fact, and the earlier page version it is from.
 
-    Words that were given as evidence are looked for in the present text. Without any, the fact's object is looked
-    for in the text as it was when the fact was written down: what came later says nothing about its source.
+    Evidence text is searched for in the current version. Without evidence, the fact's object is searched for in the
+    version that was current when the fact was recorded, because later text cannot be its source.
     """
     words = fact_needles(row.evidence_text, row.object)
     if row.evidence_text or page.changed_at < row.created_at:
@@ -597,7 +621,7 @@ def _locate_fact(
         place = facts.find_quote(text.truth, text.timeline, words)
         if place:
             found.setdefault(place.quote, (place, text.version))
-    if len(found) != 1:  # nothing is known of it, or several texts of one second say something else
+    if len(found) != 1:  # not found, or versions of the same second disagree
         return None, None
     place, version = next(iter(found.values()))
     return place if version is None else place._replace(line=None), version
@@ -658,7 +682,7 @@ def _link_line(link: "LinkRow") -> FactLine:
 
 
 def subject_entries(db: "Database", whom: FactSubject, last: str, limit: int) -> SubjectEntries:
-    """The dated entries of the subject's page up to a day, the newest first."""
+    """Return the timeline entries of the subject's page up to and including the day `last`, newest first."""
     if whom.page_id is None or whom.slug is None:
         return SubjectEntries([], 0)
     found = [each for each in pages.timeline_entries(db, whom.page_id) if each.date <= last]

@@ -1,8 +1,9 @@
-"""Private files that survive a power cut, locks on files, and a byte search that runs in a process of its own.
+"""Create private files durably, lock files, and search files for byte strings in a separate process.
 
-This module also runs as a program (`python -I -S files.py`), so it imports nothing of quaid at its top: opening and
-closing a database file in a process that uses it through SQLite would drop the locks which that process holds. As a
-program it reads JSON from standard input, {"files": [...], "pieces": [...]}, and prints [[file, piece], ...].
+This module also runs as a program (`python -I -S files.py`), because opening and closing a database file in a
+process that uses it through SQLite would drop the POSIX locks of that process. As a program it reads JSON from
+standard input, {"files": [...], "pieces": [...]}, and prints [[file, piece], ...]. Its top-level imports must work
+in that mode.
 """
 
 import errno
@@ -14,26 +15,26 @@ from quaid.errors import FileTrouble
 
 
 def make_folders(path: str) -> None:
-    """Make a folder and those above it that are missing, for their owner only."""
+    """Create a directory and its missing parents with mode 0700."""
     if not path or os.path.isdir(path):
         return
     make_folders(os.path.dirname(path))
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
-        if not os.path.isdir(path):  # else another process was faster
+        if not os.path.isdir(path):  # otherwise another process created it first
             problem = "a file stands where a folder must be"
             raise NotADirectoryError(errno.ENOTDIR, problem, path) from None
     sync_folder(os.path.dirname(path))
 
 
 def make_private_file(path: str) -> None:
-    """Make an empty file for its owner only; FileExistsError when there is one."""
+    """Create an empty file with mode 0600; raise FileExistsError if it exists."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def sync_file(path: str) -> None:
-    """Wait until a file's bytes are on the disk."""
+    """Flush a file to disk."""
     handle = os.open(path, os.O_RDWR)
     try:
         os.fsync(handle)
@@ -42,7 +43,7 @@ def sync_file(path: str) -> None:
 
 
 def sync_folder(path: str) -> None:
-    """Wait until a folder's names are on the disk."""
+    """Flush a directory's entries to disk."""
     if os.name == "nt":
         return
     handle = os.open(path or ".", os.O_RDONLY)
@@ -53,14 +54,14 @@ def sync_folder(path: str) -> None:
 
 
 def rename_durably(finished: str, path: str) -> None:
-    """Give a finished file its name, durably. The caller knows that the name is free."""
+    """Flush a finished file to disk and rename it. The caller must know that the target does not exist."""
     sync_file(finished)
     os.rename(finished, path)
     sync_folder(os.path.dirname(path))
 
 
 def remove_with_sidecars(path: str) -> None:
-    """Remove a database file that was not finished, and what SQLite put beside it."""
+    """Remove an unfinished database file with its journal, WAL and shared-memory files."""
     for ending in ("", "-journal", "-wal", "-shm"):
         try:
             os.unlink(path + ending)
@@ -74,7 +75,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def try_lock_file(handle: int) -> bool:
-        """Lock an open file if nobody else has; closing it gives the lock back."""
+        """Try to lock an open file without blocking; closing the file releases the lock."""
         try:
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
         except OSError:
@@ -85,7 +86,7 @@ else:
     import fcntl
 
     def try_lock_file(handle: int) -> bool:
-        """Lock an open file if nobody else has; closing it gives the lock back."""
+        """Try to lock an open file without blocking; closing the file releases the lock."""
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -97,7 +98,7 @@ SCAN_BLOCK_BYTES = 16 * 1024 * 1024
 
 
 def scan_files(files: list[str], pieces: list[str]) -> list[tuple[str, str]]:
-    """Which of these texts are in which of these files, byte by byte. A file that is not there holds none."""
+    """Return the pairs (file, piece) where the file contains the piece. Missing files are skipped."""
     wanted = [(piece, piece.encode("utf-8", "surrogatepass")) for piece in pieces]
     overlap = max((len(raw) for _, raw in wanted), default=1) - 1
     found: dict[tuple[str, str], None] = {}
@@ -118,7 +119,7 @@ def scan_files(files: list[str], pieces: list[str]) -> list[tuple[str, str]]:
 
 
 def scan_files_in_subprocess(files: list[str], pieces: list[str]) -> list[tuple[str, str]]:
-    """The same, in another process."""
+    """Run `scan_files` in a separate process."""
     import subprocess
 
     done = subprocess.run(

@@ -19,12 +19,12 @@ _COLUMNS = (
 
 
 class Gap(NamedTuple):
-    """A gap as it is in the database."""
+    """A row of the knowledge_gaps table."""
 
     id: int
     query_hash: str
     query_text: str | None
-    """None: nobody has approved that the words are kept, or only a redacted form of them."""
+    """None unless storing the full query text was approved; `redacted_query` may be set instead."""
     context: str
     confidence_score: float | None
     sensitivity: str
@@ -39,7 +39,7 @@ class Gap(NamedTuple):
 
 
 def log_gap(tx: "apsw.Connection", query_hash: str, context: str, score: float | None, now: str) -> Gap:
-    """Note that a question found no answer; the open gap of the same question counts up instead."""
+    """Record that a query found no answer, or increment the counter of its open gap."""
     rows: list[tuple[Any, ...]] = tx.execute(
         "UPDATE knowledge_gaps SET times_seen = times_seen + 1, last_seen_at = ?,"  # noqa: S608
         " context = coalesce(nullif(?, ''), context), confidence_score = coalesce(?, confidence_score)"
@@ -58,10 +58,10 @@ def log_gap(tx: "apsw.Connection", query_hash: str, context: str, score: float |
 
 
 def listing(db: "Database", *, resolved: bool, limit: int) -> list[Gap]:
-    """Gaps, the open ones first; what was asked most comes first, of the others the oldest."""
+    """Return gaps: open ones first, most frequent first, then resolved ones, most recently resolved first."""
     rows = db.rows(
         f"SELECT {_COLUMNS} FROM knowledge_gaps WHERE resolved_at IS NULL OR ?"  # noqa: S608
-        # Of the open ones what was asked most; of the others what was resolved last, also within one second.
+        # For resolved gaps, the id breaks ties between those resolved within the same second.
         " ORDER BY resolved_at IS NOT NULL, resolved_at DESC, iif(resolved_at IS NULL, times_seen, id) DESC,"
         " detected_at, id LIMIT ?",
         (resolved, limit),
@@ -70,13 +70,13 @@ def listing(db: "Database", *, resolved: bool, limit: int) -> list[Gap]:
 
 
 def count(db: "Database", *, resolved: bool) -> int:
-    """How many a listing could have."""
+    """Count the gaps that `listing` returns without a limit."""
     row = db.one("SELECT count(*) FROM knowledge_gaps WHERE resolved_at IS NULL OR ?", (resolved,))
     return int(row[0]) if row else 0
 
 
 def require(db: "Database", gap_id: int) -> Gap:
-    """The gap with this id, or NotFound."""
+    """Return the gap with this id; raise NotFound if it does not exist."""
     row = db.one(f"SELECT {_COLUMNS} FROM knowledge_gaps WHERE id = ?", (gap_id,))  # noqa: S608
     if row is None:
         raise NotFound(what="gap", name=gap_id, hint=" `quaid gaps --resolved` lists them all.")
@@ -84,13 +84,13 @@ def require(db: "Database", gap_id: int) -> Gap:
 
 
 def open_with(db: "Database", query_hash: str) -> int | None:
-    """The open gap of a question, if there is one."""
+    """Return the id of the open gap for a query hash, or None."""
     row = db.one("SELECT id FROM knowledge_gaps WHERE query_hash = ? AND resolved_at IS NULL", (query_hash,))
     return None if row is None else int(row[0])
 
 
 def with_words(db: "Database", limit: int) -> list[tuple[int, str]]:
-    """Open gaps whose words are kept, with their words or the redacted ones; what was asked most comes first."""
+    """Return id and query text (or redacted text) of open gaps that have one, most frequent first."""
     rows = db.rows(
         "SELECT id, coalesce(query_text, redacted_query) AS words FROM knowledge_gaps"
         " WHERE words IS NOT NULL AND resolved_at IS NULL"
@@ -110,9 +110,10 @@ def approve(
     redacted_query: str | None,
     now: str,
 ) -> None:
-    """Keep the words of a gap, or only its redacted query, with who allowed it.
+    """Store the query text of a gap, or only its redacted form, together with the approver.
 
-    An earlier approval stays readable in the context."""
+    A previous approval is appended to the context.
+    """
     context = gap.context
     if gap.approved_by is not None:
         before = f"(before: {gap.sensitivity}, approved by {gap.approved_by} at {gap.approved_at})"
@@ -125,7 +126,7 @@ def approve(
 
 
 def resolve(tx: "apsw.Connection", gap_id: int, slug: str | None, now: str) -> bool:
-    """Close a gap by the page that answers it. False: it was closed already."""
+    """Resolve a gap, optionally with the page that answers it. Return False if it was already resolved."""
     tx.execute(
         "UPDATE knowledge_gaps SET resolved_at = ?, resolved_by_slug = ? WHERE id = ? AND resolved_at IS NULL",
         (now, slug, gap_id),
@@ -134,7 +135,7 @@ def resolve(tx: "apsw.Connection", gap_id: int, slug: str | None, now: str) -> b
 
 
 def clear(tx: "apsw.Connection", now: str) -> int:
-    """Close every open gap that nobody has approved. Return how many they were."""
+    """Resolve every open gap without a stored query and return their number."""
     tx.execute(
         "UPDATE knowledge_gaps SET resolved_at = ? WHERE resolved_at IS NULL AND query_text IS NULL"
         " AND redacted_query IS NULL",
@@ -144,6 +145,6 @@ def clear(tx: "apsw.Connection", now: str) -> int:
 
 
 def latest(db: "Database") -> int:
-    """The id of the gap that came last; 0: there was never one."""
+    """Return the highest gap id, or 0 if there are no gaps."""
     row = db.one("SELECT max(id) FROM knowledge_gaps")
     return int(row[0] or 0) if row else 0
