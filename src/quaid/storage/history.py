@@ -1,8 +1,8 @@
-"""Bytes that pages were made of: former versions, imports, and sources that were ingested one by one.
+"""Stored source bytes of pages: earlier versions, imported files and individually ingested sources.
 
-Rows of raw_imports are never changed; old ones are trimmed unless an import needs them. A file is known by its path
-relative to its folder: a moved or copied folder must not look new. Paths of ingested sources begin with './', as no
-path in a folder does.
+Rows of raw_imports keep their bytes; old rows are trimmed unless an import refers to them. Files are identified by
+their path relative to the imported folder, so that a moved or copied folder is recognised. Paths of ingested sources
+begin with './', which paths in a folder never do.
 """
 
 import hashlib
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
 
 MOST_VERSIONS = 10
-"""Of a page that are kept, besides the present one."""
+"""Maximum number of former versions kept per page."""
 
 HISTORY_DAYS = 90
 
 
 class PageVersion(NamedTuple):
-    """One version of a page."""
+    """A stored version of a page, without its bytes."""
 
     id: int
     version: int | None
-    """The page's version with this text; none: a file's text that the page never had."""
+    """The page version with this text; None if it is the text of a file that never became the page's text."""
     created_at: str
     size: int
     path: str
     content_hash: str
     is_present: bool
     batch: str
-    """What brought it: an import, or `sync-` or `edit-` and an id."""
+    """The import id, or `sync-` or `edit-` followed by an id."""
 
 
 def keep_version(
@@ -48,9 +48,9 @@ def keep_version(
     *,
     present: bool = True,
 ) -> None:
-    """Keep the bytes of a version; `present` ones become the active row of their page and path."""
+    """Store the bytes of a version. If `present`, it becomes the active row of its page and path."""
     if present:
-        # Two statements: with an OR between them SQLite would look at every active row.
+        # Two statements, because with OR SQLite would scan all active rows.
         tx.execute("UPDATE raw_imports SET is_active = 0 WHERE is_active = 1 AND page_id = ?", (page_id,))
         tx.execute(
             "UPDATE raw_imports SET is_active = 0 WHERE is_active = 1 AND collection_id = ? AND file_path = ?",
@@ -69,7 +69,7 @@ def keep_version(
 def keep_sidecar_file(
     tx: "apsw.Connection", collection_id: int, path: str, data: bytes, now: str, batch: str
 ) -> None:
-    """Keep the bytes of a file that makes no page and hangs on one: only the last ones."""
+    """Store the bytes of a file that belongs to a page but is not a page itself, replacing earlier bytes."""
     tx.execute(
         "DELETE FROM raw_imports WHERE collection_id = ? AND file_path = ? AND page_id IS NULL",
         (collection_id, path),
@@ -82,7 +82,7 @@ def keep_sidecar_file(
 
 
 def read_sidecar_file(db: "Database", collection_id: int, path: str) -> bytes | None:
-    """The bytes that `keep_beside` kept."""
+    """Return the bytes stored by `keep_sidecar_file`, or None."""
     row = db.one(
         "SELECT raw_bytes FROM raw_imports WHERE collection_id = ? AND file_path = ? AND is_active = 1"
         " AND page_id IS NULL",
@@ -98,7 +98,7 @@ def keep_first_versions(
     now: str,
     batch: str,
 ) -> None:
-    """Keep the first version of pages that are new: of each its id, its path, its bytes and their hash."""
+    """Store the first version of new pages, given as (page id, path, bytes, hash)."""
     tx.execute(
         "UPDATE raw_imports SET is_active = 0 WHERE is_active = 1 AND collection_id = ?"
         " AND file_path IN (SELECT value FROM json_each(?))",
@@ -115,9 +115,9 @@ def keep_first_versions(
 
 
 def trim_versions(tx: "apsw.Connection", page_id: int, oldest: str) -> None:
-    """Drop what was replaced too long ago, or is too much. Whatever an import stands for stays."""
-    # A version's age counts from the day on which the next one took its place: a text of ten years that is changed
-    # today is kept from today on.
+    """Delete versions that are too old or exceed MOST_VERSIONS, except those an import refers to."""
+    # A version's age counts from the day it was replaced: the ten-year-old text of a page changed today is kept for
+    # the full period from today.
     tx.execute(
         "DELETE FROM raw_imports WHERE page_id = ?1 AND is_active = 0"
         " AND NOT EXISTS (SELECT 1 FROM import_files f WHERE f.raw_id = raw_imports.id)"
@@ -130,7 +130,7 @@ def trim_versions(tx: "apsw.Connection", page_id: int, oldest: str) -> None:
 
 
 def versions_of_page(db: "Database", page_id: int) -> list[PageVersion]:
-    """The versions of a page that are kept, the newest first."""
+    """Return the stored versions of a page, newest first."""
     rows = db.rows(
         "SELECT id, page_version, created_at, length(raw_bytes), file_path, content_hash, is_active, import_id"
         " FROM raw_imports WHERE page_id = ? ORDER BY id DESC",
@@ -145,11 +145,11 @@ def version_bytes(db: "Database", version_id: int) -> bytes:
 
 
 INGESTED_PREFIX = "./"
-"""How paths of ingested sources begin, and no path that a folder has."""
+"""Prefix of the paths of ingested sources. Paths in a folder never begin with it."""
 
 
 class EarlierIngest(NamedTuple):
-    """The last time that some bytes were taken in, with the pages of then that are still there."""
+    """The last ingest of some content, with those of its pages that are still visible."""
 
     import_id: str | None
     source_ref: str
@@ -158,19 +158,22 @@ class EarlierIngest(NamedTuple):
 
 
 class IngestSource(NamedTuple):
-    """What is taken in, and from where."""
+    """A source to be ingested."""
 
     kind: str
-    """meeting, article, doc, conversation, or what its author calls it."""
+    """meeting, article, doc, conversation or a custom kind."""
     ref: str
     file_path: str
-    """The name under which `export --raw` writes it: relative, with no step out of a folder."""
+    """The relative path that `export --raw` writes it to, without `..` segments."""
     data: bytes
     content_hash: str
 
 
 def earlier_ingest(db: "Database", content_hash: str, source_ref: str | None = None) -> EarlierIngest | None:
-    """When these bytes were taken in last, from this source or from any; not if all their pages are gone."""
+    """Return the last ingest of this content from `source_ref`, or from any source if None.
+
+    Ingests whose pages are all gone are skipped.
+    """
     rows = db.rows(
         "SELECT import_id, source_ref, created_at, pages_updated FROM ingest_log"
         " WHERE content_hash = ? AND coalesce(source_ref = ?, 1) ORDER BY id DESC",
@@ -188,7 +191,7 @@ def earlier_ingest(db: "Database", content_hash: str, source_ref: str | None = N
 
 
 def pages_changed_by(db: "Database", content_hash: str, source_ref: str) -> set[int]:
-    """The ids of all pages that these bytes from this source changed, whenever that was."""
+    """Return the ids of all pages that any ingest of this content from this source changed."""
     rows = db.rows(
         "SELECT DISTINCT wanted.value FROM ingest_log AS l, json_each(l.pages_updated) AS wanted"
         " WHERE l.content_hash = ? AND l.source_ref = ?",
@@ -198,7 +201,7 @@ def pages_changed_by(db: "Database", content_hash: str, source_ref: str) -> set[
 
 
 def page_of_source(db: "Database", content_hash: str, source_ref: str) -> str | None:
-    """The slug of the page that these bytes from this source became, if it is still there."""
+    """Return the slug of the page created from this content and source, if it is still visible."""
     row = db.one(
         "SELECT p.slug FROM ingest_log AS l JOIN raw_imports AS r ON r.import_id = l.import_id"
         " AND r.content_hash = l.content_hash JOIN pages AS p ON p.id = r.page_id"
@@ -209,7 +212,7 @@ def page_of_source(db: "Database", content_hash: str, source_ref: str) -> str | 
 
 
 def newest_source(db: "Database", page_id: int) -> tuple[str, bytes] | None:
-    """The source that a page's text was last taken from, and its bytes."""
+    """Return the source that a page's text was last ingested from, and its bytes."""
     row = db.one(
         "SELECT l.source_ref, r.raw_bytes FROM raw_imports AS r JOIN ingest_log AS l"
         " ON l.content_hash = r.content_hash AND l.import_id = r.import_id"
@@ -220,7 +223,7 @@ def newest_source(db: "Database", page_id: int) -> tuple[str, bytes] | None:
 
 
 def sources_without_page(db: "Database") -> list[IngestSource]:
-    """Sources that were taken in when a source made no page of its own."""
+    """Return sources ingested by older versions, which did not create a page for each source."""
     rows = db.rows(
         "SELECT substr(m.source_dir, 1, length(m.source_dir) - length(l.source_ref) - 2), l.source_ref,"
         " r.file_path, r.raw_bytes, r.content_hash FROM ingest_log AS l JOIN import_manifest AS m USING (import_id)"
@@ -232,7 +235,7 @@ def sources_without_page(db: "Database") -> list[IngestSource]:
 
 
 def source_of_page(db: "Database", page_id: int) -> tuple[str, int | None] | None:
-    """The source that a page's text was last taken from, and the version that it had right afterwards."""
+    """Return the source that a page's text was last ingested from, and the page version it produced."""
     row = db.one(
         "SELECT l.source_ref, r.page_version FROM raw_imports AS r JOIN ingest_log AS l"
         " ON l.content_hash = r.content_hash AND l.import_id = r.import_id"
@@ -251,9 +254,10 @@ def keep_source(
     page_ids: list[int],
     page: tuple[int, int] | None = None,
 ) -> None:
-    """Keep a source's bytes and say which pages it changed.
+    """Store a source's bytes and record which pages it changed.
 
-    `page` is the page that these bytes make now, with its version; None: they made it before."""
+    `page` is the id and version of the page written from these bytes, or None if it was written earlier.
+    """
     tx.execute(
         "INSERT INTO import_manifest (import_id, source_dir, page_count, created_at) VALUES (?, ?, ?, ?)",
         (import_id, f"{source.kind}: {source.ref}", len(page_ids), now),
@@ -284,7 +288,7 @@ def keep_source(
 
 
 def move_source(tx: "apsw.Connection", earlier: EarlierIngest, source: IngestSource) -> None:
-    """Say that a source which was taken in lies elsewhere now."""
+    """Record that an ingested source is now at another location."""
     tx.execute(
         "UPDATE ingest_log SET source_ref = ? WHERE source_ref = ? AND EXISTS (SELECT 1 FROM import_manifest AS m"
         " WHERE m.import_id = ingest_log.import_id AND m.source_dir LIKE '%: ' || ingest_log.source_ref)",
@@ -304,7 +308,7 @@ def log_ingest(
     page_ids: list[int],
     now: str,
 ) -> None:
-    """Remember that bytes were taken in, and which pages they changed, without keeping them."""
+    """Record that content was ingested and which pages it changed, without storing its bytes."""
     tx.execute(
         "INSERT INTO ingest_log (import_id, source_ref, content_hash, pages_updated, created_at)"
         " VALUES (?, ?, ?, ?, ?)",
@@ -313,7 +317,10 @@ def log_ingest(
 
 
 def _stored_source(tx: "apsw.Connection", source: IngestSource, page: tuple[int, int] | None) -> int | None:
-    """The row that holds these bytes of this source already: as the present ones of its page, if that is written."""
+    """Return the row that already stores this content from this source.
+
+    If `page` is given, the row must be the active one of that page and version.
+    """
     row = tx.execute(
         "SELECT r.id FROM ingest_log AS l JOIN import_files AS f ON f.import_id = l.import_id"
         " JOIN raw_imports AS r ON r.id = f.raw_id WHERE l.content_hash = ?1 AND r.content_hash = ?1"
@@ -325,10 +332,11 @@ def _stored_source(tx: "apsw.Connection", source: IngestSource, page: tuple[int,
 
 
 def _source_path(tx: "apsw.Connection", source: IngestSource, page_id: int) -> str:
-    """The name under which `export --raw` writes a source: in the folder of its page.
+    """Return the path that `export --raw` writes a source to, in the folder of its page.
 
-    It begins with './', as no path of a folder does: an import must not take the row for a file of its own. The page
-    of an attached folder has its file already, and the bytes of that are its active row."""
+    It begins with './', which no path in a folder does, so that an import does not mistake the row for one of its
+    files. A page in an attached folder already has a file as its active row, so its sources keep their own path.
+    """
     (slug, is_ours), *_ = tx.execute("SELECT slug, collection_id = 1 FROM pages WHERE id = ?", (page_id,))
     if not is_ours:
         return source.file_path
@@ -342,7 +350,7 @@ def _source_path(tx: "apsw.Connection", source: IngestSource, page_id: int) -> s
 
 
 def _adopt_rows(tx: "apsw.Connection", source: IngestSource, page_id: int) -> None:
-    """Let rows of this source that were kept without a page belong to it, so that they go with it."""
+    """Assign rows of this source that have no page to a page, so that they are deleted with it."""
     tx.execute(
         "UPDATE raw_imports SET page_id = ?1 WHERE page_id IS NULL AND content_hash = ?2 AND import_id IN"
         " (SELECT import_id FROM ingest_log WHERE content_hash = ?2 AND source_ref = ?3)",
@@ -351,7 +359,7 @@ def _adopt_rows(tx: "apsw.Connection", source: IngestSource, page_id: int) -> No
 
 
 class ImportedFile(NamedTuple):
-    """The newest bytes that were taken in for a path. A file without a page has neither slug nor versions."""
+    """The newest imported bytes of a path. Slug and versions are None if the file has no page."""
 
     raw_id: int
     content_hash: str
@@ -362,7 +370,7 @@ class ImportedFile(NamedTuple):
 
 
 class ImportBatch(NamedTuple):
-    """One import."""
+    """A row of the import manifest with its number of files."""
 
     import_id: str
     source_dir: str
@@ -372,7 +380,7 @@ class ImportBatch(NamedTuple):
 
 
 def imported_files(db: "Database", collection: str = "default") -> dict[str, ImportedFile]:
-    """What was last taken in for each path, whichever import it was."""
+    """Return the active imported file of each path in a collection, from any import."""
     found = db.rows(
         "SELECT r.file_path, r.id, r.content_hash, r.page_id, p.slug, r.page_version, p.version"
         " FROM raw_imports r LEFT JOIN pages p ON p.id = r.page_id"
@@ -384,7 +392,7 @@ def imported_files(db: "Database", collection: str = "default") -> dict[str, Imp
 
 
 def files_of_import(db: "Database", import_id: str) -> dict[str, ImportedFile]:
-    """What one import stands for, by path."""
+    """Return the files of one import, by path."""
     found = db.rows(
         "SELECT f.file_path, r.id, r.content_hash, r.page_id, p.slug, r.page_version, p.version"
         " FROM import_files f JOIN raw_imports r ON r.id = f.raw_id LEFT JOIN pages p ON p.id = r.page_id"
@@ -395,7 +403,7 @@ def files_of_import(db: "Database", import_id: str) -> dict[str, ImportedFile]:
 
 
 def origin_of_page(db: "Database", page_id: int) -> tuple[str, str, ImportedFile] | None:
-    """The folder, the path and the newest file that a page was taken in from, if it came from one."""
+    """Return the folder, path and newest file that a page was imported from, or None."""
     row = db.one(
         "SELECT m.source_dir, r.file_path, r.id, r.content_hash, r.page_id, p.slug, r.page_version, p.version"
         " FROM raw_imports r JOIN pages p ON p.id = r.page_id JOIN import_manifest m USING (import_id)"
@@ -406,7 +414,7 @@ def origin_of_page(db: "Database", page_id: int) -> tuple[str, str, ImportedFile
 
 
 def newest_import(db: "Database", source_dir: str | None = None) -> str | None:
-    """The last import of a folder, or of any."""
+    """Return the id of the newest import of a folder, or of any folder if None."""
     row = db.one(
         "SELECT import_id FROM import_manifest WHERE ? IS NULL OR source_dir = ?"
         " ORDER BY created_at DESC, import_id DESC LIMIT 1",
@@ -416,13 +424,13 @@ def newest_import(db: "Database", source_dir: str | None = None) -> str | None:
 
 
 def imported_bytes(db: "Database", raw_id: int) -> bytes:
-    """The bytes of one file as they were read."""
+    """Return the stored bytes of one file."""
     row = db.one("SELECT raw_bytes FROM raw_imports WHERE id = ?", (raw_id,))
     return b"" if row is None else bytes(row[0])
 
 
 def begin_import(tx: "apsw.Connection", import_id: str, source_dir: str, now: str) -> None:
-    """Open an import."""
+    """Insert the manifest row of a new import."""
     tx.execute(
         "INSERT INTO import_manifest (import_id, source_dir, created_at) VALUES (?, ?, ?)",
         (import_id, source_dir, now),
@@ -439,7 +447,7 @@ def keep_imported_file(
     page_version: int | None,
     now: str,
 ) -> int:
-    """Keep a file's bytes as the newest of its path and of its page. Returns the row's id."""
+    """Store a file's bytes as the active row of its path and page. Return the row's id."""
     tx.execute(
         "UPDATE raw_imports SET is_active = 0 WHERE is_active = 1 AND collection_id = 1 AND file_path = ?",
         (file_path,),
@@ -463,7 +471,7 @@ def keep_imported_file(
 def keep_imported_files(
     tx: "apsw.Connection", import_id: str, files: "list[tuple[str, bytes, str, int]]", now: str
 ) -> None:
-    """Keep the bytes of files that made new pages: of each its path, its bytes, their hash and the page's id."""
+    """Store the bytes of files that created new pages, given as (path, bytes, hash, page id)."""
     from quaid.storage.sqlite.connection import next_row_id
 
     tx.execute(
@@ -492,7 +500,7 @@ def keep_imported_files(
 
 
 def add_file_to_import(tx: "apsw.Connection", import_id: str, file_path: str, raw_id: int) -> None:
-    """Let an import stand for a file whose bytes are kept already."""
+    """Add a file whose bytes are already stored to an import."""
     tx.execute(
         "INSERT INTO import_files (import_id, file_path, raw_id) VALUES (?, ?, ?)",
         (import_id, file_path, raw_id),
@@ -500,12 +508,12 @@ def add_file_to_import(tx: "apsw.Connection", import_id: str, file_path: str, ra
 
 
 def finish_import(tx: "apsw.Connection", import_id: str, page_count: int) -> None:
-    """Close an import with the number of pages that it stands for."""
+    """Set the page count of a finished import."""
     tx.execute("UPDATE import_manifest SET page_count = ? WHERE import_id = ?", (page_count, import_id))
 
 
 def list_imports(db: "Database") -> list[ImportBatch]:
-    """All imports, the newest first."""
+    """Return all imports, newest first."""
     found = db.rows(
         "SELECT import_id, source_dir, page_count,"
         " (SELECT count(*) FROM import_files f WHERE f.import_id = m.import_id), created_at"
@@ -515,7 +523,7 @@ def list_imports(db: "Database") -> list[ImportBatch]:
 
 
 def read_import_files(db: "Database", import_id: str) -> Iterator[tuple[str, bytes]]:
-    """The files that an import stands for, with their bytes, by path; one after the other to save memory."""
+    """Yield path and bytes of the files of an import in path order, one at a time to save memory."""
     for path, raw_id in db.rows(
         "SELECT file_path, raw_id FROM import_files WHERE import_id = ? ORDER BY file_path", (import_id,)
     ):

@@ -1,6 +1,6 @@
 """Links between pages: those derived from texts and those added by a person or program.
 
-A link from a text remembers the name it was written with. When a page of that name is added, renamed or removed, the
+A link from a text stores the name it was written with. When a page of that name is added, renamed or removed, the
 link is resolved again.
 """
 
@@ -24,12 +24,12 @@ FROM_TEXT = "wiki_link"
 
 
 class LinkRow(NamedTuple):
-    """A link with both its ends, by slug."""
+    """A link with the slugs of both ends."""
 
     id: int
     from_slug: str
     to_slug: str
-    """What the text names, when there is no such page."""
+    """The target as written in the text if no such page exists."""
     relationship: str
     valid_from: str | None
     valid_until: str | None
@@ -42,11 +42,11 @@ class LinkRow(NamedTuple):
     line: int | None
     created_at: str
     as_written: tuple[str, ...] = ()
-    """The names by which the text links to the page."""
+    """The names by which the text refers to the target page."""
 
 
 class AddedLink(NamedTuple):
-    """A link that no text makes, with both its ends by collection and slug."""
+    """A link added explicitly rather than derived from a text, with the collections and slugs of both ends."""
 
     id: int
     from_collection: str
@@ -61,7 +61,7 @@ class AddedLink(NamedTuple):
 
 
 class GraphLink(NamedTuple):
-    """A link as a graph needs it: ends by id."""
+    """A link with the page ids of both ends, as used for graph traversal."""
 
     id: int
     from_id: int
@@ -72,7 +72,7 @@ class GraphLink(NamedTuple):
 
 
 def derive(tx: "apsw.Connection", page_id: int, page: "Page") -> None:
-    """Make the links that come from this page's text. What the text still says keeps its row and its id."""
+    """Update the links derived from a page's text. Links that are still in the text keep their row and id."""
     wanted = {_identity(each): each for each in find_references(page)}
     there = {
         (target, relationship, since): (link, *rest)
@@ -115,7 +115,7 @@ def _add_references(tx: "apsw.Connection", page_id: int, slug: str, new: list[Li
 def add_from_texts(
     tx: "apsw.Connection", new: list[tuple[int, str, list[LinkReference]]], collection: str, now: str
 ) -> None:
-    """Add the links of texts that had none of them: of each page its id, its slug and what it names."""
+    """Insert links for pages without derived links so far, given as (page id, slug, references)."""
     known = _candidates(tx, {each.key for _, _, named in new for each in named}) if new else {}
     tx.executemany(
         "INSERT INTO links (from_page_id, to_page_id, relationship, context, source_kind, valid_from,"
@@ -134,7 +134,7 @@ def add_from_texts(
 
 
 def resolve_again(tx: "apsw.Connection", names: "Iterable[str]") -> None:
-    """Let the links that name one of these lead to whatever is called so now."""
+    """Resolve all links again whose target has one of these names."""
     rows = tx.execute(
         "SELECT l.id, l.target, l.target_key, l.to_page_id, p.slug, c.name FROM json_each(?) AS wanted"
         " CROSS JOIN links AS l ON l.target_key = wanted.value JOIN pages AS p ON p.id = l.from_page_id"
@@ -146,7 +146,7 @@ def resolve_again(tx: "apsw.Connection", names: "Iterable[str]") -> None:
 
 
 def _changed_targets(tx: "apsw.Connection", rows: list[tuple[Any, ...]]) -> list[tuple[int | None, int]]:
-    """Which of these links must lead elsewhere, and where."""
+    """Return (new target, link id) for each link whose target has changed."""
     known = _candidates(tx, {row[2] for row in rows})
     changed = []
     for link, target, key, before, slug, collection in rows:
@@ -157,7 +157,7 @@ def _changed_targets(tx: "apsw.Connection", rows: list[tuple[Any, ...]]) -> list
 
 
 def differ_from_text(tx: "apsw.Connection", page_id: int, page: "Page") -> bool:
-    """Whether the links that are there are not those that a page's text makes."""
+    """Return True if the stored links of a page differ from those its text contains."""
     rows = tx.execute(
         "SELECT target, target_key, relationship, context, part, line, valid_from, valid_until FROM links"
         " WHERE from_page_id = ? AND source_kind = 'wiki_link'",
@@ -167,8 +167,11 @@ def differ_from_text(tx: "apsw.Connection", page_id: int, page: "Page") -> bool:
 
 
 def wrong_targets(tx: "apsw.Connection") -> list[int]:
-    """Links out of texts that lead elsewhere than their text says. A page that is hidden may still be led to, and
-    where its own links lead is settled when it returns."""
+    """Return ids of derived links whose stored target is wrong.
+
+    Links from or to hidden pages are skipped: a hidden page may still be a target, and its own links are resolved
+    when it becomes visible again.
+    """
     rows = tx.execute(
         "SELECT l.id, l.target, l.target_key, l.to_page_id, p.slug, c.name FROM links AS l"
         " JOIN pages AS p ON p.id = l.from_page_id JOIN collections AS c ON c.id = p.collection_id"
@@ -179,7 +182,7 @@ def wrong_targets(tx: "apsw.Connection") -> list[int]:
 
 
 def _candidates(tx: "apsw.Connection", keys: "Iterable[str]") -> dict[str, list[LinkCandidate]]:
-    """The pages that have each of these names."""
+    """Return the visible pages that have each of these names."""
     found: dict[str, list[LinkCandidate]] = {}
     for name, page_id, collection, slug, kind, former in tx.execute(
         "SELECT n.name, p.id, c.name, p.slug, n.kind,"
@@ -195,14 +198,17 @@ def _candidates(tx: "apsw.Connection", keys: "Iterable[str]") -> dict[str, list[
 
 
 def resolve_targets(db: "Database", targets: list[str], collection: str) -> dict[str, int]:
-    """The page that each of these names leads to from a collection's texts; those that lead nowhere are left out."""
+    """Return the page that each name resolves to from texts of a collection, omitting unresolved names."""
     known = _candidates(db.connection, {target_key(each) for each in targets})
     found = {each: resolve_link(each, "", collection, known.get(target_key(each), ())) for each in targets}
     return {each: page_id for each, page_id in found.items() if page_id is not None}
 
 
 def detach_page(tx: "apsw.Connection", page_id: int) -> set[str]:
-    """Before a page goes: links of other texts to it lead nowhere. Returns its names, for resettle afterwards."""
+    """Unset the target of derived links to a page that is about to be removed.
+
+    Return its names, to be passed to `resolve_again` after the removal.
+    """
     tx.execute(
         "UPDATE links SET to_page_id = NULL WHERE to_page_id = ? AND source_kind = 'wiki_link'", (page_id,)
     )
@@ -221,9 +227,9 @@ def add(
     now: str,
     beside_texts: bool = False,
 ) -> int:
-    """Add a link, unless the same relationship of the same pages holds at the same time already.
+    """Add a link; raise LinkOverlaps or TextSaysSo if the same relationship already holds in an overlapping period.
 
-    `beside_texts`: it was added once, and it does not matter whether a text says the same since.
+    With `beside_texts`, a link derived from a text does not count as an overlap; used to restore links.
     """
     try:
         _refuse_overlap(tx, from_id, to_id, relationship, valid_from, valid_until)
@@ -247,7 +253,8 @@ def _refuse_overlap(
     valid_until: str | None,
     besides: int = 0,
 ) -> None:
-    # As in checks.links: an unknown beginning counts from the last day, no date at all from the end of time.
+    # As in the link checks of checks.py: an unknown start counts from the end date, or from 9999-12-31 without any
+    # date.
     found = tx.execute(
         "WITH given (first, last) AS (SELECT coalesce(?1, ?2, '9999-12-31'), coalesce(?2, '~'))"
         " SELECT id, source_kind FROM links, given WHERE from_page_id = ?3 AND to_page_id = ?4"
@@ -261,14 +268,14 @@ def _refuse_overlap(
 
 
 def close(tx: "apsw.Connection", link: LinkRow, valid_until: str | None) -> None:
-    """Say from which day on a link does not hold any more; None: it still does."""
+    """Set the day from which a link is no longer valid; None makes it open-ended."""
     start, end = _require_row(tx, "SELECT from_page_id, to_page_id FROM links WHERE id = ?", (link.id,))
     _refuse_overlap(tx, start, end, link.relationship, link.valid_from, valid_until, besides=link.id)
     tx.execute("UPDATE links SET valid_until = ? WHERE id = ?", (valid_until, link.id))
 
 
 def remove(tx: "apsw.Connection", links: list[LinkRow]) -> None:
-    """Take links away for good, as if nobody had ever added them."""
+    """Delete links permanently."""
     tx.executemany("DELETE FROM links WHERE id = ?", [(link.id,) for link in links])
 
 
@@ -283,14 +290,14 @@ def require_added(db: "Database", link_id: int) -> LinkRow:
 
 
 def between(db: "Database", from_id: int, to_id: int, relationship: str | None) -> list[LinkRow]:
-    """The links from one page to another."""
+    """Return the links from one page to another."""
     where, values = "l.from_page_id = ? AND l.to_page_id = ?", [from_id, to_id]
     found = _select_links(db, where, tuple(values), "all", "")
     return [link for link in found if relationship in (None, link.relationship)]
 
 
 def added_links(db: "Database", first: int, last: int) -> list[AddedLink]:
-    """The links with ids in a range that somebody added between pages that are shown, in their order."""
+    """Return explicitly added links between visible pages with ids from `first` to `last`, by id."""
     rows = db.rows(
         "SELECT l.id, ca.name, a.slug, cb.name, b.slug, l.relationship, l.context, l.valid_from, l.valid_until,"
         " l.created_at FROM links AS l CROSS JOIN pages AS a ON a.id = l.from_page_id"
@@ -304,17 +311,17 @@ def added_links(db: "Database", first: int, last: int) -> list[AddedLink]:
 
 
 def outgoing(db: "Database", page_id: int, temporal: Temporal, day: str) -> list[LinkRow]:
-    """Where a page leads, what its text names without a page behind it last."""
+    """Return the links from a page, unresolved ones last."""
     return _merge_duplicates(_select_links(db, "l.from_page_id = ?", (page_id,), temporal, day))
 
 
 def incoming(db: "Database", page_id: int, temporal: Temporal, day: str) -> list[LinkRow]:
-    """What leads to a page."""
+    """Return the links to a page."""
     return _merge_duplicates(_select_links(db, "l.to_page_id = ?", (page_id,), temporal, day))
 
 
 def _merge_duplicates(found: list[LinkRow]) -> list[LinkRow]:
-    """Merge the links of a text that names one page in several ways into the first of them."""
+    """Merge links of a text that refers to one page by several names into the first of them."""
     merged: dict[tuple[Any, ...], LinkRow] = {}
     for link in sorted(found, key=lambda each: each.id):
         ends = (link.from_collection, link.from_slug, link.to_collection, link.to_slug, link.resolved)
@@ -326,12 +333,12 @@ def _merge_duplicates(found: list[LinkRow]) -> list[LinkRow]:
 
 
 def count(db: "Database", page_ids: list[int] | None = None) -> int:
-    """Count the links of the memory, or those that the texts of some pages make. Each counts once, as it is shown."""
+    """Count all links, or those derived from the texts of some pages. Merged duplicates count once."""
     among = " AND from_page_id IN (SELECT value FROM json_each(?))" if page_ids is not None else ""
     of_text = " AND source_kind = 'wiki_link'" if page_ids is not None else ""
     pages = () if page_ids is None else (str(page_ids),)
     (rows,) = db.one(f"SELECT count(*) FROM links WHERE 1{of_text}{among}", pages) or (0,)  # noqa: S608 (fixed parts)
-    # Two rows are rarely alike, and the index shows which pairs of pages have two: only those rows are read.
+    # Duplicates are rare, and the index shows which pairs of pages have several links: only those rows are read.
     (again,) = db.one(
         "SELECT coalesce(sum(alike - 1), 0) FROM (SELECT count(*) AS alike FROM ("  # noqa: S608 (fixed parts)
         f"SELECT from_page_id, to_page_id FROM links WHERE to_page_id IS NOT NULL{among}"
@@ -346,7 +353,7 @@ def count(db: "Database", page_ids: list[int] | None = None) -> int:
 def first_incoming(
     db: "Database", page_id: int, temporal: Temporal, day: str, limit: int
 ) -> tuple[list[LinkRow], int]:
-    """The first so many of `incoming`, and how many there are: to some pages tens of thousands lead."""
+    """Return the first `limit` rows of `incoming` and the total: some pages have tens of thousands of links."""
     condition, days = _temporal_condition(temporal, day)
     ids = [
         row[0]
@@ -363,9 +370,9 @@ def first_incoming(
 
 
 _LINK_KEY = "l.from_page_id, l.to_page_id, l.relationship, l.valid_from, l.valid_until"
-"""What two links have in common that are shown as one."""
+"""Columns by which derived links are merged."""
 
-# Both ends are there and not quarantined; the narrow index says so without reading a page.
+# Both ends are visible; the narrow index answers this without reading the page row.
 _BOTH_SHOWN = (
     " AND l.to_page_id IS NOT l.from_page_id AND EXISTS (SELECT 1 FROM pages AS p INDEXED BY pages_by_filter"
     " WHERE p.id = l.{end} AND p.quarantined_at IS NULL)"
@@ -373,7 +380,7 @@ _BOTH_SHOWN = (
 
 
 def edges(db: "Database", page_ids: list[int], temporal: Temporal, day: str, limit: int) -> list[GraphLink]:
-    """The links that touch one of these pages, in either direction, at most so many in each."""
+    """Return the links from or to these pages, at most `limit` per direction."""
     condition, values = _temporal_condition(temporal, day)
     found: dict[int, GraphLink] = {}
     for near, far in (("from_page_id", "to_page_id"), ("to_page_id", "from_page_id")):
@@ -389,9 +396,9 @@ def edges(db: "Database", page_ids: list[int], temporal: Temporal, day: str, lim
 def edges_among(
     db: "Database", page_ids: list[int], temporal: Temporal, day: str, limit: int
 ) -> list[GraphLink]:
-    """The links between these pages, each once."""
+    """Return the links between these pages, merged by their key."""
     condition, values = _temporal_condition(temporal, day)
-    # The plus keeps SQLite from trying every pair of pages.
+    # The unary plus keeps SQLite from trying every pair of pages.
     rows = db.rows(
         f"SELECT min(l.id), {_LINK_KEY} FROM json_each(?1) AS w"  # noqa: S608 (fixed parts)
         " CROSS JOIN links AS l ON l.from_page_id = w.value"
@@ -425,7 +432,7 @@ def _select_links(
 
 
 def _temporal_condition(temporal: Temporal, day: str) -> tuple[str, tuple[str, ...]]:
-    """A condition on links as they were on a day."""
+    """Return an SQL condition and its parameters that select links by their validity on a day."""
     if temporal == "current":
         return (
             " AND (l.valid_from IS NULL OR l.valid_from <= ?) AND (l.valid_until IS NULL OR l.valid_until > ?)",
@@ -437,7 +444,7 @@ def _temporal_condition(temporal: Temporal, day: str) -> tuple[str, tuple[str, .
 
 
 def add_redirect(tx: "apsw.Connection", collection_id: int, slug: str, page_id: int, now: str) -> None:
-    """Let an old slug lead to a page."""
+    """Redirect an old slug to a page."""
     tx.execute(
         "INSERT OR REPLACE INTO redirects (collection_id, slug, page_id, created_at) VALUES (?, ?, ?, ?)",
         (collection_id, slug, page_id, now),

@@ -29,13 +29,13 @@ DEFAULT_COLLECTION_ID = 1
 
 
 def read_schema(name: str = "schema.sql") -> str:
-    """The text of the present schema, or of an older one."""
+    """Return the text of the current schema or of an older one."""
     with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as file:
         return file.read()
 
 
 def schema_statements(name: str = "schema.sql") -> dict[str, str]:
-    """The statement that makes each table, index, trigger and view of a schema, in their order."""
+    """Return the CREATE statements of a schema by object name, in order."""
     fresh = apsw.Connection(":memory:")
     fresh.execute(read_schema(name))
     found = fresh.execute(
@@ -47,7 +47,7 @@ def schema_statements(name: str = "schema.sql") -> dict[str, str]:
 
 
 def create_database(path: str, now: str, memory_id: str = "") -> None:
-    """Make a memory at a path where nothing is. It is built beside it and then given its name."""
+    """Create a database at an unused path. It is built under a temporary name and then renamed."""
     _check_path_free(path)
     with translate_os_errors(path):
         durable_files.make_folders(os.path.dirname(path))
@@ -68,7 +68,7 @@ def create_database(path: str, now: str, memory_id: str = "") -> None:
 
 
 def add_default_collection(tx: apsw.Connection, now: str) -> None:
-    """The collection of the pages that live only in the database."""
+    """Insert the collection for pages that exist only in the database."""
     tx.execute(
         "INSERT INTO collections (id, name, kind, is_write_target, created_at, updated_at)"
         " VALUES (?, 'default', 'pages', 1, ?, ?)",
@@ -79,7 +79,7 @@ def add_default_collection(tx: apsw.Connection, now: str) -> None:
 def _check_path_free(path: str) -> None:
     if os.path.lexists(path):
         raise AlreadyExists(path=path, hint="Use it as it is, or name another file.")
-    # SQLite would take an old log for the new file's own, and spoil it.
+    # SQLite would apply a leftover WAL to the new file and corrupt it.
     if os.path.lexists(path + "-wal"):
         raise AlreadyExists(path=path + "-wal", hint="Its database is gone: bring that back, or move this.")
 
@@ -177,7 +177,7 @@ INSERT INTO import_files (import_id, file_path, raw_id) SELECT import_id, file_p
 
 
 def migrate_5_to_6(tx: apsw.Connection, now: str) -> None:
-    """Put the old tables aside, make the new ones, carry every kept row over, drop the old ones."""
+    """Rename the old tables, create the new ones, copy the rows and drop the old tables."""
     _rename_v5_tables(tx)
     tx.execute(read_schema("schema_6.sql"))
     add_default_collection(tx, now)
@@ -192,7 +192,10 @@ def migrate_5_to_6(tx: apsw.Connection, now: str) -> None:
 
 
 def uuid_of_v5_page(slug: str, created_at: str) -> str:
-    """The UUIDv7 of a page that had none: from what never changed, so that every copy gets the same."""
+    """Return a UUIDv7 for a page without one.
+
+    It is computed from the slug and the creation time, so that every copy of the database gets the same value.
+    """
     try:
         milliseconds = int(datetime.fromisoformat(created_at).timestamp() * 1000)
     except ValueError:
@@ -237,7 +240,7 @@ def _copy_v5_pages(tx: apsw.Connection) -> None:
 
 
 def _with_tags(frontmatter: str, beside: list[str]) -> str:
-    """The front matter with the tags that stood only beside the page."""
+    """Return the front matter with the tags added that only the tags table had."""
     values: dict[str, Any] = json.loads(frontmatter)
     key = "tag" if "tag" in values and "tags" not in values else "tags"
     inside = tags.parse(values.get(key))
@@ -250,7 +253,7 @@ def _with_tags(frontmatter: str, beside: list[str]) -> str:
 
 
 def _with_entries(text: str, entries: list[tuple[Any, ...]]) -> str:
-    """The timeline with the entries that stood only beside the page."""
+    """Return the timeline with the entries added that only the timeline_entries table had."""
     inside = {(entry.date, entry.summary) for entry in timeline.parse(text)}
     for date, summary, source, detail in entries:
         line = " ".join(summary.split())
@@ -270,9 +273,9 @@ def _fetch_rows(tx: apsw.Connection, sql: str, params: tuple[int, ...] = ()) -> 
 
 
 V6_TABLES_REPLACED = ("links", "assertions", "contradictions")
-"""Tables with other columns than before. SQLite cannot change them in place so that they look like new ones."""
+"""Tables whose columns change. ALTER TABLE cannot produce the same definition as in a new database."""
 
-# The same question was logged anew each time; now its first row counts them.
+# Schema 6 added a row each time a query failed; schema 7 counts repetitions in the first row.
 MERGE_GAPS_SQL = """
 UPDATE knowledge_gaps AS first SET (times_seen, last_seen_at) = (
     SELECT sum(times_seen), max(last_seen_at) FROM knowledge_gaps
@@ -286,9 +289,9 @@ DELETE FROM knowledge_gaps WHERE resolved_at IS NULL AND id NOT IN (
 
 
 def migrate_6_to_7(tx: apsw.Connection, _now: str) -> None:
-    """Replace three tables, add what is new. Links out of texts are derived: they are made again afterwards."""
+    """Recreate three tables and add the new ones. Links derived from texts are dropped and rebuilt afterwards."""
     tx.create_scalar_function("fold", lambda *given: fold_name(str(given[0])), 1, deterministic=True)
-    tx.pragma("legacy_alter_table", True)  # other tables go on pointing to the name, which the new table gets
+    tx.pragma("legacy_alter_table", True)  # references in other tables keep the original name
     try:
         tx.execute("DELETE FROM links WHERE source_kind = 'wiki_link'")
         tx.execute(MERGE_GAPS_SQL)
@@ -308,7 +311,7 @@ def migrate_6_to_7(tx: apsw.Connection, _now: str) -> None:
 
 
 def _replace_table(tx: apsw.Connection, table: str, sql: str) -> None:
-    """The same rows in a table of the new shape, and the next id as it would have been."""
+    """Recreate a table with a new definition, keeping its rows and its AUTOINCREMENT counter."""
     columns = ", ".join(_table_columns(tx, table))
     (last,) = tx.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = ?", (table,)).fetchone() or (
         None,
@@ -328,7 +331,10 @@ def _table_columns(tx: apsw.Connection, table: str) -> list[str]:
 
 
 def migrate_7_to_8(tx: apsw.Connection, _now: str) -> None:
-    """Add what is new; every table of schema 7 stays as it is. Turns are cut, so that they can be embedded."""
+    """Add the new tables and indexes, and cut conversation turns into parts so that they can be embedded.
+
+    The tables of schema 7 are unchanged.
+    """
     there = {name for (name,) in tx.execute("SELECT name FROM sqlite_schema")}
     for name, sql in schema_statements().items():
         if name not in there:
@@ -344,18 +350,22 @@ STEPS: dict[int, Callable[[apsw.Connection, str], None]] = {
     6: migrate_6_to_7,
     7: migrate_7_to_8,
 }
-"""From each version, the step to the next."""
+"""The migration from each schema version to the next."""
 
 
 def migrate(db: "Database", now: str) -> None:
-    """Run the steps that are missing. Whoever waited for another process finds nothing left to do."""
+    """Run the outstanding migrations.
+
+    Does nothing if another process finished them while this one waited for the lock.
+    """
     with db.lock.held(), translate_sqlite_errors(db.path):
         connection = db.connection
         found = connection.pragma("user_version")
         if found == SCHEMA_VERSION:
             return
         backup = _back_up_before_migration(db, found)
-        # Tables are replaced under the rows that point to them; foreign_key_check looks before the commit.
+        # Tables are replaced while other rows refer to them; foreign_key_check verifies the result before the
+        # commit.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 0)
         try:
             _run_steps(connection, found, now)
@@ -397,11 +407,14 @@ def _check_result(connection: apsw.Connection) -> None:
 
 
 def _back_up_before_migration(db: "Database", version: int) -> str:
-    """Copy the whole memory beside itself. The copy gets its name, which nobody has yet, when it is whole."""
+    """Copy the database to an unused path beside it and return that path.
+
+    The copy is renamed only when it is complete.
+    """
     name = f"{db.path}.backup-v{version}"
     unfinished = f"{name}-unfinished"
     with translate_os_errors(name):
-        durable_files.remove_with_sidecars(unfinished)  # of a process that was killed: we have the lock
+        durable_files.remove_with_sidecars(unfinished)  # left by a killed process: we hold the lock
         try:
             durable_files.make_private_file(unfinished)
             db.connection.execute("VACUUM INTO ?", (unfinished,))
