@@ -12,27 +12,27 @@ from typing import NamedTuple
 from quaid.model.similarity import stem
 
 NEGATIONS = frozenset("not never no neither nor nobody none stop hardly".split())
-"""Each turns what a clause says into its opposite."""
+"""Words that negate a clause."""
 
 DEMANDS = frozenset(
     """use uses using prefer prefers like likes love loves enjoy enjoys favour favours favor favors want wants choose
     adopt recommend recommends recommended always must should shall ought needs need require requires required allow
     allows allowed permit permits permitted please ensure preferred encouraged mandatory""".split()
 )
-"""Said for a thing. What is left of the clause is the matter."""
+"""Words that recommend or require something. The other words of the clause are its topic."""
 
 REFUSALS = frozenset(
     """avoid avoids avoiding dislike dislikes hate hates forbid forbids forbidden prohibit prohibits prohibited ban
     bans banned refuse refuses reject rejects refrain shun loathes detests discouraged disallow disallows
     disallowed""".split()
 )
-"""Said against a thing."""
+"""Words that advise against something or forbid it."""
 
 ATTITUDES = frozenset(
     """prefers likes loves enjoys favours favors wants dislikes hates avoids refuses uses rejects loathes detests
     prefer like love enjoy want dislike hate avoid use rather""".split()
 )
-"""A name before one of these is whose taste it is, not the matter."""
+"""Verbs of preference. A name before one of them is the person who has the preference, not part of the topic."""
 
 STRONG_WORDS = (
     frozenset(
@@ -40,33 +40,33 @@ STRONG_WORDS = (
     )
     | REFUSALS
 )
-"""Without one of these a sentence of a procedure is a step, not a rule."""
+"""A sentence of a procedure without one of these words is a step, not a rule."""
 
 HEDGES = frozenset(
     "may might could sometimes perhaps maybe occasionally possibly probably rarely seldom".split()
 )
-"""What is so only at times opposes nothing."""
+"""Clauses with one of these words are skipped: a statement that holds only sometimes conflicts with nothing."""
 
 PAST_WORDS = frozenset(
     """was were had did took went became ran got gave came previously formerly once ago originally
     historically earlier initially yesterday undecided unclear""".split()
 )
-"""What is over, or open, opposes nothing."""
+"""Clauses with one of these words are skipped: a past or undecided state conflicts with nothing."""
 
 QUESTION_WORDS = frozenset("how what why where whether who which whose".split())
 
 REPORTING_WORDS = frozenset(
     "says say said claims claim claimed argues argue believes believe suggests according".split()
 )
-"""What somebody else holds is not what the node holds."""
+"""Sentences with one of these words are skipped: they report the opinion of another person, not of the node."""
 
 MULTI_VALUE_WORDS = frozenset(
     """also support supports supported ship ships include includes contain contains has have provides compatible too
     another e.g tested works
     upgrade upgraded update updated bump bumped patch patched release released adds added""".split()
 )
-"""Verbs of which a thing may have more than one object: two versions can both be supported, or
-have been moved to."""
+"""Words, mostly verbs, that can apply to several values at once: two versions can both be supported, or both have
+been released."""
 
 STOP_WORDS = frozenset(
     """a an the and or of to in on at for is are be been being am my our your his her their its that this these those
@@ -76,13 +76,14 @@ STOP_WORDS = frozenset(
     person one who which where how about up out per via get gets let lets please also too such both time times
     instead rather much many more most least less few""".split()
 )
-"""Words that say nothing about the matter."""
+"""Words that are not part of a topic."""
 
 LITTLE = frozenset("a an the and or of to in on at for with by as is are be my our your its s".split())
-"""Those of them that two titles may differ in and still be the same: how, when and who ask for different things."""
+"""The stop words that are ignored when titles are compared. The others, such as how, when and who, make two titles
+different."""
 
 NARROWING = frozenset("only except unless without that who whom whose where twice even".split())
-"""A clause with one of these is about a part of the matter."""
+"""Words that restrict a clause to a part of its topic."""
 
 COMPLEMENTS = {
     "disable": "enable", "exclude": "include", "fail": "pass", "hide": "show", "delete": "keep", "remove": "add",
@@ -92,7 +93,7 @@ COMPLEMENTS = {
     "false": "true", "lack": "offer", "uninstall": "install", "discard": "keep", "drop": "keep",
     "unavailable": "available", "impossible": "possible", "incompatible": "compatible", "slow": "fast",
 }  # fmt: skip
-"""Each is the opposite of the other: not the one means the other."""
+"""Pairs of opposites: negating one means the other. Each key is replaced by its value with the sign reversed."""
 
 ALTERNATIVES = tuple(
     frozenset(group.split())
@@ -113,7 +114,7 @@ ALTERNATIVES = tuple(
         "centralised decentralised", "positional keyword", "inside outside", "lf crlf",
     )
 )  # fmt: skip
-"""Of each group one is chosen. To be against one says nothing for another."""
+"""Groups of which only one member is chosen. Rejecting one member does not imply another."""
 
 SETTING_NOUNS = frozenset(
     """branch formatter linter editor port shell language framework database license licence timezone zone format
@@ -123,7 +124,7 @@ SETTING_NOUNS = frozenset(
     distribution distro os browser terminal library tool client orm owner maintainer remote origin mirror key prefix
     extension scheme mode policy convention platform driver queue cache store storage""".split()
 )
-"""Things that have one value at a time."""
+"""Settings that have one value at a time."""
 
 ADJECTIVES = frozenset(
     """fast slow good bad right wrong important useful safe stable new old big small large long short available empty
@@ -131,7 +132,7 @@ ADJECTIVES = frozenset(
     different same clear fine broken active idle read-only writable case-sensitive unique shared single cheap
     expensive nice ugly set up down responsible worth due""".split()
 )
-"""What a thing is like is no value of a setting."""
+"""Words after "is" that describe a thing, and are not the value of a setting."""
 
 CONTEXT_WORDS = frozenset(
     """python javascript typescript java go golang rust ruby perl lisp elisp haskell c c++ makefile makefiles css html
@@ -139,7 +140,7 @@ CONTEXT_WORDS = frozenset(
     test tests docs documentation laptop laptops server servers home work office chat email weekend weekends friday
     fridays monday mondays markdown org""".split()
 )
-"""A title that names one of these narrows what its node says to it."""
+"""Words that restrict a node to a context, such as a language or platform, if its title contains one."""
 
 SYNONYMS = {
     "long": "length", "licence": "license", "colour": "color", "folder": "directory", "postgres": "postgresql",
@@ -148,7 +149,7 @@ SYNONYMS = {
     "kept": "keep", "written": "write", "built": "build", "sent": "send", "made": "make", "held": "hold",
     "shown": "show", "chosen": "choose", "ran": "run", "broken": "break", "done": "do", "taken": "take",
 }  # fmt: skip
-"""One spelling for two; "" for a word that only counts."""
+"""Maps a word to its canonical form; "" for a unit that is dropped."""
 
 UNITS = {
     "ms": ("time", 0.001), "millisecond": ("time", 0.001), "s": ("time", 1.0), "sec": ("time", 1.0),
@@ -165,10 +166,10 @@ NUMBER_WORDS = {
 }
 
 LONGEST_SENTENCE = 300
-"""Characters of a sentence that are read; a longer one says too much to be opposed as a whole."""
+"""Maximum characters of a sentence; longer sentences make too many statements at once to compare and are skipped."""
 
 MOST_CLAIM_WORDS = 12
-"""A matter of more words is never met again."""
+"""Maximum words of a claim's topic. A longer topic practically never occurs twice."""
 
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
 _LEAD = re.compile(r"^[\s>*+#-]*(?:\d+[.)]\s+)?|\[\[[^\]]*\]\[|\]\]|[*=~`](?=\S)|(?<=\S)[*=~`](?!\w)")
@@ -218,49 +219,50 @@ _DETERMINERS = frozenset("the a an our we i they he she it this that these those
 
 
 class ClaimNumber(NamedTuple):
-    """A number that a clause names."""
+    """A number in a clause."""
 
     value: tuple[float, ...]
-    """In the base of its unit; a version part by part."""
+    """The number in the base unit of its dimension; for a version, one element for each part."""
     text: str
     unit: str
-    """What is counted: time, size, share, …; "" when the clause does not say."""
+    """The dimension: time, size, share, …; "" if the clause names no unit."""
     bound: str
-    """most, least, or "" for the number itself."""
+    """most, least, or "" for an exact number."""
 
 
 class Claim(NamedTuple):
-    """What one clause says."""
+    """The statement that one clause makes."""
 
     quote: str
-    """The sentence it stands in."""
+    """The sentence that contains the clause."""
     kind: str
     """says, setting, compares or chooses."""
     sign: int
-    """1 for the matter, -1 against it."""
+    """1 if the clause is for the topic, -1 if it is against it."""
     words: frozenset[str]
-    """The matter, in stems. Of a setting, what is set; of a comparison, everything but the order of its sides; of a
-    choice, what is left out."""
+    """Stems of the topic. For a setting: its name; for a comparison: all words of both sides; for a choice: the
+    rejected side."""
     person: str = ""
-    """Whose taste it is, if somebody is named."""
+    """The person whose preference it is, if the sentence names one."""
     number: ClaimNumber | None = None
     value: frozenset[str] = frozenset()
-    """Of a setting its value; of a comparison or a choice the side that wins."""
+    """For a setting its value, for a comparison its left side, for a choice the preferred side."""
     relation: str = ""
     several: bool = False
-    """More than one such thing can be true at once."""
+    """True if several values can hold at once."""
     demands: bool = False
-    """It asks for something, and does not only tell how things are."""
+    """True if the clause requires or recommends something, False if it describes a state."""
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text, as they are written."""
+    """Split a text into sentences."""
     return _SENTENCE.split(text)
 
 
 def parse_claims(sentence: str, *, is_title: bool = False, is_step: bool = False) -> list[Claim]:
-    """What a sentence states. A title states something only with a word of demand; a step only with a strong one."""
-    if len(sentence) > 2 * LONGEST_SENTENCE:  # before any pattern sees it
+    """Return the claims of a sentence. A title needs a word of _ASSERTING to make a claim, a step one of
+    STRONG_WORDS."""
+    if len(sentence) > 2 * LONGEST_SENTENCE:  # checked before any pattern is applied
         return []
     sentence = _LEAD.sub("", sentence).strip()
     if sentence.endswith("?") or len(sentence) > LONGEST_SENTENCE or _QUOTED.search(sentence):
@@ -281,7 +283,7 @@ def parse_claims(sentence: str, *, is_title: bool = False, is_step: bool = False
             continue
         if _CONDITION.match(clause) and number == 0 and "," in text:
             if not NEGATIONS.isdisjoint(clause.split()):
-                return []  # what holds if something is not so
+                return []  # the claim holds only if something is not the case
             condition = " " + clause
             continue
         if number == 0 and person:
@@ -291,7 +293,7 @@ def parse_claims(sentence: str, *, is_title: bool = False, is_step: bool = False
 
 
 def _leading_person(text: str) -> str:
-    """Whose taste a sentence tells: the name that it begins with."""
+    """Return the name at the beginning of a sentence about a preference; "" if there is none."""
     first, *after = text.split()[:4]
     is_name = (
         first.isalpha()
@@ -302,7 +304,7 @@ def _leading_person(text: str) -> str:
 
 
 def _normalize_sentence(sentence: str) -> str:
-    """In lower case, with every negation and number in one spelling."""
+    """Convert to lower case and expand contracted negations."""
     text = _ASIDE.sub("", sentence.lower()).replace("’", "'").rstrip(".! ")
     text = text.replace("won't", "will not").replace("can't", "can not").replace("cannot", "can not")
     text = text.replace("n't", " not").replace("needs not", "need not")
@@ -310,7 +312,8 @@ def _normalize_sentence(sentence: str) -> str:
 
 
 def _clauses(text: str) -> list[str]:
-    """The parts of a sentence that can each be true or false. A short name before a colon is a setting, no part."""
+    """Split a sentence into clauses. A short name before a colon ("formatter: black") is a setting and is not
+    split."""
     head, colon, value = text.partition(": ")
     if colon and len(head.split()) <= 4 and len(value.split()) <= 3 and "," not in text:
         return [f"{head}: {value}"]
@@ -344,7 +347,7 @@ def _clause_claims(clause: str, quote: str, is_step: bool) -> Iterator[Claim]:
 
 
 def _choice(clause: str) -> re.Match[str] | None:
-    """What is chosen and what is left out, where a clause says so."""
+    """Match a clause that prefers one thing to another; the groups are the preferred and the rejected side."""
     if " than " in clause and (found := _RATHER_THAN.match(clause)):
         return found
     if "prefer" in clause and " to " in clause and (found := _PREFER_TO.match(clause)):
@@ -371,7 +374,7 @@ def _plain_claims(clause: str, quote: str, is_step: bool, demands: bool = False)
 
 
 def _parse_matter(tokens: list[str], bound: str) -> tuple[int, set[str], ClaimNumber | None]:
-    """For or against, what, and which number. With several numbers none of them is the number."""
+    """Return sign, topic words and number of a clause. If there are several numbers, they become topic words."""
     sign, words, numbers = 1, set[str](), list[ClaimNumber]()
     for place, token in enumerate(tokens):
         if token in NEGATIONS or token in REFUSALS:
@@ -412,7 +415,7 @@ def _unit(word: str) -> tuple[str, float] | None:
 
 
 def _setting_claims(clause: str, quote: str) -> Iterator[Claim]:
-    """A clause that gives a thing its one value: "the default branch is main", "formatter: black"."""
+    """Yield the claim of a clause that assigns a setting: "the default branch is main", "formatter: black"."""
     for form in (_AS_THE, _RUNS_ON, _SETTING):
         match = form.match(clause)
         if match:
@@ -443,7 +446,7 @@ def _setting_claims(clause: str, quote: str) -> Iterator[Claim]:
 
 
 def _is_value(words: list[str]) -> bool:
-    """Whether what follows "is" is a thing, and not what the subject is like or where."""
+    """Return True if the words after "is" name a thing, and do not describe the subject or its place."""
     first = words[0]
     if first in STOP_WORDS - {"a", "an", "the", "one"} or first in ADJECTIVES | REFUSALS | DEMANDS:
         return False
@@ -455,20 +458,21 @@ def _tokens(clause: str) -> list[str]:
 
 
 def stem_words(text: str) -> frozenset[str]:
-    """What a text in lower case is about."""
+    """Return the stems of the words in a lower-case text, without stop words and words of demand."""
     return frozenset(
         fold_word(token) for token in _tokens(text) if token not in STOP_WORDS and token not in DEMANDS
     ) - {""}
 
 
 def fold_word(word: str) -> str:
-    """One spelling for the forms of a word and its synonyms; "" for a word that says nothing."""
+    """Return the stem of a word or of its synonym; "" for a word to drop."""
     other = SYNONYMS.get(word)
     return stem(word if other is None else other) if other != "" else ""
 
 
 def _is_past(tokens: list[str]) -> bool:
-    """Whether it tells what happened: "the build failed". With "is" or "be" before it, it is how things are."""
+    """Return True if a clause tells a past event ("the build failed"). After "is", "be" or "has" it describes a
+    state."""
     if not tokens or tokens[0] not in _DETERMINERS:
         return False
     for place, token in enumerate(tokens[1:], 1):
@@ -487,22 +491,23 @@ _VAGUE = frozenset(
 _OPPOSITE = {stem(word): base for word, base in COMPLEMENTS.items()}
 
 MOST_CANDIDATES = 40
-"""Statements that are read closely, the shortest that hold the words first."""
+"""Maximum statements that are parsed. Candidates with short titles and summaries come first."""
 
 SIMILAR_SHARE = 0.75
-"""Share of the words of two summaries, or of titles and summaries, above which they say the same."""
+"""Minimum Dice similarity of two summaries, or of titles and summaries together, for statements to be duplicates."""
 
 SURE_SHARE = 0.85
-"""The share that is asked for when each has a word that the other lacks: it may be the one that matters."""
+"""The minimum similarity if each summary has a word that the other lacks, since those words may be the ones that
+matter."""
 
 LEAST_SHARED = SIMILAR_SHARE / (2 - SIMILAR_SHARE)
-"""The share of the words of one that the other must hold for both to be that much alike."""
+"""Share of the words of one text that the other must contain for the two to reach SIMILAR_SHARE."""
 
 GENERAL_PROJECT = "general"
-"""What belongs to this project belongs to all."""
+"""The project whose statements apply to all projects."""
 
 PROCEDURE_TYPE = "procedure"
-"""The type whose sentences are steps."""
+"""The node type whose sentences are steps."""
 
 _WORD = re.compile(r"[^\W_]+(?:[.'’][^\W_]+)*")
 _DECISIVE = re.compile(
@@ -513,7 +518,7 @@ _DECISIVE = re.compile(
 
 
 class Statement(NamedTuple):
-    """One node, as far as it states something."""
+    """The parts of a node that are compared."""
 
     key: str
     title: str
@@ -524,7 +529,7 @@ class Statement(NamedTuple):
 
 
 class SimilarStatement(NamedTuple):
-    """A statement that says nearly the same."""
+    """A statement that is nearly a duplicate of the new one."""
 
     key: str
     share: float
@@ -532,14 +537,14 @@ class SimilarStatement(NamedTuple):
 
 
 class WordProbe(NamedTuple):
-    """Words to look for, and how many of them may be missing."""
+    """Words to search for in a text, and how many of them may be missing."""
 
     words: tuple[str, ...]
     spare: int
 
 
 class StatementConflict(NamedTuple):
-    """A statement that cannot be followed, or be true, together with the new one."""
+    """A statement that contradicts the new one."""
 
     key: str
     why: str
@@ -549,7 +554,7 @@ class StatementConflict(NamedTuple):
 
 
 class ParsedStatement(NamedTuple):
-    """The new statement: what title and summary say, what the body says, and the words to look for."""
+    """The new statement with the claims of title and summary, the claims of the body, and the words to search for."""
 
     statement: Statement
     told: list[Claim]
@@ -559,7 +564,7 @@ class ParsedStatement(NamedTuple):
 
 
 def find_conflicts(new: Statement, others: Iterable[Statement], most: int = 5) -> list[StatementConflict]:
-    """The statements that a new one opposes, each with both sentences."""
+    """Return the statements that contradict a new one, each with the two sentences."""
     told, below = _head_claims(new), _body_claims(new)
     read = ParsedStatement(new, told, below, _claim_probes(told), _claim_probes(told + below))
     found = []
@@ -573,9 +578,10 @@ def find_conflicts(new: Statement, others: Iterable[Statement], most: int = 5) -
 
 
 def find_conflicts_within(added: Statement, there: Statement, most: int = 5) -> list[StatementConflict]:
-    """What is added to a statement against what it says already, sentence by sentence, the bodies too.
+    """Compare text added to a statement with what the statement already says, sentence by sentence.
 
-    Two bodies can be compared here: they share the context of one node."""
+    Bodies can be compared with each other here, because they share the context of one node.
+    """
     new = _summary_claims(added) + _body_claims(added)
     old = _head_claims(there) + _body_claims(there, _claim_probes(new))
     found: dict[str, StatementConflict] = {}
@@ -589,7 +595,8 @@ def find_conflicts_within(added: Statement, there: Statement, most: int = 5) -> 
 
 
 def _first_conflict(new: ParsedStatement, other: Statement, is_near: bool) -> StatementConflict | None:
-    """The first pair of sentences that oppose each other. Two bodies are not compared: they need their context."""
+    """Return the first pair of contradicting sentences. Two bodies are not compared, because they depend on their
+    context."""
     for one, two in _claim_pairs(new, other, is_near):
         why = conflict_reason(one, two)
         if why and _same_context(new.statement, one, other, two):
@@ -608,7 +615,7 @@ def _claim_pairs(new: ParsedStatement, other: Statement, is_near: bool) -> Itera
 
 
 def conflict_reason(one: Claim, other: Claim) -> str:
-    """Why two claims oppose each other; "" when they do not."""
+    """Return why two claims contradict each other; "" if they do not."""
     if one.kind != other.kind or (one.person and other.person and one.person != other.person):
         return ""
     if one.kind == "setting":
@@ -667,14 +674,15 @@ def _number_conflict(one: Claim, first: ClaimNumber, other: Claim, second: Claim
 
 
 def _numbers_exclude(one: ClaimNumber, other: ClaimNumber) -> bool:
-    """Whether no number fits both. Two limits of the same kind are two values of one limit."""
+    """Return True if no number satisfies both. Two bounds of the same kind with different values exclude each
+    other."""
     if one.bound == other.bound:
         return one.value != other.value
     if {one.bound, other.bound} == {"most", "least"}:
         most, least = (one, other) if one.bound == "most" else (other, one)
         return least.value > most.value
     exact, limit = (one, other) if not one.bound else (other, one)
-    # A value beside a limit is a limit told shortly: "line length is 88", "at most 100".
+    # An exact value next to an upper bound is read as a bound: "line length is 88", "at most 100".
     return exact.value != limit.value if limit.bound == "most" else exact.value < limit.value
 
 
@@ -686,7 +694,7 @@ def _setting_conflict(one: Claim, other: Claim) -> str:
 
 
 def _quote_words(words: frozenset[str], claim: Claim) -> str:
-    """Stems as the words of the sentence that they come from."""
+    """Return the words of the claim's sentence that have these stems."""
     written = [word for word in claim.quote.replace("`", "").split() if stem_words(word.lower()) & words]
     return " ".join(word.strip(",;:.!()\"'“”") for word in written) or ", ".join(sorted(words))
 
@@ -697,12 +705,13 @@ def _same_project(one: Statement, other: Statement) -> bool:
 
 
 def _same_context(new: Statement, one: Claim, other: Statement, two: Claim) -> bool:
-    """Whether both speak of the same place: a title can narrow what its node says to Makefiles, or to Redis."""
+    """Return True if both claims apply to the same context: a title can restrict its node to Makefiles, or to
+    Redis."""
     mine, theirs = _content_stems(new.title), _content_stems(other.title)
     first, second = one.words | one.value, two.words | two.value
     if (mine | first) & _CONTEXT_STEMS != (theirs | second) & _CONTEXT_STEMS:
         return False
-    # What a title names beyond the sentences is what they are about: "Redis pool", "Mail pool".
+    # Title words that are missing from both sentences name the subject: "Redis pool", "Mail pool".
     said = _content_stems(one.quote) | _content_stems(two.quote)
     first, second = mine - said, theirs - said
     return one.kind == "compares" or not first - theirs or not second - mine
@@ -721,7 +730,7 @@ def _summary_claims(statement: Statement) -> list[Claim]:
 
 
 def _body_claims(statement: Statement, probes: list[WordProbe] | None = None) -> list[Claim]:
-    """What the body states; with words given, only in the sentences that hold them."""
+    """Return the claims of the body; with probes, only of the sentences that match one."""
     found: list[Claim] = []
     is_step = statement.type == PROCEDURE_TYPE
     if probes is not None and not _matches_probe(_lowercase(statement.body), probes):
@@ -733,8 +742,11 @@ def _body_claims(statement: Statement, probes: list[WordProbe] | None = None) ->
 
 
 def _claim_probes(told: list[Claim]) -> list[WordProbe]:
-    """What a text must hold before it is worth reading: the words of a claim, but for those that may be written in
-    another way, or be the one by which it differs. The longest and so the rarest come first."""
+    """Return the words that a text must contain to be worth parsing.
+
+    Words that have synonyms or alternatives are left out, since the other text may use another form. The longest
+    and so rarest words come first, so that most texts fail at the first test.
+    """
     found = {}
     for claim in told:
         words, spare = claim.words - _VARIABLE_STEMS, len(claim.words) > 4
@@ -749,7 +761,7 @@ def _lowercase(text: str) -> str:
 
 
 def _matches_probe(text: str, probes: list[WordProbe]) -> bool:
-    """Whether a text in lower case holds the words of one of the claims."""
+    """Return True if a lower-case text contains the words of at least one probe."""
     for words, spare in probes:
         for word in words:
             if word not in text:
@@ -762,14 +774,14 @@ def _matches_probe(text: str, probes: list[WordProbe]) -> bool:
 
 
 def _candidates(new: ParsedStatement, others: Iterable[Statement]) -> list[tuple[Statement, bool]]:
-    """The statements worth reading: those that hold the words of a claim, and whether in title and summary."""
+    """Return the statements to parse, each with True if title and summary match, False if only the body does."""
     first, second = [], []
     for other in others:
         if _matches_probe(_lowercase(f"{other.title} {other.summary}"), new.every):
             first.append((other, True))
         elif other.body and _matches_probe(_lowercase(other.body), new.probes):
             second.append((other, False))
-    # The shorter a text that holds the words, the more of it is about them.
+    # The shorter a matching text is, the more of it is about the words.
     first.sort(key=lambda each: len(each[0].title) + len(each[0].summary))
     mine = new.statement
     found = [each for each in first + second if each[0].key != mine.key and _same_project(mine, each[0])]
@@ -777,7 +789,7 @@ def _candidates(new: ParsedStatement, others: Iterable[Statement]) -> list[tuple
 
 
 def find_similar(new: Statement, others: Iterable[Statement], most: int = 5) -> list[SimilarStatement]:
-    """The statements that say nearly the same as a new one, the most alike first."""
+    """Return near-duplicates of a new statement, most similar first."""
     title, summary = _content_stems(new.title), _content_stems(new.summary)
     probes = [WordProbe(tuple(title - _SYNONYM_STEMS), 0)]
     for words in (summary, title | summary):
@@ -807,12 +819,12 @@ def _similar_share(
 
 
 def corrects_details(old: str, new: str) -> bool:
-    """Return whether numbers, dates or negations differ: a small change that says something else."""
+    """Return True if numbers, dates or negations differ: a small change of wording that changes the meaning."""
     return Counter(_DECISIVE.findall(old.lower())) != Counter(_DECISIVE.findall(new.lower()))
 
 
 def _are_opposites(apart: frozenset[str]) -> bool:
-    """Whether words by which two texts differ are opposites."""
+    """Return True if two of the words are opposites or alternatives."""
     return any(not apart.isdisjoint(_ALTERNATIVE_STEMS.get(word, ())) for word in apart)
 
 
@@ -826,7 +838,7 @@ def _content_stems(text: str) -> frozenset[str]:
 
 
 def _weak(title: str) -> frozenset[str]:
-    """Return the words of a title that `_words` leaves out and that tell titles apart all the same."""
+    """Return the stop words of a title that still distinguish it from other titles."""
     return frozenset(word.lower() for word in _WORD.findall(title)) & (STOP_WORDS - LITTLE)
 
 
@@ -843,5 +855,5 @@ def _alternative_stems() -> dict[str, frozenset[str]]:
 _ALTERNATIVE_STEMS = _alternative_stems()
 _SYNONYM_STEMS = frozenset(map(stem, SYNONYMS.values()))
 _VARIABLE_STEMS = _SYNONYM_STEMS.union(_ALTERNATIVE_STEMS)
-"""Stems of which another may stand in the other text."""
+"""Stems for which the other text may use another word."""
 _CONTEXT_STEMS = frozenset(map(stem, CONTEXT_WORDS))
