@@ -1,7 +1,7 @@
-"""The memory in a browser and over HTTP.
+"""The web interface, the JSON API and MCP over HTTP.
 
-`app.build_app` makes the Starlette app, `workers` runs operations on threads, `auth` decides who may come in. A page
-calls an operation with `await request.app.state.crew.call(command, arguments)`. `request.state` holds the caller's
-`scope` (read, write or owner) and `csrf`, the token that a form sends back as the field `csrf_token` and a script as
-the header `X-CSRF-Token`.
+`app.build_app` creates the Starlette app, `workers` runs operations on threads, `auth` authenticates
+requests. A page calls an operation with `await request.app.state.crew.call(command, arguments)`.
+`request.state` holds the caller's `scope` (read, write or owner) and `csrf`, the token that a form sends back
+as the field `csrf_token` and a script as the header `X-CSRF-Token`.
 """

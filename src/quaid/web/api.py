@@ -1,9 +1,9 @@
 """The JSON API: every tool of the registry over HTTP, its OpenAPI document, and the debug endpoints.
 
-`memory_get` is /api/memory/get and `notebook_read` is /api/notebook/read; `remember`, `recall` and `daily_log` are
-under /api/notebook/, every other tool is under /api/memory/ by its full name. Arguments are POSTed as a JSON object;
-a tool that only reads also takes simple arguments in the query string of a GET. A write must name the version that it
-read, as over MCP.
+`memory_get` is /api/memory/get and `notebook_read` is /api/notebook/read; `remember`, `recall` and
+`daily_log` are under /api/notebook/, every other tool is under /api/memory/ by its full name. Arguments are
+POSTed as a JSON object; a tool that only reads also takes simple arguments in the query string of a GET. As
+over MCP, a write must name the version that the caller read.
 """
 
 import json
@@ -29,7 +29,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def tool_path(tool: str) -> str:
-    """Where a tool is called."""
+    """Return the URL path of a tool."""
     room, _, rest = tool.partition("_")
     if room in ("memory", "notebook") and rest:
         return f"/api/{room}/{rest}"
@@ -37,7 +37,7 @@ def tool_path(tool: str) -> str:
 
 
 def accepts_get(operation: Operation) -> bool:
-    """Whether all arguments of a reading tool can stand in the query of a GET."""
+    """Return True if the tool only reads and all its arguments can be passed in a query string."""
     return operation.scope == "read" and all(
         param.kind in QUERY_KINDS or (param.kind == "array" and param.items == "string")
         for param in operation.params
@@ -45,12 +45,12 @@ def accepts_get(operation: Operation) -> bool:
 
 
 def served_tools() -> list[Operation]:
-    """The tools, in the register's order."""
+    """Return the operations that are tools, in registry order."""
     return [each for each in all_operations() if each.is_tool]
 
 
 def tool_routes() -> list[Route]:
-    """A route for each tool."""
+    """Return one route for each tool."""
     return [
         Route(
             tool_path(each.tool),
@@ -63,7 +63,7 @@ def tool_routes() -> list[Route]:
 
 
 def tool_scopes() -> dict[str, dict[str, str]]:
-    """What each of these routes needs."""
+    """Return the scope that each tool route needs, by path and method."""
     return {
         tool_path(each.tool): dict.fromkeys(["GET", "POST"] if accepts_get(each) else ["POST"], each.scope)
         for each in served_tools()
@@ -83,13 +83,16 @@ def _tool_endpoint(operation: Operation) -> Endpoint:
 
 
 def tool_scope(request: Request) -> Scope:
-    """A caller's scope for tools: even the owner's program names the version that it changes."""
+    """Return the caller's scope, capped at "write".
+
+    With the owner scope, a write need not name the version it changes; programs always have to.
+    """
     given: Scope = request.state.scope
     return min(given, "write", key=SCOPES.index)
 
 
 async def json_body(request: Request) -> dict[str, Any]:
-    """The JSON object that was sent; nothing at all is an empty one."""
+    """Return the JSON object in the request body, or an empty dict if there is no body."""
     data = await request.body()
     if not data:
         return {}
@@ -134,7 +137,8 @@ def _parse_query_value(param: Param, text: str) -> Any:
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """A value as JSON. Half a surrogate pair cannot be UTF-8, so text that holds one is written in ASCII."""
+    """Return a value as a JSON response. Fall back to ASCII escapes for unpaired surrogates, which UTF-8
+    cannot encode."""
     try:
         data = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
@@ -143,7 +147,7 @@ def json_response(value: Any, status: int = 200, headers: dict[str, str] | None 
 
 
 def error_response(error: QuaidError) -> Response:
-    """An error: its code, its message with the remedy, and its facts."""
+    """Return a JSON response with the error's code, its message including the remedy, and its facts."""
     facts = {
         key: value for key, value in error.facts.items() if isinstance(value, str | int | float | list | bool)
     }
@@ -151,19 +155,19 @@ def error_response(error: QuaidError) -> Response:
     body = {"code": error.code, "message": str(error), "facts": facts}
     try:
         return json_response({"error": body}, error.http_status, headers)
-    except (TypeError, ValueError):  # a fact that JSON does not have
+    except (TypeError, ValueError):  # a fact is NaN or contains a value that JSON cannot represent
         return json_response({"error": {**body, "facts": {}}}, error.http_status, headers)
 
 
 def _reject_constant(constant: str) -> None:
-    raise ValueError(constant)  # NaN and Infinity are Python's, not JSON's
+    raise ValueError(constant)  # NaN and Infinity are not valid JSON, although Python's parser accepts them
 
 
 ERROR_STATUSES = ("400", "401", "403", "404", "405", "409", "413", "415", "421", "429", "503", "507")
 
 
 def openapi_document(debug: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The whole document. The debug endpoints stand in it when they are served."""
+    """Return the OpenAPI document. `debug` holds the paths of the debug endpoints, if they are served."""
     paths: dict[str, Any] = {tool_path(each.tool): _describe_tool(each) for each in served_tools()}
     return {
         "openapi": "3.1.0",
@@ -189,7 +193,7 @@ def openapi_document(debug: dict[str, Any] | None = None) -> dict[str, Any]:
 def describe_endpoint(
     summary: str, scope: str, *, body: Any = None, query: list[dict[str, Any]] | None = None
 ) -> dict[str, Any]:
-    """One operation of a path that is no tool."""
+    """Return the OpenAPI description of an endpoint that is not a tool."""
     told: dict[str, Any] = {"summary": summary, "x-scope": scope, "responses": _responses()}
     if body is not None:
         told["requestBody"] = {"content": {"application/json": {"schema": body}}}
@@ -264,7 +268,7 @@ TEXT_TYPES = ("text/plain", "text/markdown")
 
 
 async def debug_status(request: Request) -> Response:
-    """How the index is: counts, vectors, collections with their last sync."""
+    """Return counts, the state of the vectors, and the collections with their last sync."""
     crew, scope = request.app.state.crew, tool_scope(request)
     record = json_value(await crew.call("status", {}, scope))
     folders = json_value(await crew.call("memory_collections", {}, scope))
@@ -272,7 +276,10 @@ async def debug_status(request: Request) -> Response:
 
 
 async def debug_search(request: Request) -> Response:
-    """Raw results with their scores, and what each lane found. Looking leaves no gap, whoever looks."""
+    """Return raw results with their scores and the matches of each lane (names, words, vectors, dates).
+
+    Always runs with the read scope, so that it does not record knowledge gaps.
+    """
     question = request.query_params.get("q", "")
     if not question.strip():
         raise InvalidArgument(name="q", problem="is missing; say what to look for, as in ?q=boat")
@@ -318,7 +325,7 @@ async def debug_notebook_file(request: Request) -> Response:
 
 
 async def debug_compaction(request: Request) -> Response:
-    """What an agent is told before its context is compacted, and what it has afterwards."""
+    """Return the prompts sent before and after a compaction, and the context that is injected afterwards."""
     crew = request.app.state.crew
     context = await crew.call("prompt", {"characters": notebook.session_limit(None, {})}, "owner")
     request.app.state.bus.tell("compaction", {})
@@ -326,7 +333,7 @@ async def debug_compaction(request: Request) -> Response:
 
 
 async def debug_turn(request: Request) -> Response:
-    """A turn of an agent: what it says is kept as a conversation, and the tools that it calls are called."""
+    """Simulate one turn of an agent: store its text as part of a conversation and run its tool calls."""
     crew, given = request.app.state.crew, await json_body(request)
     content, calls = given.get("content", ""), given.get("calls", [])
     if not isinstance(content, str) or not isinstance(calls, list) or len(calls) > MAX_TURN_CALLS:
@@ -391,7 +398,7 @@ DEBUG_SCOPES = {
 
 
 def describe_debug_endpoints() -> dict[str, Any]:
-    """These endpoints in the API's document."""
+    """Return the OpenAPI paths of the debug endpoints."""
     told: dict[str, Any] = {}
     for path, methods in DEBUG_SCOPES.items():
         plain_path = path.replace("{path:path}", "{path}")

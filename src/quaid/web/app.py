@@ -31,21 +31,21 @@ from quaid.web.events import EventBus
 from quaid.web.workers import MaintenanceThread, WorkerPool
 
 DEFAULT_PORT = 4321
-SHUTDOWN_SECONDS = 1.5  # requests have the first of it to end by themselves
+SHUTDOWN_SECONDS = 1.5  # seconds for the whole shutdown; open requests may use the first one to finish
 
 ROUTE_SCOPES: dict[str, dict[str, str]] = {
-    # Anybody
+    # No login needed
     "/login": {"GET": "public", "POST": "public"},
     "/health": {"GET": "public"},
     "/static/{name}": {"GET": "public"},
     "/favicon.ico": {"GET": "public"},
-    # Programs
+    # For programs
     **api.tool_scopes(),
     **api.DEBUG_SCOPES,
     "/api/openapi.json": {"GET": "read"},
     "/api/events": {"GET": "read"},
-    "/mcp": {"GET": "read", "POST": "read", "DELETE": "read"},  # each tool needs its own scope
-    # People
+    "/mcp": {"GET": "read", "POST": "read", "DELETE": "read"},  # each tool checks its own scope
+    # For browsers
     "/logout": {"POST": "read"},
     "/": {"GET": "read"},
     "/jot": {"POST": "write"},
@@ -83,15 +83,17 @@ LOGGED_IN_PAGE = """<!doctype html>
 <meta http-equiv="refresh" content="0; url=/"></head>
 <body><p>You are logged in. <a href="/">Open the memory</a>.</p></body></html>
 """
-"""A page that leads on, instead of a redirect: a browser that came from another site (a chat, a mail) would not send
-the new cookie along with a redirect, but does so from a page of ours."""
+"""Shown after logging in. This is a page with a refresh and not a redirect, because after a navigation from
+another site (a chat, a mail) a browser does not send the new SameSite=Strict cookie with a redirect, but does
+so from a page of this origin."""
 
 LOGIN_PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Quaid</title></head>
 <body><form method="post" action="/login"><input type="hidden" name="code" value="{code}">
 <p>This link opens the memory once. <button>Open it</button></p></form></body></html>
 """
-"""For whoever only looks at a link, as programs do that show what is behind it: looking uses nothing up."""
+"""Shown if the login link is fetched without a navigation, as link previews do: the code must not be used up
+by that."""
 
 
 def build_app(
@@ -104,7 +106,8 @@ def build_app(
     tools: str = "core",
     upkeep: bool = False,
 ) -> Starlette:
-    """The app of one memory. `upkeep` also keeps folders fresh and has vectors made, as `quaid serve` does."""
+    """Return the app for one memory. With `upkeep`, it also syncs folders and computes vectors, as `quaid
+    serve` does."""
     place = place or ServerAddress.local(DEFAULT_PORT)
     bus = EventBus()
     crew = WorkerPool(settings, tell=bus.tell, readonly=readonly)
@@ -145,13 +148,13 @@ def build_app(
         exception_handlers={
             QuaidError: _error_response,
             HTTPException: _error_response,
-        },  # any other comes to the guard
+        },  # AuthMiddleware handles all other exceptions
     )
     app.router.redirect_slashes = False
     app.state.settings, app.state.place, app.state.tools = settings, place, tools
     app.state.crew, app.state.bus, app.state.sessions = crew, bus, sessions
     app.state.mcp_sessions = web_mcp.McpSessions()
-    app.state.ends_by = float("inf")  # a moment, once the server is told to end
+    app.state.ends_by = float("inf")  # shutdown deadline (time.monotonic()), set when a signal arrives
     app.state.debug_routes, app.state.readonly, app.state.stopped_well = debug, readonly, True
 
     def needed(asked: Asked) -> str:
@@ -171,7 +174,10 @@ def build_app(
 
 
 def required_scope(routes: Sequence[BaseRoute], asked: Asked) -> str:
-    """What the route that will answer needs. An address that does not exist is only told to those who may read."""
+    """Return the scope that the matching route needs, or "public".
+
+    An unknown address needs the read scope, so that only a caller who is logged in gets a 404.
+    """
     partial = "read"
     for route in routes:
         match, _ = route.matches(asked)
@@ -184,7 +190,7 @@ def required_scope(routes: Sequence[BaseRoute], asked: Asked) -> str:
 
 
 async def _login(request: Request) -> Response:
-    """Open a session with a code that is good once. Only somebody who goes there uses it, or presses the button."""
+    """Start a session with a one-time code. Only a navigation or the form's button uses the code up."""
     state = request.app.state
     code = request.query_params.get("code", "")
     if request.method == "POST":
@@ -207,7 +213,7 @@ async def _logout(request: Request) -> Response:
 
 
 async def _health(request: Request) -> Response:
-    """That somebody is there, for which memory (by a mark that only its owner can make), and nothing else."""
+    """Return a fingerprint of the memory that is served. Only its owner can compute the fingerprint."""
     return PlainTextResponse(f"quaid {service.memory_fingerprint(request.app.state.crew.settings)}\n")
 
 
@@ -218,20 +224,20 @@ async def _openapi(request: Request) -> Response:
 
 
 async def _error_response(request: Request, error: Exception) -> Response:
-    """Every failure, for programs as JSON and for people as a page."""
+    """Convert an exception to a response: JSON for the API and MCP, an HTML page for everything else."""
     headers: dict[str, str] = {}
     if isinstance(error, HTTPException):
         headers = dict(error.headers or {})
         error = _from_http_exception(request, error)
     elif not isinstance(error, QuaidError):
         log_to_stderr(f"quaid: internal error: {type(error).__name__}")
-        error = Defect(problem=type(error).__name__)  # nothing of what it says
+        error = Defect(problem=type(error).__name__)  # do not leak the exception's message
     if request.url.path.startswith(API_PREFIXES):
         response = api.error_response(error)
     else:
         try:
             response = pages.error_page(request, error)
-        except Exception:  # an error of the error's page
+        except Exception:  # rendering the error page failed too
             response = PlainTextResponse(str(error), error.http_status)
     response.headers.update(headers)
     return response

@@ -1,9 +1,10 @@
-"""Check every request before it reaches a route: host, origin, token, session cookie, CSRF token, size of the
-body.
+"""Checks on every request before it reaches a route: host, origin, token, session cookie, CSRF token, body
+size.
 
-Another site open in the browser can send requests to this machine, but it cannot forge Host (DNS rebinding), Origin
-or Sec-Fetch-Site, does not know the token, and SameSite=Strict keeps the cookie from it. A page on another port of
-this machine counts as the same site, so the cookie alone never permits a change: a form also sends its CSRF token.
+Another site open in the browser can send requests to this machine, but it cannot forge Host (DNS rebinding),
+Origin or Sec-Fetch-Site, does not know the token, and SameSite=Strict keeps the cookie from it. A page on
+another port of this machine counts as the same site, so the cookie alone never permits a change: a form also
+sends its CSRF token.
 """
 
 import asyncio
@@ -43,10 +44,10 @@ class BrowserSessions:
         self._clock = clock
         self._open: dict[
             str, BrowserSession
-        ] = {}  # by the hash of the cookie, so that looking it up tells nothing
+        ] = {}  # by the hash of the cookie, so that lookup timing leaks nothing
 
     def begin(self, response: Response) -> BrowserSession:
-        """Log a browser in with a response. Of too many sessions the oldest ends."""
+        """Create a session and set its cookie on the response. At the limit, the oldest session ends."""
         secret = secrets.token_urlsafe(32)
         id = hashlib.sha256(secret.encode()).hexdigest()
         session = BrowserSession(id, secrets.token_urlsafe(32), self._clock() + SESSION_SECONDS)
@@ -59,7 +60,7 @@ class BrowserSessions:
         return session
 
     def of(self, secret: str) -> BrowserSession | None:
-        """The session of a cookie."""
+        """Return the session of a cookie, or None if it is unknown or expired."""
         session = self._open.get(hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest())
         if session and session.until < self._clock():
             self.end(session.id)
@@ -75,7 +76,7 @@ MAX_HEAD = 32 * 1024
 BODY_TIMEOUT = 30.0
 SAFE_METHODS = ("GET", "HEAD")
 API_PREFIXES = ("/api/", "/mcp")
-"""Addresses that programs ask, and never somebody who follows a link."""
+"""Paths that only programs request; a browser never navigates to them."""
 
 SECURITY_HEADERS = {
     "content-security-policy": (
@@ -84,7 +85,7 @@ SECURITY_HEADERS = {
     ),
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "same-origin",  # with no-referrer, browsers send a form of our own with Origin: null
+    "referrer-policy": "same-origin",  # with no-referrer, browsers send our own forms with Origin: null
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=(), browsing-topics=()",
@@ -95,17 +96,17 @@ ErrorHandler = Callable[[Request, Exception], Awaitable[Response]]
 
 
 class ServerAddress(NamedTuple):
-    """Where this server is, and the names that it answers to."""
+    """The server's port and the Host and Origin values that it accepts."""
 
     port: int
     hosts: frozenset[str]
     origins: frozenset[str]
-    address: str  # for people
-    secure: bool = False  # reached over TLS, ours or a proxy's
+    address: str  # base URL, shown to users
+    secure: bool = False  # reached over TLS, terminated here or by a proxy
 
     @classmethod
     def local(cls, port: int, bind: str = "127.0.0.1") -> "ServerAddress":
-        """Reached from this machine alone, at one of its addresses for itself."""
+        """Return the address of a server that only this machine can reach."""
         own = f"[{bind}]" if ":" in bind else bind
         hosts = [f"{name}:{port}" for name in (own, "127.0.0.1", "localhost", "[::1]")]
         origins = [f"http://{each}" for each in hosts]
@@ -113,17 +114,18 @@ class ServerAddress(NamedTuple):
 
     @classmethod
     def named(cls, port: int, hosts: list[str]) -> "ServerAddress":
-        """Reached over TLS by these names, each with its port unless that is 443."""
+        """Return the address of a server reached over TLS by these names, each with its port unless that is
+        443."""
         origins = [f"https://{each}" for each in hosts]
         return cls(port, frozenset(hosts), frozenset(origins), origins[0], secure=True)
 
 
 class ClientDisconnected(Exception):
-    """Whoever sent a request has hung up."""
+    """The client closed the connection before the request was complete."""
 
 
 class HeaderSender:
-    """The way out, on which every answer gets its headers."""
+    """Wraps ASGI's `send` to add the security headers to every response."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -141,12 +143,12 @@ class HeaderSender:
 
 class Caller(NamedTuple):
     scope: str  # read, write or owner
-    csrf: str = ""  # of a browser's session
+    csrf: str = ""  # token of the browser's session
     session: str = ""
 
 
 class AuthMiddleware:
-    """The outermost layer of the app."""
+    """The outermost ASGI layer: admits or rejects each request."""
 
     def __init__(
         self,
@@ -169,7 +171,7 @@ class AuthMiddleware:
         if asked["type"] == "lifespan":
             await self._app(asked, receive, send)
             return
-        if asked["type"] != "http":  # a web socket: there is none here
+        if asked["type"] != "http":  # websockets are not supported
             await send({"type": "websocket.close", "code": 1008})
             return
         asked.setdefault("state", {})
@@ -181,12 +183,12 @@ class AuthMiddleware:
         except ClientDisconnected:
             pass
         except Exception as error:
-            if answer.begun:  # too late to say it; the connection breaks off
+            if answer.begun:  # the response has begun, so an error page cannot be sent; close the connection
                 raise
             await (await self._refuse(request, error))(asked, _empty_receive, answer.send)
 
     async def _admitted(self, request: Request, receive: Receive) -> bytes:
-        """Judge a request; its body, when it may come in."""
+        """Check a request and return its body, or raise an error."""
         size = sum(len(name) + len(value) for name, value in request.scope["headers"])
         if size > MAX_HEAD:
             raise TooLarge(what="The head", size=size, limit=MAX_HEAD)
@@ -196,11 +198,12 @@ class AuthMiddleware:
         state["scope"] = caller.scope if caller else ""
         state["csrf"] = caller.csrf if caller else ""
         state["session"] = caller.session if caller else ""
-        state["guard"] = self  # for answers that go on for long
+        state["guard"] = self  # for streaming responses, which check the credentials again
         needed = self._needed(request.scope)
         if needed != "public":
             self._check_scope(request, caller, needed)
-        # Who may come in may send JSON in escapes, which are not counted as text.
+        # JSON from an authenticated caller may be larger on the wire: `_read_body` limits its size after
+        # unescaping.
         most = (
             MAX_RAW_LINE_BYTES
             if needed != "public" and _media_type(request.headers) == "application/json"
@@ -218,7 +221,7 @@ class AuthMiddleware:
             raise WrongHost(host=", ".join(hosts)[:100], address=self._place.address)
         told = headers.get("sec-fetch-site")
         for origin in headers.getlist("origin"):
-            # A page that keeps its address from others sends null; the browser itself says that it is ours.
+            # A page with a strict referrer policy sends "null"; Sec-Fetch-Site shows that it is ours.
             if origin.lower() not in self._place.origins and (origin, told) != ("null", "same-origin"):
                 raise ForeignRequest(problem="its Origin is another site")
         site = told or "same-origin"
@@ -226,7 +229,8 @@ class AuthMiddleware:
             raise ForeignRequest(problem="another site sent it")
 
     def _caller(self, request: Request) -> Caller | None:
-        """Who asks. Whoever shows a token is judged by it alone."""
+        """Return the caller, or None without credentials. If there is an Authorization header, the cookie is
+        ignored."""
         shown = request.headers.getlist("authorization")
         if shown:
             kind, _, token = shown[0].partition(" ")
@@ -241,7 +245,7 @@ class AuthMiddleware:
         return Caller(self._capped("owner"), session.csrf, session.id) if session else None
 
     def still_lets(self, request: Request) -> bool:
-        """Whether whoever sent a request that is still being answered would be let in again."""
+        """Return True if the credentials of a request are still valid."""
         try:
             return self._caller(request) is not None
         except NotLoggedIn:
@@ -262,9 +266,10 @@ class AuthMiddleware:
 
 
 def is_navigation(request: Request) -> bool:
-    """Somebody goes to a page, perhaps by a link from elsewhere: it is shown to them and tells that site nothing.
+    """Return True if the user navigates to a page, perhaps by a link on another site, which cannot read the
+    response.
 
-    A browser that only fetches ahead, or a program that looks what is behind a link, does not go there.
+    Prefetches and link previews do not count.
     """
     headers = request.headers
     ahead = headers.get("sec-purpose", "") + headers.get("purpose", "") + headers.get("x-moz", "")
@@ -278,7 +283,8 @@ def is_navigation(request: Request) -> bool:
 
 
 async def _read_body(headers: Headers, receive: Receive, most: int) -> bytes:
-    """The whole body, if it is small enough and comes soon enough. `most` counts bytes as they are sent."""
+    """Read the whole body, within BODY_TIMEOUT. `most` limits the bytes on the wire, MAX_BODY the size after
+    unescaping."""
     told = headers.get("content-length", "0")
     if told.isascii() and told.isdigit() and int(told[:18]) > most:
         raise TooLarge(what="The body", size=int(told[:18]), limit=MAX_BODY)
@@ -317,7 +323,7 @@ def _check_csrf(request: Request, expected: str, body: bytes) -> None:
 
 
 def form_field(body: bytes, name: str) -> str:
-    """One field of a form; nothing for what is no form."""
+    """Return one field of a URL-encoded form, or an empty string."""
     try:
         fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=1_000)
     except ValueError:
@@ -332,7 +338,7 @@ async def _empty_receive() -> Message:
 async def _run_until_disconnect(
     app: ASGIApp, asked: Asked, body: bytes, receive: Receive, send: Send
 ) -> None:
-    """Have a request answered; whoever hangs up stops the work on it."""
+    """Run the app on a request whose body was already read; cancel it if the client disconnects."""
     gone = asyncio.Event()
     read = False
 
@@ -354,7 +360,7 @@ async def _run_until_disconnect(
     watching = asyncio.ensure_future(watch(answering))
     try:
         await asyncio.wait([answering])
-    except asyncio.CancelledError:  # the server is being stopped
+    except asyncio.CancelledError:  # the server is stopping
         answering.cancel()
         await asyncio.wait([answering])
         raise

@@ -1,7 +1,7 @@
 """Server-sent events about changes in the memory, at /api/events.
 
-Each listener has a bounded queue: a slow reader loses the oldest events and is told how many. An event says what
-happened and where; it never holds text of a page or a question.
+Each listener has a bounded queue: a slow reader loses the oldest events and receives the number lost. An
+event has a kind and facts about the change; it never contains text of a page or a question.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ MAX_LISTENERS = 32
 MAX_QUEUE = 256
 HEARTBEAT_SECONDS = 15.0
 MAX_RECENT = 50
-"""Events that somebody who comes later is still shown."""
+"""Number of past events kept to show on the settings page."""
 
 RETRY_MS = 2_000
 
@@ -45,7 +45,7 @@ class EventListener:
 
 
 class EventBus:
-    """Takes events from any thread and hands them to the listeners of one event loop."""
+    """Accepts events from any thread and passes them to the listeners of one event loop."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -55,16 +55,16 @@ class EventBus:
         self.recent: deque[tuple[float, str, dict[str, Any]]] = deque(maxlen=MAX_RECENT)
 
     def open(self) -> None:
-        """Called in the event loop that serves."""
+        """Attach to the running event loop."""
         self._loop, self._closed = asyncio.get_running_loop(), False
 
     def close(self) -> None:
-        """Let every listener go, so that a server can end. May be called by any thread, or a signal's handler."""
+        """End all listeners so that the server can stop. Safe to call from any thread or a signal handler."""
         self._closed = True
         self._in_the_loop(self._end_all)
 
     def tell(self, kind: str, facts: dict[str, Any]) -> None:
-        """Tell everybody. May be called by any thread."""
+        """Send an event to all listeners. Safe to call from any thread."""
         self._in_the_loop(self._put, kind, facts)
 
     def join(self) -> EventListener:
@@ -84,7 +84,7 @@ class EventBus:
             try:
                 self._loop.call_soon_threadsafe(act, *given)
             except RuntimeError:
-                pass  # closed; nobody listens
+                pass  # the event loop is closed, so there are no listeners
 
     def _put(self, kind: str, facts: dict[str, Any]) -> None:
         self._number += 1
@@ -100,7 +100,7 @@ class EventBus:
 
 
 async def stream_events(request: Request) -> StreamingResponse:
-    """The stream of events, with a heartbeat while nothing happens."""
+    """Stream events, with a heartbeat while there are none."""
     bus: EventBus = request.app.state.bus
     listener = bus.join()
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -111,7 +111,7 @@ async def stream_events(request: Request) -> StreamingResponse:
 async def _event_frames(
     bus: EventBus, listener: EventListener, may_hear: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
-    """Ends with the token or the session that it was opened with."""
+    """Yield frames until the listener is ended or the credentials of the request become invalid."""
     try:
         yield f"retry: {RETRY_MS}\n\n".encode() + _event_frame("hello", {})
         while not listener.over and may_hear():

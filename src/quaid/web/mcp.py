@@ -1,8 +1,9 @@
 """MCP over streamable HTTP, with the same handlers as MCP over stdio.
 
-Revisions up to 2025-11-25 open a session with a handshake, and the session belongs to the token that opened it. From
-2026-07-28 on, requests are stateless and repeat in their headers what they contain. Answers are JSON; a client that
-asks for progress and accepts a stream gets server-sent events. A GET without a request is refused with 405.
+Revisions up to 2025-11-25 open a session with a handshake, and the session belongs to the token that opened
+it. From 2026-07-28 on, requests are stateless and repeat their method, name and revision in headers.
+Responses are JSON; a client that asks for progress and accepts a stream gets server-sent events. A GET is
+refused with 405.
 """
 
 import asyncio
@@ -53,7 +54,7 @@ IDLE_SECONDS = 3600.0
 MAX_BATCH = 50
 HEADER_MISMATCH = -32020
 HEADER_NAMED_PARAMS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""Methods whose request says in a header, too, what it is about."""
+"""Methods that repeat a parameter in the header Mcp-Name, with the parameter's name."""
 
 HTTP_STATUSES = {
     PARSE_ERROR: 400,
@@ -63,18 +64,19 @@ HTTP_STATUSES = {
     HEADER_MISMATCH: 400,
     UNSUPPORTED_VERSION: 400,
 }
-"""What these errors are in HTTP, from 2026-07-28 on; every other one is an answer like any: 200."""
+"""HTTP status of these error codes in stateless revisions (from 2026-07-28 on); all other errors are sent
+with 200."""
 
 _ENCODED = re.compile(r"=\?base64\?(.*)\?=")
 
 
 class McpSession:
-    """One client that has shaken hands."""
+    """A client that has completed the handshake."""
 
     def __init__(self, connection: Connection, owner: str) -> None:
         self.connection, self.owner = connection, owner
         self.used = time.monotonic()
-        self.began, self.calls = time.time(), 0  # for people who look
+        self.began, self.calls = time.time(), 0  # shown on the settings page
         self.running: dict[tuple[type, Any], asyncio.Task[Any]] = {}
 
 
@@ -89,7 +91,7 @@ class McpSessions:
         return iter(list(self._open.values()))
 
     def begin(self, connection: Connection, owner: str) -> str:
-        """A new session. Those that were silent for long end, and of too many one more."""
+        """Create a session and return its id. Ends idle sessions, and one more if the limit is reached."""
         now = time.monotonic()
         for id in [id for id, each in self._open.items() if now - each.used > IDLE_SECONDS]:
             self.end(id)
@@ -100,8 +102,11 @@ class McpSessions:
         return id
 
     def _make_room(self) -> None:
-        """Whoever has most sessions loses the one that was silent longest: a program that opens and never ends them
-        shuts out nobody else. Its client is told 404 and begins anew. Nobody loses one that is at work."""
+        """End the idle session that was unused longest, of the owner with the most sessions.
+
+        A program that opens sessions without ending them therefore affects only itself. Its client gets a 404
+        and sends initialize again. Sessions with running requests are never ended.
+        """
         idle = {id: each for id, each in self._open.items() if not each.running}
         if not idle:
             raise TooMany(limit=MAX_MCP_SESSIONS, what="sessions")
@@ -122,7 +127,7 @@ class McpSessions:
 
 
 async def serve_mcp(request: Request) -> Response:
-    """Everything that happens at /mcp."""
+    """Handle all requests to /mcp."""
     if request.method == "DELETE":
         return _end_session(request)
     if request.method != "POST":
@@ -141,7 +146,7 @@ async def serve_mcp(request: Request) -> Response:
     return await _answer_in_session(request, value)
 
 
-# From 2026-07-28 on
+# Stateless revisions, from 2026-07-28 on
 
 
 def _is_stateless(request: Request, value: Any) -> bool:
@@ -159,7 +164,7 @@ async def _answer_stateless(request: Request, value: Any) -> Response:
         return _error_response(None, INVALID_REQUEST, "Invalid request: nobody asked for an answer", 400)
     if frame.id is None:
         return Response(status_code=202)
-    if frame.method == "initialize":  # of the other revisions: here nobody shakes hands
+    if frame.method == "initialize":  # stateless revisions have no handshake
         return _error_response(frame.id, METHOD_NOT_FOUND, "Method not found: initialize", 404)
     problem = _header_mismatch(request, frame)
     if problem:
@@ -172,7 +177,10 @@ async def _answer_stateless(request: Request, value: Any) -> Response:
 
 
 def _header_mismatch(request: Request, frame: Message) -> str:
-    """How the headers say something else than the body; whoever routes by them must not be led astray."""
+    """Return how the headers contradict the body, or an empty string.
+
+    Proxies may route by the headers, so they must agree with the body.
+    """
     for name in ("mcp-protocol-version", "mcp-method", "mcp-name"):
         if len(request.headers.getlist(name)) > 1:
             return f"{name} is given more than once"
@@ -188,7 +196,8 @@ def _header_mismatch(request: Request, frame: Message) -> str:
 
 
 def _decode_header(value: str | None) -> str | None:
-    """A header's value; what is no plain ASCII comes in base64."""
+    """Return a header's value, decoding the base64 form used for values that are not plain ASCII. Return None
+    if invalid."""
     found = _ENCODED.fullmatch(value or "")
     if not found:
         return value
@@ -199,7 +208,7 @@ def _decode_header(value: str | None) -> str | None:
         return None
 
 
-# Up to 2025-11-25
+# Revisions with sessions, up to 2025-11-25
 
 
 async def _answer_in_session(request: Request, value: Any) -> Response:
@@ -269,7 +278,7 @@ async def _answer_batch(request: Request, session: McpSession, values: list[Any]
 
 
 def _handle_notification(session: McpSession, frame: Message | IgnoredMessage) -> None:
-    """A client that gives up a request has it stopped; its answer, if one still comes, is nobody's."""
+    """Cancel a running request when its client sends notifications/cancelled."""
     if isinstance(frame, Message) and frame.method == "notifications/cancelled":
         id = (frame.params or {}).get("requestId")
         task = session.running.get((type(id), id)) if isinstance(id, int | str) else None
@@ -291,12 +300,16 @@ def _sessions(request: Request) -> McpSessions:
 
 
 def _session_owner(request: Request) -> str:
-    """Whose session it is: nobody goes on with another one's, and no token with what a wider one began."""
+    """Return a hash of the caller's credentials and scope.
+
+    A session can only be continued with the token that opened it, and not after that token's scope has
+    changed.
+    """
     shown = request.headers.get("authorization", "") or request.state.session
     return hashlib.sha256(f"{request.state.scope} {shown}".encode()).hexdigest()
 
 
-# Answers
+# Responses
 
 
 async def _respond(
@@ -321,7 +334,7 @@ async def _respond(
 async def _response_stream(
     request: Request, connection: Connection, frame: Message, session: McpSession | None
 ) -> AsyncIterator[bytes]:
-    """Progress, and in the end the answer."""
+    """Yield progress notifications, then the response."""
     waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     task = asyncio.ensure_future(_call_result(request, connection, frame, session, waiting))
     try:
@@ -344,7 +357,7 @@ async def _call_result(
     session: McpSession | None,
     progress: "asyncio.Queue[dict[str, Any]] | None" = None,
 ) -> dict[str, Any]:
-    """The answer to one request; it can be given up by its session, or by hanging up."""
+    """Return the response to one request. It is cancelled by its session or if the client disconnects."""
     if needs_no_memory(frame):
         return answer_request(connection, Brain(request.app.state.settings), frame)
     crew: WorkerPool = request.app.state.crew

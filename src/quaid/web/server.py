@@ -1,8 +1,9 @@
-"""Listen for HTTP requests, and on a Unix socket for commands that the command line delegates.
+"""The HTTP server, and a Unix socket for commands that the command line delegates to it.
 
-The server listens on the loopback address unless told otherwise, and beyond this machine only with TLS. It writes no
-request log: a URL may hold a question, and a login link holds a code. A delegated command is refused unless it would
-use the same memory, settings and version as this process; see quaid.cli.client for the other side.
+The server listens on the loopback address by default, and beyond this machine only with TLS. It writes no
+request log: a URL may contain a question, and a login link contains a code. A delegated command is refused
+unless it would use the same memory, settings and version as this process; see quaid.cli.client for the client
+side.
 """
 
 import asyncio
@@ -53,19 +54,19 @@ MAX_COMMANDS = 32
 REQUEST_TIMEOUT = 5.0
 
 NEVER_DELEGATED = frozenset({"kb.kb_remember", "ingest.ingest", "facts.check"})
-"""Operations that start processes of their own or take minutes: they belong to whoever asked."""
+"""Operations that start child processes or take minutes; the calling process runs them itself."""
 
 
 class CommandRefused(Exception):
-    """The command has to do this itself."""
+    """This server does not run the command; the client has to run it itself."""
 
 
 class CommandNeedsInput(Exception):
-    """The command's standard input is part of it."""
+    """The command reads standard input, which the client has not sent yet."""
 
 
 class DelegatedCommand(NamedTuple):
-    """A command that came."""
+    """A command received from a client."""
 
     line: parser.CommandLine
     settings: Settings
@@ -73,7 +74,7 @@ class DelegatedCommand(NamedTuple):
 
 
 class PreparedCommand(NamedTuple):
-    """A command that can be done here."""
+    """A parsed command with its operation and arguments, ready to run."""
 
     asked: DelegatedCommand
     operation: Operation
@@ -81,16 +82,17 @@ class PreparedCommand(NamedTuple):
 
 
 class CommandOutput(NamedTuple):
-    """What a command gives back."""
+    """The exit status and output of a command."""
 
     status: int
-    before: str  # on standard error
+    before: str  # written to standard error before the output
     out: str
-    after: str  # on standard error again
+    after: str  # written to standard error after the output
 
 
 def accept_commands(app: "Starlette", settings: Settings) -> None:
-    """Let a server take commands over while it runs. One that only reads does not: it would refuse half of them."""
+    """Accept delegated commands while the app runs. A read-only server does not: it would refuse half of
+    them."""
     if (
         app.state.readonly
         or server_socket.is_handover_off(settings.environ)
@@ -109,7 +111,8 @@ def accept_commands(app: "Starlette", settings: Settings) -> None:
 
 @contextlib.asynccontextmanager
 async def listen_for_commands(settings: Settings, crew: WorkerPool) -> AsyncIterator[None]:
-    """Take commands over. Where no socket can be made, nobody finds one, and everything goes on as without."""
+    """Serve delegated commands. If the socket cannot be created, serve none: clients then run commands
+    themselves."""
     try:
         found = _bind_socket(settings)
     except OSError:
@@ -122,7 +125,7 @@ async def listen_for_commands(settings: Settings, crew: WorkerPool) -> AsyncIter
         yield
     finally:
         with contextlib.suppress(OSError):
-            if os.stat(path).st_ino == ours:  # else another server has taken the place
+            if os.stat(path).st_ino == ours:  # otherwise another server has replaced the socket
                 os.unlink(path)
         server.close()
         desk.stop()
@@ -135,7 +138,7 @@ class _BoundSocket(NamedTuple):
 
 
 def _bind_socket(settings: Settings) -> _BoundSocket:
-    """A socket under the memory's name, made under another one so that nobody sees it before it listens."""
+    """Create the socket of this memory. It is bound to a temporary name and renamed once it listens."""
     folder = server_socket.socket_folder(settings.home)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     about = os.lstat(folder)
@@ -153,7 +156,7 @@ def _bind_socket(settings: Settings) -> _BoundSocket:
         found.listen(MAX_COMMANDS)
         found.setblocking(False)
         inode = os.stat(new).st_ino
-        os.replace(new, path)  # the newest server is the one that is asked
+        os.replace(new, path)  # atomic; clients connect to the newest server
     except BaseException:
         found.close()
         raise
@@ -161,7 +164,7 @@ def _bind_socket(settings: Settings) -> _BoundSocket:
 
 
 class CommandServer:
-    """Where commands come in, each on a connection of its own."""
+    """Serves delegated commands, one for each connection."""
 
     def __init__(self, settings: Settings, crew: WorkerPool) -> None:
         self._settings, self._crew = settings, crew
@@ -180,7 +183,7 @@ class CommandServer:
             if is_same_user(writer.get_extra_info("socket")) and len(self._talks) <= MAX_COMMANDS:
                 await self._talk(reader, writer)
         except (OSError, EOFError, ValueError, TimeoutError, asyncio.CancelledError):
-            pass  # whoever asked does it alone, or is gone
+            pass  # the client runs the command itself, or has gone
         finally:
             self._talks.discard(task)
             writer.close()
@@ -195,12 +198,15 @@ class CommandServer:
                 writer.write(server_socket.encode_message(WANTS_INPUT))
                 (data,) = await _receive_frame(reader, INPUT)
                 ready = _prepare_command(asked, data)
-        except (CommandRefused, QuaidError):  # what is wrong with a command is told by itself
+        except (
+            CommandRefused,
+            QuaidError,
+        ):  # the client runs an invalid command itself and reports the error
             writer.write(server_socket.encode_message(NOT_HERE))
             await writer.drain()
             return
         writer.write(server_socket.encode_message(READS if ready.operation.scope == "read" else WRITES))
-        await _receive_frame(reader, PROCEED)  # nobody there any more: nothing is begun
+        await _receive_frame(reader, PROCEED)  # raises if the client has gone, before any work starts
         said = await self._while_there(
             reader, self._crew.run(queue_name(ready.operation), _command_work(ready), "")
         )
@@ -212,7 +218,8 @@ class CommandServer:
         await writer.drain()
 
     def _read(self, parts: list[bytes]) -> DelegatedCommand:
-        """A command, if this process may do it."""
+        """Parse a request. Raise CommandRefused unless its version, environment, memory and settings equal
+        ours."""
         version, package, cwd, terminals, words, environ = parts
         here = os.path.dirname(os.path.abspath(quaid.__file__))
         if (os.fsdecode(version), os.fsdecode(package)) != (quaid.__version__, here):
@@ -236,7 +243,7 @@ class CommandServer:
         return DelegatedCommand(line, settings, (read, out, err))
 
     async def _while_there(self, reader: asyncio.StreamReader, work: Any) -> "CommandOutput | None":
-        """What some work gives; given up when whoever asked goes away."""
+        """Return the result of `work`; cancel it and raise EOFError if the client disconnects."""
         job = asyncio.ensure_future(work)
         gone = asyncio.ensure_future(reader.read(1))
         try:
@@ -250,12 +257,12 @@ class CommandServer:
 
 
 def is_same_user(there: Any) -> bool:
-    """Whether the user at the other end is the one that this process belongs to."""
+    """Return True if the peer of a Unix socket runs as the same user as this process."""
     return server_socket.peer_uid(there) == os.getuid()
 
 
 def _prepare_command(asked: DelegatedCommand, data: bytes | None) -> PreparedCommand:
-    """The operation of a command and its arguments."""
+    """Return the operation of a command and its arguments, or raise CommandRefused or CommandNeedsInput."""
     line = asked.line
     if line.wants_help or line.command not in index.COMMANDS:
         raise CommandRefused
@@ -263,7 +270,7 @@ def _prepare_command(asked: DelegatedCommand, data: bytes | None) -> PreparedCom
     if operation.scope == "owner" or operation_key(operation) in NEVER_DELEGATED:
         raise CommandRefused
     if queue_name(operation) == "long" and asked.terminals[2]:
-        raise CommandRefused  # it would show how far it is
+        raise CommandRefused  # it would show progress on the client's terminal
 
     def text_of(name: str) -> str:
         if name != "-" or asked.terminals[0]:
@@ -276,7 +283,11 @@ def _prepare_command(asked: DelegatedCommand, data: bytes | None) -> PreparedCom
 
 
 def _command_work(ready: PreparedCommand) -> Any:
-    """The work of a command, for a brain of the crew. None: it has to be asked about at a terminal."""
+    """Return a function that runs the command on a worker.
+
+    The function returns None if the client has to run the command itself, for example to ask for confirmation
+    at its terminal.
+    """
     asked, operation, given = ready
     line, (read, out, err) = asked.line, asked.terminals
     before = "".join(f"quaid: {each}\n" for each in asked.settings.warnings)
@@ -305,7 +316,7 @@ def _command_work(ready: PreparedCommand) -> Any:
             return failed(error)
         except Exception as error:
             if "QUAID_TRACE" in asked.settings.environ and operation.scope == "read":
-                return None  # the command fails in the same way, and shows where
+                return None  # the client runs it again and shows the traceback
             return failed(Defect(problem=f"{type(error).__name__}: {error}"))
         finally:
             brain.settings, brain.notice = usual, None
@@ -322,15 +333,15 @@ async def _receive_frame(reader: asyncio.StreamReader, letter: bytes) -> list[by
 
 
 LOOPBACK = "127.0.0.1"
-ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104 (named to be refused)
+ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104 (listed to be refused)
 MAX_CONNECTIONS = 256
 HEAD_TIMEOUT = 15.0
 KEEP_ALIVE_SECONDS = 20
-PROBE_TIMEOUT = 3.0  # who we are; a machine may be busy
+PROBE_TIMEOUT = 3.0  # seconds; generous, because the machine may be busy
 
 
 class ServerOptions(NamedTuple):
-    """How to listen."""
+    """Options of `quaid web` and `quaid serve --http`."""
 
     port: int = web_app.DEFAULT_PORT
     bind: str = LOOPBACK
@@ -344,7 +355,8 @@ class ServerOptions(NamedTuple):
 
 
 class HeadTimeoutProtocol(H11Protocol):
-    """A connection whose head must come within some seconds: whoever sends a letter a minute does not keep it."""
+    """An HTTP connection that is closed unless a request's head arrives within HEAD_TIMEOUT (against slow
+    clients)."""
 
     _timer: asyncio.TimerHandle | None = None
 
@@ -375,7 +387,7 @@ class HeadTimeoutProtocol(H11Protocol):
 
 
 class WebServer(uvicorn.Server):
-    """A server that lets its listeners go as soon as it is told to end: a stream would keep it from ending."""
+    """A server that ends event streams on a signal; open streams would delay the shutdown."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         state = self.config.app.state  # type: ignore[union-attr]
@@ -385,7 +397,7 @@ class WebServer(uvicorn.Server):
 
 
 def server_address(how: ServerOptions, port: int) -> ServerAddress:
-    """The names that a server answers to; refuses what would let others listen in."""
+    """Return the address of the server. Raise an error if the options would expose it without TLS."""
     _check_bind(how.bind)
     if bool(how.tls_cert) != bool(how.tls_key):
         raise InvalidArgument(name="--tls-cert", problem="and --tls-key belong together; give both")
@@ -412,7 +424,7 @@ def server_address(how: ServerOptions, port: int) -> ServerAddress:
 
 
 def _check_bind(bind: str) -> None:
-    """Refuse what is neither an address nor could be the name of a machine: nobody reaches it from anywhere."""
+    """Refuse a bind value that is neither an IP address nor a possible host name."""
     from ipaddress import ip_address
 
     is_name = "." in bind and any(each.isalpha() for each in bind) and not set(bind) & set(" :/")
@@ -426,7 +438,8 @@ def _check_bind(bind: str) -> None:
 
 
 def is_loopback(bind: str) -> bool:
-    """Whether only this machine reaches an address: all of 127.0.0.0/8, and ::1. A name could lead anywhere."""
+    """Return True if only this machine can reach an address: 127.0.0.0/8, ::1 or localhost. Other names are
+    not resolved."""
     from ipaddress import IPv6Address, ip_address
 
     if bind.lower() == "localhost":
@@ -444,9 +457,10 @@ def _with_port(name: str, port: int) -> str:
 
 
 def open_listener(bind: str, port: int) -> socket.socket:
-    """A socket that listens, or PortTaken."""
+    """Return a listening socket, or raise PortTaken."""
     family = socket.AF_INET6 if ":" in bind else socket.AF_INET
-    # Named as TCP, asyncio sends at once what it has; else each answer waits 40 ms for the other side's nod.
+    # With an explicit IPPROTO_TCP, asyncio sets TCP_NODELAY; otherwise each response waits 40 ms for a
+    # delayed ACK.
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name != "nt":
@@ -462,9 +476,10 @@ def open_listener(bind: str, port: int) -> socket.socket:
 
 
 def serve_web(settings: Settings, how: ServerOptions, *, opens: bool) -> int:
-    """`quaid web`: serve, and open a browser that is logged in. A server that runs already is asked instead."""
+    """Run `quaid web`: serve the memory and open a logged-in browser. If a server is running already, use
+    that one."""
     with Brain(settings, notice=print_notice) as brain:
-        _ = brain.db  # what is wrong with the memory is told here, not in a browser
+        _ = brain.db  # opens the memory, so that problems are reported here and not in the browser
     try:
         found = open_listener(how.bind, how.port)
     except PortTaken:
@@ -476,7 +491,7 @@ def serve_web(settings: Settings, how: ServerOptions, *, opens: bool) -> int:
 
 
 def serve_http(settings: Settings, how: ServerOptions) -> int:
-    """`quaid serve --http`: serve until somebody ends the process."""
+    """Run `quaid serve --http`: serve until the process is ended."""
     for path in filter(None, (how.tls_cert, how.tls_key)):
         if not os.access(path, os.R_OK):
             raise FileTrouble(path=path, problem="cannot be read")
@@ -505,7 +520,8 @@ def _run_server(
     server = WebServer(_uvicorn_config(built, how))
 
     def end(_number: int, _frame: FrameType | None) -> None:
-        """Before the server listens to signals, and after it has ended, when it raises again what ended it."""
+        """Handle signals before uvicorn installs its handlers, and after it has stopped, when it raises the
+        signal again."""
         server.should_exit = True
 
     before = {each: signal.signal(each, end) for each in (signal.SIGINT, signal.SIGTERM)}
@@ -519,7 +535,7 @@ def _run_server(
             signal.signal(each, handler)
     if not built.state.stopped_well:
         sys.stdout.flush()
-        os._exit(0)  # some work hangs; a transaction that is not finished never was
+        os._exit(0)  # a worker thread hangs; its open transaction is rolled back
     return 0
 
 
@@ -539,7 +555,7 @@ def _uvicorn_config(built: Any, how: ServerOptions) -> uvicorn.Config:
         proxy_headers=False,
         limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=1,  # of the seconds that `app` has for all of it
+        timeout_graceful_shutdown=1,  # seconds, out of SHUTDOWN_SECONDS
         h11_max_incomplete_event_size=MAX_HEAD,
         ssl_certfile=how.tls_cert or None,
         ssl_keyfile=how.tls_key or None,
@@ -559,7 +575,7 @@ def _login_link(settings: Settings, port: int) -> str:
 
 
 def _show_link(link: str, opens: bool, verb: str) -> None:
-    """Open a link in a browser, or print it where nobody can."""
+    """Open a link in a browser, or print it if that fails."""
     address = link.partition("/login")[0]
     if opens and _open_browser(link):
         print(f"{verb} {address} (a browser was opened; Ctrl-C ends it)", flush=True)
@@ -577,7 +593,10 @@ def _open_browser(link: str) -> bool:
 
 
 def _is_same_memory(port: int, settings: Settings, bind: str = LOOPBACK) -> bool:
-    """Whether a Quaid of this memory answers there. A stranger who says so gains a code that is good nowhere else."""
+    """Return True if a Quaid server of this memory listens on the port.
+
+    Another program that pretends to be one would only obtain a login code that is useless elsewhere.
+    """
     wanted = f"quaid {service.memory_fingerprint(settings)}\n".encode()
     where = LOOPBACK if bind in ANY_ADDRESS else bind
     try:

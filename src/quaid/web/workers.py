@@ -31,7 +31,8 @@ Work = Callable[[Brain], Any]
 READERS, WRITERS, LONG_WORKERS = 3, 2, 2
 MAX_QUEUED = 500
 CACHE_KIB = 8 * 1024
-"""Of each connection's pages: several threads carry one, and the system keeps the file in memory anyhow."""
+"""Page cache of each connection, in KiB. Small, because each thread has a connection and the OS caches the
+file anyway."""
 
 PROGRESS_DELAY, PROGRESS_INTERVAL = 0.3, 0.2
 
@@ -44,12 +45,12 @@ SEMANTIC_OPERATIONS = frozenset(
         "kb.kb_query",
     }
 )
-"""Operations that ask the model or the vectors in memory. A test compares this with what they import."""
+"""Operations that use the model or the vectors in memory. A test compares this set with what they import."""
 
 LONG_OPERATIONS = frozenset(
     {"kb.kb_remember", "kb.kb_status", "kb.kb_show", "kb.kb_backlinks", "cleanup.dupes", "facts.check"}
 )
-"""Operations of agents that may take long: git and a remote, or every pair of pages."""
+"""Operations open to agents that may be slow: they run git, access a remote, or compare all pairs of pages."""
 
 READ_ONLY_OWNER_OPERATIONS = frozenset(
     {
@@ -75,11 +76,11 @@ READ_ONLY_OWNER_OPERATIONS = frozenset(
         *("clients.instructions", "service.daemon_status", "kb.kb_curate", "kb.kb_doctor"),
     }
 )
-"""The owner's operations that change nothing: a server for reading only answers them too."""
+"""Owner operations that change nothing, so a read-only server allows them too."""
 
 
 class Worker(Brain):
-    """A brain that gives up when nobody waits for what it does, and shares the model with the others."""
+    """A Brain that stops when its task is cancelled and shares the loaded models with the other workers."""
 
     def __init__(self, settings: Settings, models: Any) -> None:
         super().__init__(settings, unwanted=self.is_unwanted, models=models)
@@ -98,7 +99,7 @@ class Worker(Brain):
 
 
 class Task:
-    """Some work, and the way back for its result."""
+    """A function to run on a worker thread, and the future for its result."""
 
     def __init__(self, work: Work, name: str, loop: asyncio.AbstractEventLoop) -> None:
         self.work, self.name = work, name
@@ -109,14 +110,14 @@ class Task:
 
     @property
     def cancelled(self) -> bool:
-        """Whether nobody waits any more: the server ends, or the caller is gone, which its future knows first."""
+        """Return True if the server is stopping or the caller has cancelled the future."""
         return self.stopped or self.future.cancelled()
 
     def settle(self, result: Any, error: BaseException | None) -> None:
         try:
             self._loop.call_soon_threadsafe(self._settle, result, error)
         except RuntimeError:
-            pass  # the server is closed; nobody waits
+            pass  # the event loop is closed: the server has stopped
 
     def _settle(self, result: Any, error: BaseException | None) -> None:
         if self.future.done():
@@ -125,11 +126,11 @@ class Task:
             self.future.set_result(result)
         else:
             self.future.set_exception(error)
-            self.future.exception()  # looked at: a server that ends may leave nobody to be told, and nothing to log
+            self.future.exception()  # mark it as retrieved, or asyncio logs it if the caller is gone
 
 
 class WorkerQueue:
-    """Threads that take work from one queue. A lane that does not keep its brains opens one for each piece."""
+    """Threads that take tasks from one queue. With `keeps` false, each task gets a fresh Worker."""
 
     def __init__(
         self, name: str, threads: int, make: Callable[[], Worker], tell: EventSink, keeps: bool
@@ -149,7 +150,7 @@ class WorkerQueue:
         self._queue.put(job)
 
     def end(self) -> None:
-        """Give up what is running and take nothing more."""
+        """Cancel running tasks and accept no more."""
         for each in list(self._running):
             each.stopped = True
         for _ in self._threads:
@@ -194,10 +195,10 @@ class WorkerQueue:
 
 
 class WorkerPool:
-    """Everybody who works on one memory for one server."""
+    """All worker threads of one server, for one memory."""
 
     def __init__(self, settings: Settings, *, tell: EventSink | None = None, readonly: bool = False) -> None:
-        if readonly:  # a question that finds nothing would be noted as a gap
+        if readonly:  # a search without results would be recorded as a gap
             settings = settings._replace(environ={**settings.environ, "QUAID_LOG_GAPS": "off"})
         self.settings, self.readonly = settings, readonly
         told: EventSink = tell or (lambda _kind, _facts: None)
@@ -218,15 +219,19 @@ class WorkerPool:
             each.start()
 
     def stop(self, seconds: float) -> bool:
-        """Give everything up. Whether all brains were closed in time; what was not finished never was."""
+        """Cancel all tasks. Return True if all workers closed in time; unfinished transactions are rolled
+        back."""
         deadline = time.monotonic() + seconds
         for each in self._lanes.values():
             each.end()
-        over = [each.is_over(deadline) for each in self._lanes.values()]  # wait for each of them
+        over = [
+            each.is_over(deadline) for each in self._lanes.values()
+        ]  # a list, so that all queues are joined
         return all(over)
 
     async def call(self, operation: str, arguments: Mapping[str, Any], scope: Scope = "owner") -> Any:
-        """The record of an operation, named as a command ("kb status") or as a tool ("memory_get")."""
+        """Run an operation, named as a command ("kb status") or as a tool ("memory_get"), and return its
+        record."""
         found, preset = find_operation(operation)
         key = operation_key(found)
         listing = key == "clients.connect" and not arguments.get("client")
@@ -238,14 +243,14 @@ class WorkerPool:
         )
 
     async def run(self, lane: str, work: Callable[[Brain], T], name: str = "") -> T:
-        """What some work with a brain gives. Cancelled, it stops the work too."""
+        """Run a function on a worker of a queue and return its result. Cancelling the call cancels the task."""
         job = Task(work, name, asyncio.get_running_loop())
         self._lanes[lane].add(job)
         return await job.future  # type: ignore[no-any-return]
 
 
 def find_operation(name: str) -> tuple[Operation, Mapping[str, Any]]:
-    """The operation of a command or a tool, and the arguments that an alias sets."""
+    """Return the operation of a command or tool, and the arguments that an alias presets."""
     if name in index.COMMANDS:
         return dispatch.find_command(name), index.ALIASES.get(name, {})
     if name in index.TOOLS:
@@ -258,7 +263,7 @@ def operation_key(operation: Operation) -> str:
 
 
 def queue_name(operation: Operation) -> str:
-    """Where an operation is done."""
+    """Return the name of the queue that runs an operation."""
     key = operation_key(operation)
     if key in SEMANTIC_OPERATIONS:
         return "meaning"
@@ -268,7 +273,8 @@ def queue_name(operation: Operation) -> str:
 
 
 def _progress_reporter(job: Task, tell: EventSink) -> Callable[[int, int, str], None]:
-    """Progress of what takes more than a moment, at a calm pace."""
+    """Return a progress callback that reports only tasks longer than PROGRESS_DELAY, every PROGRESS_INTERVAL
+    at most."""
     began = told = time.monotonic()
 
     def report(done: int, total: int, what: str) -> None:
@@ -287,7 +293,7 @@ def _progress_reporter(job: Task, tell: EventSink) -> Callable[[int, int, str], 
 def _close_quietly(hand: Worker) -> None:
     try:
         hand.close()
-    except Exception:  # noqa: S110 (what was acknowledged is durable; the rest never was)
+    except Exception:  # noqa: S110 (committed transactions are durable, the rest is rolled back)
         pass
 
 
@@ -319,7 +325,7 @@ class MaintenanceThread:
                 with Brain(self._settings, unwanted=self._ending.is_set) as brain:
                     brain.db.keep_small(CACHE_KIB // 4)
                     self._look(brain)
-            except QuaidError:  # a memory that is not there yet, is locked, or was moved away
+            except QuaidError:  # the memory does not exist yet, is locked, or was moved
                 self._ending.wait(RETRY_SECONDS)
             except Exception as error:
                 self._complain(error)
@@ -328,7 +334,7 @@ class MaintenanceThread:
             self._idle.end()
 
     def _complain(self, error: Exception) -> None:
-        """Say once what failed, without a word of any page."""
+        """Log a failure once, without any content of pages."""
         problem = f"quaid: work in the background failed ({type(error).__name__}); it is tried again"
         if problem not in self._complaints:
             self._complaints.add(problem)
@@ -344,7 +350,7 @@ class MaintenanceThread:
             self._ending.wait(POLL_SECONDS)
 
     def _heard(self, event: dict[str, Any]) -> None:
-        """Something that the process which watches folders has to tell."""
+        """Forward an event from the process that watches folders."""
         self._tell("files", {**event, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
 
 
@@ -352,7 +358,10 @@ TRIM_SECONDS = 60.0
 
 
 def start_memory_trim() -> None:
-    """From now on, as long as the process lives. What is there by now, code above all, is not looked at again."""
+    """Return freed memory to the system every TRIM_SECONDS, on a daemon thread.
+
+    Objects that exist now, mostly code, are frozen: later garbage collections skip them.
+    """
     gc.collect()
     gc.freeze()
     Thread(target=_trim_loop, args=(_malloc_trim(),), name="trimming", daemon=True).start()
@@ -366,7 +375,7 @@ def _trim_loop(give_back: Callable[[int], int]) -> None:
 
 
 def _malloc_trim() -> Callable[[int], int]:
-    """glibc's malloc_trim; elsewhere nothing is done."""
+    """Return glibc's malloc_trim, or a no-op on other platforms."""
     try:
         return ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):
