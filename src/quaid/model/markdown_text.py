@@ -4,24 +4,24 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-# Begins with \n instead of ^, and searches a text with one put in front: several times as fast.
+# Starts with \n instead of ^ and is searched in a text with a \n prepended: several times as fast.
 _FENCE_LINE = re.compile(r"\n {0,3}(`{3,}(?=[^`\n]*(?:\n|\Z))|~{3,})([^\n]*)")
 
 
 MOST_FENCES = 50_000
-"""Blocks of one text: fences behind them are text. Nobody wrote more of them into a page."""
+"""Maximum number of fenced blocks parsed in one text; later fences count as plain text."""
 
 
 class Fence(NamedTuple):
-    """A block from the start of its opening line to the end of its closing one."""
+    """A fenced block, from the start of its opening line to the end of its closing line."""
 
     start: int
     end: int
-    left_open: str  # the marker that would close it, or ""
+    left_open: str  # the marker that would close it, or "" if it is closed
 
 
 def find_fences(text: str) -> list[Fence]:
-    """Every fenced block, in order; one that is never closed reaches to the end of the text."""
+    """Return all fenced blocks in order. An unclosed block extends to the end of the text."""
     if "```" not in text and "~~~" not in text:
         return []
     found: list[Fence] = []
@@ -41,7 +41,7 @@ def find_fences(text: str) -> list[Fence]:
 
 
 def remove_fences(text: str) -> str:
-    """The text without its fenced blocks; an empty line stays in the place of each."""
+    """Return the text without its fenced blocks, leaving an empty line in place of each."""
     kept: list[str] = []
     position = 0
     for fence in find_fences(text):
@@ -50,12 +50,12 @@ def remove_fences(text: str) -> str:
     return "".join([*kept, text[position:]]) if position else text
 
 
-_LONGEST_READ = 4000  # of a paragraph; keeps the cost of hostile markup bounded
+_LONGEST_READ = 4000  # characters of a paragraph that are parsed; bounds the cost of hostile markup
 
 HEAD_LENGTH = 250_000
-"""Characters of a text in which its title, summary and room are looked for."""
+"""Number of leading characters searched for a page's title, summary and room."""
 
-# These begin with \n instead of ^, and search a text with one put in front: several times as fast.
+# These patterns start with \n instead of ^ and are searched in a text with a \n prepended: several times as fast.
 _HEADINGS = {1: re.compile(r"\n {0,3}#[ \t]+(\S[^\n]*)"), 2: re.compile(r"\n {0,3}##[ \t]+(\S[^\n]*)")}
 _UNDERLINE = re.compile(r"\n {0,3}=+[ \t]*(?=\n|\Z)")
 _TOP_QUOTE = re.compile(r"\s*?(\n {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*+)")
@@ -82,7 +82,7 @@ _STRUCTURE = re.compile(
 _LABEL = re.compile(r"(\*\*|__|`+)[^*_`]+\1[:.]?")
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _CODE_PLACES = 0x10F000
-"""The first of the private characters that stand for code spans, one for each: what is around them may be dropped."""
+"""First of the private-use code points that replace code spans, so that markup inside code is left alone."""
 _CODE_PLACE = re.compile(r"[\U0010f000-\U0010ffff]")
 _SHORTCODE = re.compile(r"\{\{[<%]([^{}]*)[%>]\}\}|\{%[^{}]*%\}")
 _SHORTCODE_TEXT = re.compile(r"""\stext=["']([^"']*)""")
@@ -100,14 +100,14 @@ _EMPHASIS = re.compile(
 
 
 def one_line(value: Any) -> str:
-    """A front matter scalar as one line of text; "" for anything else."""
+    """Return a front matter scalar as one line of text, or "" for other types."""
     if isinstance(value, bool):
         return str(value).lower()
     return " ".join(str(value).split()) if isinstance(value, (str, int, float)) else ""
 
 
 def visible_text(truth: str) -> str:
-    """The text that is written to be read: without fenced code, comments, scripts and styles."""
+    """Return the text without fenced code, HTML comments, scripts and styles."""
     text = remove_fences(truth)
     kept: list[str] = []
     position = 0
@@ -119,7 +119,7 @@ def visible_text(truth: str) -> str:
 
 
 def text_head(text: str) -> str:
-    """As much of a text as is looked at for its title and such: whole lines, if there are any."""
+    """Return the first HEAD_LENGTH characters, cut at a line end if possible."""
     if len(text) <= HEAD_LENGTH:
         return text
     end = text.rfind("\n", 0, HEAD_LENGTH)
@@ -127,7 +127,7 @@ def text_head(text: str) -> str:
 
 
 def first_heading(text: str, level: int) -> str:
-    """The first heading of level 1 or 2 that says something, as plain text, or ""."""
+    """Return the first non-empty heading of level 1 or 2 as plain text, or "" if there is none."""
     text = "\n" + text
     for heading in _HEADINGS[level].finditer(text):
         said = strip_markdown(_without_closing_hashes(heading[1]))
@@ -150,15 +150,15 @@ def _first_underlined(text: str, before: int) -> str:
 
 
 def _underlined_text(text: str, end: int) -> str:
-    """The line that ends here, if an underline makes a heading of it."""
+    """Return the line ending at `end` if a following underline makes it a heading, else an empty string."""
     above = text[text.rfind("\n", 0, end) + 1 : end].strip()
     return "" if _STRUCTURE.match(above[:_LONGEST_READ]) else above
 
 
 def top_quote(text: str) -> str:
-    """The quotation right below the first H1, or at the very top of a text, as plain text; "" if there is none.
+    """Return the quotation below the first H1 or at the top of the text, as plain text, or "" if there is none.
 
-    A callout is not a quotation.
+    Callouts such as `> [!note]` are ignored.
     """
     text = "\n" + text
     for start in (_first_h1_end(text), 0):
@@ -172,7 +172,7 @@ def top_quote(text: str) -> str:
 
 
 def _first_h1_end(text: str) -> int:
-    """Where the line of the first H1 ends in a text that begins with a line feed; 0 if it has none."""
+    """Return the end offset of the first H1's line in a text that begins with a line feed, or 0 if there is no H1."""
     heading = _HEADINGS[1].search(text)
     before = heading.start() if heading else len(text)
     for underline in _UNDERLINE.finditer(text, 0, before):
@@ -182,9 +182,9 @@ def _first_h1_end(text: str) -> int:
 
 
 def first_paragraph(text: str) -> str:
-    """The first paragraph that says something, as plain text, or "".
+    """Return the first paragraph that contains a letter or digit, as plain text, or "" if there is none.
 
-    A line that is all bold or all code is taken for a heading or a sample if anything better follows.
+    A paragraph that is entirely bold or code is probably a heading or a sample, so it is used only as a fallback.
     """
     second_best = ""
     for paragraph in _paragraphs(text):
@@ -198,7 +198,7 @@ def first_paragraph(text: str) -> str:
 
 
 def _paragraphs(text: str) -> Iterator[list[str]]:
-    """Runs of lines that are no heading, list, table, quotation, rule or indented code."""
+    """Yield runs of lines that are not headings, lists, tables, quotations, rules or indented code."""
     lines: list[str] = []
     in_list = in_table = after_blank = False
     for line in _lines(text):
@@ -224,13 +224,13 @@ def _paragraphs(text: str) -> Iterator[list[str]]:
 
 
 def _makes_heading_or_table(line: str) -> bool:
-    """Whether a line turns the paragraph above it into a heading or the head of a table."""
+    """Return True if a line turns the paragraph above it into a heading or a table header."""
     marks = set(line)
     return marks in ({"="}, {"-"}) or ("-" in marks and "|" in marks and marks <= set("-:| \t"))
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines one by one: most callers need only the first few of a long text."""
+    """Yield lines lazily, since most callers need only the first few of a long text."""
     position = 0
     while position <= len(text):
         end = text.find("\n", position)
@@ -240,7 +240,7 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def strip_markdown(text: str) -> str:
-    """Markdown inline text with links and emphasis reduced to their words, on one line."""
+    """Return inline Markdown as one line of plain text, with links and emphasis reduced to their text."""
     is_cut = len(text) > _LONGEST_READ
     text = _CODE_PLACE.sub("", text[:_LONGEST_READ])
     codes: list[str] = []
@@ -262,8 +262,8 @@ def strip_markdown(text: str) -> str:
 
 
 def _without_open_end(text: str) -> str:
-    """A text that was cut off, without the link, image or HTML tag that the cut went through."""
-    for _ in range(3):  # an image within a link has two ends
+    """Remove a link, image or HTML tag that was left incomplete by truncation."""
+    for _ in range(3):  # an image within a link leaves two incomplete constructs
         open_end = _OPEN_END.search(text)
         if open_end is None:
             break
@@ -277,7 +277,7 @@ def _shortcode_text(shortcode: re.Match[str]) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """The text, or as many whole words of it as fit with an ellipsis."""
+    """Return the text, truncated at a word boundary with an ellipsis if it is longer than `limit`."""
     if len(text) <= limit:
         return text
     cut = text[: limit - 1]
@@ -293,7 +293,7 @@ _UNTICKED_BOX = re.compile(r"^[ \t]*[-*+][ \t]+\[ \][ \t]+(\S[^\n]*)", re.MULTIL
 
 
 def open_threads(truth: str) -> list[str]:
-    """What stands beside each empty box, as plain text; boxes under other headings are no threads."""
+    """Return the unticked checkbox items under "Open threads" headings, as plain text."""
     if "[ ]" not in truth:
         return []
     text = remove_fences(truth)
@@ -315,9 +315,9 @@ _BACKTICKS = re.compile(r"`+|\n[ \t]*\n")
 
 
 def code_spans(text: str) -> list[tuple[int, int]]:
-    """Where code stands, in which brackets are no links, in order."""
+    """Return the (start, end) offsets of code blocks and code spans, sorted. Brackets in code are not links."""
     spans = [(block.start, block.end) for block in find_fences(text)]
-    open_runs: dict[int, int] = {}  # where a run of so many backticks began, within this paragraph
+    open_runs: dict[int, int] = {}  # run length -> start offset, within the current paragraph
     for run in _BACKTICKS.finditer(text):
         if run[0][0] == "\n":
             open_runs.clear()
@@ -335,5 +335,5 @@ _WIKI_LINK_TARGET = re.compile(r"\[\[([^\[\]|#^]+)(?:[#^][^\[\]|]*)?(?:\|[^\[\]]
 
 
 def replace_wiki_links(text: str) -> str:
-    """Text in which `[[people/alice|Alice]]` is people/alice."""
+    """Replace each wiki link with its target: `[[people/alice|Alice]]` becomes people/alice."""
     return _WIKI_LINK_TARGET.sub(lambda link: link[1].strip(), text) if "[[" in text else text

@@ -5,10 +5,10 @@ import unicodedata
 from typing import Any
 
 NAME_KINDS = ("title", "slug", "alias", "name")
-"""A name's kinds, the most certain first. The last part of a slug is a name."""
+"""Kinds of names, most specific first. The kind "name" is the last segment of the slug."""
 
 LONGEST_NAME = 200
-"""Characters of a name. Nobody asks for more."""
+"""Maximum length of a folded name, in characters."""
 
 MOST_ALIASES = 100
 
@@ -16,11 +16,11 @@ _GAP = re.compile(r"[\W_]+")
 
 
 def fold_name(text: str) -> str:
-    """A name with everything taken out in which two spellings of it differ."""
+    """Normalize case, accents, punctuation and spacing, so that spelling variants of a name compare equal."""
     text = text[: 2 * LONGEST_NAME]
     if not text.isascii():
         decomposed = unicodedata.normalize("NFKD", text.casefold())
-        # An accent over a Latin letter is a spelling; in other scripts marks make another letter.
+        # Accents on Latin letters are spelling variants; in other scripts, marks form a different letter.
         text = unicodedata.normalize("NFC", re.sub("(?<=[a-z])[\u0300-\u036f]+", "", decomposed))
     return _GAP.sub(" ", text.lower()).strip()[:LONGEST_NAME]
 
@@ -28,7 +28,7 @@ def fold_name(text: str) -> str:
 def names_of(
     title: str, slug: str, frontmatter: dict[str, Any], former: list[str] | None = None
 ) -> list[tuple[str, str]]:
-    """Each name of a page, folded, with its kind; the most certain first. What its slug was is an alias."""
+    """Return the folded names of a page with their kinds, most specific first. Former slugs count as aliases."""
     found = [(title, "title"), (slug, "slug")]
     earlier = [name for each in former or () for name in (each, each.rpartition("/")[2])]
     found += [(alias, "alias") for alias in [*aliases(frontmatter), *earlier, *frontmatter_ids(frontmatter)]]
@@ -41,11 +41,11 @@ def names_of(
 
 
 EXACT_MATCH, WORD_MATCH, PREFIX_MATCH = 3, 2, 1
-"""How a name fits what is typed: it is that, it has these words, it has words that begin so."""
+"""Match strengths: equal, contains all typed words, or contains words starting with the typed ones."""
 
 
 def match_strength(name: str, typed: str) -> int:
-    """How well a name fits what somebody types, both folded; 0: it does not."""
+    """Return how well a folded name matches the folded input, or 0 if it does not match."""
     if name == typed:
         return EXACT_MATCH
     words, wanted = name.split(), typed.split()
@@ -58,13 +58,13 @@ def match_strength(name: str, typed: str) -> int:
 
 
 def frontmatter_ids(frontmatter: dict[str, Any]) -> list[str]:
-    """The ids that a page gives itself, as links name them."""
+    """Return the ids in the front matter, in the form used by links: `id:…`."""
     given = [frontmatter.get("id"), frontmatter.get("quaid_id")]
     return [f"id:{each}" for each in given if isinstance(each, str) and each]
 
 
 def aliases(frontmatter: dict[str, Any]) -> list[str]:
-    """The other names that a page gives itself."""
+    """Return the aliases in the front matter, at most MOST_ALIASES of them."""
     given = frontmatter.get("aliases", frontmatter.get("alias"))
     listed = given if isinstance(given, list) else [given]
     return [alias for alias in listed[:MOST_ALIASES] if isinstance(alias, str)]

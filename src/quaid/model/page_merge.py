@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 from quaid.model import markdown_text, names, tags, timeline
 
 MERGED_KEY = "merged"
-"""The front-matter key for what the page that went said otherwise."""
+"""Front-matter key under which the conflicting values of the removed page are kept."""
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|\Z)")
 _BLANK = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 _IDENTITY_KEYS = ("title", "slug", "type", "wing", "room")
-"""Keys that say what a page is. They are never taken over."""
+"""Keys that identify a page. They are never copied from the other page."""
 
 
 class LinkSpan(NamedTuple):
-    """The time of a link, and which link it is."""
+    """The id of a link and its validity interval."""
 
     id: int
     valid_from: str | None
@@ -23,7 +23,7 @@ class LinkSpan(NamedTuple):
 
 
 class JoinedSpan(NamedTuple):
-    """A span that stands for several; the first of them gives the id."""
+    """A validity interval that covers several links; it has the id of the oldest one."""
 
     span: LinkSpan
     absorbed: tuple[int, ...]
@@ -33,7 +33,7 @@ class JoinedSpan(NamedTuple):
 
 
 def merge_truth(kept: str, other: str, title: str) -> str:
-    """The first text, then what only the other one says, under a heading with the other's title."""
+    """Return the first text, then the blocks found only in the other, under a heading with the other's title."""
     known = {_fold_text(block) for block in _blocks(kept)}
     new = _new_blocks(_blocks(other), known, title)
     if not new or _fold_text(other) in _fold_text(kept):
@@ -43,7 +43,7 @@ def merge_truth(kept: str, other: str, title: str) -> str:
 
 
 def _blocks(text: str) -> list[str]:
-    """Pieces between blank lines; a fenced block is never cut."""
+    """Split a text at blank lines and headings. Fenced blocks are never split."""
     blocks: list[str] = []
     position = 0
     for fence in [*markdown_text.find_fences(text), markdown_text.Fence(len(text), len(text), "")]:
@@ -54,7 +54,7 @@ def _blocks(text: str) -> list[str]:
 
 
 def _headings_apart(block: str) -> list[str]:
-    """A heading is a block of its own, whether or not a blank line follows it."""
+    """Split a block so that each heading is a separate block, even without a blank line after it."""
     if _is_fence(block) or not any(map(_HEADING.match, block.split("\n"))):
         return [block]
     parts: list[list[str]] = [[]]
@@ -67,7 +67,7 @@ def _headings_apart(block: str) -> list[str]:
 
 
 def _new_blocks(blocks: list[str], known: set[str], title: str) -> list[str]:
-    """The blocks that are not known, with the headings above them; a heading alone says nothing."""
+    """Return the unknown blocks with the headings above them. Headings without new content are dropped."""
     new: list[str] = []
     above: list[tuple[int, str]] = []
     for block in blocks:
@@ -84,7 +84,7 @@ def _new_blocks(blocks: list[str], known: set[str], title: str) -> list[str]:
 
 
 def _lower_headings(blocks: list[str]) -> list[str]:
-    """Headings moved down so that the highest stands below the heading of the section."""
+    """Demote headings so that the highest of them is below the section's heading."""
     levels = [level for level in map(_heading_level, blocks) if level]
     down = max(0, 3 - min(levels)) if levels else 0
     return [
@@ -112,9 +112,10 @@ def _fold_text(text: str) -> str:
 
 
 def merge_timeline(kept: str, other: str, title: str) -> str:
-    """The first timeline with every entry of the other that it does not hold, and the other's free text below.
+    """Add the entries and free text of the other timeline that the first one does not contain.
 
-    A timeline that runs in one direction goes on to do so; entries of the other come last in any other.
+    New entries are inserted in date order if the timeline is sorted, and appended otherwise. Free text comes last,
+    under a heading.
     """
     merged = timeline.insert_entries(kept.rstrip("\n"), timeline.missing_entries(other, kept))
     held = set(map(_fold_text, merged.split("\n")))
@@ -127,7 +128,9 @@ def merge_timeline(kept: str, other: str, title: str) -> str:
     return merged
 
 
-# Front matter
+# Merge the other page's tags, names, links and remaining keys into the first page's front matter.
+#
+# On conflict the first page's value wins, and the other value is kept under `merged`.
 
 
 def merge_frontmatter(
@@ -201,7 +204,7 @@ def _union(ours: list[Any], theirs: list[Any]) -> list[Any]:
 
 
 def join_spans(given: list[LinkSpan]) -> list[JoinedSpan]:
-    """Times of one relationship between the same pages, those that overlap made one."""
+    """Merge overlapping validity intervals of one relationship between the same two pages."""
     joined: list[JoinedSpan] = []
     for span in sorted(given, key=lambda each: each.id):
         new = JoinedSpan(span, ())
@@ -219,7 +222,7 @@ def _spans_overlap(one: LinkSpan, other: LinkSpan) -> bool:
 
 
 def _span_start(span: LinkSpan) -> str:
-    """As validate counts: from the last day if the first is unknown, from the end of time without any."""
+    """Same rule as `validate`: without a start date, the end date counts; without either, the end of time."""
     return span.valid_from or span.valid_until or "9999-12-31"
 
 
@@ -239,7 +242,7 @@ def _join_two_spans(one: LinkSpan, other: LinkSpan) -> LinkSpan:
 
 
 def rebase_relative_links(text: str, old_slug: str, new_slug: str) -> str:
-    """A text whose relative links lead where they led, now that it stands at another place."""
+    """Rewrite relative links so that they still reach the same files after the page moves to another slug."""
     if "](" not in text or old_slug.rpartition("/")[0] == new_slug.rpartition("/")[0]:
         return text
     code = [(block.start, block.end) for block in markdown_text.find_fences(text)]

@@ -1,8 +1,8 @@
 """Find secrets in text (tokens, keys, passwords, card numbers) and mask them.
 
-A rule has needles, a pattern that is matched where a needle occurs, and a check of the match. A line that contains
-`allow-secret` is exempt, except when masking. Exceptions are not caught: a caller that guards a commit must treat an
-error as a refusal.
+A rule has needles (fixed strings to search for), a pattern that is matched where a needle occurs, and a check of
+the match. A line that contains `allow-secret` is exempt, except when masking. Exceptions are not caught: a caller
+that guards a commit must treat an error as a refusal.
 """
 
 import binascii
@@ -16,9 +16,9 @@ from re import IGNORECASE, Match, Pattern
 from typing import NamedTuple
 
 LONGEST_VALUE_READ = 96
-"""Characters of a value that are looked at."""
+"""Number of leading characters of a value that are examined."""
 
-# What a person writes where a secret would stand, as the whole value.
+# Placeholders written in place of a secret, matched against the whole value.
 _PLACEHOLDER = re.compile(
     r"[<\[{$&].*|%\w+%|%[({].*|[*x•.…_#-]{3,}.*|.*[*•…]{3}.*|.*\.\.\.+|.*[<{]{1,2}[\w .-]+[>}]{1,2}.*"
     r"|@?(?:your|example|sample|dummy|fake|insert|enter|put|paste|replace|use|ihr|dein|votre)[-_ ].*"
@@ -33,7 +33,7 @@ _PLACEHOLDER = re.compile(
     r"[-_ ]?(?:here|1|123|1234|value|string|goes[-_ ]here)?[.!]?",
     IGNORECASE,
 )
-# The same inside a token that has a shape of its own: AKIA…EXAMPLE, ghp_xxxxxxxx, sk-1234567890.
+# Substrings that mark a token of a known format as a sample: AKIA…EXAMPLE, ghp_xxxxxxxx, sk-1234567890.
 _SAMPLES = (
     *"example sample dummy placeholder changeme change-me change_me redacted replaceme replace-me".split(),
     *"replace_me your notreal not-real not_real insert- insert_ xxxxx *** ••• ... … < > {{ ${".split(),
@@ -43,16 +43,16 @@ _SAMPLES = (
     *"token-here token_here tokenhere key-here key_here keyhere secret-here secret_here".split(),
 )
 _REPEATED = re.compile(r"(\w)\1{6}")
-# The token on the front page of jwt.io, which half of all tutorials quote.
+# The sample token from the front page of jwt.io, quoted in many tutorials.
 _FAMOUS = ("eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9l",)
-# What a program says about a value: a call, an index, an attribute, a path, another word of the language.
+# Source code instead of a literal value: a call, an index, an attribute, a path, a keyword.
 _CODE = re.compile(
     r".*[(\[{].*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+[;,)]*|[A-Za-z_]\w*(?:::|->).*|\.{0,2}/.*|~/.*|[A-Za-z]:\\.*"
     r"|[a-z][a-z0-9+.-]*://.*|.*\)|!\w+|&\w+|@\w+(?:[./]\w+)*|--?[a-z].*|[\w./-]+\.(?:ya?ml|json|toml|env|txt|pem|key|crt"
     r"|md|org|py|js|ts|go|rs|rb|sh|conf|cfg|ini|html?|gpg|kdbx|asc|log)[.,;:]?"
 )
 _CALLED = re.compile(r"[A-Za-z_][\w.]*\(|\$|`|\{\{|<")
-# A name whose last part says that the value is about a secret and not the secret.
+# Suffixes of names whose value describes a secret instead of being one (password_length, token_url).
 _ABOUT = re.compile(
     r"(?:[_.-]|(?<=[a-z0-9])(?=[A-Z]))(?i:names?|ids?|kid|refs?|reference|paths?|files?|filename|dir|folder|ur[li]|endpoint|host"
     r"|server|type|kind|class|version|expir\w*|ttl|age|len|length|min\w*|max\w*|size|counts?|limit|polic(?:y|ies)|fields?"
@@ -63,7 +63,7 @@ _ABOUT = re.compile(
     r"|service|handler|utils?|validator|sources?|location|env|var|variable|selector|manager|store|storage|strategy"
     r"|rate|cost|price|used|per|window|probs?|logprobs?|embeddings?|vocab|position|mask|strength|rules?|requirements?)$"
 )
-# Terms of the trade with a digit or a sign in them, after "the password is".
+# Technical terms with a digit or sign in them, which may follow "the password is".
 _TERM = re.compile(
     r"(?:base(?:16|32|58|62|64|85)|sha-?\d*|md[45]|utf-?(?:8|16)|pbkdf2|argon2\w*|bcrypt|scrypt|[12]fa|mfa|oauth2?|http/?\d?|k8s"
     r"|x\.?509|1password|pkcs\S*|rfc-?\d+|ipv[46]|rsa-?\d*|aes-?\d*\S*|ed25519|iso-?\d+|ascii|s3|ec2|p12|v\d[\d.]*)\b.*"
@@ -80,17 +80,17 @@ _HEX = re.compile(r"[0-9a-f]{16,}|[0-9A-F]{16,}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
-# Values
+# Checks of values
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether the value stands where a secret would: <your-token>, changeme, ${VAR}, sk-..."""
+    """Return True if the value is a placeholder for a secret: <your-token>, changeme, ${VAR}, sk-..."""
     value = value[:LONGEST_VALUE_READ]
     return bool(_PLACEHOLDER.fullmatch(value)) or (not value.isdigit() and is_sample(value))
 
 
 def is_sample(token: str) -> bool:
-    """Whether a token that has the right shape is one of documentation."""
+    """Return True if a token of the right format is a sample from documentation."""
     head = token[:LONGEST_VALUE_READ].lower()
     for each in _SAMPLES:
         if each in head:
@@ -99,13 +99,13 @@ def is_sample(token: str) -> bool:
 
 
 def entropy(value: str) -> float:
-    """Shannon's, in bits for each character."""
+    """Return the Shannon entropy in bits per character."""
     value = value[:LONGEST_VALUE_READ]
     return -sum(n / len(value) * math.log2(n / len(value)) for n in Counter(value).values()) if value else 0.0
 
 
 def character_kinds(value: str) -> int:
-    """Of how many kinds its characters are: small and capital letters, digits, signs."""
+    """Return how many character classes occur: lowercase, uppercase, digits, other."""
     value = value[:LONGEST_VALUE_READ]
     return (
         (value != value.upper())
@@ -124,13 +124,13 @@ def has_digits_and_letters(value: str) -> bool:
 
 
 def is_odd_word(value: str) -> bool:
-    """Not merely a word with a capital letter or a full stop at its end."""
+    """Return True if the value is more than a word with optional capitals, hyphens and final punctuation."""
     inner = value[:LONGEST_VALUE_READ].rstrip(".,;:!?").replace("-", "").replace("'", "").replace("’", "")
     return bool(inner) and not inner.isalpha()
 
 
 def is_machine_made(value: str) -> bool:
-    """Whether nobody would write this by hand: letters and digits in turn, or a random mix of cases."""
+    """Return True if the value looks generated: alternating letters and digits, or a random mix of cases."""
     value = value[:LONGEST_VALUE_READ]
     if _UUID.fullmatch(value) or (_HEX.fullmatch(value) and entropy(value) >= 2.8):
         return has_digits_and_letters(value)
@@ -145,22 +145,22 @@ def is_machine_made(value: str) -> bool:
     return len(longest) >= 16 and turns > len(longest) * 0.38
 
 
-# Matches
+# Checks of matches
 
 
 def is_shaped_token(found: Match[str]) -> bool:
-    """A token of a known shape is a secret unless it is a sample."""
+    """Accept a token of a known format unless it is a sample."""
     return not is_sample(matched_secret(found))
 
 
 def is_mixed_token(found: Match[str]) -> bool:
-    """The same, with letters and digits both: no word and no number."""
+    """Same as is_shaped_token, but require both letters and digits."""
     value = matched_secret(found)
     return has_digits_and_letters(value) and not is_sample(value)
 
 
 def is_random_token(found: Match[str]) -> bool:
-    """The same, for loose shapes: it must look made by a machine as well."""
+    """Same as is_mixed_token, but require high entropy; for formats that ordinary words may match."""
     value = matched_secret(found)
     return has_digits_and_letters(value) and entropy(value) >= 3.0 and not is_sample(value)
 
@@ -174,7 +174,7 @@ _PASSWORDS = ("pass", "pwd", "pw", "psk", "kenn", "contra", "mot", "mdp", "clave
 
 
 def is_assigned_value(found: Match[str]) -> bool:
-    """A value that somebody gave to a name such as password or api_key."""
+    """Accept a value assigned to a name such as password or api_key."""
     value, name, quoted = found["secret"], found["name"], bool(found["quote"])
     is_password = not name.isascii() or name.lower().startswith(_PASSWORDS)
     mixed = has_digits_and_letters(value)
@@ -194,7 +194,7 @@ def is_assigned_value(found: Match[str]) -> bool:
 
 
 def _is_alone_on_line(found: Match[str]) -> bool:
-    """NAME=value on a line of its own, as in a file of settings."""
+    """Return True for NAME=value alone on its line, as in a settings file."""
     text = found.string
     if found["sign"] not in ("=", "?=") or text[found.end() : found.end() + 1] not in ("", "\n", "\r"):
         return False
@@ -205,7 +205,7 @@ def _is_alone_on_line(found: Match[str]) -> bool:
 def _is_password_value(value: str, *, quoted: bool, alone: bool) -> bool:
     if len(value) < 4:
         return False
-    if any(each.isspace() for each in value):  # a label, an error, a sentence; rarely a phrase
+    if any(each.isspace() for each in value):  # usually a label, an error or a sentence, rarely a passphrase
         return character_kinds(value) >= 3 and has_digits_and_letters(value) and is_machine_made(value)
     name = value.replace("_", "").replace("-", "").replace(".", "")
     if name != value and name.isalpha():
@@ -221,7 +221,7 @@ def _is_password_value(value: str, *, quoted: bool, alone: bool) -> bool:
 
 
 def _is_token_value(value: str, name: str) -> bool:
-    """A credential must look made by a machine; a short one next to a clear name a little less."""
+    """Return True if the value looks generated. Short values need less randomness if the name is unambiguous."""
     if is_machine_made(value):
         return True
     clear = not name.lower().startswith(("token", "secret", "credential"))
@@ -235,12 +235,12 @@ def _is_token_value(value: str, name: str) -> bool:
 
 
 def is_told_password(found: Match[str]) -> bool:
-    """A password in a sentence has a digit or a sign in it; a word, a term and a file's name have not."""
+    """Accept a password in a sentence if it contains a digit or sign and is not a known term or a filename."""
     return _is_password_word(found["secret"])
 
 
 def is_password_cell(value: str) -> bool:
-    """A cell of a table below the word password."""
+    """Return True if a table cell in a password column looks like a password."""
     return 6 <= len(value) <= 100 and not any(map(str.isspace, value)) and _is_password_word(value)
 
 
@@ -256,7 +256,7 @@ def _is_password_word(value: str) -> bool:
 _SIGN = re.compile(r"[!@#$%^&*+=?~]")
 
 
-# Between "token" and a long value that is something else.
+# Words between "token" and a long value which show that the value is something else.
 _OTHER = re.compile(
     r"hash|sha\d*|digest|fingerprint|checksum|commit|\bid\b|uuid|version|public|https?:|file|path|\]\(",
     IGNORECASE,
@@ -264,7 +264,7 @@ _OTHER = re.compile(
 
 
 def is_told_token(found: Match[str]) -> bool:
-    """A token in a sentence is long and made by a machine."""
+    """Accept a token in a sentence if it is long and looks generated."""
     value = found["secret"]
     if (
         not has_digits_and_letters(value)
@@ -281,7 +281,7 @@ def is_told_token(found: Match[str]) -> bool:
 
 
 def is_option_value(found: Match[str]) -> bool:
-    """What follows --password on a command line."""
+    """Accept the argument of an option such as --password."""
     value = found["secret"]
     return is_told_password(found) and not value.startswith("-")
 
@@ -292,14 +292,14 @@ _COMMAND = re.compile(
 
 
 def is_command_password(found: Match[str]) -> bool:
-    """What follows -u name: or -p, after the name of a program that takes a password there."""
+    """Accept the argument of -u name: or -p if the line runs a program that takes a password there."""
     if not (_is_password_word(found["secret"]) or (found["quote"] and not is_placeholder(found["secret"]))):
         return False
     return _COMMAND.search(found.string, max(0, found.start() - 160), found.start()) is not None
 
 
 def is_bearer_value(found: Match[str]) -> bool:
-    """What stands behind "Bearer", in a header or elsewhere."""
+    """Accept the value after "Bearer"; outside an Authorization header it must also look random."""
     value = found["secret"]
     if is_placeholder(value) or _CODE.fullmatch(value[:LONGEST_VALUE_READ]):
         return False
@@ -312,7 +312,7 @@ def is_url_password(found: Match[str]) -> bool:
 
 
 def is_encoded_login(found: Match[str]) -> bool:
-    """Whether base64 holds name:password, as in Docker's settings and in Basic authorization."""
+    """Return True if the base64 value decodes to name:password, as in Docker's config and Basic authorization."""
     value = found["secret"]
     try:
         plain = binascii.a2b_base64(value + "=" * (-len(value) % 4)).decode()
@@ -325,7 +325,7 @@ def is_encoded_login(found: Match[str]) -> bool:
 
 
 def is_encoded_key(found: Match[str]) -> bool:
-    """Whether base64 of "-----BEGIN" goes on as a private key."""
+    """Return True if the base64 value, which starts with "-----BEGIN", decodes to a private key."""
     try:
         return b"PRIVATE KEY" in binascii.a2b_base64(found[0][:64])
     except ValueError:
@@ -336,7 +336,7 @@ _ELIDED = re.compile(r"\.\.\.|…|<[\w -]+>|x{8}|\*{4}|\{\{|\$\{|redacted|your|s
 
 
 def is_key_block(found: Match[str]) -> bool:
-    """A private key with something in it."""
+    """Accept a private key block whose body is neither empty nor elided."""
     body = found["body"]
     return len(body) >= 40 and not _ELIDED.search(body[:400]) and not _ELIDED.search(body[-200:])
 
@@ -348,7 +348,7 @@ _STOP = frozenset(
 
 
 def is_seed_phrase(found: Match[str]) -> bool:
-    """Twelve to twenty-four words of a wallet: short, different, and no sentence."""
+    """Accept 12 to 24 short, mostly distinct words without stop words, as in a wallet's seed phrase."""
     words = found["secret"].split()
     return (
         len(words) in (12, 15, 18, 21, 24)
@@ -358,11 +358,11 @@ def is_seed_phrase(found: Match[str]) -> bool:
     )
 
 
-# Numbers of cards
+# Card numbers
 
 
 def passes_luhn(digits: str) -> bool:
-    """Whether the last digit of a card's number fits the others."""
+    """Return True if the digits pass the Luhn check."""
     total = 0
     for place, digit in enumerate(reversed(digits)):
         number = int(digit) * (1 + place % 2)
@@ -370,7 +370,7 @@ def passes_luhn(digits: str) -> bool:
     return total % 10 == 0
 
 
-# How the numbers of each brand begin, and how long they are: other long numbers are names of something.
+# Prefixes and lengths of card numbers by brand; other long numbers are usually identifiers.
 _BRANDS = re.compile(
     r"4\d{15}|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|6(?:011|5\d\d|4[4-9]\d)\d{12}"
 )
@@ -381,15 +381,16 @@ _NUMBERED = re.compile(
 
 
 _PRINTED = ((16,), (15,), (14,), (4, 4, 4, 4), (4, 6, 5), (4, 6, 4))
-"""How many digits stand together."""
+"""Groupings in which card numbers are printed, as digits per group."""
 _GOES_ON = re.compile(r"(?<!\\)[A-Za-z0-9_.-]\Z")
 _STOPS = re.compile(r"(?![A-Za-z0-9_-]|\.\d)")
 
 
 def card_group_count(text: str, groups: Sequence[Match[str]]) -> int:
-    """How many of these groups of digits, from the first on, are the number of a card; 0 if it is none.
+    """Return how many of the leading digit groups form a card number, or 0 if they do not.
 
-    Right brand, length and last digit, and not called an order or an id.
+    Brand prefix, length and Luhn digit must match, and the number must not be labelled as an order, an id or the
+    like.
     """
     lengths = tuple(len(group[0]) for group in groups)
     count = next((len(shape) for shape in _PRINTED if lengths[: len(shape)] == shape), 0)
@@ -409,25 +410,25 @@ SecretCheck = Callable[[Match[str]], bool]
 
 
 class SecretRule(NamedTuple):
-    """How one kind of secret looks. The pattern's group `secret` is what must go, else all of it."""
+    """How to find one kind of secret. The secret is the pattern's group `secret`, or the whole match without it."""
 
     kind: str
     needles: tuple[str, ...]
-    """One of them is where the pattern begins; in lower case when `folded`."""
+    """Strings at one of which the pattern starts to match; lowercase if `folded`."""
     pattern: Pattern[str]
     holds: SecretCheck
-    """Whether what was found is one after all."""
+    """Final check of a match."""
     issuer: str = ""
-    """Who can revoke it."""
+    """The service that can revoke it."""
     lead: Pattern[str] | None = None
-    """What must stand before the needle, and belongs to the secret unless that is a group; ends with \\Z."""
+    r"""Pattern that must match before the needle; ends with \Z. Part of the secret unless that is a group."""
     reach: int = 0
-    """How far before the needle the lead may begin."""
+    """Maximum distance between the start of `lead` and the needle, in characters."""
     folded: bool = False
-    """Whether capital and small letters are the same to it."""
+    """True if needles are searched case-insensitively."""
 
 
-# Where a token may begin: after a sign, an escaped line end, a colour of a terminal, an escaped byte of an address.
+# Where a token may start: after a non-word character, an escaped line end, a terminal color code or a %-escaped byte.
 _B = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt])|(?<=\dm)|(?<=%[0-9A-Fa-f]{2}))"
 _E = r"(?![A-Za-z0-9])"
 
@@ -435,7 +436,7 @@ _E = r"(?![A-Za-z0-9])"
 def _token_rule(
     kind: str, issuer: str, needles: str, rest: str, holds: SecretCheck = is_shaped_token
 ) -> SecretRule:
-    """A token that begins with one of the needles and goes on like `rest`."""
+    """Return a rule for tokens that start with one of the needles and continue as `rest`."""
     words = tuple(needles.split())
     begins = "|".join(word.replace(".", r"\.").replace("/", "/") for word in words)
     return SecretRule(kind, words, re.compile(f"{_B}(?:{begins}){rest}"), holds, issuer)
@@ -448,7 +449,7 @@ _PEM = (
 )
 
 SHAPED_RULES: tuple[SecretRule, ...] = (
-    # keys
+    # private keys and JWTs
     SecretRule("private key", ("-----BEGIN ",), re.compile(_PEM), is_key_block),
     SecretRule(
         "private key",
@@ -471,12 +472,12 @@ SHAPED_RULES: tuple[SecretRule, ...] = (
         r"[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
     ),
     _token_rule("wallet key", "", "xprv yprv zprv", r"[1-9A-HJ-NP-Za-km-z]{100,112}" + _E),
-    # clouds
+    # cloud providers
     _token_rule("aws key", "AWS", "AKIA ASIA ABIA ACCA", r"[A-Z0-9]{16}" + _E),
     _token_rule("aws bedrock key", "AWS", "ABSK", r"[A-Za-z0-9+/]{100,}={0,2}"),
     SecretRule(
         "aws secret key",
-        ("AKIA", "ASIA"),  # the secret half is beside its id
+        ("AKIA", "ASIA"),  # the secret key follows its key id
         re.compile(
             r"A[KS]IA[A-Z0-9]{16}\b[^A-Za-z0-9/+](?:[^\n]|\n(?!\n)){0,80}?(?<![A-Za-z0-9/+])(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"
         ),
@@ -544,7 +545,7 @@ SHAPED_RULES: tuple[SecretRule, ...] = (
         "doppler token", "Doppler", "dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit.", r"[A-Za-z0-9._-]{40,}"
     ),
     _token_rule("1password token", "1Password", "ops_eyJ", r"[A-Za-z0-9+/=_-]{100,}"),
-    # code and packages
+    # code hosting and package registries
     _token_rule("github token", "GitHub", "ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9_.-]{30,}"),
     _token_rule("github token", "GitHub", "github_pat_", r"[A-Za-z0-9_]{22,}"),
     _token_rule(
@@ -572,7 +573,7 @@ SHAPED_RULES: tuple[SecretRule, ...] = (
     _token_rule("new relic key", "New Relic", "NRAK- NRJS-", r"[A-Za-z0-9]{19,}" + _E),
     _token_rule("dynatrace token", "Dynatrace", "dt0c01. dt0s01.", r"[A-Z0-9]{24}\.[A-Z0-9]{64}"),
     _token_rule("postman key", "Postman", "PMAK-", r"[A-Za-z0-9]{20,}-[A-Za-z0-9]{30,}"),
-    # models
+    # AI model providers
     _token_rule("anthropic key", "Anthropic", "sk-ant-", r"[A-Za-z0-9_-]{16,}"),
     _token_rule("openrouter key", "OpenRouter", "sk-or-", r"(?:v1-)?[A-Za-z0-9]{20,}"),
     _token_rule("langfuse key", "Langfuse", "sk-lf-", r"[a-f0-9-]{36}"),
@@ -598,7 +599,7 @@ SHAPED_RULES: tuple[SecretRule, ...] = (
     _token_rule("tavily key", "Tavily", "tvly-", r"[A-Za-z0-9-]{24,}", is_mixed_token),
     _token_rule("wandb key", "Weights & Biases", "wandb_v1_", r"[A-Za-z0-9_]{40,}"),
     _token_rule("elevenlabs key", "ElevenLabs", "sk_", r"[a-f0-9]{48}" + _E),
-    # people
+    # messaging
     _token_rule(
         "slack token",
         "Slack",
@@ -643,7 +644,7 @@ SHAPED_RULES: tuple[SecretRule, ...] = (
             ("Make", ".make.com/", r"\.make\.com/(?P<secret>[a-z0-9]{30,})"),
         )
     ),
-    # money and mail
+    # payments and mail
     _token_rule("stripe key", "Stripe", "sk_live_ sk_test_ rk_live_ rk_test_ whsec_", r"[A-Za-z0-9+/]{16,}"),
     _token_rule("square token", "Square", "sq0atp- sq0csp- EAAAE", r"[A-Za-z0-9_-]{22,}", is_mixed_token),
     _token_rule("razorpay key", "Razorpay", "rzp_live_", r"[A-Za-z0-9]{14,}"),
@@ -662,7 +663,7 @@ SHAPED_RULES: tuple[SecretRule, ...] = (
     ),
     _token_rule("brevo key", "Brevo", "xkeysib- xsmtpsib-", r"[a-f0-9]{64}-[A-Za-z0-9]{16}"),
     _token_rule("resend key", "Resend", "re_", r"[A-Za-z0-9]{6,10}_[A-Za-z0-9]{20,}" + _E, is_random_token),
-    # work
+    # productivity tools
     _token_rule("linear key", "Linear", "lin_api_ lin_oauth_", r"[A-Za-z0-9]{30,}"),
     _token_rule(
         "notion token", "Notion", "ntn_ secret_", r"(?:[A-Za-z0-9]{43}|[A-Za-z0-9]{46})" + _E, is_mixed_token
@@ -673,7 +674,7 @@ SHAPED_RULES: tuple[SecretRule, ...] = (
     _token_rule("hubspot token", "HubSpot", "pat-na1- pat-eu1- pat-na2-", r"[a-f0-9-]{36}"),
     _token_rule("contentful token", "Contentful", "CFPAT-", r"[A-Za-z0-9_-]{40,}"),
     _token_rule("facebook token", "Meta", "EAA", r"[A-Za-z0-9]{90,}" + _E, is_mixed_token),
-    # addresses: everybody's
+    # passwords in URLs
     SecretRule(
         "url password",
         ("://",),
@@ -682,7 +683,7 @@ SHAPED_RULES: tuple[SecretRule, ...] = (
     ),
     SecretRule(
         "url password",
-        ("://",),  # a slash in the password should have been escaped, and often is not
+        ("://",),  # a slash in the password should be escaped, but often is not
         re.compile(r"://[^\s/:@'\"<>`\\]{1,60}:(?P<secret>[^\s@'\"<>`:?]{1,80}+)@[\w.-]+(?=[:/]|\s|\Z)"),
         lambda found: (
             is_url_password(found)
@@ -700,7 +701,7 @@ SHAPED_RULES: tuple[SecretRule, ...] = (
 
 DISCORD_RULE = SecretRule(
     "discord token",
-    (),  # no fixed letters: `secrets` looks for its two full stops
+    (),  # no fixed prefix: `_candidates` searches for its two dots
     re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![A-Za-z0-9_-])"),
     is_random_token,
     "Discord",
@@ -710,10 +711,10 @@ DISCORD_RULE = SecretRule(
 CARD_RULE = SecretRule(
     "card number", (), re.compile(r"[0-9](?:[ -]?[0-9]){12,}+"), is_shaped_token, "the bank"
 )
-"""The pattern only finds enough digits; `secrets` asks `secret_looks.card` about their groups."""
+"""The pattern only finds runs of enough digits; `card_group_count` checks their groups."""
 
 _TOKENS = r"secret|token|credential"
-# A key is a secret only with one of these before it.
+# "key" names a secret only after one of these words.
 _KEY = re.compile(
     r"(?:api|access|private|auth|encryption|signing|master|account|service|license|deploy|app|secret|clé)[_ -]?\Z",
     IGNORECASE,
@@ -722,12 +723,12 @@ _PASSES = (
     r"pass(?:word|wd|phrase|code|wort|ord)|pwd|kennwort|mot[_ -]?de[_ -]?passe|mdp|contrase(?:ñ|n\u0303|n)a|clave"
     r"|senha|wachtwoord|hasło|пароль|密码|密碼|パスワード|비밀번호|lösenord"
 )
-# pass, pw and psk are parts of many words: only as the last part of a name, and right before its sign.
+# pass, pw and psk occur in many words: match them only as the last part of a name, directly before its sign.
 _SHORT = (
     r"(?-i:(?<![A-Za-z])|(?<=[A-Z])(?=P[AWS])|(?<=[a-z])(?=P[a-z])|(?<=require))"
     r"(?:pass|pw|psk)(?=[\"']?\s{0,3}[:=])"
 )
-# As they are searched for, in lower case.
+# Needles, in lowercase.
 SECRET_WORDS = ("secret", "token", "credential")
 PASSWORD_WORDS = (
     *(
@@ -747,21 +748,21 @@ PASSWORD_WORDS = (
 )
 
 SECRET_NAMES = re.compile(f"{_PASSES}|{_SHORT}|{_TOKENS}", IGNORECASE)
-"""What must stand at one of those words for any rule to be tried there."""
+"""Must match at a needle before any of its rules is tried."""
 _QUOTE = r"(?P<quote>\\?[\"'`])?"
 _VALUE = r"(?P<secret>(?(quote)[^\"'`\n\\]{4,400}+|[^\s\"'`,;<>|&\\]{4,400}+))"
 _SPACE = r"[ \t\u00a0]"
 _ASSIGNED = (
     r"s?+(?:[_.-]?[A-Za-z0-9_-]{1,40}+)?)"
     r"(?:\\?[\"'`*~)\]]|=(?= ?:)){0,4}+" + _SPACE + r"{0,20}+(?:"
-    # key: value, key = value, key -> value, | key | value |, - key :: value; a value may begin on the next line
+    # key: value, key = value, key -> value, | key | value |, - key :: value; the value may start on the next line
     r"(?P<sign>:=|=>|<-|->|→|::|\?=|=(?!=)|[:：|(,]|为|是|>(?=[^<\n]{4,80}</))" + _SPACE + r"{0,20}+"
     r"(?:[*_~]{1,2}" + _SPACE + r"?)?"
     r"(?:(?:[>|][+-]?)?\r?\n" + _SPACE + r"{1,20}(?![\w-]+:))?"
     # - name: DB_PASSWORD, value: …
     r"|,?\s{1,40}[\"']?[vV]alue[\"']?\s{0,3}[:=]\s{0,3})" + _QUOTE + _VALUE
 )
-# Up to ten words, then a long value; and up to eight words, then "is" or a colon.
+# _TOLD: up to ten words, then a long value. _WORDS and _BE: up to eight words, then "is" or a colon.
 _TOLD = (
     r"s?\b(?:[ ,:(\"'`*~=]{1,4}+[^\s.!?;|=,:(\"'`*~]{1,30}+){0,10}?[\"'`*~)]{0,2}[ ,:(\"'`*~=]{1,4}+"
     r"(?P<secret>[A-Za-z0-9_+/.~-]{16,400}+)"
@@ -944,22 +945,21 @@ LOOSE_RULES: tuple[SecretRule, ...] = (
 )
 
 BESIDE_RULE = SecretRule("password", PASSWORD_WORDS, re.compile(r"\S+"), is_told_password, folded=True)
-"""What `secrets` finds before the word (`hunter2! is the password`) and below it, in a table."""
+"""Rule of passwords found before the word (`hunter2! is the password`) or below it in a table column."""
 
 RULES_VERSION = 3
-"""Rises with every change of what is found: findings that are kept with a file are then looked for again."""
+"""Increment with every change to the rules, so that findings stored with files are computed again."""
 
 SECRET_RULES = (*SHAPED_RULES, DISCORD_RULE, *LOOSE_RULES, BESIDE_RULE, CARD_RULE)
 ALLOW_MARK = "allow-secret"
 UNSEARCHED = "too many places to search"
 _MARK = re.compile(r"(?<![\w-])allow-secret(?![\w-])")
 _SHORTEST = 20
-"""No token with a shape is shorter; words that are need not be searched for their beginnings."""
+"""Length of the shortest token with a known format; shorter words are not searched for token prefixes."""
 
 
 MOST_PLACES = 50_000
-"""Places of one text that may be searched for a value. A text with more of them is told as one that was not searched
-to its end."""
+"""Maximum number of needle positions examined in one text. Beyond it, an UNSEARCHED finding is reported."""
 
 
 class Secret(NamedTuple):
@@ -967,12 +967,12 @@ class Secret(NamedTuple):
     start: int
     end: int
     line: int
-    """Of its first character, from 1."""
+    """Line of the first character, starting at 1."""
     remedy: str
 
 
 def find_secrets(text: str, *, marks: bool = True, places: int = MOST_PLACES) -> list[Secret]:
-    """The secrets of a text, in order, none inside another. `marks`: lines with allow-secret may hold them."""
+    """Return the secrets in a text, in order and without overlaps. `marks`: exempt lines with allow-secret."""
     budget = _Budget(places)
     spans = _without_overlaps(_candidates(text, budget))
     if marks and spans and ALLOW_MARK in text:
@@ -994,7 +994,7 @@ def find_secrets(text: str, *, marks: bool = True, places: int = MOST_PLACES) ->
 
 
 def secret_remedy(rule: SecretRule) -> str:
-    """What to do about a secret that this rule found."""
+    """Return the advice for a secret found by this rule."""
     first = f"revoke it at {rule.issuer}" if rule.issuer else "change it where it is used"
     return (
         f"{first}, keep the new one in a password manager, and write only where it is kept; "
@@ -1003,7 +1003,7 @@ def secret_remedy(rule: SecretRule) -> str:
 
 
 def is_text_data(data: bytes) -> bool:
-    """Whether the bytes of a file are text by their look: no NUL (but for UTF-16), few control characters."""
+    """Return True if the bytes look like text: UTF-16 with a BOM, or no NUL and few control characters."""
     head = data[:8192]
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return True
@@ -1016,17 +1016,17 @@ _CONTROLS = bytes(each for each in range(32) if each not in b"\t\n\r\f\b\x1b") +
 
 
 def decode_data(data: bytes) -> str:
-    """The text of a file that `is_text`, whatever it takes: a secret in a stray encoding is one all the same."""
+    """Decode a file's text, replacing invalid bytes: a secret in an unexpected encoding is still a secret."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace")
     return data.decode("utf-8-sig", "replace")
 
 
-# The search
+# Search
 
 
 class _Budget:
-    """How many places may still be looked at, and where that ended."""
+    """Remaining number of positions to examine, and the offset where it ran out."""
 
     def __init__(self, places: int) -> None:
         self.left = places
@@ -1037,7 +1037,7 @@ SecretSpan = tuple[int, int, SecretRule]
 
 
 def _candidates(text: str, budget: _Budget) -> Iterator[SecretSpan]:
-    """What each rule finds, the surest rules first."""
+    """Yield the matches of all rules, most reliable rules first."""
     dense = "\n".join([word for word in text.split() if len(word) >= _SHORTEST])
     for needle, rule in _SHAPES:
         if needle in dense:
@@ -1071,16 +1071,16 @@ def _candidates(text: str, budget: _Budget) -> Iterator[SecretSpan]:
 
 
 _SHORT_NEEDLES = ("-----BEGIN ", "Private-Lines: ", "://")
-"""Needles of secrets that may be shorter than `_SHORTEST`, or have a space in them."""
+"""Needles of secrets that may be shorter than `_SHORTEST` or contain a space."""
 _SHAPES = [(needle, rule) for rule in SHAPED_RULES for needle in rule.needles if needle not in _SHORT_NEEDLES]
 _ANYWHERE = [(needle, rule) for rule in SHAPED_RULES for needle in rule.needles if needle in _SHORT_NEEDLES]
 _DOTTED = re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}")
 _GATE_STEMS = ("secret", "auth", "sess", "cred", "login", "mot", " -", "--")
-"""Parts that several needles share: where one is missing, none of its needles need be looked for."""
+"""Substrings shared by several needles: if one is absent, its needles are not searched for."""
 
 
 def _gates() -> list[tuple[str, list[str]]]:
-    """The needles of loose rules, each behind a stem of its own or one that it shares."""
+    """Group the needles of the loose rules by a shared substring, or by the needle itself."""
     found: dict[str, list[str]] = {}
     for needle in dict.fromkeys(needle for rule in LOOSE_RULES for needle in rule.needles):
         found.setdefault(next((stem for stem in _GATE_STEMS if stem in needle), needle), []).append(needle)
@@ -1092,13 +1092,13 @@ _ASCII_GATES = [(gate, needles) for gate, needles in _GATES if gate.isascii()]
 
 
 def _lowercase(text: str) -> str:
-    """In small letters, each where it was: the Turkish capital İ would become two characters."""
+    """Lowercase a text without changing its length: the Turkish capital İ would become two characters."""
     folded = text.lower()
     return folded if len(folded) == len(text) else text.replace("İ", "i").lower()
 
 
 def _needle_places(needle: str, text: str, within: str, budget: _Budget) -> list[int]:
-    """Where a needle stands; of a word for passwords and tokens, where it begins a name."""
+    """Return the offsets of a needle; for password and token words, only where SECRET_NAMES matches."""
     names = SECRET_NAMES.match if needle in _NAME_NEEDLES else None
     found: list[int] = []
     end = -1
@@ -1110,7 +1110,7 @@ def _needle_places(needle: str, text: str, within: str, budget: _Budget) -> list
             break
         name = names(text, at) if names is not None else None
         if name is not None and found and at == end:
-            found[-1] = at  # passwordpassword: the last of them is the name
+            found[-1] = at  # passwordpassword: the last one is the name
         elif name is not None or names is None:
             found.append(at)
         end = name.end() if name is not None else -1
@@ -1122,7 +1122,7 @@ _NAME_NEEDLES = frozenset((*PASSWORD_WORDS, *SECRET_WORDS, "psk"))
 
 
 def _rule_matches(rule: SecretRule, text: str, places: Iterable[int]) -> Iterator[SecretSpan]:
-    """What a rule finds at these places."""
+    """Yield the secrets a rule finds at these offsets."""
     match = rule.pattern.match
     past = refused = until = 0
     for at in places:
@@ -1140,7 +1140,7 @@ def _rule_matches(rule: SecretRule, text: str, places: Iterable[int]) -> Iterato
 
 
 _NESTED = 8
-"""How often a value that begins inside a refused one is looked at: token=token=token=… ends somewhere."""
+"""Retries inside one rejected match before skipping to its end; bounds the cost of token=token=token=…"""
 
 
 def _accepted_span(rule: SecretRule, found: Match[str], text: str, at: int) -> SecretSpan | None:
@@ -1152,7 +1152,7 @@ def _accepted_span(rule: SecretRule, found: Match[str], text: str, at: int) -> S
 
 
 def _passwords_before_word(text: str, folded: str, places: Iterable[int]) -> Iterator[SecretSpan]:
-    """`hunter2! is the password`: what stands before the word."""
+    """Find passwords written before the word, as in `hunter2! is the password`."""
     for at in places:
         words = folded[max(0, at - 120) : at].split() if at and not folded[at - 1].isalnum() else []
         verb = next(
@@ -1171,11 +1171,11 @@ _VERBS = frozenset(("is", "was", "as", "ist", "war", "als", "est", "es"))
 
 
 def _password_columns(text: str, folded: str, places: Iterable[int]) -> Iterator[SecretSpan]:
-    """The cells below the heading `password`, in a table of org or markdown or between commas."""
+    """Find the cells below a `password` header in an org, Markdown or CSV table."""
     end = -1
     for at in places:
         if at < end:
-            continue  # one column of a table is enough
+            continue  # one password column per table is enough
         start, end = text.rfind("\n", 0, at) + 1, _line_end(text, at)
         line = text[start:end] if end - start <= 200 else ""
         sign = next((each for each in "|\t;," if each in line), "")
@@ -1186,7 +1186,7 @@ def _password_columns(text: str, folded: str, places: Iterable[int]) -> Iterator
 
 
 def _is_table_head(text: str, start: int, line: str, sign: str) -> bool:
-    """Whether a line is the first of its table: names of columns, and nothing of the table above it."""
+    """Return True if a line is the header row: it holds column names and no table row precedes it."""
     above = text[text.rfind("\n", 0, max(0, start - 1)) + 1 : max(0, start - 1)].strip()
     if sign == "|":
         return line.lstrip().startswith("|") and not above.startswith("|")
@@ -1215,7 +1215,7 @@ def _column_cells(text: str, at: int, sign: str, index: int, signs: int) -> Iter
 
 
 _ROWS = 100
-"""Rows of a table that are looked at."""
+"""Maximum number of table rows examined."""
 
 
 def _line_end(text: str, at: int) -> int:
@@ -1224,7 +1224,7 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _card_numbers(text: str) -> Iterator[SecretSpan]:
-    """Numbers of cards: whole runs of digits, or groups of them as they are printed."""
+    """Find card numbers, as one run of digits or in groups as printed."""
     for run in CARD_RULE.pattern.finditer(text):
         groups = list(_GROUP.finditer(text, run.start(), min(run.end(), run.start() + 400)))
         place = 0
@@ -1239,7 +1239,7 @@ _GROUP = re.compile(r"[0-9]+")
 
 
 def _without_overlaps(candidates: Iterable[SecretSpan]) -> list[SecretSpan]:
-    """In order of the text; of two that overlap, the one that was found by the surer rule."""
+    """Sort the candidates by position and drop those that overlap one found by a more reliable rule."""
     starts: list[int] = []
     kept: list[SecretSpan] = []
     for span in candidates:
@@ -1252,7 +1252,7 @@ def _without_overlaps(candidates: Iterable[SecretSpan]) -> list[SecretSpan]:
 
 
 def _has_allow_mark(text: str, start: int, end: int) -> bool:
-    """Whether the mark is on one of the lines of a secret; or on the line above, if it has several."""
+    """Return True if allow-secret is on a line of the secret, or on the line above a multi-line one."""
     begins = text.rfind("\n", 0, start) + 1
     if "\n" in text[start:end].strip() and begins:
         begins = text.rfind("\n", 0, begins - 1) + 1
@@ -1262,18 +1262,21 @@ def _has_allow_mark(text: str, start: int, end: int) -> bool:
 class MaskedText(NamedTuple):
     text: str
     secrets: int
-    """How many were masked."""
+    """Number of masked secrets."""
 
 
 MASK_PLACES, CHARACTERS_PER_PLACE = 1_000, 20
-"""A text may have so many places that could hold a secret, and one more for so many characters. What people and
-agents say has far fewer; a transcript of nothing else, which may have any size, costs 0.4 s a megabyte."""
+"""Position budget for masking: a base, plus one position per so many characters.
+
+Ordinary conversation has far fewer positions; a transcript made of nothing else, of any size, costs 0.4 s per
+megabyte.
+"""
 
 
 def mask(text: str) -> MaskedText:
-    """The text with a note such as [masked: github token] in place of each secret.
+    """Replace each secret with a note such as [masked: github token].
 
-    Where it has too many places to search them all, the rest is left out: nobody knows what is in there.
+    If the text has too many positions to search, drop everything from there on, because it may contain secrets.
     """
     pieces: list[str] = []
     at = count = 0

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 LEAST_LINE_SHARE = 0.85
-"""Of the words of the longer line, how many they must share."""
+"""Minimum ratio of the shorter line's word count to the longer one's."""
 
 SMALL_WORDS = frozenset(
     """a an the and of to in on at for is are was were be been am my our your his her their its that this it
@@ -23,7 +23,7 @@ SMALL_WORDS = frozenset(
 
 
 def same_line(one: str, other: str) -> bool:
-    """Whether two lines say the same: one is the other, but for a few small words that it has more."""
+    """Return True if two lines are equal except for a few SMALL_WORDS that one of them has in addition."""
     short, long = sorted((_line_words(one), _line_words(other)), key=len)
     if len(short) < LEAST_LINE_SHARE * len(long) or not short:
         return False
@@ -41,7 +41,7 @@ def same_line(one: str, other: str) -> bool:
 
 @cache
 def stem(word: str) -> str:
-    """The beginning that the forms of an English word share: "format" of "formatters"."""
+    """Return the stem of an English word: "formatters" becomes "format"."""
     for endings, least in _SUFFIXES[word.endswith(("ss", "us", "is")) :]:
         for ending in endings:
             if word.endswith(ending) and len(word) - len(ending) >= least:
@@ -57,13 +57,14 @@ _SUFFIXES = (
     (("ations", "ation", "ating", "ated", "ate", "ment", "ing", "er", "ed", "ly"), 4),
     (("y", "e", "i"), 3),
 )
-"""Each line takes one ending off, if so many letters stay."""
+"""(suffixes, minimum length of the remaining stem). At most one suffix of each row is removed, in order."""
 
 
 def _line_words(text: str) -> list[str]:
-    """The words of a line with all that tells them apart: signs in and around them, case where it means something.
+    """Split a line into words, keeping signs and capitals that carry meaning.
 
-    Only what ends or sets off a sentence goes: `milk.` is `milk`, but `-18`, `C++`, `3,500` and `Secret1` stay.
+    Only punctuation around words is removed: `milk.` becomes `milk`, but `-18`, `C++`, `3,500` and `Secret1` are
+    kept.
     """
     pieces = text.replace("’", "'").split()
     words = [_fold_case(_strip_signs(piece)) for piece in pieces if piece.strip(LINE_PUNCTUATION)]
@@ -72,14 +73,14 @@ def _line_words(text: str) -> list[str]:
 
 def _strip_signs(piece: str) -> str:
     word = piece.strip(LINE_PUNCTUATION)
-    return word if any(each.isalnum() for each in word) else piece  # != is a word too
+    return word if any(each.isalnum() for each in word) else piece  # an operator such as != counts as a word
 
 
 LINE_PUNCTUATION = "\"'`*_()[]{}“”‘„«»,;:.!?…"
 
 
 def _fold_case(word: str) -> str:
-    """A code or a name with odd capitals is itself; a word may be written large."""
+    """Lowercase a word, except codes with digits and names with inner capitals."""
     if any(each.isdigit() for each in word) or (
         not word.isupper() and any(each.isupper() for each in word[1:])
     ):
@@ -88,17 +89,17 @@ def _fold_case(word: str) -> str:
 
 
 LONGEST_GAP_CONTEXT = 500
-"""Characters. A context says where a question came up, no more."""
+"""Maximum length of the context stored with a knowledge gap, in characters."""
 
 LONGEST_QUESTION_WORD = 64
-"""Letters of a word in ASCII; elsewhere a whole sentence may be without a space."""
+"""Longest ASCII word that counts as a word. Not applied to other scripts, where a sentence may have no spaces."""
 
 _QUESTION_WORD = re.compile(r"[^\W\d_]+")
 _QUESTION_PUNCTUATION = " ?!.,;:…¿¡。？！．，、；：｡؟،؛"
 
 
 def fold_question(question: str) -> str:
-    """The question without what differs when it is asked again: case, spaces, the signs at its ends."""
+    """Normalize case, spacing and surrounding punctuation, so that repeated questions compare equal."""
     if not question.isascii():
         question = unicodedata.normalize("NFKC", question)
     folded = " ".join(question.casefold().split())
@@ -106,7 +107,7 @@ def fold_question(question: str) -> str:
 
 
 def is_question(text: str) -> bool:
-    """Whether a text has a word that somebody would write: signs, numbers and a key that was held down are none."""
+    """Return True if a text contains a plausible word, not only signs, numbers or one repeated letter."""
     return any(
         not word.isascii() or (len(word) <= LONGEST_QUESTION_WORD and len(set(word)) > 1)
         for word in _QUESTION_WORD.findall(fold_question(text))
@@ -114,12 +115,12 @@ def is_question(text: str) -> bool:
 
 
 def question_hash(question: str) -> str:
-    """The name under which a question is kept: SHA-256 of its folded text."""
+    """Return the key under which a question is stored: the SHA-256 of its folded text."""
     return hashlib.sha256(fold_question(question).encode("utf-8", "replace")).hexdigest()
 
 
 def reveals_question(text: str, question: str) -> bool:
-    """Whether a text gives the words of a question away."""
+    """Return True if a text contains the question."""
     return fold_question(question) in fold_question(text)
 
 
@@ -127,29 +128,29 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 SHINGLE_WORDS = 3
-"""Words in a run."""
+"""Words per shingle."""
 
 LEAST_SHINGLES = 12
-"""A text with fewer says too little for its likeness to mean anything."""
+"""Minimum number of distinct shingles; shorter texts are too small to compare."""
 
 LSH_BANDS, LSH_ROWS = 16, 4
-"""Of texts with half of their runs in common 64 % are compared, with 70 % 99 %, with 80 % 99.98 %."""
+"""Texts that share 50 % of their shingles are compared with a probability of 64 %, 70 %: 99 %, 80 %: 99.98 %."""
 
 LEAST_THRESHOLD = 0.5
 
 RARE_SHINGLE_LIMIT = 4
-"""A run that more texts have weighs less, in proportion."""
+"""Shingles that occur in more texts than this are weighted down in proportion."""
 
 LARGE_GROUP = 40
-"""In a larger group of texts that look alike each is compared with the first and its neighbours only."""
+"""In candidate groups larger than this, each text is compared only with the first and its neighbours."""
 
-# Scripts without spaces between words count by characters.
+# Scripts written without spaces are counted per character.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+"  # takes 6 ms to compile: only where texts are compared
+_WORD = rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+"  # takes 6 ms to compile, so it is compiled on first use
 
 
 class SimilarPair(NamedTuple):
-    """Two texts by their keys, the smaller one first, and what part of their runs they share."""
+    """Two texts by key, the smaller key first, and their weighted Jaccard similarity."""
 
     first: int
     second: int
@@ -157,14 +158,14 @@ class SimilarPair(NamedTuple):
 
 
 class TextSimilarity:
-    """Texts that are being compared, each known by a number."""
+    """Set of texts to compare, each identified by an integer key."""
 
     def __init__(self) -> None:
         self._numbers: defaultdict[str, int] = defaultdict(count().__next__)
         self._runs: dict[int, Array] = {}
 
     def add(self, key: int, text: str) -> None:
-        """Take in a text. One that says too little is passed over."""
+        """Add a text. Texts with too few shingles are ignored."""
         import numpy as np
 
         words = re.findall(_WORD, text.lower())
@@ -179,7 +180,7 @@ class TextSimilarity:
             self._runs[key] = runs
 
     def weigh(self) -> None:
-        """Count in how many texts each run is. To be called once all texts are there."""
+        """Weight each shingle by the number of texts that contain it. Call once after all texts were added."""
         import numpy as np
 
         if not self._runs:
@@ -192,7 +193,7 @@ class TextSimilarity:
         self._totals = {key: float(each.sum()) for key, each in self._weights.items()}
 
     def likeness(self, first: int, second: int) -> float | None:
-        """The share of common runs, by their weight; None when one of the texts says too little."""
+        """Return the weighted share of common shingles, or None if either text is too short."""
         import numpy as np
 
         if first not in self._runs or second not in self._runs:
@@ -203,7 +204,7 @@ class TextSimilarity:
         return common / (self._totals[first] + self._totals[second] - common)
 
     def pairs(self, threshold: float, progress: "Callable[[int, int], None]") -> list[SimilarPair]:
-        """The pairs that share at least this part of their runs, the most alike first."""
+        """Return the pairs with at least this similarity, most similar first."""
         keys = list(self._runs)
         if len(keys) < 2:
             return []
@@ -224,7 +225,7 @@ class TextSimilarity:
         )
 
     def _bands(self, keys: list[int], progress: "Callable[[int, int], None]") -> "Array":
-        """For each text one number for each band: two texts with the same one are worth comparing."""
+        """Return one hash per text and band; texts with an equal hash in a band are candidates."""
         import numpy as np
 
         factors = _splitmix64(np.arange(1, LSH_BANDS * LSH_ROWS + 1, dtype=np.uint64)) | np.uint64(1)
@@ -232,7 +233,7 @@ class TextSimilarity:
         for place, key in enumerate(keys):
             if place % 500 == 0:
                 progress(place, len(keys))
-            # The upper half of a product is well mixed: the smallest one is as good as drawn by lot.
+            # The upper bits of a product are well mixed, so the minimum approximates that of a random hash.
             signatures[place] = ((self._runs[key][:, None] * factors) >> np.uint64(16)).min(axis=0)
         numbers = np.zeros((len(keys), LSH_BANDS), np.uint64)
         for row in range(LSH_ROWS):
@@ -241,7 +242,7 @@ class TextSimilarity:
 
 
 def _splitmix64(values: "Array") -> "Array":
-    """Numbers of 64 bits, each scrambled so that every bit depends on every other (splitmix64)."""
+    """Scramble 64-bit integers so that every bit depends on every other (splitmix64)."""
     import numpy as np
 
     mixed = values + np.uint64(0x9E3779B97F4A7C15)
@@ -251,7 +252,7 @@ def _splitmix64(values: "Array") -> "Array":
 
 
 def _equal_groups(numbers: "Array") -> "Iterator[list[int]]":
-    """The places of equal numbers, where there are at least two."""
+    """Yield the indexes of equal numbers, for each number that occurs at least twice."""
     import numpy as np
 
     order = np.argsort(numbers, kind="stable")

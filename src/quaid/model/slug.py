@@ -17,7 +17,7 @@ _SPELLED = str.maketrans(
 
 
 def check(slug: str) -> str:
-    """The slug itself, or InvalidSlug naming the rule that it breaks."""
+    """Return the slug, or raise InvalidSlug naming the rule it breaks."""
     if len(slug) <= LONGEST and all(name and not name.strip(_LETTERS) for name in slug.split("/")):
         return slug
     raise InvalidSlug(slug=slug if len(slug) <= LONGEST else slug[:60] + "…", problem=_broken_rule(slug))
@@ -37,7 +37,7 @@ def _broken_rule(slug: str) -> str:
 
 
 def from_path(path: str) -> str:
-    """The slug of a file by its path within the collection; always valid, always the same."""
+    """Return the slug of a file from its path within the collection. It is deterministic and always valid."""
     slug = "/".join([segment(name) for name in _EXTENSION.sub("", path).split("/")])
     if len(slug) <= LONGEST:
         return slug
@@ -48,17 +48,17 @@ def from_path(path: str) -> str:
 
 
 def segment(name: str) -> str:
-    """One folder or page name as a slug segment: accents dropped, other scripts spelled as code points."""
+    """Convert a folder or page name to a slug segment: accents dropped, other scripts spelled as code points."""
     if not name.isascii():
         name = _spell_out(name)
     return _GAP.sub("-", name.lower()).strip("-") or "x"
 
 
 def _spell_out(name: str) -> str:
-    """ASCII for a name in any script; NFC first, so that both ways to encode an accent agree.
+    """Convert a name in any script to ASCII. NFC first, so that both encodings of an accent give the same result.
 
-    A character whose base is Latin loses its accents. Any other keeps its marks, because there they make
-    another letter (й is not и, が is not か).
+    Characters with a Latin base lose their accents. Others keep their marks, which form a different letter there (й
+    is not и, が is not か).
     """
     spelled: list[str] = []
     latin = True
@@ -86,7 +86,7 @@ def _code_point(character: str) -> str:
 
 
 def split_address(address: str) -> tuple[str | None, str]:
-    """The collection named before '::', if any, and the slug after it; neither is checked further."""
+    """Split an address at '::' into collection (or None) and slug. Neither is validated."""
     collection, mark, slug = address.partition("::")
     if not mark:
         return None, address
@@ -96,19 +96,19 @@ def split_address(address: str) -> tuple[str | None, str]:
 
 
 def address(collection: str, slug: str) -> str:
-    """How a page is named so that it cannot be mistaken: with its collection, unless that is the default one."""
+    """Return the unambiguous address of a page: its slug, prefixed with the collection unless that is the default."""
     return slug if collection == "default" else f"{collection}::{slug}"
 
 
 def uuid7(milliseconds: int, random: bytes) -> str:
-    """An RFC 9562 UUIDv7: 48 bits of Unix milliseconds, then 74 of the 80 given random bits."""
+    """Return an RFC 9562 UUIDv7: 48 bits of Unix milliseconds and 74 of the 80 given random bits."""
     if len(random) != 10:
         raise ValueError("uuid7 takes exactly 10 random bytes")
     return _uuid((milliseconds & 0xFFFF_FFFF_FFFF) << 80 | int.from_bytes(random, "big"), 7)
 
 
 def uuid4(random: bytes) -> str:
-    """An RFC 9562 UUIDv4, as `uuidgen` makes them: 122 of the 128 given random bits."""
+    """Return an RFC 9562 UUIDv4 made of 122 of the 128 given random bits."""
     if len(random) != 16:
         raise ValueError("uuid4 takes exactly 16 random bytes")
     return _uuid(int.from_bytes(random, "big"), 4)
