@@ -1,1 +1,1 @@
-"""Folders of markdown and org files, kept in step with the memory."""
+"""Sync folders of markdown and org files with the index."""

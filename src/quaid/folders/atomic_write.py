@@ -1,7 +1,8 @@
-"""Write files atomically and durably, without losing an edit that someone else makes at the same moment.
+"""Write files atomically and durably, without losing a concurrent edit by another process.
 
-The new text is written beside the file and synced, then the two change places in one step. If what comes out is not
-the text that the caller had read, they change back; what cannot go back is kept beside the file as a conflict copy.
+The new text is written to a temporary file beside the target and synced to disk, then the two files are exchanged
+atomically. If the displaced file is not the version the caller had read, the exchange is reversed. If it cannot be
+reversed, the displaced text is kept beside the file as a conflict copy.
 """
 
 import errno
@@ -22,11 +23,12 @@ NEW_FILE_FLAGS = (
     os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 )
 UNFINISHED_NAME = ".quaid-{token}.new"
-"""Ours, and perhaps not all of it. Hidden, so that neither we nor an editor takes it for a page."""
+"""Name of a new file that may be incomplete. It is hidden so that neither a sync nor an editor treats it as a
+page."""
 
 TEMPORARY_NAME = ".quaid-{token}-{ours}-{theirs}.tmp"
-"""Ours, until it changes places with the user's file; then that one, until it is judged. The hashes of both texts,
-or how they begin, tell later which one it is, and that it is neither."""
+"""Name of a temporary file: the new text before the exchange, the user's old file after it. The prefixes of both
+SHA-256 hashes in the name identify which of the two it is after a crash, or show that it is a third version."""
 
 HASH_PREFIX_LENGTH = 16
 MAX_NAME_BYTES = 255
@@ -39,7 +41,7 @@ ExchangeFunction = Callable[[int, str, str], bool]
 
 
 def create_file(folder: Folder, path: str, data: bytes, token: str) -> None:
-    """Put a new file in its place, with the folders that it needs. FileChanged when one is there already."""
+    """Create a file atomically, with missing parent folders. Raise FileChanged if the file exists."""
     with translate_os_errors(os.path.join(folder.root, path)):
         parent, _, name = path.rpartition("/")
         place = folder.enter(parent, make=True)
@@ -61,7 +63,8 @@ def replace_file(
     token: str,
     exchange: ExchangeFunction | None = None,
 ) -> None:
-    """Replace a file whose bytes have the hash `expected`; FileChanged, and nothing changed, when they have not."""
+    """Replace a file if the SHA-256 of its bytes is `expected`; otherwise leave it unchanged and raise
+    FileChanged."""
     swap = exchange or exchange_files
     with translate_os_errors(os.path.join(folder.root, path)):
         parent, _, name = path.rpartition("/")
@@ -89,7 +92,7 @@ def replace_file(
 
 
 def remove_file(folder: Folder, path: str, expected: str, token: str) -> None:
-    """Take a file away whose bytes have this hash; any other stays."""
+    """Remove a file if the SHA-256 of its bytes is `expected`; otherwise leave it."""
     with translate_os_errors(os.path.join(folder.root, path)):
         parent, _, name = path.rpartition("/")
         place = folder.enter(parent)
@@ -109,7 +112,8 @@ def remove_file(folder: Folder, path: str, expected: str, token: str) -> None:
 
 
 def keep_conflict_copy(place: int, temporary: str, name: str, content_hash: str, token: str) -> str:
-    """Let somebody's text that has lost its place stand beside the file that has it now. Under which name?"""
+    """Rename a temporary file with another process's edit to a conflict copy beside `name`, and return the new
+    name."""
     for mark in (content_hash[:8], token):
         beside = _conflict_name(name, mark)
         try:
@@ -122,7 +126,7 @@ def keep_conflict_copy(place: int, temporary: str, name: str, content_hash: str,
 
 
 def _remove_temporary(place: int, temporary: str, name: str, known: tuple[str, ...], token: str) -> None:
-    """Nothing of ours stays beside the file, and nothing goes that was not read."""
+    """Delete the temporary file if its hash is in `known`; otherwise keep it as a conflict copy."""
     if not _exists(place, temporary):
         return
     found = _stable_hash(place, temporary)
@@ -141,7 +145,7 @@ def _conflict_name(name: str, mark: str) -> str:
 
 
 def _rename_exclusive(place: int, old: str, new: str) -> None:
-    """Give a file another name, which must be free: FileExistsError."""
+    """Rename a file without overwriting. Raise FileExistsError if the new name is taken."""
     try:
         os.link(old, new, src_dir_fd=place, dst_dir_fd=place, follow_symlinks=False)
     except FileExistsError:
@@ -175,7 +179,7 @@ def _exists(place: int, name: str) -> bool:
 
 
 def _stable_hash(place: int, name: str) -> str:
-    """The hash of a file's bytes; nothing for what is no file, cannot be read, or is just being written."""
+    """Return the SHA-256 of a file, or "" if it is not a regular file, is unreadable or is open for writing."""
     try:
         handle = os.open(name, FILE_FLAGS, dir_fd=place)
     except OSError:
@@ -192,15 +196,17 @@ def _stable_hash(place: int, name: str) -> str:
 
 
 def _take_read_lease(handle: int) -> bool | None:
-    """Ask for a read lease, which the system grants on a file that nobody has open to write. None: it cannot tell.
+    """Take a read lease, which Linux grants only if no process has the file open for writing.
 
-    Who opens the file to write while we have it waits until our handle is closed."""
+    Return False if the lease was refused, and None if leases are not supported. While the lease is held, a process
+    that opens the file for writing blocks until our handle is closed.
+    """
     if sys.platform != "linux":
         return None
     import fcntl
 
     try:
-        fcntl.fcntl(handle, fcntl.F_SETSIG, signal.SIGURG)  # the usual signal for this ends the process
+        fcntl.fcntl(handle, fcntl.F_SETSIG, signal.SIGURG)  # the default signal, SIGIO, would end the process
         fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except OSError as refusal:
         return False if refusal.errno == errno.EAGAIN else None
@@ -208,14 +214,15 @@ def _take_read_lease(handle: int) -> bool | None:
 
 
 def _holds_read_lease(handle: int) -> bool:
-    """Whether nobody waits for the end of our lease."""
+    """Return True if no other process has tried to open the file for writing since the lease was taken."""
     import fcntl
 
     return sys.platform != "linux" or fcntl.fcntl(handle, fcntl.F_GETLEASE) == fcntl.F_RDLCK
 
 
 def _write_unfinished(place: int, data: bytes, token: str, mode: int | None = None) -> str:
-    """The bytes under a name of their own, on the disk. Without a mode, that of any new file of this user."""
+    """Write the data to a synced temporary file and return its name. Without `mode`, the umask of the user
+    applies."""
     name = UNFINISHED_NAME.format(token=token)
     handle = os.open(name, NEW_FILE_FLAGS, 0o666 if mode is None else 0o600, dir_fd=place)
     try:
@@ -239,10 +246,10 @@ def _unlink_if_exists(place: int, name: str) -> None:
 
 
 def exchange_files(place: int, one: str, other: str) -> bool:
-    """Let two files of a folder change places in one step. False where the system cannot."""
+    """Exchange two files of a folder atomically. Return False where the system does not support it."""
     if sys.platform != "linux":
         return False
-    import ctypes  # a page without a file can spare it
+    import ctypes  # only needed for pages with files
 
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if rename is None:
@@ -261,12 +268,16 @@ _LEFTOVER_NAME = re.compile(
 
 
 def is_leftover(path: str) -> bool:
-    """Whether a file has a name that only we give."""
+    """Return True if the file name matches one of our temporary file names."""
     return _LEFTOVER_NAME.fullmatch(path.rpartition("/")[2]) is not None
 
 
 def settle_leftover(folder: Folder, path: str, name_to_keep: str = "saved.md") -> FileNote | None:
-    """Remove one of them, or keep it under another name; the caller holds the lock under which it was made."""
+    """Delete a leftover temporary file, or keep it as a conflict copy if its hash matches neither version in its
+    name.
+
+    The caller holds the writer lock. Return a note if the file was kept or could not be handled.
+    """
     parent, _, name = path.rpartition("/")
     match = _LEFTOVER_NAME.fullmatch(name)
     assert match is not None
@@ -291,7 +302,7 @@ EXPORT_FILE_FLAGS = (
 
 
 class FolderWriter:
-    """A folder to write into; it must be new or empty unless `force` is given."""
+    """A folder that an export writes into; it must be new or empty unless `force` is given."""
 
     def __init__(self, root: str, *, force: bool) -> None:
         self.root = root
@@ -300,7 +311,7 @@ class FolderWriter:
             if os.path.lexists(root) and not os.path.isdir(root):
                 raise FileTrouble(path=root, problem="is a file, not a folder; name another one")
             self._made_root = not os.path.exists(root)
-            self._made: list[str] = []  # what an export that fails takes back, in the order of making
+            self._made: list[str] = []  # paths to remove if the export fails, in order of creation
             self._may_take_back = not force
             durable_files.make_folders(root)
             if not force and os.listdir(root):
@@ -322,7 +333,7 @@ class FolderWriter:
                 self._take_back()
 
     def _take_back(self) -> None:
-        """Half an export is none: remove what we made, and nothing that somebody else put there meanwhile."""
+        """Remove the files and folders that a failed export created, and no others."""
         for path in reversed(self._made):
             whole = os.path.join(self.root, path)
             try:
@@ -339,7 +350,7 @@ class FolderWriter:
                 pass
 
     def write(self, path: str, data: bytes) -> None:
-        """Put a file in its place, with the folders that it needs."""
+        """Write a file atomically, with missing parent folders."""
         parts = path.split("/")
         if "\0" in path or any(part in ("", ".", "..") for part in parts):
             raise FileTrouble(path=path, problem="leads out of the folder; it was not written")
@@ -351,7 +362,7 @@ class FolderWriter:
     def _put(self, folder: int, name: str, data: bytes) -> None:
         try:
             handle = os.open(EXPORT_UNFINISHED_NAME, EXPORT_FILE_FLAGS, 0o600, dir_fd=folder)
-        except FileExistsError:  # an export was cut short here
+        except FileExistsError:  # left by an interrupted export
             _unlink_unfinished_export(folder)
             handle = os.open(EXPORT_UNFINISHED_NAME, EXPORT_FILE_FLAGS, 0o600, dir_fd=folder)
         try:

@@ -1,6 +1,6 @@
 """Ignore rules: which files of a folder are skipped because of .quaidignore, its stored patterns or its kind.
 
-A folder may come from anywhere, and its ignore file with it, so a bad file leaves the last good rules in force.
+A .quaidignore file may come from an untrusted folder, so an invalid file leaves the last valid rules in force.
 """
 
 from collections.abc import Callable
@@ -10,29 +10,29 @@ from quaid.folders.scanner import IgnoreCheck
 
 IGNORE_FILE = ".quaidignore"
 TEMPLATES_FOLDER = "_templates/"
-"""A folder of pages that are none yet; left out at any depth."""
+"""Name of a folder of page templates, which is skipped at any depth."""
 
 KIND_PATTERNS = {"kb": "/raw/\n/index*.org\n/AGENT_CONTRACT.org\n"}
-"""What is always left out of a kind of collection: of a knowledge base, what is not a node."""
+"""Patterns that are always ignored in a kind of collection: in a knowledge base, the files that are not nodes."""
 
 MAX_IGNORE_CHARACTERS = 64 * 1024
 MAX_PATTERNS = 1_000
-MAX_PATTERN_LENGTH = 4_096  # signs; paths are not longer
+MAX_PATTERN_LENGTH = 4_096  # characters; longer than any path
 
 
 IgnoreEdit = Callable[[str], str]
-"""The text of an ignore file to another one."""
+"""A function that takes the text of an ignore file and returns the new text."""
 
 
 class IgnoreRules(NamedTuple):
-    """The patterns in force, and why those of the present file are not, if so."""
+    """The patterns in force, and the error in the current ignore file if it is invalid."""
 
     patterns: str
     problem: str | None
 
 
 def patterns_problem(patterns: str) -> str | None:
-    """Why these patterns cannot be used, or None."""
+    """Return why these patterns are invalid, or None."""
     if len(patterns) > MAX_IGNORE_CHARACTERS:
         return f"it has more than {MAX_IGNORE_CHARACTERS:,} characters"
     lines = patterns.splitlines()
@@ -53,7 +53,7 @@ def patterns_problem(patterns: str) -> str | None:
 
 
 def pattern_problem(pattern: str) -> str | None:
-    """Why this one cannot be added, or None."""
+    """Return why this pattern cannot be added, or None."""
     if not pattern or len(pattern.splitlines()) != 1:
         return "is not one line of text"
     if pattern.startswith("#"):
@@ -66,13 +66,13 @@ def pattern_problem(pattern: str) -> str | None:
 
 
 def pattern_lines(patterns: str) -> list[str]:
-    """The patterns of a file, without comments and blank lines."""
+    """Return the patterns of an ignore file, without comments and blank lines."""
     found = (line.strip() for line in patterns.removeprefix("\ufeff").splitlines())
     return [line for line in found if line and not line.startswith("#")]
 
 
 def add_pattern(text: str, pattern: str) -> str:
-    """An ignore file with one more line, the same file if it has it."""
+    """Append a pattern to the text of an ignore file, unless it is already there."""
     if pattern in pattern_lines(text):
         return text
     end = "\r\n" if "\r\n" in text else "\n"
@@ -81,7 +81,8 @@ def add_pattern(text: str, pattern: str) -> str:
 
 
 def remove_pattern(text: str, pattern: str | None) -> str:
-    """An ignore file without a pattern, or without any; comments and blank lines stay."""
+    """Remove one pattern, or all of them for None, from the text of an ignore file. Comments and blank lines
+    stay."""
     kept = [
         line
         for line in text.splitlines(keepends=True)
@@ -91,7 +92,7 @@ def remove_pattern(text: str, pattern: str | None) -> str:
 
 
 def ignore_matcher(patterns: str, kind: str = "") -> IgnoreCheck:
-    """Tells of a path whether it is left out, by these patterns and by the customs of a kind of collection."""
+    """Return a function that checks a path against these patterns and the patterns of the collection kind."""
     patterns = KIND_PATTERNS.get(kind, "") + patterns
     if not any(line.strip() and not line.startswith("#") for line in patterns.splitlines()):
         return _is_templates_folder
@@ -102,7 +103,7 @@ def ignore_matcher(patterns: str, kind: str = "") -> IgnoreCheck:
 
 
 def is_ignored(ignored: IgnoreCheck, path: str) -> bool:
-    """Whether a file is left out, itself or with a folder above it."""
+    """Return True if the file or one of its parent folders is ignored."""
     if ignored(path):
         return True
     steps = path.split("/")[:-1]
@@ -116,7 +117,7 @@ def _is_templates_folder(path: str) -> bool:
 
 
 def parse_rules(data: bytes | None, last_good: str) -> IgnoreRules:
-    """The rules of the file as it is now. A bad one leaves the last good set in force."""
+    """Parse the content of an ignore file. If it is invalid, return the last valid patterns and the problem."""
     if data is None:
         return IgnoreRules("", None)
     text = data[: MAX_IGNORE_CHARACTERS + 1].decode("utf-8", "replace").removeprefix("\ufeff")

@@ -1,6 +1,5 @@
-"""Walk a folder and read its files without following links: which files are pages or sidecars, and why others are
-skipped.
-"""
+"""Walk a folder and read its files without following symlinks: find pages and sidecars, and report why other entries
+are skipped."""
 
 import errno
 import os
@@ -14,14 +13,14 @@ from quaid.errors import FileTrouble, NotFound
 MARKDOWN = (".md", ".markdown")
 PAGE_ENDINGS = (*MARKDOWN, ".org")
 RAW_FOLDER = ".raw"
-SPECIAL_NAMES = ("index.md", "schema.md", "readme.md")  # at the root, in any case; they make no page
+SPECIAL_NAMES = ("index.md", "schema.md", "readme.md")  # at the root, in any letter case
 SKIPPED_FOLDERS = ("node_modules",)
 LARGEST_FILE = 4 * 1024 * 1024
 NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 FOLDER_FLAGS = os.O_RDONLY | NO_LINK | getattr(os, "O_DIRECTORY", 0)
-# Opening a named pipe that nobody writes to would wait for ever.
+# Without O_NONBLOCK, opening a named pipe that has no writer would block forever.
 FILE_FLAGS = os.O_RDONLY | NO_LINK | getattr(os, "O_NONBLOCK", 0)
-MAX_DEPTH = 150  # folders within folders, more than any slug can have; each keeps a handle open
+MAX_DEPTH = 150  # nested folders, more than any slug can have; each level keeps a handle open
 
 HIDDEN_FOLDER = "hidden folder"
 HIDDEN_FILE = "hidden file"
@@ -38,7 +37,7 @@ IGNORED = "ignored"
 FileKind = Literal["page", "special", "sidecar"]
 
 IgnoreCheck = Callable[[str], bool]
-"""Whether a path is to be left out; that of a folder ends with a slash."""
+"""A function that returns True if a path is to be skipped. Paths of folders end with a slash."""
 
 
 def ignore_nothing(_path: str) -> bool:
@@ -46,7 +45,7 @@ def ignore_nothing(_path: str) -> bool:
 
 
 class FoundFile(NamedTuple):
-    """A file that an import takes in. The path is relative to the root, as the disk spells it."""
+    """A page, special file or sidecar found by a walk. The path is relative to the root, spelled as on disk."""
 
     path: str
     kind: FileKind
@@ -57,7 +56,7 @@ class FoundFile(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The path in one spelling: file systems disagree on how to compose accents."""
+        """The path in Unicode NFC, because file systems differ in how they compose accents."""
         return path_key(self.path)
 
 
@@ -67,7 +66,7 @@ class SkippedEntry(NamedTuple):
 
 
 def page_endings(kind: str) -> tuple[str, ...]:
-    """How the names of files end that are pages in a collection of this kind: a notebook is markdown."""
+    """Return the file name endings of pages in a collection of this kind; a notebook has markdown only."""
     return MARKDOWN if kind == "notebook" else PAGE_ENDINGS
 
 
@@ -78,18 +77,18 @@ def path_key(path: str) -> str:
 
 
 def is_visible(path: str) -> bool:
-    """Whether a walk would come by this path: no hidden folder or folder of another tool on the way."""
+    """Return True if a walk would reach this path: none of its parent folders is hidden or skipped."""
     return not any(name.startswith(".") or name in SKIPPED_FOLDERS for name in path.split("/")[:-1])
 
 
 class Folder:
-    """An open folder. Files below it are opened step by step, links refused."""
+    """An open folder. Paths below it are opened one component at a time, and symlinks are refused."""
 
     def __init__(self, root: str, endings: tuple[str, ...] = MARKDOWN) -> None:
         self.root = root
         self.endings = endings
         self._handle = _open_root(root)
-        self._near: tuple[str, int] = ("", self._handle)  # the folder of the last file read
+        self._near: tuple[str, int] = ("", self._handle)  # path and handle of the last folder entered
 
     def __enter__(self) -> "Folder":
         return self
@@ -100,16 +99,18 @@ class Folder:
 
     @property
     def identity(self) -> int:
-        """The number by which the file system knows the folder: another one means that it was replaced."""
+        """The inode number of the folder; a different one means that the folder was replaced."""
         return os.fstat(self._handle).st_ino
 
     def walk(self, ignored: IgnoreCheck = ignore_nothing) -> Iterator[FoundFile | SkippedEntry]:
-        """Everything in the folder, each folder's entries in the order of their names."""
+        """Yield all entries below the folder, sorted by name within each folder."""
         yield from _FolderWalk(self.endings, ignored).entries(self._handle, "", 0)
 
     def look(self, path: str) -> FoundFile | SkippedEntry | None:
-        """One entry, as walk would give it; None when it is not there. A folder is left out, and so is a link, which
-        is named when it stands for a folder on the way."""
+        """Return one entry as `walk` would yield it, or None if it does not exist.
+
+        If a parent folder is a symlink, the skipped entry names that folder.
+        """
         parent, _, name = path.rpartition("/")
         try:
             facts = os.stat(name, dir_fd=self.enter(parent), follow_symlinks=False)
@@ -127,7 +128,7 @@ class Folder:
         return FoundFile(path, kind, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
 
     def _link_on_the_way(self, parent: str) -> str:
-        """The first folder of a path that is a link, or nothing."""
+        """Return the first symlink among the parent folders, or ""."""
         steps = parent.split("/")
         for depth in range(len(steps)):
             path = "/".join(steps[: depth + 1])
@@ -139,7 +140,7 @@ class Folder:
         return ""
 
     def read(self, path: str, largest: int = LARGEST_FILE) -> bytes:
-        """The bytes of a file, or one more than `largest` of them. OSError when it cannot be read."""
+        """Return the bytes of a file, at most `largest` + 1 of them. Raise OSError if it cannot be read."""
         parent, _, name = path.rpartition("/")
         handle = os.open(name, FILE_FLAGS, dir_fd=self.enter(parent))
         try:
@@ -150,7 +151,8 @@ class Folder:
             os.close(handle)
 
     def enter(self, parent: str, *, make: bool = False) -> int:
-        """The handle of a folder below, which may have to be made. It stays open until the next one is entered."""
+        """Return the handle of a folder below the root, created if `make` is given. It is valid until the next
+        call."""
         if self._near[0] == parent:
             return self._near[1]
         self._leave()
@@ -182,7 +184,7 @@ def _make_folder(name: str, above: int) -> None:
 
 
 def _open_root(root: str) -> int:
-    # The root itself may be a link: the person named it.
+    # The root may be a symlink, because the user chose it.
     try:
         return os.open(root, FOLDER_FLAGS & ~getattr(os, "O_NOFOLLOW", 0))
     except FileNotFoundError:
@@ -209,7 +211,7 @@ def _read_up_to(handle: int, limit: int) -> bytes:
 
 
 class _FolderWalk(NamedTuple):
-    """What a walk looks for, and what it leaves out."""
+    """The settings of a walk: file name endings of pages, and the ignore check."""
 
     endings: tuple[str, ...]
     ignored: IgnoreCheck
@@ -294,7 +296,7 @@ def _is_utf8_name(name: str) -> bool:
 
 
 def printable(path: str) -> str:
-    """The path with everything escaped that is no text, or that a terminal would obey."""
+    """Escape bytes that are not UTF-8 and characters that are not printable, such as terminal control sequences."""
     if path.isprintable():
         return path
     text = os.fsencode(path).decode("utf-8", "backslashreplace")
@@ -302,7 +304,7 @@ def printable(path: str) -> str:
 
 
 class FileNote(NamedTuple):
-    """Something about a file that a person should know."""
+    """A message about a file, shown to the user."""
 
     path: str
     note: str

@@ -13,7 +13,7 @@ from quaid.storage.sqlite.connection import Database
 
 
 class FileStatCache:
-    """What the index last saw of a folder, read again only when somebody wrote to the memory."""
+    """Cache of the indexed stat data of a collection's files, reloaded only after a write to the database."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -29,7 +29,8 @@ class FileStatCache:
 
 
 def stale_paths(seen: FileStatCache, collection: Collection) -> list[str]:
-    """Paths of files that are new, changed or gone, as far as can be told. A folder that is away has none."""
+    """Return the paths of new, changed and removed files, judged by stat alone; none if the folder is
+    unavailable."""
     known = seen.looks(collection)
     found: list[str] = []
     try:
@@ -51,7 +52,8 @@ def stale_paths(seen: FileStatCache, collection: Collection) -> list[str]:
 def _scan_folder(
     handle: int, prefix: str, known: dict[str, FileStamp], passed_over: IgnoreCheck, found: list[str]
 ) -> None:
-    """Take what is there out of what is known; what looks otherwise, or is not known, is found."""
+    """Delete unchanged files from `known`, and append new files to `found`. Changed and removed ones stay in
+    `known`."""
     folders = []
     try:
         with os.scandir(handle) as listing:
@@ -70,7 +72,7 @@ def _scan_folder(
                 elif not passed_over(path):
                     found.append(path)
     except OSError:
-        return  # the files that are known there are looked at one by one
+        return  # files below stay in `known`, so the caller checks them one by one
     for name in folders if prefix.count("/") < MAX_DEPTH else ():
         _scan_subfolder(handle, name, f"{prefix}{name}/", known, passed_over, found)
 

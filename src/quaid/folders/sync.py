@@ -1,7 +1,7 @@
-"""Bring the index in step with a folder: walk it, read what changed, plan, and write pages in small transactions.
+"""Sync the index with a folder: walk it, read changed files, plan, and write pages in small transactions.
 
-Nothing in the folder changes. Each transaction is valid on its own, so an interrupted sync is continued by the next
-one. A page is removed only when its file is certainly absent, and then only into quarantine.
+Nothing in the folder changes. Each transaction is valid by itself, so an interrupted sync is continued by the next
+one. A page is removed only when its file is certainly absent, and then it only moves to quarantine.
 """
 
 import os
@@ -34,7 +34,7 @@ from quaid.storage.sqlite.errors import is_row_error
 
 
 class WriteCounts:
-    """What the pages hold that an import or a sync wrote."""
+    """Totals over the pages that an import or a sync has written."""
 
     def __init__(self) -> None:
         self.types: Counter[str] = Counter()
@@ -55,12 +55,12 @@ class WriteCounts:
 
 
 FILES_PER_TRANSACTION = 100
-"""Files that are written in one transaction: a fraction of a second."""
+"""Files written in one transaction, which takes a fraction of a second."""
 PendingFiles = dict[str, tuple[LastSeenFile | None, ReadFile]]
 
 
 class _FileFailed(Exception):
-    """A file whose page could not be written; the rest of its batch is written again without it."""
+    """A file whose page could not be written; the rest of its batch is retried without it."""
 
     def __init__(self, item: SpooledFile, cause: Exception) -> None:
         self.item = item
@@ -81,26 +81,26 @@ class SyncWriter:
         self.written = WriteCounts()
         self.notes: list[FileNote] = []
         self.problems: dict[str, str] = {}
-        """What is wrong with files that make a page all the same, by path."""
+        """Problems of files that still make a page, by path."""
         self.left: dict[int, str] = {}
-        """The slugs that pages of this round had before they made way."""
+        """Old slugs of pages that were moved to a temporary slug in this batch, by page id."""
         self.made: set[str] = set()
-        """The paths of files that got a page now, or another one."""
+        """Paths of files that got a new page or were moved to another path in this sync."""
         self.headings: dict[str, set[str]] = {}
-        """The ids of the headings in each file that was read now, by path; none in a file that is gone."""
+        """Ids of the headings in each file read in this sync, by path. The set is empty for a missing file."""
 
     def note(self, path: str, notes: tuple[str, ...]) -> None:
-        """Tell what had to be mended in a file; what could not be understood is also kept beside it."""
+        """Record notes about a file for the report. All except unknown page types are also stored with the file."""
         self.notes += [FileNote(path, each) for each in notes]
         unread = [each for each in notes if not each.startswith("type ")]
         if unread:
             self.problems[path] = "; ".join(unread)
 
     def fail(self, file: ScannedFile, old: LastSeenFile | None, problem: str) -> None:
-        """Name a file that cannot be taken in, and remember that. A page that it has already stays as it is."""
+        """Report a file that cannot be indexed and store the problem. A page that it already has stays as it is."""
         self.notes.insert(
             self.counts["failed"], FileNote(file.path, problem)
-        )  # before what was merely mended
+        )  # failures come before other notes
         self.counts["failed"] += 1
         page = old.page_id if old and old.path == file.path else None
         self.db.write(
@@ -110,7 +110,7 @@ class SyncWriter:
         )
 
     def run(self, spool: Spool, plan: SyncPlan) -> None:
-        """Write what the plan says of the files that were read; the spool holds their bytes."""
+        """Apply the plan to the files that were read. The spool holds their contents."""
         for start in range(0, len(plan.touched), 10 * FILES_PER_TRANSACTION):
             self._touch(plan, start, start + 10 * FILES_PER_TRANSACTION)
         self.counts["unchanged"] += len(plan.touched)
@@ -122,8 +122,8 @@ class SyncWriter:
         todo.update({each.read.file.path: (each.old, each.read) for each in plan.moved})
         moved = {each.read.file.path for each in plan.moved}
         done = 0
-        # First the pages that follow their files: they leave slugs that other files may want, and a hidden page that
-        # comes back must not be given to a file that merely has its name.
+        # Pages that follow a moved file go first: they free slugs that other files may claim, and a quarantined page
+        # that comes back must not be assigned to another file of the same name.
         for turn in (True, False) if moved else (False,):
             waiting: list[SpooledFile] = []
             for item in spool.each():
@@ -141,7 +141,7 @@ class SyncWriter:
         def work(tx: Any) -> None:
             for old, read in plan.touched[first:last]:
                 if not collections.is_file_unchanged(tx, self.collection.id, old):
-                    continue  # somebody else was faster
+                    continue  # changed by another process since the walk
                 collections.record_file(
                     tx, self.collection.id, read.file, read.content_hash, old.page_id, self.now
                 )
@@ -149,7 +149,7 @@ class SyncWriter:
         self.db.write(work)
 
     def _good(self, items: list[SpooledFile], todo: PendingFiles) -> list[SpooledFile]:
-        """Those of the files that make pages; the others are named."""
+        """Return the files that make pages, and report the others as failed."""
         for item in items:
             if item.problem and item.path in todo:
                 old, read = todo[item.path]
@@ -192,7 +192,8 @@ class SyncWriter:
                 raise _FileFailed(item, error) from error
 
     def _make_way(self, tx: Any, items: list[SpooledFile], todo: PendingFiles) -> None:
-        """Let pages that move in this round leave their slugs first: another of them may want one, as in a swap."""
+        """Free the slugs of pages that move in this batch, because another page of the batch may claim one, as in a
+        swap."""
         moving = {old.page_id for old, _ in (todo[item.path] for item in items) if old and old.page_id}
         self.left = {}
         for item in items:
@@ -208,7 +209,8 @@ class SyncWriter:
                 page_edits.vacate_slug(tx, holder.page_id)
 
     def _take_all(self, tx: Any, items: list[SpooledFile], todo: PendingFiles) -> None:
-        """Each file into its page, in their order: those that are new and in nobody's way together."""
+        """Write files to their pages in order. Consecutive new files without a slug conflict are inserted
+        together."""
         together: list[SpooledFile] = []
         not_free: tuple[set[str], set[str]] | None = None
         for place, item in enumerate(items):
@@ -224,11 +226,11 @@ class SyncWriter:
             self._take_new(tx, together, todo)
             together = []
             self._take_in(tx, item, old, read)
-            not_free = None  # it may have taken a slug, or left one
+            not_free = None  # the slugs in use may have changed
         self._take_new(tx, together, todo)
 
     def _not_free(self, tx: Any, items: list[SpooledFile]) -> tuple[set[str], set[str]]:
-        """The slugs that somebody has, and the paths that were taken in already."""
+        """Return the requested slugs that are in use, and the paths that are already indexed."""
         wanted = [item.page.slug for item in items if item.page]
         return (
             page_edits.taken_slugs(tx, self.collection.id, wanted),
@@ -236,7 +238,7 @@ class SyncWriter:
         )
 
     def _take_new(self, tx: Any, items: list[SpooledFile], todo: PendingFiles) -> None:
-        """Files that nobody knows into pages of their own."""
+        """Insert pages for new files."""
         if not items:
             return
         made = [(item, item.page, todo[item.path][1]) for item in items if item.page]
@@ -258,7 +260,7 @@ class SyncWriter:
         self.made.update(item.path for item, _, _ in made)
 
     def _take_in(self, tx: Any, item: SpooledFile, old: LastSeenFile | None, read: ReadFile) -> None:
-        """One file into its page."""
+        """Write one file to its page."""
         assert item.page is not None
         if self._is_overtaken(tx, read):
             return
@@ -284,10 +286,11 @@ class SyncWriter:
             cut=False,
         )
         if not saved.changed and before != made.slug:
-            # It says what it said, and is called otherwise: other links lead to it now, and its own elsewhere.
+            # The content is unchanged but the slug is not, so links to and from the page resolve differently.
             page_edits.derive(tx, saved.id, made, cut=False)
         if not saved.changed and old is not None and old.content_hash != read.content_hash:
-            # Other bytes that say the same (a comment, line ends) are a version too: they can be brought back.
+            # Different bytes with the same content (a comment, line endings) also make a version, so that they can
+            # be restored.
             _, version = page_edits.touch(
                 tx, made.slug, expected_version=None, now=self.now, collection=self.collection.name
             )
@@ -324,27 +327,29 @@ class SyncWriter:
         return heading not in self.headings.get(path, {heading})
 
     def _is_overtaken(self, tx: Any, read: ReadFile) -> bool:
-        """Whether somebody else took this file in since we looked; the next sync sees to what is left."""
+        """Return True if another process has indexed this file since it was read; the next sync handles later
+        changes."""
         there = collections.content_hash_of_file(tx, self.collection.id, read.file.path)
         expected = read.old.content_hash if read.old is not None and read.old.path == read.file.path else None
         return there not in (None, "", expected)
 
     def _named(self, tx: Any, made: Page, path: str, page_id: int | None) -> Page:
-        """The page under a slug that is free for it: what it asks for, else its path, else beside it."""
+        """Return the page under a free slug: the requested one, else the slug of its path, else that with a
+        suffix."""
         holder = pages.slug_holder(tx, self.collection.id, made.slug)
         if holder is None or holder.page_id == page_id or (holder.is_hidden and page_id is None):
             return made
         by_path = slugs.from_path(path)
         before = pages.slug_of(tx, page_id) if page_id is not None else None
         if before is not None and before.startswith(by_path):
-            return indexer.with_slug(made, before)  # it stands beside another one already
+            return indexer.with_slug(made, before)  # it already has a slug with a suffix
         taken = pages.slugs_beginning(tx, self.collection.id, by_path)
         address = by_path if by_path not in taken else indexer.suffixed_slug(by_path, path, taken)
         self.notes.append(FileNote(path, f"another file has the slug {made.slug}; this one is {address}"))
         return indexer.with_slug(made, address)
 
     def _uuid(self, tx: Any, named: str | None) -> str:
-        """The id that the file names, unless another page has it; else a new one."""
+        """Return the id in the file, unless it is invalid or another page has it; else a new id."""
         if named and indexer.looks_like_uuid(named) and not pages.has_uuid(tx, named):
             return named
         return self.new_uuid()
@@ -356,11 +361,11 @@ LEFTOVER_AGE_NS = 3_600_000_000_000
 def clear_leftovers(
     db: Database, collection: Collection, folder: Folder, paths: list[str], now_ns: int
 ) -> list[FileNote]:
-    """Remove what was left behind. Returns what had to be kept, and where."""
+    """Remove old temporary files of interrupted writes. Return notes about the files that were kept."""
     old = [path for path in paths if _file_age_ns(folder, path, now_ns) > LEFTOVER_AGE_NS]
     notes: list[FileNote] = []
     if old and collection.writable:
-        # Whoever writes a file holds the writer's lock meanwhile: under it, these are nobody's.
+        # Writing a file requires the writer lock, so while we hold it no process is using these files.
         db.write(lambda _tx: notes.extend(filter(None, [settle_leftover(folder, path) for path in old])))
     return notes
 
@@ -376,7 +381,7 @@ def _file_age_ns(folder: Folder, path: str, now_ns: int) -> int:
 
 class SidecarChanges(NamedTuple):
     written: int
-    """Answers that were new or changed."""
+    """Number of sources that were new or changed."""
     changed: bool
     notes: tuple[str, ...]
 
@@ -391,9 +396,9 @@ def apply_sidecar(
     *,
     force: bool = False,
 ) -> SidecarChanges:
-    """Give a page the sources of its sidecar, in place of those of the last one.
+    """Set the raw data of a page to the sources of its sidecar, replacing those of the previous sidecar.
 
-    What was changed here stays, unless `force` is given and the sidecar names it.
+    Sources that were changed in the database are kept, unless `force` is given and the sidecar has them.
     """
     try:
         last = parse_sidecar(before)
@@ -418,7 +423,7 @@ def apply_sidecar(
 
 
 INCOMPLETE_REASONS = (scanner.UNREADABLE, scanner.TOO_DEEP, scanner.GONE)
-"""Reasons to leave something out that make absence uncertain."""
+"""Reasons for skipping an entry that make it uncertain whether other files are absent."""
 
 
 QUARANTINE_NOTE = (
@@ -437,25 +442,25 @@ class SyncReport(NamedTuple):
     moved: int
     removed: int
     waiting: int
-    """Missing files whose pages stay until a person says so."""
+    """Number of missing files whose pages are kept until the user confirms the removal."""
     halted: str
-    """Why they stay."""
+    """Why the removal needs confirmation, or why the folder could not be read; "" if the sync finished."""
     types: dict[str, int]
-    """Of the pages that were written."""
+    """Number of written pages by type."""
     left_out: dict[str, int]
     notes: tuple[FileNote, ...]
     hidden: int = 0
-    """Files that the ignore rules leave out by now; their pages went into quarantine."""
+    """Number of files that the ignore rules now exclude; their pages were moved to quarantine."""
     discarded: int = 0
-    """Pages whose time in quarantine is over."""
+    """Number of pages whose quarantine has expired."""
     failed: int = 0
-    """Files that could not be taken in now; the notes name them."""
+    """Number of files that could not be indexed; the notes name them."""
     raw_data: int = 0
-    """What other services said of pages, new or changed in sidecars."""
+    """Number of sources in sidecars that were new or changed."""
     tags: int = 0
     timeline_entries: int = 0
     links_extracted: int = 0
-    """What the texts of these pages hold."""
+    """Number of links in the written pages."""
 
     @property
     def exit_status(self) -> int:
@@ -463,14 +468,14 @@ class SyncReport(NamedTuple):
 
 
 class _WalkResult(NamedTuple):
-    """A walk through the folder, or a look at a part of it."""
+    """The result of walking the folder, or of looking up some of its files."""
 
     files: list[ScannedFile]
     complete: bool
     left_out: Counter[str]
     notes: list[FileNote]
     leftovers: list[str]
-    """Files of our own that a killed process may have left."""
+    """Paths of temporary files that a killed process may have left."""
     sidecars: list[str]
 
 
@@ -486,9 +491,9 @@ def sync_collection(
     retry: bool = False,
     only: Iterable[str] | None = None,
 ) -> SyncReport:
-    """Bring the index in step with the folder, or with some of its files (`only`).
+    """Sync the index with the folder, or with some of its files (`only`).
 
-    `retry` reads files again that could not be taken in and have not changed since.
+    With `retry`, unchanged files that could not be indexed before are read again.
     """
     work = SyncRun(db, collection, now, new_uuid, progress)
     work.may_hide_many = confirm_deletes or confirm_ignored
@@ -498,7 +503,7 @@ def sync_collection(
             return work.run(folder, confirm_deletes, None if only is None else sorted(set(only)))
     except (NotFound, FileTrouble) as trouble:
         if trouble.facts.get("path") == db.path:
-            raise  # the disk of the memory fails, not the folder
+            raise  # the error concerns the database, not the folder
         return work.halt(str(trouble).rstrip("."))
 
 
@@ -539,11 +544,11 @@ class SyncRun:
         return self._remove(folder, gone, len(known), confirmed, whole=only is None)
 
     def halt(self, reason: str) -> SyncReport:
-        """The folder cannot be looked at: nothing changes but what is said about it."""
+        """Report that the folder cannot be read, and store the reason with the collection. Pages stay unchanged."""
         self.db.write(lambda tx: collections.mark_halted(tx, self.collection.id, reason, self.now))
         return self._report(reason, collections.count_files(self.db, self.collection.id))
 
-    # Looking
+    # Scanning
 
     def _ignore_patterns(self, folder: Folder) -> str:
         try:
@@ -551,7 +556,7 @@ class SyncRun:
         except FileNotFoundError:
             data = None
         except OSError:
-            data = b"\0"  # it is there and cannot be read
+            data = b"\0"  # NUL makes the rules invalid, so that the last valid ones stay in force
         rules = ignore.parse_rules(data, self.collection.ignore_patterns)
         if rules != (self.collection.ignore_patterns, self.collection.ignore_problem):
             self.db.write(lambda tx: collections.set_ignore(tx, self.collection.id, *rules))
@@ -571,7 +576,7 @@ class SyncRun:
         return _collect_entries(each for each in found if each is not None)
 
     def _read(self, folder: Folder, files: list[FileToRead], spool: Spool) -> list[ReadFile]:
-        """Read what may have changed; what did is parsed and waits in the spool."""
+        """Read the files that may have changed; parse the changed ones and add them to the spool."""
         reads: list[ReadFile] = []
         for done, (file, old) in enumerate(files):
             self.progress(done, len(files), "Reading")
@@ -596,7 +601,7 @@ class SyncRun:
     def _parse(
         self, opened: FileToRead, content_hash: str, data: bytes, spool: Spool, leave: bool
     ) -> ReadFile:
-        """Put a file into the spool: parsed, or left to the process that parses beside us."""
+        """Add a file to the spool, either parsed or to be parsed by the helper process."""
         file, old = opened
         if leave:
             identity = indexer.requested_identity(file.path, data).identity
@@ -630,7 +635,7 @@ class SyncRun:
     # Sidecars
 
     def _take_sidecars(self, folder: Folder, only: list[str] | None) -> None:
-        """Give pages what changed in their sidecars, and new pages what theirs say."""
+        """Update pages from changed sidecars, and new or moved pages from theirs."""
         fresh = {indexer.sidecar_path(indexer.page_stem(path)) for path in self.taking.made}
         named = [*filter(indexer.is_sidecar, only), *fresh] if only is not None else self.seen.sidecars
         for path in sorted(set(named)):
@@ -647,7 +652,7 @@ class SyncRun:
                 raise ValueError(f"it has more than {LARGEST_FILE:,} bytes")
             wanted = indexer.parse_sidecar(data)
         except FileNotFoundError:
-            return  # what it said stays
+            return  # raw data of a removed sidecar is kept
         except OSError:
             self.notes.append(FileNote(path, scanner.UNREADABLE))
             return
@@ -725,7 +730,7 @@ class SyncRun:
     def _finish(self, tx: Any, folder: Folder, gone: list[LastSeenFile], whole: bool) -> None:
         for each in gone:
             if not collections.is_file_unchanged(tx, self.collection.id, each):
-                continue  # somebody else was faster
+                continue  # changed by another process since the walk
             collections.forget_file(tx, self.collection.id, each.path)
             if each.page_id is not None:
                 erasure.quarantine_headings(tx, each.page_id, self.now)
@@ -736,7 +741,7 @@ class SyncRun:
             collections.mark_synced(tx, self.collection.id, self.now)
 
     def _discard_expired(self, tx: Any) -> None:
-        """Let pages go whose time in quarantine is over, but for those that hold what nobody has elsewhere."""
+        """Delete pages whose quarantine has expired, except those with data that exists nowhere else."""
         before = dates.shift_date(self.now[:10], -erasure.QUARANTINE_DAYS)
         for each in erasure.expired_pages(tx, self.collection.id, before):
             if each.is_safe:
@@ -775,7 +780,7 @@ class SyncRun:
 
 
 def _with_failed_files(found: SortedFiles) -> SortedFiles:
-    """The same, with files to be read again that are unchanged and could not be taken in."""
+    """Return a copy in which unchanged files that could not be indexed are to be read again."""
     failed = [each for each in found.unchanged if each.content_hash == collections.NOT_INDEXED]
     again = [FileToRead(ScannedFile(each.path, each.key, each.stat), each) for each in failed]
     unchanged = [each for each in found.unchanged if each.content_hash != collections.NOT_INDEXED]
