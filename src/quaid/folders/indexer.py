@@ -1,8 +1,8 @@
-"""Turn the bytes of a file into its page: parse it, choose its slug, read its sidecar, and spool the result to
+"""Convert the bytes of a file to its page: parse it, choose its slug, read its sidecar, and spool the result to
 disk.
 
-Large folders are parsed ahead by a second process, which runs this module. It shares two unnamed files with the first
-one, the spool and its own results; pipes only carry how far each has come.
+Large folders are parsed in parallel by a second process, which runs this module. The two processes share two unnamed
+files, the spool and the results; pipes only carry the offsets up to which these are complete.
 """
 
 import hashlib
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
 ID_KEY = "quaid_id"
-"""The front-matter key that carries a page's id."""
+"""The front-matter key that holds a page's id."""
 
 ORG_ENDING = ".org"
 MAX_ORG_PROBLEMS = 3
-"""Of a file of org that are told."""
+"""Maximum number of problems reported for one org file."""
 
 MAX_REASON_LENGTH = 200
 
@@ -46,12 +46,12 @@ _PAGE_ENDING = re.compile(r"\.(?:md|markdown|org)\Z", re.IGNORECASE)
 
 class ParsedPage(NamedTuple):
     page: Page
-    notes: tuple[str, ...]  # what had to be mended or could not be understood
-    nodes: tuple[Page, ...] = ()  # headings that are pages of their own; `id` is in their front matter
+    notes: tuple[str, ...]  # what was corrected or could not be parsed
+    nodes: tuple[Page, ...] = ()  # pages of headings; `id` is in their front matter
 
 
 def failure_note(error: Exception) -> str:
-    """Say in one line that a file could not be taken in because Quaid failed on it."""
+    """Return a one-line note for a file that could not be indexed because of a bug in Quaid."""
     reason = " ".join(f"{type(error).__name__}: {error}".split())
     return (
         f"not taken in: Quaid fails on it ({reason[:MAX_REASON_LENGTH]}). That is a bug: please report it."
@@ -60,12 +60,12 @@ def failure_note(error: Exception) -> str:
 
 
 def digest(data: bytes) -> str:
-    """The name of these bytes: SHA-256."""
+    """Return the SHA-256 of the data in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
 def parse_file(path: str, data: bytes) -> ParsedPage:
-    """The page of a file, under the slug that the file asks for."""
+    """Parse a file into its page, under the slug that the file requests."""
     if is_org(path):
         return _parse_org(path, data)
     text, mended = markdown.decode(data)
@@ -92,15 +92,16 @@ class RequestedIdentity(NamedTuple):
 
 
 def requested_identity(path: str, data: bytes) -> RequestedIdentity:
-    """What a file of markdown wants to be called and known by: as `read` would find it, for a tenth of the work."""
+    """Return the slug and id that a markdown file requests: the same as from `parse_file`, at a tenth of the
+    cost."""
     head = data
     if data.startswith((b"---\n", b"+++\n")):
         closing = data.find(b"\n" + data[:4], 3)
         head = data[: closing + 5] if closing >= 0 else data
-    # With a backslash a key can be written otherwise than letter by letter, and in UTF-16 it always is.
+    # A key can be written with backslash escapes or in UTF-16, so those files are parsed in full.
     if not any(each in head for each in _HEADER_MARKS):
         return RequestedIdentity(slugs.from_path(path), None)
-    # What is no ASCII may be decoded otherwise for what stands behind it.
+    # Non-ASCII text is decoded as a whole, because its encoding may depend on bytes after the header.
     front = markdown.parse(markdown.decode(head if head.isascii() else data).text).frontmatter
     named = front.get(ID_KEY)
     return RequestedIdentity(
@@ -109,7 +110,7 @@ def requested_identity(path: str, data: bytes) -> RequestedIdentity:
 
 
 def _parse_org(path: str, data: bytes) -> ParsedPage:
-    """The page of a file of org, and those of its headings that have an id."""
+    """Parse an org file into its page and the pages of its headings that have an id."""
     text, mended = markdown.decode(data)
     document = org.read_pages(text)
     front, truth, timeline = document.page[1:]
@@ -119,7 +120,7 @@ def _parse_org(path: str, data: bytes) -> ParsedPage:
     for each in document.nodes:
         front = {**each.frontmatter, IN_FILE_KEY: path}
         address = slugs.from_path(f"{asked}/{slugs.segment(each.title)}")
-        if front["id"] != made.frontmatter.get("id"):  # two with one id are one page; the first counts
+        if front["id"] != made.frontmatter.get("id"):  # the first of two nodes with the same id wins
             nodes.setdefault(front["id"], page_model.build_page(address, front, each.truth, each.timeline))
     told = [f"line {each.line}: {each.message}" for each in document.problems[:MAX_ORG_PROBLEMS]]
     more = len(document.problems) - len(told)
@@ -149,7 +150,7 @@ def is_org(path: str) -> bool:
 
 
 def file_id(made: Page, path: str) -> str | None:
-    """The id by which a file is known wherever it goes: what we wrote into it, else the id of a file of org."""
+    """Return the id that identifies a file after a move: `quaid_id`, else the id property of an org file."""
     named = made.frontmatter.get(ID_KEY)
     if named is None and is_org(path):
         given = made.frontmatter.get("id")
@@ -162,7 +163,7 @@ def looks_like_uuid(text: str) -> bool:
 
 
 def with_slug(made: Page, address: str) -> Page:
-    """The same page under another slug."""
+    """Return the page under another slug."""
     if made.slug == address:
         return made
     return page_model.build_page(
@@ -171,7 +172,7 @@ def with_slug(made: Page, address: str) -> Page:
 
 
 def with_file_title(made: Page, path: str) -> Page:
-    """The same page under the title that it has as a file at this path."""
+    """Return the page with the title that a file at this path gives it."""
     head = markdown_text.text_head(markdown_text.visible_text(made.truth))
     return made._replace(
         title=page_model.page_title(made.slug, made.frontmatter, head, _title_from_name(path))
@@ -179,7 +180,7 @@ def with_file_title(made: Page, path: str) -> Page:
 
 
 def claimed_slug(frontmatter: dict[str, Any]) -> str | None:
-    """The slug that front matter asks for, if it is one."""
+    """Return the slug in the front matter, or None if it is missing or invalid."""
     named = frontmatter.get("slug")
     if not isinstance(named, str):
         return None
@@ -190,12 +191,12 @@ def claimed_slug(frontmatter: dict[str, Any]) -> str | None:
 
 
 def page_stem(path: str) -> str:
-    """The path without the ending that marks a page."""
+    """Return the path without the file name ending of a page."""
     return _PAGE_ENDING.sub("", path)
 
 
 def _title_from_name(path: str) -> str | None:
-    """A file name that is written for people is a title; one that is a slug already says nothing more."""
+    """Return the file name as a title, or None if it is formed like a slug and adds nothing."""
     name = page_stem(path).rpartition("/")[2].strip()
     return None if _SLUG_LIKE.fullmatch(name) else name or None
 
@@ -205,11 +206,11 @@ MIN_SUFFIX_LENGTH = 6
 
 class SlugClaim(NamedTuple):
     path: str
-    slug: str  # what the file asks for
+    slug: str  # the slug that the file requests
 
 
 def assign_slugs(claims: Iterable[SlugClaim], taken: Iterable[str] = ()) -> dict[str, str]:
-    """The slug of each path. Claims come in the order of their paths; `taken` slugs have owners already."""
+    """Return the slug of each path. Claims must be sorted by path; slugs in `taken` are already in use."""
     owned = set(taken)
     given: dict[str, str] = {}
     waiting: list[SlugClaim] = []
@@ -231,7 +232,7 @@ def assign_slugs(claims: Iterable[SlugClaim], taken: Iterable[str] = ()) -> dict
 
 
 def suffixed_slug(address: str, path: str, taken: set[str]) -> str:
-    """A free slug next to one that is taken, always the same for the same path."""
+    """Return a free slug with a suffix derived from the path, so that the same path gives the same suffix."""
     mark = sha256(path_key(path).encode()).hexdigest()
     for length in range(MIN_SUFFIX_LENGTH, len(mark) + 1):
         name = f"{address[: slugs.LONGEST - length - 1].rstrip('/-')}-{mark[:length]}"
@@ -241,11 +242,11 @@ def suffixed_slug(address: str, path: str, taken: set[str]) -> str:
 
 
 EMPTY_SIDECAR = b'{"sources": {}}'
-WHOLE_SOURCE = "sidecar"  # the source of what stands in a sidecar outside of "sources"
+WHOLE_SOURCE = "sidecar"  # the source name for data in a sidecar outside of "sources"
 
 
 def is_sidecar(path: str) -> bool:
-    """Whether a walk would take the file at this path for a sidecar."""
+    """Return True if a walk would treat the file at this path as a sidecar."""
     folders, _, name = path.rpartition("/")
     shown = all(not each.startswith(".") for each in folders.split("/")[:-1])
     in_raw = folders.rpartition("/")[2] == RAW_FOLDER
@@ -253,25 +254,25 @@ def is_sidecar(path: str) -> bool:
 
 
 def sidecar_page_files(path: str) -> list[str]:
-    """The paths that the file of the page of a sidecar may have."""
+    """Return the possible paths of the page file that a sidecar belongs to."""
     return [sidecar_page_stem(path) + ending for ending in PAGE_ENDINGS]
 
 
 def sidecar_page_stem(path: str) -> str:
-    """The path, without ending, of the page that a sidecar belongs to."""
+    """Return the path, without ending, of the page that a sidecar belongs to."""
     folder, _, name = path.rpartition("/")
     above = folder.rpartition("/")[0]
     return f"{above}/{name[: -len('.json')]}" if above else name[: -len(".json")]
 
 
 def sidecar_path(page: str) -> str:
-    """The path of the sidecar of a page's path (without ending)."""
+    """Return the path of the sidecar for a page path without ending."""
     folder, mark, name = page.rpartition("/")
     return f"{folder}{mark}.raw/{name}.json"
 
 
 def parse_json(data: bytes) -> Any:
-    """A value that JSON gives. ValueError, with the reason, when it is not JSON that can be kept."""
+    """Parse JSON. Raise ValueError with the reason if it is invalid or cannot be stored."""
     try:
         value = json.loads(data.decode("utf-8-sig"), parse_constant=_reject_constant)
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
@@ -285,7 +286,7 @@ def parse_json(data: bytes) -> Any:
 
 
 def parse_sidecar(data: bytes) -> dict[str, Any]:
-    """Each source with what it said. ValueError, with the reason, when it is not JSON that can be kept."""
+    """Return the data of each source in a sidecar. Raise ValueError with the reason if it is not valid JSON."""
     value = parse_json(data)
     sources = value.get("sources") if isinstance(value, dict) else None
     if not isinstance(sources, dict):
@@ -297,7 +298,7 @@ def parse_sidecar(data: bytes) -> dict[str, Any]:
 
 
 def render_sidecar(sources: Mapping[str, Any]) -> bytes:
-    """A sidecar such that `read` gives the same sources again."""
+    """Render a sidecar that `parse_sidecar` reads back as the same sources."""
     rest = sources.get(WHOLE_SOURCE)
     value: Any = {"sources": dict(sources)}
     if WHOLE_SOURCE in sources and not (isinstance(rest, dict) and "sources" in rest):
@@ -314,18 +315,18 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 FILES_BEFORE_HELPER = 30
-"""Files that are parsed here before anybody is asked for help."""
+"""Number of files parsed in this process before a helper process is considered."""
 
 MIN_FILES_FOR_HELPER = 300
-"""Files that must wait then: starting a process takes as long as parsing about a hundred of them."""
+"""Number of remaining files that justify a helper: starting a process takes as long as parsing about a hundred."""
 
 PROGRESS_STEP_BYTES = 256 * 1024
-"""Bytes after which one tells the other how far it has come."""
+"""Number of bytes after which a process reports its progress to the other one."""
 
 NUMBER_BYTES = 8
 
 HELPER_TIMEOUT = 60.0
-"""Without a word while we wait for one: so long takes no file."""
+"""Seconds to wait for progress of the helper; no single file takes this long."""
 
 
 class ParsedFile(NamedTuple):
@@ -335,7 +336,7 @@ class ParsedFile(NamedTuple):
 
 
 def is_helper_worthwhile(done: int, waiting: int) -> bool:
-    """Whether a second process pays, after so many files with so many to come."""
+    """Return True if a second process pays off with `done` files parsed and `waiting` files left."""
     return (
         done >= FILES_BEFORE_HELPER
         and waiting >= MIN_FILES_FOR_HELPER
@@ -355,7 +356,7 @@ def _can_start_helper() -> bool:
 
 
 class ParserProcess:
-    """The process beside us, and what it has found out so far."""
+    """The helper process that parses files, and its results so far."""
 
     def __init__(self, spool: IO[bytes], found: IO[bytes], memory: str) -> None:
         import subprocess
@@ -365,7 +366,7 @@ class ParserProcess:
         self._told = 0
         self._there = 0
         shared = (spool.fileno(), found.fileno())
-        # -P: without it Python would look for modules in the folder that the user happens to stand in.
+        # -P: without it Python would also import modules from the current directory of the user.
         command = [sys.executable, "-P", "-m", "quaid.folders.indexer", *map(str, shared)]
         self._process: Popen[bytes] = subprocess.Popen(
             command,
@@ -377,12 +378,12 @@ class ParserProcess:
         )
 
     def is_behind(self, end: int) -> bool:
-        """Whether it is worth telling that the spool ends here."""
-        # Ever larger steps: the pipe must not fill while nobody reads it.
+        """Return True if enough was added to the spool to report its new end."""
+        # The steps grow so that the pipe does not fill up while the helper is busy.
         return end - self._told > max(PROGRESS_STEP_BYTES, self._told // 8)
 
     def tell(self, end: int) -> None:
-        """The spool can be read up to here."""
+        """Report to the helper that the spool is complete up to this offset."""
         self._told = end
         assert self._process.stdin
         try:
@@ -391,7 +392,7 @@ class ParserProcess:
             raise self._ended() from None
 
     def parsed(self) -> Iterator[ParsedFile | None]:
-        """What was found out, in the order of the files, from the first one on; None for a file that it failed on."""
+        """Yield the parsed files in spool order; None for a file that the helper failed on, or after a timeout."""
         place = 0
         try:
             while True:
@@ -416,7 +417,7 @@ class ParserProcess:
                 raise self._ended()
             self._there = int.from_bytes(told, "little")
         data = os.pread(self._found.fileno(), size, place)
-        while len(data) < size:  # a call may give less
+        while len(data) < size:  # pread may return less than requested
             data += os.pread(self._found.fileno(), size - len(data), place + len(data))
         return data
 
@@ -439,7 +440,7 @@ class ParserProcess:
 
 
 def page_to_plain(page: Page) -> tuple[Any, ...]:
-    """A page as marshal takes it."""
+    """Convert a page to builtin types that marshal can serialize."""
     return (*page[:-1], [tuple(entry) for entry in page.entries])
 
 
@@ -470,27 +471,28 @@ def load_parsed(record: bytes) -> ParsedFile | None:
 
 
 MAX_MEMORY_BYTES = 1024 * 1024
-"""Bytes that need no file. One edit is far below, and need not pay for the import of tempfile either."""
+"""Size in bytes up to which the spool stays in memory. One edit is far below it, and saves the import of
+tempfile."""
 
 
 class SpooledFile(NamedTuple):
-    """A file that is to be written into the database; a page file with the page that it makes."""
+    """A file to be written to the database. A page file comes with its parsed page."""
 
     path: str
     content_hash: str
     data: bytes
     page: Page | None
     nodes: tuple[Page, ...] = ()
-    """Headings of the file that are pages of their own."""
+    """Headings of the file that are separate pages."""
     notes: tuple[str, ...] = ()
-    """What had to be mended in it, where nobody was told so when it was read."""
+    """Parse notes that were not yet reported when the file was read."""
     derived: "DerivedData | None" = None
-    """What follows from the page."""
+    """Data derived from the page, such as its names and links."""
     problem: str = ""
-    """Why a page file makes no page: Quaid failed on it."""
+    """Why a page file has no page: Quaid failed on it."""
 
     def derived_of(self, page: Page) -> "DerivedData | None":
-        """The same, unless the page has come to another slug: then it does not hold."""
+        """Return the derived data, or None if `page` is not the parsed page, because its slug has changed."""
         return self.derived if page is self.page else None
 
 
@@ -502,7 +504,7 @@ class Spool:
         self._open: IO[bytes] | None = None
         self._ahead: ParserProcess | None = None
         self._alone = False
-        """Help was looked for in vain."""
+        """True if starting a helper has failed."""
 
     def __enter__(self) -> "Spool":
         return self
@@ -524,7 +526,7 @@ class Spool:
     def _on_disk(self, data: bytes) -> IO[bytes]:
         import tempfile
 
-        # Beside the database: there must be room there anyway, and /tmp may be memory.
+        # Beside the database, because there must be free space there anyway and /tmp may be in memory.
         with translate_os_errors(self.folder):
             file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115 (closed on exit)
             file.write(data)
@@ -539,7 +541,8 @@ class Spool:
         self.count += 1
 
     def may_leave(self, done: int, waiting: int) -> bool:
-        """Whether files may be left unparsed, after so many with so many to come: somebody parses them meanwhile."""
+        """Return True if a helper process parses the files, so that they can be added unparsed. Start it if it pays
+        off."""
         if self._ahead is None and not self._alone and is_helper_worthwhile(done, waiting):
             self._alone = not self._find_help()
         return self._ahead is not None
@@ -550,12 +553,12 @@ class Spool:
         found = self._on_disk(b"")
         try:
             self._ahead = ParserProcess(self._file, found, self.memory)
-        except OSError:  # no process is to be had
+        except OSError:  # the process could not be started
             found.close()
         return self._ahead is not None
 
     def leave(self, path: str, content_hash: str, data: bytes) -> None:
-        """Add a file of one page that is still to be parsed."""
+        """Add a file that the helper process is to parse."""
         assert self._ahead
         self._add(marshal.dumps((path, content_hash, data, None)))
         self._tell()
@@ -567,7 +570,7 @@ class Spool:
             self._ahead.tell(end)
 
     def each(self) -> Iterator[SpooledFile]:
-        """What was added, in the same order."""
+        """Yield the added files in order."""
         self._file.seek(0, os.SEEK_END)
         self._tell(all_of_it=True)
         parsed = self._ahead.parsed() if self._ahead else iter(())
@@ -587,7 +590,7 @@ class Spool:
 
 
 def _parse_spooled(item: SpooledFile, plain: list[Any] | None) -> SpooledFile:
-    """An item with its pages and what follows from them: all that can fail on a file, before anything is written."""
+    """Parse an item and derive its data here, so that errors in a file occur before anything is written."""
 
     notes: tuple[str, ...] = ()
     if plain is None:
@@ -602,7 +605,7 @@ def _parse_spooled(item: SpooledFile, plain: list[Any] | None) -> SpooledFile:
 
 
 def run_parser(spool: int, found: int) -> None:
-    # Ctrl-C reaches every process of the terminal; the one that started us decides what becomes of it.
+    # Ctrl-C reaches all processes of the terminal; the parent process decides when this one ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end = place = written = 0
     waiting: list[bytes] = []
@@ -626,7 +629,7 @@ def run_parser(spool: int, found: int) -> None:
 
 
 def _parse_record(record: bytes) -> bytes | None:
-    """What a file says, unless somebody has found that out already."""
+    """Parse one spool record, or return None if it is already parsed."""
     path, _, data, known = marshal.loads(record)  # noqa: S302 (our own file)
     if known is not None:
         return None
@@ -634,7 +637,7 @@ def _parse_record(record: bytes) -> bytes | None:
         made, notes, _ = parse_file(path, data)
         return dump_parsed(ParsedFile(made, notes, derive_data(made)))
     except Exception:
-        return dump_parsed(None)  # whoever asked meets the same trouble, and can tell it
+        return dump_parsed(None)  # the parent parses the file again and reports the error
 
 
 def _read_at(handle: int, size: int, place: int) -> bytes:

@@ -1,7 +1,7 @@
 """Save edited pages to their files and rows: page edits, text edits, heading pages of org files, and page ids.
 
-A file changes only in the bytes that the edit needs, and only if it still holds what the index has read. It is
-durable before the transaction is; if the transaction fails, the file is changed back.
+Only the bytes that the edit needs are changed in a file, and only if it still has the content that was indexed. The
+file is durable before the transaction commits; if the transaction fails, the file is changed back.
 """
 
 import time
@@ -50,12 +50,12 @@ def update_heading_pages(
     has_left: Callable[[str, str], bool] | None = None,
     wrote: Callable[[int, Page], None] | None = None,
 ) -> list[FileNote]:
-    """Let the pages of a file's headings be what the file says. Returns what a person should know.
+    """Update the pages of a file's headings from the parsed file. Return notes for the user.
 
-    Where two files have a heading of one id, the one that was read last has the page: a heading that is moved is in
-    both for a while. `has_left` says whether a heading is known to be in a file no more. `wrote` hears of each page.
-
-    The token is one that nobody else has: ids of new pages are made of it."""
+    If two files have a heading with the same id, the file read last gets the page: while a heading is being moved,
+    it is in both files for a time. `has_left` returns True if a heading is known to be removed from a file. `wrote`
+    is called for each written page. `token` must be unique: the ids of new pages are derived from it.
+    """
     there: set[int] = set()
     notes: list[FileNote] = []
     for node in nodes:
@@ -100,7 +100,7 @@ def _save_heading_page(
         cut=False,
     )
     if not saved.changed and before != made.slug:
-        page_edits.derive(tx, saved.id, made, cut=False)  # it says what it said, and is called otherwise
+        page_edits.derive(tx, saved.id, made, cut=False)  # same content under a new slug
     collections.record_heading(tx, collection.id, saved.id, file_page, named)
     return saved.id
 
@@ -108,12 +108,12 @@ def _save_heading_page(
 def _heading_page_with_slug(
     tx: Any, collection: Collection, file_slug: str, node: Page, page_id: int | None, named: str
 ) -> Page:
-    """The page under a slug below that of its file; where another page has it, beside it."""
+    """Return the page under a slug below its file's slug, with a suffix if another page has that slug."""
     address = slugs.from_path(f"{file_slug}/{slugs.segment(node.title)}")
     holder = pages.slug_holder(tx, collection.id, address)
     if holder is not None and holder.page_id != page_id:
         if holder.is_hidden:
-            page_edits.vacate_slug(tx, holder.page_id)  # it gets another one when it returns
+            page_edits.vacate_slug(tx, holder.page_id)  # it gets a new slug when it is restored
         else:
             taken = pages.slugs_beginning(tx, collection.id, address)
             before = pages.slug_of(tx, page_id) if page_id is not None else None
@@ -122,7 +122,7 @@ def _heading_page_with_slug(
 
 
 def _heading_uuid(tx: Any, named: str, token: str) -> str:
-    """The id of the heading, unless it is none or another page has it; else a new one."""
+    """Return the id of the heading if it is a UUID that no other page has; else derive a new one."""
     if indexer.looks_like_uuid(named) and not pages.has_uuid(tx, named):
         return named
     from uuid import NAMESPACE_URL, uuid5
@@ -142,9 +142,10 @@ def save_page(
     expected_version: int | None,
     data: bytes | None = None,
 ) -> SaveResult:
-    """Write a page against the version that its author had read, and its file if it has one.
+    """Save a page, checked against the version its author had read, and its file if it has one.
 
-    `data` are the file's new bytes, for who knows them; else its old ones are changed where the page differs."""
+    `data` is the new content of the file; without it, the current content is patched where the page differs.
+    """
     if collection.root is not None and (not collection.writable or collection.state != "active"):
         why = "is read-only" if collection.state == "active" else f"is {collection.state}"
         raise CollectionReadOnly(name=collection.name, why=why)
@@ -155,7 +156,7 @@ def save_page(
     )
     if not saved.changed and not _bytes_differ(db, collection, old, data):
         return saved
-    if not saved.changed:  # the same page in other bytes, which somebody wants back
+    if not saved.changed:  # same page, different bytes: an older version is restored
         _, version = page_edits.touch(
             tx, new.slug, expected_version=None, now=now, collection=collection.name
         )
@@ -170,7 +171,8 @@ def save_page(
 
 
 def _with_title_of_file(db: Database, old: PageRow | None, new: Page) -> Page:
-    """The page under the title that its file gives it: one that stands in no file would be gone with the index."""
+    """Return the page with the title that its file gives it, because a title that is in no file is lost with the
+    index."""
     known = collections.file_of_page(db, old.id) if old is not None else None
     path = known.path if known else f"{new.slug}.md"
     return new if indexer.is_org(path) else indexer.with_file_title(new, path)
@@ -186,7 +188,7 @@ def _bytes_differ(db: Database, collection: Collection, old: PageRow | None, dat
 
 
 def _keep_old_version(tx: Any, collection: Collection, old: PageRow, now: str, uuid: str) -> None:
-    """Keep what a page without a file said before."""
+    """Store the previous version of a page without a file."""
     text = markdown.render(old.frontmatter, old.truth, old.timeline)
     history.keep_version(
         tx,
@@ -245,7 +247,7 @@ def _write_page_file(
 
 
 def _read_unchanged(folder: Folder, path: str, content_hash: str) -> bytes:
-    """The bytes of a file, which must be those that the index has read."""
+    """Return the bytes of a file. Raise FileChanged if they differ from the indexed ones."""
     try:
         data = folder.read(path)
     except OSError as problem:
@@ -258,7 +260,7 @@ def _read_unchanged(folder: Folder, path: str, content_hash: str) -> bytes:
 
 
 def _patch_file(path: str, data: bytes, new: Page) -> bytes:
-    """The bytes of a file with the page's new parts in the place of the old ones."""
+    """Return the bytes of a file with the changed parts of the page replaced."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -269,7 +271,8 @@ def _patch_file(path: str, data: bytes, new: Page) -> bytes:
 
 
 def _patch_org_file(path: str, data: bytes, text: str, new: Page) -> bytes:
-    """A file of org with other properties, title or tags. Its text is not ours to write: it would not stay org."""
+    """Return an org file with new properties, title or tags. Changes of the body are refused: they would not stay
+    org."""
     old = indexer.parse_file(path, data).page
     try:
         for key in {*old.frontmatter, *new.frontmatter}:
@@ -294,7 +297,7 @@ def _patch_org_file(path: str, data: bytes, text: str, new: Page) -> bytes:
 
 
 def _refuse_hidden(collection: Collection, path: str) -> None:
-    """A file that no sync would see must not be made: its page would vanish with the next one."""
+    """Raise FileTrouble for a path that a sync would skip, because the next sync would remove its page."""
     if not scanner.is_visible(path) or ignore.is_ignored(
         ignore.ignore_matcher(collection.ignore_patterns, collection.kind), path
     ):
@@ -308,7 +311,7 @@ def _refuse_large(path: str, data: bytes) -> None:
 
 
 def _undo_write(root: str, path: str, data: bytes, before: bytes | None, token: str) -> Callable[[], None]:
-    """How to undo the change of a file, should the transaction fail: unless somebody has changed it since."""
+    """Return a function that reverts the change of a file if the transaction fails, unless it has changed since."""
 
     def undo() -> None:
         try:
@@ -318,24 +321,25 @@ def _undo_write(root: str, path: str, data: bytes, before: bytes | None, token: 
                 else:
                     atomic_write.replace_file(folder, path, before, indexer.digest(data), token)
         except QuaidError:
-            pass  # the file keeps the new text, and the next sync takes it in
+            pass  # the file keeps the new text, and the next sync indexes it
 
     return undo
 
 
 EDIT_ATTEMPTS = 10
 RETRY_PAUSE = 0.01
-"""Seconds before the second try; each further one waits longer, half a second in all."""
+"""Seconds before the second attempt; each further pause is longer, half a second in total."""
 
 MAX_PATH_BYTES, MAX_NAME_BYTES = 1_000, 200
 BOM = "\ufeff"
 
 TextChange = Callable[[str | None], str]
-"""The new text from the old one; None: there is no file. May be asked more than once."""
+"""A function that returns the new text for the old one, or for None if there is no file. May be called
+repeatedly."""
 
 
 class FileText(NamedTuple):
-    """A file as it was read."""
+    """The decoded text of a file, and the details needed to write it back the same way."""
 
     text: str
     content_hash: str
@@ -344,18 +348,18 @@ class FileText(NamedTuple):
 
 
 class EditResult(NamedTuple):
-    """What an edit did."""
+    """The result of an edit."""
 
     path: str
     text: str
     created: bool
     changed: bool
     version: int
-    """Of the page that the file makes; 0: it makes none."""
+    """Version of the file's page; 0 if the file has no page."""
 
 
 def check_page_path(path: str, name: str = "path") -> str:
-    """A path within a folder, as in reference/contacts.md; InvalidArgument for any other text."""
+    """Return a valid path relative to a folder, as in reference/contacts.md. Raise InvalidArgument for others."""
     problem = _path_problem(path)
     if problem:
         raise InvalidArgument(name=name, problem=f"{scanner.printable(path)[:100]!r} {problem}")
@@ -380,7 +384,7 @@ def _path_problem(path: str) -> str:
 
 
 def read_text_file(collection: Collection, path: str) -> FileText | None:
-    """A file's text; None when it is not there."""
+    """Return the text of a file, or None if it does not exist."""
     check_page_path(path)
     with Folder(collection.root or "") as folder:
         return _read_text(folder, path)
@@ -397,8 +401,10 @@ def edit_file(
     progress: Progress,
     expected_version: int | None = None,
 ) -> EditResult:
-    """Change a file, or make it, and take it in. With the version that its author had read (0: none), only if the
-    file is still that."""
+    """Change or create a file, and index it.
+
+    With `expected_version` (0: the file must not exist), the edit fails if the file has another version.
+    """
     check_page_path(path)
     _refuse_unwritable(collection, path)
 
@@ -420,8 +426,8 @@ def edit_file(
             if attempt == EDIT_ATTEMPTS - 1:
                 raise
             if expected_version is not None:
-                follow()  # a version is only known of what was taken in
-            time.sleep(RETRY_PAUSE * (attempt + 1))  # somebody is just saving
+                follow()  # the version of a file is known only after it is indexed
+            time.sleep(RETRY_PAUSE * (attempt + 1))  # another process is saving the file
     follow()
     found = collections.indexed_page(db, collection.id, path)
     return EditResult(path, new, old is None, changed, found.version if found else 0)
@@ -436,7 +442,7 @@ def sync_file(
     new_uuid: Callable[[], str],
     progress: Progress,
 ) -> None:
-    """Bring one file's page in step with it."""
+    """Sync a single file with the index."""
     from quaid.folders.sync import sync_collection
 
     sync_collection(db, collection, now=now, new_uuid=new_uuid, progress=progress, only=[path])
@@ -475,7 +481,7 @@ def _decode_text(path: str, data: bytes) -> FileText:
     except UnicodeDecodeError:
         raise FileTrouble(path=path, problem="is not UTF-8; convert it before you change it here") from None
     bom = text.startswith(BOM)
-    # Only a file that has one kind of line end can be given it back.
+    # CRLF is restored on writing, which is only possible if all line endings are CRLF.
     crlf = text.count("\r\n") == text.count("\n") == text.count("\r") > 0
     text = text.removeprefix(BOM)
     return FileText(text.replace("\r\n", "\n") if crlf else text, indexer.digest(data), crlf, bom)
@@ -501,7 +507,7 @@ def _check_version(
     if old is None:
         raise NoSuchVersion(slug=path, expected=expected, current_version=0)
     if known is None or known.content_hash != old.content_hash:
-        raise FileChanged(path=path)  # saved since it was taken in: look again
+        raise FileChanged(path=path)  # changed since it was indexed; the caller retries
     if known.version != expected:
         kind = VersionConflict if expected else PageExists
         raise kind(slug=path, expected=expected, current_version=known.version)
@@ -513,16 +519,16 @@ IdsProgress = Callable[[int, int, str], None]
 class IdsReport(NamedTuple):
     collection: str
     written: int
-    """Files that got their id; or would, when nothing was to be changed."""
+    """Number of files that got an id, or would get one in a dry run."""
     had: int
-    """Files that carried it before."""
+    """Number of files that already had their id."""
     left: tuple[FileNote, ...]
-    """Files that were left as they are, and why."""
+    """Files that were not changed, and why."""
     is_rehearsal: bool
 
 
 class _SkipFile(Exception):
-    """Why a file is left alone."""
+    """The reason why a file is skipped."""
 
 
 def write_ids(
@@ -534,7 +540,7 @@ def write_ids(
     progress: IdsProgress,
     dry_run: bool = False,
 ) -> IdsReport:
-    """Write each page's id into its file."""
+    """Write the id of each page to its file."""
     todo = [each for each in collections.page_files(db, collection.id) if each.path is not None]
     written = had = 0
     left: list[FileNote] = []
@@ -558,7 +564,7 @@ def write_ids(
 
 
 def _needs_id(folder: Folder, each: PageFile) -> bool:
-    """Whether the file lacks its id and can be given it; _Leave with the reason when it cannot."""
+    """Return True if the file lacks its id and can get one. Raise _SkipFile with the reason if it cannot."""
     path = str(each.path)
     if indexer.is_org(path):
         raise _SkipFile("is org, which carries its id as a property; give it an :ID: in its drawer")
@@ -592,7 +598,7 @@ def _needs_id(folder: Folder, each: PageFile) -> bool:
 
 
 def _is_pure_insertion(old: str, new: str) -> bool:
-    """Whether the new text is the old one with something put in at one place."""
+    """Return True if the new text is the old text with one insertion."""
     same = 0
     while same < min(len(old), len(new)) and old[same] == new[same]:
         same += 1
@@ -615,6 +621,6 @@ def _write_id(db: Database, collection: Collection, each: PageFile, now: str, to
     except QuaidError as error:
         if (
             error.exit_status == 5 or error.code == "collection_read_only"
-        ):  # the disk, the database: no use to go on
+        ):  # errors of the disk or the database affect all files
             raise
         raise _SkipFile(str(error)) from None

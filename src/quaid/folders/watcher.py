@@ -1,7 +1,7 @@
 """Watch folders and sync them when files change.
 
-Change events are hints: named files are synced once things are quiet, and the whole folder is rescanned every few
-minutes and whenever an event is unclear.
+Change events are hints: the named files are synced after a quiet period, and the whole folder is rescanned every few
+minutes and whenever an event is ambiguous.
 """
 
 import os
@@ -19,29 +19,29 @@ from quaid.storage.collections import Collection
 from quaid.storage.sqlite.connection import Database
 
 MAX_HINTS = 100
-"""More files at once than these are found faster by a walk."""
+"""Number of changed files above which a rescan of the folder is faster."""
 
-ADDED, MODIFIED, DELETED = 1, 2, 3  # as watchfiles numbers them
+ADDED, MODIFIED, DELETED = 1, 2, 3  # the numbers that watchfiles uses
 
 
 class WatchPace(NamedTuple):
-    """Seconds."""
+    """Intervals of a watcher, in seconds."""
 
     debounce: float = 1.5
-    """Of quiet before a change is taken in."""
+    """Quiet time before a change is synced."""
     longest: float = 10.0
-    """That a change waits for quiet."""
+    """Maximum time that a change waits for quiet."""
     look: float = 3.0
-    """Between two looks at which folders there are, and whether they are the same ones."""
+    """Interval at which the list of folders and their identities are checked."""
     rescan: float = 300.0
     poll: float = 30.0
-    """Between two rescans where the system gives no hints."""
+    """Interval between rescans where the system does not report changes."""
     retry: float = 10.0
-    """After trouble."""
+    """Delay after an error."""
     step: float = 0.1
-    """Between two questions for hints."""
+    """Interval at which change events are polled."""
     first: float = 0.0
-    """Until all is looked at for the first time."""
+    """Delay before the first scan of a folder."""
 
 
 DEFAULT_PACE = WatchPace()
@@ -53,12 +53,12 @@ class WatchBegan(NamedTuple):
 
 
 class WatchSynced(NamedTuple):
-    """A sync that found something, or the first one."""
+    """A sync that changed something, has new notes or a new state, or is the first one of its folder."""
 
     sync: SyncReport
     whole: bool
     notes: tuple[FileNote, ...] = ()
-    """What is wrong with files, as far as it is news."""
+    """Notes about files that were not reported before."""
 
 
 class WatchTrouble(NamedTuple):
@@ -68,19 +68,20 @@ class WatchTrouble(NamedTuple):
 
 
 class ChangeHints(Protocol):
-    """What the system tells of some folders."""
+    """A source of change events for a set of folders."""
 
     def wait(self, seconds: float) -> set[tuple[int, str]]:
-        """Changes, or none after some time. OSError or RuntimeError when no more will come."""
+        """Return changes, or an empty set after the timeout. Raise OSError or RuntimeError if the source has
+        failed."""
 
     def close(self) -> None: ...
 
 
 class SystemHints:
-    """Hints by watchfiles."""
+    """Change events from watchfiles."""
 
     def __init__(self, roots: list[str], stop: Event, step: float) -> None:
-        from watchfiles._rust_notify import RustNotify  # the way in that needs no event loop
+        from watchfiles._rust_notify import RustNotify  # the API that needs no event loop
 
         self._stop, self._step = stop, round(1000 * step)
         self._notify = RustNotify(roots, False, False, 0, True, True)
@@ -94,7 +95,7 @@ class SystemHints:
 
 
 class NoHints:
-    """Where the system has none to give, or nothing is watched."""
+    """A source without events, used when nothing is watched or the system does not report changes."""
 
     def __init__(self, stop: Event) -> None:
         self._stop = stop
@@ -108,7 +109,7 @@ class NoHints:
 
 
 class _WatchedFolder:
-    """One folder, and what has been heard of it."""
+    """A watched folder and the change events waiting to be synced."""
 
     def __init__(self, collection: Collection, rescan_at: float = 0.0) -> None:
         self.collection = collection
@@ -116,13 +117,13 @@ class _WatchedFolder:
         self.identity = _folder_identity(self.root)
         self.hints: set[str] = set()
         self.is_unsure = False
-        """Something happened that hints cannot tell."""
+        """An event was ambiguous, so the whole folder has to be scanned."""
         self.first = self.last = 0.0
         self.rescan_at = rescan_at
         self.rescan_seconds = 0.0
         self.halted: str | None = None
         self.told: set[FileNote] = set()
-        """What was said of its files since they were last looked at as a whole."""
+        """Notes reported since the last scan of the whole folder."""
 
     def forget_hints(self) -> None:
         self.hints, self.is_unsure, self.first = set(), False, 0.0
@@ -131,7 +132,7 @@ class _WatchedFolder:
         self.first, self.last = self.first or at, at
 
     def due_at(self, pace: WatchPace) -> float:
-        """When it is to be looked at."""
+        """Return when the folder is to be synced next, in monotonic seconds."""
         if not self.hints and not self.is_unsure:
             return self.rescan_at
         return min(self.rescan_at, self.last + pace.debounce, self.first + pace.longest)
@@ -163,12 +164,12 @@ class Watcher:
         self._look_at = self._open_again_at = 0.0
 
     def run(self, which: Callable[[], frozenset[int] | None]) -> None:
-        """Watch the collections that `which` names, until it names None or somebody says stop."""
+        """Watch the collections that `which` returns, until it returns None or `stop` is set."""
         try:
             while not self.stop.is_set() and (chosen := which()) is not None:
                 try:
                     self._round(chosen)
-                except Exception as error:  # a watcher goes on, whatever happens
+                except Exception as error:  # the watcher must survive any error
                     self.tell(WatchTrouble("", error_text(error), "it is tried again"))
                     self.stop.wait(self.pace.retry)
         finally:
@@ -183,16 +184,16 @@ class Watcher:
                 self._sync(folder)
 
     def once(self, chosen: frozenset[int]) -> bool:
-        """Look at each folder once. Is all well?"""
+        """Sync each folder once. Return True if none is halted."""
         self._choose(chosen)
         for folder in self._folders.values():
             self._sync(folder)
         return not any(folder.halted for folder in self._folders.values())
 
-    # Which folders
+    # Choice of folders
 
     def _look(self, chosen: frozenset[int]) -> None:
-        """See which folders there are now, and whether each is still the one it was."""
+        """Update the list of folders, and schedule a rescan of each folder that was replaced."""
         self._look_at = time.monotonic() + self.pace.look
         for new in self._choose(chosen):
             self.tell(WatchBegan(new.name, new.root or ""))
@@ -205,7 +206,7 @@ class Watcher:
             self._open(there)
 
     def _choose(self, chosen: frozenset[int]) -> list[Collection]:
-        """Have these folders and no others. The new ones."""
+        """Replace the watched folders by these collections, and return the ones that are new."""
         present = {
             each.id: each
             for each in collections.list_all(self.db)
@@ -220,7 +221,7 @@ class Watcher:
         return new
 
     def _open(self, there: set[tuple[str, object]]) -> None:
-        """Ask the system for hints of these folders."""
+        """Subscribe to change events for these folders."""
         self._hints.close()
         self._hints, self._watched, was_blind = NoHints(self.stop), there, self._is_blind
         self._is_blind = False
@@ -240,10 +241,10 @@ class Watcher:
             remedy += "; more changes can be told of with a higher fs.inotify.max_user_watches"
         self.tell(WatchTrouble(names, f"the system tells of no changes ({problem})", remedy))
 
-    # What happens in them
+    # Change events
 
     def _listen(self) -> None:
-        """Wait for hints, but not longer than until something is due."""
+        """Wait for change events until the next folder is due."""
         due = min([self._look_at, *(each.due_at(self.pace) for each in self._folders.values())])
         seconds = due - time.monotonic()
         if seconds <= 0:
@@ -253,7 +254,7 @@ class Watcher:
         except (OSError, RuntimeError):
             self._hints.close()
             self._hints, self._watched, told = NoHints(self.stop), set(), set()
-            self._look_at = time.monotonic() + min(1.0, self.pace.look)  # then they are asked for again
+            self._look_at = time.monotonic() + min(1.0, self.pace.look)  # then the subscription is renewed
             for folder in self._folders.values():
                 folder.is_unsure = True
                 folder.heard(time.monotonic())
@@ -263,14 +264,14 @@ class Watcher:
                     self._hear(folder, kind, path)
 
     def _hear(self, folder: _WatchedFolder, kind: int, path: str) -> None:
-        """Understand one hint."""
+        """Process one change event."""
         relative = path[len(folder.root) :].strip(os.sep).replace(os.sep, "/")
         is_sidecar = indexer.is_sidecar(relative)
         if relative and relative != ignore.IGNORE_FILE and not is_sidecar and _is_skipped_path(relative):
             return
         if not folder.is_unsure and self._is_plain(folder, kind, path, relative):
             if not is_sidecar and not relative.lower().endswith(scanner.page_endings(folder.collection.kind)):
-                return  # a temporary file, a picture
+                return  # not a page, for example a temporary file or a picture
             folder.hints.add(relative)
             folder.is_unsure = len(folder.hints) > MAX_HINTS
         else:
@@ -278,7 +279,7 @@ class Watcher:
         folder.heard(time.monotonic() - self.pace.step)
 
     def _is_plain(self, folder: _WatchedFolder, kind: int, path: str, relative: str) -> bool:
-        """Whether a hint tells of one file and nothing more."""
+        """Return True if the event concerns a single file, so that no scan of the folder is needed."""
         if not relative or relative == ignore.IGNORE_FILE or kind not in (ADDED, MODIFIED, DELETED):
             return False
         if os.path.isdir(path) and not os.path.islink(path):
@@ -289,12 +290,12 @@ class Watcher:
         started = time.monotonic()
         whole = folder.is_unsure or started >= folder.rescan_at
         only = None if whole else sorted(folder.hints)
-        folder.forget_hints()  # what is heard from here on is for the next time
+        folder.forget_hints()  # events from here on belong to the next sync
         try:
             report = self._synced(folder, only)
         except Cancelled:
             return
-        except Exception as error:  # the other folders are looked at all the same
+        except Exception as error:  # an error in one folder must not stop the others
             folder.rescan_at = time.monotonic() + self.pace.retry
             self._fail(folder, error)
             return
@@ -308,17 +309,17 @@ class Watcher:
         self._tell(folder, report, whole, is_first)
 
     def _fail(self, folder: _WatchedFolder, error: Exception) -> None:
-        """Tell that a sync failed, here and where `quaid doctor` looks."""
+        """Report a failed sync, and store the failure so that `quaid doctor` shows it."""
         problem = error_text(error)
         folder.halted = f"the last sync failed: {problem}"
-        if not isinstance(error, Busy):  # which is over soon
+        if not isinstance(error, Busy):  # a locked database is temporary
             record_sync_failure(self.db, folder.collection, problem, self.now())
         self.tell(WatchTrouble(folder.collection.name, problem, "it is tried again"))
 
     def _synced(self, folder: _WatchedFolder, only: list[str] | None) -> SyncReport | None:
         collection = collections.find(self.db, folder.collection.name)
         if collection is None or collection.id != folder.collection.id or collection.root != folder.root:
-            return None  # it was removed a moment ago
+            return None  # it was removed in the meantime
         folder.collection = collection
         return sync.sync_collection(
             self.db,
@@ -345,23 +346,23 @@ class Watcher:
 
 
 def error_text(error: Exception) -> str:
-    """What went wrong, for somebody who reads one line."""
+    """Return a one-line description of an error."""
     if isinstance(error, QuaidError | OSError):
         return str(error).rstrip(".")
     return f"Quaid itself failed ({type(error).__name__}: {error}). That is a bug: please report it"
 
 
 def record_sync_failure(db: Database, collection: Collection, problem: str, now: str) -> None:
-    """Keep beside a collection that it could not be synced; the next sync that goes well clears it."""
+    """Store with a collection that its last sync failed; the next successful sync clears it."""
     reason = f"the last sync failed: {problem}"
     try:
         db.write(lambda tx: collections.mark_halted(tx, collection.id, reason, now))
     except QuaidError:
-        pass  # a memory that cannot be written says so itself
+        pass  # a database that cannot be written is reported elsewhere
 
 
 def _folder_identity(root: str) -> object:
-    """What tells this folder from another one in its place; None when there is none."""
+    """Return the device and inode of a folder, which differ if it was replaced; None if it does not exist."""
     try:
         found = os.stat(root)
     except (OSError, ValueError):
@@ -370,6 +371,6 @@ def _folder_identity(root: str) -> object:
 
 
 def _is_skipped_path(relative: str) -> bool:
-    """Whether no walk comes by this path."""
+    """Return True if a walk would not reach this path."""
     passed = (*scanner.SKIPPED_FOLDERS, ignore.TEMPLATES_FOLDER[:-1])
     return any(name.startswith(".") or name in passed for name in relative.split("/"))
