@@ -42,41 +42,41 @@ from quaid.model.links import RELATED
 from quaid.model.names import fold_name
 
 STALE_DAYS = 30
-"""A timeline that is so much newer than the truth above it has something to say to it."""
+"""Days by which a timeline must be newer than the compiled truth for the truth to count as stale."""
 
 MOST_COMPARED = 20
-"""Values that one is compared with before it is taken to agree with the rest."""
+"""Maximum values that one value is compared with; the rest are assumed to agree."""
 
-_OPEN_END = "~"  # after every day
+_OPEN_END = "~"  # sorts after every date
 
 
 class Citation(NamedTuple):
-    """One side of a contradiction: where it stands, in which words."""
+    """One side of a contradiction: its page, position and wording."""
 
     page_id: int
     quote: str
     part: str
-    """truth, timeline or frontmatter; "" when the words are still to be found in the page."""
+    """truth, timeline or frontmatter; "" if the position in the page is not known yet."""
     line: int | None
     source: str
-    """What says so besides a text: fact 12 (meeting/7), link 3."""
+    """The row that the side comes from, if it is not a text: fact 12 (meeting/7), link 3."""
     needles: tuple[str, ...] = ()
-    """Words by which the place in the page can be found."""
+    """Words by which the position in the page can be found."""
     fact: int | None = None
     link: int | None = None
-    """The row that says so; a text has none."""
+    """Id of the fact or link; both are None for a text."""
     says: str = ""
-    """What the row says, as in lives_in Oslo."""
+    """The statement of the row, such as lives_in Oslo."""
     since: str | None = None
     until: str | None = None
     object: str = ""
-    """Of what a fact says something: a text that mentions it may still say the same."""
+    """Object of the fact. A text that mentions it may still support the fact."""
     recorded_at: str = ""
-    """When a fact without evidence was written down: a text that changed later is not what it was taken from."""
+    """When a fact without evidence was recorded. A text that changed later is not its source."""
 
 
 class ContradictionFinding(NamedTuple):
-    """One contradiction."""
+    """A contradiction with its two sides."""
 
     type: str
     page_id: int
@@ -85,11 +85,11 @@ class ContradictionFinding(NamedTuple):
     description: str
     cites: tuple[Citation, ...]
     day: str | None = None
-    """When it is over, where one side says that it is."""
+    """The day on which the relation ended, if one side gives it."""
 
 
 def find_contradictions(world: Snapshot, type: str | None = None) -> list[ContradictionFinding]:
-    """Every contradiction of the world, or those of one type; each once."""
+    """Return all contradictions in the snapshot, or those of one type, without duplicates."""
     found: dict[str, ContradictionFinding] = {}
     all_claims = resolve_facts(world) if type != "stale" else []
     rules: list[Iterator[ContradictionFinding]] = []
@@ -106,12 +106,12 @@ def find_contradictions(world: Snapshot, type: str | None = None) -> list[Contra
 
 
 def fingerprint(*parts: object) -> str:
-    """What makes a finding the same finding, whatever words describe it."""
+    """Return a hash that identifies a finding independently of its wording."""
     return hashlib.sha256("\x1f".join(map(str, parts)).encode()).hexdigest()
 
 
 def cite_fact(claim: ResolvedFact) -> Citation:
-    """A fact as one side: in the words that were given for it, else in its own."""
+    """Return a citation of a fact: its evidence, or else subject, predicate and object."""
     fact = claim.fact
     own = f"{fact.subject} {fact.predicate} {fact.object}"
     time = "".join(
@@ -128,7 +128,7 @@ def cite_fact(claim: ResolvedFact) -> Citation:
 
 
 def cite_link(world: Snapshot, tie: SnapshotLink) -> Citation:
-    """A link as one side."""
+    """Return a citation of a link."""
     page = world.pages.get(tie.to_id)
     target, name = (page.slug, page.title) if page else ("?", "?")
     time = "".join([f" since {tie.since}" if tie.since else "", f" until {tie.until}" if tie.until else ""])
@@ -140,7 +140,7 @@ def cite_link(world: Snapshot, tie: SnapshotLink) -> Citation:
 
 
 def ended_links(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
-    """Facts that stand although the link that says the same has ended, and no later one took its place."""
+    """Yield current facts whose corresponding link has ended and was not followed by a later link."""
     between: dict[tuple[int, int], list[SnapshotLink]] = {}
     for tie in world.links:
         between.setdefault((tie.from_id, tie.to_id), []).append(tie)
@@ -177,7 +177,7 @@ def ended_links(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[Con
 
 
 def _ends_fact(tie: SnapshotLink, predicate: str, exactly: bool = False) -> bool:
-    """Whether the end of a link is the end of what a fact says: leaving a company ends every post there."""
+    """Return True if the end of a link implies the end of a fact: leaving a company ends every post there."""
     relationship = canonical_predicate(tie.relationship)
     if relationship == predicate:
         return True
@@ -189,7 +189,7 @@ def _ends_fact(tie: SnapshotLink, predicate: str, exactly: bool = False) -> bool
 
 
 def conflicting_values(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
-    """Two values at the same time of a predicate that has one. One after the other is no conflict."""
+    """Yield pairs of different values of a single-valued predicate that hold at the same time."""
     groups: dict[tuple[EntityRef, str], list[ResolvedFact]] = {}
     for claim in all_claims:
         if claim.predicate in world.single:
@@ -205,11 +205,11 @@ def conflicting_values(world: Snapshot, all_claims: list[ResolvedFact]) -> Itera
 
 
 def _overlapping(world: Snapshot, group: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
-    """Each value against the first other one that holds at the same time."""
+    """Pair each value with the first conflicting value whose interval overlaps."""
     begun = [
         claim
         for claim in group
-        # One that ended on its first day was corrected: it never held.
+        # A fact that ended on its first day was corrected: it never held.
         if claim.since is None or (claim.since <= world.today and claim.since != claim.until)
     ]
     spans = sorted(
@@ -229,7 +229,11 @@ def _overlapping(world: Snapshot, group: list[ResolvedFact]) -> Iterator[Contrad
 
 
 def _certain_span(claim: ResolvedFact, today: str) -> tuple[str, str]:
-    """When a fact holds for certain. One without a beginning holds on its last day; what ends later holds now."""
+    """Return the interval in which a fact certainly holds.
+
+    Without a start date, the interval is the end date alone or, if the fact has not ended, starts on 9999-12-31. An
+    end date in the future counts as open.
+    """
     until = claim.until if claim.until and claim.until <= today else None
     return claim.since or until or "9999-12-31", until or _OPEN_END
 
@@ -255,7 +259,7 @@ def _validity_text(claim: ResolvedFact) -> str:
 
 
 def _agree(one: ResolvedFact, other: ResolvedFact) -> bool:
-    """Whether two values can be the same thing, told more or less exactly."""
+    """Return True if two values can denote the same thing at different precision."""
     if one.object == other.object or object_key(one.says) == object_key(other.says):
         return True
     if one.predicate == "role":
@@ -265,14 +269,14 @@ def _agree(one: ResolvedFact, other: ResolvedFact) -> bool:
     if _is_date_within(one.says, other.says):
         return True
     if value_key(one.says) or value_key(other.says):
-        return False  # the commas of a number part nothing
+        return False  # commas in a number are not separators
     first, second = _comma_parts(one.says), _comma_parts(other.says)
     short, long = sorted((first, second), key=len)
     return len(short) < len(long) and short in (long[: len(short)], long[-len(short) :])
 
 
 def _is_date_within(one: str, other: str) -> bool:
-    """Whether both are dates and one lies within the other: 1980 and 1980-07-04."""
+    """Return True if both are dates and one contains the other: 1980 and 1980-07-04."""
     spans = [find_dates(text) for text in (one, other)]
     if any(
         len(told) != 1 or told[0].start or told[0].end < len(text)
@@ -297,7 +301,7 @@ _CHIEF_OFFICERS = {
 
 
 def _role_words(text: str) -> set[str]:
-    """The words of a role; to be a founder as well says nothing against another one."""
+    """Return the words of a role. "founder" is dropped, since it is compatible with any other role."""
     text = re.sub(
         r"\bchief (\w+) officer\b",
         lambda role: _CHIEF_OFFICERS.get(role[1].lower(), role[0]),
@@ -311,13 +315,13 @@ def _role_words(text: str) -> set[str]:
 
 
 def stale_pages(world: Snapshot) -> Iterator[ContradictionFinding]:
-    """Pages whose evidence is at least thirty days newer than their truth, and than the last look at it."""
+    """Yield pages whose timeline is at least STALE_DAYS newer than their truth and its last review."""
     for age in world.ages:
         base = max(age.truth_updated_at, age.reviewed_at or "")
         if base >= age.timeline_updated_at:
             continue
         days = dates.day_number(age.timeline_updated_at[:10]) - dates.day_number(base[:10])
-        days -= age.timeline_updated_at[10:] < base[10:]  # of the last day not all has passed
+        days -= age.timeline_updated_at[10:] < base[10:]  # the last day is not complete
         if days >= STALE_DAYS:
             page = world.pages[age.page_id]
             yield ContradictionFinding(
@@ -342,7 +346,7 @@ SCOPE_FAMILIES = {
     "property": ("property",),
     "parent": ("parent",),
 }
-"""Which families of ties a kind of departure ends."""
+"""The predicate families that each scope of a departure ends."""
 
 _TOKEN = re.compile(r"[\w&+#][\w'’&.+#/-]*|[,;()]")
 _COMPANY_SUFFIXES = {"inc", "llc", "ltd", "gmbh", "corp", "plc", "ag", "as", "limited", "corporation"}
@@ -363,19 +367,19 @@ _ERRAND = re.compile(
 
 
 class OpenRelation(NamedTuple):
-    """Something that still holds between a page and something else."""
+    """A fact or link of a page that is current."""
 
     relationship: str
     since: str | None
     names: frozenset[str]
-    """What the other side is called, folded."""
+    """Folded names of the other side."""
     shown: str
     target: int | None
     cite: Citation
 
 
 class _OpenRelations:
-    """The open ties of each page, by the page."""
+    """Current facts and links, grouped by page."""
 
     def __init__(self, world: Snapshot, all_claims: list[ResolvedFact]) -> None:
         self._world = world
@@ -411,7 +415,7 @@ class _OpenRelations:
 
 
 def ended_in_text(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
-    """Each tie that is open while a text says that it ended after it had begun."""
+    """Yield current facts and links that a text says have ended."""
     ties = _OpenRelations(world, all_claims)
     for text in world.texts:
         page = world.pages[text.page_id]
@@ -447,7 +451,7 @@ def _ended_relations(
             and _is_named(departure.object, tie.names, departure.scope)
             for tie in ended
         ]
-        wanted = departure.scope != "parent"  # a new owner is named, and it is the others' time that is over
+        wanted = departure.scope != "parent"  # the text names the new parent; relations to all others ended
         ended = [tie for tie, is_named in zip(ended, named, strict=True) if is_named is wanted]
     written = text.truth if part == "truth" else text.timeline
     told: set[int | str] = set()
@@ -459,7 +463,7 @@ def _ended_relations(
 
 
 def _is_ended(tie: OpenRelation, departure: Departure) -> bool:
-    """Whether the tie is one that the words end, and began before that."""
+    """Return True if the departure covers this kind of relation, and the relation began before it."""
     kind = predicate_family(tie.relationship)
     if departure.scope == "post":
         if kind != "post" or post_of_predicate(tie.relationship) != departure.post:
@@ -476,7 +480,7 @@ def _is_ended(tie: OpenRelation, departure: Departure) -> bool:
 
 
 def _is_named(words: str, names: frozenset[str], scope: str) -> bool:
-    """Whether the words begin with one of the names, and the name ends there."""
+    """Return True if the words start with one of the names, and the name is not part of a longer one."""
     tokens = list(_TOKEN.finditer(words[:200]))
     for start in _name_starts(tokens):
         for name in names:
@@ -487,7 +491,7 @@ def _is_named(words: str, names: frozenset[str], scope: str) -> bool:
 
 
 def _name_starts(tokens: list["re.Match[str]"]) -> Iterator[int]:
-    """Where a name can begin: at first, behind "the", and behind each name of a list."""
+    """Yield the token indexes at which a name can start: the first, after "the", and after each name of a list."""
     at = 1 if tokens and tokens[0][0].lower() == "the" else 0
     for _ in range(4):
         yield at
@@ -502,7 +506,7 @@ def _name_starts(tokens: list["re.Match[str]"]) -> Iterator[int]:
 
 
 def _match_name(tokens: list["re.Match[str]"], start: int, name: list[str]) -> int:
-    """Behind which token a name ends that begins at a token; 0: it is another name."""
+    """Return the index of the token after the name if it starts at `start`; 0 if it does not match."""
     at = start
     have: list[str] = []
     while at < len(tokens) and len(have) < len(name):
@@ -549,7 +553,7 @@ _ROLE_NOUNS = {
 
 
 def _came_back(written: str, tie: OpenRelation, departure: Departure) -> bool:
-    """Whether the same page says that it began again, then or later."""
+    """Return True if the same page says that the relation resumed at that time or later."""
     for sentence in comebacks(written):
         if sentence == departure.quote or not any(
             f" {name} " in f" {fold_name(sentence)} " for name in tie.names
@@ -582,13 +586,13 @@ def _ended_contradiction(
         ),
         f"The text says that it is over between {who} and {tie.shown}{when}, but {tie.relationship} still stands.",
         (Citation(text.page_id, departure.quote, part, departure.line, ""), tie.cite),
-        # Of a month or a year only its end is certain.
+        # Only the end of a month or year is certain.
         min(departure.last, world.today) if departure.first else None,
     )
 
 
 class ResolutionChange(NamedTuple):
-    """A fact or a link that gives way."""
+    """A change of the validity of a fact or link when a contradiction is resolved."""
 
     kind: str
     """fact or link."""
@@ -596,11 +600,11 @@ class ResolutionChange(NamedTuple):
     page_id: int
     says: str
     since: str | None
-    """From when on it holds now."""
+    """The new start of validity."""
     until: str | None
-    """Until when; none: it goes on, since it was its end that was wrong."""
+    """The new end of validity; None if it stays open because the recorded end was wrong."""
     successor: int | None = None
-    """The fact that took its place."""
+    """Id of the fact that replaces it."""
 
     @property
     def never_held(self) -> bool:
@@ -608,7 +612,10 @@ class ResolutionChange(NamedTuple):
 
 
 def resolution_changes(world: Snapshot, finding: ContradictionFinding, kept: int) -> list[ResolutionChange]:
-    """What changes when the side with this number, 0 or 1, is kept. A text gives way only where it is written."""
+    """Return the changes to make if side `kept`, 0 or 1, is right.
+
+    Text is never changed: if the losing side is a text or a link in a text, it has to be edited in its page.
+    """
     winner, loser = finding.cites[kept], finding.cites[1 - kept]
     known = resolve_facts(world)
     lost = next((each for each in known if each.fact.id == loser.fact), None)
@@ -616,7 +623,7 @@ def resolution_changes(world: Snapshot, finding: ContradictionFinding, kept: int
     if winner.fact is None and winner.link is None:
         return _end_relation(world, finding, known, lost, tie)
     if lost is not None:
-        # Every fact that says so, on whichever page: one alone would leave the others.
+        # Change every fact with the same statement, on all pages; otherwise the contradiction would remain.
         won = next((each for each in known if each.fact.id == winner.fact), None)
         found = [
             _shorten_fact(each, won, finding.day, world.today)
@@ -630,7 +637,7 @@ def resolution_changes(world: Snapshot, finding: ContradictionFinding, kept: int
 
 
 def remaining_text_links(world: Snapshot, finding: ContradictionFinding, kept: int) -> list[Citation]:
-    """The links out of texts that still say what was not kept: they change with their page alone."""
+    """Return links in texts that still state the rejected side; they change only when their page is edited."""
     loser = finding.cites[1 - kept]
     tie = next((each for each in world.links if each.id == loser.link), None)
     if tie is not None:
@@ -645,7 +652,7 @@ def remaining_text_links(world: Snapshot, finding: ContradictionFinding, kept: i
 
 
 def is_text_link(tie: SnapshotLink) -> bool:
-    """Whether a text makes this link, anew with every write of its page."""
+    """Return True if the link comes from a text, so that it is recreated at every write of its page."""
     return tie.part is not None
 
 
@@ -656,7 +663,8 @@ def _end_relation(
     lost: ResolvedFact | None,
     tie: SnapshotLink | None,
 ) -> list[ResolutionChange]:
-    """A text is right that it is over: whatever of that kind still stands between the two ends."""
+    """End all current facts and links of this kind between the two entities, because a text says the relation
+    ended."""
     if lost is not None:
         ends = (lost.subject, lost.object, lost.predicate)
     elif tie is not None:
@@ -710,7 +718,7 @@ def _shorten_fact(
     says = f"{lost.about} {lost.predicate} {lost.says}"
     if won is not None and won.until and won.until <= today:
         if fact.since and fact.since >= won.until:
-            return None  # it began when the other was over
+            return None  # it began after the other had ended
         if fact.since and fact.since >= (won.since or "") and (fact.until is None or fact.until > won.until):
             return ResolutionChange("fact", fact.id, fact.page_id, says, won.until, fact.until)
     day = (won.since if won is not None else over) or today
@@ -725,7 +733,7 @@ def _shorten_fact(
 
 
 def _not_before(day: str, since: str | None) -> str:
-    """Nothing ends before it began: what is wrong from its first day on never held."""
+    """Return the day, but not before `since`: a fact that is wrong from its first day on ends on that day."""
     return max(day, since or day)
 
 
