@@ -14,7 +14,7 @@ from quaid.model.markdown_text import replace_wiki_links
 from quaid.model.names import fold_name
 
 OWNER = ""
-"""The subject is whom the page is about."""
+"""As a subject: the entity that the page is about."""
 
 _BLOCK = re.compile(r"\n[ \t]*(?=\n)|\n(?=[ \t]*(?:[-*+]|\d+[.)]|\#{1,6}|\|)[ \t])")
 _ABBREVIATIONS = (
@@ -39,9 +39,9 @@ _END = re.compile(
     + r"""["”')\]]*(?=\s|\Z)|;(?=\s)"""
 )
 READ_WINDOW = 2_000
-"""Characters before and behind a word that are read at most."""
+"""Maximum characters read before and after a match."""
 MOST_PRECEDING = 5
-"""Sentences before one that are asked whom its pronoun means."""
+"""Maximum preceding sentences that are searched for the antecedent of a pronoun."""
 
 _INLINE_CODE = re.compile(r"`[^`\n]*`")
 _VISIBLE = re.compile(r"[^\n]")
@@ -92,25 +92,25 @@ _AFTER_ROLE = re.compile(r"\s+(?:at|of|in|for|from|with)\b")
 
 
 class Sentence(NamedTuple):
-    """One sentence as plain text; links are the slugs that they name."""
+    """One sentence as plain text, with links replaced by the slugs they name."""
 
     text: str
     line: int
-    """Of its beginning, from 1."""
+    """Line number of its first character, from 1."""
     before: tuple[str, ...]
-    """The sentences before it in the same paragraph."""
+    """The preceding sentences of the same paragraph, at most MOST_PRECEDING."""
 
 
 class PageOwner(NamedTuple):
-    """Whose page it is."""
+    """The entity that a page is about."""
 
     names: frozenset[str]
-    """All its names, folded, the parts of a person's name among them."""
+    """All its folded names, including first and last name of a person."""
     is_person: bool
 
 
 def blank_out_code(text: str) -> str:
-    """The text with code and comments blanked out; every other character keeps its place."""
+    """Replace code and comments with spaces; all other characters keep their offsets."""
     spans = (
         [(block.start, block.end) for block in markdown_text.find_fences(text)]
         if "```" in text or "~~~" in text
@@ -133,7 +133,7 @@ def blank_out_code(text: str) -> str:
 
 
 class TextBlock(NamedTuple):
-    """A paragraph or list item, and where its sentences end."""
+    """A paragraph, list item or heading. `cuts` are the sentence boundaries within it."""
 
     start: int
     end: int
@@ -142,7 +142,7 @@ class TextBlock(NamedTuple):
 
 
 def block_at(text: str, position: int) -> TextBlock:
-    """The paragraph, list item or heading around a place of a readable text."""
+    """Return the paragraph, list item or heading that contains an offset. The text must have its code blanked out."""
     low, high = max(0, position - READ_WINDOW), min(len(text), position + READ_WINDOW)
     start = max((match.end() for match in _BLOCK.finditer(text, low, position)), default=low)
     following = _BLOCK.search(text, position, high)
@@ -158,9 +158,9 @@ def block_at(text: str, position: int) -> TextBlock:
 def sentence_at(
     text: str, position: int, first_line: int = 1, block: TextBlock | None = None
 ) -> tuple[Sentence, int] | None:
-    """The sentence around a place of a readable text, and the place within it; None in a task or a quotation.
+    """Return the sentence at an offset, and the offset within it; None in an open task, a table or a quotation.
 
-    `block` is the paragraph around the place, if the caller has it already.
+    The text must have its code blanked out. `block` is the block at the offset, if the caller already has it.
     """
     block = block or block_at(text, position)
     place = position - block.start
@@ -182,7 +182,7 @@ def sentence_at(
 
 
 def strip_emphasis(text: str) -> str:
-    """Text without emphasis, and with the slugs of links in place of the links."""
+    """Remove emphasis, and replace links with the slugs they name."""
     text = replace_wiki_links(text)
     if "](" in text:
         text = _MD_LINK.sub(_link_target, text)
@@ -195,7 +195,7 @@ def _link_target(link: "re.Match[str]") -> str:
 
 
 def candidate_names(text: str) -> set[str]:
-    """What in a text may be a name, folded: words with capitals, up to five in a row, and slugs in links."""
+    """Return folded candidates for names: runs of one to five capitalized words, and slugs in links."""
     found = set()
     for line in text.split("\n"):
         for match in _NAME.finditer(strip_emphasis(line)):
@@ -213,7 +213,8 @@ def _is_in_quotation(head: str) -> bool:
 
 
 def verb_subjects(sentence: Sentence, place: int, reader: PageOwner) -> list[str]:
-    """Whom the verb at a place of a sentence is about: OWN or folded names; nobody when it is not clear."""
+    """Return the subjects of the verb at an offset: OWNER or folded names; an empty list if the subject is
+    unclear."""
     head = _without_filler_end(_without_times(sentence.text[:place]).rstrip(" ,")).strip()
     pair = re.fullmatch(rf"({_pattern_source(_NAME)})\s+and\s+({_pattern_source(_NAME)})", head)
     if pair:
@@ -246,7 +247,8 @@ def _clause_subjects(clause: str, sentence: Sentence, place: int, reader: PageOw
 
 
 def _pronoun_subjects(sentence: Sentence, reader: PageOwner) -> list[str]:
-    """Whom a pronoun means: the subject of the sentence before, if nobody else was spoken of in it."""
+    """Return what a pronoun refers to: the subject of a preceding sentence, unless the last one mentions another
+    person."""
     for number, earlier in enumerate(reversed(sentence.before)):
         met = [match[1] for match in _OTHER_PERSON.finditer(earlier)]
         if number == 0 and any(not _is_owner(each, reader) for each in met):
@@ -263,7 +265,7 @@ def _antecedent(head: str, reader: PageOwner) -> list[str]:
 
 
 def _leading_subjects(sentence: Sentence, reader: PageOwner) -> list[str]:
-    """The subject of a sentence whose later verbs go without one."""
+    """Return the subject of a sentence for a later verb that has no subject."""
     lead = _lead_name(sentence.text)
     if lead is None:
         return []
@@ -273,7 +275,8 @@ def _leading_subjects(sentence: Sentence, reader: PageOwner) -> list[str]:
 
 
 def _lead_name(text: str) -> str | None:
-    """The name or pronoun with which a sentence begins; "" when it begins without a subject; None for others."""
+    """Return the name or pronoun at the start of a sentence; "" if the subject is omitted, None if it is something
+    else."""
     text = _without_times(text.strip())
     first = text.split(" ", 1)[0].strip(",")
     if _PRONOUN.fullmatch(first):
@@ -318,7 +321,7 @@ _NOT_NAMES |= {
 
 
 def _proper_names(text: str) -> list[str]:
-    """The names of a text, without the words that are written large only because a sentence begins."""
+    """Return the names in a text, without words that are capitalized only because they start a sentence."""
     found = []
     for match in _NAME.finditer(text):
         words = [word for word in match[0].split() if word.lower() not in _NOT_NAME_WORDS]
@@ -351,7 +354,7 @@ def _without_times(text: str) -> str:
 
 
 def _without_filler_end(text: str) -> str:
-    """The text without the small words at its end: "Bo has since" is Bo."""
+    """Remove auxiliary verbs and adverbs from the end: "Bo has since" becomes "Bo"."""
     while (words := text.rsplit(None, 1)) and words[-1].lower() in _FILLER_WORDS:
         text = words[0] if len(words) == 2 else ""
     return text
@@ -368,7 +371,7 @@ POST = (
 )
 WHOSE = r"(?:his|her|their|the|its|an?)"
 
-# Behind a verb something must be named: a name, a link, a post, a time.
+# A verb must be followed by something specific: a name, a link, a post or a time.
 _THEN = (
     r"(?=(?-i:[^\W\d_a-z])|[\[*_\d\"“]|[\w-]+/"
     r"|(?:the|his|her|their|its|an?|in|on|as|early|late|mid|at the end|from|last)\b)"
@@ -443,7 +446,7 @@ _STATES: tuple[tuple[str, str, str], ...] = (
 )
 
 DEPARTURE_PHRASES: dict[str, list[tuple["re.Pattern[str]", str, bool]]] = {}
-"""By the word: patterns, the first that fits counts; what is over; whether it is an event."""
+"""Maps a word to patterns, of which the first match counts, each with its scope and whether it describes an event."""
 for _table, _is_event in ((_EVENTS, True), (_STATES, False)):
     for _word, _regex, _scope in _table:
         DEPARTURE_PHRASES.setdefault(_word, []).append((re.compile(_regex, re.IGNORECASE), _scope, _is_event))
@@ -457,7 +460,7 @@ HEDGED = re.compile(
     r"|n['’]t\b|['’]ll\b",
     re.IGNORECASE,
 )
-"""Before the words: it was not so, or only planned, feared or said by nobody in particular."""
+"""Before the match: the statement is negated, planned, feared or a rumour."""
 DOUBTED = re.compile(
     r"which (?:is|was|turned out to be) (?:wrong|false|untrue|denied|a mistake)|unconfirmed|not true"
     r"|turned out (?:to be )?(?:false|wrong|untrue)|\(\?\)|never happened"
@@ -465,14 +468,15 @@ DOUBTED = re.compile(
     r"|(?:he|she|they) (?:was|were|is|are) not\b",
     re.IGNORECASE,
 )
-"""Behind them: it is taken back."""
+"""After the match: the statement is retracted or doubted."""
 REPORTED = re.compile(
     r"\b(?:said|says|saying|told|tells|claim(?:s|ed)?|thinks|thought|believe[sd]?|heard|according to|guess\w*"
     r"|mention(?:s|ed)|writes|wrote|announce[sd]|confirm(?:s|ed)|learned|noted|notes|reports?|reported|dream\w*"
     r"|joke[sd]?|fear(?:s|ed))\b",
     re.IGNORECASE,
 )
-"""Somebody else's words, unless it is the person's own and one of these:"""
+"""Before the match: reported speech. It counts only if the person speaks of themselves, with a verb of
+TRUSTED_REPORT."""
 TRUSTED_REPORT = re.compile(
     r"(?:said|says|told|mention(?:s|ed)|writes|wrote|announce[sd]|confirm(?:s|ed))\Z", re.IGNORECASE
 )
@@ -482,13 +486,13 @@ RETURNED = re.compile(
     r"|\bstill (?:works?|at|on|lives?|there)\b",
     re.IGNORECASE,
 )
-"""It began again."""
+"""The relation resumed or continues."""
 
 MOST_MATCHES = 500
-"""Places that are looked at in one text."""
+"""Maximum matches that are examined in one text."""
 
 IMPLIED_OBJECT = "@"
-"""The object is the page itself, or the one place that the subject can have left."""
+"""As an object: the page itself, or the only place that the subject can have left."""
 
 _BOARD = re.compile(
     rf"(?:{WHOSE}\s+)?(?:seat on\s+the\s+)?(?:\w+ )?board(?: of directors)?\s+(?:of|at)\s+", re.IGNORECASE
@@ -526,26 +530,26 @@ _PREPOSITION = re.compile(r"(?:after|since|upon|on|before|following)\s+\Z", re.I
 
 
 class Departure(NamedTuple):
-    """Something that a text says is over."""
+    """A statement in a text that a relation ended."""
 
     subject: str
-    """OWN or a folded name."""
+    """OWNER or a folded name."""
     scope: str
-    """What is over: work, post, board, home, move, marriage, property, parent or study."""
+    """The kind of relation that ended: work, post, board, home, move, marriage, property, parent or study."""
     post: str
-    """Which post, when only that is over."""
+    """The post, if only that ended."""
     object: str
-    """The words of the text from the object on, or HERE."""
+    """The text from the object on, or IMPLIED_OBJECT."""
     first: str
     last: str
-    """The first and last day on which it can have happened; "" when the text does not say."""
+    """First and last day on which it can have happened; "" if the text gives no date."""
     is_event: bool
     line: int
     quote: str
 
 
 def find_departures(text: str, reader: PageOwner, first_line: int = 1, day: str = "") -> list[Departure]:
-    """What a text says is over. `day` is when it was written down, if that is known: an entry of a timeline."""
+    """Return the departures in a text. `day` is the date of the text, if known, as for a timeline entry."""
     matches = _phrase_matches(text)
     if not matches:
         return []
@@ -554,7 +558,7 @@ def find_departures(text: str, reader: PageOwner, first_line: int = 1, day: str 
     block = None
     for place, match, scope, is_event in matches:
         if text[place].isspace() and not match[0][0].isspace():
-            continue  # it stands in code
+            continue  # it is in code
         if block is None or not block.start <= place < block.end:
             block = block_at(text, place)
         around = sentence_at(text, place, first_line, block)
@@ -564,15 +568,17 @@ def find_departures(text: str, reader: PageOwner, first_line: int = 1, day: str 
 
 
 def may_mention_departure(text: str) -> bool:
-    """Whether any of the words stands in a text: a look that costs little."""
+    """Return True if the text contains one of the words in DEPARTURE_PHRASES. A cheap test before
+    find_departures()."""
     low = text.lower()
     return any(word in low for word in DEPARTURE_PHRASES)
 
 
 def _phrase_matches(text: str) -> list[tuple[int, "re.Match[str]", str, bool]]:
-    """Where one of the words stands with what belongs to it; of several patterns the first that fits."""
+    """Return the matches of DEPARTURE_PHRASES in text order; at each offset only the first matching pattern
+    counts."""
     low = text.lower()
-    if len(low) != len(text):  # letters whose small form is longer: places would not agree
+    if len(low) != len(text):  # lower() can make a letter longer, which would shift the offsets
         low = "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
     found: dict[int, tuple[int, re.Match[str], str, bool]] = {}
     for word, patterns in DEPARTURE_PHRASES.items():
@@ -623,7 +629,8 @@ def _read_match(
 
 
 def _with_owner(sentence: Sentence, place: int) -> tuple[Sentence, int]:
-    """The sentence with a subject in place of an owner: whose last day it was, left."""
+    """Replace a possessive with a subject: "her last day" becomes "she last day", so that the subject can be
+    found."""
     head = re.sub(r"\b(?:his|her|their)\s*\Z", "she ", sentence.text[:place], flags=re.I)
     head = re.sub(r"['’]s\s*\Z", " ", head)
     return sentence._replace(text=head + sentence.text[place:]), len(head)
@@ -639,7 +646,7 @@ def _after_word(head: str) -> str:
 
 
 def _departing_subjects(sentence: Sentence, place: int, reader: PageOwner, gerund: bool) -> list[str]:
-    """The subject; that of "After leaving X, Bea joined" comes after the comma."""
+    """Return the subjects of a departure; in "After leaving X, Bea joined" the subject follows the comma."""
     if gerund and not sentence.text[:place].strip():
         comma = sentence.text.find(",", place)
         rest = sentence.text[comma + 1 :].strip() if comma >= 0 else ""
@@ -666,7 +673,7 @@ def _is_doubtful(sentence: Sentence, head: str, tail: str, reader: PageOwner) ->
 
 
 def _departure_object(scope: str, head: str, tail: str) -> tuple[str, str, str]:
-    """What is over in the end, which post, and the words that name the other side."""
+    """Return the scope of the departure, the post, and the text that names the other side."""
     if scope == "noun":
         return "work", "", tail
     if scope == "work":
@@ -700,7 +707,10 @@ def _names_something(rest: str) -> bool:
 def _until_departures(
     sentence: Sentence, place: int, head: str, tail: str, reader: PageOwner
 ) -> Iterator[Departure]:
-    """ "was at Tarn until March 2025", "Tarn (2019–2025)": the object stands before, the date behind."""
+    """Yield departures from end dates, as in "was at Tarn until March 2025" or "Tarn (2019–2025)".
+
+    The object usually precedes the date.
+    """
     told = find_dates(tail[:40])
     if not told or (
         told[0].start > 1
@@ -736,13 +746,14 @@ def _until_departures(
 
 
 def _departure_dates(head: str, tail: str, day: str) -> tuple[str, str]:
-    """The day that a sentence gives: the first date behind the verb, else the last one before it."""
+    """Return first and last day of a departure: the first date after the verb, else the last one before it, else
+    `day`."""
     told = find_dates(tail) or find_dates(head)[-1:]
     return (told[0].first, told[0].last) if told else (day, day)
 
 
 def normalize_post(words: str) -> str:
-    """The post that words name, as predicates do: ceo, head, board."""
+    """Return the post that the words name, in the form that predicates use: ceo, head, board."""
     folded = fold_name(words).split(" and ")[0]
     for short in ("acting ", "interim ", "deputy ", "co "):
         folded = folded.removeprefix(short)
@@ -755,7 +766,7 @@ def normalize_post(words: str) -> str:
 
 
 def comebacks(text: str) -> list[str]:
-    """The sentences that say that somebody came back, or still is somewhere."""
+    """Return the sentences that say that a person returned or is still there."""
     found = []
     for match in RETURNED.finditer(text) if re.search(r"\b(?:re-?|back|return|still)", text, re.I) else ():
         around = sentence_at(text, match.start())
