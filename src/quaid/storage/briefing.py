@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MOST_PAGES_OF_THREADS = 100
 
-# Words for "nothing is left to do"; any other status, and none, means that something is.
+# Statuses that mean nothing is left to do. A page with any other status, or without one, is open.
 CLOSED_STATUSES = {
     "commitment": ("completed", "complete", "done", "kept", "dropped", "cancelled", "canceled", "closed"),
     "action_item": ("done", "completed", "complete", "dropped", "cancelled", "canceled", "closed"),
@@ -30,7 +30,7 @@ _DAY_GLOB = "'[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*'"
 
 
 class EndedFact(NamedTuple):
-    """An assertion that ended; successor is what is believed instead, if anything."""
+    """An assertion that ended, and the object of its successor, if it has one."""
 
     address: str
     day: str
@@ -41,17 +41,17 @@ class EndedFact(NamedTuple):
 
 
 class LinkChange(NamedTuple):
-    """A link that began or ended."""
+    """A link that began or ended in the period."""
 
     address: str
     day: str
-    ended: int  # 1: it ended; 0: it began
+    ended: int  # 1 if it ended, 0 if it began
     relationship: str
     other: str
 
 
 class BriefingPage(NamedTuple):
-    """A page with the day for which it is listed."""
+    """A page in a briefing section, with the date it is listed under."""
 
     address: str
     day: str
@@ -74,20 +74,22 @@ class BriefingGap(NamedTuple):
     day: str
     sensitivity: str
     times_seen: int
-    text: str | None  # what somebody approved, and nothing else
+    text: str | None  # only the approved text; None for internal gaps
 
 
 class BriefingSection(NamedTuple):
-    """The first rows of a kind, and how many there are in all."""
+    """The first rows of a section, and the total number of rows."""
 
     rows: list[Any]
     total: int
 
 
 def superseded_facts(db: "Database", since: str, first: str, limit: int) -> BriefingSection:
-    """Facts in whose place another was put since then: known before, or true until one of these days.
+    """Return facts superseded since `since`, if they were known before it or their successor is valid from `first` or
+    later.
 
-    A past that is written down in one go, a career for instance, shifts nothing."""
+    A history recorded all at once, such as a career, is not a change and is left out.
+    """
     rows = db.rows(
         f"SELECT count(*) OVER (), {_ADDRESS}, coalesce(new.valid_from, substr(new.created_at, 1, 10)),"  # noqa: S608
         " old.subject, old.predicate, old.object, new.object"
@@ -102,7 +104,7 @@ def superseded_facts(db: "Database", since: str, first: str, limit: int) -> Brie
 
 
 def ended_facts(db: "Database", since: str, first: str, last: str, limit: int) -> BriefingSection:
-    """Facts that ended on one of these days without a successor that `superseded` shows."""
+    """Return facts that ended between `first` and `last`, except those listed by superseded_facts()."""
     rows = db.rows(
         "WITH last AS (SELECT a.id, count(*) OVER () AS number FROM assertions a"  # noqa: S608
         " WHERE a.valid_until BETWEEN ? AND ?"
@@ -118,9 +120,10 @@ def ended_facts(db: "Database", since: str, first: str, last: str, limit: int) -
 
 
 def changed_links(db: "Database", since: str, first: str, last: str, limit: int) -> BriefingSection:
-    """Links that began or ended on one of these days, and those that somebody added since then.
+    """Return links that began or ended between `first` and `last`, and links added by hand since `since`.
 
-    A link out of a text counts only by its days: that a page was rewritten is told elsewhere."""
+    Links from page text count only by their dates; rewritten pages are listed by changed_pages().
+    """
     rows = db.rows(
         f"SELECT count(*) OVER (), {_ADDRESS},"  # noqa: S608
         " CASE WHEN l.valid_until BETWEEN ?1 AND ?2 THEN l.valid_until"
@@ -128,7 +131,7 @@ def changed_links(db: "Database", since: str, first: str, last: str, limit: int)
         " coalesce(l.valid_until BETWEEN ?1 AND ?2, 0), l.relationship,"
         " (SELECT CASE d.name WHEN 'default' THEN t.slug ELSE d.name || '::' || t.slug END"
         " FROM pages t JOIN collections d ON d.id = t.collection_id WHERE t.id = l.to_page_id)"
-        # Which they are is asked first: to look up the pages of every link takes longer than all the rest.
+        # Select the link ids first: joining the pages of every link takes longer than the rest of the query.
         " FROM (SELECT id FROM links WHERE valid_until BETWEEN ?1 AND ?2 OR valid_from BETWEEN ?1 AND ?2"
         " UNION SELECT id FROM links WHERE created_at >= ?3 AND source_kind = 'programmatic') AS w"
         " CROSS JOIN links l ON l.id = w.id"
@@ -142,7 +145,7 @@ def changed_links(db: "Database", since: str, first: str, last: str, limit: int)
 
 
 def reversed_decisions(db: "Database", since: str, limit: int) -> BriefingSection:
-    """Decisions that do not stand any more and commitments that moved, on pages that changed since then."""
+    """Return decisions that were reversed and commitments that were moved, on pages changed since `since`."""
     return _select_items(
         db,
         "substr(p.updated_at, 1, 10)",
@@ -153,7 +156,7 @@ def reversed_decisions(db: "Database", since: str, limit: int) -> BriefingSectio
 
 
 def changed_pages(db: "Database", since: str, limit: int) -> BriefingSection:
-    """Pages that were made or changed since then, the newest first."""
+    """Return pages created or changed since `since`, newest first."""
     rows = db.rows(
         f"SELECT {_ADDRESS}, substr(p.updated_at, 1, 10),"  # noqa: S608
         " CASE WHEN p.created_at >= ?1 THEN 'new' ELSE 'changed' END, p.title, '', ''"
@@ -166,14 +169,14 @@ def changed_pages(db: "Database", since: str, limit: int) -> BriefingSection:
 
 
 def due_commitments(db: "Database", until: str, limit: int) -> BriefingSection:
-    """Open promises that are due by that day, the longest overdue first."""
+    """Return open commitments due by `until`, longest overdue first."""
     due = _day_expression("due", "date")
     where = f"p.type = 'commitment' AND {_open_condition('commitment')} AND {due} <= ?"
     return _select_items(db, due, where, "2, p.id", (until, limit))
 
 
 def count_undated_commitments(db: "Database") -> int:
-    """How many open promises name no day."""
+    """Return the number of open commitments without a due date."""
     row = db.one(
         f"SELECT count(*) FROM {_PAGES} WHERE p.quarantined_at IS NULL AND p.type = 'commitment'"  # noqa: S608
         f" AND {_open_condition('commitment')} AND {_day_expression('due', 'date')} IS NULL"
@@ -182,7 +185,7 @@ def count_undated_commitments(db: "Database") -> int:
 
 
 def open_actions(db: "Database", limit: int) -> BriefingSection:
-    """Open actions: by priority, then by day; those without a day last."""
+    """Return open action items by priority, then by due date; those without a date come last."""
     due = _day_expression("due", "date")
     rank = (
         "CASE lower(trim(coalesce(p.frontmatter ->> '$.priority', '')))"
@@ -193,14 +196,14 @@ def open_actions(db: "Database", limit: int) -> BriefingSection:
 
 
 def open_deals(db: "Database", limit: int) -> BriefingSection:
-    """Deals that are neither won nor lost, the next to close first."""
+    """Return open deals, ordered by expected close."""
     close = _day_expression("expected_close", "due")
     where = f"p.type = 'deal' AND {_open_condition('deal')}"
     return _select_items(db, close, where, f"{close} IS NULL, {close}, p.id", (limit,))
 
 
 def changed_people(db: "Database", since: str, limit: int) -> BriefingSection:
-    """People whose pages changed since then; whoever has a score needs 3 of it."""
+    """Return people whose pages changed since `since`, except those with a score below 3."""
     score = "p.frontmatter ->> '$.score'"
     return _select_items(
         db,
@@ -212,19 +215,19 @@ def changed_people(db: "Database", since: str, limit: int) -> BriefingSection:
 
 
 def stale_pages(db: "Database", limit: int) -> BriefingSection:
-    """Pages whose timeline has run ahead of their truth, and of when that was last settled; the furthest first."""
+    """Return pages whose timeline is STALE_DAYS or more newer than their truth and its last review, stalest first."""
     settled = "(SELECT max(x.resolved_at) FROM contradictions x WHERE x.page_id = p.id AND x.type = 'stale')"
     looked = f"max(p.truth_updated_at, coalesce({settled}, ''))"
     ahead = f"julianday(p.timeline_updated_at) - julianday({looked})"
     where = f"p.timeline <> '' AND p.timeline_updated_at > p.truth_updated_at AND {ahead} >= {STALE_DAYS}"
-    # Every page is looked at: in the order in which they lie, not in that of an index.
+    # This reads every page, which is faster in table order than through an index.
     return _select_items(
         db, "substr(p.truth_updated_at, 1, 10)", where, f"{ahead} DESC, p.id", (limit,), _PAGES_UNINDEXED
     )
 
 
 def open_contradictions(db: "Database", limit: int) -> BriefingSection:
-    """What was found to contradict itself and is not settled, the newest first; `stale` tells of stale pages."""
+    """Return unresolved contradictions, newest first, except stale pages, which stale_pages() lists."""
     rows = db.rows(
         f"SELECT count(*) OVER (), x.id, {_ADDRESS}, substr(x.detected_at, 1, 10), x.type, x.description"  # noqa: S608
         " FROM contradictions x JOIN pages p ON p.id = x.page_id JOIN collections c ON c.id = p.collection_id"
@@ -236,7 +239,7 @@ def open_contradictions(db: "Database", limit: int) -> BriefingSection:
 
 
 def open_gaps(db: "Database", limit: int) -> BriefingSection:
-    """Open questions, the most asked first; of an internal one no word comes out."""
+    """Return open knowledge gaps, most frequent first. The text of internal ones is withheld."""
     rows = db.rows(
         "SELECT count(*) OVER (), id, substr(last_seen_at, 1, 10), sensitivity, times_seen,"
         " CASE sensitivity WHEN 'redacted' THEN redacted_query WHEN 'external' THEN query_text END"
@@ -247,7 +250,7 @@ def open_gaps(db: "Database", limit: int) -> BriefingSection:
 
 
 def pages_with_threads(db: "Database") -> BriefingSection:
-    """Address, day and truth of pages that may have open threads, those left alone for longest first."""
+    """Return address, date and truth of pages that may have open threads, least recently changed first."""
     rows = db.rows(
         "WITH named AS (SELECT p.id, p.truth_updated_at FROM page_fts f JOIN pages p ON p.id = f.rowid"  # noqa: S608
         " WHERE f.page_fts MATCH 'compiled_truth : \"open threads\"' AND p.quarantined_at IS NULL),"
@@ -274,7 +277,10 @@ def visible_page_count(db: "Database") -> int:
 def _select_items(
     db: "Database", day: str, where: str, order: str, values: "Row", source: str = _PAGES
 ) -> BriefingSection:
-    """Pages of a kind. Only SQL of this module is put together here; what a user gave is among the values."""
+    """Return the pages that match.
+
+    `day`, `where` and `order` must be SQL from this module; user input goes into `values`.
+    """
     rows = db.rows(
         f"SELECT {_ADDRESS}, {day}, {_STATUS}, p.title, coalesce(p.frontmatter ->> '$.owner', ''),"  # noqa: S608
         " lower(trim(coalesce(p.frontmatter ->> '$.priority', ''))), count(*) OVER ()"
@@ -290,7 +296,7 @@ def _open_condition(kind: str) -> str:
 
 
 def _day_expression(*keys: str) -> str:
-    """The first of these front-matter keys that holds a date."""
+    """Return an SQL expression for the first of these front-matter keys that contains a date."""
     dated = [
         f"CASE WHEN p.frontmatter ->> '$.{key}' GLOB {_DAY_GLOB} THEN substr(p.frontmatter ->> '$.{key}', 1, 10) END"
         for key in keys
@@ -308,17 +314,17 @@ _IS_DAILY_LOG = (
     "(p.slug GLOB 'daily/[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'"
     " AND p.collection_id IN (SELECT id FROM collections WHERE kind = 'notebook'))"
 )
-"""Whether a page p is a day of a notebook's log."""
+"""SQL condition: page p is a daily log page of a notebook."""
 
 
 class DatedItem(NamedTuple):
-    """One thing that is of a day."""
+    """An item with a date: a timeline entry, log day, page, due date, link or fact."""
 
     day: str
     kind: str
-    """entry, log, page, due, link or fact."""
+    """One of DATED_KINDS."""
     state: str
-    """Of a link or a fact: begun or ended; of what is due: how it stands."""
+    """For links and facts "begun" or "ended"; for due dates the page's status; otherwise empty."""
     slug: str
     title: str
     type: str
@@ -326,12 +332,13 @@ class DatedItem(NamedTuple):
     text: str
     source: str
     line: int | None
-    """Of an entry: where it stands in the timeline, from 1; of the log: in its file, if that is known."""
+    """For timeline entries the line in the timeline, from 1; for logs the line in the file, if known; otherwise None.
+    """
     id: int
 
 
 class DailyLogRow(NamedTuple):
-    """A day of a notebook's log, as it is written."""
+    """The raw text of one day of a notebook's log."""
 
     day: str
     slug: str
@@ -340,19 +347,19 @@ class DailyLogRow(NamedTuple):
     wing: str
     text: str
     is_whole: bool
-    """Whether the text is all that its file holds, so that lines are those of the file."""
+    """Whether the text is the whole file, so that its line numbers are those of the file."""
     id: int
 
 
 class NameCount(NamedTuple):
-    """A name, and how many pages have it."""
+    """A name and the number of pages that have it."""
 
     name: str
     pages: int
 
 
 class DatedFilter(NamedTuple):
-    """Which dated things are wanted; nothing: any."""
+    """Filters for dated items. An empty string matches everything."""
 
     since: str = "0000"
     until: str = "9999-12-31"
@@ -398,7 +405,7 @@ _DATED_CONDITIONS = (
 
 
 def dated_items(db: "Database", chosen: DatedFilter, kinds: tuple[str, ...], most: int) -> list[DatedItem]:
-    """The newest things that are of a day, at most so many of each kind, the newest day first; the log has `logs`."""
+    """Return up to `most` items of each kind, newest first. Skips the kind "log", which daily_logs() returns."""
     found: list[DatedItem] = []
     for kind in kinds:
         if kind == "log":
@@ -415,13 +422,13 @@ def dated_items(db: "Database", chosen: DatedFilter, kinds: tuple[str, ...], mos
 
 
 def sort_dated(found: list[DatedItem]) -> list[DatedItem]:
-    """The newest day first; within a day in the order of kinds, and as the memory has them."""
+    """Sort by day, newest first; within a day by kind, then by descending id."""
     by_kind = sorted(found, key=lambda each: (DATED_KINDS.index(each.kind), -each.id))
     return sorted(by_kind, key=lambda each: each.day, reverse=True)
 
 
 def daily_logs(db: "Database", chosen: DatedFilter, most: int) -> list[DailyLogRow]:
-    """The days of notebooks' logs, the newest first. With a text, those that hold it somewhere."""
+    """Return the days of notebook logs, newest first. If a text is given, only those that contain it."""
     rows = db.rows(
         "SELECT substr(p.slug, 7) AS day, (SELECT name FROM collections WHERE id = p.collection_id), p.slug, p.title,"  # noqa: S608
         " p.type, p.wing, p.compiled_truth, p.timeline, p.frontmatter, p.id FROM pages AS p"
@@ -458,12 +465,12 @@ def _select_dated(
 
 
 def wing_counts(db: "Database") -> list[NameCount]:
-    """The wings with the number of their pages, the largest first."""
+    """Return the wings with their number of pages, largest first."""
     return _count_by(db, "wing")
 
 
 def type_counts(db: "Database") -> list[NameCount]:
-    """The types of pages, the same way."""
+    """Return the page types with their number of pages, largest first."""
     return _count_by(db, "type")
 
 
@@ -475,7 +482,7 @@ def _count_by(db: "Database", column: str) -> list[NameCount]:
 
 
 def pages_of_wing(db: "Database", wing: str, most: int) -> list[int]:
-    """The pages of a wing, those with the most links first."""
+    """Return the ids of a wing's pages, those with the most links first."""
     rows = db.rows(
         "SELECT p.id, (SELECT count(*) FROM links WHERE from_page_id = p.id)"
         " + (SELECT count(*) FROM links WHERE to_page_id = p.id) AS ties FROM pages AS p"
@@ -486,11 +493,13 @@ def pages_of_wing(db: "Database", wing: str, most: int) -> list[int]:
 
 
 def link_beginnings(db: "Database", edges: "list[GraphLink]") -> dict[int, str]:
-    """Since when there is each of these links, as far as anybody says.
+    """Return the day each of these links began, by link id.
 
-    That is its own beginning; else the day of the entry in which it stands; else the first day of the page whose text
-    makes it, or of the page that it leads to if that is later: nobody wrote of what was not there. Only a page that
-    says no day at all counts from when it came into the memory. Links that ended before that are left out."""
+    Uses the link's own start; else the date of the timeline entry that contains it; else the first day stated by the
+    page that contains it, or by the target page if that is later, since a page cannot link to what did not exist yet.
+    A source page without any stated day counts from when it was added to the memory. Links that ended before the day
+    found are left out.
+    """
     undated = [each for each in edges if not each.valid_from]
     ends = sorted({end for each in undated for end in (each.from_id, each.to_id)})
     known = {
@@ -519,7 +528,7 @@ def link_beginnings(db: "Database", edges: "list[GraphLink]") -> dict[int, str]:
 
 
 class Stats(NamedTuple):
-    """A memory in figures."""
+    """Statistics of a memory."""
 
     path: str
     schema_version: int
@@ -540,7 +549,7 @@ class Stats(NamedTuple):
 
 
 def database_stats(db: "Database") -> Stats:
-    """Count what there is, all of one state."""
+    """Return the statistics, all from one snapshot."""
     with db.reading():
         by_type = db.rows(
             "SELECT type, count(*) FROM pages WHERE quarantined_at IS NULL"
@@ -569,12 +578,12 @@ def database_stats(db: "Database") -> Stats:
 
 
 def page_count(db: "Database") -> int:
-    """How many pages there are."""
+    """Return the number of pages that are not quarantined."""
     return _count_rows(db, "pages WHERE quarantined_at IS NULL")
 
 
 def page_count_and_last_change(db: "Database") -> tuple[int, str]:
-    """How many pages there are, and when one was last changed."""
+    """Return the number of pages that are not quarantined, and the time of their latest change."""
     row = db.one("SELECT count(*), max(updated_at) FROM pages WHERE quarantined_at IS NULL")
     return (int(row[0]), str(row[1] or "")) if row else (0, "")
 
