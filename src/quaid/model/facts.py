@@ -13,7 +13,7 @@ from quaid.model.markdown_text import replace_wiki_links, shorten, strip_markdow
 from quaid.model.names import LONGEST_NAME, NAME_KINDS, fold_name
 
 ASSERTED_BY = ("agent", "manual", "import", "enrichment")
-"""Who can say so, as the table knows them."""
+"""Allowed values of asserted_by, as in the table's CHECK constraint."""
 
 FACT_TEXT_LIMITS = {
     "subject": LONGEST_NAME,
@@ -22,7 +22,7 @@ FACT_TEXT_LIMITS = {
     "source_ref": 1_000,
     "evidence_text": 4_000,
 }
-"""Characters of each part."""
+"""Maximum characters of each field."""
 _SIGNS = re.compile(r"[+#%$€£]")
 _COMPANY_SUFFIX = re.compile(
     r"(?: (?:inc|llc|ltd|gmbh|corp|corporation|co|company|limited|plc|ag|asa|as|ab|oy|bv|nv|sa|srl))+\Z"
@@ -67,7 +67,7 @@ _NUMERIC_DATE = re.compile(r"\d{1,4}[.-]\d{1,2}[.-]\d{1,4}")
 
 
 class FactInput(NamedTuple):
-    """A fact that somebody wants kept. The parts are checked and tidy."""
+    """A validated and normalized fact to be stored."""
 
     subject: str
     predicate: str
@@ -82,9 +82,10 @@ class FactInput(NamedTuple):
 
 
 def check_fact(values: dict[str, Any], where: str, subject: str = "") -> FactInput:
-    """A fact of the wire as a value, or an error that names its field, as in `assertions[2].valid_from`.
+    """Validate a fact from a request and return it.
 
-    `subject` is who it is about when the fact names nobody: the title of its page.
+    Errors name the field, as in `assertions[2].valid_from`. `subject` is the default subject, the title of the
+    page.
     """
     for name in values:
         if name not in FactInput._fields:
@@ -171,7 +172,7 @@ def _check_fact_id(value: Any, name: str) -> int | None:
 
 
 def object_key(text: str) -> str:
-    """An object with everything taken out in which two spellings of it differ; `C++` stays apart from `C#`."""
+    """Return an object in a normalized form for comparison. Signs are kept, so that `C++` and `C#` differ."""
     value = value_key(text)
     if value:
         return value
@@ -186,7 +187,7 @@ def object_key(text: str) -> str:
 
 
 def value_key(text: str) -> str:
-    """A number, a sum of money, a phone number or a day in the one form that all its spellings share; else ""."""
+    """Return a number, amount of money, phone number or date in canonical form; "" if the text is none of these."""
     text = text.strip()
     if len(text) > LONGEST_VALUE or not any(map(str.isdigit, text)):
         return ""
@@ -214,7 +215,7 @@ def _number_key(text: str) -> str:
     times = match["times"] or ""
     money = before or after
     if (before and after and before != after) or (times in ("m", "b") and not money):
-        return ""  # 5 m are metres
+        return ""  # "5 m" means metres
     digits = re.sub(r"[,' \u00a0\u202f]", "", match["number"])
     value = Decimal(digits) * 10 ** _MULTIPLIERS.get(times.lower(), 0)
     return f"{match['sign'] or ''}{value.normalize():f} {money}".strip()
@@ -228,22 +229,23 @@ def _phone_key(text: str) -> str:
 
 
 def join_sources(one: str, other: str) -> str:
-    """The sources of a fact that two say, each once; as a merge of two pages writes them."""
+    """Join the sources of two equal facts without duplicates, in the format that merging pages uses."""
     return "; ".join(dict.fromkeys(filter(None, [*one.split("; "), other])))
 
 
 def join_evidence(one: str, other: str) -> str:
-    """The words of two witnesses; what the first holds already says nothing more."""
+    """Join the evidence of two equal facts; evidence that the first already contains is dropped."""
     return one if other in one else f"{one} / {other}".removeprefix(" / ")
 
 
 def fact_needles(evidence: str, value: str) -> tuple[str, ...]:
-    """By which words a fact is found in a text: those of its witnesses, together or each; without any, its object."""
+    """Return the texts to search for in a page to find a fact: its pieces of evidence, or its object if it has
+    none."""
     return tuple(dict.fromkeys(filter(None, (evidence, *evidence.split(" / "))))) or (value,)
 
 
 def is_valid_on(since: str | None, until: str | None, day: str) -> bool:
-    """Whether what holds from `since` until `until` holds on a day."""
+    """Return True if the interval from `since` up to but not including `until` contains the day."""
     return (since is None or since <= day) and (until is None or day < until)
 
 
@@ -252,7 +254,7 @@ SINGLE_VALUED = frozenset(
         # people
         *("works_at", "reports_to", "role", "lives_in", "born_on", "born_in", "died_on", "married_to"),
         *("nationality", "phone", "email", "birthday", "linkedin", "twitter", "score", "location"),
-        # who leads what: one at a time, both ways round
+        # company and CEO: one at a time in both directions
         *("is_ceo_of", "ceo"),
         # companies, projects, deals
         *(
@@ -269,12 +271,13 @@ SINGLE_VALUED = frozenset(
             "expected_close",
         ),
         *("due_on", "decided_by", "priority", "price", "deadline"),
-        # decisions, commitments, journals, one's own ideas
+        # decisions, commitments, journals, own ideas
         *("made_at", "revisit_at", "date", "origin", "confidence"),
     }
 )
-"""One value at a time. Age is left out on purpose: it grows by itself; write born_on. The fields of page types that
-hold a single value are all here; lists (roles, affiliations, funding, parties, stakeholders) are not."""
+"""Predicates with one value at a time. Age is excluded because it changes by itself; use born_on. All
+single-valued fields of the page types are included; lists (roles, affiliations, funding, parties, stakeholders)
+are not."""
 
 PREDICATE_SYNONYMS: dict[str, str] = {
     **dict.fromkeys(
@@ -309,10 +312,10 @@ PREDICATE_SYNONYMS: dict[str, str] = {
     **dict.fromkeys(("student_at", "attends", "studies"), "studies_at"),
     **dict.fromkeys(("is_member_of", "belongs_to"), "member_of"),
 }
-"""Other words for the same."""
+"""Maps synonyms to the canonical predicate."""
 
 INVERSE_PREDICATES = {"is_ceo_of": "ceo", "ceo": "is_ceo_of", "married_to": "married_to"}
-"""What a fact says about its object: who leads a company is also the one whom the company is led by."""
+"""Maps a predicate to the one that states the same with subject and object swapped."""
 
 POSTS = (
     "ceo",
@@ -352,15 +355,15 @@ _FAMILIES = {
 
 @lru_cache(maxsize=4096)
 def canonical_predicate(predicate: str) -> str:
-    """A predicate or relationship by the word that stands for all its spellings."""
+    """Return the canonical form of a predicate or relationship."""
     spelled = normalize_relationship(predicate)
     return PREDICATE_SYNONYMS.get(spelled, spelled)
 
 
 def single_valued_predicates(setting: str | None) -> frozenset[str]:
-    """The predicates with one value at a time: ours, with those of the setting, without those that it calls many.
+    """Return the single-valued predicates: the defaults plus those in the setting, minus those marked `:many`.
 
-    The setting is a list as in `favourite_colour, works_at:many`.
+    The setting is a list such as `favourite_colour, works_at:many`.
     """
     added: set[str] = set()
     removed: set[str] = set()
@@ -372,7 +375,7 @@ def single_valued_predicates(setting: str | None) -> frozenset[str]:
 
 
 def check_predicate_setting(key: str, value: str) -> None:
-    """Refuse a setting of which a part says nothing."""
+    """Raise InvalidArgument if the setting contains an invalid item."""
     for word in value.split(",") if value.strip() else ():
         name, colon, number = word.partition(":")
         if not canonical_predicate(name) or (colon and number.strip() != "many"):
@@ -384,22 +387,22 @@ def check_predicate_setting(key: str, value: str) -> None:
 
 @lru_cache(maxsize=4096)
 def predicate_family(predicate: str) -> str:
-    """What a predicate is about, as far as an end of it goes: work, board, home, …; "" for what does not end.
+    """Return the family of a predicate: work, post, board, home, …; "" if relations of this kind do not end.
 
-    Whoever leaves a company leaves every post there; who leaves a post may stay with the company.
+    Leaving a company ends every post there, but leaving a post does not end the employment.
     """
     name = canonical_predicate(predicate)
     return "post" if is_post_predicate(name) else _FAMILIES.get(name, "")
 
 
 def is_post_predicate(name: str) -> bool:
-    """Whether a predicate names a post somewhere: is_ceo_of, cto_at, head_of_sales_at."""
+    """Return True if a predicate names a post: is_ceo_of, cto_at, head_of_sales_at."""
     bare = name.removeprefix("is_")
     return bare.endswith(("_of", "_at")) and bare.split("_", 1)[0] in POSTS
 
 
 def post_of_predicate(name: str) -> str:
-    """The post that a predicate names: ceo, of is_ceo_of."""
+    """Return the post in a predicate: ceo for is_ceo_of; "" if it names none."""
     return (
         canonical_predicate(name).removeprefix("is_").split("_", 1)[0]
         if is_post_predicate(canonical_predicate(name))
@@ -410,11 +413,11 @@ def post_of_predicate(name: str) -> str:
 _SLUG = re.compile(r"[a-z0-9_-]+(?:/[a-z0-9_-]+)+")
 
 EntityRef = int | str
-"""A page by its id, or what has no page by its folded name."""
+"""The id of a page, or the folded name of an entity without a page."""
 
 
 class PageInfo(NamedTuple):
-    """A page without its texts."""
+    """A page without its text."""
 
     slug: str
     title: str
@@ -422,7 +425,7 @@ class PageInfo(NamedTuple):
 
 
 class StoredFact(NamedTuple):
-    """A row of the facts. The first columns are those of the table."""
+    """A row of the facts table. The first columns are in the order of the table."""
 
     id: int
     page_id: int
@@ -453,7 +456,7 @@ class SnapshotLink(NamedTuple):
 
 
 class SnapshotText(NamedTuple):
-    """What is written on a page."""
+    """The text of a page."""
 
     page_id: int
     truth: str
@@ -461,7 +464,7 @@ class SnapshotText(NamedTuple):
 
 
 class PageAge(NamedTuple):
-    """When the two halves of a page were last changed, and when a person last said that all is well with it."""
+    """When truth and timeline of a page last changed, and when a person last reviewed it."""
 
     page_id: int
     truth_updated_at: str
@@ -470,7 +473,7 @@ class PageAge(NamedTuple):
 
 
 class NameIndex:
-    """Which page a name means."""
+    """Maps folded names to pages."""
 
     def __init__(self, rows: Iterable[tuple[str, int, str]]) -> None:
         self._pages: dict[str, list[tuple[int, int]]] = {}
@@ -479,7 +482,10 @@ class NameIndex:
         self._names: dict[int, set[str]] = {}
 
     def page(self, key: str, own: int | None = None) -> int | None:
-        """The page of a folded name: the one that says so, else the one that is called so most certainly."""
+        """Return the page with a folded name; None if the name is unknown or ambiguous.
+
+        `own` is preferred, then the page for which the kind of name ranks first in NAME_KINDS.
+        """
         found = self._pages.get(key)
         if not found:
             return None
@@ -492,7 +498,7 @@ class NameIndex:
         return pages.pop() if len(pages) == 1 else None
 
     def of(self, page_id: int) -> set[str]:
-        """What a page is called."""
+        """Return the folded names of a page."""
         if not self._names:
             for name, pages in self._pages.items():
                 for _, each in pages:
@@ -501,7 +507,7 @@ class NameIndex:
 
 
 class Snapshot(NamedTuple):
-    """All that is looked at."""
+    """The data that contradiction detection works on."""
 
     pages: Mapping[int, PageInfo]
     names: NameIndex
@@ -514,16 +520,16 @@ class Snapshot(NamedTuple):
 
 
 class ResolvedFact(NamedTuple):
-    """A fact with its words resolved."""
+    """A fact with subject, predicate and object resolved."""
 
     fact: StoredFact
     predicate: str
     subject: EntityRef
     object: EntityRef
     about: str
-    """The subject as people read it."""
+    """The subject as displayed."""
     says: str
-    """The object as people read it."""
+    """The object as displayed."""
 
     @property
     def since(self) -> str | None:
@@ -535,7 +541,7 @@ class ResolvedFact(NamedTuple):
 
 
 def resolve_facts(world: Snapshot) -> list[ResolvedFact]:
-    """The facts that were not superseded, each with the pages that its words mean."""
+    """Return the facts that are not superseded, with names resolved to pages."""
     subjects: dict[tuple[str, int], tuple[EntityRef, str]] = {}
     objects: dict[str, tuple[EntityRef, str]] = {}
     found = []
@@ -559,7 +565,7 @@ def resolve_facts(world: Snapshot) -> list[ResolvedFact]:
 
 
 def _resolve_object(world: Snapshot, text: str) -> tuple[EntityRef, str]:
-    """What an object means, and how people read it: a slug by the title of its page."""
+    """Return the entity that an object means, and the text to display: for a slug, the title of its page."""
     name = text.rpartition("::")[2]
     page_id = world.names.page(fold_name(name))
     if page_id is None:
@@ -569,12 +575,12 @@ def _resolve_object(world: Snapshot, text: str) -> tuple[EntityRef, str]:
 
 
 def fact_subject(world: Snapshot, fact: StoredFact) -> EntityRef:
-    """Whom a fact is about."""
+    """Return the entity that a fact is about."""
     return resolve_name(world.names, fact.subject_key, fact.page_id, world.pages.get(fact.page_id))
 
 
 def resolve_name(names: NameIndex, key: str, page_id: int, page: PageInfo | None) -> EntityRef:
-    """Whom a folded name means on a page. On a person's own page the first or last name is enough."""
+    """Return the entity that a folded name means on a page. On a person's page, first or last name is sufficient."""
     found = names.page(key, page_id)
     if found is not None:
         return found
@@ -582,7 +588,7 @@ def resolve_name(names: NameIndex, key: str, page_id: int, page: PageInfo | None
 
 
 def person_name_parts(title: str) -> set[str]:
-    """A person's first and last name, folded."""
+    """Return the folded first and last name of a person."""
     words = fold_name(title).split()
     return {words[0], words[-1]} if words else set()
 
@@ -600,17 +606,17 @@ LONGEST_QUOTE = 300
 
 
 class QuotedLine(NamedTuple):
-    """A line of a page."""
+    """A line of a page, quoted as the source of a fact."""
 
     part: str
     """truth or timeline."""
     line: int | None
-    """From 1; none: of an earlier text."""
+    """Line number from 1; None if the line is in an earlier version of the text."""
     quote: str
 
 
 def find_quote(truth: str, timeline: str, needles: tuple[str, ...]) -> QuotedLine | None:
-    """The first line that holds the first needle that is there at all; the case of letters does not matter."""
+    """Return the first line that contains a needle, trying the needles in order; case is ignored."""
     for needle in needles:
         wanted = _normalize_space(needle)
         if not wanted:
@@ -629,7 +635,7 @@ def _line_with(text: str, wanted: str) -> int:
         return low.count("\n", 0, at) + 1
     if " " not in wanted:
         return 0
-    tidy = _normalize_space(text)  # the words may run over the end of a line
+    tidy = _normalize_space(text)  # the words may span a line break
     at = _find_whole_words(tidy, wanted)
     if at < 0:
         return 0
@@ -643,7 +649,7 @@ def _line_with(text: str, wanted: str) -> int:
 
 
 def _find_whole_words(text: str, wanted: str) -> int:
-    """Where whole words stand, or -1: active is not in inactive."""
+    """Return the offset of a match at word boundaries, or -1: "active" does not match in "inactive"."""
     at = text.find(wanted)
     while at >= 0:
         end = at + len(wanted)
@@ -656,14 +662,14 @@ def _find_whole_words(text: str, wanted: str) -> int:
 
 
 def _is_same_word(before: str, after: str) -> bool:
-    """Whether two neighbours are of one word. Where words are not parted by spaces, nobody can tell."""
+    """Return True if two adjacent characters belong to one word; False for scripts without spaces between words."""
     return all(
         each.isalnum() and (each.isascii() or each.lower() != each.upper()) for each in (before, after)
     )
 
 
 def quote_line(line: str) -> str:
-    """A line as people read it."""
+    """Return a line without markup, shortened to LONGEST_QUOTE."""
     return shorten(strip_markdown(line.lstrip(" \t>#-*+")), LONGEST_QUOTE)
 
 
