@@ -1,7 +1,7 @@
-"""The database: rows, indexes and transactions. SQL is written in this package only."""
+"""The database: rows, indexes and transactions. SQL occurs only in this package."""
 
 SCHEMA_VERSION = 8
-"""Of the tables in schema.sql. It stands here for those who ask for it and open no memory."""
+"""Version of the tables in schema.sql. Defined here so that it can be imported without opening a memory."""
 
 OLDEST_VERSION = 5
-"""The oldest schema that migrations can bring forward."""
+"""The oldest schema version that can be migrated."""

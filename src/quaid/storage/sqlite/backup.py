@@ -20,43 +20,43 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
 
 READERS_WAIT_MS = 100
-"""How long compact waits for readers of an older state before it leaves the rest of the log for later."""
+"""Milliseconds compact() waits for readers of an older snapshot before it leaves the rest of the WAL for later."""
 
 
 FRAME_HEADER = 24
-"""Bytes before each page in the log."""
+"""Bytes before each page in the WAL."""
 
 UNFINISHED_BACKUP = ".quaid-backup-"
-"""How the name of a copy begins that is being made; the number of its process comes behind."""
+"""Prefix of the file name of an unfinished backup; the process id follows."""
 
 UNFINISHED_BACKUP_SECONDS = 3600
-"""Seconds after which an unfinished copy that nobody writes to is a dead process's."""
+"""Seconds without a write after which an unfinished backup is assumed to belong to a dead process."""
 
 
 class BackedUp(NamedTuple):
-    """A copy that was made and checked."""
+    """A finished and verified backup."""
 
     path: str
     size: int
 
 
 class Compacted(NamedTuple):
-    """What moving the log into the database did; `busy` when a reader still needs some of the log."""
+    """Result of a WAL checkpoint; `busy` is True if a reader still needs part of the WAL."""
 
     size: int
     wal_before: int
     wal_after: int
     busy: bool
     folded: int
-    """Bytes of the log that are in the database now."""
+    """Bytes of the WAL that were moved into the database."""
     vectors_dropped: int = 0
-    """Of text that is gone."""
+    """Vectors deleted because their text no longer exists."""
 
 
 def create_backup(db: "Database", target: str, new_id: str = "") -> BackedUp:
-    """Copy the present state to a new file, checked and durable, while others go on writing.
+    """Copy a snapshot of the database to a new file, verify it and sync it to disk. Other processes can keep writing.
 
-    A memory without an id gets the new one first, so that the copy is known as a copy of it.
+    If the memory has no id, it is given `new_id` first, so that the copy can be recognised later.
     """
 
     target = os.path.realpath(target)
@@ -84,10 +84,13 @@ def create_backup(db: "Database", target: str, new_id: str = "") -> BackedUp:
 
 
 def _remove_unfinished_backups(ours: str) -> None:
-    """Remove what backups that were killed left beside ours. What somebody wrote within the last hour is at work."""
+    """Remove unfinished backups that killed processes left in the same folder. Files written in the last hour are
+    kept.
+    """
 
     folder, name = os.path.split(ours)
-    now = os.stat(ours).st_mtime  # just made: the same clock has stamped the others
+    # the file was just created, so its mtime comes from the same clock as the others
+    now = os.stat(ours).st_mtime
     for other in os.listdir(folder):
         path = os.path.join(folder, other)
         if (
@@ -98,16 +101,16 @@ def _remove_unfinished_backups(ours: str) -> None:
             try:
                 if now - os.lstat(path).st_mtime > UNFINISHED_BACKUP_SECONDS:
                     durable_files.remove_with_sidecars(path)
-            except FileNotFoundError:  # finished meanwhile, or somebody else tidies up as well
+            except FileNotFoundError:  # finished, or removed by another process, in the meantime
                 continue
 
 
 def compact(db: "Database") -> Compacted:
-    """Move the log into the database, so that one file is all; readers read on meanwhile."""
+    """Checkpoint the WAL into the database, so that the data is in one file. Readers are not blocked."""
     if not db.writable:
         raise ReadOnly(path=db.path, problem="it was opened for reading only")
     with db.lock.held(), translate_sqlite_errors(db.path):
-        db.connection.pragma("optimize")  # which may write
+        db.connection.pragma("optimize")  # may write
         wal_before = file_size(db.path + "-wal")
         db.connection.set_busy_timeout(READERS_WAIT_MS)
         try:
@@ -143,45 +146,47 @@ def _check_copy(path: str) -> None:
 
 
 MIGRATION_BACKUP_INFIX = ".backup-v"
-"""What stands between a memory's name and the schema version in the name of a backup that a migration made."""
+"""Infix between a memory's file name and the schema version in the name of a backup made by a migration."""
 
 PAGES_COMPARED = 20
-"""Pages by which memories without ids are compared."""
+"""Number of pages compared to recognise memories without ids."""
 
 PAGES_SCANNED = 4
-"""Pages of a copy at either end that are looked for in a memory: each is a look through the whole file."""
+"""Number of first and of last pages of a copy whose UUIDs are searched for in a damaged memory's file."""
 
 
 class DatabaseCopy(NamedTuple):
-    """A file with the pages of a memory in it."""
+    """A database file found in the folder of a memory, and whether it contains a given page."""
 
     path: str
     size: int
     ours: bool
-    """Made by a migration, or a copy of this memory by what is in it. Any other is not ours to delete."""
+    """True if a migration made it or its contents show that it is a copy of this memory. Do not delete any other
+    file.
+    """
     made_by: str
-    """migration, backup or somebody."""
+    """"migration", "backup" or "somebody" (unknown)."""
     holds: bool
-    """Whether the page is in it; one that cannot be read may hold it."""
+    """Whether it contains the page. True if the file cannot be read, as it might."""
 
 
 class IntactCopy(NamedTuple):
-    """A copy that can take a memory's place: SQLite finds nothing wrong with it."""
+    """A copy that passes SQLite's quick_check and can replace a damaged memory."""
 
     path: str
     made: float
-    """The time of its file."""
+    """Modification time of the file."""
     version: int
-    """Of its schema; an older one is brought forward when it is opened."""
+    """Schema version; an older one is migrated when the copy is opened."""
     pages: int
     changed: str | None
-    """When a page in it was last changed."""
+    """Time of the latest change to a page in it."""
     is_same: bool = True
-    """Whether it is known to be of the same memory."""
+    """False if it is only assumed to be a copy of the same memory."""
 
 
 def copies_beside(path: str, target: "EraseTarget") -> list[DatabaseCopy]:
-    """The copies in the folder of a memory, with whether they hold a page."""
+    """Return the database files in the folder of a memory, and whether each contains the target page."""
     folder, name = os.path.split(path)
     found = []
     with translate_os_errors(folder):
@@ -201,7 +206,7 @@ def copies_beside(path: str, target: "EraseTarget") -> list[DatabaseCopy]:
 
 
 def newest_backup(path: str, folders: "Iterable[str]") -> tuple[str, float] | None:
-    """The youngest copy of this memory in these folders that no migration made, with the time of its file."""
+    """Return path and modification time of the newest copy of this memory in `folders`, except migration backups."""
     mine = _read_identity(path)
     for made, other in _databases_in(path, folders):
         if (
@@ -214,7 +219,7 @@ def newest_backup(path: str, folders: "Iterable[str]") -> tuple[str, float] | No
 
 
 def newest_copy_with_id(id: str, folders: "Iterable[str]", *, but: str) -> str | None:
-    """The youngest copy in these folders of the memory with this id, whoever made it."""
+    """Return the newest copy of the memory with this id in `folders`, including migration backups."""
     found = (
         other
         for _, other in _databases_in(but, folders)
@@ -224,17 +229,17 @@ def newest_copy_with_id(id: str, folders: "Iterable[str]", *, but: str) -> str |
 
 
 class DatabaseIdentity(NamedTuple):
-    """What a memory and its copies have in common and other memories have not."""
+    """Values that a memory shares with its copies but not with other memories."""
 
     id: str
     made: str
-    """When the memory was made; with its pages, the mark of one without an id. Empty: not known."""
+    """Creation time of the memory; identifies a memory without an id, together with its pages. Empty if unknown."""
     pages: frozenset[tuple[int, str, str]]
-    """Some of its first pages."""
+    """Id, UUID and creation time of its first pages."""
 
 
 def _read_identity(path: str) -> DatabaseIdentity | None:
-    """Return None if the file cannot be read."""
+    """Return the identity of the memory in a file, or None if the file cannot be read."""
     try:
         with translate_sqlite_errors(path):
             connection = openings.connect(os.path.realpath(path), False)
@@ -256,7 +261,7 @@ def _read_identity(path: str) -> DatabaseIdentity | None:
 
 
 def _is_same_database(one: DatabaseIdentity, other: DatabaseIdentity | None) -> bool:
-    """By their ids. One that was made before memories had ids is known by when it was made and its first pages."""
+    """Compare by id, or by creation time and first pages if either memory is older than ids."""
     if other is None:
         return False
     if one.id and other.id:
@@ -266,16 +271,16 @@ def _is_same_database(one: DatabaseIdentity, other: DatabaseIdentity | None) -> 
 
 
 def newest_intact_copy(path: str, folders: "Iterable[str]") -> IntactCopy | None:
-    """The youngest copy of a damaged memory in these folders that is whole itself, whoever made it.
+    """Return the newest intact copy of a damaged memory in `folders`, or None.
 
-    Another memory is none. Of a file that is empty there is nothing to compare with: then the youngest beside it
-    may be one.
+    Copies of other memories are skipped. An empty file cannot be compared, so the newest intact database beside it is
+    returned with `is_same=False`.
     """
     path = os.path.realpath(path)
     is_empty = os.path.getsize(path) == 0
     perhaps = None
     for made, other in _databases_in(path, folders):
-        if os.path.exists(other + "-wal"):  # somebody works with it: it is no copy
+        if os.path.exists(other + "-wal"):  # in use by a process, so not a backup
             continue
         found = _check_intact(other, made)
         if found is None or found.version > storage.SCHEMA_VERSION:
@@ -289,7 +294,7 @@ def newest_intact_copy(path: str, folders: "Iterable[str]") -> IntactCopy | None
 
 
 def _databases_in(path: str, folders: "Iterable[str]") -> list[tuple[float, str]]:
-    """The other memories in these folders with the times of their files, the youngest first."""
+    """Return (modification time, path) of the other memories in `folders`, newest first."""
     found: list[tuple[float, str]] = []
     for folder in dict.fromkeys(map(os.path.realpath, folders)):
         try:
@@ -332,7 +337,10 @@ def _is_copy_of_damaged(path: str, other: str) -> bool:
 
 
 def _shares_pages(path: str, other: str) -> bool:
-    """Whether one of some pages of a copy is in a memory, whose tables may not be readable any more."""
+    """Return True if the UUID of a first or last page of `other` occurs in the file at `path`.
+
+    Scans the raw file, because the tables of a damaged database may be unreadable.
+    """
     connection = openings.connect(other, False)
     try:
         pages = [
@@ -352,7 +360,7 @@ _FIRST_AND_LAST_PAGES = (
 
 
 def remove_copies(copies: list[DatabaseCopy]) -> None:
-    """Delete these files for good."""
+    """Delete these files with their sidecars."""
     for copy in copies:
         with translate_os_errors(copy.path):
             durable_files.remove_with_sidecars(copy.path)
@@ -385,10 +393,10 @@ def _holds_page(path: str, target: "EraseTarget") -> bool:
 
 
 def _is_copy_with_page(path: str, memory: str, target: "EraseTarget") -> bool:
-    """Whether the page in it is this very page, and nothing was written to it since it was copied.
+    """Return True if `path` contains this page and has not been written to since it was copied from `memory`.
 
-    Two memories that took in the same folder share uuids, but not when they did so. Whoever works in a copy makes
-    pages of which this memory knows nothing: such a one is a memory of its own.
+    Two memories that imported the same folder share UUIDs but not creation times. A copy with newer pages than this
+    memory is in use as a separate memory and must not be treated as a backup.
     """
     try:
         with translate_sqlite_errors(path):

@@ -41,21 +41,23 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 WAL_HEADER_BYTES, WAL_FRAME_BYTES = 32, 24
-"""Bytes before the first frame, and of a frame before its page."""
+"""Size of the WAL header, and of the header of each frame, in bytes."""
 
 WAL_FRAMES_CHECKED = 256
-"""Frames behind the end that are looked at: two transactions end within as many, but for the largest imports."""
+"""Frames checked behind the end of the WAL. Except in the largest imports, two transactions end within this many."""
 
 
 CAN_READ_WAL_END = hasattr(apsw, "SQLITE_CHECKPOINT_NOOP") and hasattr(os, "pread")
-"""Whether this SQLite says where its log ends without moving it."""
+"""Whether this SQLite can report the end of the WAL without a checkpoint, and the platform has pread."""
 
 NO_WAL_NOTE = bytes(16)
-"""The note of who leaves no log."""
+"""Note written when there is no WAL, or its end is unknown."""
 
 
 def wal_note(path: str, connection: apsw.Connection) -> bytes:
-    """Which log it is, and how many frames of it are written: for `check`, should the log be shorter one day."""
+    """Return the WAL's salts and number of valid frames, from which check_wal() can later tell that the WAL is too
+    short.
+    """
     if not CAN_READ_WAL_END:
         return NO_WAL_NOTE
     try:
@@ -64,7 +66,7 @@ def wal_note(path: str, connection: apsw.Connection) -> bytes:
         return NO_WAL_NOTE
     try:
         salts, frames = os.pread(handle, 8, 16), _wal_end(connection)
-    except (OSError, apsw.Error):  # what it would be about is written all the same
+    except (OSError, apsw.Error):  # the note is optional; the transaction itself is already committed
         return NO_WAL_NOTE
     finally:
         os.close(handle)
@@ -72,17 +74,17 @@ def wal_note(path: str, connection: apsw.Connection) -> bytes:
 
 
 def check_wal(path: str, connection: apsw.Connection, noted: bytes = b"") -> None:
-    """DamagedDatabase when transactions that were acknowledged are missing from the log, or lie behind its end."""
+    """Raise DamagedDatabase if acknowledged transactions are missing from the WAL or follow its first bad frame."""
     if not CAN_READ_WAL_END:
         return
     try:
         handle = os.open(path + "-wal", os.O_RDONLY | getattr(os, "O_BINARY", 0))
-    except OSError:  # there is none
+    except OSError:  # there is no WAL
         return
     try:
         try:
             end = _wal_end(connection)
-        except apsw.ReadOnlyError:  # who may not write does not get to know
+        except apsw.ReadOnlyError:  # a read-only connection cannot query the WAL position
             return
         size = os.fstat(handle).st_size
         page = _page_size(connection)
@@ -91,7 +93,7 @@ def check_wal(path: str, connection: apsw.Connection, noted: bytes = b"") -> Non
         if size < WAL_HEADER_BYTES + (end + 2) * (WAL_FRAME_BYTES + page) and not missing:
             return
         behind = _commits_after_end(handle, end, page, header)
-        # Who writes meanwhile puts frames behind our end, or begins the log anew: then it is alive.
+        # A concurrent writer appends frames behind this end or restarts the WAL. Then the WAL is not torn.
         alive = _wal_end(connection) != end or os.pread(handle, WAL_HEADER_BYTES, 0) != header
     finally:
         os.close(handle)
@@ -103,13 +105,16 @@ def check_wal(path: str, connection: apsw.Connection, noted: bytes = b"") -> Non
 
 
 def _is_wal_short(noted: bytes, header: bytes, end: int) -> bool:
-    """Whether a log ends before the note that the last writer left. One whose header is hurt ends at once."""
+    """Return True if the WAL ends before the position in the last writer's note.
+
+    A WAL with a bad header has no frames.
+    """
     salts, frames = noted[:8], int.from_bytes(noted[8:16], "big")
     return any(salts) and (not _is_wal_header_valid(header) or salts == header[16:24]) and frames > end
 
 
 def _wal_end(connection: apsw.Connection) -> int:
-    """How many frames SQLite finds good."""
+    """Return the number of frames that SQLite considers valid."""
     good, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
     return max(0, good)
 
@@ -119,12 +124,12 @@ def _page_size(connection: apsw.Connection) -> int:
 
 
 def _commits_after_end(handle: int, end: int, page: int, header: bytes) -> int:
-    """How many transactions of this log end behind its end. Frames of the log before this one have other salts."""
+    """Return the number of commit frames behind the end of the WAL. Frames of a previous WAL have other salts."""
     salts = header[16:24]
     if not _is_wal_header_valid(header):
         salts = os.pread(
             handle, 8, WAL_HEADER_BYTES + 8
-        )  # those of its first frame, if that is not hurt as well
+        )  # use the salts of the first frame, if that is intact
     found = 0
     for number in range(end, end + WAL_FRAMES_CHECKED):
         frame = os.pread(handle, WAL_FRAME_BYTES, WAL_HEADER_BYTES + number * (WAL_FRAME_BYTES + page))
@@ -136,7 +141,7 @@ def _commits_after_end(handle: int, end: int, page: int, header: bytes) -> int:
 
 
 def _is_wal_header_valid(header: bytes) -> bool:
-    """Whether the header's checksum is right: two sums over its first 24 bytes."""
+    """Return True if the header's checksum (two sums over its first 24 bytes) is correct."""
     if len(header) < WAL_HEADER_BYTES:
         return False
     order: Literal["big", "little"] = "big" if header[3] & 1 else "little"
@@ -150,23 +155,25 @@ def _is_wal_header_valid(header: bytes) -> bool:
 APPLICATION_ID = 0x51414944
 
 CACHE_KIB = 32 * 1024
-"""At most so much memory for pages: a whole import is one transaction, and spilling it costs a tenth more."""
+"""Page cache limit in KiB. A whole import is one transaction; spilling it to disk makes it a tenth slower."""
 
 EMPTY_FILE, NOT_SQLITE = "it is empty", "it is not a SQLite file"
-"""What may be wrong with a file that was a memory once."""
+"""Problems that a file can have that used to be a memory."""
 
 WAL_FORMAT = b"\x02\x02"
 
 
 class DatabaseHeader(NamedTuple):
-    """What the first bytes of a database say. A newer state may still lie in the write-ahead log."""
+    """Fields of the database header. The WAL may contain newer values."""
 
     version: int
     wal: bool
 
 
 def is_safe_sqlite(version: str) -> bool:
-    """Whether this SQLite keeps committed writes when two connections write and checkpoint at once."""
+    """Return True if this SQLite version keeps committed writes when two connections write and checkpoint
+    concurrently.
+    """
     major, minor, patch = (int(part) for part in [*version.split("."), "0", "0"][:3])
     if (major, minor) == (3, 50):
         return patch >= 7
@@ -176,18 +183,18 @@ def is_safe_sqlite(version: str) -> bool:
 
 
 def sqlite_version() -> str:
-    """The SQLite that does the work, as in 3.54.1."""
+    """Return the version of the SQLite library in use, such as 3.54.1."""
     return apsw.sqlite_lib_version()
 
 
 def check_sqlite() -> None:
-    """Refuse to work with a SQLite that can lose data."""
+    """Raise UnsafeSqlite if this SQLite version can lose data."""
     if not is_safe_sqlite(sqlite_version()):
         raise UnsafeSqlite(version=sqlite_version())
 
 
 def read_header(path: str) -> DatabaseHeader:
-    """Read a memory's header and touch nothing. MissingDatabase or NotADatabase when it is none."""
+    """Read a memory's header without side effects. Raise MissingDatabase or NotADatabase if it is not a memory."""
     if not os.path.exists(path):
         raise missing_database(path)
     if not os.path.isfile(path):
@@ -208,22 +215,22 @@ def read_header(path: str) -> DatabaseHeader:
 
 
 def is_writable(path: str) -> bool:
-    """Whether the file and its folder, where SQLite puts its log, can be written."""
+    """Return True if the file and its folder, where SQLite creates the WAL, are writable."""
     return os.access(path, os.W_OK) and os.access(os.path.dirname(path) or ".", os.W_OK)
 
 
 def file_stamp(path: str) -> tuple[int, int, bool]:
-    """What tells a reader without locks that the file has changed."""
+    """Return a value that changes when the file changes, for readers that take no locks."""
     found = os.stat(path)
     return found.st_mtime_ns, found.st_size, os.path.exists(path + "-wal")
 
 
 def connect(path: str, writable: bool) -> apsw.Connection:
-    """A connection that keeps our rules, its schema readable."""
+    """Return a configured connection whose schema can be read."""
     if writable:
         return _configure(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE))
-    # Without a log nobody has the file open, and it can be read as it lies. Opening it in the usual way would
-    # put a log beside it that its owner could then not write.
+    # Without a WAL or journal no process has the file open, so it can be read as immutable. A regular open would
+    # create a WAL that the file's owner might not be able to write.
     if not os.path.exists(path + "-wal") and not os.path.exists(path + "-journal"):
         return _connect_read_only(_uri(path, "immutable=1"))
     try:
@@ -257,7 +264,7 @@ def _configure(connection: apsw.Connection) -> apsw.Connection:
         (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
         (apsw.SQLITE_DBCONFIG_DQS_DML, 0),
         (apsw.SQLITE_DBCONFIG_DQS_DDL, 0),
-        # The log moves into the database only under our lock; Database.close turns this off when it has it.
+        # Checkpoint only under the writer lock; Database.close resets this when it holds the lock.
         (apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1),
     ):
         connection.config(setting, value)
@@ -268,7 +275,7 @@ def _configure(connection: apsw.Connection) -> apsw.Connection:
 
 
 LOCK_TIMEOUT = 30.0
-"""Seconds after which a writer gives up."""
+"""Seconds to wait for the writer lock before raising Busy."""
 LONGEST_LOCK_NOTE = 64
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 NOT_A_PLAIN_FILE = (
@@ -277,7 +284,7 @@ NOT_A_PLAIN_FILE = (
 
 
 class WriterLock:
-    """The lock of one database, and the turn of the threads that share its connection."""
+    """The inter-process writer lock of a database, and the thread lock (`turn`) for its connection."""
 
     def __init__(self, database_path: str) -> None:
         self.path = database_path + "-lock"
@@ -287,11 +294,11 @@ class WriterLock:
         self._handle: int | None = None
 
     def held(self) -> Self:
-        """The lock for a `with`: within it this thread writes alone."""
+        """Return the lock as a context manager."""
         return self
 
     def __enter__(self) -> None:
-        """Take the lock. Waits while patience lasts, then raises Busy; other threads may read meanwhile."""
+        """Take the lock. Raise Busy after `patience` seconds. Other threads can read while this one waits."""
         deadline, pause = time.monotonic() + self.patience, FIRST_LOCK_PAUSE
         while not self.try_take():
             if time.monotonic() >= deadline:
@@ -305,7 +312,7 @@ class WriterLock:
         self.release()
 
     def try_take(self) -> bool:
-        """Take the lock, and with it this thread's turn, unless another process holds it."""
+        """Take the lock, and `turn` with it. Return False if another process holds it."""
         self.turn.acquire()
         try:
             if self._handle is not None:
@@ -321,23 +328,25 @@ class WriterLock:
         return True
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock and `turn`; do nothing if it is not held."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
             self.turn.release()
 
     def note(self, what: bytes) -> None:
-        """Within the lock: leave a note for whoever opens the memory next. It may get lost, as in a power cut."""
+        """Store a note in the lock file for the next process that opens the memory. Requires the lock. Not synced to
+        disk.
+        """
         if self._handle is not None and what:
             try:
                 os.lseek(self._handle, 0, os.SEEK_SET)
                 os.write(self._handle, what)
-            except OSError:  # what it is about is written all the same
+            except OSError:  # the note is optional; the transaction itself is already committed
                 pass
 
     def noted(self) -> bytes:
-        """The note that the last writer left, if there is one."""
+        """Return the last writer's note, or empty bytes."""
         try:
             handle = self._opened(os.O_RDONLY)
             try:
@@ -348,7 +357,7 @@ class WriterLock:
             return b""
 
     def remove_file(self) -> None:
-        """Leave no trace of a database that could not be made. Whoever waits for the file makes a new one."""
+        """Delete the lock file of a database that could not be created. A waiting process creates a new one."""
         os.unlink(self.path)
 
     def _locked_handle(self) -> int | None:
@@ -360,7 +369,9 @@ class WriterLock:
         return None
 
     def _opened(self, flags: int) -> int:
-        """The file, if it is one: neither a link to another, into which a note would go, nor a pipe, which waits."""
+        """Open the lock file. Raise FileTrouble for a symlink, which would redirect the note, and for a pipe, which
+        blocks.
+        """
         try:
             handle = os.open(self.path, flags | NO_FOLLOW, 0o600)
         except OSError as error:
@@ -373,7 +384,7 @@ class WriterLock:
         return handle
 
     def _is_current(self, handle: int) -> bool:
-        """Whether the locked file is still the one at the path: somebody may have deleted it meanwhile."""
+        """Return True if the locked file is still the one at the path. Another process may have deleted it."""
         try:
             there, here = os.stat(self.path), os.fstat(handle)
         except FileNotFoundError:
@@ -385,19 +396,19 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 
 CANCEL_CHECK_STEPS = 10_000
-"""Of SQLite's machine, between two looks at whether a statement is still wanted: under a millisecond."""
+"""SQLite virtual machine steps between two checks for cancellation; they take less than a millisecond."""
 
 
 class Database:
-    """One open memory."""
+    """An open memory."""
 
     def __init__(self, path: str, connection: apsw.Connection, writable: bool) -> None:
         self.path = path
         self.connection = connection
         self.writable = writable
         self.lock = WriterLock(path)
-        self.full = False  # opened for reading because the disk has no room for a log
-        self.migrated = ""  # what was done to bring an older memory forward, in words
+        self.full = False  # opened read-only because there is no disk space for a WAL
+        self.migrated = ""  # description of the migration that was run on opening, if any
         self._open = True
         self._seen = file_stamp(path)
         self._undo: list[Callable[[], None]] = []
@@ -405,7 +416,7 @@ class Database:
 
     @classmethod
     def create(cls, path: str, now: str, memory_id: str = "") -> Self:
-        """Make a new memory with its folders, and open it. The id is what its copies are known by."""
+        """Create a new memory and its parent folders, and open it. `memory_id` identifies its copies."""
         from quaid.storage.migrations import create_database
 
         check_sqlite()
@@ -415,7 +426,9 @@ class Database:
 
     @classmethod
     def open(cls, path: str, now: str, *, accept_torn_log: bool = False) -> Self:
-        """Open a memory; bring an older one forward, refuse a newer one, a damaged one and what is none."""
+        """Open a memory. Migrate an older schema; refuse newer schemas, damaged files and files that are not
+        memories.
+        """
         check_sqlite()
         path = os.path.realpath(path)
         header = read_header(path)
@@ -423,7 +436,7 @@ class Database:
         writable = is_writable(path)
         try:
             db = cls._opened(path, header, writable, now)
-        except DiskFull:  # what is there can still be read
+        except DiskFull:  # existing data can still be read
             if not writable or header.version != SCHEMA_VERSION:
                 raise
             db = cls._opened(path, header, False, now)
@@ -460,7 +473,7 @@ class Database:
         try:
             if not os.path.getsize(self.path + "-wal"):
                 return
-        except OSError:  # there is none
+        except OSError:  # there is no WAL
             return
 
         try:
@@ -469,20 +482,21 @@ class Database:
             except DamagedDatabase:
                 if not self.writable:
                     raise
-                with self.lock.held():  # somebody may just be beginning the log anew
+                # another process may be restarting the WAL; check again under the lock
+                with self.lock.held():
                     check_wal(self.path, self.connection, self.lock.noted())
         except BaseException:
             self.connection.close()
             raise
 
     def rows(self, sql: str, params: Row = ()) -> list[Row]:
-        """All rows that a query finds."""
+        """Return all rows of a query."""
         with self.lock.turn, translate_sqlite_errors(self.path):
             self._look_again()
             return self.connection.execute(sql, params).fetchall()
 
     def one(self, sql: str, params: Row = ()) -> Row | None:
-        """The first row that a query finds, if any."""
+        """Return the first row of a query, or None."""
         with self.lock.turn, translate_sqlite_errors(self.path):
             self._look_again()
             cursor = self.connection.execute(sql, params)
@@ -491,20 +505,23 @@ class Database:
             return row
 
     def reading(self) -> "_ReadTransaction":
-        """Let several reads see the same state. Within a write they see what it has done so far."""
+        """Return a context manager in which all reads see one snapshot. Within a write they see its uncommitted
+        changes.
+        """
         return _ReadTransaction(self)
 
     def known(self, what: str, find: Callable[[], T], again: Callable[[T], T] | None = None) -> T:
-        """What was found out about this memory, as long as nobody has written since; else it is found out again.
+        """Return the cached value for the key `what`; call `find` if it is missing or the database has changed since.
 
-        `again` makes it out of what was known before, where that is cheaper than to find it. Within a write it is
-        always found out, and not kept: the write may be taken back.
+        `again`, if given, updates a stale value where that is cheaper than `find`. Within a write the value is always
+        computed and not cached, because the write may be rolled back.
         """
         with self.lock.turn:
             if self.connection.txn_state() == apsw.SQLITE_TXN_WRITE:
                 return find()
         with self.reading():
-            self.one("SELECT 1 FROM config")  # only reading takes the snapshot that has a version
+            # data_version is only current after a read has taken the snapshot
+            self.one("SELECT 1 FROM config")
             version = self.connection.data_version()
             seen, found = self._known.get(what, (None, None))
             if seen != version:
@@ -513,19 +530,19 @@ class Database:
             return found  # type: ignore[return-value]
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Do all of `work` or nothing of it, durably. The only way to write; not to be nested."""
+        """Run `work` in a transaction and commit it. All writes go through here; calls cannot be nested."""
         return self._transaction(work, "COMMIT")
 
     def try_out(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Do `work` and take it back, whatever it was."""
+        """Run `work` in a transaction and roll it back."""
         return self._transaction(work, "ROLLBACK")
 
     def on_rollback(self, undo: Callable[[], None]) -> None:
-        """Within a write that changes something outside the database too: how to take that back, should it fail."""
+        """Register a function that undoes a change outside the database if the current write fails."""
         self._undo.append(undo)
 
     def _begin_reading(self) -> bool:
-        """Keep the state as it is from now on, unless a transaction does so already."""
+        """Begin a read transaction, and return True, unless one is already open."""
         if self._in_transaction():
             return False
         with translate_sqlite_errors(self.path):
@@ -549,7 +566,7 @@ class Database:
                 result = work(self.connection)
                 self.connection.execute(end)
             except BaseException:
-                if self._in_transaction():  # a full disk may have ended it already
+                if self._in_transaction():  # a full disk may already have rolled it back
                     self.connection.execute("ROLLBACK")
                 while self._undo:
                     self._undo.pop()()
@@ -571,7 +588,7 @@ class Database:
         return ReadOnly(path=self.path, problem="it was opened for reading only")
 
     def _look_again(self) -> None:
-        """A file that we read as it lies, without locks, is opened anew when its owner has changed it."""
+        """Reopen a file that is read without locks if its owner has changed it."""
         if self.writable or self._in_transaction():
             return
         now = file_stamp(self.path)
@@ -579,18 +596,18 @@ class Database:
             self.connection.close()
             self.connection = connect(self.path, False)
             self._seen = now
-            self._known.clear()  # versions are counted from anew
+            self._known.clear()  # the new connection counts data_version from the start
 
     def give_up_when(self, unwanted: Callable[[], bool]) -> None:
-        """Ask now and then, within a statement, whether its answer is still wanted; if not, roll back."""
+        """Call `unwanted` regularly while statements run; interrupt the statement when it returns True."""
         self.connection.set_progress_handler(unwanted, CANCEL_CHECK_STEPS)
 
     def keep_small(self, kib: int) -> None:
-        """Keep no more of the file in memory than this: for one of many connections of a process."""
+        """Limit the page cache to `kib` KiB, for a process with many connections."""
         self.connection.pragma("cache_size", -kib)
 
     def close(self) -> None:
-        """Close; whoever is the last moves the log into the database, if nobody is writing."""
+        """Close the connection. The last one to close checkpoints the WAL, unless another process is writing."""
         with self.lock.turn:
             if not self._open:
                 return
@@ -627,7 +644,7 @@ class Database:
 
 
 class _ReadTransaction:
-    """The turn of a thread that reads several times."""
+    """Context manager for several reads on one snapshot; holds the connection's thread lock."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -662,18 +679,18 @@ def _refuse_unknown_version(path: str, found: int) -> None:
 
 
 def as_json(value: Any) -> str:
-    """Return a value as JSON without spaces."""
+    """Return a value as compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def next_row_id(tx: "apsw.Connection", table: str) -> int:
-    """The id of the next row of a table whose ids are never used twice."""
+    """Return the next id of an AUTOINCREMENT table."""
     last = tx.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
     return 1 + (int(last[0]) if last else 0)
 
 
 def file_size(path: str) -> int:
-    """The bytes of a file; 0 when there is none."""
+    """Return the size of a file in bytes, or 0 if it does not exist."""
     try:
         return os.stat(path).st_size
     except FileNotFoundError:

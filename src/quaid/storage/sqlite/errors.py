@@ -28,22 +28,22 @@ if TYPE_CHECKING:
     import apsw
 
 BUSY_SECONDS = 10
-"""How long SQLite itself waits for a program that does not know our lock."""
+"""Seconds that SQLite waits for a program that does not use our writer lock."""
 
 DAMAGE_MESSAGES = ("fts5 file format", "vtable constructor failed", "malformed", "unsupported file format")
-"""What SQLite calls a mistake in the SQL, though it is the file that is hurt."""
+"""Messages of generic SQL errors from SQLite that in fact mean a damaged file."""
 
 CHECK_THE_DISK = (
     "what was being written was not. Check the disk and try again; `quaid validate` tells whether all is well"
 )
 
 
-# Both are classes and not generators: contextlib, with what it loads, is a millisecond of every cold command. And
-# apsw is looked at only when there is a failure: half of the commands open no memory.
+# These are classes, not generators: importing contextlib costs a millisecond on every cold command. apsw is imported
+# only on a failure, because half of the commands open no memory.
 
 
 class _ErrorTranslation:
-    """Something that is done with the file at `path`."""
+    """Base class of context managers that translate errors about the file at `path`."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -53,7 +53,7 @@ class _ErrorTranslation:
 
 
 class translate_sqlite_errors(_ErrorTranslation):  # noqa: N801 - it is read behind `with`
-    """Turn what SQLite says about the database at `path` into our errors."""
+    """Translate SQLite errors about the database at `path` into errors of quaid.errors."""
 
     def __exit__(
         self, kind: type[BaseException] | None, failure: BaseException | None, trace: "TracebackType | None"
@@ -70,7 +70,7 @@ class translate_sqlite_errors(_ErrorTranslation):  # noqa: N801 - it is read beh
 
 
 class translate_os_errors(_ErrorTranslation):  # noqa: N801
-    """Turn what the operating system says about the file at `path` into our errors."""
+    """Translate operating system errors about the file at `path` into errors of quaid.errors."""
 
     def __exit__(
         self, kind: type[BaseException] | None, failure: BaseException | None, trace: "TracebackType | None"
@@ -80,7 +80,7 @@ class translate_os_errors(_ErrorTranslation):  # noqa: N801
 
 
 def sqlite_error(path: str, failure: Exception) -> QuaidError | None:
-    """The error that the user should see, or None when the failure is a mistake in our own code, or not SQLite's."""
+    """Return the error to show to the user, or None for a bug in our own code or an error that is not SQLite's."""
     import apsw
 
     if not isinstance(failure, apsw.Error):
@@ -101,7 +101,7 @@ def sqlite_error(path: str, failure: Exception) -> QuaidError | None:
     if isinstance(failure, apsw.InterruptError):
         return Cancelled()
     if isinstance(failure, apsw.IOError):
-        # On a full disk there is no room even for the index of the log, and SQLite calls that an I/O error.
+        # On a full disk SQLite cannot extend the WAL index and reports an I/O error.
         if getattr(failure, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
             return DiskFull(path=path)
         return FileTrouble(path=path, problem=f"{problem}; {CHECK_THE_DISK}")
@@ -109,14 +109,14 @@ def sqlite_error(path: str, failure: Exception) -> QuaidError | None:
 
 
 def is_row_error(failure: Exception) -> bool:
-    """Whether a failed write may be due to what was written, and not to the memory, the disk or the caller."""
+    """Return True if a failed write may be caused by the row, and not by the memory, the disk or the caller."""
     if isinstance(failure, QuaidError):
         return isinstance(failure, InvalidArgument)
     return sqlite_error("", failure) is None and not isinstance(failure, OSError | MemoryError)
 
 
 def write_alone(tx: "apsw.Connection", write: "Callable[[], None]") -> Exception | None:
-    """Run `write` in a savepoint. Return a failure that may be due to what was written; raise any other."""
+    """Run `write` in a savepoint. Return the exception if the row may have caused it; raise any other."""
     try:
         with tx:
             write()
@@ -128,7 +128,7 @@ def write_alone(tx: "apsw.Connection", write: "Callable[[], None]") -> Exception
 
 
 def os_error(path: str, failure: OSError) -> QuaidError:
-    """The same for a failed call of the operating system."""
+    """Return the error to show to the user for a failed operating system call."""
     if failure.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(path=path)
     problem = (failure.strerror or str(failure)).lower()
@@ -140,7 +140,7 @@ def os_error(path: str, failure: OSError) -> QuaidError:
 
 
 def _cannot_open_error(path: str) -> QuaidError:
-    """SQLite says only that it cannot open the file; look at the file to say why."""
+    """Return why the file cannot be opened, which SQLite does not report."""
     if not os.path.lexists(path):
         return missing_database(path)
     if not os.access(path, os.R_OK):
@@ -149,7 +149,7 @@ def _cannot_open_error(path: str) -> QuaidError:
 
 
 def missing_database(path: str) -> MissingDatabase:
-    """The error for a memory that is not there; one that was deleted can be rebuilt if it had folders."""
+    """Return the error for a missing memory. A deleted one can be rebuilt if it had folders."""
     remedy = f"`quaid init {path}` makes one."
     if os.path.exists(folder_list_path(path)):
         remedy = "It was deleted: the next `quaid query` or `quaid recall` rebuilds it from its folders."
